@@ -1,0 +1,10 @@
+#!/usr/bin/env node
+// Starts the program, or says which Node it needs: older ones cannot even read the TypeScript to complain about it.
+const major = Number(process.versions.node.split('.')[0])
+if (major < 24) {
+  process.stderr.write(
+    `tidemark needs Node 24 or newer; this is ${process.version}. In a checkout, \`npx tidemark\` and the npm scripts bring their own.\n`,
+  )
+  process.exit(2)
+}
+await import('../src/main.ts')

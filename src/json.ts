@@ -1,0 +1,18 @@
+// What a JSON value is in this program. Numbers that a JavaScript number cannot hold to the last digit are kept as
+// their source text (JSON.rawJSON), so that JSON.stringify writes them back exactly (P4).
+
+declare global {
+  interface JSON {
+    rawJSON(text: string): ExactNumber
+    isRawJSON(value: unknown): value is ExactNumber
+  }
+}
+
+export type ExactNumber = { readonly rawJSON: string }
+export type JsonArray = readonly Json[]
+export type JsonObject = { readonly [field: string]: Json }
+export type Json = string | number | boolean | null | ExactNumber | JsonArray | JsonObject
+
+/** Earlier values of a field that one record carried twice; the last one is the field's value. */
+export const repeatedFields: unique symbol = Symbol('repeated fields')
+export type WithRepeatedFields = { readonly [repeatedFields]?: JsonObject }

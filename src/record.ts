@@ -1,0 +1,108 @@
+// What makes a record a row: its key and, in a changes stream, its row version. Everything else about a record is
+// the mirror's business. Field names are matched without regard to case.
+
+import { createHash } from 'node:crypto'
+import type { Json, JsonObject } from './json.ts'
+
+/** A record that can be a row. The key is in canonical text: digits for integers, lower case for UUIDs. */
+export type Row = { readonly key: string; readonly version: bigint | null; readonly record: JsonObject }
+/** A record that cannot be a row; it goes to quarantine, whole (P5). */
+export type Unfit = { readonly record: Json; readonly reason: string }
+export type Records = { readonly rows: readonly Row[]; readonly unfit: readonly Unfit[] }
+
+const int64 = { min: -(2n ** 63n), max: 2n ** 63n - 1n }
+const integerText = /^-?(?:0|[1-9]\d*)$/
+
+/** Splits a page into rows and what cannot be one. `versionFields` is null for streams that have no row version. */
+export function readRecords(
+  records: readonly Json[],
+  keyFields: readonly string[],
+  versionFields: readonly string[] | null,
+): Records {
+  const rows: Row[] = []
+  const unfit: Unfit[] = []
+  const keyOf = fieldReader(keyFields)
+  const versionOf = versionFields && fieldReader(versionFields)
+  for (const record of records) {
+    if (!isObject(record)) {
+      unfit.push({ record, reason: 'not an object' })
+      continue
+    }
+    const key = keyText(keyOf(record))
+    if (key === null) {
+      unfit.push({ record, reason: `no usable key in ${keyFields.join(', ')}` })
+      continue
+    }
+    const version = versionOf ? toInt64(versionOf(record)) : null
+    if (versionFields && version === null) {
+      unfit.push({ record, reason: `no usable row version in ${versionFields.join(', ')}` })
+      continue
+    }
+    rows.push({ key, version, record })
+  }
+  return { rows, unfit }
+}
+
+/** The first candidate that every record has a usable value of, spelt as in the records; null when there is none. */
+export function chooseKeyField(records: readonly Json[], candidates: readonly string[]): string | null {
+  const objects = records.filter(isObject)
+  const first = objects[0]
+  if (!first) return null
+  for (const candidate of candidates) {
+    const read = fieldReader([candidate])
+    if (objects.every((record) => keyText(read(record)) !== null))
+      return Object.keys(first).find((name) => name.toLowerCase() === candidate.toLowerCase()) ?? null
+  }
+  return null
+}
+
+/** Names a record that has no key, so that two passes over a list can tell it again. */
+export const fingerprint = (record: Json): string => createHash('sha256').update(JSON.stringify(record)).digest('base64url')
+
+export const isObject = (value: Json | undefined): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !JSON.isRawJSON(value)
+
+/** An int64 from a number or a string of digits, or null. */
+export function toInt64(value: Json | undefined): bigint | null {
+  const text = integerSource(value)
+  if (text === null) return null
+  const integer = BigInt(text)
+  return integer >= int64.min && integer <= int64.max ? integer : null
+}
+
+function integerSource(value: Json | undefined): string | null {
+  if (typeof value === 'number') return Number.isInteger(value) ? BigInt(value).toString() : null
+  const text = typeof value === 'string' ? value : JSON.isRawJSON(value) ? value.rawJSON : null
+  return text !== null && integerText.test(text) ? text : null
+}
+
+const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+function keyText(value: Json | undefined): string | null {
+  const integer = toInt64(value)
+  if (integer !== null) return integer.toString()
+  if (typeof value !== 'string' || value === '' || value.length > 500) return null
+  if (value.includes('\0') || !value.isWellFormed()) return null
+  return uuid.test(value) ? value.toLowerCase() : value
+}
+
+/** Reads the first of some fields that is there and not null. Remembers how the last record spelt it. */
+function fieldReader(candidates: readonly string[]): (record: JsonObject) => Json | undefined {
+  const wanted = candidates.map((name) => ({ folded: name.toLowerCase(), spelling: name }))
+  return (record) => {
+    for (const field of wanted) {
+      const value = record[field.spelling]
+      if (value !== undefined && value !== null && Object.hasOwn(record, field.spelling)) return value
+    }
+    for (const field of wanted) {
+      for (const name of Object.keys(record)) {
+        if (name.toLowerCase() !== field.folded) continue
+        const value = record[name]
+        if (value === undefined || value === null) continue
+        field.spelling = name
+        return value
+      }
+    }
+    return undefined
+  }
+}
