@@ -15,14 +15,18 @@ const secrets = new Set<string>()
 /** From now on this text is cut from everything that is printed. Very short texts are not: they would match by chance. */
 export function keepSecret(secret: string): void {
   if (secret.length < 4) return
-  for (const form of [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)]) secrets.add(form)
+  for (const form of [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)])
+    secrets.add(form)
 }
 
 const shapes: readonly [RegExp, string][] = [
   [/(\b[a-z][a-z0-9+.-]*:\/\/[^\s:/?#@"\\]*:)[^\s/?#"\\]*(?=@)/gi, `$1${mask}`],
   [/\b(Bearer\s+)[A-Za-z0-9._~+/=-]+/gi, `$1${mask}`],
   [/\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*/g, mask],
-  [/((?:api[-_]?key|access[-_]?token|refresh[-_]?token|password|authorization|subject[-_]?id)\\*"?\s*[:=]\s*\\*")(?:[^"\\]|\\(?!"))*/gi, `$1${mask}`],
+  [
+    /((?:api[-_]?key|access[-_]?token|refresh[-_]?token|password|authorization|subject[-_]?id)\\*"?\s*[:=]\s*\\*")(?:[^"\\]|\\(?!"))*/gi,
+    `$1${mask}`,
+  ],
 ]
 
 export function redact(text: string): string {
@@ -32,7 +36,10 @@ export function redact(text: string): string {
   return clean
 }
 
-export function openLog(options: { readonly level: string; readonly stream?: NodeJS.WritableStream & { isTTY?: boolean } }): Logger {
+export function openLog(options: {
+  readonly level: string
+  readonly stream?: NodeJS.WritableStream & { isTTY?: boolean }
+}): Logger {
   const target = options.stream ?? process.stderr
   const redacting = new Writable({
     decodeStrings: false,
@@ -41,6 +48,16 @@ export function openLog(options: { readonly level: string; readonly stream?: Nod
       done()
     },
   })
-  const sink = target.isTTY ? pretty({ destination: redacting, colorize: true, ignore: 'pid,hostname', sync: true }) : redacting
-  return pino({ level: options.level, base: null, timestamp: pino.stdTimeFunctions.isoTime, serializers: { err: stdSerializers.errWithCause } }, sink)
+  const sink = target.isTTY
+    ? pretty({ destination: redacting, colorize: true, ignore: 'pid,hostname', sync: true })
+    : redacting
+  return pino(
+    {
+      level: options.level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      serializers: { err: stdSerializers.errWithCause },
+    },
+    sink,
+  )
 }

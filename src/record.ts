@@ -57,7 +57,8 @@ export function chooseKeyField(records: readonly Json[], candidates: readonly st
 }
 
 /** Names a record that has no key, so that two passes over a list can tell it again. */
-export const fingerprint = (record: Json): string => createHash('sha256').update(JSON.stringify(record)).digest('base64url')
+export const fingerprint = (record: Json): string =>
+  createHash('sha256').update(JSON.stringify(record)).digest('base64url')
 
 export const isObject = (value: Json | undefined): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !JSON.isRawJSON(value)

@@ -1,0 +1,63 @@
+// Turns the words after `tidemark` into a call of one command, or into the one line that says what would be right.
+
+import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
+import { type Command, UsageError, type Values } from './command.ts'
+import { nearest } from './suggest.ts'
+
+export type Parsed = {
+  readonly positionals: readonly string[]
+  readonly values: Values
+  readonly wantsHelp: boolean
+}
+
+export function findCommand(commands: readonly Command[], name: string): Command {
+  const command = commands.find((candidate) => candidate.name === name)
+  if (command) return command
+  const [near] = nearest(
+    name,
+    commands.map((candidate) => candidate.name),
+  )
+  const advice = near ? `did you mean \`tidemark ${near}\`?` : '`tidemark --help` lists the verbs'
+  throw new UsageError(`There is no verb "${name}": ${advice}`)
+}
+
+export function parseCall(command: Command, words: readonly string[]): Parsed {
+  const options: ParseArgsOptionsConfig = { help: { type: 'boolean', short: 'h' } }
+  for (const [name, { type, multiple, short }] of Object.entries(command.options))
+    options[name] = { type, ...(multiple && { multiple }), ...(short && { short }) }
+  const { values, positionals, tokens } = parseArgs({
+    args: [...words],
+    options,
+    allowPositionals: true,
+    strict: false,
+    tokens: true,
+  })
+  for (const token of tokens) {
+    if (token.kind !== 'option') continue
+    const option = options[token.name]
+    if (!option) throw new UsageError(unknownOption(command, token.rawName))
+    if (
+      option.type === 'string' &&
+      (token.value === undefined || (!token.inlineValue && token.value.startsWith('--')))
+    )
+      throw new UsageError(
+        `${token.rawName} of \`tidemark ${command.name}\` needs a value: ${usageOf(command, token.name)}`,
+      )
+    if (option.type === 'boolean' && token.value !== undefined)
+      throw new UsageError(`${token.rawName} of \`tidemark ${command.name}\` takes no value`)
+  }
+  const { help, ...rest } = values
+  return { positionals, values: rest as Values, wantsHelp: help === true }
+}
+
+function unknownOption(command: Command, rawName: string): string {
+  const known = ['help', ...Object.keys(command.options)]
+  const [near] = nearest(rawName.replace(/^-+/, ''), known)
+  const advice = near ? `did you mean --${near}?` : `\`tidemark ${command.name} --help\` lists its options`
+  return `\`tidemark ${command.name}\` has no option ${rawName}: ${advice}`
+}
+
+function usageOf(command: Command, name: string): string {
+  const option = command.options[name]
+  return `--${name} ${option?.value ?? 'VALUE'}`
+}

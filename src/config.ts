@@ -1,0 +1,150 @@
+// The configuration: the variables parsed into one frozen object, all problems told at once. The only reader of the
+// environment.
+
+import { readFileSync } from 'node:fs'
+import { parseEnv } from 'node:util'
+import type { z } from 'zod'
+import { keepSecret } from './log.ts'
+import { streams } from './streams.ts'
+import {
+  mirrorVariables,
+  optionalText,
+  type Schedule,
+  schedule,
+  upstreamVariables,
+  type Variable,
+  workerVariables,
+} from './variables.ts'
+
+export type { Schedule } from './variables.ts'
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** What is wrong with the configuration, one line a variable. Exit 2. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError'
+}
+
+type Values<Table extends Record<string, Variable>> = {
+  readonly [Name in keyof Table as CamelCase<Name & string>]: z.output<Table[Name]['schema']>
+}
+type CamelCase<Name extends string> = Name extends `${infer Head}_${infer Tail}`
+  ? `${Lowercase<Head>}${Capitalize<CamelCase<Tail>>}`
+  : Lowercase<Name>
+
+export type MirrorConfig = Values<typeof mirrorVariables>
+export type UpstreamConfig = Omit<
+  Values<typeof upstreamVariables>,
+  'trackingAuthUrl' | 'trackingSubjectId' | 'trackingApiKey' | 'lookback' | 'requestTimeout'
+> & {
+  readonly lookbackMs: number
+  readonly requestTimeoutMs: number
+  readonly trackingAuthUrl: string
+  readonly trackingSubjectId: string
+  readonly trackingApiKey: string
+  /** Field that is the key of a list stream, where the operator named one. */
+  readonly keyFields: Readonly<Record<string, string | null>>
+}
+export type Config = MirrorConfig &
+  UpstreamConfig &
+  Values<typeof workerVariables> & { readonly schedules: Readonly<Record<string, Schedule>> }
+
+/** The variables of this process, with those of a `.env` file in the working directory beneath them. */
+export function readEnvironment(): Environment {
+  return { ...readDotEnv(), ...process.env }
+}
+
+/** What commands need that only look at the mirror. */
+export function loadMirrorConfig(environment: Environment): MirrorConfig {
+  const { values, finish } = reader(environment)
+  const config = values(mirrorVariables)
+  finish()
+  return config
+}
+
+export function loadConfig(environment: Environment): Config {
+  const { values, perStreamValues, complain, finish } = reader(environment)
+  const { lookback, requestTimeout, ...upstream } = values(upstreamVariables)
+  if (upstream.streams?.includes('tracker_object') && !upstream.trackingBaseUrl)
+    complain('STREAMS names tracker_object, which needs TRACKING_BASE_URL')
+  const config: Config = Object.freeze({
+    ...values(mirrorVariables),
+    ...upstream,
+    lookbackMs: lookback,
+    requestTimeoutMs: requestTimeout,
+    trackingAuthUrl: upstream.trackingAuthUrl ?? upstream.authUrl,
+    trackingSubjectId: upstream.trackingSubjectId ?? upstream.subjectId,
+    trackingApiKey: upstream.trackingApiKey ?? upstream.apiKey,
+    ...values(workerVariables),
+    schedules: perStreamValues('SCHEDULE', (stream) => schedule(stream.defaultSchedule)),
+    keyFields: perStreamValues('KEY', () => optionalText),
+  })
+  finish()
+  return config
+}
+
+function reader(environment: Environment) {
+  const problems: string[] = []
+  const read = (name: string, variable: Pick<Variable, 'schema'> & Partial<Variable>): unknown => {
+    const raw = readVariable(environment, name, problems)
+    if (variable.secret && raw) keepSecret(raw)
+    const result = variable.schema.safeParse(raw)
+    if (result.success) return result.data
+    const issue = result.error.issues[0]
+    const missing = raw === undefined && issue?.code === 'invalid_type'
+    if (missing && environment[`${name}_FILE`]) return undefined
+    problems.push(
+      `${name} ${missing ? `is not set: ${variable.describe ?? 'required'}` : (issue?.message ?? 'is not usable')}`,
+    )
+    return undefined
+  }
+  return {
+    values<Table extends Record<string, Variable>>(table: Table): Values<Table> {
+      const entries = Object.entries(table).map(([name, variable]) => [camelCase(name), read(name, variable)])
+      return Object.freeze(Object.fromEntries(entries)) as Values<Table>
+    },
+    perStreamValues<Value>(prefix: string, schemaOf: (stream: (typeof streams)[number]) => z.ZodType<Value>) {
+      const entries = streams.map((stream) => {
+        const name = `${prefix}_${stream.name.toUpperCase()}`
+        return [stream.name, read(name, { schema: schemaOf(stream) }) as Value] as const
+      })
+      return Object.freeze(Object.fromEntries(entries)) as Readonly<Record<string, Value>>
+    },
+    complain(problem: string) {
+      problems.push(problem)
+    },
+    finish() {
+      if (problems.length > 0) throw new ConfigError(problems.map((problem) => `  ${problem}`).join('\n'))
+    },
+  }
+}
+
+/** A variable's text; from the file that NAME_FILE names when NAME itself is not set. Empty means not set. */
+function readVariable(environment: Environment, name: string, problems: string[]): string | undefined {
+  const direct = environment[name]?.trim()
+  const file = environment[`${name}_FILE`]?.trim()
+  if (direct && file) problems.push(`${name} and ${name}_FILE are both set: keep one of them`)
+  if (direct || !file) return direct || undefined
+  try {
+    return readFileSync(file, 'utf8').trim() || undefined
+  } catch (cause) {
+    problems.push(
+      `${name}_FILE names ${file}, which cannot be read (${(cause as NodeJS.ErrnoException).code})`,
+    )
+    return undefined
+  }
+}
+
+function readDotEnv(): Environment {
+  try {
+    return parseEnv(readFileSync('.env', 'utf8'))
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return {}
+    throw new ConfigError(
+      `  .env cannot be read (${(cause as NodeJS.ErrnoException).code}): make it readable or remove it`,
+      { cause },
+    )
+  }
+}
+
+const camelCase = (name: string): string =>
+  name.toLowerCase().replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())

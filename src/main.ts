@@ -1,0 +1,83 @@
+// The composition root: the list of verbs, the signals, and how an error leaves the program.
+
+import { readFileSync } from 'node:fs'
+import { type Command, type ExitCode, exitCodes, UsageError } from './cli/command.ts'
+import { commandHelp, programHelp } from './cli/help.ts'
+import { findCommand, parseCall } from './cli/parse.ts'
+import { ConfigError, type Environment, readEnvironment } from './config.ts'
+import { type Logger, openLog, redact } from './log.ts'
+
+const commands: readonly Command[] = []
+
+const words = process.argv.slice(2)
+process.stdout.on('error', endWhenNobodyReads)
+process.exitCode = await run(words)
+
+async function run([verb, ...rest]: readonly string[]): Promise<ExitCode> {
+  try {
+    if (verb === '--version') return print(`tidemark ${version()}\n`)
+    if (verb === undefined || verb === '--help' || verb === '-h' || verb === 'help') {
+      print(programHelp(commands))
+      return verb === undefined ? exitCodes.usage : exitCodes.done
+    }
+    const command = findCommand(commands, verb)
+    const { positionals, values, wantsHelp } = parseCall(command, rest)
+    if (wantsHelp) return print(commandHelp(command))
+    const environment = readEnvironment()
+    const log = openLog({ level: logLevel(environment) })
+    return await command.run({
+      positionals,
+      values,
+      environment,
+      log,
+      signal: stopSignal(log),
+      stdout: process.stdout,
+    })
+  } catch (error) {
+    return tell(error)
+  }
+}
+
+function print(text: string): ExitCode {
+  process.stdout.write(text)
+  return exitCodes.done
+}
+
+function tell(error: unknown): ExitCode {
+  const isUsage = error instanceof UsageError
+  const isConfig = error instanceof ConfigError
+  const message = error instanceof Error ? error.message : String(error)
+  const text = isConfig ? `The configuration cannot be used:\n${message}` : message
+  process.stderr.write(`${redact(text)}\n`)
+  return isUsage || isConfig ? exitCodes.usage : exitCodes.failed
+}
+
+/** The first signal asks the command to finish what is in hand; the second ends the program at once. */
+function stopSignal(log: Logger): AbortSignal {
+  const controller = new AbortController()
+  for (const name of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(name, () => {
+      if (controller.signal.aborted) process.exit(name === 'SIGINT' ? 130 : 143)
+      log.debug({ signal: name }, 'stopping')
+      controller.abort(new Error(`${name} received`))
+    })
+  }
+  return controller.signal
+}
+
+function logLevel(environment: Environment): string {
+  const wanted = environment.LOG_LEVEL ?? ''
+  return ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'].includes(wanted) ? wanted : 'info'
+}
+
+function version(): string {
+  const manifest: { version: string } = JSON.parse(
+    readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
+  )
+  return manifest.version
+}
+
+function endWhenNobodyReads(error: NodeJS.ErrnoException): void {
+  if (error.code === 'EPIPE') process.exit(exitCodes.done)
+  throw error
+}

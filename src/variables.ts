@@ -1,0 +1,249 @@
+// The table of variables: what each means, what holds without it, and how its text becomes a value.
+
+import { CronExpressionParser } from 'cron-parser'
+import { z } from 'zod'
+import { parseDuration } from './duration.ts'
+import { streams } from './streams.ts'
+
+export type Schedule = { readonly everyMs: number } | { readonly cron: string }
+
+export type Variable = {
+  readonly describe: string
+  /** As written in the README: the value, `required`, or what happens without one. */
+  readonly fallback: string
+  readonly secret?: true
+  readonly schema: z.ZodType
+}
+
+const text = z.string()
+export const optionalText = text.optional().transform((value) => value ?? null)
+
+const url = (protocols: RegExp, example: string) =>
+  text.refine((value) => URL.canParse(value) && protocols.test(new URL(value).protocol), {
+    error: `must be a URL such as ${example}`,
+  })
+const httpUrl = url(/^https?:$/, 'https://host.example/path').transform((value) => value.replace(/\/+$/, ''))
+
+const durationMs = (fallback: string, minimumMs = 1) =>
+  text.default(fallback).transform((value, context) => {
+    const parsed = parseDuration(value)
+    if (parsed !== null && parsed >= minimumMs) return parsed
+    context.addIssue(
+      `must be a duration such as 30s, 10m or 1h${minimumMs > 1 ? `, at least ${minimumMs} ms` : ''}`,
+    )
+    return z.NEVER
+  })
+
+export const schedule = (fallback: string) =>
+  text.default(fallback).transform((value, context): Schedule => {
+    const everyMs = parseDuration(value)
+    if (everyMs !== null && everyMs >= 1000) return { everyMs }
+    if (everyMs === null && isCron(value)) return { cron: value }
+    context.addIssue(
+      'must be a duration of at least 1s such as 30s, or a cron expression such as "0 3 * * *"',
+    )
+    return z.NEVER
+  })
+
+const integer = (fallback: number, minimum: number, maximum: number) =>
+  text.default(String(fallback)).transform((value, context) => {
+    const number = Number(value)
+    if (/^\d+$/.test(value) && number >= minimum && number <= maximum) return number
+    context.addIssue(`must be a whole number from ${minimum} to ${maximum}`)
+    return z.NEVER
+  })
+
+const streamNames: readonly string[] = streams.map((stream) => stream.name)
+
+const streamList = text.optional().transform((value, context): readonly string[] | null => {
+  if (value === undefined) return null
+  const names = value
+    .split(',')
+    .map((name) => name.trim())
+    .filter(Boolean)
+  const unknown = names.filter((name) => !streamNames.includes(name))
+  if (unknown.length === 0 && names.length > 0) return names
+  context.addIssue(`must be a comma-separated list out of ${streamNames.join(', ')}`)
+  return z.NEVER
+})
+
+const timeZone = text.default('UTC').refine((zone) => {
+  try {
+    return Boolean(new Intl.DateTimeFormat('en', { timeZone: zone }))
+  } catch {
+    return false
+  }
+}, 'must be a time zone name such as Europe/Oslo')
+
+const roleName = optionalText.refine((name) => name === null || (name.length <= 63 && !name.includes('\0')), {
+  error: 'must be the name of a role in Postgres',
+})
+
+export const mirrorVariables = {
+  DATABASE_URL: {
+    describe: 'the Postgres that holds the mirror',
+    fallback: 'an embedded Postgres in `.tidemark/`',
+    secret: true,
+    schema: url(/^postgres(ql)?:$/, 'postgres://user:password@host:5432/database')
+      .optional()
+      .transform((value) => value ?? null),
+  },
+  SOURCE_TIMEZONE: {
+    describe: 'time zone of date-times without an offset',
+    fallback: 'UTC',
+    schema: timeZone,
+  },
+  BI_ROLE: {
+    describe: 'role that may read the mirror, and nothing else',
+    fallback: 'none',
+    schema: roleName,
+  },
+  LOG_LEVEL: {
+    describe: 'how much is logged',
+    fallback: 'info',
+    schema: z
+      .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], {
+        error: 'must be one of trace, debug, info, warn, error, fatal, silent',
+      })
+      .default('info'),
+  },
+} as const satisfies Record<string, Variable>
+
+const required = (what: string) => text.min(1, `must be set to ${what}`)
+
+export const upstreamVariables = {
+  ASSIGNMENT_BASE_URL: {
+    describe: 'base URL of the assignment service',
+    fallback: 'required',
+    schema: httpUrl,
+  },
+  AUTH_URL: { describe: 'base URL of the identity provider', fallback: 'required', schema: httpUrl },
+  CLIENT_GUID: {
+    describe: 'header `clientId` of the assignment service',
+    fallback: 'required',
+    schema: z.guid({ error: 'must be a GUID such as 6f1c2a52-0d3b-4c58-9f0e-3a1d2c4b5e6f' }),
+  },
+  SUBJECT_ID: {
+    describe: 'sign-in: the integration user',
+    fallback: 'required',
+    schema: required('the user id you were given'),
+  },
+  API_KEY: {
+    describe: 'sign-in: its key',
+    fallback: 'required',
+    secret: true,
+    schema: required('the key you were given'),
+  },
+  TRACKING_BASE_URL: {
+    describe: 'base URL of the tracking service',
+    fallback: 'none: trackers are not mirrored',
+    schema: httpUrl.optional().transform((value) => value ?? null),
+  },
+  TRACKING_AUTH_URL: {
+    describe: 'identity provider of the tracking service',
+    fallback: '`AUTH_URL`',
+    schema: httpUrl.optional(),
+  },
+  TRACKING_SUBJECT_ID: {
+    describe: 'sign-in of the tracking service',
+    fallback: '`SUBJECT_ID`',
+    schema: text.optional(),
+  },
+  TRACKING_API_KEY: {
+    describe: 'its key',
+    fallback: '`API_KEY`',
+    secret: true,
+    schema: text.optional(),
+  },
+  STREAMS: {
+    describe: 'which streams are mirrored, comma-separated',
+    fallback: 'all that are configured',
+    schema: streamList,
+  },
+  LOOKBACK: {
+    describe: 'how far back the recent past is read again, at least',
+    fallback: '10m',
+    schema: durationMs('10m', 1000),
+  },
+  PAGE_SIZE: {
+    describe: 'records asked for in one request',
+    fallback: '1000',
+    schema: integer(1000, 1, 100_000),
+  },
+  REQUESTS_PER_SECOND: {
+    describe: 'most requests per second, for each service',
+    fallback: 'none',
+    schema: text.optional().transform((value, context) => {
+      if (value === undefined) return null
+      const number = Number(value)
+      if (Number.isFinite(number) && number > 0) return number
+      context.addIssue('must be a number above 0, such as 5 or 0.5')
+      return z.NEVER
+    }),
+  },
+  REQUEST_TIMEOUT: {
+    describe: 'how long one request may take',
+    fallback: '60s',
+    schema: durationMs('60s', 100),
+  },
+} as const satisfies Record<string, Variable>
+
+export const workerVariables = {
+  REDIS_URL: {
+    describe: 'the Redis that holds the queue',
+    fallback: 'none: the queue is in Postgres too',
+    secret: true,
+    schema: url(/^rediss?:$/, 'redis://host:6379')
+      .optional()
+      .transform((value) => value ?? null),
+  },
+  SCHEDULE_CENSUS: {
+    describe: 'when everything is listed to find what is missing or gone',
+    fallback: '0 3 * * *',
+    schema: schedule('0 3 * * *'),
+  },
+  HTTP_HOST: {
+    describe: 'address the worker listens on',
+    fallback: '127.0.0.1',
+    schema: text.default('127.0.0.1'),
+  },
+  HTTP_PORT: {
+    describe: 'its port; `0` picks a free one',
+    fallback: '8080',
+    schema: integer(8080, 0, 65_535),
+  },
+  ADMIN_TOKEN: {
+    describe: 'bearer token of the actions over HTTP',
+    fallback: 'none: they are off',
+    secret: true,
+    schema: optionalText.refine(
+      (token) => token === null || token.length >= 16,
+      'must have at least 16 characters',
+    ),
+  },
+  WEBHOOK_SECRET: {
+    describe: 'last part of the path that receives webhooks',
+    fallback: 'none: it is off',
+    secret: true,
+    schema: optionalText.refine(
+      (secret) => secret === null || /^[A-Za-z0-9_-]{16,}$/.test(secret),
+      'must have at least 16 characters out of A–Z, a–z, 0–9, - and _',
+    ),
+  },
+} as const satisfies Record<string, Variable>
+
+/** Every variable, for the README's table and `.env.example`. */
+export const variables: Readonly<Record<string, Variable>> = {
+  ...mirrorVariables,
+  ...upstreamVariables,
+  ...workerVariables,
+}
+
+function isCron(expression: string): boolean {
+  if (!expression.startsWith('@') && expression.split(/\s+/).length < 5) return false
+  try {
+    return Boolean(CronExpressionParser.parse(expression))
+  } catch {
+    return false
+  }
+}
