@@ -30,7 +30,12 @@ export type Source = {
 
 // ── the mirror ───────────────────────────────────────────────────────────────────────────────────────────────
 
-export type Fact = { readonly name: string; readonly value: string; readonly evidence: string; readonly checkedAt: Date }
+export type Fact = {
+  readonly name: string
+  readonly value: string
+  readonly evidence: string
+  readonly checkedAt: Date
+}
 export type WriteCounts = {
   readonly inserted: number
   readonly updated: number
@@ -85,6 +90,8 @@ export type Run = {
   stopStream(reason: string): Promise<void>
   recordLateArrivals(arrivals: readonly LateArrival[]): Promise<void>
   setLookback(lookbackMs: number, reason: string): Promise<void>
+  /** How many living rows no page from this one on has shown. */
+  countAbsent(firstPage: number): Promise<number>
   /**
    * After a complete listing whose pages began at `firstPage`: marks living rows that lacked in this one and in the complete
    * listing before it (P7). Marks nothing and reports `held` when the listing is empty or lost more than a fifth.
@@ -92,7 +99,12 @@ export type Run = {
   settleAbsences(firstPage: number): Promise<Absences>
   finish(end: RunEnd): Promise<void>
 }
-export type LateArrival = { readonly key: string; readonly version: bigint; readonly distance: bigint; readonly lateMs: number }
+export type LateArrival = {
+  readonly key: string
+  readonly version: bigint
+  readonly distance: bigint
+  readonly lateMs: number
+}
 export type Absences = { readonly marked: number; readonly waiting: number; readonly held: number }
 
 export type Mirror = {
@@ -103,5 +115,9 @@ export type Mirror = {
   /** When the position first reached a version; null when no checkpoint tells. */
   reachedAt(stream: string, version: bigint): Promise<Date | null>
   /** The living rows with the highest versions at or below one. */
-  highestRows(stream: string, atMost: bigint, limit: number): Promise<readonly { key: string; version: bigint }[]>
+  highestRows(
+    stream: string,
+    atMost: bigint,
+    limit: number,
+  ): Promise<readonly { key: string; version: bigint }[]>
 }

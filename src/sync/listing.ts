@@ -1,0 +1,175 @@
+// Reads a set page by page while it changes, and knows when it has been read whole. Pure: pages in, next step out.
+//
+// A row that is deleted moves those behind it one place forward, onto a page that was read already: one pass proves
+// nothing. What proves it is a count. At its end a pass knows how many rows the set held at that moment. When as many
+// keys are known to have been there (seen by then, in any pass, and seen again in a later one), none was missed, whatever the
+// order of the set (P6).
+
+export type SeenPage = {
+  /** Records received, also those that cannot be rows. */
+  readonly received: number
+  readonly rows: readonly { readonly key: string; readonly version: bigint | null }[]
+}
+
+type PassEnd = {
+  readonly pageNumber: number
+  /** How many rows the set held then. */
+  readonly total: number
+  /** The highest version seen by then. */
+  readonly highest: bigint | null
+}
+
+export type Listing = {
+  readonly askedSize: number
+  readonly maxPasses: number
+  /** The set is sorted by row version, and only what is at or below this one is wanted. */
+  readonly ceiling: bigint | null
+  readonly pass: number
+  /** Through all passes. */
+  readonly pageNumber: number
+  /** Within the pass. */
+  readonly page: number
+  readonly pageSize: number
+  readonly total: number
+  readonly highest: bigint | null
+  readonly lastPage: SeenPage | null
+  readonly repeats: number
+  readonly ends: readonly PassEnd[]
+  /** Ends of passes that are still to be counted around, the newest first. */
+  readonly uncounted: readonly PassEnd[]
+}
+
+export type ListingStep =
+  | { readonly kind: 'page'; readonly page: number; readonly pageSize: number }
+  | { readonly kind: 'count'; readonly around: number }
+  /** A pass is over, and nothing is proven yet. */
+  | { readonly kind: 'passed' }
+  /** Every row that was there is read, up to this version. */
+  | { readonly kind: 'complete'; readonly highest: bigint | null }
+  | { readonly kind: 'uncertain'; readonly passes: number }
+
+export type ListingMove = { readonly listing: Listing; readonly step: ListingStep }
+
+/** A page that comes again is asked for anew this often before it is taken for the end of the list. */
+const maxRepeats = 2
+
+export function beginListing(options: {
+  readonly askedSize: number
+  readonly maxPasses: number
+  readonly ceiling: bigint | null
+}): ListingMove {
+  return askPage({
+    ...options,
+    pass: 1,
+    pageNumber: 1,
+    page: 1,
+    pageSize: options.askedSize,
+    total: 0,
+    highest: null,
+    lastPage: null,
+    repeats: 0,
+    ends: [],
+    uncounted: [],
+  })
+}
+
+export function sawPage(listing: Listing, page: SeenPage): ListingMove {
+  const { lastPage, pageSize } = listing
+  if (page.received === 0) return endPass(listing)
+  if (page.received > pageSize)
+    // Paging is ignored: one answer, one moment.
+    return { listing, step: { kind: 'complete', highest: highestOf(null, page, listing.ceiling) } }
+  if (lastPage && isSamePage(page, lastPage))
+    return listing.repeats >= maxRepeats
+      ? endPass(listing)
+      : askPage({ ...listing, repeats: listing.repeats + 1, pageNumber: listing.pageNumber + 1 })
+  const wanted = wantedKeys(page, listing.ceiling)
+  const passedCeiling = page.rows.some(({ version }) => !isWanted(version, listing.ceiling))
+  const seen: Listing = {
+    ...listing,
+    // A capped page may still be skipped over by the size asked for, so go on by the size received.
+    pageSize: lastPage ? pageSize : page.received,
+    // A page that was not full and yet had a successor: rows came in between, and were not seen.
+    total: listing.total + wanted.length + (lastPage ? pageSize - lastPage.received : 0),
+    highest: highestOf(listing.highest, page, listing.ceiling),
+    lastPage: page,
+    repeats: 0,
+  }
+  if (passedCeiling) return endPass(seen)
+  return askPage({ ...seen, page: seen.page + 1, pageNumber: seen.pageNumber + 1 })
+}
+
+/** The answer to a `count` step: how many keys were seen both by the end of that pass and again after it. */
+export function sawCount(listing: Listing, seenAround: number): ListingMove {
+  const [asked, next] = listing.uncounted
+  if (asked && seenAround >= asked.total)
+    return { listing, step: { kind: 'complete', highest: asked.highest } }
+  if (!next) return nextPass(listing)
+  return {
+    listing: { ...listing, uncounted: listing.uncounted.slice(1) },
+    step: { kind: 'count', around: next.pageNumber },
+  }
+}
+
+/** Goes on after `passed`. */
+export function nextPass(listing: Listing): ListingMove {
+  if (listing.pass >= listing.maxPasses) return { listing, step: { kind: 'uncertain', passes: listing.pass } }
+  return askPage({
+    ...listing,
+    pass: listing.pass + 1,
+    pageNumber: listing.pageNumber + 1,
+    page: 1,
+    pageSize: listing.askedSize,
+    total: 0,
+    lastPage: null,
+    repeats: 0,
+  })
+}
+
+/** What counts on a page: a key that one answer shows twice is one row, and what cannot be a row is never seen again. */
+export function wantedKeys(page: SeenPage, ceiling: bigint | null): readonly string[] {
+  const keys = new Set<string>()
+  for (const { key, version } of page.rows) if (isWanted(version, ceiling)) keys.add(key)
+  return [...keys]
+}
+
+function endPass(listing: Listing): ListingMove {
+  const uncounted = listing.ends.toReversed()
+  const [newest] = uncounted
+  const end: PassEnd = { pageNumber: listing.pageNumber, total: listing.total, highest: listing.highest }
+  // A pass that saw nothing would be proven by any count.
+  const ended: Listing = {
+    ...listing,
+    ends: end.total > 0 ? [...listing.ends, end] : listing.ends,
+    uncounted,
+  }
+  if (newest) return { listing: ended, step: { kind: 'count', around: newest.pageNumber } }
+  if (end.total === 0) return { listing: ended, step: { kind: 'complete', highest: null } }
+  return { listing: ended, step: { kind: 'passed' } }
+}
+
+const askPage = (listing: Listing): ListingMove => ({
+  listing,
+  step: { kind: 'page', page: listing.page, pageSize: listing.pageSize },
+})
+
+function highestOf(known: bigint | null, page: SeenPage, ceiling: bigint | null): bigint | null {
+  let highest = known
+  for (const { version } of page.rows)
+    if (version !== null && isWanted(version, ceiling) && (highest === null || version > highest))
+      highest = version
+  return highest
+}
+
+const isWanted = (version: bigint | null, ceiling: bigint | null): boolean =>
+  ceiling === null || version === null || version <= ceiling
+
+function isSamePage(one: SeenPage, other: SeenPage): boolean {
+  return (
+    one.received === other.received &&
+    one.rows.length === other.rows.length &&
+    one.rows.every(
+      ({ key, version }, index) => key === other.rows[index]?.key && version === other.rows[index]?.version,
+    )
+  )
+}

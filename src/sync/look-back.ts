@@ -1,0 +1,35 @@
+// How far back the trailing lane reads: twice the worst lateness seen, shrinking slowly, never below its floor. Pure.
+
+import { formatDuration } from '../duration.ts'
+import type { LateArrival } from './ports.ts'
+
+export type LookBack = { readonly lookbackMs: number; readonly reason: string }
+
+const growth = 2
+const shrinkPerRun = 0.98
+
+export function currentLookBack(stored: number | null, floorMs: number): number {
+  return Math.max(floorMs, stored ?? floorMs)
+}
+
+export function nextLookBack(
+  currentMs: number,
+  floorMs: number,
+  late: readonly LateArrival[],
+): LookBack | null {
+  const worst = late.toSorted((a, b) => b.lateMs - a.lateMs)[0]
+  if (worst && growth * worst.lateMs > currentMs)
+    return {
+      lookbackMs: Math.ceil(growth * worst.lateMs),
+      reason: `twice the ${formatDuration(worst.lateMs)} that version ${worst.version} came late`,
+    }
+  if (worst || currentMs <= floorMs) return null
+  const lookbackMs = Math.max(floorMs, Math.floor(currentMs * shrinkPerRun))
+  return {
+    lookbackMs,
+    reason: lookbackMs === floorMs ? 'the configured least' : 'shrinking since nothing came that late again',
+  }
+}
+
+/** The trailing lane is due every half look-back. */
+export const trailingIntervalMs = (lookbackMs: number): number => lookbackMs / 2

@@ -1,0 +1,80 @@
+// The state of one reading of a changes stream, and the words in which decisions about it are told.
+
+import type { Listing, SeenPage } from './listing.ts'
+import type { ChangesRequest } from './ports.ts'
+
+export type Sorting = 'unknown' | 'proven' | 'ignored' | 'refused'
+
+export type ReadingOptions = {
+  /** Everything above this position is read. */
+  readonly from: bigint
+  /** Nothing above this version is wanted; null: to the end. */
+  readonly until: bigint | null
+  readonly pageSize: number
+  readonly largePageSize: number
+  readonly maxPasses: number
+  readonly sorting: Sorting
+  /** Most records that one answer was seen to hold: a shorter one was not cut by a cap. */
+  readonly largestAnswer: number
+}
+
+export type Phase =
+  /** Page 1 of what lies above the position; key-set reading when sorting is proven. */
+  | { readonly name: 'ahead'; readonly since: bigint; readonly pageSize: number }
+  | { readonly name: 'proof'; readonly since: bigint; readonly answers: readonly SeenPage[] }
+  | { readonly name: 'listing'; readonly since: bigint; readonly listing: Listing }
+  | { readonly name: 'ended' }
+
+export type Reading = {
+  readonly options: ReadingOptions
+  readonly position: bigint
+  readonly sorting: Sorting
+  readonly largestAnswer: number
+  readonly highestServed: bigint | null
+  /** Answers in a row that held everything there was: the source changes faster than it is read. */
+  readonly wholeAnswers: number
+  readonly phase: Phase
+}
+
+export type Step =
+  | { readonly kind: 'ask'; readonly request: ChangesRequest }
+  | { readonly kind: 'count'; readonly around: number }
+  | { readonly kind: 'end'; readonly isComplete: boolean; readonly note: string | null }
+  /** The upstream broke the contract of `neworchanged`; asking again would not help. */
+  | { readonly kind: 'breach'; readonly what: string }
+
+export type Learnt = { readonly name: string; readonly value: string; readonly evidence: string }
+
+export type Decision = {
+  readonly reading: Reading
+  readonly step: Step
+  /** Commit the answer's rows together with this position; null: the rows alone. */
+  readonly position: bigint | null
+  /** Remember these keys of the answer as seen on this page. */
+  readonly seen: { readonly pageNumber: number; readonly keys: readonly string[] } | null
+  readonly retreat: string | null
+  readonly learnt: readonly Learnt[]
+}
+
+export function lookAhead(reading: Reading, since: bigint, pageSize = reading.options.pageSize): Decision {
+  const ahead: Reading = { ...reading, phase: { name: 'ahead', since, pageSize } }
+  return decide(ahead, { kind: 'ask', request: { since, page: 1, pageSize, sorts: sortsOf(ahead) } })
+}
+
+export function end(reading: Reading, position: bigint | null, note: string | null = null): Decision {
+  return {
+    ...decide({ ...reading, phase: { name: 'ended' } }, { kind: 'end', isComplete: true, note }),
+    position,
+  }
+}
+
+export const decide = (reading: Reading, step: Step): Decision => ({
+  reading,
+  step,
+  position: null,
+  seen: null,
+  retreat: null,
+  learnt: [],
+})
+
+export const sortsOf = (reading: Reading) => (reading.sorting === 'refused' ? null : 'RowVersion')

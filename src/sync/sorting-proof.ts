@@ -1,0 +1,51 @@
+// Finds out whether the upstream sorts by row version when asked to. Pure. Three questions: the last record, a page from the
+// beginning, the last record again. That a page looks ascending proves nothing: after a bulk update a list in order of
+// ids does too. And one look at both ends can be fooled by a delete between them, or by an order that is drawn anew each time.
+
+import type { SeenPage } from './listing.ts'
+import type { Sorts } from './ports.ts'
+
+export type ProofQuestion = { readonly sorts: Sorts; readonly pageSize: number }
+export type Verdict = {
+  readonly sorting: 'proven' | 'ignored' | 'undecided'
+  readonly evidence: string
+}
+
+/** By chance, fewer versions than this are in order too often (13! is 6 thousand million). */
+const enoughVersions = 13
+
+export const proofQuestions: readonly ProofQuestion[] = [
+  { sorts: '-RowVersion', pageSize: 1 },
+  { sorts: 'RowVersion', pageSize: 100 },
+  { sorts: '-RowVersion', pageSize: 1 },
+]
+
+export function judge(answers: readonly SeenPage[]): Verdict {
+  const [firstLook, page, secondLook] = answers
+  const lowest = page?.rows[0]
+  const ends = [firstLook?.rows[0], secondLook?.rows[0]]
+  if (!page || !lowest) return { sorting: 'undecided', evidence: 'nothing was served' }
+  const versions = page.rows.map(({ version }) => version ?? 0n)
+  if (!isAscending(versions))
+    return { sorting: 'ignored', evidence: `Sorts=RowVersion began ${some(versions)}` }
+  const highest = versions.at(-1) ?? 0n
+  const distinct = new Set(versions).size
+  for (const end of ends) {
+    if (!end) return { sorting: 'undecided', evidence: 'nothing was served' }
+    const isOpposite =
+      (end.version ?? 0n) >= highest && end.key !== lowest.key && (end.version ?? 0n) > (lowest.version ?? 0n)
+    if (isOpposite) continue
+    const evidence = `Sorts=-RowVersion began at ${end.version}, Sorts=RowVersion at ${lowest.version}`
+    return { sorting: distinct >= 2 ? 'ignored' : 'undecided', evidence }
+  }
+  if (distinct < enoughVersions)
+    return { sorting: 'undecided', evidence: `only ${distinct} versions to compare` }
+  const evidence = `${distinct} versions ascending from ${lowest.version}, descending from ${ends[0]?.version} and ${ends[1]?.version}`
+  return { sorting: 'proven', evidence }
+}
+
+export function isAscending(versions: readonly bigint[]): boolean {
+  return versions.every((version, index) => index === 0 || version >= (versions[index - 1] ?? version))
+}
+
+const some = (versions: readonly bigint[]): string => versions.slice(0, 4).join(', ')

@@ -1,0 +1,109 @@
+// The trailing lane: reads the recent past again, for versions that became visible after higher ones had been read, and
+// notices when the upstream was restored from a backup. It never moves the position.
+
+import { readRecords } from '../record.ts'
+import type { ChangesStream } from '../streams.ts'
+import { knownFacts } from './facts.ts'
+import { type ChangesContext, largePageSize } from './head.ts'
+import { currentLookBack, nextLookBack } from './look-back.ts'
+import type { Arrival, LateArrival, Mirror, Run, Source } from './ports.ts'
+import { readChanges } from './read-changes.ts'
+import { type LaneOutcome, runLane } from './run-lane.ts'
+
+export type TrailingContext = ChangesContext & { readonly lookbackFloorMs: number }
+
+/** Of the rows with the highest versions, one that is still there tells whether the upstream went back. */
+const rowsToLookAt = 5
+/** After this many the measure is taken; the rest are counted. */
+const mostRecorded = 1000
+
+export function readTrailing(context: TrailingContext): Promise<LaneOutcome> {
+  const { mirror, stream, pageSize, now, signal } = context
+  const lane = {
+    mirror,
+    source: context.source,
+    stream: stream.name,
+    lane: 'trailing',
+    collectArrivals: true,
+    signal,
+  } as const
+  return runLane(lane, async (run, source) => {
+    const { position, facts } = run.state
+    if (position === 0n) return { note: null, gaveWay: false }
+    const lookbackMs = currentLookBack(run.state.lookbackMs, context.lookbackFloorMs)
+    const held = (await mirror.positionAt(stream.name, new Date(now().getTime() - lookbackMs))) ?? 0n
+    const arrivals: Arrival[] = []
+    let lateCount = 0
+    const reading = await readChanges(
+      {
+        ...context,
+        source,
+        run,
+        keyFields: stream.keyFields,
+        versionFields: stream.versionFields,
+        movesPosition: false,
+        onWritten(written, progress) {
+          const late = written.arrivals.filter(({ version }) => version !== null && version <= position)
+          lateCount += late.length
+          arrivals.push(...late.slice(0, mostRecorded - arrivals.length))
+          context.onWritten?.(written, progress)
+        },
+      },
+      {
+        ...knownFacts(facts, now()),
+        // From below the position: an upstream that went on as it was serves at least the position's own record.
+        from: held < position ? held : position - 1n,
+        until: position,
+        pageSize,
+        largePageSize: largePageSize(pageSize),
+        maxPasses: 1,
+      },
+    )
+    if (reading.highestServed === null || reading.highestServed < position)
+      await lookForRewind({ mirror, source, stream, run, signal, highestServed: reading.highestServed })
+    const late = await measure(mirror, stream.name, arrivals, position, now())
+    if (late.length > 0) await run.recordLateArrivals(late)
+    const next = nextLookBack(lookbackMs, context.lookbackFloorMs, late)
+    if (next) await run.setLookback(next.lookbackMs, next.reason)
+    return { note: lateCount > 0 ? `${lateCount} late` : null, gaveWay: reading.gaveWay }
+  })
+}
+
+async function measure(
+  mirror: Mirror,
+  stream: string,
+  arrivals: readonly Arrival[],
+  position: bigint,
+  now: Date,
+): Promise<readonly LateArrival[]> {
+  const late: LateArrival[] = []
+  for (const { key, version } of arrivals) {
+    if (version === null) continue
+    const passedAt = await mirror.reachedAt(stream, version)
+    const lateMs = passedAt ? Math.max(0, now.getTime() - passedAt.getTime()) : 0
+    late.push({ key, version, distance: position - version, lateMs })
+  }
+  return late
+}
+
+/** Nothing as high as the position is served any more: deleted, or has the upstream gone back to an older state? */
+async function lookForRewind(look: {
+  readonly mirror: Mirror
+  readonly source: Source
+  readonly stream: ChangesStream
+  readonly run: Run
+  readonly signal: AbortSignal
+  readonly highestServed: bigint | null
+}): Promise<void> {
+  const { mirror, source, stream, run, signal, highestServed } = look
+  if (!source.lookup) return
+  for (const { key, version } of await mirror.highestRows(stream.name, run.state.position, rowsToLookAt)) {
+    const answer = await source.lookup(key, signal)
+    if (answer === 'gone' || answer === 'unclear') continue
+    const found = readRecords([answer.found], stream.keyFields, stream.versionFields).rows[0]?.version ?? null
+    if (found === null || found >= version) return
+    const reason = `UPSTREAM_REWOUND: record ${key} has version ${found} there and ${version} here, and nothing above ${highestServed ?? run.state.position} is served: the upstream was restored from an older state. Nothing was changed. When that is so, run \`tidemark rewind ${stream.name} --to-version ${highestServed ?? found} --reason "restored from backup"\` and then \`tidemark verify ${stream.name} --repair\`.`
+    await run.stopStream(reason)
+    throw new Error(reason)
+  }
+}
