@@ -1,0 +1,103 @@
+// Answers that are lists: checks the paging parameters, selects, cuts the page and joins the records' bytes.
+
+import { type Answer, type Body, type Incoming, problem } from './answer.ts'
+import type { Behaviour } from './behaviour.ts'
+import { spanOf } from './paging.ts'
+import type { Rendering } from './rendering.ts'
+import type { Resource } from './resources.ts'
+import type { Row } from './row.ts'
+import type { Criteria, Selected } from './selection.ts'
+import type { Table } from './table.ts'
+
+export type Lists = {
+  /** Filtered, sorted and paged as the query says. */
+  answer(table: Table, request: Incoming, since?: bigint): Answer
+  /** The whole resource: for the lists that take no parameters. */
+  whole(table: Table): Answer
+  /** A list for a client that has no data. */
+  empty(): Answer
+  /** One record. */
+  record(status: 200 | 201, table: Table, row: Row): Answer
+}
+
+const blockRows = 1_000
+const heldRows = 20_000
+const comma = Buffer.from(',')
+
+export function openLists(parts: {
+  readonly behaviour: Behaviour
+  readonly rendering: Rendering
+  readonly select: (table: Table, criteria: Criteria) => Selected
+}): Lists {
+  const { behaviour, rendering, select } = parts
+
+  function listAnswer(resource: Resource, rows: readonly Row[]): Answer {
+    const name = behaviour.listWrapper
+    const open = Buffer.from(name === null ? '[' : `{${JSON.stringify(name)}:[`)
+    const close = Buffer.from(name === null ? ']' : ']}')
+    const pieces: Iterable<Buffer> = {
+      *[Symbol.iterator]() {
+        yield open
+        for (let start = 0; start < rows.length; start += blockRows) {
+          if (start > 0) yield comma
+          yield joined(resource, rows.slice(start, start + blockRows))
+        }
+        yield close
+      },
+    }
+    const body: Body = rows.length <= heldRows ? Buffer.concat([...pieces]) : pieces
+    const contentType = 'application/json; charset=utf-8'
+    return { status: 200, body, contentType, rows, ifEmpty: Buffer.concat([open, close]) }
+  }
+
+  function joined(resource: Resource, rows: readonly Row[]): Buffer {
+    const pieces = rows.map((row) => rendering.bytesOrText(resource, row))
+    if (pieces.every((piece) => typeof piece === 'string')) return Buffer.from(pieces.join(','))
+    return Buffer.concat(
+      pieces.flatMap((piece, index) => [...(index > 0 ? [comma] : []), Buffer.from(piece)]),
+    )
+  }
+
+  return {
+    answer(table, request, since) {
+      const page = positive(request.query.get('page'))
+      const pageSize = positive(request.query.get('pagesize'))
+      if (page === undefined) return refusal('Page')
+      if (pageSize === undefined) return refusal('PageSize')
+      const selected = select(table, {
+        since: since ?? null,
+        filters: request.query.get('filters') ?? null,
+        sorts: request.query.get('sorts') ?? null,
+      })
+      if ('refused' in selected) return problem(400, selected.refused, { Sorts: [selected.refused] })
+      const { from, to } = spanOf(
+        { page, pageSize },
+        selected.isPaged ? behaviour : { ...behaviour, pagingIgnored: true },
+      )
+      return listAnswer(table.resource, selected.selection.slice(from, to))
+    },
+    whole: (table) => listAnswer(table.resource, table.byId.slice(0, Number.POSITIVE_INFINITY)),
+    empty() {
+      const body = Buffer.from(
+        behaviour.listWrapper === null ? '[]' : `{${JSON.stringify(behaviour.listWrapper)}:[]}`,
+      )
+      return { status: 200, body, contentType: 'application/json; charset=utf-8', ifEmpty: body }
+    },
+    record(status, table, row) {
+      const body = Buffer.from(rendering.bytesOrText(table.resource, row))
+      return { status, body, contentType: 'application/json; charset=utf-8', rows: [row] }
+    },
+  }
+}
+
+/** Null when it is absent, undefined when it is wrong. */
+function positive(text: string | undefined): number | null | undefined {
+  if (text === undefined || text === '') return null
+  const number = Number(text)
+  return /^\d+$/.test(text) && number >= 1 && number <= 2_147_483_647 ? number : undefined
+}
+
+const refusal = (name: string) =>
+  problem(400, `${name} is out of range.`, {
+    [name]: [`The field ${name} must be between 1 and 2147483647.`],
+  })

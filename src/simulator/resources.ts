@@ -1,0 +1,120 @@
+// The table of resources: how each is named, keyed and filled. Names are those of the mirrored streams where there is one.
+
+import { assignmentExternalId, assignmentFields } from './assignment-fields.ts'
+import {
+  attachmentFields,
+  noteExternalId,
+  noteFields,
+  objectFields,
+  productFields,
+  qualityControlFields,
+  serviceFields,
+} from './child-fields.ts'
+import {
+  customerFields,
+  employeeFields,
+  subscriptionExternalId,
+  trackerFields,
+  webhookDefinitionFields,
+  webhookSubscriptionFields,
+} from './other-fields.ts'
+import { hash } from './random.ts'
+import type { Fields, Row } from './row.ts'
+
+export type Resource = {
+  readonly name: string
+  readonly keyField: string
+  /** The field by which others know a record, and its generated value. */
+  readonly externalField: string | null
+  externalId(id: number): string | null
+  /** A fresh object each time; the row versions in it are filled in by the rendering. */
+  fields(row: Row): { [name: string]: unknown }
+  /** The assignment a generated record hangs on. */
+  assignmentIdOf(id: number): number | null
+  /** Lower-case name to the upstream's spelling. */
+  readonly fieldNames: ReadonlyMap<string, string>
+}
+
+const specimen: Row = {
+  id: 1,
+  version: 1n,
+  revision: 0,
+  createdAtMs: 0,
+  changedAtMs: 0,
+  isDeleted: false,
+  own: null,
+  raw: null,
+  rendered: null,
+}
+
+function resource(
+  name: string,
+  keyField: string,
+  parts: Partial<Resource> & Pick<Resource, 'fields'>,
+): Resource {
+  const names = Object.keys(parts.fields(specimen))
+  return {
+    name,
+    keyField,
+    externalField: null,
+    externalId: () => null,
+    assignmentIdOf: () => null,
+    fieldNames: new Map(names.map((field) => [field.toLowerCase(), field])),
+    ...parts,
+  }
+}
+
+/** `assignments` is how many there were at first: generated notes and objects hang on one of those. */
+export function defineResources({
+  seed,
+  assignments,
+}: {
+  readonly seed: number
+  readonly assignments: number
+}) {
+  const parentOf = (salt: number) => (id: number) =>
+    assignments > 0 ? 1 + (hash(seed, id, salt) % assignments) : null
+  const noteParent = parentOf(22)
+  const objectParent = parentOf(32)
+  const linked = (fields: (seed: number, row: Row) => Fields) => ({ fields: (row: Row) => fields(seed, row) })
+  return {
+    assignment: resource('assignment', 'AssignmentId', {
+      ...linked(assignmentFields),
+      externalField: 'AssignmentIdExt',
+      externalId: assignmentExternalId,
+    }),
+    assignment_note: resource('assignment_note', 'AssignmentNoteId', {
+      fields: (row) => noteFields(seed, row, noteParent(row.id)),
+      externalField: 'AssignmentNoteIdExt',
+      externalId: noteExternalId,
+      assignmentIdOf: noteParent,
+    }),
+    assignment_object: resource('assignment_object', 'AssignmentObjectId', {
+      fields: (row) => objectFields(seed, row, objectParent(row.id)),
+      assignmentIdOf: objectParent,
+    }),
+    assignment_product: resource('assignment_product', 'AssignmentProductId', linked(productFields)),
+    assignment_service: resource('assignment_service', 'AssignmentServiceId', linked(serviceFields)),
+    assignment_quality_control: resource(
+      'assignment_quality_control',
+      'AssignmentQualityControlId',
+      linked(qualityControlFields),
+    ),
+    attachment: resource('attachment', 'AttachmentId', linked(attachmentFields)),
+    customer: resource('customer', 'CustomerId', linked(customerFields)),
+    employee: resource('employee', 'EmployeeId', linked(employeeFields)),
+    tracker_object: resource('tracker_object', 'TrackerObjectId', linked(trackerFields)),
+    webhook_definition: resource(
+      'webhook_definition',
+      'WebhookDefinitionId',
+      linked(webhookDefinitionFields),
+    ),
+    webhook_subscription: resource('webhook_subscription', 'Id', {
+      ...linked(webhookSubscriptionFields),
+      externalField: 'WebhookSubscriptionId',
+      externalId: (id) => subscriptionExternalId(seed, id),
+    }),
+  }
+}
+
+export type ResourceName = keyof ReturnType<typeof defineResources>

@@ -1,0 +1,25 @@
+// What the stand-in keeps of a record. Rows never change: a change is another row with the same id, so a page that is
+// being sent, a backup and a write that is not committed yet can all hold on to theirs.
+
+export type Fields = { readonly [name: string]: unknown }
+
+export type Row = {
+  readonly id: number
+  readonly version: bigint
+  /** How often the record was changed; the generated fields follow from seed, id and revision. */
+  readonly revision: number
+  readonly createdAtMs: number
+  readonly changedAtMs: number
+  readonly isDeleted: boolean
+  /** Fields somebody set; they win over the generated ones. */
+  readonly own: Fields | null
+  /** Served as it is, instead of everything above. */
+  readonly raw: string | Uint8Array | null
+  /** The rendered JSON, kept while there is room for it; `rendering.ts` owns it. */
+  rendered: { readonly text: string; readonly style: number } | null
+}
+
+export const compareVersions = (a: Row, b: Row): number =>
+  a.version < b.version ? -1 : a.version > b.version ? 1 : a.id - b.id
+
+export const compareIds = (a: Row, b: Row): number => a.id - b.id

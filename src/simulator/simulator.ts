@@ -1,0 +1,94 @@
+// The stand-in upstream: identity provider, assignment service and tracking service in one process on one port. This
+// file starts and stops the parts; what they do is theirs.
+
+import { answering, type Hook } from './answering.ts'
+import { type Behaviour, initialBehaviour } from './behaviour.ts'
+import { startChurn } from './churn.ts'
+import { type Deliveries, startDeliveries } from './deliveries.ts'
+import { type Fault, type Faults, scheduleFaults } from './faults.ts'
+import { listen } from './http.ts'
+import { seededRandom, uuidFrom } from './random.ts'
+import { openRequestLog, type RequestLog } from './request-log.ts'
+import type { Source } from './source.ts'
+import { type Counts, openStock } from './stock.ts'
+import { type Credentials, openTokens } from './tokens.ts'
+
+export type SimulatorOptions = Partial<Counts> & {
+  readonly host?: string
+  /** 0, the default, picks a free one. */
+  readonly port?: number
+  readonly seed?: number
+  readonly credentials?: Partial<Credentials>
+  readonly behaviour?: Partial<Behaviour>
+  readonly faults?: readonly Fault[]
+  readonly churnPerSecond?: number
+  readonly firstRowVersion?: bigint
+}
+
+export type Simulator = AsyncDisposable & {
+  readonly authUrl: string
+  readonly assignmentUrl: string
+  readonly trackingUrl: string
+  readonly credentials: Credentials
+  readonly source: Source
+  readonly behaviour: Behaviour
+  readonly faults: Faults
+  readonly requests: RequestLog
+  readonly deliveries: Deliveries
+  /** Calls the hook before each request, which waits for it. Returns what takes the hook away again. */
+  onRequest(hook: Hook): () => void
+  /** Every token handed out so far is rejected from now on. */
+  revokeTokens(): void
+  close(): Promise<void>
+}
+
+export async function startSimulator(options: SimulatorOptions = {}): Promise<Simulator> {
+  const { seed = 1, assignments = 0, notes = 0, trackers = 0, objects = 0 } = options
+  const behaviour = initialBehaviour(options.behaviour)
+  const counts = { assignments, notes, trackers, objects }
+  const stock = openStock({ behaviour, seed, counts, firstRowVersion: options.firstRowVersion ?? 1n })
+  const credentials: Credentials = {
+    clientGuid: uuidFrom(seed, 0, 900),
+    subjectId: `integration-${seed}`,
+    apiKey: `stand-in-key-${seed}`,
+    ...options.credentials,
+  }
+  const faults = scheduleFaults(seed)
+  for (const fault of options.faults ?? []) faults.add(fault)
+  const tokens = openTokens(credentials, behaviour)
+  const log = openRequestLog()
+  const hooks = new Set<Hook>()
+  const { clientGuid } = credentials
+  const answer = answering({ stock, behaviour, faults, tokens, log, hooks, clientGuid })
+  const server = await listen({ host: options.host ?? '127.0.0.1', port: options.port ?? 0 }, answer)
+  const deliveries = startDeliveries({ ...stock, clientGuid })
+  const churn = options.churnPerSecond
+    ? startChurn({ ...stock, random: seededRandom(seed + 2), changesPerSecond: options.churnPerSecond })
+    : null
+
+  async function close(): Promise<void> {
+    churn?.stop()
+    stock.writes.close()
+    await deliveries.close()
+    await server.close()
+  }
+
+  return {
+    authUrl: `${server.origin}/auth`,
+    assignmentUrl: `${server.origin}/assignment`,
+    trackingUrl: `${server.origin}/tracking`,
+    credentials,
+    source: stock.source,
+    behaviour,
+    faults,
+    requests: log,
+    deliveries,
+    onRequest(hook) {
+      hooks.add(hook)
+      return () => hooks.delete(hook)
+    },
+    revokeTokens: tokens.revoke,
+    close,
+    [Symbol.asyncDispose]: close,
+  }
+}

@@ -1,0 +1,151 @@
+// The data as a test sees it: the truth to compare a mirror with, and a hand on every record. Changes made here go the
+// same way as those made by requests, row versions, late commits and webhooks included.
+
+import type { Rendering } from './rendering.ts'
+import type { ResourceName } from './resources.ts'
+import type { Fields, Row } from './row.ts'
+import type { Versions } from './versions.ts'
+import type { Deletion, Tables, WriteOptions, Writes } from './writes.ts'
+
+export type Written = { readonly id: number; readonly version: bigint }
+/** A write that has its row version and is not visible yet. */
+export type LateWrite = Written & { commit(): void }
+export type Backup = { readonly version: bigint; readonly rows: ReadonlyMap<ResourceName, readonly Row[]> }
+export type RawRecord = string | Uint8Array | ((written: Written) => string | Uint8Array)
+
+export type Source = {
+  count(resource: ResourceName): number
+  /** The visible records as they would be served, soft-deleted ones included, in the order of their ids. */
+  texts(resource: ResourceName): string[]
+  /** The same, parsed with plain `JSON.parse`; raw records that are not JSON are left out. */
+  records(resource: ResourceName): Fields[]
+  record(resource: ResourceName, id: number): Fields | null
+  ids(resource: ResourceName): number[]
+  versionOf(resource: ResourceName, id: number): bigint | null
+  /** The highest row version that is visible; 0 when there is no row. */
+  highestVersion(resource: ResourceName): bigint
+
+  /** A record with generated fields and, over them, these. With the id of a record that is gone, it comes back. */
+  insert(resource: ResourceName, fields?: Fields | null, options?: WriteOptions): Written
+  /** Sets these fields; without any, the generated ones move on by a revision. */
+  change(resource: ResourceName, id: number, fields?: Fields | null, options?: WriteOptions): Written
+  remove(resource: ResourceName, id: number, how?: Deletion): void
+  /** Changes in one go, in the order of the ids; all records when none are named. */
+  bulkUpdate(resource: ResourceName, ids?: readonly number[] | null, fields?: Fields | null): void
+  /** Gives all of these one and the same new row version, and returns it. */
+  tie(resource: ResourceName, ids: readonly number[]): bigint
+
+  insertLate(resource: ResourceName, fields?: Fields | null): LateWrite
+  changeLate(resource: ResourceName, id: number, fields?: Fields | null): LateWrite
+  /** Makes everything visible that was written late. Returns how many rows that were. */
+  commitLate(): number
+
+  /** Serves exactly these bytes as a record; `options.id` puts them in the place of a record. */
+  appendRaw(resource: ResourceName, raw: RawRecord, options?: WriteOptions): Written
+
+  takeBackup(): Backup
+  /** Everything is as it was then, and row versions go on from there. */
+  restoreBackup(backup: Backup): void
+}
+
+export function openSource(parts: {
+  readonly tables: Tables
+  readonly writes: Writes
+  readonly versions: Versions
+  readonly rendering: Rendering
+}): Source {
+  const { tables, writes, versions, rendering } = parts
+  const names = Object.keys(tables) as ResourceName[]
+  const rowsOf = (resource: ResourceName) => tables[resource].byId.slice(0, Number.POSITIVE_INFINITY)
+  const textOf = (resource: ResourceName, row: Row) => {
+    const served = rendering.bytesOrText(tables[resource].resource, row)
+    return typeof served === 'string' ? served : Buffer.from(served).toString()
+  }
+
+  function changed(
+    resource: ResourceName,
+    id: number,
+    fields: Fields | null,
+    options: WriteOptions,
+  ): Written {
+    const row = writes.change(resource, id, fields, options)
+    if (!row) throw new Error(`There is no ${resource} with the id ${id}, so it cannot be changed.`)
+    return { id: row.id, version: row.version }
+  }
+
+  const late = (resource: ResourceName, written: Written): LateWrite => ({
+    ...written,
+    commit: () => {
+      writes.commitLate(resource, written.id)
+    },
+  })
+
+  const written = ({ id, version }: Row): Written => ({ id, version })
+
+  return {
+    count: (resource) => tables[resource].byId.size,
+    texts: (resource) => rowsOf(resource).map((row) => textOf(resource, row)),
+    records: (resource) =>
+      rowsOf(resource)
+        .map((row) => parsed(textOf(resource, row)))
+        .filter((record) => record !== null),
+    record(resource, id) {
+      const row = tables[resource].find(id)
+      return row ? parsed(textOf(resource, row)) : null
+    },
+    ids: (resource) => rowsOf(resource).map(({ id }) => id),
+    versionOf: (resource, id) => tables[resource].find(id)?.version ?? null,
+    highestVersion: (resource) =>
+      tables[resource].byVersion.at(tables[resource].byVersion.size - 1)?.version ?? 0n,
+
+    insert: (resource, fields = null, options = {}) => written(writes.insert(resource, fields, options)),
+    change: (resource, id, fields = null, options = {}) => changed(resource, id, fields, options),
+    remove(resource, id, how) {
+      if (!writes.remove(resource, id, how))
+        throw new Error(`There is no ${resource} with the id ${id}, so it cannot be removed.`)
+    },
+    bulkUpdate(resource, ids, fields = null) {
+      const chosen = ids ? [...ids].sort((a, b) => a - b) : rowsOf(resource).map(({ id }) => id)
+      for (const id of chosen) changed(resource, id, fields, {})
+    },
+    tie(resource, ids) {
+      const version = versions.next()
+      for (const id of ids) changed(resource, id, null, { version })
+      return version
+    },
+
+    insertLate: (resource, fields = null) =>
+      late(resource, written(writes.insert(resource, fields, { isLate: true }))),
+    changeLate: (resource, id, fields = null) =>
+      late(resource, changed(resource, id, fields, { isLate: true })),
+    commitLate: () => writes.commitLate(),
+
+    appendRaw: (resource, raw, options = {}) =>
+      written(
+        writes.insertRaw(
+          resource,
+          (id, version) => (typeof raw === 'function' ? raw({ id, version }) : raw),
+          options,
+        ),
+      ),
+
+    takeBackup: () => ({
+      version: versions.current(),
+      rows: new Map(names.map((name) => [name, rowsOf(name)])),
+    }),
+    restoreBackup(backup) {
+      writes.dropLate()
+      for (const name of names) tables[name].load(backup.rows.get(name) ?? [])
+      versions.reset(backup.version)
+    },
+  }
+}
+
+function parsed(text: string): Fields | null {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : null
+  } catch {
+    return null
+  }
+}

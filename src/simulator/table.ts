@@ -1,0 +1,105 @@
+// The visible rows of one resource, found by id, by external id and by row version. It knows nothing of requests,
+// and nothing of rows that are written but not committed.
+
+import type { Resource } from './resources.ts'
+import { compareIds, compareVersions, type Row } from './row.ts'
+import { type SortedRows, sortedRows } from './sorted-rows.ts'
+
+export type Table = {
+  readonly resource: Resource
+  readonly byId: Pick<SortedRows<Row>, 'size' | 'slice' | 'at'>
+  readonly byVersion: Pick<SortedRows<Row>, 'size' | 'slice' | 'at'>
+  /** Rises with every change, so that whatever was derived from the rows can be known to be old. */
+  readonly mutations: number
+  find(id: number): Row | undefined
+  findExternal(externalId: string): Row | undefined
+  /** How many rows have a version below this one. */
+  countBelow(version: bigint): number
+  /** Adds the row or puts it in the place of the one with its id, which is returned. */
+  put(row: Row): Row | undefined
+  drop(id: number): Row | undefined
+  /** Everything is exchanged, e.g. for a backup. */
+  load(rows: readonly Row[]): void
+  /** An id that no record had yet. */
+  takeId(): number
+  keepClearOf(id: number): void
+}
+
+export function openTable(resource: Resource): Table {
+  let byId = sortedRows(compareIds)
+  let byVersion = sortedRows(compareVersions)
+  let externalIds: Map<string, Row> | null = null
+  let mutations = 0
+  let lastId = 0
+
+  const probe = (id: number, version = 0n) => ({ id, version }) as Row
+
+  function externalIdOf(row: Row): string | null {
+    const own = resource.externalField === null ? undefined : row.own?.[resource.externalField]
+    return typeof own === 'string' ? own : own === null ? null : resource.externalId(row.id)
+  }
+
+  function index(rows: Iterable<Row>): Map<string, Row> {
+    const found = new Map<string, Row>()
+    for (const row of rows) {
+      const externalId = externalIdOf(row)
+      if (externalId !== null) found.set(externalId, row)
+    }
+    return found
+  }
+
+  function forget(row: Row): void {
+    byId.remove(row)
+    byVersion.remove(row)
+    const externalId = externalIds && externalIdOf(row)
+    if (externalIds && externalId) externalIds.delete(externalId)
+  }
+
+  return {
+    resource,
+    get byId() {
+      return byId
+    },
+    get byVersion() {
+      return byVersion
+    },
+    get mutations() {
+      return mutations
+    },
+    find: (id) => byId.find(probe(id)),
+    findExternal(externalId) {
+      externalIds ??= index(byId)
+      return externalIds.get(externalId)
+    },
+    countBelow: (version) => byVersion.rankOf(probe(Number.NEGATIVE_INFINITY, version)),
+    put(row) {
+      const before = byId.find(row)
+      if (before) forget(before)
+      byId.add(row)
+      byVersion.add(row)
+      const externalId = externalIds && externalIdOf(row)
+      if (externalIds && externalId) externalIds.set(externalId, row)
+      lastId = Math.max(lastId, row.id)
+      mutations++
+      return before
+    },
+    drop(id) {
+      const row = byId.find(probe(id))
+      if (!row) return undefined
+      forget(row)
+      mutations++
+      return row
+    },
+    load(rows) {
+      byId = sortedRows(compareIds, [...rows].sort(compareIds))
+      byVersion = sortedRows(compareVersions, [...rows].sort(compareVersions))
+      externalIds = null
+      lastId = Math.max(lastId, byId.at(byId.size - 1)?.id ?? 0)
+      mutations++
+    },
+    takeId: () => ++lastId,
+    keepClearOf(id) {
+      lastId = Math.max(lastId, id)
+    },
+  }
+}

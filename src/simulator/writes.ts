@@ -1,0 +1,175 @@
+// Every change of the data, whoever makes it: a request, a test, the churn. A write takes its row version at once; when
+// it is late, it becomes visible afterwards, as with a transaction that is still open.
+
+import type { Behaviour } from './behaviour.ts'
+import type { Random } from './random.ts'
+import type { Rendering } from './rendering.ts'
+import type { ResourceName } from './resources.ts'
+import type { Fields, Row } from './row.ts'
+import type { Table } from './table.ts'
+import type { Versions } from './versions.ts'
+
+export type Tables = Readonly<Record<ResourceName, Table>>
+export type WriteKind = 'Created' | 'Changed' | 'Deleted'
+export type WriteEvent = { readonly kind: WriteKind; readonly resource: ResourceName; readonly row: Row }
+
+export type WriteOptions = {
+  /** This id instead of the next one. */
+  readonly id?: number
+  /** This row version instead of the next one. */
+  readonly version?: bigint
+  /** Late or not; otherwise the behaviour's `lateFraction` decides. */
+  readonly isLate?: boolean
+}
+export type Deletion = 'hard' | 'soft'
+
+export type Writes = {
+  insert(resource: ResourceName, own: Fields | null, options?: WriteOptions): Row
+  insertRaw(
+    resource: ResourceName,
+    raw: (id: number, version: bigint) => string | Uint8Array,
+    options?: WriteOptions,
+  ): Row
+  /** Sets fields; without any, the generated ones move on by one revision. Undefined when there is no such record. */
+  change(resource: ResourceName, id: number, own: Fields | null, options?: WriteOptions): Row | undefined
+  remove(resource: ResourceName, id: number, how?: Deletion): Row | undefined
+  /** Makes what was written late visible, now; all of it, or one record's. Returns how many rows that were. */
+  commitLate(resource?: ResourceName, id?: number): number
+  /** Forgets what was written late: those transactions never happened. */
+  dropLate(): void
+  onWrite(listener: (event: WriteEvent) => void): () => void
+  close(): void
+}
+
+type Late = { readonly event: WriteEvent; readonly timer: NodeJS.Timeout }
+
+export function openWrites(parts: {
+  readonly tables: Tables
+  readonly versions: Versions
+  readonly behaviour: Behaviour
+  readonly rendering: Rendering
+  readonly random: Random
+}): Writes {
+  const { tables, versions, behaviour, rendering, random } = parts
+  const listeners = new Set<(event: WriteEvent) => void>()
+  const late = new Map<string, Late>()
+  const nameOf = (resource: ResourceName, id: number) => `${resource} ${id}`
+
+  function versionFor(options: WriteOptions): bigint {
+    if (options.version === undefined) return versions.next()
+    versions.reach(options.version)
+    return options.version
+  }
+
+  function commit(event: WriteEvent): void {
+    const table = tables[event.resource]
+    const before =
+      event.kind === 'Deleted' && !event.row.isDeleted ? table.drop(event.row.id) : table.put(event.row)
+    if (before) rendering.release(before)
+    for (const listener of listeners) listener(event)
+  }
+
+  function write(event: WriteEvent, options: WriteOptions): Row {
+    const isLate = options.isLate ?? (behaviour.lateFraction > 0 && random() < behaviour.lateFraction)
+    if (!isLate) {
+      commit(event)
+      return event.row
+    }
+    const { resource, row } = event
+    tables[resource].keepClearOf(row.id)
+    const timer = setTimeout(() => commitLate(resource, row.id), behaviour.lateDelayMs)
+    timer.unref()
+    late.set(nameOf(resource, row.id), { event, timer })
+    return row
+  }
+
+  function commitLate(resource?: ResourceName, id?: number): number {
+    const names = resource !== undefined && id !== undefined ? [nameOf(resource, id)] : [...late.keys()]
+    let committed = 0
+    for (const name of names) {
+      const pending = late.get(name)
+      if (!pending) continue
+      clearTimeout(pending.timer)
+      late.delete(name)
+      commit(pending.event)
+      committed++
+    }
+    return committed
+  }
+
+  function dropLate(): void {
+    for (const { timer } of late.values()) clearTimeout(timer)
+    late.clear()
+  }
+
+  /** The row as the next writer finds it: a database makes that writer wait for the open transaction. */
+  function current(resource: ResourceName, id: number): Row | undefined {
+    commitLate(resource, id)
+    return tables[resource].find(id)
+  }
+
+  function newRow(resource: ResourceName, options: WriteOptions): Row {
+    const nowMs = Date.now()
+    const id = options.id ?? tables[resource].takeId()
+    return {
+      id,
+      version: versionFor(options),
+      revision: 0,
+      createdAtMs: nowMs,
+      changedAtMs: nowMs,
+      isDeleted: false,
+      own: null,
+      raw: null,
+      rendered: null,
+    }
+  }
+
+  const nextRow = (row: Row, options: WriteOptions, changes: Partial<Row>): Row => ({
+    ...row,
+    version: versionFor(options),
+    revision: row.revision + 1,
+    changedAtMs: Date.now(),
+    rendered: null,
+    ...changes,
+  })
+
+  return {
+    insert(resource, own, options = {}) {
+      const row = { ...newRow(resource, options), own: ownFields(own), isDeleted: own?.SysDeleted === true }
+      return write({ kind: 'Created', resource, row }, options)
+    },
+    insertRaw(resource, raw, options = {}) {
+      const row = newRow(resource, options)
+      return write({ kind: 'Created', resource, row: { ...row, raw: raw(row.id, row.version) } }, options)
+    },
+    change(resource, id, own, options = {}) {
+      const row = current(resource, id)
+      if (!row) return undefined
+      const isDeleted = typeof own?.SysDeleted === 'boolean' ? own.SysDeleted : row.isDeleted
+      const merged = own ? { ...row.own, ...ownFields(own) } : row.own
+      const changed = nextRow(row, options, { own: merged, raw: null, isDeleted })
+      return write({ kind: 'Changed', resource, row: changed }, options)
+    },
+    remove(resource, id, how = behaviour.deletes) {
+      const row = current(resource, id)
+      if (!row) return undefined
+      const removed = how === 'soft' ? nextRow(row, {}, { isDeleted: true }) : row
+      if (how === 'hard') commit({ kind: 'Deleted', resource, row: { ...row, isDeleted: false } })
+      else commit({ kind: 'Deleted', resource, row: removed })
+      return removed
+    },
+    commitLate,
+    dropLate,
+    onWrite(listener) {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    close: dropLate,
+  }
+}
+
+const reserved = ['RowVersion', 'SysRowVersion', 'SysDeleted']
+
+function ownFields(own: Fields | null): Fields | null {
+  return own && Object.fromEntries(Object.entries(own).filter(([name]) => !reserved.includes(name)))
+}
