@@ -17,8 +17,8 @@ export type Incoming = {
   readonly body: Buffer
 }
 
-/** Bytes at once, or in pieces when a list is too long to be held in one. */
-export type Body = Buffer | Iterable<Buffer>
+/** Bytes in a few pieces, or in pieces made one after the other when a list is too long to be held. */
+export type Body = Buffer | readonly Buffer[] | Iterable<Buffer>
 export type Answer = {
   readonly status: number
   readonly body: Body | null

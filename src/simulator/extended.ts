@@ -2,7 +2,6 @@
 // services, quality controls and attachments that were there from the start follow from the seed and are kept nowhere.
 
 import { type Answer, type Incoming, jsonText, problem } from './answer.ts'
-import { employeeOf } from './assignment-fields.ts'
 import { hash } from './random.ts'
 import type { Rendering } from './rendering.ts'
 import type { ResourceName } from './resources.ts'
@@ -11,7 +10,7 @@ import type { Tables } from './writes.ts'
 
 export type Extended = {
   answer(assignment: Row, request: Incoming): Answer
-  setParticipant(assignmentId: number, employeeId: number, takesPart: boolean): void
+  setParticipant(assignment: Row, employeeId: number, takesPart: boolean): void
 }
 
 /** Created children get ids above those that follow from an assignment's. */
@@ -39,8 +38,10 @@ export function openExtended(parts: {
   const { tables, rendering, seed } = parts
   const participants = new Map<number, ReadonlySet<number>>()
 
-  const participantsOf = (assignmentId: number): ReadonlySet<number> =>
-    participants.get(assignmentId) ?? new Set([employeeOf(seed, assignmentId)])
+  function participantsOf(assignment: Row): ReadonlySet<number> {
+    const { ResponsibleEmployeeId } = rendering.fields(tables.assignment.resource, assignment)
+    return participants.get(assignment.id) ?? new Set([Number(ResponsibleEmployeeId)])
+  }
 
   const parentField = (resource: ResourceName) => (resource === 'attachment' ? 'OwnerId' : 'AssignmentId')
 
@@ -52,7 +53,7 @@ export function openExtended(parts: {
       revision: 0,
       own: { [parentField(resource)]: assignment.id },
       raw: null,
-      rendered: null,
+      kept: null,
     }))
   }
 
@@ -73,7 +74,7 @@ export function openExtended(parts: {
   function groupTexts(assignment: Row, includes: (name: string) => boolean): [string, string][] {
     const { CustomerId } = rendering.fields(tables.assignment.resource, assignment)
     const customer = tables.customer.find(Number(CustomerId))
-    const employees = [...participantsOf(assignment.id)].flatMap((id) => tables.employee.find(id) ?? [])
+    const employees = [...participantsOf(assignment)].flatMap((id) => tables.employee.find(id) ?? [])
     const groups: [string, string][] = [
       ['Customer', customer ? recordText('customer', customer) : 'null'],
       ['Employee', `[${employees.map((row) => recordText('employee', row)).join(',')}]`],
@@ -98,11 +99,11 @@ export function openExtended(parts: {
       const record = recordText('assignment', assignment)
       return jsonText(200, `${[record.slice(0, -1), ...members].join(',')}}`, [assignment])
     },
-    setParticipant(assignmentId, employeeId, takesPart) {
-      const set = new Set(participantsOf(assignmentId))
+    setParticipant(assignment, employeeId, takesPart) {
+      const set = new Set(participantsOf(assignment))
       if (takesPart) set.add(employeeId)
       else set.delete(employeeId)
-      participants.set(assignmentId, set)
+      participants.set(assignment.id, set)
     },
   }
 }

@@ -111,7 +111,17 @@ async function send(
   }
   response.setHeader('content-type', contentType)
   if (isCompressed) response.setHeader('content-encoding', 'gzip')
-  if (delivery === 'whole' && !Buffer.isBuffer(body)) {
+  if (delivery === 'whole' && Array.isArray(body) && !isCompressed) {
+    response.setHeader(
+      'content-length',
+      body.reduce((sum: number, piece: Buffer) => sum + piece.length, 0),
+    )
+    response.cork()
+    for (const piece of body) response.write(piece)
+    response.end()
+    return
+  }
+  if (delivery === 'whole' && !Buffer.isBuffer(body) && !Array.isArray(body)) {
     const pieces = Readable.from(body, { objectMode: false, highWaterMark: 1_000_000 })
     if (isCompressed) pipeline(pieces, createGzip({ level: 1 }), response, () => {})
     else pipeline(pieces, response, () => {})

@@ -35,7 +35,7 @@ function firstRows(count: number, versions: Versions): Row[] {
       isDeleted: false,
       own: null,
       raw: null,
-      rendered: null,
+      kept: null,
     }
   })
 }

@@ -3,9 +3,9 @@
 import { type Answer, type Body, type Incoming, problem } from './answer.ts'
 import type { Behaviour } from './behaviour.ts'
 import { spanOf } from './paging.ts'
-import type { Rendering } from './rendering.ts'
 import type { Resource } from './resources.ts'
 import type { Row } from './row.ts'
+import type { RowBytes } from './row-bytes.ts'
 import type { Criteria, Selected } from './selection.ts'
 import type { Table } from './table.ts'
 
@@ -26,10 +26,10 @@ const comma = Buffer.from(',')
 
 export function openLists(parts: {
   readonly behaviour: Behaviour
-  readonly rendering: Rendering
+  readonly rowBytes: RowBytes
   readonly select: (table: Table, criteria: Criteria) => Selected
 }): Lists {
-  const { behaviour, rendering, select } = parts
+  const { behaviour, rowBytes, select } = parts
 
   function listAnswer(resource: Resource, rows: readonly Row[]): Answer {
     const name = behaviour.listWrapper
@@ -40,22 +40,14 @@ export function openLists(parts: {
         yield open
         for (let start = 0; start < rows.length; start += blockRows) {
           if (start > 0) yield comma
-          yield joined(resource, rows.slice(start, start + blockRows))
+          yield rowBytes.joined(resource, rows.slice(start, start + blockRows))
         }
         yield close
       },
     }
-    const body: Body = rows.length <= heldRows ? Buffer.concat([...pieces]) : pieces
+    const body: Body = rows.length <= heldRows ? [...pieces] : pieces
     const contentType = 'application/json; charset=utf-8'
     return { status: 200, body, contentType, rows, ifEmpty: Buffer.concat([open, close]) }
-  }
-
-  function joined(resource: Resource, rows: readonly Row[]): Buffer {
-    const pieces = rows.map((row) => rendering.bytesOrText(resource, row))
-    if (pieces.every((piece) => typeof piece === 'string')) return Buffer.from(pieces.join(','))
-    return Buffer.concat(
-      pieces.flatMap((piece, index) => [...(index > 0 ? [comma] : []), Buffer.from(piece)]),
-    )
   }
 
   return {
@@ -84,7 +76,7 @@ export function openLists(parts: {
       return { status: 200, body, contentType: 'application/json; charset=utf-8', ifEmpty: body }
     },
     record(status, table, row) {
-      const body = Buffer.from(rendering.bytesOrText(table.resource, row))
+      const body = rowBytes.joined(table.resource, [row])
       return { status, body, contentType: 'application/json; charset=utf-8', rows: [row] }
     },
   }

@@ -145,7 +145,7 @@ export const setParticipant =
     if (employeeId === null) return notValid('employeeId', parameters.employeeId)
     if (!stock.tables.employee.find(Number(employeeId))) return notFound('employee')
     return withRow('assignment', 'id', ({ extended, writes }, row) => {
-      extended.setParticipant(row.id, Number(employeeId), how === 'add')
+      extended.setParticipant(row, Number(employeeId), how === 'add')
       writes.change('assignment', row.id, null)
       return noContent(200)
     })(stock, request, parameters)

@@ -1,44 +1,67 @@
 // How a row becomes JSON: generated fields, then those somebody set, then the row version, in the casing asked for.
-// Texts are kept while there is room, because the same rows are asked for again and again.
+// It keeps nothing; row-bytes.ts does.
 
 import type { Behaviour } from './behaviour.ts'
 import type { Resource } from './resources.ts'
 import type { Fields, Row } from './row.ts'
 
-const roomChars = 192 * 2 ** 20
+/** Text, or bytes as they are. */
+export type Piece = string | Uint8Array
 
 export type Rendering = {
-  /** The record as it is served. */
-  bytesOrText(resource: Resource, row: Row): string | Uint8Array
-  /** The record's fields in the upstream's own spelling, whatever casing is served. */
+  /** The record as it is served, in as many pieces as is fast. */
+  pieces(resource: Resource, row: Row): readonly Piece[]
+  /** The record's fields in the upstream's own spelling, whatever casing is served. A fresh object each time. */
   fields(resource: Resource, row: Row): { [name: string]: unknown }
-  /** The JSON of some fields that are no row by themselves, e.g. the extended read's groups. */
+  /** The JSON of fields that are not a row as it is kept. */
   stringify(fields: Fields): string
   /** A field's name as it is served. */
   cased(name: string): string
-  /** This row is gone: its text makes room. */
-  release(row: Row): void
+  /** Another number whenever the same row would be served otherwise. */
+  style(): number
 }
 
 export function openRendering(behaviour: Behaviour): Rendering {
-  let usedChars = 0
-
-  function style(): number {
-    const field = { both: 0, RowVersion: 1, SysRowVersion: 2, none: 3 }[behaviour.rowVersionField]
-    return field * 4 + (behaviour.casing === 'camel' ? 2 : 0) + (behaviour.rowVersions === 'string' ? 1 : 0)
-  }
+  const frozen = { pascal: new WeakMap<Fields, Buffer>(), camel: new WeakMap<Fields, Buffer>() }
+  const isCamel = () => behaviour.casing === 'camel'
 
   function fields(resource: Resource, row: Row): { [name: string]: unknown } {
-    const generated = resource.fields(row)
-    const all = row.own ? { ...generated, ...row.own } : generated
-    if ('RowVersion' in generated) {
-      const version = versionValue(row.version)
-      const { rowVersionField } = behaviour
-      all.RowVersion = rowVersionField === 'both' || rowVersionField === 'RowVersion' ? version : undefined
-      all.SysRowVersion =
-        rowVersionField === 'both' || rowVersionField === 'SysRowVersion' ? version : undefined
+    return Object.assign({}, ...resource.groups(row).map((group) => withVersions(group, row)), row.own)
+  }
+
+  /** Frozen groups hold no row version, and their bytes are worth keeping. */
+  function frozenBytes(group: Fields): Buffer {
+    const kept = isCamel() ? frozen.camel : frozen.pascal
+    const known = kept.get(group)
+    if (known !== undefined) return known
+    const bytes = Buffer.from(membersOf(stringify(group)))
+    kept.set(group, bytes)
+    return bytes
+  }
+
+  function withVersions(group: Fields, row: Row): Fields {
+    if (!('RowVersion' in group)) return group
+    const { rowVersionField: served } = behaviour
+    const version = versionValue(row.version)
+    return Object.assign(group, {
+      RowVersion: served === 'both' || served === 'RowVersion' ? version : undefined,
+      SysRowVersion: served === 'both' || served === 'SysRowVersion' ? version : undefined,
+    })
+  }
+
+  function pieces(resource: Resource, row: Row): readonly Piece[] {
+    if (row.raw !== null) return [row.raw]
+    if (row.own !== null) return [stringify(fields(resource, row))]
+    const found: Piece[] = []
+    let text = '{'
+    for (const group of resource.groups(row)) {
+      const start = text === '{' && found.length === 0 ? '{' : `${text},`
+      if (Object.isFrozen(group)) {
+        found.push(start, frozenBytes(group))
+        text = ''
+      } else text = start + membersOf(stringify(withVersions(group, row)))
     }
-    return all
+    return [...found, `${text}}`]
   }
 
   function versionValue(version: bigint): unknown {
@@ -47,34 +70,24 @@ export function openRendering(behaviour: Behaviour): Rendering {
     return Number.isSafeInteger(number) ? number : JSON.rawJSON(version.toString())
   }
 
-  const stringify = (value: Fields) =>
-    JSON.stringify(behaviour.casing === 'camel' ? camelCased(value) : value)
+  const stringify = (value: Fields) => JSON.stringify(isCamel() ? camelCased(value) : value)
 
   return {
     fields,
     stringify,
-    cased: (name) => (behaviour.casing === 'camel' ? camelCase(name) : name),
-    bytesOrText(resource, row) {
-      if (row.raw !== null) return row.raw
-      const wanted = style()
-      if (row.rendered?.style === wanted) return row.rendered.text
-      const text = stringify(fields(resource, row))
-      usedChars -= row.rendered?.text.length ?? 0
-      row.rendered = null
-      if (usedChars + text.length <= roomChars) {
-        usedChars += text.length
-        row.rendered = { text, style: wanted }
-      }
-      return text
-    },
-    release(row) {
-      usedChars -= row.rendered?.text.length ?? 0
-      row.rendered = null
+    pieces,
+    cased: (name) => (isCamel() ? camelCase(name) : name),
+    style() {
+      const field = { both: 0, RowVersion: 1, SysRowVersion: 2, none: 3 }[behaviour.rowVersionField]
+      return field * 4 + (isCamel() ? 2 : 0) + (behaviour.rowVersions === 'string' ? 1 : 0)
     },
   }
 }
 
+const membersOf = (text: string) => text.slice(1, -1)
+
 const camelNames = new Map<string, string>()
+const keptNames = 1_000
 
 /** As System.Text.Json does it: `UID` → `uid`, `SysUpdatedDateUTC` → `sysUpdatedDateUTC`. */
 export function camelCase(name: string): string {
@@ -82,7 +95,7 @@ export function camelCase(name: string): string {
   if (known !== undefined) return known
   const leading = /^[A-Z]+(?=[A-Z][a-z])|^[A-Z]+/.exec(name)?.[0] ?? ''
   const camel = leading.toLowerCase() + name.slice(leading.length)
-  if (camelNames.size < 1_000) camelNames.set(name, camel)
+  if (camelNames.size < keptNames) camelNames.set(name, camel)
   return camel
 }
 

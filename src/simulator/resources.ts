@@ -1,6 +1,6 @@
 // The table of resources: how each is named, keyed and filled. Names are those of the mirrored streams where there is one.
 
-import { assignmentExternalId, assignmentFields } from './assignment-fields.ts'
+import { assignmentExternalId, assignmentGroups, type FieldGroups } from './assignment-fields.ts'
 import {
   attachmentFields,
   noteExternalId,
@@ -27,8 +27,8 @@ export type Resource = {
   /** The field by which others know a record, and its generated value. */
   readonly externalField: string | null
   externalId(id: number): string | null
-  /** A fresh object each time; the row versions in it are filled in by the rendering. */
-  fields(row: Row): { [name: string]: unknown }
+  /** The generated fields; the row versions among them are filled in by the rendering. */
+  groups(row: Row): FieldGroups
   /** The assignment a generated record hangs on. */
   assignmentIdOf(id: number): number | null
   /** Lower-case name to the upstream's spelling. */
@@ -44,15 +44,15 @@ const specimen: Row = {
   isDeleted: false,
   own: null,
   raw: null,
-  rendered: null,
+  kept: null,
 }
 
 function resource(
   name: string,
   keyField: string,
-  parts: Partial<Resource> & Pick<Resource, 'fields'>,
+  parts: Partial<Resource> & Pick<Resource, 'groups'>,
 ): Resource {
-  const names = Object.keys(parts.fields(specimen))
+  const names = parts.groups(specimen).flatMap((group) => Object.keys(group))
   return {
     name,
     keyField,
@@ -76,21 +76,23 @@ export function defineResources({
     assignments > 0 ? 1 + (hash(seed, id, salt) % assignments) : null
   const noteParent = parentOf(22)
   const objectParent = parentOf(32)
-  const linked = (fields: (seed: number, row: Row) => Fields) => ({ fields: (row: Row) => fields(seed, row) })
+  const linked = (fields: (seed: number, row: Row) => Fields) => ({
+    groups: (row: Row) => [fields(seed, row)],
+  })
   return {
     assignment: resource('assignment', 'AssignmentId', {
-      ...linked(assignmentFields),
+      groups: assignmentGroups(seed),
       externalField: 'AssignmentIdExt',
       externalId: assignmentExternalId,
     }),
     assignment_note: resource('assignment_note', 'AssignmentNoteId', {
-      fields: (row) => noteFields(seed, row, noteParent(row.id)),
+      groups: (row) => [noteFields(seed, row, noteParent(row.id))],
       externalField: 'AssignmentNoteIdExt',
       externalId: noteExternalId,
       assignmentIdOf: noteParent,
     }),
     assignment_object: resource('assignment_object', 'AssignmentObjectId', {
-      fields: (row) => objectFields(seed, row, objectParent(row.id)),
+      groups: (row) => [objectFields(seed, row, objectParent(row.id))],
       assignmentIdOf: objectParent,
     }),
     assignment_product: resource('assignment_product', 'AssignmentProductId', linked(productFields)),

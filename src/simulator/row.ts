@@ -1,6 +1,8 @@
 // What the stand-in keeps of a record. Rows never change: a change is another row with the same id, so a page that is
 // being sent, a backup and a write that is not committed yet can all hold on to theirs.
 
+import type { Span } from './row-bytes.ts'
+
 export type Fields = { readonly [name: string]: unknown }
 
 export type Row = {
@@ -15,8 +17,8 @@ export type Row = {
   readonly own: Fields | null
   /** Served as it is, instead of everything above. */
   readonly raw: string | Uint8Array | null
-  /** The rendered JSON, kept while there is room for it; `rendering.ts` owns it. */
-  rendered: { readonly text: string; readonly style: number } | null
+  /** Where its bytes are, while there is room for them; row-bytes.ts owns it. */
+  kept: Span | null
 }
 
 export const compareVersions = (a: Row, b: Row): number =>

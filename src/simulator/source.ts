@@ -58,8 +58,8 @@ export function openSource(parts: {
   const names = Object.keys(tables) as ResourceName[]
   const rowsOf = (resource: ResourceName) => tables[resource].byId.slice(0, Number.POSITIVE_INFINITY)
   const textOf = (resource: ResourceName, row: Row) => {
-    const served = rendering.bytesOrText(tables[resource].resource, row)
-    return typeof served === 'string' ? served : Buffer.from(served).toString()
+    const pieces = rendering.pieces(tables[resource].resource, row)
+    return pieces.map((piece) => (typeof piece === 'string' ? piece : Buffer.from(piece).toString())).join('')
   }
 
   function changed(

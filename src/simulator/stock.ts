@@ -10,6 +10,7 @@ import { webhookEvents } from './other-fields.ts'
 import { seededRandom } from './random.ts'
 import { openRendering, type Rendering } from './rendering.ts'
 import { defineResources, type ResourceName } from './resources.ts'
+import { openRowBytes } from './row-bytes.ts'
 import { openSelections } from './selection.ts'
 import { openSource, type Source } from './source.ts'
 import { openTable } from './table.ts'
@@ -58,13 +59,14 @@ export function openStock(parts: {
 
   const random = seededRandom(seed + 1)
   const rendering = openRendering(behaviour)
-  const writes = openWrites({ tables, versions, behaviour, rendering, random })
+  const rowBytes = openRowBytes(rendering)
+  const writes = openWrites({ tables, versions, behaviour, rowBytes, random })
   const select = openSelections({ behaviour, rendering, random })
   return {
     tables,
     writes,
     rendering,
-    lists: openLists({ behaviour, rendering, select }),
+    lists: openLists({ behaviour, rowBytes, select }),
     extended: openExtended({ tables, rendering, seed }),
     source: openSource({ tables, writes, versions, rendering }),
   }

@@ -3,9 +3,9 @@
 
 import type { Behaviour } from './behaviour.ts'
 import type { Random } from './random.ts'
-import type { Rendering } from './rendering.ts'
 import type { ResourceName } from './resources.ts'
 import type { Fields, Row } from './row.ts'
+import type { RowBytes } from './row-bytes.ts'
 import type { Table } from './table.ts'
 import type { Versions } from './versions.ts'
 
@@ -47,10 +47,10 @@ export function openWrites(parts: {
   readonly tables: Tables
   readonly versions: Versions
   readonly behaviour: Behaviour
-  readonly rendering: Rendering
+  readonly rowBytes: RowBytes
   readonly random: Random
 }): Writes {
-  const { tables, versions, behaviour, rendering, random } = parts
+  const { tables, versions, behaviour, rowBytes, random } = parts
   const listeners = new Set<(event: WriteEvent) => void>()
   const late = new Map<string, Late>()
   const nameOf = (resource: ResourceName, id: number) => `${resource} ${id}`
@@ -65,7 +65,7 @@ export function openWrites(parts: {
     const table = tables[event.resource]
     const before =
       event.kind === 'Deleted' && !event.row.isDeleted ? table.drop(event.row.id) : table.put(event.row)
-    if (before) rendering.release(before)
+    if (before) rowBytes.release(before)
     for (const listener of listeners) listener(event)
   }
 
@@ -120,7 +120,7 @@ export function openWrites(parts: {
       isDeleted: false,
       own: null,
       raw: null,
-      rendered: null,
+      kept: null,
     }
   }
 
@@ -129,7 +129,7 @@ export function openWrites(parts: {
     version: versionFor(options),
     revision: row.revision + 1,
     changedAtMs: Date.now(),
-    rendered: null,
+    kept: null,
     ...changes,
   })
 
