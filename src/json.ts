@@ -13,6 +13,9 @@ export type JsonArray = readonly Json[]
 export type JsonObject = { readonly [field: string]: Json }
 export type Json = string | number | boolean | null | ExactNumber | JsonArray | JsonObject
 
-/** Earlier values of a field that one record carried twice; the last one is the field's value. */
+/**
+ * Earlier values of fields that one object carried twice; the last one is the field's value. Each field has an array of
+ * them, oldest first. An object also holds those of the objects inside it, named by their path, e.g. `Customer.Name`.
+ */
 export const repeatedFields: unique symbol = Symbol('repeated fields')
-export type WithRepeatedFields = { readonly [repeatedFields]?: JsonObject }
+export type WithRepeatedFields = { readonly [repeatedFields]?: { readonly [path: string]: JsonArray } }
