@@ -3,7 +3,7 @@
 
 import { hash, seededRandom, shuffle } from './random.ts'
 import type { ResourceName } from './resources.ts'
-import type { Row } from './row.ts'
+import { emptyRow, type Row } from './row.ts'
 import { epochMs } from './timestamps.ts'
 import type { Versions } from './versions.ts'
 import type { Tables } from './writes.ts'
@@ -26,17 +26,7 @@ function firstRows(count: number, versions: Versions): Row[] {
   const stepMs = Math.floor(yearMs / (count + 1))
   return Array.from({ length: count }, (_, index) => {
     const timeMs = epochMs + index * stepMs
-    return {
-      id: index + 1,
-      version: versions.next(),
-      revision: 0,
-      createdAtMs: timeMs,
-      changedAtMs: timeMs,
-      isDeleted: false,
-      own: null,
-      raw: null,
-      kept: null,
-    }
+    return { ...emptyRow, id: index + 1, version: versions.next(), createdAtMs: timeMs, changedAtMs: timeMs }
   })
 }
 

@@ -19,7 +19,7 @@ import {
   webhookSubscriptionFields,
 } from './other-fields.ts'
 import { hash } from './random.ts'
-import type { Fields, Row } from './row.ts'
+import { emptyRow, type Fields, type Row } from './row.ts'
 
 export type Resource = {
   readonly name: string
@@ -35,24 +35,12 @@ export type Resource = {
   readonly fieldNames: ReadonlyMap<string, string>
 }
 
-const specimen: Row = {
-  id: 1,
-  version: 1n,
-  revision: 0,
-  createdAtMs: 0,
-  changedAtMs: 0,
-  isDeleted: false,
-  own: null,
-  raw: null,
-  kept: null,
-}
-
 function resource(
   name: string,
   keyField: string,
   parts: Partial<Resource> & Pick<Resource, 'groups'>,
 ): Resource {
-  const names = parts.groups(specimen).flatMap((group) => Object.keys(group))
+  const names = parts.groups(emptyRow).flatMap((group) => Object.keys(group))
   return {
     name,
     keyField,

@@ -21,6 +21,18 @@ export type Row = {
   kept: Span | null
 }
 
+export const emptyRow: Row = {
+  id: 1,
+  version: 1n,
+  revision: 0,
+  createdAtMs: 0,
+  changedAtMs: 0,
+  isDeleted: false,
+  own: null,
+  raw: null,
+  kept: null,
+}
+
 export const compareVersions = (a: Row, b: Row): number =>
   a.version < b.version ? -1 : a.version > b.version ? 1 : a.id - b.id
 

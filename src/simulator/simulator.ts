@@ -7,6 +7,7 @@ import { startChurn } from './churn.ts'
 import { type Deliveries, startDeliveries } from './deliveries.ts'
 import { type Fault, type Faults, scheduleFaults } from './faults.ts'
 import { listen } from './http.ts'
+import type { HurtfulKind } from './hurtful-records.ts'
 import { seededRandom, uuidFrom } from './random.ts'
 import { openRequestLog, type RequestLog } from './request-log.ts'
 import type { Source } from './source.ts'
@@ -22,6 +23,8 @@ export type SimulatorOptions = Partial<Counts> & {
   readonly behaviour?: Partial<Behaviour>
   readonly faults?: readonly Fault[]
   readonly churnPerSecond?: number
+  /** Assignments that hurt, one of each kind. */
+  readonly hurt?: readonly HurtfulKind[]
   readonly firstRowVersion?: bigint
 }
 
@@ -60,6 +63,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
   const hooks = new Set<Hook>()
   const { clientGuid } = credentials
   const answer = answering({ stock, behaviour, faults, tokens, log, hooks, clientGuid })
+  for (const kind of options.hurt ?? []) stock.source.hurt(kind)
   const server = await listen({ host: options.host ?? '127.0.0.1', port: options.port ?? 0 }, answer)
   const deliveries = startDeliveries({ ...stock, clientGuid })
   const churn = options.churnPerSecond

@@ -1,9 +1,10 @@
 // The data as a test sees it: the truth to compare a mirror with, and a hand on every record. Changes made here go the
 // same way as those made by requests, row versions, late commits and webhooks included.
 
+import { type HurtfulKind, spoilRecord } from './hurtful-records.ts'
 import type { Rendering } from './rendering.ts'
 import type { ResourceName } from './resources.ts'
-import type { Fields, Row } from './row.ts'
+import { emptyRow, type Fields, type Row } from './row.ts'
 import type { Versions } from './versions.ts'
 import type { Deletion, Tables, WriteOptions, Writes } from './writes.ts'
 
@@ -42,6 +43,9 @@ export type Source = {
 
   /** Serves exactly these bytes as a record; `options.id` puts them in the place of a record. */
   appendRaw(resource: ResourceName, raw: RawRecord, options?: WriteOptions): Written
+
+  /** Adds a record that hurts in one of the known ways. */
+  hurt(kind: HurtfulKind, resource?: ResourceName): Written
 
   takeBackup(): Backup
   /** Everything is as it was then, and row versions go on from there. */
@@ -128,6 +132,15 @@ export function openSource(parts: {
           options,
         ),
       ),
+
+    hurt(kind, resource = 'assignment') {
+      const { resource: hurting } = tables[resource]
+      const row = writes.insertRaw(resource, (id, version) => {
+        const fields = rendering.fields(hurting, { ...emptyRow, id, version })
+        return spoilRecord(kind)(fields, hurting.keyField, rendering.stringify)
+      })
+      return written(row)
+    },
 
     takeBackup: () => ({
       version: versions.current(),

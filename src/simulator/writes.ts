@@ -4,7 +4,7 @@
 import type { Behaviour } from './behaviour.ts'
 import type { Random } from './random.ts'
 import type { ResourceName } from './resources.ts'
-import type { Fields, Row } from './row.ts'
+import { emptyRow, type Fields, type Row } from './row.ts'
 import type { RowBytes } from './row-bytes.ts'
 import type { Table } from './table.ts'
 import type { Versions } from './versions.ts'
@@ -111,17 +111,7 @@ export function openWrites(parts: {
   function newRow(resource: ResourceName, options: WriteOptions): Row {
     const nowMs = Date.now()
     const id = options.id ?? tables[resource].takeId()
-    return {
-      id,
-      version: versionFor(options),
-      revision: 0,
-      createdAtMs: nowMs,
-      changedAtMs: nowMs,
-      isDeleted: false,
-      own: null,
-      raw: null,
-      kept: null,
-    }
+    return { ...emptyRow, id, version: versionFor(options), createdAtMs: nowMs, changedAtMs: nowMs }
   }
 
   const nextRow = (row: Row, options: WriteOptions, changes: Partial<Row>): Row => ({
