@@ -72,8 +72,8 @@ export function toInt64(value: Json | undefined): bigint | null {
 }
 
 function integerSource(value: Json | undefined): string | null {
-  if (typeof value === 'number') return Number.isInteger(value) ? BigInt(value).toString() : null
-  const text = typeof value === 'string' ? value : JSON.isRawJSON(value) ? value.rawJSON : null
+  // Above 2^53 the text of a number is what the upstream wrote; its exact binary value is not.
+  const text = typeof value === 'number' ? String(value) : typeof value === 'string' ? value : JSON.isRawJSON(value) ? value.rawJSON : null
   return text !== null && integerText.test(text) ? text : null
 }
 

@@ -99,6 +99,14 @@ export type Run = {
   settleAbsences(firstPage: number): Promise<Absences>
   finish(end: RunEnd): Promise<void>
 }
+/** The run lost its turn to another run of the same stream and lane, or to a rewind. Nothing of its last page was kept (P2). */
+export class RunFenced extends Error {
+  override readonly name = 'RunFenced'
+
+  constructor(stream: string, lane: string) {
+    super(`the ${lane} run of ${stream} lost its turn to another run or a rewind; what it had committed is kept`)
+  }
+}
 export type LateArrival = {
   readonly key: string
   readonly version: bigint

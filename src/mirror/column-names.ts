@@ -1,0 +1,44 @@
+// From the upstream's field names to column names: deterministic, and always something Postgres takes.
+
+import { createHash } from 'node:crypto'
+
+/** A field's name as Postgres can hold it. */
+export const printable = (field: string): string =>
+  field.includes('\0') || !field.isWellFormed() ? JSON.stringify(field) : field
+
+/** Fields whose names differ only in case are one field. */
+export const foldName = (field: string): string => printable(field.toLowerCase())
+
+const maxBytes = 63
+// Postgres gives these to every table.
+const systemColumns = new Set(['tableoid', 'xmin', 'cmin', 'xmax', 'cmax', 'ctid'])
+
+/** `AssignmentIdExt` → `assignment_id_ext`, `SysUpdatedDateUTC` → `sys_updated_date_utc`. */
+export function columnName(field: string): string {
+  const words = field
+    .normalize('NFC')
+    .replace(/(\p{Lu}+)(\p{Lu}\p{Ll})/gu, '$1_$2')
+    .replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, '$1_$2')
+    .toLowerCase()
+    .replace(/[^\p{L}\p{M}\p{N}]+/gu, '_')
+    // A leading underscore marks the mirror's own columns.
+    .replace(/^_+|_+$/g, '')
+  if (words === '') return `field_${digest(field)}`
+  const name = /^\p{N}/u.test(words) ? `field_${words}` : words
+  if (systemColumns.has(name)) return `${name}_field`
+  return Buffer.byteLength(name) <= maxBytes ? name : shorten(name, field)
+}
+
+/** Cut between characters, and told from other names that begin alike. */
+function shorten(name: string, field: string): string {
+  const suffix = `_${digest(field)}`
+  let kept = ''
+  for (const character of name) {
+    if (Buffer.byteLength(kept + character) > maxBytes - suffix.length) break
+    kept += character
+  }
+  return kept + suffix
+}
+
+const digest = (field: string): string =>
+  createHash('sha256').update(foldName(field)).digest('hex').slice(0, 8)

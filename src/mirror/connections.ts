@@ -1,0 +1,26 @@
+// Connections that are held for longer than one query. One that breaks meanwhile fails its next query instead of ending
+// the program, and is never given back to the pool.
+
+import type { Pool, PoolClient } from 'pg'
+
+export type Connection = {
+  readonly client: PoolClient
+  /** With an error, or after one, the connection is closed instead of being reused. */
+  release(error?: unknown): void
+}
+
+export async function takeConnection(pool: Pool): Promise<Connection> {
+  const client = await pool.connect()
+  let failure: unknown
+  const onError = (error: Error) => {
+    failure = error
+  }
+  client.on('error', onError)
+  return {
+    client,
+    release(error) {
+      client.off('error', onError)
+      client.release(Boolean(error ?? failure))
+    },
+  }
+}

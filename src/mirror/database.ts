@@ -1,0 +1,145 @@
+// The connection to Postgres: the one that DATABASE_URL names or the embedded one, checked before anybody relies on it.
+// Knows nothing of what is stored there.
+
+import pg, { type PoolConfig } from 'pg'
+import type { Logger } from '../log.ts'
+import { connectionWays, DatabaseError } from './connection.ts'
+import { startEmbedded } from './embedded.ts'
+
+export type Database = {
+  readonly pool: pg.Pool
+  /** What the pool connects with; it holds the password, so it is for drivers only (P9). */
+  readonly connection: PoolConfig
+  readonly url: string
+  /** Host, port and database: all that may be said of the URL. */
+  readonly address: string
+  /** Where people find the embedded Postgres; null when DATABASE_URL named one. */
+  readonly embedded: { readonly address: string; readonly urlFile: string } | null
+  close(): Promise<void>
+}
+
+type Options = {
+  /** DATABASE_URL; null for an embedded Postgres. */
+  readonly url: string | null
+  /** Where the embedded Postgres is kept. */
+  readonly directory?: string
+  readonly log: Logger
+}
+
+const maxConnections = 40
+const connectTimeoutMs = 15_000
+
+export async function openDatabase({ url, directory = '.tidemark', log }: Options): Promise<Database> {
+  if (url !== null) return await connect(url, log)
+  const server = await startEmbedded({ directory, log })
+  try {
+    const database = await connect(server.url, log)
+    return {
+      ...database,
+      embedded: { address: server.address, urlFile: server.urlFile },
+      async close() {
+        await database.close()
+        await server.leave()
+      },
+    }
+  } catch (error) {
+    await server.leave()
+    throw error
+  }
+}
+
+async function connect(url: string, log: Logger): Promise<Database> {
+  const connection = await firstWayThatWorks(connectionWays(url), describe(url))
+  const pool = new pg.Pool({
+    ...connection,
+    max: maxConnections,
+    connectionTimeoutMillis: connectTimeoutMs,
+    application_name: 'tidemark',
+    keepAlive: true,
+  })
+  // A connection that breaks while nobody uses it; the next one who needs one gets a new one.
+  pool.on('error', (error) => log.warn({ err: error }, 'an idle connection to Postgres broke'))
+  return { pool, connection, url, address: describe(url), embedded: null, close: () => pool.end() }
+}
+
+async function firstWayThatWorks(ways: readonly PoolConfig[], where: string): Promise<PoolConfig> {
+  let failure: unknown
+  for (const way of ways) {
+    const client = new pg.Client({ ...way, connectionTimeoutMillis: connectTimeoutMs })
+    client.on('error', () => {})
+    try {
+      await client.connect()
+      await check(client, where)
+      return way
+    } catch (error) {
+      if (error instanceof DatabaseError) throw error
+      failure = error
+    } finally {
+      await client.end().catch(() => {})
+    }
+  }
+  throw new DatabaseError(
+    `Postgres at ${where} cannot be reached: ${messageOf(failure)}; check DATABASE_URL`,
+    {
+      cause: failure,
+    },
+  )
+}
+
+type Properties = {
+  readonly version: number
+  readonly version_text: string
+  readonly encoding: string
+  readonly is_read_only: boolean
+  readonly role: string
+  readonly may_create: boolean
+  readonly may_make_temporary: boolean
+}
+
+/** Fails early and in plain words where Postgres would fail late and in its own. */
+async function check(client: pg.Client, where: string): Promise<void> {
+  const { rows } = await client.query<Properties>(`
+    select
+      current_setting('server_version_num')::int as version,
+      current_setting('server_version') as version_text,
+      current_setting('server_encoding') as encoding,
+      current_setting('transaction_read_only')::bool as is_read_only,
+      current_user::text as role,
+      has_database_privilege(current_database(), 'TEMP') as may_make_temporary,
+      has_database_privilege(current_database(), 'CREATE') or (
+        select count(*) = 3 and bool_and(has_schema_privilege(oid, 'CREATE'))
+        from pg_namespace where nspname in ('mirror', 'bi', 'tidemark')
+      ) as may_create`)
+  const [found] = rows
+  if (!found) throw new DatabaseError(`Postgres at ${where} does not answer a query`)
+  if (found.version < 140_000)
+    throw new DatabaseError(
+      `Postgres at ${where} is version ${found.version_text}; Tidemark needs 14 or newer`,
+    )
+  if (found.encoding !== 'UTF8')
+    throw new DatabaseError(
+      `the database at ${where} is encoded as ${found.encoding}; make one with: create database tidemark encoding 'UTF8' template template0`,
+    )
+  if (found.is_read_only)
+    throw new DatabaseError(
+      `Postgres at ${where} is read-only (a standby?); DATABASE_URL must name the primary`,
+    )
+  if (!found.may_create || !found.may_make_temporary)
+    throw new DatabaseError(
+      `role ${found.role} may not create schemas at ${where}; run as its owner: grant create, temporary on database ${pg.escapeIdentifier(databaseOf(client))} to ${pg.escapeIdentifier(found.role)}`,
+    )
+}
+
+const databaseOf = (client: pg.Client): string => client.database ?? 'postgres'
+
+function describe(url: string): string {
+  const { hostname, port, pathname } = new URL(url)
+  return `${decodeURIComponent(hostname) || 'localhost'}:${port || '5432'}${pathname}`
+}
+
+const messageOf = (error: unknown): string =>
+  error instanceof AggregateError && error.errors.length > 0
+    ? String(error.errors[0]?.message)
+    : error instanceof Error
+      ? error.message
+      : String(error)

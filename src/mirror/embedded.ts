@@ -1,0 +1,162 @@
+// The embedded Postgres: started by the first program in a directory, shared by those that come later, stopped by the
+// last one that leaves. It outlives a program that was killed, and the next one finds it.
+
+import { readFile, rm } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import pg from 'pg'
+import type { Logger } from '../log.ts'
+import { DatabaseError } from './connection.ts'
+import { type Binaries, findBinaries } from './embedded-binaries.ts'
+import {
+  type Cluster,
+  choosePort,
+  isAlive,
+  openCluster,
+  superuser,
+  writePrivately,
+} from './embedded-cluster.ts'
+
+export type EmbeddedServer = {
+  readonly url: string
+  /** The same without the password, for people and logs (P9). */
+  readonly address: string
+  readonly urlFile: string
+  /** Stops the server when no other program of this directory uses it. */
+  leave(): Promise<void>
+}
+
+const database = 'tidemark'
+// The lock that every program in the directory shares while it uses the server.
+const membershipKey = 7_405_613
+const patienceMs = 60_000
+const pauseMs = 100
+
+export async function startEmbedded(options: { directory: string; log: Logger }): Promise<EmbeddedServer> {
+  const directory = resolve(options.directory)
+  const binaries = findBinaries()
+  const cluster = await openCluster(directory, binaries)
+  const { membership, port } = await joinServer(cluster, binaries)
+  const url = `postgres://${superuser}:${cluster.password}@127.0.0.1:${port}/${database}?sslmode=disable`
+  const address = `postgres://${superuser}@127.0.0.1:${port}/${database}`
+  const urlFile = join(directory, 'url')
+  await createDatabase(membership)
+  await writePrivately(urlFile, `${url}\n`, { owner: null })
+  options.log.info(
+    { address, urlFile },
+    'the embedded Postgres is ready; the file holds its URL with the password',
+  )
+  return { url, address, urlFile, leave: () => leaveServer(membership, cluster, binaries) }
+}
+
+type Membership = { readonly membership: pg.Client; readonly port: number }
+
+async function joinServer(cluster: Cluster, binaries: Binaries): Promise<Membership> {
+  const deadline = Date.now() + patienceMs
+  let failure: unknown
+  while (Date.now() < deadline) {
+    const port = await runningPort(cluster)
+    const membership = port === null ? null : await becomeMember(cluster, port)
+    if (membership && port !== null) return { membership, port }
+    try {
+      if (port === null) await startServer(cluster, binaries)
+    } catch (error) {
+      // Another program started it at the same moment, or the last one is still going down.
+      failure = error
+    }
+    await wait(pauseMs)
+  }
+  throw new DatabaseError(
+    `the embedded Postgres in ${cluster.data} does not start; its log is server.log there`,
+    {
+      cause: failure,
+    },
+  )
+}
+
+/** Null when no server runs on the cluster. Postgres itself keeps two servers from one data directory. */
+async function runningPort({ data }: Cluster): Promise<number | null> {
+  const file = join(data, 'postmaster.pid')
+  const [pidLine, , , portLine] = (await readIfThere(file))?.split('\n') ?? []
+  const pid = Number(pidLine)
+  if (!pid || !portLine) return null
+  if (await isPostgres(pid)) return Number(portLine)
+  // After a kill -9 or a restart of the machine the number may be another program's by now, and Postgres would not start.
+  await rm(file, { force: true })
+  return null
+}
+
+async function isPostgres(pid: number): Promise<boolean> {
+  if (!isAlive(pid)) return false
+  // Where there is no /proc, a living process gets the benefit of the doubt.
+  const name = await readIfThere(`/proc/${pid}/comm`)
+  return name === null || name.trim() === 'postgres'
+}
+
+async function startServer(cluster: Cluster, binaries: Binaries): Promise<void> {
+  const { data, port } = await choosePort(cluster, binaries)
+  const settings = [
+    `port=${port}`,
+    'listen_addresses=127.0.0.1',
+    'unix_socket_directories=',
+    'max_connections=200',
+  ]
+  const flags = settings.map((setting) => `-c ${setting}`).join(' ')
+  await binaries.run(
+    'pg_ctl',
+    ['start', '-w', '-s', '-D', data, '-l', join(data, 'server.log'), '-o', flags],
+    data,
+  )
+}
+
+async function becomeMember({ password }: Cluster, port: number): Promise<pg.Client | null> {
+  const membership = new pg.Client({
+    host: '127.0.0.1',
+    port,
+    user: superuser,
+    password,
+    database: 'postgres',
+  })
+  // It ends with the server; whoever uses the server notices by itself.
+  membership.on('error', () => {})
+  try {
+    await membership.connect()
+    await membership.query('select pg_advisory_lock_shared($1)', [membershipKey])
+    return membership
+  } catch {
+    await membership.end().catch(() => {})
+    return null
+  }
+}
+
+async function createDatabase(membership: pg.Client): Promise<void> {
+  try {
+    await membership.query(`create database ${pg.escapeIdentifier(database)}`)
+  } catch (error) {
+    const exists = ['42P04', '23505']
+    if (!exists.includes((error as pg.DatabaseError).code ?? '')) throw error
+  }
+}
+
+async function leaveServer(membership: pg.Client, cluster: Cluster, binaries: Binaries): Promise<void> {
+  try {
+    await membership.query('select pg_advisory_unlock_shared($1)', [membershipKey])
+    const { rows } = await membership.query<{ is_last: boolean }>(
+      'select pg_try_advisory_lock($1) as is_last',
+      [membershipKey],
+    )
+    if (rows[0]?.is_last)
+      await binaries.run('pg_ctl', ['stop', '-s', '-m', 'fast', '-D', cluster.data], cluster.data)
+  } finally {
+    await membership.end().catch(() => {})
+  }
+}
+
+async function readIfThere(path: string): Promise<string | null> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    if (['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) return null
+    throw error
+  }
+}

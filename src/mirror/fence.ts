@@ -1,0 +1,62 @@
+// Who may write (P2): a run carries the epoch of its lane, and every transaction of it ends by showing that the epoch is
+// still the lane's. The same statement moves the position (P1).
+
+import type { ClientBase } from 'pg'
+import { RunFenced } from '../sync/ports.ts'
+
+export type Turn = {
+  readonly stream: string
+  readonly lane: string
+  readonly epoch: string
+  readonly runId: string
+}
+
+/**
+ * The last statement before a commit. Moves the position when there is one to move to, never down. Returns the version of
+ * the table's columns, which the page must have been written by.
+ */
+export async function endTurn(client: ClientBase, turn: Turn, position: bigint | null): Promise<number> {
+  const { rows } = await client.query<{ is_mine: boolean; columns_version: number }>({
+    name: 'tidemark_end_turn',
+    text: `
+      with fence as materialized (
+        -- Locked, so that a rewind waits for this commit or is seen here.
+        select from tidemark.lane where stream = $1 and lane = $2 and epoch = $3 for share
+      ), moved as (
+        update tidemark.stream set position = $4, position_reached_at = now()
+        where name = $1 and position < $4 and exists (select from fence)
+        returning position
+      ), noted as (
+        insert into tidemark.checkpoint (stream, position, run_id) select $1, position, $5 from moved
+      )
+      select exists (select from fence) as is_mine, columns_version from tidemark.stream where name = $1`,
+    values: [turn.stream, turn.lane, turn.epoch, position?.toString() ?? null, turn.runId],
+  })
+  if (!rows[0]?.is_mine) throw new RunFenced(turn.stream, turn.lane)
+  return rows[0].columns_version
+}
+
+/** Moves the position back, and records why. */
+export async function moveBack(
+  client: ClientBase,
+  turn: Turn,
+  position: bigint,
+  reason: string,
+): Promise<void> {
+  await client.query('begin')
+  try {
+    await endTurn(client, turn, null)
+    await client.query(
+      `with moved as (
+         update tidemark.stream set position = $2, position_reached_at = now()
+         where name = $1 and position > $2 returning position
+       )
+       insert into tidemark.checkpoint (stream, position, run_id, reason) select $1, position, $3, $4 from moved`,
+      [turn.stream, position.toString(), turn.runId, reason],
+    )
+    await client.query('commit')
+  } catch (error) {
+    await client.query('rollback')
+    throw error
+  }
+}

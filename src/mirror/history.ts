@@ -1,0 +1,56 @@
+// Looks into the past of a stream: where its position was, when it got somewhere, and which rows are its newest.
+
+import { and, asc, desc, eq, gte, lte } from 'drizzle-orm'
+import { drizzle } from 'drizzle-orm/node-postgres'
+import pg, { type ClientBase, type Pool } from 'pg'
+import type { Stream } from '../streams.ts'
+import { qualified, readShape } from './shape.ts'
+import { checkpointTable } from './tables.ts'
+
+/** The position that was held at a time; null before the first checkpoint. */
+export async function positionAt(pool: Pool, stream: string, time: Date): Promise<bigint | null> {
+  const [checkpoint] = await drizzle({ client: pool })
+    .select({ position: checkpointTable.position })
+    .from(checkpointTable)
+    .where(and(eq(checkpointTable.stream, stream), lte(checkpointTable.reachedAt, time)))
+    .orderBy(desc(checkpointTable.reachedAt), desc(checkpointTable.id))
+    .limit(1)
+  return checkpoint?.position ?? null
+}
+
+/** When the position first reached a version; null when no checkpoint tells. */
+export async function reachedAt(pool: Pool, stream: string, version: bigint): Promise<Date | null> {
+  const [checkpoint] = await drizzle({ client: pool })
+    .select({ reachedAt: checkpointTable.reachedAt })
+    .from(checkpointTable)
+    .where(and(eq(checkpointTable.stream, stream), gte(checkpointTable.position, version)))
+    .orderBy(asc(checkpointTable.reachedAt))
+    .limit(1)
+  return checkpoint?.reachedAt ?? null
+}
+
+type Versioned = { readonly key: string; readonly version: bigint }
+
+/** The living rows with the highest versions at or below one, the highest first. */
+export async function highestRows(
+  client: Pick<ClientBase, 'query'>,
+  stream: Stream,
+  atMost: bigint,
+  limit: number,
+): Promise<readonly Versioned[]> {
+  const shape = await readShape(client, stream)
+  if (!shape || shape.versions.length === 0) return []
+  const key = pg.escapeIdentifier(shape.key.name)
+  const columns = shape.versions.map((column) => pg.escapeIdentifier(column.name))
+  // The version is the first column that is not null; asked for one by one, each is found by its index.
+  const parts = columns.map((column, index) => {
+    const others = columns.slice(0, index).map((earlier) => ` and ${earlier} is null`)
+    return `(select ${key}::text as key, ${column} as version from ${qualified(stream)}
+             where _deleted_at is null and ${column} <= $1${others.join('')} order by ${column} desc limit $2)`
+  })
+  const { rows } = await client.query<{ key: string; version: string }>(
+    `${parts.join(' union all ')} order by version desc limit $2`,
+    [atMost.toString(), limit],
+  )
+  return rows.map((row) => ({ key: row.key, version: BigInt(row.version) }))
+}

@@ -1,0 +1,164 @@
+// The run ledger: a line for each run, and who has a stream's lane. Runs in a row that change nothing share one line, so
+// that polling an idle upstream fills nothing (P10).
+
+import { hostname } from 'node:os'
+import type { ClientBase } from 'pg'
+import type { Lane } from '../streams.ts'
+import type { Fact, RunEnd, StreamState } from '../sync/ports.ts'
+import type { Turn } from './fence.ts'
+
+type Place = { readonly stream: string; readonly lane: Lane }
+
+const lockSql = `hashtextextended('tidemark run ' || $1 || ' ' || $2, 0)`
+
+/** Held by the connection until it is given back or closed: a killed program gives it back by dying (P8). */
+export async function tryTakeLane(client: ClientBase, { stream, lane }: Place): Promise<boolean> {
+  const { rows } = await client.query<{ taken: boolean }>(
+    `select pg_try_advisory_lock(${lockSql}) as taken`,
+    [stream, lane],
+  )
+  return rows[0]?.taken ?? false
+}
+
+export async function giveBackLane(client: ClientBase, { stream, lane }: Place): Promise<void> {
+  await client.query(`select pg_advisory_unlock(${lockSql})`, [stream, lane])
+}
+
+/** Who has the lane, in words. */
+export async function whoHasLane(client: ClientBase, { stream, lane }: Place): Promise<string> {
+  const { rows } = await client.query<{ host: string; pid: number; started_at: Date }>(
+    `select host, pid, started_at from tidemark.run
+     where stream = $1 and lane = $2 and status = 'running' order by id desc limit 1`,
+    [stream, lane],
+  )
+  const [owner] = rows
+  if (!owner) return 'another program, which has only just begun'
+  return `process ${owner.pid} on ${owner.host}, since ${owner.started_at.toISOString()}`
+}
+
+type Begun = {
+  readonly epoch: string
+  readonly run_id: string
+  readonly position: string
+  readonly position_reached_at: Date | null
+  readonly key_field: string | null
+  readonly lookback_ms: string | null
+  readonly lookback_reason: string | null
+  readonly stopped_reason: string | null
+  readonly facts: readonly { name: string; value: string; evidence: string; checked_at: string }[]
+}
+
+export async function beginRun(
+  client: ClientBase,
+  place: Place,
+): Promise<{ turn: Turn; state: StreamState }> {
+  const { rows } = await client.query<Begun>(
+    `with turn as (
+       insert into tidemark.lane (stream, lane, epoch) values ($1, $2, 1)
+       on conflict (stream, lane) do update set epoch = lane.epoch + 1
+       returning epoch
+     ), ended as (
+       -- The lane was free, so whoever left this line is gone.
+       update tidemark.run set status = 'failed', finished_at = now(), error = 'the program was ended'
+       where stream = $1 and lane = $2 and status = 'running'
+     ), state as (
+       select position, position_reached_at, key_field, lookback_ms, lookback_reason, stopped_reason
+       from tidemark.stream where name = $1
+     ), begun as (
+       insert into tidemark.run (stream, lane, status, host, pid, position_from, position_to)
+       select $1, $2, 'running', $3, $4, position, position from state
+       returning id
+     )
+     select turn.epoch, begun.id as run_id, state.*,
+       (select coalesce(jsonb_agg(jsonb_build_object('name', name, 'value', value, 'evidence', evidence, 'checked_at', checked_at)), '[]')
+        from tidemark.fact where stream = $1) as facts
+     from turn, begun, state`,
+    [place.stream, place.lane, hostname(), process.pid],
+  )
+  const [begun] = rows
+  if (!begun) throw new Error(`the database does not know stream ${place.stream}; run: tidemark migrate`)
+  return {
+    turn: { ...place, epoch: begun.epoch, runId: begun.run_id },
+    state: {
+      position: BigInt(begun.position),
+      positionReachedAt: begun.position_reached_at,
+      keyField: begun.key_field,
+      lookbackMs: begun.lookback_ms === null ? null : Number(begun.lookback_ms),
+      lookbackReason: begun.lookback_reason,
+      stoppedReason: begun.stopped_reason,
+      facts: begun.facts.map(toFact),
+    },
+  }
+}
+
+const toFact = (row: Begun['facts'][number]): Fact => ({
+  name: row.name,
+  value: row.value,
+  evidence: row.evidence,
+  checkedAt: new Date(row.checked_at),
+})
+
+/** What the writes of a run came to. */
+export type RunTotals = {
+  inserted: number
+  updated: number
+  unchanged: number
+  rescued: number
+  quarantined: number
+  newlyQuarantined: number
+  markedDeleted: number
+  position: bigint
+}
+
+export async function endRun(
+  client: Pick<ClientBase, 'query'>,
+  turn: Turn,
+  totals: RunTotals,
+  end: RunEnd & { readonly isIdle: boolean },
+): Promise<void> {
+  await client.query(
+    `with previous as (
+       select id, status, is_idle, note from tidemark.run
+       where stream = $1 and lane = $2 and id < $3 order by id desc limit 1
+     ), shared as (
+       update tidemark.run as known
+       set polls = known.polls + 1, finished_at = now(), requests = known.requests + $4, bytes = known.bytes + $5,
+           unchanged = known.unchanged + $6, rescued = $7, quarantined = $8
+       from previous
+       where known.id = previous.id and $9 and previous.is_idle and previous.status = 'done'
+         and previous.note is not distinct from $10
+       returning known.id
+     ), erased as (
+       delete from tidemark.run where id = $3 and exists (select from shared)
+     ), ended as (
+       update tidemark.run
+       set status = $11, finished_at = now(), is_idle = $9, requests = $4, bytes = $5, unchanged = $6, rescued = $7,
+           quarantined = $8, note = $10, error = $12, inserted = $13, updated = $14, marked_deleted = $15, position_to = $16
+       where id = $3 and not exists (select from shared)
+     )
+     update tidemark.stream as known
+     set last_success_at = now(),
+         complete_at = case when $2 = 'head' then begun.started_at else known.complete_at end,
+         last_census_at = case when $2 = 'census' then begun.started_at else known.last_census_at end
+     from tidemark.run as begun
+     where known.name = $1 and begun.id = $3 and $11 = 'done'`,
+    [
+      turn.stream,
+      turn.lane,
+      turn.runId,
+      end.requests,
+      end.bytes,
+      totals.unchanged,
+      totals.rescued,
+      totals.quarantined,
+      end.isIdle,
+      end.note,
+      end.status,
+      end.error,
+      totals.inserted,
+      totals.updated,
+      totals.markedDeleted,
+      totals.position.toString(),
+    ],
+  )
+}

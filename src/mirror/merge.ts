@@ -1,0 +1,69 @@
+// The statements that bring a page into its table: the staging table, the COPY into it, and the merge, which is the guard
+// of P3. Text only; runs nothing.
+
+import pg from 'pg'
+import { leadingColumns } from './row-encoding.ts'
+import { qualified, type Shape, versionSql } from './shape.ts'
+
+const staging = 'pg_temp.tidemark_page'
+
+/** Empty again after every commit. */
+export const stagingSql = (shape: Shape): string => `
+  drop table if exists ${staging};
+  create temporary table tidemark_page (${[
+    ...leadingColumns,
+    ...shape.columns.map((column) => `${pg.escapeIdentifier(column.name)} ${column.type}`),
+  ].join(', ')}) on commit delete rows`
+
+export const emptyStagingSql = `delete from ${staging}`
+export const copySql = `copy ${staging} from stdin`
+
+// One lookup by key for each row, whatever the planner believes about the size of the table.
+export const mergeSettings = `set local enable_hashjoin = off; set local enable_mergejoin = off; set local jit = off`
+
+export type MergedCounts = { readonly inserted: string; readonly updated: string }
+export type MergedArrival = {
+  readonly key: string
+  readonly version: string | null
+  readonly is_new: boolean
+}
+
+/** Answers with MergedCounts, or with a MergedArrival for each row that was written. */
+export function mergeSql(shape: Shape, collectArrivals: boolean): string {
+  const table = qualified(shape.stream)
+  const names = shape.columns.map((column) => pg.escapeIdentifier(column.name))
+  const key = pg.escapeIdentifier(shape.key.name)
+  const version = (alias: string) => versionSql(shape, alias)
+  const replaced = names.filter((name) => name !== key).map((name) => `${name} = excluded.${name}`)
+  const outcome = collectArrivals
+    ? 'select key, version, is_new from merged'
+    : 'select count(*) filter (where is_new) as inserted, count(*) filter (where not is_new) as updated from merged'
+  return `
+    with merged as (
+      insert into ${table} as mine
+        (${names.join(', ')}, _first_seen_at, _synced_at, _deleted_at, _deleted_reason, _hash, _rescued)
+      select ${names.map((name) => `page.${name}`).join(', ')}, now(), now(),
+        case when page._deleted then now() end, case when page._deleted then 'source' end, page._hash, page._rescued
+      from ${staging} as page
+      -- Rows that would change nothing are left out here: meeting them in "on conflict" would lock and so rewrite them.
+      left join ${table} as mine on mine.${key} = page.${key}
+      where mine.${key} is null or ${isNews(version, 'page', 'not page._deleted')}
+      -- All writers take their row locks in the same order.
+      order by page.${key}
+      on conflict (${key}) do update set
+        ${[...replaced, '_synced_at = now()'].join(', ')},
+        _deleted_at = case when excluded._deleted_at is not null then coalesce(mine._deleted_at, now()) end,
+        _deleted_reason = excluded._deleted_reason, _hash = excluded._hash, _rescued = excluded._rescued
+      where ${isNews(version, 'excluded', 'excluded._deleted_at is null')}
+      returning mine.${key}::text as key, (${version('mine') ?? 'null'})::text as version, mine.xmax = 0 as is_new
+    )
+    ${outcome}`
+}
+
+/** A higher version, or the same version (or a stream that has none) with other content, or back from the dead. */
+function isNews(version: (alias: string) => string | null, incoming: string, incomingLives: string): string {
+  const isOther = `${incoming}._hash <> mine._hash or (mine._deleted_at is not null and ${incomingLives})`
+  const theirs = version(incoming)
+  const ours = version('mine')
+  return theirs === null ? `(${isOther})` : `(${theirs} > ${ours} or (${theirs} = ${ours} and (${isOther})))`
+}

@@ -1,0 +1,151 @@
+// The two ways a page is committed: quickly, and carefully when the table must change first or Postgres refuses some of
+// the page. Either way it is one transaction (P1) that ends with the fence (P2).
+
+import type { ClientBase } from 'pg'
+import type { Row, Unfit } from '../record.ts'
+import type { Stream } from '../streams.ts'
+import { endTurn, type Turn } from './fence.ts'
+import type { EncodedPage } from './page-encoding.ts'
+import {
+  beginSql,
+  type Merged,
+  mergeApart,
+  mergePage,
+  nothingMerged,
+  prepareStaging,
+  stagePage,
+} from './page-transaction.ts'
+import { limitLockWaits, withPatience } from './patience.ts'
+import { quarantine } from './quarantine.ts'
+import { readShape } from './shape.ts'
+import { type Table, tableOf } from './table.ts'
+import { type Growth, growTable } from './table-growth.ts'
+
+export type Page = {
+  readonly rows: readonly Row[]
+  readonly unfit: readonly Unfit[]
+  /** Where the position moves to; null when this page moves none. */
+  readonly position: bigint | null
+}
+export type Committed = Merged & { readonly quarantined: number; readonly newlyQuarantined: number }
+export type CommitContext = {
+  readonly stream: Stream
+  readonly turn: Turn
+  readonly collectArrivals: boolean
+  /** Of date-times without an offset. */
+  readonly timeZone: string
+}
+
+/** The columns of the table changed since the page was encoded. Nothing was kept of the attempt. */
+export class TableChanged extends Error {
+  override readonly name = 'TableChanged'
+}
+
+/** `isStillCurrent` waits until the pages before this one are committed, and tells whether the table is as it was. */
+export async function commitQuickly(
+  client: ClientBase,
+  context: CommitContext,
+  page: Page,
+  {
+    table,
+    encoded,
+    isStillCurrent,
+  }: { table: Table; encoded: EncodedPage; isStillCurrent: () => Promise<boolean> },
+): Promise<Committed> {
+  return await orRollBack(client, async () => {
+    await stagePage(client, table.shape, encoded, context.timeZone)
+    if (!(await isStillCurrent())) throw new TableChanged()
+    const merged = await mergePage(client, table.shape, context.collectArrivals)
+    return await end(client, context, page, {
+      merged,
+      unfit: encoded.unfit,
+      columnsVersion: table.shape.version,
+    })
+  })
+}
+
+/** A page without rows needs no table. */
+export async function commitWithoutRows(
+  client: ClientBase,
+  context: CommitContext,
+  page: Page,
+): Promise<Committed> {
+  return await orRollBack(client, async () => {
+    await client.query(beginSql(context.timeZone))
+    return await end(client, context, page, { merged: nothingMerged, unfit: [], columnsVersion: null })
+  })
+}
+
+/** Changes the table where there is growth, and separates the rows that Postgres refuses from the others. */
+export async function commitCarefully(
+  client: ClientBase,
+  context: CommitContext,
+  page: Page,
+  { table, growth, settledColumns }: { table: Table; growth: Growth | null; settledColumns: Set<string> },
+): Promise<{ readonly committed: Committed; readonly table: Table }> {
+  return await withPatience(`a change of table mirror.${context.stream.name}`, () =>
+    orRollBack(client, async () => {
+      await client.query(beginSql(context.timeZone))
+      const changed = growth ? await grow(client, table, growth, settledColumns) : table
+      await prepareStaging(client, changed.shape, false)
+      const merged = await mergeApart(
+        client,
+        changed.shape,
+        changed.encode,
+        page.rows,
+        context.collectArrivals,
+      )
+      const columnsVersion = changed.shape.version
+      const committed = await end(client, context, page, { merged, unfit: merged.refused, columnsVersion })
+      return { committed, table: changed }
+    }),
+  )
+}
+
+async function grow(
+  client: ClientBase,
+  table: Table,
+  growth: Growth,
+  settledColumns: Set<string>,
+): Promise<Table> {
+  await limitLockWaits(client)
+  await growTable(client, table.shape, growth)
+  await client.query('set local lock_timeout = 0')
+  const shape = await readShape(client, table.shape.stream)
+  if (!shape) throw new TableChanged()
+  // Still bigint: something depends on the column, and asking again at every page would not change that.
+  for (const column of shape.columns)
+    if (column.type === 'bigint' && growth.widen.has(column.name)) settledColumns.add(column.name)
+  return tableOf(shape, settledColumns)
+}
+
+type Ending = {
+  readonly merged: Merged
+  readonly unfit: readonly Unfit[]
+  readonly columnsVersion: number | null
+}
+
+async function end(
+  client: ClientBase,
+  context: CommitContext,
+  page: Page,
+  ending: Ending,
+): Promise<Committed> {
+  const unfit = [...page.unfit, ...ending.unfit]
+  const newlyQuarantined = unfit.length > 0 ? await quarantine(client, context.stream.name, unfit) : 0
+  const columnsVersion = await endTurn(client, context.turn, page.position)
+  // Another program added a column that this page would have had to clear.
+  if (ending.columnsVersion !== null && ending.columnsVersion !== columnsVersion) throw new TableChanged()
+  await client.query('commit')
+  return { ...ending.merged, quarantined: unfit.length, newlyQuarantined }
+}
+
+async function orRollBack<Result>(client: ClientBase, work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work()
+  } catch (error) {
+    // When the connection is gone, so is the transaction; the first error is the one to tell.
+    await client.query('rollback').catch(() => {})
+    throw error
+  }
+}

@@ -1,0 +1,86 @@
+// Turns a page of rows into COPY text for a table of a given shape, and finds out what the shape lacks. The hot loop of
+// the program. Touches no database.
+
+import { setImmediate as breathe } from 'node:timers/promises'
+import type { Row, Unfit } from '../record.ts'
+import type { ColumnType } from './column-types.ts'
+import { createRowEncoder, type PageNotes } from './row-encoding.ts'
+import type { Shape } from './shape.ts'
+import type { Growth } from './table-growth.ts'
+
+/** What a page showed of each field, for the data dictionary. */
+export type Tally = {
+  readonly records: number
+  /** By field name, like the next. */
+  readonly nonNull: ReadonlyMap<string, number>
+  readonly rescued: ReadonlyMap<string, number>
+}
+export type EncodedPage = {
+  /** Null when the table lacks something; then the text is of no use. */
+  readonly chunks: readonly Buffer[]
+  readonly growth: Growth | null
+  readonly rowCount: number
+  /** Rows that do not fit the table's key. */
+  readonly unfit: readonly Unfit[]
+  readonly rescued: number
+  readonly tally: Tally
+}
+export type EncodePage = (rows: readonly Row[]) => Promise<EncodedPage>
+
+const chunkLength = 65_536
+const rowsWithoutABreath = 2_000
+
+/** `settled` names bigint columns that cannot be widened: what they cannot hold is rescued. */
+export function createPageEncoder(shape: Shape, settled: ReadonlySet<string>): EncodePage {
+  const encodeRow = createRowEncoder(shape, settled)
+  return async (rows) => {
+    const notes: PageNotes = {
+      nonNull: new Int32Array(shape.columns.length),
+      rescued: new Map(),
+      fields: new Map(),
+      widen: new Set(),
+      unfit: [],
+    }
+    const chunks: Buffer[] = []
+    let text = ''
+    let sinceBreath = 0
+    for (const row of rows) {
+      text += encodeRow(row, notes)
+      if (text.length > chunkLength) {
+        chunks.push(Buffer.from(text))
+        text = ''
+      }
+      if (++sinceBreath === rowsWithoutABreath) {
+        sinceBreath = 0
+        await breathe()
+      }
+    }
+    if (text) chunks.push(Buffer.from(text))
+    return {
+      chunks,
+      growth: growthOf(notes),
+      rowCount: rows.length - notes.unfit.length,
+      unfit: notes.unfit,
+      rescued: sum(notes.rescued.values()),
+      tally: {
+        records: rows.length,
+        nonNull: new Map(shape.columns.map((column, index) => [column.field, notes.nonNull[index] ?? 0])),
+        rescued: notes.rescued,
+      },
+    }
+  }
+}
+
+function growthOf({ fields, widen }: PageNotes): Growth | null {
+  if (fields.size === 0 && widen.size === 0) return null
+  return {
+    fields: new Map<string, ColumnType>([...fields.values()].map(({ field, type }) => [field, type])),
+    widen,
+  }
+}
+
+const sum = (numbers: Iterable<number>): number => {
+  let total = 0
+  for (const number of numbers) total += number
+  return total
+}

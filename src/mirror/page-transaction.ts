@@ -1,0 +1,118 @@
+// One page in one transaction on one connection, step by step: stage, merge, quarantine, end. The order of pages and what
+// to do when a step fails is page-writer.ts.
+
+import { createHash } from 'node:crypto'
+import pg, { type ClientBase } from 'pg'
+import type { Row, Unfit } from '../record.ts'
+import type { Arrival } from '../sync/ports.ts'
+import { copyIn } from './copy.ts'
+import {
+  copySql,
+  emptyStagingSql,
+  type MergedArrival,
+  type MergedCounts,
+  mergeSettings,
+  mergeSql,
+  stagingSql,
+} from './merge.ts'
+import type { EncodedPage, EncodePage } from './page-encoding.ts'
+import type { Shape } from './shape.ts'
+
+export type Merged = {
+  readonly inserted: number
+  readonly updated: number
+  readonly arrivals: readonly Arrival[]
+}
+export const nothingMerged: Merged = { inserted: 0, updated: 0, arrivals: [] }
+
+/** Which columns the staging table of a connection has. */
+const stagingOf = new WeakMap<ClientBase, string>()
+
+/** Begins the transaction. Date-times without an offset are read in `timeZone`. */
+export async function stagePage(
+  client: ClientBase,
+  shape: Shape,
+  page: EncodedPage,
+  timeZone: string,
+): Promise<void> {
+  await prepareStaging(client, shape)
+  await copyIn(client, `${beginSql(timeZone)}; ${copySql}`, page.chunks)
+}
+
+export const beginSql = (timeZone: string): string =>
+  `begin; set local timezone = ${pg.escapeLiteral(timeZone)}; ${mergeSettings}`
+
+/** Within a transaction the staging table goes when the transaction does; then `isLasting` is false. */
+export async function prepareStaging(client: ClientBase, shape: Shape, isLasting = true): Promise<void> {
+  const sql = stagingSql(shape)
+  if (stagingOf.get(client) === sql) return
+  stagingOf.delete(client)
+  await client.query(sql)
+  if (isLasting) stagingOf.set(client, sql)
+}
+
+export async function mergePage(client: ClientBase, shape: Shape, collectArrivals: boolean): Promise<Merged> {
+  const text = mergeSql(shape, collectArrivals)
+  const statement = { name: `tidemark_merge_${digest(text)}`, text }
+  if (!collectArrivals) {
+    const { rows } = await client.query<MergedCounts>(statement)
+    return { inserted: Number(rows[0]?.inserted ?? 0), updated: Number(rows[0]?.updated ?? 0), arrivals: [] }
+  }
+  const { rows } = await client.query<MergedArrival>(statement)
+  const inserted = rows.filter((row) => row.is_new).length
+  return { inserted, updated: rows.length - inserted, arrivals: rows.map(toArrival) }
+}
+
+const toArrival = ({ key, version, is_new }: MergedArrival): Arrival => ({
+  key,
+  version: version === null ? null : BigInt(version),
+  isNew: is_new,
+})
+
+const digest = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 16)
+
+export type Separated = Merged & { readonly refused: readonly Unfit[] }
+
+/**
+ * Merges rows of which Postgres refuses at least one for its content. Halves them until the refused ones stand alone, so
+ * that they do not take the page with them (P5). Within a transaction that has begun.
+ */
+export async function mergeApart(
+  client: ClientBase,
+  shape: Shape,
+  encode: EncodePage,
+  rows: readonly Row[],
+  collectArrivals: boolean,
+): Promise<Separated> {
+  if (rows.length === 0) return { ...nothingMerged, refused: [] }
+  await client.query(`savepoint part; ${emptyStagingSql}`)
+  try {
+    const page = await encode(rows)
+    await copyIn(client, copySql, page.chunks)
+    const merged = await mergePage(client, shape, collectArrivals)
+    await client.query('release savepoint part')
+    return { ...merged, refused: page.unfit }
+  } catch (error) {
+    if (!isAboutContent(error)) throw error
+    await client.query('rollback to savepoint part; release savepoint part')
+    const [only] = rows
+    if (only && rows.length === 1)
+      return {
+        ...nothingMerged,
+        refused: [{ record: only.record, reason: `Postgres refused it: ${error.message}` }],
+      }
+    const middle = rows.length >> 1
+    const first = await mergeApart(client, shape, encode, rows.slice(0, middle), collectArrivals)
+    const second = await mergeApart(client, shape, encode, rows.slice(middle), collectArrivals)
+    return {
+      inserted: first.inserted + second.inserted,
+      updated: first.updated + second.updated,
+      arrivals: [...first.arrivals, ...second.arrivals],
+      refused: [...first.refused, ...second.refused],
+    }
+  }
+}
+
+/** Bad data, a constraint that somebody added, or a row that is too large: errors that another attempt would meet again. */
+export const isAboutContent = (error: unknown): error is pg.DatabaseError =>
+  error instanceof pg.DatabaseError && /^(?:22|23|54)/.test(error.code ?? '')

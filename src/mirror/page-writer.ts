@@ -1,0 +1,198 @@
+// Writes the pages of one run, two at a time: while one is merged, the next is already copied into its staging table.
+// Merges and commits keep the order of the calls, and a page that fails takes every later one with it (P1, P6).
+
+import type { ClientBase, Pool } from 'pg'
+import type { Records, Row } from '../record.ts'
+import type { Written } from '../sync/ports.ts'
+import { type Connection, takeConnection } from './connections.ts'
+import {
+  type CommitContext,
+  type Committed,
+  commitCarefully,
+  commitQuickly,
+  commitWithoutRows,
+  type Page,
+  TableChanged,
+} from './page-commit.ts'
+import type { EncodedPage, Tally } from './page-encoding.ts'
+import { isAboutContent } from './page-transaction.ts'
+import { openTable, type Table } from './table.ts'
+import type { Growth } from './table-growth.ts'
+
+export type PageWriter = {
+  write(page: Records, position: bigint | null): Promise<Written>
+  /** Resolves when no page is in flight, however they ended. */
+  settled(): Promise<void>
+  close(): void
+}
+export type Outcome = {
+  readonly written: Written
+  readonly tally: Tally | null
+  readonly newlyQuarantined: number
+  readonly position: bigint | null
+}
+type Options = CommitContext & {
+  readonly pool: Pool
+  readonly keyField: () => string | null
+  /** How many connections write at the same time: 1 or 2. */
+  readonly connections: number
+  readonly onCommit: (outcome: Outcome) => void
+}
+type Slot = { connection: Connection | null; free: Promise<unknown> }
+/** What a page waits for: room in memory, its connection, and the commit of the page before it. */
+type Order = {
+  readonly room: Promise<unknown>
+  readonly slot: Slot
+  readonly slotFree: Promise<unknown>
+  readonly previous: Promise<unknown>
+}
+type Prepared = { readonly table: Table; readonly encoded: EncodedPage }
+type Result = { readonly committed: Committed; readonly encoded: EncodedPage | null }
+
+export function startPageWriter(options: Options): PageWriter {
+  const { pool, stream, turn } = options
+  const slots = Array.from(
+    { length: options.connections },
+    (): Slot => ({ connection: null, free: Promise.resolve() }),
+  )
+  const settledColumns = new Set<string>()
+  let pageCount = 0
+  let last: Promise<unknown> = Promise.resolve()
+  let beforeLast: Promise<unknown> = last
+  let current: Promise<Table> | null = null
+
+  function write(records: Records, position: bigint | null): Promise<Written> {
+    const slot = slots[pageCount++ % slots.length] as Slot
+    const page: Page = {
+      rows: newestOfEachKey(records.rows),
+      unfit: records.unfit,
+      // Only the head lane reads everything above the position, so only it can tell that it is complete (P6).
+      position: turn.lane === 'head' ? position : null,
+    }
+    const order: Order = { room: beforeLast, slot, slotFree: slot.free, previous: last }
+    const written = writeInOrder(page, records.rows.length, order)
+    beforeLast = last
+    last = written
+    slot.free = written.catch(() => {})
+    return written
+  }
+
+  async function writeInOrder(page: Page, rowCount: number, order: Order): Promise<Written> {
+    await order.room
+    // Encoded before its connection is free: this program works while Postgres does.
+    const prepared = page.rows.length > 0 ? await prepare(page.rows) : null
+    await order.slotFree
+    order.slot.connection ??= await takeConnection(pool)
+    const { client } = order.slot.connection
+    try {
+      const { committed, encoded } = prepared
+        ? await commitRows(client, page, prepared, order)
+        : await commitNoRows(client, page, order)
+      const { inserted, updated, quarantined, arrivals } = committed
+      const refused = quarantined - page.unfit.length
+      const written = {
+        inserted,
+        updated,
+        unchanged: rowCount - inserted - updated - refused,
+        rescued: encoded?.rescued ?? 0,
+        quarantined,
+        arrivals,
+      }
+      const { newlyQuarantined } = committed
+      options.onCommit({ written, tally: encoded?.tally ?? null, newlyQuarantined, position: page.position })
+      return written
+    } catch (error) {
+      order.slot.connection.release(error)
+      order.slot.connection = null
+      throw error
+    }
+  }
+
+  async function prepare(rows: readonly Row[]): Promise<Prepared> {
+    const opening = current ?? openTable({ pool, stream, keyField: options.keyField() }, rows, settledColumns)
+    current = opening
+    try {
+      const table = await opening
+      return { table, encoded: await table.encode(rows) }
+    } catch (error) {
+      if (current === opening) current = null
+      throw error
+    }
+  }
+
+  async function commitNoRows(client: ClientBase, page: Page, order: Order): Promise<Result> {
+    await order.previous
+    return { committed: await commitWithoutRows(client, options, page), encoded: null }
+  }
+
+  async function commitRows(client: ClientBase, page: Page, first: Prepared, order: Order): Promise<Result> {
+    let { table, encoded } = first
+    const isStillCurrent = async () => {
+      await order.previous
+      return (await current) === table
+    }
+    for (;;) {
+      try {
+        if (encoded.growth)
+          return await commitAfterGrowth(client, page, table, encoded.growth, isStillCurrent)
+        const committed = await commitQuickly(client, options, page, { table, encoded, isStillCurrent })
+        return { committed, encoded }
+      } catch (error) {
+        if (isAboutContent(error)) return await commitApart(client, page, { table, encoded }, isStillCurrent)
+        if (!(error instanceof TableChanged)) throw error
+        // By another program, unless it was the page before this one, which knows what the table is like now.
+        if ((await current) === table) current = null
+        ;({ table, encoded } = await prepare(page.rows))
+      }
+    }
+  }
+
+  async function commitAfterGrowth(
+    client: ClientBase,
+    page: Page,
+    table: Table,
+    growth: Growth,
+    isStillCurrent: () => Promise<boolean>,
+  ): Promise<Result> {
+    if (!(await isStillCurrent())) throw new TableChanged()
+    const grown = await commitCarefully(client, options, page, { table, growth, settledColumns })
+    current = Promise.resolve(grown.table)
+    return { committed: grown.committed, encoded: await grown.table.encode(page.rows) }
+  }
+
+  async function commitApart(
+    client: ClientBase,
+    page: Page,
+    { table, encoded }: Prepared,
+    isStillCurrent: () => Promise<boolean>,
+  ): Promise<Result> {
+    if (!(await isStillCurrent())) throw new TableChanged()
+    const { committed } = await commitCarefully(client, options, page, {
+      table,
+      growth: null,
+      settledColumns,
+    })
+    return { committed, encoded }
+  }
+
+  return {
+    write,
+    async settled() {
+      await last.catch(() => {})
+    },
+    close() {
+      for (const slot of slots) slot.connection?.release()
+    },
+  }
+}
+
+/** The newest version of each key; of equal versions the one that came last. */
+function newestOfEachKey(rows: readonly Row[]): readonly Row[] {
+  const newest = new Map<string, Row>()
+  for (const row of rows) {
+    const other = newest.get(row.key)
+    if (!other || other.version === null || row.version === null || row.version >= other.version)
+      newest.set(row.key, row)
+  }
+  return newest.size === rows.length ? rows : [...newest.values()]
+}

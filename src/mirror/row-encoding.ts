@@ -1,0 +1,171 @@
+// One row as a line of COPY text: its hash, whether the source deleted it, what fits no column, and its columns.
+
+import { hash } from 'node:crypto'
+import { type Json, type JsonObject, repeatedFields, type WithRepeatedFields } from '../json.ts'
+import { type Row, toInt64, type Unfit } from '../record.ts'
+import { foldName } from './column-names.ts'
+import { type ColumnType, commonType, fitsInt64, fitsNumeric, isUuid, typeOf } from './column-types.ts'
+import { holdable, holdableValue } from './json-text.ts'
+import { createPlanner, unknownField } from './record-plan.ts'
+import { type Shape, versionFields } from './shape.ts'
+import { copyNull, type Encode, encoders, escapeCopy } from './value-encoding.ts'
+
+/** What the rows of one page showed. */
+export type PageNotes = {
+  /** How often each column had a value. */
+  readonly nonNull: Int32Array
+  /** How many values of each field fitted no column. */
+  readonly rescued: Map<string, number>
+  /** Fields without a column, by folded name, and the type that holds their values. */
+  readonly fields: Map<string, { readonly field: string; readonly type: ColumnType }>
+  /** Names of bigint columns that met a number they cannot hold. */
+  readonly widen: Set<string>
+  readonly unfit: Unfit[]
+}
+
+/** What the lines begin with, as columns of the staging table. */
+export const leadingColumns = ['_hash bytea', '_deleted boolean', '_rescued jsonb'] as const
+
+// Long enough that no two records of a mirror will ever share one by chance.
+const hashDigits = 32
+
+/** Returns '' for a row that does not fit the table's key, and notes it as unfit. */
+export function createRowEncoder(
+  shape: Shape,
+  settled: ReadonlySet<string>,
+): (row: Row, notes: PageNotes) => string {
+  const planOf = createPlanner(shape)
+  const { columns } = shape
+  const keyIndex = columns.indexOf(shape.key)
+  const fitsKey = keyCheck(shape.key.type)
+  const versionIndexes = shape.versions.map((column) => columns.indexOf(column))
+  const encodeColumn = columns.map((column, index) =>
+    versionIndexes.includes(index) ? encodeVersion : encoders[column.type],
+  )
+  const canWiden = columns.map(
+    (column, index) =>
+      column.type === 'bigint' &&
+      index !== keyIndex &&
+      !versionIndexes.includes(index) &&
+      !settled.has(column.name),
+  )
+  const versionNames = new Set(versionFields(shape.stream))
+  const cells: string[] = new Array(columns.length)
+
+  return (row, notes) => {
+    if (!fitsKey(row.key))
+      return noteUnfit(row, notes, `the key does not fit column ${shape.key.name} (${shape.key.type})`)
+    const record: JsonObject & WithRepeatedFields = row.record
+    const plan = planOf(record)
+    const repeated = record[repeatedFields]
+    let rescued: [string, Json][] | null = null
+    cells.fill(copyNull)
+    cells[keyIndex] = escapeCopy(row.key)
+    countValue(notes, keyIndex)
+
+    for (let index = 0; index < plan.fields.length; index++) {
+      const field = plan.fields[index] ?? ''
+      const value = record[field]
+      if (value === null || value === undefined) continue
+      const column = plan.columns[index] ?? unknownField
+      if (column === keyIndex) {
+        if (isKey(value, row.key)) continue
+      } else if (column >= 0) {
+        const cell = encodeColumn[column]?.(value) ?? null
+        // A field that differs only in case was there first when the cell is taken.
+        if (cell !== null && cells[column] === copyNull) {
+          cells[column] = cell
+          countValue(notes, column)
+          continue
+        }
+        if (canWiden[column] && isWiderNumber(value)) notes.widen.add(columns[column]?.name ?? '')
+      } else if (column === unknownField) {
+        noteField(notes, versionNames, field, value)
+      }
+      rescued ??= []
+      rescued.push([field, value])
+      notes.rescued.set(field, (notes.rescued.get(field) ?? 0) + 1)
+    }
+
+    if (versionIndexes.length > 0 && versionCell() !== String(row.version))
+      return noteUnfit(row, notes, 'fields that differ only in case hold different row versions')
+    if (repeated) noteRepeated(notes, repeated)
+    const isDeleted = plan.deletionFlag !== null && saysDeleted(record[plan.deletionFlag])
+    return line(rescued, repeated, isDeleted)
+  }
+
+  function versionCell(): string | undefined {
+    for (const index of versionIndexes) if (cells[index] !== copyNull) return cells[index]
+    return undefined
+  }
+
+  function line(
+    rescued: [string, Json][] | null,
+    repeated: JsonObject | undefined,
+    isDeleted: boolean,
+  ): string {
+    // Columns that came later are null in older rows; leaving them out keeps the hashes of those rows.
+    let used = cells.length
+    while (used > 0 && cells[used - 1] === copyNull) used--
+    const text = cells.join('\t')
+    const content =
+      used === cells.length
+        ? text
+        : text.slice(0, text.length - (cells.length - used) * (copyNull.length + 1))
+    const rescue = rescued || repeated ? escapeCopy(rescueText(rescued ?? [], repeated)) : copyNull
+    const digest = hash('sha1', `${rescue}\t${content}`, 'hex').slice(0, hashDigits)
+    return `\\\\x${digest}\t${isDeleted ? 't' : 'f'}\t${rescue}\t${text}\n`
+  }
+}
+
+function keyCheck(type: ColumnType): (key: string) => boolean {
+  if (type === 'bigint') return fitsInt64
+  return type === 'uuid' ? isUuid : () => true
+}
+
+function countValue({ nonNull }: PageNotes, column: number): void {
+  nonNull[column] = (nonNull[column] ?? 0) + 1
+}
+
+const encodeVersion: Encode = (value) => toInt64(value)?.toString() ?? null
+
+function isKey(value: Json, key: string): boolean {
+  if (typeof value === 'string') return value === key || value.toLowerCase() === key
+  return (typeof value === 'number' && `${value}` === key) || toInt64(value)?.toString() === key
+}
+
+const isWiderNumber = (value: Json): boolean =>
+  typeof value === 'number' ? fitsNumeric(String(value)) : JSON.isRawJSON(value) && fitsNumeric(value.rawJSON)
+
+function noteField(notes: PageNotes, versionNames: ReadonlySet<string>, field: string, value: Json): void {
+  const folded = foldName(field)
+  const known = notes.fields.get(folded)
+  // A row version is a number even where it is served as a string.
+  const type = versionNames.has(folded) ? 'bigint' : typeOf(value)
+  if (type === null) return
+  const common = known ? commonType(known.type, type) : type
+  if (common !== known?.type) notes.fields.set(folded, { field: known?.field ?? field, type: common })
+}
+
+function noteRepeated(notes: PageNotes, repeated: JsonObject): void {
+  for (const path of Object.keys(repeated)) notes.rescued.set(path, (notes.rescued.get(path) ?? 0) + 1)
+}
+
+function noteUnfit(row: Row, notes: PageNotes, reason: string): '' {
+  notes.unfit.push({ record: row.record, reason })
+  return ''
+}
+
+/** Earlier values of repeated fields stand apart, because the last value of such a field may need rescue as well. */
+function rescueText(rescued: readonly [string, Json][], repeated: JsonObject | undefined): string {
+  const text = holdable(rescued)
+  if (!repeated) return text
+  const earlier = `"$repeated":${holdableValue(repeated)}`
+  return rescued.length > 0 ? `{${earlier},${text.slice(1)}` : `{${earlier}}`
+}
+
+/** What upstreams write for true: the boolean, 1, or the word in any case. */
+function saysDeleted(value: Json | undefined): boolean {
+  if (typeof value === 'string') return value.trim().toLowerCase() === 'true' || value.trim() === '1'
+  return value === true || value === 1
+}

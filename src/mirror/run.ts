@@ -1,0 +1,148 @@
+// One run: the lane it holds, the pages it writes, and its line in the ledger. Its own connection carries the lock and
+// what must be remembered of a listing; pages travel on others.
+
+import type { Pool } from 'pg'
+import type { Lane, Stream } from '../streams.ts'
+import type { Busy, Run, RunEnd } from '../sync/ports.ts'
+import { countAbsent, settleAbsences } from './absences.ts'
+import { type Connection, takeConnection } from './connections.ts'
+import { startDictionary } from './dictionary.ts'
+import { moveBack } from './fence.ts'
+import { beginRun, endRun, giveBackLane, type RunTotals, tryTakeLane, whoHasLane } from './ledger.ts'
+import { openNotes } from './notes.ts'
+import { type PageWriter, startPageWriter } from './page-writer.ts'
+import { readShape } from './shape.ts'
+import { startSightings } from './sightings.ts'
+
+type Options = {
+  readonly pool: Pool
+  readonly stream: Stream
+  readonly lane: Lane
+  readonly collectArrivals: boolean
+  readonly timeZone: string
+  readonly connections: number
+  /** Called after a run that changed something. */
+  readonly afterChange: (stream: string) => Promise<void>
+}
+
+export async function takeRun(options: Options): Promise<Run | Busy> {
+  const connection = await takeConnection(options.pool)
+  const place = { stream: options.stream.name, lane: options.lane }
+  try {
+    if (await tryTakeLane(connection.client, place)) return await startRun(connection, options)
+    const busy = await whoHasLane(connection.client, place)
+    connection.release()
+    return { busy }
+  } catch (error) {
+    connection.release(error)
+    throw error
+  }
+}
+
+async function startRun(connection: Connection, options: Options): Promise<Run> {
+  const { pool, stream, lane } = options
+  const { client } = connection
+  const { turn, state } = await beginRun(client, { stream: stream.name, lane })
+  const notes = openNotes(pool, turn)
+  const sightings = startSightings(client)
+  const dictionary = startDictionary()
+  const oneAtATime = queue()
+  let keyField = state.keyField
+  const totals: RunTotals = {
+    inserted: 0,
+    updated: 0,
+    unchanged: 0,
+    rescued: 0,
+    quarantined: 0,
+    newlyQuarantined: 0,
+    markedDeleted: 0,
+    position: state.position,
+  }
+  const writer: PageWriter = startPageWriter({
+    pool,
+    stream,
+    turn,
+    keyField: () => keyField,
+    collectArrivals: options.collectArrivals,
+    timeZone: options.timeZone,
+    connections: options.connections,
+    onCommit({ written, tally, newlyQuarantined, position }) {
+      for (const count of ['inserted', 'updated', 'unchanged', 'rescued', 'quarantined'] as const)
+        totals[count] += written[count]
+      totals.newlyQuarantined += newlyQuarantined
+      if (position !== null && position > totals.position) totals.position = position
+      if (tally) dictionary.count(tally)
+    },
+  })
+
+  async function afterWrites<Result>(work: () => Promise<Result>): Promise<Result> {
+    await writer.settled()
+    return await oneAtATime(work)
+  }
+
+  const listing = async () => ({ turn, shape: await readShape(client, stream), sightings })
+
+  async function finish(end: RunEnd): Promise<void> {
+    await writer.settled()
+    await oneAtATime(async () => {
+      writer.close()
+      let failure: unknown
+      try {
+        const isIdle = end.status === 'done' && hasChangedNothing(totals, state.position)
+        await dictionary.flush(pool, stream.name)
+        await endRun(pool, turn, totals, { ...end, isIdle })
+        if (!isIdle) await options.afterChange(stream.name)
+      } finally {
+        await letGo().catch((error) => {
+          failure = error
+        })
+        connection.release(failure)
+      }
+    })
+  }
+
+  async function letGo(): Promise<void> {
+    await sightings.drop()
+    await giveBackLane(client, { stream: stream.name, lane })
+  }
+
+  return {
+    id: turn.runId,
+    state,
+    write: writer.write,
+    see: (pageNumber, keys) => oneAtATime(() => sightings.see(pageNumber, keys)),
+    countSeenAround: (pageNumber) => oneAtATime(() => sightings.countSeenAround(pageNumber)),
+    retreat: (position, reason) =>
+      afterWrites(async () => {
+        await moveBack(client, turn, position, reason)
+        totals.position = position
+      }),
+    ...notes,
+    async setKeyField(field) {
+      await notes.setKeyField(field)
+      keyField = field
+    },
+    countAbsent: (firstPage) => afterWrites(async () => countAbsent(client, await listing(), firstPage)),
+    settleAbsences: (firstPage) =>
+      afterWrites(async () => {
+        const absences = await settleAbsences(client, await listing(), firstPage)
+        totals.markedDeleted += absences.marked
+        return absences
+      }),
+    finish,
+  }
+}
+
+const hasChangedNothing = (totals: RunTotals, positionBefore: bigint): boolean =>
+  totals.inserted + totals.updated + totals.newlyQuarantined + totals.markedDeleted === 0 &&
+  totals.position === positionBefore
+
+/** Runs one thing at a time, in the order they came: a connection does not do two things at once. */
+function queue(): <Result>(work: () => Promise<Result>) => Promise<Result> {
+  let last: Promise<unknown> = Promise.resolve()
+  return (work) => {
+    const result = last.then(work)
+    last = result.catch(() => {})
+    return result
+  }
+}

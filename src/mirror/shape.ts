@@ -1,0 +1,84 @@
+// The shape of a mirror table: which field has which column. Read from the catalog, so that it holds what is there, not
+// what this program believes it made. Read-only.
+
+import pg, { type ClientBase } from 'pg'
+import type { Stream } from '../streams.ts'
+import { foldName } from './column-names.ts'
+import { type ColumnType, columnTypes } from './column-types.ts'
+
+export type Column = { readonly field: string; readonly name: string; readonly type: ColumnType }
+export type Shape = {
+  readonly stream: Stream
+  /** Rises with every change of the columns, in the database too. */
+  readonly version: number
+  readonly key: Column
+  /** The row version is the first of these that is not null. Empty for a list stream. */
+  readonly versions: readonly Column[]
+  /** In the order of the table, which never changes: new columns come last. The key is one of them. */
+  readonly columns: readonly Column[]
+  /** Folded names of fields that have no column and get none: their values are rescued. */
+  readonly unplaced: ReadonlySet<string>
+  /** All column names of the table, also those that somebody else added. */
+  readonly takenNames: ReadonlySet<string>
+}
+
+export const qualified = (stream: Pick<Stream, 'name'>): string =>
+  `mirror.${pg.escapeIdentifier(stream.name)}`
+
+type Row = {
+  readonly name: string
+  readonly type: string
+  readonly is_key: boolean
+  readonly field: string | null
+  readonly columns_version: number
+  readonly unplaced: readonly string[]
+}
+
+/** Null when the table does not exist yet. */
+export async function readShape(client: Pick<ClientBase, 'query'>, stream: Stream): Promise<Shape | null> {
+  const { rows } = await client.query<Row>(
+    `select a.attname as name, replace(format_type(a.atttypid, a.atttypmod), 'timestamp with time zone', 'timestamptz') as type,
+            f.source_name as field,
+            exists (
+              select from pg_index i where i.indrelid = a.attrelid and i.indisprimary and a.attnum = any (i.indkey)
+            ) as is_key,
+            coalesce((select columns_version from tidemark.stream where name = $2), 0) as columns_version,
+            array(select folded from tidemark.field where stream = $2 and column_name is null) as unplaced
+     from pg_attribute a
+     left join tidemark.field f on f.stream = $2 and f.column_name = a.attname
+     where a.attrelid = to_regclass($1) and a.attnum > 0 and not a.attisdropped
+     order by a.attnum`,
+    [qualified(stream), stream.name],
+  )
+  // A type that somebody else chose may refuse what is sent to it; such a column is left alone.
+  const isForeign = (row: Row) => !columnTypes.includes(row.type)
+  const columns = rows.flatMap((row) =>
+    row.field === null || isForeign(row)
+      ? []
+      : [{ name: row.name, type: row.type as ColumnType, field: row.field }],
+  )
+  const keyName = rows.find((row) => row.is_key)?.name
+  const key = columns.find((column) => column.name === keyName)
+  if (!key) return null
+  const foreign = rows.flatMap((row) => (row.field !== null && isForeign(row) ? [foldName(row.field)] : []))
+  return {
+    stream,
+    version: rows[0]?.columns_version ?? 0,
+    key,
+    versions: versionFields(stream).flatMap((field) =>
+      columns.filter((column) => foldName(column.field) === field),
+    ),
+    columns,
+    unplaced: new Set([...(rows[0]?.unplaced ?? []), ...foreign]),
+    takenNames: new Set(rows.map((row) => row.name)),
+  }
+}
+
+export const versionFields = (stream: Stream): readonly string[] =>
+  stream.kind === 'changes' ? stream.versionFields.map(foldName) : []
+
+/** The row version in SQL, for a table named or aliased as given; null for a list stream. */
+export function versionSql(shape: Shape, table: string): string | null {
+  const columns = shape.versions.map((column) => `${table}.${pg.escapeIdentifier(column.name)}`)
+  return columns.length > 1 ? `coalesce(${columns.join(', ')})` : (columns[0] ?? null)
+}

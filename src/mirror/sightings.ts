@@ -1,0 +1,57 @@
+// Which keys the pages of a listing showed: in a temporary table of the run's own connection, so that memory does not grow
+// with the listing (P10).
+
+import type { ClientBase } from 'pg'
+
+export const sightingsTable = 'pg_temp.tidemark_sighting'
+
+export type Sightings = {
+  see(pageNumber: number, keys: readonly string[]): Promise<void>
+  countSeenAround(pageNumber: number): Promise<number>
+  /** Before the table is joined: makes it when nothing was seen, and counts what is in it. */
+  analyze(): Promise<void>
+  drop(): Promise<void>
+}
+
+export function startSightings(client: ClientBase): Sightings {
+  let isThere = false
+
+  async function prepare(): Promise<void> {
+    if (isThere) return
+    await client.query(
+      `drop table if exists ${sightingsTable};
+       create temporary table tidemark_sighting (key text primary key, first_page int not null, last_page int not null)`,
+    )
+    isThere = true
+  }
+
+  return {
+    async analyze() {
+      await prepare()
+      await client.query(`analyze ${sightingsTable}`)
+    },
+    async see(pageNumber, keys) {
+      await prepare()
+      await client.query({
+        name: 'tidemark_see',
+        text: `insert into ${sightingsTable} as known (key, first_page, last_page)
+               select distinct key, $1::int, $1::int from unnest($2::text[]) as seen (key)
+               on conflict (key) do update set
+                 first_page = least(known.first_page, excluded.first_page),
+                 last_page = greatest(known.last_page, excluded.last_page)`,
+        values: [pageNumber, keys],
+      })
+    },
+    async countSeenAround(pageNumber) {
+      await prepare()
+      const { rows } = await client.query<{ seen: string }>(
+        `select count(*) as seen from ${sightingsTable} where first_page <= $1 and last_page > $1`,
+        [pageNumber],
+      )
+      return Number(rows[0]?.seen ?? 0)
+    },
+    async drop() {
+      if (isThere) await client.query(`drop table if exists ${sightingsTable}`)
+    },
+  }
+}

@@ -1,0 +1,124 @@
+// Gives a table the columns that its data asks for, inside the transaction of the page that brought them. Nothing is
+// ever dropped, and no type changes but bigint to numeric.
+
+import pg, { type ClientBase } from 'pg'
+import { columnName, foldName, printable } from './column-names.ts'
+import type { ColumnType } from './column-types.ts'
+import { qualified, type Shape, versionFields } from './shape.ts'
+import { refreshView, withoutView } from './views.ts'
+
+export type Growth = {
+  /** New fields and the type that their values ask for. */
+  readonly fields: ReadonlyMap<string, ColumnType>
+  /** Names of bigint columns that met a number they cannot hold. */
+  readonly widen: ReadonlySet<string>
+}
+
+// Postgres allows 1,600, but a row must fit a page of 8 kB even when every long value was moved out of it.
+const maxColumns = 400
+
+export async function growTable(client: ClientBase, shape: Shape, growth: Growth): Promise<void> {
+  const placed = await addColumns(client, shape, growth.fields)
+  await widenColumns(client, shape, growth.widen)
+  if (placed.length > 0) await refreshView(client, shape.stream, placed)
+  await client.query('update tidemark.stream set columns_version = columns_version + 1 where name = $1', [
+    shape.stream.name,
+  ])
+}
+
+/** Returns the names of the new columns. */
+async function addColumns(
+  client: ClientBase,
+  shape: Shape,
+  fields: Growth['fields'],
+): Promise<readonly string[]> {
+  const table = qualified(shape.stream)
+  const owners = new Map(shape.columns.map((column) => [column.name, column.field]))
+  const statements: string[] = []
+  const added: string[] = []
+  for (const [field, type] of fields) {
+    const name = columnName(field)
+    const reason = placingProblem(shape, owners, added, name)
+    if (reason === null) {
+      const column = pg.escapeIdentifier(name)
+      statements.push(`alter table ${table} add column ${column} ${type}`)
+      statements.push(
+        `comment on column ${table}.${column} is ${pg.escapeLiteral(`field ${printable(field)}`)}`,
+      )
+      if (versionFields(shape.stream).includes(foldName(field)))
+        statements.push(`create index on ${table} (${column})`)
+      owners.set(name, field)
+      added.push(name)
+    }
+    await describeField(client, shape, field, reason === null ? { name, type } : null, reason)
+  }
+  if (statements.length > 0) await client.query(statements.join(';\n'))
+  return added
+}
+
+function placingProblem(
+  shape: Shape,
+  owners: ReadonlyMap<string, string>,
+  added: readonly string[],
+  name: string,
+): string | null {
+  const owner = owners.get(name)
+  if (owner !== undefined) return `its column would be ${name}, which is that of field ${printable(owner)}`
+  if (shape.takenNames.has(name)) return `its column would be ${name}, which somebody else added to the table`
+  if (shape.takenNames.size + added.length >= maxColumns) return `the table has ${maxColumns} columns already`
+  return null
+}
+
+async function describeField(
+  client: ClientBase,
+  shape: Shape,
+  field: string,
+  column: { readonly name: string; readonly type: ColumnType } | null,
+  note: string | null,
+): Promise<void> {
+  await client.query(
+    `insert into tidemark.field (stream, folded, source_name, column_name, column_type, note)
+     values ($1, $2, $3, $4, $5, $6)
+     on conflict (stream, folded) do update
+     set column_name = excluded.column_name, column_type = excluded.column_type, note = excluded.note`,
+    [shape.stream.name, foldName(field), printable(field), column?.name ?? null, column?.type ?? null, note],
+  )
+}
+
+async function widenColumns(client: ClientBase, shape: Shape, names: ReadonlySet<string>): Promise<void> {
+  for (const name of names) {
+    await client.query('savepoint widening')
+    try {
+      await withoutView(client, shape.stream, async () => {
+        await client.query(
+          `alter table ${qualified(shape.stream)} alter column ${pg.escapeIdentifier(name)} type numeric`,
+        )
+      })
+      await client.query('release savepoint widening')
+      await noteColumn(client, shape, name, { type: 'numeric', note: null })
+    } catch (error) {
+      if (!isDependedUpon(error)) throw error
+      await client.query('rollback to savepoint widening')
+      await noteColumn(client, shape, name, {
+        type: 'bigint',
+        note: 'would have to be numeric, but something depends on the column; what does not fit is in _rescued',
+      })
+    }
+  }
+}
+
+async function noteColumn(
+  client: ClientBase,
+  shape: Shape,
+  name: string,
+  { type, note }: { readonly type: ColumnType; readonly note: string | null },
+): Promise<void> {
+  await client.query(
+    'update tidemark.field set column_type = $3, note = $4 where stream = $1 and column_name = $2',
+    [shape.stream.name, name, type, note],
+  )
+}
+
+/** Somebody's view, rule or generated column holds on to the column, or somebody's view to ours. */
+const isDependedUpon = (error: unknown): boolean =>
+  error instanceof pg.DatabaseError && (error.code === '2BP01' || error.code === '0A000')

@@ -1,0 +1,52 @@
+// The table of a stream as one run writes it: its shape and the encoder for that shape. Makes the table of a list stream
+// when the first rows come.
+
+import type { Pool } from 'pg'
+import type { Row } from '../record.ts'
+import type { Stream } from '../streams.ts'
+import { fitsInt64, isUuid } from './column-types.ts'
+import { takeConnection } from './connections.ts'
+import { createPageEncoder, type EncodePage } from './page-encoding.ts'
+import { readShape, type Shape } from './shape.ts'
+import { createTable, type KeyColumn } from './table-creation.ts'
+
+export type Table = { readonly shape: Shape; readonly encode: EncodePage }
+
+type Source = { readonly pool: Pool; readonly stream: Stream; readonly keyField: string | null }
+
+/** Reads the table's shape; makes the table when there is none. `settled` is as for createPageEncoder. */
+export async function openTable(
+  source: Source,
+  rows: readonly Row[],
+  settled: ReadonlySet<string>,
+): Promise<Table> {
+  const { pool, stream } = source
+  const connection = await takeConnection(pool)
+  try {
+    const { client } = connection
+    const existing = await readShape(client, stream)
+    if (existing) return tableOf(existing, settled)
+    await createTable(client, stream, keyColumn(source, rows))
+    const made = await readShape(client, stream)
+    if (!made)
+      throw new Error(
+        `mirror.${stream.name} has no primary key of one column: it is not a table of Tidemark's`,
+      )
+    return tableOf(made, settled)
+  } finally {
+    connection.release()
+  }
+}
+
+export const tableOf = (shape: Shape, settled: ReadonlySet<string>): Table => ({
+  shape,
+  encode: createPageEncoder(shape, settled),
+})
+
+function keyColumn({ stream, keyField }: Source, rows: readonly Row[]): KeyColumn {
+  if (stream.kind === 'changes') return { field: stream.keyFields[0] ?? '', type: 'bigint' }
+  if (keyField === null)
+    throw new Error(`the key of ${stream.name} is not known yet, so its table cannot be made`)
+  if (rows.every((row) => fitsInt64(row.key))) return { field: keyField, type: 'bigint' }
+  return { field: keyField, type: rows.every((row) => isUuid(row.key)) ? 'uuid' : 'text' }
+}

@@ -1,0 +1,51 @@
+// The view of a stream in schema `bi`: living rows, the upstream's fields only. Columns are only ever appended, so that
+// what people built on top keeps working.
+
+import pg, { type ClientBase } from 'pg'
+import type { Stream } from '../streams.ts'
+import { qualified } from './shape.ts'
+
+const viewOf = (stream: Stream): string => `bi.${pg.escapeIdentifier(stream.name)}`
+
+/** Shows these columns besides those it shows already. */
+export async function refreshView(
+  client: ClientBase,
+  stream: Stream,
+  columns: readonly string[],
+): Promise<void> {
+  const shown = await viewColumns(client, stream)
+  const wanted = shown.length > 0 ? shown : [...columns, '_synced_at']
+  const names = [...wanted, ...columns.filter((column) => !wanted.includes(column))]
+  await client.query(
+    `create or replace view ${viewOf(stream)} as
+     select ${names.map(pg.escapeIdentifier).join(', ')} from ${qualified(stream)} where _deleted_at is null`,
+  )
+}
+
+/** Takes the view away for as long as `change` takes, because Postgres changes no type that a view shows. */
+export async function withoutView(
+  client: ClientBase,
+  stream: Stream,
+  change: () => Promise<void>,
+): Promise<void> {
+  const columns = await viewColumns(client, stream)
+  const { rows: grants } = await client.query<{ statement: string }>(
+    `select format('grant %s on %s to %s', privilege_type, $1::text,
+                   case when grantee = 0 then 'public' else quote_ident(pg_get_userbyid(grantee)) end) as statement
+     from pg_class, aclexplode(relacl) where oid = to_regclass($1) and grantee <> relowner`,
+    [viewOf(stream)],
+  )
+  await client.query(`drop view if exists ${viewOf(stream)} restrict`)
+  await change()
+  if (columns.length > 0) await refreshView(client, stream, columns)
+  for (const { statement } of grants) await client.query(statement)
+}
+
+async function viewColumns(client: ClientBase, stream: Stream): Promise<readonly string[]> {
+  const { rows } = await client.query<{ name: string }>(
+    `select attname as name from pg_attribute
+     where attrelid = to_regclass($1) and attnum > 0 and not attisdropped order by attnum`,
+    [viewOf(stream)],
+  )
+  return rows.map((row) => row.name)
+}

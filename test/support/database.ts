@@ -1,0 +1,118 @@
+// A database of its own for each test file, copied from a template that was migrated once. It stays when a test failed,
+// and says its name.
+
+import { createHash, randomBytes } from 'node:crypto'
+import { globSync, readFileSync } from 'node:fs'
+import pg from 'pg'
+import { afterAll, afterEach, beforeAll, inject } from 'vitest'
+import { openLog } from '../../src/log.ts'
+import { type Database, openDatabase } from '../../src/mirror/database.ts'
+import { migrateDatabase } from '../../src/mirror/migrate.ts'
+import { streams } from '../../src/streams.ts'
+
+/** For `describe.skipIf(!hasPostgres)`. */
+export const hasPostgres = inject('databaseUrl') !== null
+
+export const quietLog = openLog({ level: 'fatal' })
+
+export type TestDatabase = Omit<Database, 'close'> & { readonly name: string }
+
+/** Call it in a file or a `describe`; the database is there once the tests run. */
+export function createTestDatabase({ isMigrated = true } = {}): TestDatabase {
+  let opened: (Database & { name: string }) | null = null
+  let hasFailed = false
+  const there = () => {
+    if (!opened) throw new Error('the test database is there only while tests run')
+    return opened
+  }
+
+  beforeAll(async () => {
+    const name = `tidemark_test_${randomBytes(6).toString('hex')}`
+    await asAdmin(async (admin) => {
+      const template = isMigrated ? await migratedTemplate(admin) : 'template0'
+      await admin.query(`create database ${name} template ${template}`)
+    })
+    opened = { ...(await openDatabase({ url: urlOf(name), log: quietLog })), name }
+  })
+  afterEach(({ task }) => {
+    hasFailed ||= task.result?.state === 'fail'
+  })
+  afterAll(async () => {
+    if (!opened) return
+    const { name } = opened
+    await opened.close()
+    if (hasFailed) process.stderr.write(`\nThe database of the failed test stays: ${name}\n`)
+    else await asAdmin((admin) => admin.query(`drop database ${name} with (force)`))
+  })
+
+  return {
+    get name() {
+      return there().name
+    },
+    get pool() {
+      return there().pool
+    },
+    get connection() {
+      return there().connection
+    },
+    get address() {
+      return there().address
+    },
+    get url() {
+      return there().url
+    },
+    embedded: null,
+  }
+}
+
+const templateLock = 7_405_615
+
+async function asAdmin<Result>(work: (admin: pg.Client) => Promise<Result>): Promise<Result> {
+  const admin = new pg.Client(adminUrl())
+  await admin.connect()
+  try {
+    // Copying a template and making it exclude each other.
+    await admin.query('select pg_advisory_lock($1)', [templateLock])
+    return await work(admin)
+  } finally {
+    await admin.end()
+  }
+}
+
+async function migratedTemplate(admin: pg.Client): Promise<string> {
+  const name = `tidemark_template_${schemaDigest()}`
+  const { rows } = await admin.query('select 1 from pg_database where datname = $1', [name])
+  if (rows.length > 0) return name
+  const unfinished = `${name}_unfinished`
+  await admin.query(`drop database if exists ${unfinished} with (force)`)
+  await admin.query(`create database ${unfinished} template template0`)
+  const database = await openDatabase({ url: urlOf(unfinished), log: quietLog })
+  try {
+    await migrateDatabase({ database, streams, biRole: null, log: quietLog })
+  } finally {
+    await database.close()
+  }
+  await admin.query(`alter database ${unfinished} rename to ${name}`)
+  return name
+}
+
+/** A given Postgres may hold templates of other versions of this program. */
+function schemaDigest(): string {
+  const digest = createHash('sha256')
+  const sources = globSync(['migrations/*.sql', 'src/mirror/*.ts', 'src/streams.ts']).sort()
+  for (const path of sources) digest.update(readFileSync(path))
+  return digest.digest('hex').slice(0, 12)
+}
+
+function adminUrl(): string {
+  const url = inject('databaseUrl')
+  if (url === null)
+    throw new Error('there is no Postgres; skip these tests with describe.skipIf(!hasPostgres)')
+  return url
+}
+
+function urlOf(database: string): string {
+  const url = new URL(adminUrl())
+  url.pathname = `/${database}`
+  return url.href
+}

@@ -1,0 +1,178 @@
+// The Postgres and the Redis of the tests, started once for each project that needs them: given ones first, containers
+// second, programs of this machine third. What cannot be had is told loudly, and fails where CI is set.
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { request } from 'node:http'
+import { connect, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { TestProject } from 'vitest/node'
+import { openLog } from '../../src/log.ts'
+import { startEmbedded } from '../../src/mirror/embedded.ts'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Of a Postgres in which databases may be made; null when there is none. */
+    databaseUrl: string | null
+    redisUrl: string | null
+  }
+}
+
+type Service = { readonly url: string; stop(): Promise<void> }
+
+type Services = { readonly database: Service | null; readonly redis: Service | null }
+/** Shared by the projects of one vitest, which each load this file. */
+type Shared = { users: number; services: Promise<Services> | null }
+
+const sharedKey = Symbol.for('tidemark test services')
+const globals = globalThis as { [sharedKey]?: Shared }
+globals[sharedKey] ??= { users: 0, services: null }
+const shared: Shared = globals[sharedKey]
+
+export async function setup(project: TestProject): Promise<void> {
+  shared.users++
+  shared.services ??= startServices()
+  const { database, redis } = await shared.services
+  project.provide('databaseUrl', database?.url ?? null)
+  project.provide('redisUrl', redis?.url ?? null)
+}
+
+export async function teardown(): Promise<void> {
+  if (--shared.users > 0 || !shared.services) return
+  const { database, redis } = await shared.services
+  shared.services = null
+  await Promise.all([database?.stop(), redis?.stop()])
+}
+
+async function startServices(): Promise<Services> {
+  const hasDocker = await answersDocker()
+  const [database, redis] = await Promise.all([
+    obtain('Postgres', [given('TEST_DATABASE_URL'), hasDocker ? postgresContainer : null, embeddedPostgres]),
+    obtain('Redis', [given('TEST_REDIS_URL'), hasDocker ? redisContainer : null, redisServer]),
+  ])
+  return { database, redis }
+}
+
+type Start = () => Promise<Service>
+
+async function obtain(what: string, ways: readonly (Start | null)[]): Promise<Service | null> {
+  const problems: string[] = []
+  for (const start of ways) {
+    if (!start) continue
+    try {
+      return await start()
+    } catch (error) {
+      problems.push(error instanceof Error ? error.message : String(error))
+    }
+  }
+  const message = `there is no ${what} for the tests: ${problems.join('; ')}`
+  if (process.env.CI) throw new Error(message)
+  process.stderr.write(`\n*** SKIPPED: ${message} ***\n\n`)
+  return null
+}
+
+function given(variable: string): Start | null {
+  const url = process.env[variable]
+  return url ? async () => ({ url, stop: async () => {} }) : null
+}
+
+const dockerPatienceMs = 2_000
+
+function answersDocker(): Promise<boolean> {
+  return new Promise((resolve) => {
+    const ping = request({ socketPath: '/var/run/docker.sock', path: '/_ping', timeout: dockerPatienceMs })
+    ping.on('response', (response) => resolve(response.resume().statusCode === 200))
+    ping.on('timeout', () => ping.destroy())
+    ping.on('error', () => resolve(false))
+    ping.end()
+  })
+}
+
+async function postgresContainer(): Promise<Service> {
+  const { GenericContainer, Wait } = await import('testcontainers')
+  const container = await new GenericContainer('postgres:17')
+    .withEnvironment({ POSTGRES_PASSWORD: 'test' })
+    .withExposedPorts(5432)
+    .withWaitStrategy(Wait.forLogMessage('ready to accept connections', 2))
+    .start()
+  const url = `postgres://postgres:test@${container.getHost()}:${container.getMappedPort(5432)}/postgres`
+  return { url, stop: async () => void (await container.stop()) }
+}
+
+async function redisContainer(): Promise<Service> {
+  const { GenericContainer } = await import('testcontainers')
+  const container = await new GenericContainer('redis:7').withExposedPorts(6379).start()
+  const url = `redis://${container.getHost()}:${container.getMappedPort(6379)}`
+  return { url, stop: async () => void (await container.stop()) }
+}
+
+async function embeddedPostgres(): Promise<Service> {
+  const directory = await mkdtemp(join(tmpdir(), 'tidemark-test-postgres-'))
+  const server = await startEmbedded({ directory, log: openLog({ level: 'warn' }) })
+  return {
+    url: server.url,
+    async stop() {
+      await server.leave()
+      await rm(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+async function redisServer(): Promise<Service> {
+  const directory = await mkdtemp(join(tmpdir(), 'tidemark-test-redis-'))
+  const port = await freePort()
+  const flags = ['--port', String(port), '--bind', '127.0.0.1', '--dir', directory, '--save', '']
+  const server = spawn('redis-server', flags, { stdio: 'ignore' })
+  const stop = async () => {
+    const ended = new Promise((resolve) => server.once('exit', resolve))
+    if (server.kill()) await ended
+    await rm(directory, { recursive: true, force: true })
+  }
+  try {
+    await untilAnswering(server, port)
+  } catch (error) {
+    await stop()
+    throw error
+  }
+  return { url: `redis://127.0.0.1:${port}`, stop }
+}
+
+async function untilAnswering(server: ChildProcess, port: number): Promise<void> {
+  let failure: Error | null = null
+  server.once('error', (cause) => {
+    failure = new Error('redis-server cannot be started', { cause })
+  })
+  server.once('exit', (code) => {
+    failure ??= new Error(`redis-server ended with code ${code}`)
+  })
+  for (let attempt = 0; attempt < 100; attempt++) {
+    if (await answersPing(port)) return
+    if (failure) throw failure
+    await wait(50)
+  }
+  throw new Error('redis-server does not answer')
+}
+
+function answersPing(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => socket.write('PING\r\n'))
+    socket.once('error', () => resolve(false))
+    socket.once('data', (answer) => {
+      resolve(answer.toString().startsWith('+PONG'))
+      socket.destroy()
+    })
+  })
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
+    })
+  })
+}
