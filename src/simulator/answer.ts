@@ -17,8 +17,8 @@ export type Incoming = {
   readonly body: Buffer
 }
 
-/** Bytes in a few pieces, or in pieces made one after the other when a list is too long to be held. */
-export type Body = Buffer | readonly Buffer[] | Iterable<Buffer>
+/** An array when it is held whole; otherwise pieces that are made while they are sent. */
+export type Body = readonly Buffer[] | Iterable<Buffer>
 export type Answer = {
   readonly status: number
   readonly body: Body | null
@@ -36,10 +36,12 @@ export const noContent = (status: 200 | 204): Answer => ({ status, body: null, c
 
 export const jsonText = (status: number, text: string, rows: readonly Row[] = []): Answer => ({
   status,
-  body: Buffer.from(text),
+  body: [Buffer.from(text)],
   contentType: jsonType,
   rows,
 })
+
+export const wholeBody = ({ body }: Answer): Buffer => Buffer.concat([...(body ?? [])])
 
 export const json = (status: number, value: unknown): Answer => jsonText(status, JSON.stringify(value))
 

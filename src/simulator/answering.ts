@@ -1,6 +1,6 @@
 // What becomes of one request: hooks, faults, sign-in and rights, then the operation. Pure of HTTP; http.ts delivers.
 
-import { type Answer, type Incoming, problem } from './answer.ts'
+import { type Answer, type Incoming, problem, type Service } from './answer.ts'
 import type { Behaviour } from './behaviour.ts'
 import { deliveryOf, faultAnswer, spoil, streamOf } from './fault-answers.ts'
 import type { Fault, FaultSchedule } from './faults.ts'
@@ -13,6 +13,7 @@ import type { Tokens } from './tokens.ts'
 /** Called before a request is worked on; the request waits for it. */
 export type Hook = (request: {
   readonly method: string
+  readonly service: Service
   readonly path: string
   readonly query: Readonly<Record<string, string>>
 }) => void | Promise<void>
@@ -32,7 +33,12 @@ export function answering(parts: {
   return async ({ request, query }) => {
     const entry = log.received(request, query)
     for (const hook of hooks)
-      await hook({ method: request.method, path: request.path, query: Object.fromEntries(query) })
+      await hook({
+        method: request.method,
+        service: request.service,
+        path: request.path,
+        query: Object.fromEntries(query),
+      })
     let fault: Fault | null = faults.strike(request)
     let answer = (fault && faultAnswer(fault)) ?? rightAnswer(request)
     if (!fault) {

@@ -1,10 +1,8 @@
 // How each fault looks to the client: another answer, or the right answer delivered wrongly.
 
-import { type Answer, type Incoming, jsonText, problem } from './answer.ts'
+import { type Answer, type Incoming, jsonText, problem, wholeBody } from './answer.ts'
+import type { Delivery } from './delivery.ts'
 import type { Fault } from './faults.ts'
-
-/** How the answer is put on the wire. */
-export type Delivery = 'whole' | 'never' | 'reset' | { readonly bytesPerSecond: number }
 
 /** Of the faults that need no right answer. */
 export function faultAnswer(fault: Fault): Answer | null {
@@ -28,14 +26,14 @@ export function spoil(fault: Fault, answer: Answer, previousPage: Answer | undef
   switch (fault.kind) {
     case 'truncated': {
       const whole = wholeBody(answer)
-      return { ...answer, body: whole.subarray(0, Math.floor(whole.length / 2)) }
+      return { ...answer, body: [whole.subarray(0, Math.floor(whole.length / 2))] }
     }
     case 'content-type':
       return { ...answer, contentType: 'application/octet-stream' }
     case 'duplicate-page':
       return previousPage ?? answer
     case 'empty-page':
-      return answer.ifEmpty ? { ...answer, body: answer.ifEmpty, rows: [] } : answer
+      return answer.ifEmpty ? { ...answer, body: [answer.ifEmpty], rows: [] } : answer
     default:
       return answer
   }
@@ -46,11 +44,6 @@ export function deliveryOf(fault: Fault | null): Delivery {
   if (fault?.kind === 'reset') return 'reset'
   if (fault?.kind === 'slow-drip') return { bytesPerSecond: fault.bytesPerSecond ?? 1_000 }
   return 'whole'
-}
-
-export function wholeBody({ body }: Answer): Buffer {
-  if (body === null) return Buffer.alloc(0)
-  return Buffer.isBuffer(body) ? body : Buffer.concat([...body])
 }
 
 /** Which list a page belongs to: the same one, whatever row version or page it was asked from. */

@@ -31,24 +31,34 @@ export function openLists(parts: {
 }): Lists {
   const { behaviour, rowBytes, select } = parts
 
-  function listAnswer(resource: Resource, rows: readonly Row[]): Answer {
+  function* blocks(resource: Resource, rows: readonly Row[]): Generator<Buffer> {
+    for (let start = 0; start < rows.length; start += blockRows) {
+      if (start > 0) yield comma
+      yield rowBytes.joined(resource, rows.slice(start, start + blockRows))
+    }
+  }
+
+  function framed(rows: readonly Row[], pieces: () => Iterable<Buffer>): Answer {
     const name = behaviour.listWrapper
     const open = Buffer.from(name === null ? '[' : `{${JSON.stringify(name)}:[`)
     const close = Buffer.from(name === null ? ']' : ']}')
-    const pieces: Iterable<Buffer> = {
+    const whole: Body = {
       *[Symbol.iterator]() {
         yield open
-        for (let start = 0; start < rows.length; start += blockRows) {
-          if (start > 0) yield comma
-          yield rowBytes.joined(resource, rows.slice(start, start + blockRows))
-        }
+        yield* pieces()
         yield close
       },
     }
-    const body: Body = rows.length <= heldRows ? [...pieces] : pieces
-    const contentType = 'application/json; charset=utf-8'
-    return { status: 200, body, contentType, rows, ifEmpty: Buffer.concat([open, close]) }
+    return {
+      status: 200,
+      body: rows.length <= heldRows ? [...whole] : whole,
+      contentType: 'application/json; charset=utf-8',
+      rows,
+      ifEmpty: Buffer.concat([open, close]),
+    }
   }
+
+  const listAnswer = ({ resource }: Table, rows: readonly Row[]) => framed(rows, () => blocks(resource, rows))
 
   return {
     answer(table, request, since) {
@@ -66,17 +76,12 @@ export function openLists(parts: {
         { page, pageSize },
         selected.isPaged ? behaviour : { ...behaviour, pagingIgnored: true },
       )
-      return listAnswer(table.resource, selected.selection.slice(from, to))
+      return listAnswer(table, selected.selection.slice(from, to))
     },
-    whole: (table) => listAnswer(table.resource, table.byId.slice(0, Number.POSITIVE_INFINITY)),
-    empty() {
-      const body = Buffer.from(
-        behaviour.listWrapper === null ? '[]' : `{${JSON.stringify(behaviour.listWrapper)}:[]}`,
-      )
-      return { status: 200, body, contentType: 'application/json; charset=utf-8', ifEmpty: body }
-    },
+    whole: (table) => listAnswer(table, table.byId.slice(0, Number.POSITIVE_INFINITY)),
+    empty: () => framed([], () => []),
     record(status, table, row) {
-      const body = rowBytes.joined(table.resource, [row])
+      const body = [rowBytes.joined(table.resource, [row])]
       return { status, body, contentType: 'application/json; charset=utf-8', rows: [row] }
     },
   }

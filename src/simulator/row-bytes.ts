@@ -70,14 +70,10 @@ export function openRowBytes(rendering: Rendering): RowBytes {
     joined(resource, rows) {
       const style = rendering.style()
       const missing = rows.filter((row) => row.kept?.style !== style)
-      const fresh = write(resource, missing, style).values()
-      const isMissing = new Set(missing)
-      const spans: Span[] = []
-      for (const row of rows) {
-        const span = isMissing.has(row) ? fresh.next().value : row.kept
-        if (span) spans.push(span)
-      }
-      return assembled(spans)
+      const fresh = missing.length > 0 ? write(resource, missing, style) : []
+      if (missing.length === rows.length) return assembled(fresh)
+      const spanOf = new Map(missing.map((row, index) => [row, fresh[index]]))
+      return assembled(rows.map((row) => spanOf.get(row) ?? row.kept).filter((span) => span !== null))
     },
   }
 }

@@ -40,13 +40,13 @@ export function openStock(parts: {
   loadInitialData(
     { tables, versions, seed },
     {
-      webhook_definition: webhookEvents.length,
-      customer: customerCount,
-      employee: employeeCount,
-      tracker_object: counts.trackers,
       assignment: counts.assignments,
       assignment_note: counts.notes,
       assignment_object: counts.objects,
+      customer: customerCount,
+      employee: employeeCount,
+      tracker_object: counts.trackers,
+      webhook_definition: webhookEvents.length,
     },
   )
   const children: ResourceName[] = [
