@@ -92,12 +92,12 @@ function textOf(node: Tree, gap: string): string {
   return `${open}${gap}${parts.join(`${gap},${gap}`)}${gap}${close}`
 }
 
-function valueOf(node: Tree): Json {
+function meaningOf(node: Tree): Json {
   if ('number' in node)
     return String(Number(node.number)) === node.number ? Number(node.number) : JSON.rawJSON(node.number)
   if ('plain' in node) return node.plain
-  if ('items' in node) return node.items.map(valueOf)
-  return Object.fromEntries(node.fields.map(([key, value]) => [key, valueOf(value)]))
+  if ('items' in node) return node.items.map(meaningOf)
+  return Object.fromEntries(node.fields.map(([key, value]) => [key, meaningOf(value)]))
 }
 
 /** All earlier values inside a node, each with the path to it. */
@@ -107,7 +107,7 @@ function repeatsOf(node: Tree): { path: string; value: Json }[] {
   const last = new Map<string, Json>()
   return node.fields.flatMap(([key, value]) => {
     const earlier = last.get(key)
-    last.set(key, valueOf(value))
+    last.set(key, meaningOf(value))
     return [...(earlier === undefined ? [] : [{ path: key, value: earlier }]), ...below(key, value)]
   })
 }
@@ -120,7 +120,7 @@ describe('parseJson', () => {
     fc.assert(
       fc.property(tree, space, (node, gap) => {
         const value = parseJson(Buffer.from(textOf(node, gap)))
-        expect(JSON.stringify(value)).toBe(JSON.stringify(valueOf(node)))
+        expect(JSON.stringify(value)).toBe(JSON.stringify(meaningOf(node)))
       }),
       { numRuns: 5000 },
     )

@@ -1,0 +1,74 @@
+// Finds the operation that a method and a path with concrete values mean, for a person who typed them.
+
+import { nearest } from '../cli/suggest.ts'
+import {
+  type Operation,
+  type OperationName,
+  operationNames,
+  operations,
+  pathParameters,
+} from './operations.ts'
+
+export type Found = {
+  readonly name: OperationName
+  readonly operation: Operation
+  readonly path: Readonly<Record<string, string>>
+}
+/** Nothing has that method and path; these are the nearest, e.g. `GET /api/Assignment/Id/{assignmentId}`. */
+export type NotFound = { readonly nearest: readonly string[] }
+
+/** Paths are compared without regard to case; what stands for a parameter may be percent-encoded. */
+export function findOperation(method: string, path: string): Found | NotFound {
+  const wanted = path.split('/')
+  const matches = operationNames.flatMap((name) => {
+    const operation: Operation = operations[name]
+    const values = operation.method === method ? matchPath(operation.path.split('/'), wanted) : null
+    return values ? [{ name, operation, path: values }] : []
+  })
+  // `/Webhooks/subscription` has no parameter and wins over anything that reads `subscription` as one.
+  const [best] = matches.toSorted((a, b) => Object.keys(a.path).length - Object.keys(b.path).length)
+  return best ?? { nearest: nearestTo(method, path) }
+}
+
+function matchPath(
+  template: readonly string[],
+  wanted: readonly string[],
+): Readonly<Record<string, string>> | null {
+  if (template.length !== wanted.length) return null
+  const values: Record<string, string> = {}
+  for (const [index, part] of template.entries()) {
+    const given = wanted[index] ?? ''
+    const [, name] = /^\{(\w+)\}$/.exec(part) ?? []
+    if (name === undefined) {
+      if (part.toLowerCase() !== given.toLowerCase()) return null
+      continue
+    }
+    const value = decoded(given)
+    if (value === null || !canBe(name, value)) return null
+    values[name] = value
+  }
+  return values
+}
+
+function decoded(text: string): string | null {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return null
+  }
+}
+
+/** Words of the paths themselves: whoever writes `DELETE /api/Assignment/Id` forgot the id. */
+const reserved = new Set(
+  operationNames.flatMap((name) => operations[name].path.split('/')).map((part) => part.toLowerCase()),
+)
+
+function canBe(name: string, value: string): boolean {
+  const kind = pathParameters[name as keyof typeof pathParameters]
+  return kind === 'segment' ? !reserved.has(value.toLowerCase()) : /^-?\d+$/.test(value)
+}
+
+function nearestTo(method: string, path: string): readonly string[] {
+  const known = operationNames.map((name) => `${operations[name].method} ${operations[name].path}`)
+  return nearest(`${method} ${path}`, known, 3)
+}

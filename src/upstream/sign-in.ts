@@ -1,0 +1,232 @@
+// Signing in: one token of one service, shared by all requests, renewed before it ends or when it is rejected. However
+// many requests wait, the identity provider is asked once; when it refuses or repeats itself, it is left alone for a while.
+
+import { keepSecret, type Logger } from '../log.ts'
+import type { ServiceName } from '../streams.ts'
+import { statusError } from './answer-body.ts'
+import type { Clock } from './clock.ts'
+import type { SignInDone, UpstreamObserver } from './observer.ts'
+import { type RetryPolicy, retryDelay } from './retry-delay.ts'
+import { readTokenAnswer, type TokenAnswer } from './token-answer.ts'
+import type { HttpRequest, Transport } from './transport.ts'
+import { UpstreamError, type UpstreamErrorDetails } from './upstream-error.ts'
+
+export type SignInOptions = {
+  readonly service: ServiceName
+  readonly authUrl: string
+  readonly subjectId: string
+  readonly apiKey: string
+  readonly transport: Transport
+  readonly clock: Clock
+  readonly random: () => number
+  readonly policy: RetryPolicy
+  readonly observer: UpstreamObserver
+  readonly log: Logger
+  /** Ends with the client, not with one of the requests that wait. */
+  readonly closed: AbortSignal
+}
+/** How many more sign-ins a request may cause. */
+export type SignInAllowance = { left: number }
+export type SignIn = {
+  token(allowance: SignInAllowance, signal: AbortSignal): Promise<string>
+  /** The upstream rejected this token: gets another one, or fails when there is no other. */
+  renew(rejected: string, allowance: SignInAllowance, signal: AbortSignal): Promise<void>
+  /** The upstream accepted this token. */
+  confirm(token: string): void
+}
+
+/** Not the header of the same name: that one is the customer's GUID. */
+const clientIds = { assignment: 3, tracking: 13 } as const satisfies Record<ServiceName, number>
+
+const renewBeforeEndMs = 60_000
+const firstHoldMs = { refused: 60_000, repeated: 1_000 } as const
+const longestHoldMs = { refused: 900_000, repeated: 300_000 } as const
+
+type Token = { readonly text: string; readonly renewAtMs: number; readonly endsAtMs: number }
+/** Why the identity provider is left alone, and until when. */
+type Hold = { readonly error: UpstreamError; readonly untilMs: number }
+
+export function openSignIn(options: SignInOptions): SignIn {
+  const { service, clock, observer, log } = options
+  let token: Token | null = null
+  let rejected: string | null = null
+  let hold: Hold | null = null
+  let holds = 0
+  let running: Promise<Token> | null = null
+
+  /** Joins the sign-in under way or starts one. */
+  function signIn(): Promise<Token> {
+    if (hold && clock.now() < hold.untilMs) return Promise.reject(hold.error)
+    running ??= signInOnce().finally(() => {
+      running = null
+    })
+    return running
+  }
+
+  async function signInOnce(): Promise<Token> {
+    const startedMs = clock.now()
+    const tell = (outcome: SignInDone['outcome']) =>
+      observer.signInDone?.({ service, outcome, durationMs: clock.now() - startedMs })
+    try {
+      const answer = await askPatiently(options)
+      const isSame = token?.text === answer.token
+      tell(isSame ? 'same token' : 'new token')
+      token = newToken(answer, isSame, clock.now())
+      hold = null
+      if (answer.token === rejected) holdRepeated()
+      else holds = 0
+      return token
+    } catch (error) {
+      tell('failed')
+      if (error instanceof UpstreamError) holdFailed(error)
+      throw error
+    }
+  }
+
+  function holdRepeated(): void {
+    const untilMs = clock.now() + holdTime('repeated')
+    hold = { error: repeatedError(options, new Date(untilMs)), untilMs }
+    log.warn(
+      { service, until: new Date(untilMs) },
+      'the upstream rejects the token, and the identity provider hands out the same one again',
+    )
+  }
+
+  function holdFailed(error: UpstreamError): void {
+    const untilMs = error.retryable ? (error.notBefore?.getTime() ?? 0) : clock.now() + holdTime('refused')
+    hold = untilMs > clock.now() ? { error, untilMs } : null
+  }
+
+  const holdTime = (kind: 'refused' | 'repeated'): number =>
+    Math.min(longestHoldMs[kind], firstHoldMs[kind] * 2 ** Math.min(holds++, 20))
+
+  return {
+    async token(allowance, signal) {
+      const nowMs = clock.now()
+      if (token && token.text === rejected && allowance.left <= 0) return token.text
+      if (!token || token.text === rejected || nowMs >= token.endsAtMs) {
+        allowance.left--
+        return (await untilAborted(signIn(), signal)).text
+      }
+      // The old one is still good: nobody has to wait, and a failure shows when it is over.
+      if (nowMs >= token.renewAtMs)
+        signIn().catch((err) => log.debug({ service, err }, 'early sign-in failed'))
+      return token.text
+    },
+    async renew(text, allowance, signal) {
+      if (token && token.text !== text) return
+      rejected = text
+      allowance.left--
+      const { text: renewed } = await untilAborted(signIn(), signal)
+      if (renewed === text && hold) throw hold.error
+    },
+    confirm(text) {
+      if (text !== rejected) return
+      rejected = null
+      hold = null
+      holds = 0
+    },
+  }
+}
+
+function untilAborted<Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    const giveUp = () => reject(signal.reason)
+    if (signal.aborted) giveUp()
+    signal.addEventListener('abort', giveUp, { once: true })
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp))
+  })
+}
+
+function newToken({ token, endsAtMs }: TokenAnswer, isSame: boolean, nowMs: number): Token {
+  if (endsAtMs === null)
+    return { text: token, renewAtMs: Number.POSITIVE_INFINITY, endsAtMs: Number.POSITIVE_INFINITY }
+  // An identity provider that caches hands out the same one until its end: asking earlier was in vain.
+  const earlyMs = isSame ? 0 : Math.min(renewBeforeEndMs, (endsAtMs - nowMs) / 10)
+  return { text: token, renewAtMs: endsAtMs - earlyMs, endsAtMs }
+}
+
+/** Asks until there is an answer; asking twice does no harm here. */
+async function askPatiently(options: SignInOptions): Promise<TokenAnswer> {
+  const { clock, policy, random, closed } = options
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await ask(options)
+    } catch (failure) {
+      if (!(failure instanceof UpstreamError)) throw failure
+      const nowMs = clock.now()
+      const delayMs = retryDelay({ policy, failure, attempt, isWrite: false, nowMs, random: random() })
+      if (delayMs === null) throw failure.retryable ? passingError(options.service, failure) : failure
+      await clock.waitUntil(nowMs + delayMs, closed)
+    }
+  }
+}
+
+async function ask(options: SignInOptions): Promise<TokenAnswer> {
+  const { service, authUrl, subjectId, apiKey, transport, closed } = options
+  const request: HttpRequest = {
+    method: 'POST',
+    url: new URL(`${authUrl}/Token/GenerateAccessTokenFromCache`),
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ clientId: clientIds[service], subjectId, apiKey }),
+  }
+  const answer = await transport.send(request, closed)
+  const { status, bytes, headers, receivedAtMs } = answer
+  if (status < 200 || status >= 300) throw refusedOrPassing(service, request, statusError(request, answer))
+  const found = readTokenAnswer({ bytes, date: headers.date, receivedAtMs })
+  if ('noToken' in found)
+    throw signInError(request, {
+      status,
+      problem: `the sign-in of the ${service} service was answered, but no token is recognisable: ${found.noToken}. Check AUTH_URL.`,
+    })
+  keepSecret(found.token)
+  return found
+}
+
+function refusedOrPassing(service: ServiceName, request: HttpRequest, error: UpstreamError): UpstreamError {
+  if (error.retryable || error.code === 'UPSTREAM_REDIRECT') return error
+  const prefix = service === 'tracking' ? 'TRACKING_' : ''
+  return signInError(request, {
+    status: error.status,
+    excerpt: error.excerpt,
+    problem: `the identity provider refuses the sign-in of the ${service} service (status ${error.status}). Check ${prefix}SUBJECT_ID, ${prefix}API_KEY and ${prefix}AUTH_URL; production and stage have different ones.`,
+  })
+}
+
+/** Everything was tried; the cause says what. */
+const passingError = (service: ServiceName, cause: UpstreamError): UpstreamError =>
+  new UpstreamError({
+    code: 'UPSTREAM_SIGN_IN',
+    method: cause.method,
+    path: cause.path,
+    status: cause.status,
+    retryable: true,
+    mayHaveArrived: false,
+    notBefore: cause.notBefore,
+    problem: `the sign-in of the ${service} service failed for now. ${cause.message}`,
+    cause,
+  })
+
+const signInError = (
+  request: HttpRequest,
+  details: Pick<UpstreamErrorDetails, 'status' | 'problem' | 'excerpt'>,
+): UpstreamError =>
+  new UpstreamError({
+    ...details,
+    code: 'UPSTREAM_SIGN_IN',
+    method: request.method,
+    path: request.url.pathname,
+    retryable: false,
+  })
+
+const repeatedError = ({ service, authUrl }: SignInOptions, notBefore: Date): UpstreamError =>
+  new UpstreamError({
+    code: 'UPSTREAM_TOKEN_REPEATED',
+    method: 'POST',
+    path: new URL(`${authUrl}/Token/GenerateAccessTokenFromCache`).pathname,
+    status: 401,
+    retryable: true,
+    mayHaveArrived: false,
+    notBefore,
+    problem: `the ${service} service rejects the token, and the identity provider hands out the same one again (it caches). It is asked again at ${notBefore.toISOString()}.`,
+  })
