@@ -12,6 +12,7 @@ import {
   wantedKeys,
 } from './listing.ts'
 import {
+  advance,
   type Decision,
   decide,
   end,
@@ -25,17 +26,21 @@ import { isAscending, judge, proofQuestions } from './sorting-proof.ts'
 
 const maxWholeAnswers = 3
 
+/** Where the order among the rows of one version is drawn anew each time, it takes many passes to see them all. */
+const maxTiePasses = 24
+
 export function beginReading(options: ReadingOptions): Decision {
   const reading: Reading = {
     options,
     position: options.from,
+    cursor: options.from,
     sorting: options.sorting,
     largestAnswer: options.largestAnswer,
     highestServed: null,
     wholeAnswers: 0,
     phase: { name: 'ahead', since: options.from, pageSize: options.pageSize },
   }
-  return lookAhead(reading, options.from)
+  return lookAhead(reading)
 }
 
 export function sawAnswer(before: Reading, page: SeenPage): Decision {
@@ -65,7 +70,7 @@ export function sawRefusal(reading: Reading, status: number): Decision {
   const { phase } = reading
   if (phase.name === 'listing')
     return { ...askListed(refused, phase.since, sameAgain(phase.listing)), learnt }
-  return { ...lookAhead(refused, reading.position), learnt }
+  return { ...lookAhead(refused), learnt }
 }
 
 export function sawSeenAround(reading: Reading, count: number): Decision {
@@ -80,10 +85,10 @@ function sawAhead(
   page: SeenPage,
   isPerhapsCut: boolean,
 ): Decision {
-  const { position, options } = reading
+  const { cursor, options } = reading
   const versions = page.rows.map(({ version }) => version ?? 0n)
-  const fresh = versions.filter((version) => version > position)
-  const last = fresh.reduce((a, b) => (a > b ? a : b), position)
+  const fresh = versions.filter((version) => version > cursor)
+  const last = fresh.reduce((a, b) => (a > b ? a : b), cursor)
   if (fresh.length === 0) return sawNothingNew(reading, phase, page, isPerhapsCut)
   if (page.received > phase.pageSize) {
     const learnt = [
@@ -93,21 +98,20 @@ function sawAhead(
         evidence: `asked for ${phase.pageSize} records, received ${page.received}`,
       },
     ]
-    return { ...end({ ...reading, position: last }, last), learnt }
+    return { ...end(advance(reading, last)), learnt }
   }
-  if (reading.sorting === 'unknown') return askProof(reading, isPerhapsCut ? position : 0n, [])
+  if (reading.sorting === 'unknown') return askProof(reading, isPerhapsCut ? cursor : 0n, [])
   if (reading.sorting !== 'proven') return listAhead(reading, phase, page, isPerhapsCut)
   if (!isAscending(versions)) return takeBackProof(reading, versions)
-  if (options.until !== null && last > options.until)
-    return end({ ...reading, position: options.until }, options.until)
+  if (options.until !== null && last > options.until) return end(advance(reading, options.until))
   if (fresh.every((version) => version === last))
     return sawOneVersion(reading, phase, page, last, isPerhapsCut)
   // The last version may go on behind the end of the page: only what is below it is complete (P6).
-  const complete = last - 1n
   const wholeAnswers = isPerhapsCut ? 0 : reading.wholeAnswers + 1
-  const moved: Reading = { ...reading, position: complete, wholeAnswers }
-  if (wholeAnswers >= maxWholeAnswers) return end(moved, complete, 'the source changes as fast as it is read')
-  return { ...lookAhead(moved, complete), position: complete }
+  const moved: Reading = { ...advance(reading, last - 1n), wholeAnswers }
+  return wholeAnswers < maxWholeAnswers
+    ? lookAhead(moved)
+    : end(moved, 'the source changes as fast as it is read')
 }
 
 function sawNothingNew(
@@ -116,14 +120,13 @@ function sawNothingNew(
   page: SeenPage,
   isPerhapsCut: boolean,
 ): Decision {
-  const { position } = reading
   const hasOld = page.rows.some(({ version }) => version === phase.since)
   const learnt = hasOld
     ? [{ name: 'inclusive', value: 'yes', evidence: `since ${phase.since} served version ${phase.since}` }]
     : []
-  if (page.received === 0 || !isPerhapsCut) return { ...end(reading, null), learnt }
+  if (page.received === 0 || !isPerhapsCut) return { ...end(reading), learnt }
   // Old rows of the position's own version fill the page. They prove that `since` includes, so the next version up loses nothing.
-  if (hasOld && phase.since === position) return { ...lookAhead(reading, position + 1n), learnt }
+  if (hasOld && phase.since === reading.cursor) return { ...lookAhead(reading, reading.cursor + 1n), learnt }
   return { ...listAhead(reading, phase, page, isPerhapsCut), learnt }
 }
 
@@ -134,16 +137,16 @@ function sawOneVersion(
   version: bigint,
   isPerhapsCut: boolean,
 ): Decision {
-  if (!isPerhapsCut) return end({ ...reading, position: version }, version)
-  const moved: Reading = { ...reading, position: version - 1n, wholeAnswers: 0 }
+  if (!isPerhapsCut) return end(advance(reading, version))
+  const moved: Reading = { ...advance(reading, version - 1n), wholeAnswers: 0 }
   if (page.received >= phase.pageSize && phase.pageSize < reading.options.largePageSize)
-    return { ...lookAhead(moved, phase.since, reading.options.largePageSize), position: moved.position }
+    return lookAhead(moved, phase.since, reading.options.largePageSize)
   const begun = beginListing({
     askedSize: page.received,
-    maxPasses: reading.options.maxPasses,
+    maxPasses: maxTiePasses,
     ceiling: version,
   })
-  return { ...askListed(moved, phase.since, begun), position: moved.position }
+  return askListed(moved, phase.since, begun)
 }
 
 /** Without sorting: one answer that holds everything if there is such a page size, passes otherwise. */
@@ -187,6 +190,8 @@ function askListed(reading: Reading, since: bigint, { listing, step }: ListingMo
     case 'passed':
       return askListed(here, since, nextPass(listing))
     case 'uncertain':
+      // Rows beyond must not wait for it.
+      if (listing.ceiling !== null) return lookAhead({ ...here, cursor: listing.ceiling })
       return decide(
         { ...here, phase: { name: 'ended' } },
         {
@@ -196,10 +201,9 @@ function askListed(reading: Reading, since: bigint, { listing, step }: ListingMo
         },
       )
     case 'complete': {
-      const reached = step.highest === null || step.highest < here.position ? here.position : step.highest
-      const moved: Reading = { ...here, position: reached }
-      if (listing.ceiling === null) return end(moved, reached)
-      return { ...lookAhead(moved, reached), position: reached }
+      const reached = step.highest === null || step.highest < here.cursor ? here.cursor : step.highest
+      const moved = advance(here, reached)
+      return listing.ceiling === null ? end(moved) : lookAhead(moved)
     }
   }
 }
@@ -219,7 +223,7 @@ function sawProof(reading: Reading, phase: Phase & { name: 'proof' }, page: Seen
   const { sorting, evidence } = judge(answers)
   const verdict: Reading = { ...reading, sorting: sorting === 'proven' ? 'proven' : 'ignored' }
   const learnt = sorting === 'undecided' ? [] : [{ name: 'sorting', value: sorting, evidence }]
-  return { ...lookAhead(verdict, reading.position), learnt }
+  return { ...lookAhead(verdict), learnt }
 }
 
 /** The proof was wrong, so nothing that this run concluded from it holds. */
@@ -227,7 +231,7 @@ function takeBackProof(reading: Reading, versions: readonly bigint[]): Decision 
   const { from, largePageSize, maxPasses } = reading.options
   const evidence = `a page sorted by RowVersion held ${outOfOrder(versions)}`
   const begun = beginListing({ askedSize: largePageSize, maxPasses, ceiling: null })
-  const back: Reading = { ...reading, position: from, sorting: 'ignored' }
+  const back: Reading = { ...reading, position: from, cursor: from, sorting: 'ignored' }
   const learnt = [{ name: 'sorting', value: 'ignored', evidence }]
   return { ...askListed(back, from, begun), retreat: evidence, learnt }
 }

@@ -71,8 +71,8 @@ async function listOnce(context: ListContext, run: Run, source: Source): Promise
         case 'passed':
           await writes.settled()
           // When nothing lacks there is nothing to prove.
-          if ((await run.countAbsent(1)) === 0) return { note: null, gaveWay: false }
-          move = nextPass(listing)
+          if ((await run.countAbsent(1)) > 0) move = nextPass(listing)
+          else move = { listing, step: { kind: 'complete', highest: null } }
           break
         case 'count':
           await writes.settled()

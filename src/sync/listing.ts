@@ -33,7 +33,8 @@ export type Listing = {
   readonly total: number
   readonly highest: bigint | null
   readonly lastPage: SeenPage | null
-  readonly repeats: number
+  /** The page before came again; a page far behind any end has been asked for, to know why. */
+  readonly repeated: SeenPage | null
   readonly ends: readonly PassEnd[]
   /** Ends of passes that are still to be counted around, the newest first. */
   readonly uncounted: readonly PassEnd[]
@@ -50,8 +51,8 @@ export type ListingStep =
 
 export type ListingMove = { readonly listing: Listing; readonly step: ListingStep }
 
-/** A page that comes again is asked for anew this often before it is taken for the end of the list. */
-const maxRepeats = 2
+/** Behind any end, and below what an int32 holds. */
+const farOffset = 2_000_000_000
 
 export function beginListing(options: {
   readonly askedSize: number
@@ -67,36 +68,42 @@ export function beginListing(options: {
     total: 0,
     highest: null,
     lastPage: null,
-    repeats: 0,
+    repeated: null,
     ends: [],
     uncounted: [],
   })
 }
 
 export function sawPage(listing: Listing, page: SeenPage): ListingMove {
-  const { lastPage, pageSize } = listing
-  if (page.received === 0) return endPass(listing)
-  if (page.received > pageSize)
+  const { lastPage, repeated } = listing
+  if (page.received > listing.pageSize)
     // Paging is ignored: one answer, one moment.
     return { listing, step: { kind: 'complete', highest: highestOf(null, page, listing.ceiling) } }
-  if (lastPage && isSamePage(page, lastPage))
-    return listing.repeats >= maxRepeats
-      ? endPass(listing)
-      : askPage({ ...listing, repeats: listing.repeats + 1, pageNumber: listing.pageNumber + 1 })
-  const wanted = wantedKeys(page, listing.ceiling)
-  const passedCeiling = page.rows.some(({ version }) => !isWanted(version, listing.ceiling))
-  const seen: Listing = {
+  if (repeated)
+    // Served far behind any end as well: paging is ignored, or the last page comes for ever. If not, rows had moved.
+    return isRepeatOf(page, repeated) ? endPass(listing) : countPage({ ...listing, repeated: null }, repeated)
+  if (page.received === 0) return endPass(listing)
+  return lastPage && isRepeatOf(page, lastPage)
+    ? askFarPage({ ...listing, repeated: page })
+    : countPage(listing, page)
+}
+
+function countPage(listing: Listing, page: SeenPage): ListingMove {
+  const { lastPage, pageSize } = listing
+  const counted: Listing = {
     ...listing,
     // A capped page may still be skipped over by the size asked for, so go on by the size received.
     pageSize: lastPage ? pageSize : page.received,
     // A page that was not full and yet had a successor: rows came in between, and were not seen.
-    total: listing.total + wanted.length + (lastPage ? pageSize - lastPage.received : 0),
+    total:
+      listing.total +
+      wantedKeys(page, listing.ceiling).length +
+      (lastPage ? pageSize - lastPage.received : 0),
     highest: highestOf(listing.highest, page, listing.ceiling),
     lastPage: page,
-    repeats: 0,
   }
-  if (passedCeiling) return endPass(seen)
-  return askPage({ ...seen, page: seen.page + 1, pageNumber: seen.pageNumber + 1 })
+  if (page.rows.some(({ version }) => !isWanted(version, listing.ceiling))) return endPass(counted)
+  return askPage({ ...counted, page: counted.page + 1, pageNumber: counted.pageNumber + 1 })
 }
 
 /** The answer to a `count` step: how many keys were seen both by the end of that pass and again after it. */
@@ -122,7 +129,7 @@ export function nextPass(listing: Listing): ListingMove {
     pageSize: listing.askedSize,
     total: 0,
     lastPage: null,
-    repeats: 0,
+    repeated: null,
   })
 }
 
@@ -153,6 +160,11 @@ const askPage = (listing: Listing): ListingMove => ({
   step: { kind: 'page', page: listing.page, pageSize: listing.pageSize },
 })
 
+const askFarPage = (listing: Listing): ListingMove => ({
+  listing: { ...listing, pageNumber: listing.pageNumber + 1 },
+  step: { kind: 'page', page: Math.floor(farOffset / listing.pageSize), pageSize: listing.pageSize },
+})
+
 function highestOf(known: bigint | null, page: SeenPage, ceiling: bigint | null): bigint | null {
   let highest = known
   for (const { version } of page.rows)
@@ -164,12 +176,9 @@ function highestOf(known: bigint | null, page: SeenPage, ceiling: bigint | null)
 const isWanted = (version: bigint | null, ceiling: bigint | null): boolean =>
   ceiling === null || version === null || version <= ceiling
 
-function isSamePage(one: SeenPage, other: SeenPage): boolean {
-  return (
-    one.received === other.received &&
-    one.rows.length === other.rows.length &&
-    one.rows.every(
-      ({ key, version }, index) => key === other.rows[index]?.key && version === other.rows[index]?.version,
-    )
-  )
+/** Half of it is enough: the source may have changed between the two. */
+function isRepeatOf(page: SeenPage, earlier: SeenPage): boolean {
+  const known = new Set(earlier.rows.map(({ key }) => key))
+  const again = page.rows.filter(({ key }) => known.has(key)).length
+  return page.received > 0 && earlier.received > 0 && 2 * again >= page.rows.length
 }

@@ -104,7 +104,9 @@ export class RunFenced extends Error {
   override readonly name = 'RunFenced'
 
   constructor(stream: string, lane: string) {
-    super(`the ${lane} run of ${stream} lost its turn to another run or a rewind; what it had committed is kept`)
+    super(
+      `the ${lane} run of ${stream} lost its turn to another run or a rewind; what it had committed is kept`,
+    )
   }
 }
 export type LateArrival = {

@@ -45,6 +45,7 @@ export async function readChanges(
   const { run, signal } = context
   const writes = openWriteWindow(pagesInFlight)
   let hasAsked = false
+  let committed = options.from
   let decision = beginReading(options)
   const progress = (): Progress => ({
     position: decision.reading.position,
@@ -63,9 +64,11 @@ export async function readChanges(
     if (made.retreat !== null && context.movesPosition) {
       await writes.settled()
       await run.retreat(options.from, made.retreat)
+      committed = options.from
     }
     if (made.learnt.length > 0) await run.learn(facts(made.learnt, context.now()))
-    const position = context.movesPosition ? made.position : null
+    const position = context.movesPosition && at.position > committed ? at.position : null
+    if (position !== null) committed = position
     if (records.rows.length === 0 && records.unfit.length === 0 && position === null) return
     await writes.start(async () => {
       const written = await run.write(records, position)

@@ -27,7 +27,10 @@ export type Phase =
 
 export type Reading = {
   readonly options: ReadingOptions
+  /** Certain: everything up to here is read, and may be committed with the answer that showed it. */
   readonly position: bigint
+  /** Where the reading goes on. Ahead of the position after a version whose rows could not be proven complete. */
+  readonly cursor: bigint
   readonly sorting: Sorting
   readonly largestAnswer: number
   readonly highestServed: bigint | null
@@ -48,30 +51,38 @@ export type Learnt = { readonly name: string; readonly value: string; readonly e
 export type Decision = {
   readonly reading: Reading
   readonly step: Step
-  /** Commit the answer's rows together with this position; null: the rows alone. */
-  readonly position: bigint | null
   /** Remember these keys of the answer as seen on this page. */
   readonly seen: { readonly pageNumber: number; readonly keys: readonly string[] } | null
   readonly retreat: string | null
   readonly learnt: readonly Learnt[]
 }
 
-export function lookAhead(reading: Reading, since: bigint, pageSize = reading.options.pageSize): Decision {
+/** Moves on; the position with it, unless it waits behind something uncertain. */
+export function advance(reading: Reading, to: bigint): Reading {
+  const isCertain = reading.position === reading.cursor
+  return { ...reading, cursor: to, position: isCertain ? to : reading.position }
+}
+
+export function lookAhead(
+  reading: Reading,
+  since = reading.cursor,
+  pageSize = reading.options.pageSize,
+): Decision {
   const ahead: Reading = { ...reading, phase: { name: 'ahead', since, pageSize } }
   return decide(ahead, { kind: 'ask', request: { since, page: 1, pageSize, sorts: sortsOf(ahead) } })
 }
 
-export function end(reading: Reading, position: bigint | null, note: string | null = null): Decision {
-  return {
-    ...decide({ ...reading, phase: { name: 'ended' } }, { kind: 'end', isComplete: true, note }),
-    position,
-  }
+export function end(reading: Reading, note: string | null = null): Decision {
+  const isComplete = reading.position === reading.cursor
+  const told = isComplete
+    ? note
+    : `the rows of one version could not be proven complete: the position waits at ${reading.position}`
+  return decide({ ...reading, phase: { name: 'ended' } }, { kind: 'end', isComplete, note: told })
 }
 
 export const decide = (reading: Reading, step: Step): Decision => ({
   reading,
   step,
-  position: null,
   seen: null,
   retreat: null,
   learnt: [],

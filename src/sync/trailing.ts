@@ -56,7 +56,7 @@ export function readTrailing(context: TrailingContext): Promise<LaneOutcome> {
         until: position,
         pageSize,
         largePageSize: largePageSize(pageSize),
-        maxPasses: 1,
+        maxPasses: 3,
       },
     )
     if (reading.highestServed === null || reading.highestServed < position)

@@ -1,0 +1,163 @@
+// Reads upstreams drawn at random, which change between any two requests and whose reader crashes between any two steps.
+// At every moment: what was visible when a run began, at or below the position it reached, is in the mirror or newer there (P6).
+// After the source is quiet: mirror equals source (P8).
+
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { ChangesStream } from '../../src/streams.ts'
+import { readHead } from '../../src/sync/head.ts'
+import { readTrailing } from '../../src/sync/trailing.ts'
+import { type ModelMirror, modelMirror } from '../support/model-mirror.ts'
+import { type ModelUpstream, modelUpstream, type World } from '../support/model-upstream.ts'
+import { seededRandom } from '../support/random.ts'
+
+const stream: ChangesStream = {
+  name: 'thing',
+  kind: 'changes',
+  service: 'assignment',
+  changes: 'listChangedThings',
+  list: 'listThings',
+  lookup: 'getThing',
+  keyFields: ['Id'],
+  versionFields: ['RowVersion'],
+  defaultSchedule: '30s',
+}
+
+const worlds: fc.Arbitrary<World> = fc.record({
+  order: fc.constantFrom('row version', 'id', 'descending', 'unstable'),
+  inclusive: fc.boolean(),
+  sorts: fc.constantFrom(
+    'honoured',
+    'honoured',
+    'ascending only',
+    'ignored',
+    'refused',
+    'switches paging off',
+  ),
+  cap: fc.option(fc.integer({ min: 1, max: 25 })),
+  capArithmetic: fc.constantFrom('requested', 'capped'),
+  paging: fc.constantFrom('works', 'works', 'works', 'ignored', 'last page again'),
+  deletes: fc.constantFrom('hard', 'soft'),
+  tieChance: fc.constantFrom(0, 0, 0.2, 0.7),
+  lateChance: fc.constantFrom(0, 0, 0.1),
+})
+
+const plans = fc.record({
+  world: worlds,
+  seed: fc.nat(),
+  pageSize: fc.integer({ min: 1, max: 40 }),
+  initialChanges: fc.integer({ min: 0, max: 90 }),
+  rounds: fc.integer({ min: 1, max: 6 }),
+  changeChance: fc.constantFrom(0, 0.1, 0.5, 0.9),
+  crashChance: fc.constantFrom(0, 0, 0.05),
+})
+
+class Crash extends Error {}
+
+const numRuns = Number(process.env.WORLDS ?? 2000)
+
+describe('reading', () => {
+  it(`loses nothing in ${numRuns} random worlds (P6, P8)`, async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        plans,
+        async ({ world, seed, pageSize, initialChanges, rounds, changeChance, crashChance }) => {
+          const random = seededRandom(seed)
+          const upstream = modelUpstream(world, random)
+          for (let change = 0; change < initialChanges; change++) upstream.change(random)
+          let time = 0
+          // A source that changes faster than it can be read would be read forever.
+          let changesLeft = 400
+          let requests = 0
+          const request = () => {
+            time += 1000
+            requests += 1
+            if (requests > 20_000) throw new Error('asks without end')
+          }
+          const perhapsChange = (chance: number) => {
+            while (changesLeft > 0 && random.chance(chance)) {
+              changesLeft -= 1
+              upstream.change(random)
+            }
+          }
+          const now = () => new Date(time)
+          const mirror = modelMirror(now)
+          const context = {
+            mirror,
+            source: upstream,
+            stream,
+            pageSize,
+            now,
+            signal: new AbortController().signal,
+          }
+
+          for (let round = 0; round < rounds; round++) {
+            upstream.onRequest = () => {
+              request()
+              perhapsChange(changeChance)
+            }
+            watch(mirror, upstream, () => {
+              if (random.chance(crashChance)) throw new Crash('killed here')
+            })
+            const outcome = await readHead(context)
+            if (outcome.error && !(outcome.error instanceof Crash)) throw outcome.error
+            perhapsChange(0.7)
+          }
+
+          upstream.onRequest = request
+          upstream.settle()
+          watch(mirror, upstream, () => {})
+          const missing = () =>
+            upstream
+              .visible()
+              .filter(
+                ({ id, version }) =>
+                  !upstream.late.has(id) && mirror.rows.get(String(id))?.version !== version,
+              )
+          for (let poll = 0; poll < 40 && (poll < 2 || missing().length > 0); poll++) {
+            const outcome = await readHead(context)
+            if (outcome.error) throw outcome.error
+          }
+          expect(missing()).toEqual([])
+
+          // What became visible late is the trailing lane's to find.
+          const stale = () =>
+            upstream.visible().filter(({ id, version }) => mirror.rows.get(String(id))?.version !== version)
+          for (let round = 0; round < 40 && stale().length > 0; round++) {
+            const outcome = await readTrailing({ ...context, lookbackFloorMs: 1e12 })
+            if (outcome.error) throw outcome.error
+          }
+          expect(stale()).toEqual([])
+        },
+      ),
+      { numRuns, ...(process.env.SEED && { seed: Number(process.env.SEED) }) },
+    )
+  })
+})
+
+/** Checks P6 after every write, for what the run has moved the position past, against what was visible when it began. */
+function watch(mirror: ModelMirror, upstream: ModelUpstream, chaos: () => void) {
+  let visibleThen = upstream.visible()
+  let positionThen = mirror.position()
+  const begin = mirror.startRun
+  mirror.startRun = async (...parameters) => {
+    visibleThen = upstream.visible()
+    positionThen = mirror.position()
+    return await begin(...parameters)
+  }
+  mirror.onWrite = (moment) => {
+    const position = mirror.position()
+    if (moment === 'after' && position !== positionThen) {
+      const current = new Map(upstream.visible().map((row) => [row.id, row.version]))
+      const lost = visibleThen.filter(
+        ({ id, version }) =>
+          version > positionThen &&
+          version <= position &&
+          current.get(id) === version &&
+          !((mirror.rows.get(String(id))?.version ?? -1n) >= version),
+      )
+      expect(lost, `lost at or below position ${position}`).toEqual([])
+    }
+    chaos()
+  }
+}

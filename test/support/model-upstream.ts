@@ -1,0 +1,168 @@
+// An upstream in memory with every unknown of the real one as a switch: what it serves, and how its rows change.
+
+import type { Answer, ChangesRequest, ListRequest, Lookup, Refusal, Source } from '../../src/sync/ports.ts'
+import type { Random } from './random.ts'
+
+export type Order = 'row version' | 'id' | 'descending' | 'unstable'
+export type World = {
+  readonly order: Order
+  readonly inclusive: boolean
+  readonly sorts: 'honoured' | 'ascending only' | 'ignored' | 'refused' | 'switches paging off'
+  readonly cap: number | null
+  /** A capped page is skipped over by the size asked for (Sieve), or by the cap. */
+  readonly capArithmetic: 'requested' | 'capped'
+  readonly paging: 'works' | 'ignored' | 'last page again'
+  readonly deletes: 'hard' | 'soft'
+  readonly tieChance: number
+  readonly lateChance: number
+}
+
+export type ModelRow = { readonly id: number; readonly version: bigint; readonly deleted: boolean }
+
+export type ModelUpstream = Source & {
+  readonly visible: () => readonly ModelRow[]
+  /** Rows whose version became visible after a higher one was. */
+  readonly late: ReadonlySet<number>
+  change(random: Random): void
+  settle(): void
+  restore(rows: readonly ModelRow[]): void
+  onRequest: () => void
+}
+
+export function modelUpstream(world: World, random: Random): ModelUpstream {
+  const rows = new Map<number, ModelRow>()
+  const uncommitted: ModelRow[] = []
+  const late = new Set<number>()
+  let version = 0n
+  let lastId = 0
+
+  const nextVersion = () => {
+    if (!(version > 0n && random.chance(world.tieChance))) version += BigInt(1 + random.integer(3))
+    return version
+  }
+  let highestShown = 0n
+  /** What one transaction wrote becomes visible at once. */
+  const show = (...written: ModelRow[]) => {
+    const before = highestShown
+    for (const row of written) {
+      if (row.version <= before) late.add(row.id)
+      if (row.version > highestShown) highestShown = row.version
+      rows.set(row.id, row)
+    }
+  }
+  const store = (...written: ModelRow[]) => {
+    // While a transaction holds a row, nobody else changes it.
+    const free = written.filter((row) => !uncommitted.some(({ id }) => id === row.id))
+    if (random.chance(world.lateChance)) uncommitted.push(...free)
+    else show(...free)
+  }
+  const existing = () => random.pick([...rows.values()])
+
+  const model: ModelUpstream = {
+    onRequest: () => {},
+    late,
+    visible: () => [...rows.values()],
+    change() {
+      const kind = random.integer(10)
+      if (kind < 3 || rows.size === 0) store({ id: ++lastId, version: nextVersion(), deleted: false })
+      else if (kind < 6) store({ ...existing(), version: nextVersion() })
+      else if (kind === 6) remove(existing())
+      else if (kind === 7)
+        store(
+          ...[...rows.values()]
+            .filter(() => random.chance(0.3))
+            .map((row) => ({ ...row, version: nextVersion() })),
+        )
+      else if (kind === 8) {
+        const tied = nextVersion()
+        store(
+          ...[...rows.values()].filter(() => random.chance(0.4)).map((row) => ({ ...row, version: tied })),
+        )
+      } else commit()
+    },
+    settle() {
+      while (uncommitted.length > 0) commit()
+    },
+    restore(earlier) {
+      rows.clear()
+      for (const row of earlier) rows.set(row.id, row)
+    },
+    async changes(request) {
+      model.onRequest()
+      return serve(request)
+    },
+    async list(request) {
+      model.onRequest()
+      return answer(paged(ordered([...rows.values()], null), request, null))
+    },
+    async lookup(key): Promise<Lookup> {
+      model.onRequest()
+      const row = rows.get(Number(key))
+      return row ? { found: record(row) } : 'gone'
+    },
+  }
+  return model
+
+  function remove(row: ModelRow) {
+    if (uncommitted.some(({ id }) => id === row.id)) return
+    if (world.deletes === 'hard') rows.delete(row.id)
+    else store({ ...row, version: nextVersion(), deleted: !row.deleted })
+  }
+
+  function commit() {
+    const [row] = uncommitted.splice(random.integer(Math.max(1, uncommitted.length)), 1)
+    if (row) show(row)
+  }
+
+  function serve(request: ChangesRequest): Answer | Refusal {
+    if (request.sorts && world.sorts === 'refused') return { refused: 400 }
+    const wanted = [...rows.values()].filter((row) =>
+      world.inclusive ? row.version >= request.since : row.version > request.since,
+    )
+    return answer(paged(ordered(wanted, request.sorts), request, request.sorts))
+  }
+
+  function ordered(set: ModelRow[], sorts: ChangesRequest['sorts']): readonly ModelRow[] {
+    const ascending = (a: ModelRow, b: ModelRow) => Number(a.version - b.version)
+    const byId = (a: ModelRow, b: ModelRow) => a.id - b.id
+    if (sorts && world.sorts === 'honoured') {
+      // Where the last page comes for ever, an order that changes would hide that it does.
+      const shuffledTies = world.paging === 'last page again' ? set : random.shuffled(set)
+      return shuffledTies.sort((a, b) => (sorts === 'RowVersion' ? ascending(a, b) : ascending(b, a)))
+    }
+    if (sorts && world.sorts === 'ascending only') return set.sort((a, b) => ascending(a, b) || byId(a, b))
+    switch (world.order) {
+      case 'row version':
+        return set.sort((a, b) => ascending(a, b) || byId(a, b))
+      case 'id':
+        return set.sort(byId)
+      case 'descending':
+        return set.sort((a, b) => ascending(b, a) || byId(a, b))
+      case 'unstable':
+        return world.paging === 'last page again' ? set : random.shuffled(set)
+    }
+  }
+
+  function paged(
+    set: readonly ModelRow[],
+    request: ListRequest,
+    sorts: ChangesRequest['sorts'],
+  ): readonly ModelRow[] {
+    if (world.paging === 'ignored' || (sorts && world.sorts === 'switches paging off')) return set
+    const size = Math.min(request.pageSize, world.cap ?? request.pageSize)
+    const stride = world.capArithmetic === 'capped' ? size : request.pageSize
+    const lastPage = Math.max(1, Math.ceil(set.length / stride))
+    const page = world.paging === 'last page again' ? Math.min(request.page, lastPage) : request.page
+    return set.slice((page - 1) * stride, (page - 1) * stride + size)
+  }
+
+  function answer(served: readonly ModelRow[]): Answer {
+    return { records: served.map(record), bytes: served.length }
+  }
+}
+
+const record = (row: ModelRow) => ({
+  Id: row.id,
+  RowVersion: row.version.toString(),
+  SysDeleted: row.deleted,
+})
