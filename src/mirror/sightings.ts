@@ -32,6 +32,7 @@ export function startSightings(client: ClientBase): Sightings {
     },
     async see(pageNumber, keys) {
       await prepare()
+      if (pageNumber === 1) await client.query(`truncate ${sightingsTable}`)
       await client.query({
         name: 'tidemark_see',
         text: `insert into ${sightingsTable} as known (key, first_page, last_page)

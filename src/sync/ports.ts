@@ -79,7 +79,10 @@ export type Run = {
    * again before the last call is done: commits keep the order of the calls. Rejects with `RunFenced` when the run lost its turn.
    */
   write(page: Records, position: bigint | null): Promise<Written>
-  /** Remembers which keys a page of a listing showed. Page numbers rise through all passes of the run. */
+  /**
+   * Remembers which keys a page of a listing showed. Page numbers rise through all passes of a listing; page 1 begins another
+   * one, and what was seen in the one before is forgotten.
+   */
   see(pageNumber: number, keys: readonly string[]): Promise<void>
   /** How many keys were seen both at or before this page and again after it. */
   countSeenAround(pageNumber: number): Promise<number>

@@ -81,6 +81,7 @@ export function modelMirror(now: () => Date): ModelMirror {
         }
       },
       async see(pageNumber, keys) {
+        if (pageNumber === 1) seen.clear()
         for (const key of keys) {
           const known = seen.get(key)
           seen.set(key, {
