@@ -68,7 +68,7 @@ export const switches = {
     'which of RowVersion and SysRowVersion a record has',
   ),
   rowVersionStep: count(1, 'distance from one row version to the next'),
-  ties: count(1, 'how many successive writes get the same row version'),
+  ties: count(1, 'how many writes get the same row version when they are made in one go'),
   lateFraction: fraction('share of writes that get their row version at once and become visible later'),
   lateDelayMs: count(5_000, 'how long such a write stays invisible'),
   deletes: choice(

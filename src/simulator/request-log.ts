@@ -3,7 +3,7 @@
 
 import type { Incoming, Service } from './answer.ts'
 
-export type ReceivedRequest = {
+type ReceivedRequest = {
   readonly method: string
   readonly service: Service
   /** Without the service's prefix, e.g. `/api/Assignment`. */

@@ -8,7 +8,7 @@ import type { Rendering } from './rendering.ts'
 import { compareIds, compareVersions, type Row } from './row.ts'
 import type { Table } from './table.ts'
 
-export type Selection = { readonly size: number; slice(from: number, to: number): readonly Row[] }
+type Selection = { readonly size: number; slice(from: number, to: number): readonly Row[] }
 export type Criteria = {
   /** The row version of neworchanged; null for a plain list. */
   readonly since: bigint | null

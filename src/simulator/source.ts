@@ -8,11 +8,11 @@ import { emptyRow, type Fields, type Row } from './row.ts'
 import type { Versions } from './versions.ts'
 import type { Deletion, Tables, WriteOptions, Writes } from './writes.ts'
 
-export type Written = { readonly id: number; readonly version: bigint }
+type Written = { readonly id: number; readonly version: bigint }
 /** A write that has its row version and is not visible yet. */
-export type LateWrite = Written & { commit(): void }
-export type Backup = { readonly version: bigint; readonly rows: ReadonlyMap<ResourceName, readonly Row[]> }
-export type RawRecord = string | Uint8Array | ((written: Written) => string | Uint8Array)
+type LateWrite = Written & { commit(): void }
+type Backup = { readonly version: bigint; readonly rows: ReadonlyMap<ResourceName, readonly Row[]> }
+type RawRecord = string | Uint8Array | ((written: Written) => string | Uint8Array)
 
 export type Source = {
   count(resource: ResourceName): number

@@ -2,8 +2,7 @@
 
 import { type Behaviour, type Switch, type SwitchName, switches, switchNames } from './behaviour.ts'
 
-export const kebabCase = (name: string): string =>
-  name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+const kebabCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 
 export type SwitchOption = {
   readonly name: SwitchName

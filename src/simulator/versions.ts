@@ -3,7 +3,7 @@
 
 import type { Behaviour } from './behaviour.ts'
 
-export const greatestVersion = 2n ** 63n - 1n
+const greatestVersion = 2n ** 63n - 1n
 
 export type Versions = {
   next(): bigint
@@ -18,12 +18,18 @@ export type Versions = {
 export function countVersions(behaviour: Behaviour, first: bigint): Versions {
   let last = first - BigInt(behaviour.rowVersionStep)
   let sharers = 0
+  function endTransaction(): void {
+    sharers = 0
+  }
+
   return {
     next() {
       if (sharers > 0 && sharers < behaviour.ties) {
         sharers++
         return last
       }
+      // What is written later is another transaction: it never shares a version that somebody may have read already.
+      if (sharers === 0) queueMicrotask(endTransaction)
       sharers = 1
       last += BigInt(behaviour.rowVersionStep)
       return last

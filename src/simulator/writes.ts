@@ -10,7 +10,7 @@ import type { Table } from './table.ts'
 import type { Versions } from './versions.ts'
 
 export type Tables = Readonly<Record<ResourceName, Table>>
-export type WriteKind = 'Created' | 'Changed' | 'Deleted'
+type WriteKind = 'Created' | 'Changed' | 'Deleted'
 export type WriteEvent = { readonly kind: WriteKind; readonly resource: ResourceName; readonly row: Row }
 
 export type WriteOptions = {

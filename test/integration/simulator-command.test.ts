@@ -1,0 +1,124 @@
+// `tidemark simulate` as its user meets it: what it prints works, and what is written wrongly is told.
+
+import { PassThrough } from 'node:stream'
+import { pino } from 'pino'
+import { describe, expect, it } from 'vitest'
+import { UsageError } from '../../src/cli/command.ts'
+import { parseCall } from '../../src/cli/parse.ts'
+import { simulate } from '../../src/commands/simulate.ts'
+
+type Running = { readonly printed: string; stop(): Promise<number> }
+
+async function start(...words: string[]): Promise<Running> {
+  const stopping = new AbortController()
+  const stdout = new PassThrough({ encoding: 'utf8' })
+  const ended = simulate.run({
+    ...parseCall(simulate, words),
+    signal: stopping.signal,
+    log: pino({ enabled: false }),
+    environment: {},
+    stdout: stdout as unknown as NodeJS.WriteStream,
+  })
+  const printed = await Promise.race([nextText(stdout), ended.then(() => 'ended early')])
+  return {
+    printed,
+    stop() {
+      stopping.abort()
+      return ended
+    },
+  }
+}
+
+const nextText = (stream: PassThrough) =>
+  new Promise<string>((resolve) => stream.once('data', (text) => resolve(String(text))))
+
+const setting = (printed: string, name: string) => new RegExp(`^${name}=(.*)$`, 'm').exec(printed)?.[1] ?? ''
+
+async function assignments(printed: string, query: string): Promise<Response> {
+  const response = await fetch(`${setting(printed, 'AUTH_URL')}/Token/GenerateAccessTokenFromCache`, {
+    method: 'POST',
+    body: JSON.stringify({
+      clientId: 3,
+      subjectId: setting(printed, 'SUBJECT_ID'),
+      apiKey: setting(printed, 'API_KEY'),
+    }),
+  })
+  const { accessToken } = (await response.json()) as { accessToken: string }
+  return fetch(`${setting(printed, 'ASSIGNMENT_BASE_URL')}/api/Assignment/neworchanged/0?${query}`, {
+    headers: { authorization: `Bearer ${accessToken}`, clientId: setting(printed, 'CLIENT_GUID') },
+  })
+}
+
+describe('tidemark simulate', () => {
+  it('prints settings that work, and ends when it is told to', async () => {
+    const running = await start('--port', '0', '--assignments', '12', '--hurt', 'no-key,an-array')
+    const records = (await (await assignments(running.printed, 'PageSize=100')).json()) as unknown[]
+    expect(records.length).toBe(14)
+    expect(running.printed).toContain('curl -s')
+    expect(await running.stop()).toBe(0)
+    await expect(assignments(running.printed, '')).rejects.toThrow()
+  })
+
+  it('takes the switches and the faults', async () => {
+    const words = [
+      '--port=0',
+      '--casing=camel',
+      '--page-cap=3',
+      '--row-versions=string',
+      '--inclusive',
+      '--gzip',
+    ]
+    const running = await start(...words, '--fault', '429:nth=1,retry-after=9', '--fault', '500:nth=1')
+    const first = await assignments(running.printed, '')
+    expect([first.status, first.headers.get('retry-after')]).toEqual([429, '9'])
+    expect((await assignments(running.printed, '')).status).toBe(500)
+    const third = await assignments(running.printed, '')
+    expect(third.headers.get('content-encoding')).toBe('gzip')
+    const records = (await third.json()) as { assignmentId: number; rowVersion: string }[]
+    expect(records.length).toBe(3)
+    expect(records[0]?.rowVersion).toMatch(/^\d+$/)
+    await running.stop()
+  })
+
+  it('restores a backup after a while: row versions fall', async () => {
+    const running = await start('--port=0', '--assignments=50', '--churn=1000', '--restore-backup-after=1')
+    const highest = async () => {
+      const response = await assignments(running.printed, 'PageSize=1&Sorts=-RowVersion')
+      const [record] = (await response.json()) as { RowVersion: number }[]
+      return record?.RowVersion ?? 0
+    }
+    let top = 0
+    await expect
+      .poll(
+        async () => {
+          const now = await highest()
+          const hasFallen = now < top
+          top = Math.max(top, now)
+          return hasFallen
+        },
+        { timeout: 10_000 },
+      )
+      .toBe(true)
+    await running.stop()
+  })
+
+  it.each([
+    [['--port', '70000'], /--port 70000: write a whole number from 0 to 65535/],
+    [['--assignments', 'many'], /--assignments many/],
+    [['--order', 'sideways'], /--order: "sideways" should be one of row-version, id/],
+    [['--page-cap', '0'], /--page-cap: .* or none/],
+    [['--late-fraction', '3'], /from 0 to 1/],
+    [['--fault', '200'], /--fault 200: .*neither a status/],
+    [['--fault', '500:nth=x'], /"nth=x" should be nth=N/],
+    [['--faults', 'some'], /the only mix is all/],
+    [['--hurt', 'badly'], /--hurt badly: write all, or some of nul-in-string/],
+    [['--first-row-version', '-1'], /--first-row-version/],
+    [['--api-key', ''], /--api-key is empty/],
+    [['--oder', 'id'], /did you mean --order/],
+    [['now'], /takes options only/],
+  ])('%j is refused with what to write', async (words, message) => {
+    const attempt = start(...words)
+    await expect(attempt).rejects.toThrow(UsageError)
+    await expect(attempt).rejects.toThrow(message)
+  })
+})

@@ -1,0 +1,100 @@
+// Webhook subscribers are really called, and never more of them are kept waiting than a bounded number.
+
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import { type Caller, openCaller } from '../support/simulator-caller.ts'
+
+let simulator: Simulator
+let caller: Caller
+let subscriber: Server
+let received: { readonly path: string; readonly event: Record<string, unknown> }[]
+let answerWith: number | null
+
+beforeEach(async () => {
+  received = []
+  answerWith = 204
+  subscriber = createServer(async (request, response) => {
+    let body = ''
+    for await (const piece of request) body += piece
+    received.push({ path: `${request.method} ${request.url}`, event: JSON.parse(body) })
+    if (answerWith !== null) response.writeHead(answerWith).end()
+  })
+  await new Promise<void>((resolve) => subscriber.listen(0, '127.0.0.1', () => resolve()))
+  simulator = await startSimulator({ assignments: 3, notes: 3 })
+  caller = await openCaller(simulator)
+})
+afterEach(async () => {
+  await simulator.close()
+  subscriber.closeAllConnections()
+  subscriber.close()
+})
+
+const callbackUrl = (path: string) => `http://127.0.0.1:${(subscriber.address() as AddressInfo).port}${path}`
+const subscribe = (event: string, path: string) =>
+  caller.assignment('POST /api/Webhooks/subscription', {
+    body: { WebhookDefinitionId: definitionOf(event), CallbackUrl: callbackUrl(path) },
+  })
+const definitionOf = (event: string) =>
+  simulator.source.records('webhook_definition').find(({ Name }) => Name === event)?.WebhookDefinitionId
+
+describe('subscribers', () => {
+  it('are told of what they subscribed to, and of nothing else', async () => {
+    await subscribe('AssignmentChanged', '/changed')
+    await subscribe('AssignmentNoteCreated', '/noted')
+    await caller.assignment('PUT /api/Assignment', { body: { AssignmentId: 2, Subject: 'x' } })
+    await caller.assignment('POST /api/AssignmentNote', { body: { Text: 'x' } })
+    await caller.assignment('DELETE /api/Assignment/Id/3')
+    simulator.source.change('assignment', 1)
+    await simulator.deliveries.settled()
+    const told = received.map(({ path, event }) => [
+      path,
+      event.EventName,
+      event.AssignmentId ?? event.AssignmentNoteId,
+    ])
+    expect(told.sort()).toEqual([
+      ['POST /changed', 'AssignmentChanged', 1],
+      ['POST /changed', 'AssignmentChanged', 2],
+      ['POST /noted', 'AssignmentNoteCreated', 4],
+    ])
+    expect(received[0]?.event.ClientGuid).toBe(simulator.credentials.clientGuid)
+    expect(simulator.deliveries).toMatchObject({ sent: 3, failed: 0, dropped: 0 })
+  })
+
+  it('are not told any more when they are not active or gone', async () => {
+    const { WebhookSubscriptionId: id } = (await subscribe('AssignmentChanged', '/a')).json() as Record<
+      string,
+      string
+    >
+    await caller.assignment('PUT /api/Webhooks/subscription', {
+      body: { WebhookSubscriptionId: id, IsActive: false },
+    })
+    simulator.source.change('assignment', 1)
+    await caller.assignment('PUT /api/Webhooks/subscription', {
+      body: { WebhookSubscriptionId: id, IsActive: true },
+    })
+    await caller.assignment(`DELETE /api/Webhooks/Id/${id}`)
+    simulator.source.change('assignment', 1)
+    await simulator.deliveries.settled()
+    expect(received).toEqual([])
+  })
+
+  it('that fail are counted and not asked again', async () => {
+    answerWith = 500
+    await subscribe('AssignmentChanged', '/broken')
+    simulator.source.change('assignment', 1)
+    await simulator.deliveries.settled()
+    expect(received.length).toBe(1)
+    expect(simulator.deliveries).toMatchObject({ sent: 0, failed: 1 })
+  })
+
+  it('that do not answer hold up nobody, and not more than a thousand deliveries wait for them', async () => {
+    answerWith = null
+    await subscribe('AssignmentChanged', '/silent')
+    for (let change = 0; change < 1_500; change++) simulator.source.change('assignment', 1)
+    await expect.poll(() => received.length).toBe(8)
+    expect(simulator.deliveries.dropped).toBe(1_500 - 1_000 - 8)
+    expect((await caller.assignment('GET /api/Assignment/Id/1')).status).toBe(200)
+  })
+})
