@@ -54,8 +54,12 @@ export function decodeUtf8(bytes: Uint8Array): string {
 function parsePlainly(text: string): Json {
   try {
     return JSON.parse(text)
-  } catch (cause) {
-    throw new JsonError('not JSON', cause instanceof Error ? cause.message : String(cause), { cause })
+  } catch (error) {
+    // The engine's own message quotes the text, which may hold a secret (P9): only the place is told.
+    const [, place] = /at position (\d+)/.exec(String(error)) ?? []
+    const isCut = /end of JSON input|Unterminated/.test(String(error)) || Number(place) >= text.length
+    const where = isCut ? ': it is cut off' : place === undefined ? '' : ` at position ${place}`
+    throw new JsonError('not JSON', `the text is not JSON${where}`)
   }
 }
 

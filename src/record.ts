@@ -73,7 +73,14 @@ export function toInt64(value: Json | undefined): bigint | null {
 
 function integerSource(value: Json | undefined): string | null {
   // Above 2^53 the text of a number is what the upstream wrote; its exact binary value is not.
-  const text = typeof value === 'number' ? String(value) : typeof value === 'string' ? value : JSON.isRawJSON(value) ? value.rawJSON : null
+  const text =
+    typeof value === 'number'
+      ? String(value)
+      : typeof value === 'string'
+        ? value
+        : JSON.isRawJSON(value)
+          ? value.rawJSON
+          : null
   return text !== null && integerText.test(text) ? text : null
 }
 
@@ -87,23 +94,28 @@ function keyText(value: Json | undefined): string | null {
   return uuid.test(value) ? value.toLowerCase() : value
 }
 
-/** Reads the first of some fields that is there and not null. Remembers how the last record spelt it. */
+/** Reads the first of some fields that is there and not null. Remembers how the last record spelt each. */
 function fieldReader(candidates: readonly string[]): (record: JsonObject) => Json | undefined {
   const wanted = candidates.map((name) => ({ folded: name.toLowerCase(), spelling: name }))
   return (record) => {
     for (const field of wanted) {
-      const value = record[field.spelling]
-      if (value !== undefined && value !== null && Object.hasOwn(record, field.spelling)) return value
-    }
-    for (const field of wanted) {
-      for (const name of Object.keys(record)) {
-        if (name.toLowerCase() !== field.folded) continue
-        const value = record[name]
-        if (value === undefined || value === null) continue
-        field.spelling = name
-        return value
-      }
+      const value = own(record, field.spelling) ?? respelt(record, field)
+      if (value !== undefined && value !== null) return value
     }
     return undefined
   }
+}
+
+const own = (record: JsonObject, name: string): Json | undefined =>
+  Object.hasOwn(record, name) ? record[name] : undefined
+
+function respelt(record: JsonObject, field: { readonly folded: string; spelling: string }): Json | undefined {
+  for (const name in record) {
+    if (name.length !== field.folded.length || name.toLowerCase() !== field.folded) continue
+    const value = record[name]
+    if (value === undefined || value === null) continue
+    field.spelling = name
+    return value
+  }
+  return undefined
 }

@@ -1,7 +1,7 @@
 // Makes the request of an operation out of its parameters, or says which parameter is out of its bounds. Pure: nothing
 // is sent here.
 
-import type { JsonObject } from '../json.ts'
+import type { Json, JsonObject } from '../json.ts'
 import { isObject } from '../record.ts'
 import { type AttachmentForm, attachmentFormText } from './attachment-form.ts'
 import { type Operation, type OperationName, type operations, pathParameters } from './operations.ts'
@@ -60,7 +60,7 @@ export function prepareRequest(operation: Operation, request: AnyRequest): Prepa
         throw new ParameterError(`${operation.method} ${operation.path} takes no body`)
       return { target, contentType: null, body: null }
     case 'json':
-      if (!isObject(request.body as never))
+      if (!isObject(request.body as Json | undefined))
         throw new ParameterError(
           `${operation.method} ${operation.path} needs a body that is a JSON object, not ${shown(request.body)}`,
         )

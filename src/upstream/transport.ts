@@ -57,7 +57,8 @@ export function openTransport(options: {
         headers: { ...headers },
         agent: method === 'GET' ? kept : fresh,
         signal,
-        ...(body !== null && { body }),
+        // Without one the library would wait for somebody to write it.
+        ...(method !== 'GET' && { body: body ?? '' }),
       })
       const received: { response: Response | null } = { response: null }
       stream.once('response', (response: Response) => {

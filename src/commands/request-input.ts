@@ -1,0 +1,46 @@
+// What a person gives to be sent: JSON from a file or standard input, and the fields of a form.
+
+import { readFile } from 'node:fs/promises'
+import { buffer } from 'node:stream/consumers'
+import { UsageError } from '../cli/command.ts'
+import { JsonError, parseJson } from '../exact-json.ts'
+import type { Json } from '../json.ts'
+import { isObject } from '../record.ts'
+
+export async function readJsonFile(option: string, file: string): Promise<Json> {
+  const bytes = await readBytes(option, file)
+  try {
+    return parseJson(bytes)
+  } catch (cause) {
+    if (!(cause instanceof JsonError)) throw cause
+    throw new UsageError(`${option}: ${file} does not hold JSON: ${cause.message}`, { cause })
+  }
+}
+
+/** `NAME=VALUE` is a field, anything else a file with a JSON object of fields; what comes later wins. */
+export async function readFormFields(parts: readonly string[]): Promise<Readonly<Record<string, Json>>> {
+  const fields: Record<string, Json> = {}
+  for (const part of parts) {
+    const [, name, value] = /^(\w+)=(.*)$/s.exec(part) ?? []
+    if (name === undefined || value === undefined) Object.assign(fields, await readFormFile(part))
+    else if (name === 'FileData' && value.startsWith('@'))
+      fields[name] = (await readBytes('--form', value.slice(1))).toString('base64')
+    else fields[name] = value
+  }
+  return fields
+}
+
+async function readFormFile(file: string): Promise<Readonly<Record<string, Json>>> {
+  const value = await readJsonFile('--form', file)
+  if (!isObject(value)) throw new UsageError(`--form: ${file} must hold a JSON object of fields`)
+  return value
+}
+
+async function readBytes(option: string, file: string): Promise<Buffer> {
+  try {
+    return file === '-' ? await buffer(process.stdin) : await readFile(file)
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException
+    throw new UsageError(`${option}: ${file} cannot be read (${code ?? 'failed'})`, { cause })
+  }
+}

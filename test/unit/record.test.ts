@@ -1,0 +1,124 @@
+import { describe, expect, it } from 'vitest'
+import { parseJson } from '../../src/exact-json.ts'
+import type { Json } from '../../src/json.ts'
+import { chooseKeyField, fingerprint, isObject, readRecords, toInt64 } from '../../src/record.ts'
+
+const parse = (text: string): Json => parseJson(Buffer.from(text))
+const read = (
+  text: string,
+  keyFields = ['Id'],
+  versionFields: readonly string[] | null = ['RowVersion', 'SysRowVersion'],
+) => readRecords(parse(text) as Json[], keyFields, versionFields)
+const keys = (text: string) => read(text, ['Id'], null).rows.map(({ key }) => key)
+
+describe('readRecords', () => {
+  it('P5: gives every record a place, as a row or with the reason why it cannot be one', () => {
+    const { rows, unfit } = read(
+      '[{"Id":1,"RowVersion":7}, 5, null, "x", [1], 1e400, {"RowVersion":7}, {"Id":2}, {"Id":3,"RowVersion":"x"}]',
+    )
+    expect(rows).toMatchObject([{ key: '1', version: 7n }])
+    expect(unfit.map(({ reason }) => reason)).toEqual([
+      ...Array(5).fill('not an object'),
+      'no usable key in Id',
+      'no usable row version in RowVersion, SysRowVersion',
+      'no usable row version in RowVersion, SysRowVersion',
+    ])
+    expect(JSON.stringify(unfit.map(({ record }) => record).slice(0, 5))).toBe('[5,null,"x",[1],1e400]')
+  })
+
+  it('P4: reads versions and keys of 64 bits exactly, as numbers and as digits', () => {
+    const { rows } = read(
+      '[{"Id":9223372036854775807,"RowVersion":"9223372036854775807"},{"Id":"9007199254740993","RowVersion":9007199254740993}]',
+    )
+    expect(rows).toMatchObject([
+      { key: '9223372036854775807', version: 9223372036854775807n },
+      { key: '9007199254740993', version: 9007199254740993n },
+    ])
+  })
+
+  it('takes no version out of 64 bits, and none that is not written as a whole number', () => {
+    for (const version of [
+      '9223372036854775808',
+      '-9223372036854775809',
+      '1.5',
+      '7.00',
+      '1e3',
+      '1e400',
+      '"1.0x"',
+      'true',
+      '{}',
+    ])
+      expect(read(`[{"Id":1,"RowVersion":${version}}]`).rows, version).toEqual([])
+  })
+
+  it('writes one key in one way', () => {
+    expect(keys('[{"Id":5},{"Id":"5"},{"Id":"-0"}]')).toEqual(['5', '5', '0'])
+    const uuid = '9F1E0C52-3A8B-4B7B-9C53-0A4E1B7D2F10'
+    expect(keys(`[{"Id":"${uuid}"},{"Id":"${uuid.toLowerCase()}"}]`)).toEqual(
+      Array(2).fill(uuid.toLowerCase()),
+    )
+    expect(keys('[{"Id":"WO-1"},{"Id":"wo-1"},{"Id":"007"}]')).toEqual(['WO-1', 'wo-1', '007'])
+  })
+
+  it('P5: takes no key that Postgres could not hold or nobody could tell from another', () => {
+    const records = [
+      { Id: '' },
+      { Id: 'a\0' },
+      { Id: '\ud800' },
+      { Id: 'x'.repeat(501) },
+      { Id: true },
+      { Id: 1.5 },
+    ]
+    expect(readRecords(records, ['Id'], null).rows).toEqual([])
+    expect(readRecords(records, ['Id'], null).unfit).toHaveLength(records.length)
+  })
+
+  it('matches field names without regard to case, record by record', () => {
+    expect(keys('[{"ID":1},{"id":2},{"Id":3},{"iD":null,"id":4}]')).toEqual(['1', '2', '3', '4'])
+  })
+
+  it('P6: prefers RowVersion to SysRowVersion in every spelling, whatever the record before it had', () => {
+    const { rows } = read(
+      '[{"Id":1,"sysRowVersion":5},{"Id":2,"rowVersion":10,"sysRowVersion":6},{"Id":3,"rowVersion":null,"SysRowVersion":7},{"Id":4,"ROWVERSION":11,"sysRowVersion":8}]',
+    )
+    expect(rows.map(({ version }) => version)).toEqual([5n, 10n, 7n, 11n])
+  })
+
+  it('does not take what an object inherits for a field', () => {
+    expect(readRecords([{}], ['constructor'], null).rows).toEqual([])
+  })
+})
+
+describe('chooseKeyField', () => {
+  it('takes the first candidate that every record has, as the records spell it', () => {
+    expect(chooseKeyField([{ uid: 'a', id: 1 }, { uid: 'b' }], ['Id', 'UID'])).toBe('uid')
+    expect(chooseKeyField([{ uid: 'a', id: 1 }], ['Id', 'UID'])).toBe('id')
+  })
+
+  it('knows none when there is none, or no record', () => {
+    expect(chooseKeyField([{ name: 'a' }], ['Id'])).toBeNull()
+    expect(chooseKeyField([], ['Id'])).toBeNull()
+    expect(chooseKeyField([1, null], ['Id'])).toBeNull()
+  })
+})
+
+describe('the small ones', () => {
+  it('toInt64 reads integers, and nothing else', () => {
+    expect([0, -0, -5, 2 ** 53, '12'].map(toInt64)).toEqual([0n, 0n, -5n, 2n ** 53n, 12n])
+    expect([1.5, Number.NaN, '', ' 1', '1 ', '+1', '01', '0x1', true, null, undefined].map(toInt64)).toEqual(
+      Array(11).fill(null),
+    )
+  })
+
+  it('isObject knows records from exact numbers and arrays', () => {
+    expect([{}, JSON.rawJSON('1.0'), [], null, 'x', undefined].map(isObject)).toEqual([
+      true,
+      ...Array(5).fill(false),
+    ])
+  })
+
+  it('fingerprint tells records apart that differ in one digit', () => {
+    expect(fingerprint(parse('{"a":1.10}'))).toBe(fingerprint(parse('{"a": 1.10}')))
+    expect(fingerprint(parse('{"a":1.10}'))).not.toBe(fingerprint(parse('{"a":1.1}')))
+  })
+})
