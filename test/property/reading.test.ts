@@ -124,8 +124,10 @@ describe('reading', () => {
           const stale = () =>
             upstream.visible().filter(({ id, version }) => mirror.rows.get(String(id))?.version !== version)
           for (let round = 0; round < 40 && stale().length > 0; round++) {
-            const outcome = await readTrailing({ ...context, lookbackFloorMs: 1e12 })
-            if (outcome.error) throw outcome.error
+            for (const lane of [readHead(context), readTrailing({ ...context, lookbackFloorMs: 1e12 })]) {
+              const { error } = await lane
+              if (error) throw error
+            }
           }
           expect(stale()).toEqual([])
         },
