@@ -11,13 +11,20 @@ type Place = { readonly stream: string; readonly lane: Lane }
 
 const lockSql = `hashtextextended('tidemark run ' || $1 || ' ' || $2, 0)`
 
-/** Held by the connection until it is given back or closed: a killed program gives it back by dying (P8). */
-export async function tryTakeLane(client: ClientBase, { stream, lane }: Place): Promise<boolean> {
-  const { rows } = await client.query<{ taken: boolean }>(
-    `select pg_try_advisory_lock(${lockSql}) as taken`,
+/**
+ * Returns the new epoch of the lane, or null when somebody else has it. The lock is held by the connection until it is
+ * given back or closed: a killed program gives it back by dying (P8).
+ */
+export async function takeLane(client: ClientBase, { stream, lane }: Place): Promise<string | null> {
+  // A last commit of the run before holds its epoch; this waits for it, so that what is read afterwards includes it.
+  const { rows } = await client.query<{ epoch: string }>(
+    `with lock as materialized (select pg_try_advisory_lock(${lockSql}) as is_mine)
+     insert into tidemark.lane (stream, lane, epoch) select $1, $2, 1 from lock where is_mine
+     on conflict (stream, lane) do update set epoch = lane.epoch + 1
+     returning epoch`,
     [stream, lane],
   )
-  return rows[0]?.taken ?? false
+  return rows[0]?.epoch ?? null
 }
 
 export async function giveBackLane(client: ClientBase, { stream, lane }: Place): Promise<void> {
@@ -37,7 +44,6 @@ export async function whoHasLane(client: ClientBase, { stream, lane }: Place): P
 }
 
 type Begun = {
-  readonly epoch: string
   readonly run_id: string
   readonly position: string
   readonly position_reached_at: Date | null
@@ -48,16 +54,13 @@ type Begun = {
   readonly facts: readonly { name: string; value: string; evidence: string; checked_at: string }[]
 }
 
+/** The ledger's line of a run, and what is known of its stream. */
 export async function beginRun(
   client: ClientBase,
   place: Place,
-): Promise<{ turn: Turn; state: StreamState }> {
+): Promise<{ runId: string; state: StreamState }> {
   const { rows } = await client.query<Begun>(
-    `with turn as (
-       insert into tidemark.lane (stream, lane, epoch) values ($1, $2, 1)
-       on conflict (stream, lane) do update set epoch = lane.epoch + 1
-       returning epoch
-     ), ended as (
+    `with ended as (
        -- The lane was free, so whoever left this line is gone.
        update tidemark.run set status = 'failed', finished_at = now(), error = 'the program was ended'
        where stream = $1 and lane = $2 and status = 'running'
@@ -69,16 +72,16 @@ export async function beginRun(
        select $1, $2, 'running', $3, $4, position, position from state
        returning id
      )
-     select turn.epoch, begun.id as run_id, state.*,
+     select begun.id as run_id, state.*,
        (select coalesce(jsonb_agg(jsonb_build_object('name', name, 'value', value, 'evidence', evidence, 'checked_at', checked_at)), '[]')
         from tidemark.fact where stream = $1) as facts
-     from turn, begun, state`,
+     from begun, state`,
     [place.stream, place.lane, hostname(), process.pid],
   )
   const [begun] = rows
   if (!begun) throw new Error(`the database does not know stream ${place.stream}; run: tidemark migrate`)
   return {
-    turn: { ...place, epoch: begun.epoch, runId: begun.run_id },
+    runId: begun.run_id,
     state: {
       position: BigInt(begun.position),
       positionReachedAt: begun.position_reached_at,

@@ -56,6 +56,7 @@ export function openMirror({
         collectArrivals: options?.collectArrivals ?? false,
         timeZone: sourceTimezone,
         connections: writeConnections,
+        log,
         afterChange: thin,
       }),
     positionAt: (stream, time) => positionAt(pool, stream, time),

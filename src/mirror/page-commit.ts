@@ -2,6 +2,7 @@
 // the page. Either way it is one transaction (P1) that ends with the fence (P2).
 
 import type { ClientBase } from 'pg'
+import type { Logger } from '../log.ts'
 import type { Row, Unfit } from '../record.ts'
 import type { Stream } from '../streams.ts'
 import { endTurn, type Turn } from './fence.ts'
@@ -34,6 +35,7 @@ export type CommitContext = {
   readonly collectArrivals: boolean
   /** Of date-times without an offset. */
   readonly timeZone: string
+  readonly log: Logger
 }
 
 /** The columns of the table changed since the page was encoded. Nothing was kept of the attempt. */
@@ -86,7 +88,7 @@ export async function commitCarefully(
   return await withPatience(`a change of table mirror.${context.stream.name}`, () =>
     orRollBack(client, async () => {
       await client.query(beginSql(context.timeZone))
-      const changed = growth ? await grow(client, table, growth, settledColumns) : table
+      const changed = growth ? await grow(client, context, { table, growth, settledColumns }) : table
       await prepareStaging(client, changed.shape, false)
       const merged = await mergeApart(
         client,
@@ -104,12 +106,11 @@ export async function commitCarefully(
 
 async function grow(
   client: ClientBase,
-  table: Table,
-  growth: Growth,
-  settledColumns: Set<string>,
+  { log }: CommitContext,
+  { table, growth, settledColumns }: { table: Table; growth: Growth; settledColumns: Set<string> },
 ): Promise<Table> {
   await limitLockWaits(client)
-  await growTable(client, table.shape, growth)
+  await growTable(client, table.shape, growth, log)
   await client.query('set local lock_timeout = 0')
   const shape = await readShape(client, table.shape.stream)
   if (!shape) throw new TableChanged()

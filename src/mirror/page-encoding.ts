@@ -28,7 +28,7 @@ export type EncodedPage = {
 export type EncodePage = (rows: readonly Row[]) => Promise<EncodedPage>
 
 const chunkLength = 65_536
-const rowsWithoutABreath = 2_000
+const rowsWithoutABreath = 50
 
 /** `settled` names bigint columns that cannot be widened: what they cannot hold is rescued. */
 export function createPageEncoder(shape: Shape, settled: ReadonlySet<string>): EncodePage {

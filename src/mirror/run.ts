@@ -2,13 +2,14 @@
 // what must be remembered of a listing; pages travel on others.
 
 import type { Pool } from 'pg'
+import type { Logger } from '../log.ts'
 import type { Lane, Stream } from '../streams.ts'
 import type { Busy, Run, RunEnd } from '../sync/ports.ts'
 import { countAbsent, settleAbsences } from './absences.ts'
 import { type Connection, takeConnection } from './connections.ts'
 import { startDictionary } from './dictionary.ts'
 import { moveBack } from './fence.ts'
-import { beginRun, endRun, giveBackLane, type RunTotals, tryTakeLane, whoHasLane } from './ledger.ts'
+import { beginRun, endRun, giveBackLane, type RunTotals, takeLane, whoHasLane } from './ledger.ts'
 import { openNotes } from './notes.ts'
 import { type PageWriter, startPageWriter } from './page-writer.ts'
 import { readShape } from './shape.ts'
@@ -21,6 +22,7 @@ type Options = {
   readonly collectArrivals: boolean
   readonly timeZone: string
   readonly connections: number
+  readonly log: Logger
   /** Called after a run that changed something. */
   readonly afterChange: (stream: string) => Promise<void>
 }
@@ -29,7 +31,8 @@ export async function takeRun(options: Options): Promise<Run | Busy> {
   const connection = await takeConnection(options.pool)
   const place = { stream: options.stream.name, lane: options.lane }
   try {
-    if (await tryTakeLane(connection.client, place)) return await startRun(connection, options)
+    const epoch = await takeLane(connection.client, place)
+    if (epoch !== null) return await startRun(connection, options, epoch)
     const busy = await whoHasLane(connection.client, place)
     connection.release()
     return { busy }
@@ -39,10 +42,11 @@ export async function takeRun(options: Options): Promise<Run | Busy> {
   }
 }
 
-async function startRun(connection: Connection, options: Options): Promise<Run> {
+async function startRun(connection: Connection, options: Options, epoch: string): Promise<Run> {
   const { pool, stream, lane } = options
   const { client } = connection
-  const { turn, state } = await beginRun(client, { stream: stream.name, lane })
+  const { runId, state } = await beginRun(client, { stream: stream.name, lane })
+  const turn = { stream: stream.name, lane, epoch, runId }
   const notes = openNotes(pool, turn)
   const sightings = startSightings(client)
   const dictionary = startDictionary()
@@ -66,6 +70,7 @@ async function startRun(connection: Connection, options: Options): Promise<Run> 
     collectArrivals: options.collectArrivals,
     timeZone: options.timeZone,
     connections: options.connections,
+    log: options.log,
     onCommit({ written, tally, newlyQuarantined, position }) {
       for (const count of ['inserted', 'updated', 'unchanged', 'rescued', 'quarantined'] as const)
         totals[count] += written[count]

@@ -2,6 +2,7 @@
 // ever dropped, and no type changes but bigint to numeric.
 
 import pg, { type ClientBase } from 'pg'
+import type { Logger } from '../log.ts'
 import { columnName, foldName, printable } from './column-names.ts'
 import type { ColumnType } from './column-types.ts'
 import { qualified, type Shape, versionFields } from './shape.ts'
@@ -17,14 +18,44 @@ export type Growth = {
 // Postgres allows 1,600, but a row must fit a page of 8 kB even when every long value was moved out of it.
 const maxColumns = 400
 
-export async function growTable(client: ClientBase, shape: Shape, growth: Growth): Promise<void> {
-  const placed = await addColumns(client, shape, growth.fields)
+export async function growTable(
+  client: ClientBase,
+  shape: Shape,
+  growth: Growth,
+  log: Logger,
+): Promise<void> {
+  const added = await addColumns(client, shape, growth.fields)
   await widenColumns(client, shape, growth.widen)
-  if (placed.length > 0) await refreshView(client, shape.stream, placed)
+  if (added.length > 0) await showInView(client, shape, added, log)
   await client.query('update tidemark.stream set columns_version = columns_version + 1 where name = $1', [
     shape.stream.name,
   ])
 }
+
+/** A view that somebody made in place of ours is theirs; it must not stop the mirror. */
+async function showInView(
+  client: ClientBase,
+  shape: Shape,
+  added: readonly string[],
+  log: Logger,
+): Promise<void> {
+  await client.query('savepoint showing')
+  try {
+    await refreshView(client, shape.stream, added)
+  } catch (error) {
+    if (!isAnotherView(error)) throw error
+    await client.query('rollback to savepoint showing')
+    log.warn(
+      { err: error, stream: shape.stream.name },
+      'the view in schema bi is not ours and does not show the new columns',
+    )
+  }
+  await client.query('release savepoint showing')
+}
+
+const isAnotherView = (error: unknown): boolean =>
+  error instanceof pg.DatabaseError &&
+  (error.code === '42P16' || error.code === '42809' || error.code === '42501')
 
 /** Returns the names of the new columns. */
 async function addColumns(

@@ -13,9 +13,7 @@ export async function refreshView(
   stream: Stream,
   columns: readonly string[],
 ): Promise<void> {
-  const shown = await viewColumns(client, stream)
-  const wanted = shown.length > 0 ? shown : [...columns, '_synced_at']
-  const names = [...wanted, ...columns.filter((column) => !wanted.includes(column))]
+  const names = [...new Set([...(await viewColumns(client, stream)), ...columns, '_synced_at'])]
   await client.query(
     `create or replace view ${viewOf(stream)} as
      select ${names.map(pg.escapeIdentifier).join(', ')} from ${qualified(stream)} where _deleted_at is null`,

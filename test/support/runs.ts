@@ -1,0 +1,41 @@
+// Runs of the mirror as tests want them: begun or failed, ended with the usual numbers.
+
+import type { Json } from '../../src/json.ts'
+import { openMirror } from '../../src/mirror/mirror.ts'
+import { type Records, readRecords } from '../../src/record.ts'
+import { type Lane, streams } from '../../src/streams.ts'
+import type { Mirror, Run } from '../../src/sync/ports.ts'
+import { quietLog, type TestDatabase } from './database.ts'
+
+export const mirrorOf = (
+  database: Pick<TestDatabase, 'pool'>,
+  options: { sourceTimezone?: string; writeConnections?: 1 | 2 } = {},
+): Mirror => openMirror({ database, streams, sourceTimezone: 'UTC', log: quietLog, ...options })
+
+export async function begin(
+  mirror: Mirror,
+  stream = 'assignment',
+  lane: Lane = 'head',
+  options: { collectArrivals?: boolean } = {},
+): Promise<Run> {
+  const run = await mirror.startRun(stream, lane, options)
+  if ('busy' in run) throw new Error(`busy: ${run.busy}`)
+  return run
+}
+
+export const done = { status: 'done', error: null, note: null, requests: 1, bytes: 100 } as const
+export const failed = { ...done, status: 'failed', error: 'a test ended it' } as const
+
+export const assignments = (...records: readonly Json[]): Records =>
+  readRecords(records, ['AssignmentId'], ['RowVersion', 'SysRowVersion'])
+
+export const trackers = (...records: readonly Json[]): Records =>
+  readRecords(records, ['TrackerObjectId'], null)
+
+/** Writes pages in a run of its own. */
+export async function writeAll(mirror: Mirror, stream: string, ...pages: readonly Records[]): Promise<void> {
+  const run = await begin(mirror, stream)
+  if (stream !== 'assignment') await run.setKeyField('TrackerObjectId')
+  for (const page of pages) await run.write(page, null)
+  await run.finish(done)
+}
