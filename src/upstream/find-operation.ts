@@ -19,15 +19,21 @@ export type NotFound = { readonly nearest: readonly string[] }
 
 /** Paths are compared without regard to case; what stands for a parameter may be percent-encoded. */
 export function findOperation(method: string, path: string): Found | NotFound {
+  const matches = operationsAt(path)
+  // `/Webhooks/subscription` has no parameter and wins over anything that reads `subscription` as one.
+  const [best] = matches
+    .filter(({ operation }) => operation.method === method)
+    .toSorted((a, b) => Object.keys(a.path).length - Object.keys(b.path).length)
+  return best ?? { nearest: nearestTo(method, path, matches) }
+}
+
+function operationsAt(path: string): readonly Found[] {
   const wanted = path.split('/')
-  const matches = operationNames.flatMap((name) => {
+  return operationNames.flatMap((name) => {
     const operation: Operation = operations[name]
-    const values = operation.method === method ? matchPath(operation.path.split('/'), wanted) : null
+    const values = matchPath(operation.path.split('/'), wanted)
     return values ? [{ name, operation, path: values }] : []
   })
-  // `/Webhooks/subscription` has no parameter and wins over anything that reads `subscription` as one.
-  const [best] = matches.toSorted((a, b) => Object.keys(a.path).length - Object.keys(b.path).length)
-  return best ?? { nearest: nearestTo(method, path) }
 }
 
 function matchPath(
@@ -68,7 +74,11 @@ function canBe(name: string, value: string): boolean {
   return kind === 'segment' ? !reserved.has(value.toLowerCase()) : /^-?\d+$/.test(value)
 }
 
-function nearestTo(method: string, path: string): readonly string[] {
-  const known = operationNames.map((name) => `${operations[name].method} ${operations[name].path}`)
-  return nearest(`${method} ${path}`, known, 3)
+/** First what that path offers under another method. */
+function nearestTo(method: string, path: string, others: readonly Found[]): readonly string[] {
+  const known = operationNames.map((name) => shown(operations[name]))
+  const here = others.map(({ operation }) => shown(operation))
+  return [...new Set([...here, ...nearest(`${method} ${path}`, known, 3)])].slice(0, 3)
 }
+
+const shown = ({ method, path }: Operation): string => `${method} ${path}`

@@ -1,0 +1,239 @@
+import { describe, expect, it } from 'vitest'
+import { streams } from '../../src/streams.ts'
+import { findOperation } from '../../src/upstream/find-operation.ts'
+import {
+  type Operation,
+  type OperationName,
+  operationNames,
+  operations,
+} from '../../src/upstream/operations.ts'
+import { type AnyRequest, prepareRequest } from '../../src/upstream/request.ts'
+
+/** The interface's own list: method, path, query, body, success. */
+const described = `
+GET /api/Assignment paged none 200
+POST /api/Assignment - json 201
+PUT /api/Assignment - json 204
+GET /api/Assignment/Id/{assignmentId} - none 200
+DELETE /api/Assignment/Id/{assignmentId} - none 204
+GET /api/Assignment/IdExt/{assignmentIdExt} - none 200
+DELETE /api/Assignment/{assignmentIdExt} - none 204
+GET /api/Assignment/neworchanged/{rowVersion} paged none 200
+GET /api/Assignment/extended/Id/{assignmentId} flags none 200
+POST /api/Assignment/Id/{assignmentId}/attachment - form 201
+POST /api/Assignment/IdExt/{assignmentIdExt}/attachment - form 201
+POST /api/Assignment/Id/{assignmentId}/assignmentProduct - json 201
+POST /api/Assignment/IdExt/{assignmentIdExt}/assignmentProduct - json 201
+POST /api/Assignment/Id/{assignmentId}/assignmentService - json 201
+POST /api/Assignment/IdExt/{assignmentIdExt}/assignmentService - json 201
+POST /api/Assignment/Id/{assignmentId}/assignmentQualityControl - json 201
+POST /api/Assignment/IdExt/{assignmentIdExt}/assignmentQualityControl - json 201
+PUT /api/Assignment/{assignmentId}/participant/add/{employeeId} - none 200
+PUT /api/Assignment/{assignmentId}/participant/remove/{employeeId} - none 200
+GET /api/AssignmentNote paged none 200
+POST /api/AssignmentNote - json 201
+PUT /api/AssignmentNote - json 204
+GET /api/AssignmentNote/Id/{assignmentNoteId} - none 200
+GET /api/AssignmentNote/IdExt/{assignmentNoteIdExt} - none 200
+GET /api/AssignmentNote/neworchanged/{rowVersion} paged none 200
+DELETE /api/AssignmentNote/{assignmentNoteIdExt} - none 204
+GET /api/AssignmentObject paged none 200
+GET /api/Webhooks - none 200
+GET /api/Webhooks/subscription - none 200
+POST /api/Webhooks/subscription - json 201
+PUT /api/Webhooks/subscription - json 204
+GET /api/Webhooks/subscription/{webhookSubscriptionId} - none 200
+DELETE /api/Webhooks/Id/{webhookSubscriptionId} - none 204
+GET /api/TrackerObject tracker none 200`
+
+const queries: Readonly<Record<string, readonly string[]>> = {
+  '-': [],
+  paged: ['Filters', 'Sorts', 'Page', 'PageSize'],
+  tracker: ['Page', 'Pagesize'],
+  flags: ['Customer', 'Employee', 'AssignmentProduct', 'AssignmentService', 'AssignmentQualityControl']
+    .concat(['Attachment', 'AttachmentFileData', 'AssignmentNote', 'AssignmentObject'])
+    .map((group) => `Include${group}`),
+}
+
+const prepare = (name: OperationName, request: AnyRequest) => prepareRequest(operations[name], request)
+
+describe('the table of operations', () => {
+  it('holds every row of the interface, and nothing else', () => {
+    const rows = described.trim().split('\n')
+    const table = operationNames.map((name) => {
+      const { method, path, query, body, success }: Operation = operations[name]
+      const names = Object.keys(query).sort().join()
+      const [kind] = Object.entries(queries).find(([, known]) => [...known].sort().join() === names) ?? []
+      return `${method} ${path} ${kind} ${body} ${success}`
+    })
+    expect(table.toSorted()).toEqual(rows.toSorted())
+  })
+
+  it('asks the tracking service only for its trackers', () => {
+    const tracking = operationNames.filter((name) => operations[name].service === 'tracking')
+    expect(tracking).toEqual(['listTrackerObjects'])
+  })
+
+  it('knows what the streams are read by, on their own service', () => {
+    for (const stream of streams) {
+      const names = [stream.list, stream.lookup, stream.kind === 'changes' ? stream.changes : null]
+      for (const name of names.filter((name) => name !== null))
+        expect(operations[name], name).toMatchObject({ method: 'GET', service: stream.service })
+    }
+  })
+})
+
+describe('prepareRequest', () => {
+  it('writes path and query, with every character that means something encoded', () => {
+    expect(prepare('getAssignmentByIdExt', { path: { assignmentIdExt: 'a/b ?#%ø..' } }).target).toBe(
+      '/api/Assignment/IdExt/a%2Fb%20%3F%23%25%C3%B8..',
+    )
+    const query = { Filters: 'Name==a b+c,Id>5', Sorts: '-RowVersion', Page: 1, PageSize: '1000' }
+    expect(prepare('listChangedAssignments', { path: { rowVersion: -1n }, query }).target).toBe(
+      '/api/Assignment/neworchanged/-1?Filters=Name%3D%3Da%20b%2Bc%2CId%3E5&Sorts=-RowVersion&Page=1&PageSize=1000',
+    )
+    expect(prepare('listTrackerObjects', { query: { Page: 2, Pagesize: 50 } }).target).toBe(
+      '/api/TrackerObject?Page=2&Pagesize=50',
+    )
+  })
+
+  it.each(['', '.', '..'])('never lets the external id "%s" make another path of it', (assignmentIdExt) => {
+    expect(() => prepare('deleteAssignmentByIdExt', { path: { assignmentIdExt } })).toThrow(
+      'assignmentIdExt must be',
+    )
+  })
+
+  it('P4: sends bodies to the last digit', () => {
+    const body = { AssignmentId: JSON.rawJSON('9007199254740993'), Price: JSON.rawJSON('10.50') }
+    expect(prepare('updateAssignment', { body })).toEqual({
+      target: '/api/Assignment',
+      contentType: 'application/json',
+      body: '{"AssignmentId":9007199254740993,"Price":10.50}',
+    })
+  })
+
+  it.each<[OperationName, AnyRequest, string]>([
+    ['getAssignment', { path: {} }, 'assignmentId must be a whole number from -2147483648 to 2147483647'],
+    ['getAssignment', { path: { assignmentId: 1, id: 2 } }, 'has no parameter id: it takes assignmentId'],
+    [
+      'listAssignments',
+      { query: { Pagesize: 5 } },
+      'has no parameter Pagesize: it takes Filters, Sorts, Page, PageSize',
+    ],
+    ['listAssignments', { query: { Page: 0 } }, 'Page must be a whole number from 1 to 2147483647, not 0'],
+    ['listAssignments', { body: {} }, 'takes no body'],
+    ['createAssignment', {}, 'needs a body that is a JSON object'],
+    ['createAssignment', { body: [] }, 'needs a body that is a JSON object, not []'],
+    ['addAttachment', { path: { assignmentId: 1 } }, 'must have at least one field'],
+    [
+      'getExtendedAssignment',
+      { path: { assignmentId: 1 }, query: { IncludeAttachmentFileData: true, IncludeAttachment: false } },
+      'only valid when IncludeAttachment is true',
+    ],
+  ])('%s refuses %j', (name, request, message) => {
+    expect(() => prepare(name, request)).toThrow(message)
+  })
+
+  it('sends file data with attachments, whose flag is true by itself', () => {
+    const path = { assignmentId: 1 }
+    for (const flags of [{}, { IncludeAttachment: true }]) {
+      const query = { ...flags, IncludeAttachmentFileData: true }
+      expect(prepare('getExtendedAssignment', { path, query }).target).toContain(
+        'IncludeAttachmentFileData=true',
+      )
+    }
+  })
+})
+
+describe('the attachment form', () => {
+  const form = (body: object) => prepare('addAttachment', { path: { assignmentId: 1 }, body })
+
+  it('is encoded field by field, without those that are null', () => {
+    const uid = '9F1E0C52-3A8B-4B7B-9C53-0A4E1B7D2F10'
+    const body = {
+      FileName: 'ø & +.txt',
+      FileData: 'aGk+',
+      AttachmentType: '255',
+      UID: uid,
+      Processed: false,
+      OwnerId: null,
+    }
+    expect(
+      form({ ...body, RowVersion: 2n ** 63n - 1n, RegTime: '0001-02-28T23:59:59.1234567+01:00' }),
+    ).toEqual({
+      target: '/api/Assignment/Id/1/attachment',
+      contentType: 'application/x-www-form-urlencoded',
+      body: `FileName=%C3%B8+%26+%2B.txt&FileData=aGk%2B&AttachmentType=255&UID=${uid}&Processed=false&RowVersion=9223372036854775807&RegTime=0001-02-28T23%3A59%3A59.1234567%2B01%3A00`,
+    })
+  })
+
+  it.each<[object, string]>([
+    [{ AttachmentIdext: 'x'.repeat(51) }, 'AttachmentIdext must have at most 50 characters, but has 51'],
+    [{ AttachmentIdtext: 'x'.repeat(51) }, 'AttachmentIdtext must have at most 50 characters'],
+    [{ Description: 'x'.repeat(101) }, 'Description must have at most 100 characters'],
+    [{ FileName: 'x'.repeat(251) }, 'FileName must have at most 250 characters'],
+    [{ AttachmentType: 256 }, 'AttachmentType must be a whole number from 0 to 255, not 256'],
+    [{ EdokStatus: '-1' }, 'EdokStatus must be a whole number from 0 to 255'],
+    [{ OwnerId: 2 ** 31 }, 'OwnerId must be a whole number from -2147483648 to 2147483647'],
+    [{ SysRowVersion: '9223372036854775808' }, 'SysRowVersion must be a whole number'],
+    [{ FileSize: '1.0' }, 'FileSize must be a whole number'],
+    [{ FileSize: '007' }, 'FileSize must be a whole number'],
+    [{ FileData: 'a' }, 'FileData must be base64'],
+    [{ FileData: 'a-_=' }, 'FileData must be base64'],
+    [{ OwnerUID: '123' }, 'OwnerUID must be a UUID'],
+    [{ RegTime: '2025-02-29T00:00:00Z' }, 'RegTime must be a date-time'],
+    [{ RegTime: '2025-02-28' }, 'RegTime must be a date-time'],
+    [{ ScTimeStamp: '2025-02-28T24:00:00Z' }, 'ScTimeStamp must be a date-time'],
+    [{ ShowRecord: 1 }, 'ShowRecord must be true or false, not 1'],
+    [{ FileName: '\ud800' }, 'FileName holds half a character'],
+    [{ FileNames: 'a' }, 'has no field "FileNames": did you mean FileName?'],
+    [JSON.parse('{"__proto__":"a"}'), 'has no field "__proto__"'],
+  ])('names field and bound: %j', (body, message) => {
+    expect(() => form(body)).toThrow(message)
+  })
+
+  it('takes large files', () => {
+    const data = Buffer.alloc(6_000_000, 7).toString('base64')
+    expect(form({ FileData: data }).body).toHaveLength('FileData='.length + encodeURIComponent(data).length)
+  })
+})
+
+describe('findOperation', () => {
+  const find = (method: string, path: string) => findOperation(method, path)
+
+  it.each<[string, string, OperationName, object]>([
+    ['GET', '/api/Assignment', 'listAssignments', {}],
+    ['GET', '/api/assignment/id/5', 'getAssignment', { assignmentId: '5' }],
+    ['DELETE', '/api/Assignment/WO-5', 'deleteAssignmentByIdExt', { assignmentIdExt: 'WO-5' }],
+    ['GET', '/api/Assignment/IdExt/a%2Fb', 'getAssignmentByIdExt', { assignmentIdExt: 'a/b' }],
+    ['GET', '/api/Assignment/extended/Id/5', 'getExtendedAssignment', { assignmentId: '5' }],
+    ['PUT', '/api/Assignment/5/participant/add/7', 'addParticipant', { assignmentId: '5', employeeId: '7' }],
+    ['GET', '/api/Webhooks/subscription', 'listWebhookSubscriptions', {}],
+    ['GET', '/api/Webhooks/subscription/x', 'getWebhookSubscription', { webhookSubscriptionId: 'x' }],
+  ])('%s %s is %s', (method, path, name, values) => {
+    expect(find(method, path)).toMatchObject({ name, path: values })
+  })
+
+  it.each<[string, string, string]>([
+    ['GET', '/api/Asignment', 'GET /api/Assignment'],
+    ['PUT', '/api/Assignment/Id/5', 'GET /api/Assignment/Id/{assignmentId}'],
+    ['GET', '/api/Trackers', 'GET /api/TrackerObject'],
+    ['GET', '/api/Assignment/Id/{assignmentId}', 'GET /api/Assignment/Id/{assignmentId}'],
+  ])('%s %s is none, but near %s', (method, path, near) => {
+    expect(find(method, path)).toMatchObject({ nearest: expect.arrayContaining([near]) })
+  })
+
+  it.each(['/api/Assignment/Id', '/api/Assignment/neworchanged', '/api/Assignment/'])(
+    'does not delete by a word of the path itself: %s',
+    (path) => {
+      expect(find('DELETE', path)).toHaveProperty('nearest')
+    },
+  )
+
+  it('offers every operation under the path it prints', () => {
+    for (const name of operationNames) {
+      const { method, path } = operations[name]
+      expect(find(method, path.replaceAll(/\{\w+\}/g, '5')), path).toMatchObject({ name })
+    }
+  })
+})
