@@ -28,7 +28,7 @@ export type RecordingLog = RequestLog & {
 }
 
 const keptRequests = 10_000
-const keptBodyBytes = 1_000_000
+const keptBodyBytes = 65_536
 
 export function openRequestLog(): RecordingLog {
   let isOn = false

@@ -5,7 +5,8 @@ const chunkLimit = 1024
 
 export type SortedRows<T> = {
   readonly size: number
-  add(item: T): void
+  /** Adds the item, or puts it in the place of the one that compares equal, which is returned. */
+  put(item: T): T | undefined
   /** Removes the item that compares equal; says whether there was one. */
   remove(item: T): boolean
   /** The item that compares equal. */
@@ -78,19 +79,18 @@ export function sortedRows<T>(compare: (a: T, b: T) => number, sorted: readonly 
     get size() {
       return size
     },
-    add(item) {
+    put(item) {
+      const { chunkIndex, place, found } = locate(item)
+      const chunk = chunks[chunkIndex] ?? []
+      chunk.splice(place, found === undefined ? 0 : 1, item)
+      if (found !== undefined) return found
       size++
-      const chunkIndex = chunkFor(item)
-      const chunk = chunks[chunkIndex]
-      if (!chunk) {
-        chunks.push([item])
-        return
-      }
-      chunk.splice(placeIn(chunk, item), 0, item)
-      if (chunk.length <= chunkLimit) return
+      chunks[chunkIndex] = chunk
+      if (chunk.length <= chunkLimit) return undefined
       // Appending is the usual case: a split near the end leaves full chunks behind.
       const isLast = chunkIndex === chunks.length - 1
       chunks.splice(chunkIndex + 1, 0, chunk.splice(isLast ? chunkLimit - 64 : chunkLimit / 2))
+      return undefined
     },
     remove(item) {
       const { chunkIndex, place, found } = locate(item)

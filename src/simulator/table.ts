@@ -48,11 +48,13 @@ export function openTable(resource: Resource): Table {
     return found
   }
 
-  function forget(row: Row): void {
-    byId.remove(row)
-    byVersion.remove(row)
-    const externalId = externalIds && externalIdOf(row)
-    if (externalIds && externalId) externalIds.delete(externalId)
+  /** A million names take long to index, so that is done when the first one is looked for, and then kept up. */
+  function rename(before: Row | undefined, after: Row | undefined): void {
+    if (externalIds === null) return
+    const oldName = before && externalIdOf(before)
+    const newName = after && externalIdOf(after)
+    if (oldName && oldName !== newName) externalIds.delete(oldName)
+    if (newName && after) externalIds.set(newName, after)
   }
 
   return {
@@ -73,12 +75,10 @@ export function openTable(resource: Resource): Table {
     },
     countBelow: (version) => byVersion.rankOf(probe(Number.NEGATIVE_INFINITY, version)),
     put(row) {
-      const before = byId.find(row)
-      if (before) forget(before)
-      byId.add(row)
-      byVersion.add(row)
-      const externalId = externalIds && externalIdOf(row)
-      if (externalIds && externalId) externalIds.set(externalId, row)
+      const before = byId.put(row)
+      if (before) byVersion.remove(before)
+      byVersion.put(row)
+      rename(before, row)
       lastId = Math.max(lastId, row.id)
       mutations++
       return before
@@ -86,7 +86,9 @@ export function openTable(resource: Resource): Table {
     drop(id) {
       const row = byId.find(probe(id))
       if (!row) return undefined
-      forget(row)
+      byId.remove(row)
+      byVersion.remove(row)
+      rename(row, undefined)
       mutations++
       return row
     },

@@ -166,6 +166,24 @@ describe('records', () => {
     expect(Object.keys((await changes('PageSize=1'))[0] ?? {}).join()).not.toMatch(/RowVersion/)
   })
 
+  it('have row versions beyond 2^53 to the last digit, at the distance that is switched', async () => {
+    const firstRowVersion = 2n ** 60n + 1n
+    await using other = await startSimulator({
+      assignments: 3,
+      firstRowVersion,
+      behaviour: { rowVersionStep: 3 },
+    })
+    const its = await openCaller(other)
+    const versions = other.source
+      .ids('assignment')
+      .map((id) => other.source.versionOf('assignment', id) ?? 0n)
+    for (const version of versions) {
+      expect((version - firstRowVersion) % 3n).toBe(0n)
+      const reply = await its.assignment(`GET /api/Assignment/neworchanged/${version - 1n}?PageSize=1`)
+      expect(reply.text).toContain(`"RowVersion":${version},`)
+    }
+  })
+
   it('come in an object when switched', async () => {
     simulator.behaviour.listWrapper = 'items'
     const wrapped = (await caller.assignment('GET /api/Assignment?PageSize=2')).json() as { items: unknown[] }

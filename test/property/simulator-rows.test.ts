@@ -22,7 +22,7 @@ describe('sortedRows', () => {
           const model = new Set<number>()
           const rows = sortedRows(compare)
           for (const { isAdd, item } of operations) {
-            if (isAdd && !model.has(item)) rows.add(item)
+            if (isAdd) expect(rows.put(item)).toBe(model.has(item) ? item : undefined)
             if (!isAdd) expect(rows.remove(item)).toBe(model.has(item))
             if (isAdd) model.add(item)
             else model.delete(item)
@@ -42,7 +42,7 @@ describe('sortedRows', () => {
   it('keeps its order and its ranks beyond one chunk', () => {
     const items = Array.from({ length: 20_000 }, (_, index) => (index * 7_919) % 20_011)
     const rows = sortedRows(compare)
-    for (const item of items) rows.add(item)
+    for (const item of items) rows.put(item)
     for (const item of items) if (item % 3 === 0) rows.remove(item)
     const sorted = items.filter((item) => item % 3 !== 0).sort(compare)
     expect([...rows]).toEqual(sorted)
