@@ -81,12 +81,17 @@ async function listOnce(context: ListContext, run: Run, source: Source): Promise
         case 'uncertain':
           return {
             note: `the list changed during each of ${step.passes} passes: nothing is taken for gone`,
+            isComplete: false,
             gaveWay: false,
           }
         case 'complete': {
           await writes.settled()
           const { held } = await run.settleAbsences(1)
-          return { note: held > 0 ? `held: ${held} rows would be marked deleted` : null, gaveWay: false }
+          return {
+            note: held > 0 ? `held: ${held} rows would be marked deleted` : null,
+            isComplete: true,
+            gaveWay: false,
+          }
         }
       }
     }

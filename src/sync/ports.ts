@@ -66,6 +66,8 @@ export type RunEnd = RunCounts & {
   readonly status: 'done' | 'failed'
   readonly error: string | null
   readonly note: string | null
+  /** Everything there was when the run began is in the mirror. */
+  readonly isComplete: boolean
 }
 
 /** Somebody else is reading this stream in this lane. */

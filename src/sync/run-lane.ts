@@ -1,19 +1,25 @@
-// What every run has around its reading: the lane is taken, the upstream's answers are counted, and the end is written into the
+// What every run has around its reading: the lane is taken, requests and rows are counted, and the end is written into the
 // ledger, whatever the end is.
 
 import type { Lane } from '../streams.ts'
-import type { Mirror, Run, Source } from './ports.ts'
+import type { Mirror, Run, Source, WriteCounts } from './ports.ts'
+
+export type Tally = WriteCounts & { readonly requests: number; readonly bytes: number }
 
 export type LaneOutcome = {
   readonly stream: string
   readonly lane: Lane
+  /** `stopped`: told to end between two pages. `skipped`: somebody else is reading this lane. */
   readonly status: 'done' | 'failed' | 'skipped' | 'stopped'
   readonly runId: string | null
   readonly note: string | null
   readonly error: Error | null
+  readonly tally: Tally
+  /** Everything there was is read. */
+  readonly isComplete: boolean
   readonly gaveWay: boolean
 }
-export type LaneReading = { readonly note: string | null; readonly gaveWay: boolean }
+export type LaneReading = Pick<LaneOutcome, 'note' | 'isComplete' | 'gaveWay'>
 
 export type LaneContext = {
   readonly mirror: Mirror
@@ -29,27 +35,37 @@ export async function runLane(
   read: (run: Run, source: Source) => Promise<LaneReading>,
 ): Promise<LaneOutcome> {
   const { mirror, stream, lane, signal } = context
+  const tally = { inserted: 0, updated: 0, unchanged: 0, rescued: 0, quarantined: 0, requests: 0, bytes: 0 }
+  const outcome = { stream, lane, tally, note: null, error: null, isComplete: false, gaveWay: false }
   const run = await mirror.startRun(stream, lane, { collectArrivals: context.collectArrivals })
-  const ended = { stream, lane, error: null, gaveWay: false }
-  if ('busy' in run) return { ...ended, status: 'skipped', runId: null, note: run.busy }
-  const { source, counts } = counted(context.source)
+  if ('busy' in run) return { ...outcome, status: 'skipped', runId: null, note: run.busy }
+  const finish = (
+    status: 'done' | 'failed',
+    end: { error?: string; note?: string | null; isComplete?: boolean },
+  ) =>
+    run.finish({
+      requests: tally.requests,
+      bytes: tally.bytes,
+      status,
+      error: end.error ?? null,
+      note: end.note ?? null,
+      isComplete: end.isComplete ?? false,
+    })
+  const ended = { ...outcome, runId: run.id }
   try {
-    if (run.state.stoppedReason !== null) {
-      const error = new StreamStopped(stream, run.state.stoppedReason)
-      await run.finish({ ...counts, status: 'failed', error: error.message, note: null })
-      return { ...ended, status: 'failed', runId: run.id, note: null, error }
-    }
-    const reading = await read(run, source)
-    await run.finish({ ...counts, status: 'done', error: null, note: reading.note })
-    return { ...ended, ...reading, status: 'done', runId: run.id }
+    if (run.state.stoppedReason !== null) throw new StreamStopped(stream, run.state.stoppedReason)
+    const reading = await read(countingRun(run, tally), countingSource(context.source, tally))
+    await finish('done', reading)
+    return { ...ended, ...reading, status: 'done' }
   } catch (cause) {
     const error = cause instanceof Error ? cause : new Error(String(cause))
     if (signal.aborted) {
-      await run.finish({ ...counts, status: 'done', error: null, note: 'stopped between two pages' })
-      return { ...ended, status: 'stopped', runId: run.id, note: 'stopped between two pages' }
+      const note = 'stopped between two pages'
+      await finish('done', { note })
+      return { ...ended, status: 'stopped', note }
     }
-    await run.finish({ ...counts, status: 'failed', error: error.message, note: null })
-    return { ...ended, status: 'failed', runId: run.id, note: null, error }
+    await finish('failed', { error: error.message })
+    return { ...ended, status: 'failed', error }
   }
 }
 
@@ -61,29 +77,34 @@ export class StreamStopped extends Error {
   }
 }
 
-function counted(source: Source): {
-  readonly source: Source
-  readonly counts: { requests: number; bytes: number }
-} {
-  const counts = { requests: 0, bytes: 0 }
+type Counter = { -readonly [Name in keyof Tally]: number }
+
+function countingSource(source: Source, counter: Counter): Source {
   const count = async <Result extends object>(answering: Promise<Result>): Promise<Result> => {
-    counts.requests += 1
+    counter.requests += 1
     const answer = await answering
-    if ('bytes' in answer && typeof answer.bytes === 'number') counts.bytes += answer.bytes
+    if ('bytes' in answer && typeof answer.bytes === 'number') counter.bytes += answer.bytes
     return answer
   }
   const { lookup } = source
   return {
-    counts,
-    source: {
-      changes: (request, signal) => count(source.changes(request, signal)),
-      list: (request, signal) => count(source.list(request, signal)),
-      lookup:
-        lookup &&
-        ((key, signal) => {
-          counts.requests += 1
-          return lookup(key, signal)
-        }),
-    },
+    changes: (request, signal) => count(source.changes(request, signal)),
+    list: (request, signal) => count(source.list(request, signal)),
+    lookup:
+      lookup &&
+      ((key, signal) => {
+        counter.requests += 1
+        return lookup(key, signal)
+      }),
   }
 }
+
+const countingRun = (run: Run, counter: Counter): Run => ({
+  ...run,
+  async write(page, position) {
+    const written = await run.write(page, position)
+    for (const name of ['inserted', 'updated', 'unchanged', 'rescued', 'quarantined'] as const)
+      counter[name] += written[name]
+    return written
+  },
+})

@@ -29,7 +29,7 @@ export function readTrailing(context: TrailingContext): Promise<LaneOutcome> {
   } as const
   return runLane(lane, async (run, source) => {
     const { position, facts } = run.state
-    if (position === 0n) return { note: null, gaveWay: false }
+    if (position === 0n) return { note: null, isComplete: true, gaveWay: false }
     const lookbackMs = currentLookBack(run.state.lookbackMs, context.lookbackFloorMs)
     const held = (await mirror.positionAt(stream.name, new Date(now().getTime() - lookbackMs))) ?? 0n
     const arrivals: Arrival[] = []
@@ -65,7 +65,7 @@ export function readTrailing(context: TrailingContext): Promise<LaneOutcome> {
     if (late.length > 0) await run.recordLateArrivals(late)
     const next = nextLookBack(lookbackMs, context.lookbackFloorMs, late)
     if (next) await run.setLookback(next.lookbackMs, next.reason)
-    return { note: lateCount > 0 ? `${lateCount} late` : null, gaveWay: reading.gaveWay }
+    return { ...reading, note: lateCount > 0 ? `${lateCount} late` : null }
   })
 }
 

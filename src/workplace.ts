@@ -1,0 +1,86 @@
+// Opens what every command needs that reads the upstream into the mirror: the database, migrated; the mirror; and one source for
+// each stream that is configured.
+
+import type { Config, MirrorConfig, UpstreamConfig } from './config.ts'
+import { openConfiguredUpstream } from './configured-upstream.ts'
+import type { Logger } from './log.ts'
+import { type Database, openDatabase } from './mirror/database.ts'
+import { migrateDatabase } from './mirror/migrate.ts'
+import { openMirror } from './mirror/mirror.ts'
+import { type Stream, streams } from './streams.ts'
+import type { Mirror, Source } from './sync/ports.ts'
+import { type ReadStreamContext, readStream, type ScheduledLane } from './sync/read-stream.ts'
+import type { LaneOutcome } from './sync/run-lane.ts'
+import type { UpstreamObserver } from './upstream/observer.ts'
+import { openSource } from './upstream/source.ts'
+
+export type ReadOptions = Pick<ReadStreamContext, 'signal' | 'shouldGiveWay' | 'onWritten'>
+
+export type Workplace = AsyncDisposable & {
+  readonly database: Database
+  readonly mirror: Mirror
+  readonly streams: readonly Stream[]
+  sourceOf(stream: Stream): Source
+  read(stream: Stream, lane: ScheduledLane, options: ReadOptions): Promise<LaneOutcome>
+}
+
+export async function openWorkplace(options: {
+  readonly config: MirrorConfig & UpstreamConfig
+  readonly log: Logger
+  readonly observer?: UpstreamObserver
+}): Promise<Workplace> {
+  const { config, log } = options
+  const database = await openMigratedDatabase(config, log)
+  const mirror = openMirror({ database, streams, sourceTimezone: config.sourceTimezone, log })
+  const upstreams = {
+    assignment: openConfiguredUpstream(options, 'assignment'),
+    tracking: openConfiguredUpstream(options, 'tracking'),
+  }
+  const sourceOf = (stream: Stream): Source => {
+    const upstream = upstreams[stream.service]
+    if (!upstream) throw new Error(`${stream.name} needs TRACKING_BASE_URL, which is not set`)
+    return openSource(upstream, stream)
+  }
+  return {
+    database,
+    mirror,
+    streams: configuredStreams(config),
+    sourceOf,
+    read: (stream, lane, hooks) =>
+      readStream({
+        ...hooks,
+        mirror,
+        source: sourceOf(stream),
+        stream,
+        lane,
+        pageSize: config.pageSize,
+        lookbackFloorMs: config.lookbackMs,
+        keyField: config.keyFields[stream.name] ?? null,
+        now: () => new Date(),
+      }),
+    async [Symbol.asyncDispose]() {
+      upstreams.assignment.close()
+      upstreams.tracking?.close()
+      await database.close()
+    },
+  }
+}
+
+export async function openMigratedDatabase(config: MirrorConfig, log: Logger): Promise<Database> {
+  const database = await openDatabase({ url: config.databaseUrl, log })
+  try {
+    await migrateDatabase({ database, streams, biRole: config.biRole, log })
+    return database
+  } catch (error) {
+    await database.close()
+    throw error
+  }
+}
+
+export function configuredStreams(config: Pick<Config, 'streams' | 'trackingBaseUrl'>): readonly Stream[] {
+  return streams.filter(
+    (stream) =>
+      (config.streams === null || config.streams.includes(stream.name)) &&
+      (stream.service !== 'tracking' || config.trackingBaseUrl !== null),
+  )
+}
