@@ -4,10 +4,17 @@ import { readFileSync } from 'node:fs'
 import { type Command, type ExitCode, exitCodes, UsageError } from './cli/command.ts'
 import { commandHelp, programHelp } from './cli/help.ts'
 import { findCommand, parseCall } from './cli/parse.ts'
+import { api } from './commands/api.ts'
+import { checkpoints } from './commands/checkpoints.ts'
+import { migrate } from './commands/migrate.ts'
+import { simulate } from './commands/simulate.ts'
+import { status } from './commands/status.ts'
+import { sync } from './commands/sync.ts'
 import { ConfigError, type Environment, readEnvironment } from './config.ts'
 import { type Logger, openLog, redact } from './log.ts'
+import { DatabaseError } from './mirror/connection.ts'
 
-const commands: readonly Command[] = []
+const commands: readonly Command[] = [sync, status, checkpoints, migrate, api, simulate]
 
 const words = process.argv.slice(2)
 process.stdout.on('error', endWhenNobodyReads)
@@ -49,7 +56,7 @@ function tell(error: unknown): ExitCode {
   const message = error instanceof Error ? error.message : String(error)
   const text = isConfig ? `The configuration cannot be used:\n${message}` : message
   process.stderr.write(`${redact(text)}\n`)
-  return isUsage || isConfig ? exitCodes.usage : exitCodes.failed
+  return isUsage || isConfig || error instanceof DatabaseError ? exitCodes.usage : exitCodes.failed
 }
 
 /** The first signal asks the command to finish what is in hand; the second ends the program at once. */

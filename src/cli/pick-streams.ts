@@ -1,0 +1,20 @@
+// The streams that a command was told to work on.
+
+import type { Stream } from '../streams.ts'
+import { UsageError } from './command.ts'
+import { nearest } from './suggest.ts'
+
+export function pickStreams(names: readonly string[], configured: readonly Stream[]): readonly Stream[] {
+  if (names.length === 0) return configured
+  return [...new Set(names)].map((name) => pickStream(name, configured))
+}
+
+export function pickStream(name: string, configured: readonly Stream[]): Stream {
+  const stream = configured.find((candidate) => candidate.name === name)
+  if (stream) return stream
+  const known = configured.map((candidate) => candidate.name)
+  const [near] = nearest(name, known)
+  throw new UsageError(
+    `There is no stream "${name}"${near ? `; did you mean ${near}?` : ''} The streams here are ${known.join(', ')}`,
+  )
+}

@@ -1,0 +1,51 @@
+// `tidemark checkpoints`: positions that were reached, with their times. Any of them can be re-run from.
+
+import { type Call, type Command, type ExitCode, exitCodes, UsageError } from '../cli/command.ts'
+import { pickStream } from '../cli/pick-streams.ts'
+import { alignedTable } from '../cli/table.ts'
+import { loadMirrorConfig } from '../config.ts'
+import { readCheckpoints } from '../mirror/checkpoints.ts'
+import { streams } from '../streams.ts'
+import { openMigratedDatabase } from '../workplace.ts'
+
+export const checkpoints: Command = {
+  name: 'checkpoints',
+  summary: 'positions that were reached, the newest first',
+  usage: '[stream] [--limit N] [--json]',
+  options: {
+    limit: { type: 'string', value: 'N', describe: 'how many, at most (100)' },
+    json: { type: 'boolean', describe: 'print one JSON document' },
+  },
+  examples: [
+    'tidemark checkpoints',
+    'tidemark checkpoints assignment --limit 10',
+    'tidemark checkpoints --json',
+  ],
+  run,
+}
+
+async function run({ environment, positionals, values, log, stdout }: Call): Promise<ExitCode> {
+  const [name, ...more] = positionals
+  if (more.length > 0) throw new UsageError('`tidemark checkpoints` takes one stream, or none for all')
+  const stream = name === undefined ? null : pickStream(name, streams).name
+  const limit = Number(values.limit ?? 100)
+  if (!Number.isInteger(limit) || limit < 1)
+    throw new UsageError(`--limit ${values.limit}: write a whole number from 1`)
+  const database = await openMigratedDatabase(loadMirrorConfig(environment), log)
+  try {
+    const found = await readCheckpoints(database.pool, { stream, limit })
+    const rows = found.map(({ id, stream, position, reached_at, reason }) => [
+      id,
+      stream,
+      position,
+      reached_at.toISOString(),
+      reason ?? '',
+    ])
+    if (values.json) stdout.write(`${JSON.stringify(found, null, 2)}\n`)
+    else if (found.length === 0) stdout.write('No position was reached yet.\n')
+    else stdout.write(alignedTable(['id', 'stream', 'position', 'reached at', 'reason'], rows))
+    return exitCodes.done
+  } finally {
+    await database.close()
+  }
+}

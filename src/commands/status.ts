@@ -1,0 +1,88 @@
+// `tidemark status`: how complete each stream is, and what needs a person.
+
+import { type Call, type Command, type ExitCode, exitCodes } from '../cli/command.ts'
+import { pickStreams } from '../cli/pick-streams.ts'
+import { loadMirrorConfig } from '../config.ts'
+import { formatDuration } from '../duration.ts'
+import { readOverview, type StreamOverview } from '../mirror/overview.ts'
+import { streams } from '../streams.ts'
+import { openMigratedDatabase } from '../workplace.ts'
+
+export const status: Command = {
+  name: 'status',
+  summary: 'how complete each stream is, and what needs a person',
+  usage: '[stream…] [--json]',
+  options: { json: { type: 'boolean', describe: 'print one JSON document' } },
+  examples: ['tidemark status', 'tidemark status assignment --json'],
+  run,
+}
+
+async function run({ environment, positionals, values, log, stdout }: Call): Promise<ExitCode> {
+  const wanted = pickStreams(positionals, streams).map(({ name }) => name)
+  const database = await openMigratedDatabase(loadMirrorConfig(environment), log)
+  try {
+    const overview = await readOverview(database.pool, wanted)
+    stdout.write(
+      values.json ? `${JSON.stringify(overview.map(asJson), null, 2)}\n` : overview.map(paragraph).join('\n'),
+    )
+    return exitCodes.done
+  } finally {
+    await database.close()
+  }
+}
+
+function paragraph(one: StreamOverview): string {
+  const lines: [string, string | null][] = [
+    ['position', one.position === '0' ? null : one.position],
+    [
+      'complete through',
+      one.completeAt && `${one.completeAt.toISOString()}, ${formatDuration(one.lagMs ?? 0)} ago`,
+    ],
+    ['rows', one.rows === null ? null : `about ${one.rows.toLocaleString('en')}`],
+    ['running', one.running.join(', ') || null],
+    ['last run', one.lastRun && lastRun(one.lastRun)],
+    ['last census', one.lastCensusAt?.toISOString() ?? null],
+    [
+      'look-back',
+      one.lookbackMs === null ? null : `${formatDuration(one.lookbackMs)}: ${one.lookbackReason}`,
+    ],
+    ['late arrivals', some(one.lateArrivals)],
+    ['quarantined', some(one.quarantined)],
+    ['rescued values', some(one.rescued)],
+    ['held', one.held === null ? null : JSON.stringify(one.held)],
+    ['stopped', one.stoppedReason],
+  ]
+  const told = lines.flatMap(([name, value]) => (value === null ? [] : [`  ${name.padEnd(16)}  ${value}\n`]))
+  return `${one.stream}\n${told.join('') || '  nothing was read yet\n'}`
+}
+
+const lastRun = ({
+  lane,
+  status,
+  finishedAt,
+  startedAt,
+  error,
+  note,
+}: NonNullable<StreamOverview['lastRun']>): string =>
+  [`${lane} ${status} at ${finishedAt ?? startedAt}`, error, note].filter(Boolean).join(': ')
+
+const some = (count: number): string | null => (count === 0 ? null : count.toLocaleString('en'))
+
+const asJson = (one: StreamOverview) => ({
+  stream: one.stream,
+  position: one.position,
+  complete_through: one.completeAt,
+  lag_seconds: one.lagMs === null ? null : one.lagMs / 1000,
+  rows: one.rows,
+  running: one.running,
+  last_run: one.lastRun,
+  last_success_at: one.lastSuccessAt,
+  last_census_at: one.lastCensusAt,
+  lookback_seconds: one.lookbackMs === null ? null : one.lookbackMs / 1000,
+  lookback_reason: one.lookbackReason,
+  late_arrivals: one.lateArrivals,
+  quarantined: one.quarantined,
+  rescued: one.rescued,
+  held: one.held,
+  stopped_reason: one.stoppedReason,
+})

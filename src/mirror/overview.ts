@@ -1,0 +1,70 @@
+// What there is to say about each stream: how complete it is, what ran last, and what needs a person.
+
+import type { ClientBase } from 'pg'
+
+export type StreamOverview = {
+  readonly stream: string
+  readonly position: string
+  readonly completeAt: Date | null
+  readonly lagMs: number | null
+  /** As the planner estimates them; null before the first row. */
+  readonly rows: number | null
+  readonly lastSuccessAt: Date | null
+  readonly lastCensusAt: Date | null
+  readonly lastRun: LastRun | null
+  readonly running: readonly string[]
+  readonly lookbackMs: number | null
+  readonly lookbackReason: string | null
+  readonly lateArrivals: number
+  /** Records that cannot be rows. */
+  readonly quarantined: number
+  /** Values that did not fit their column. */
+  readonly rescued: number
+  readonly held: unknown
+  readonly stoppedReason: string | null
+}
+export type LastRun = {
+  readonly id: string
+  readonly lane: string
+  readonly status: string
+  readonly startedAt: string
+  readonly finishedAt: string | null
+  readonly error: string | null
+  readonly note: string | null
+}
+
+export async function readOverview(
+  client: Pick<ClientBase, 'query'>,
+  streams: readonly string[],
+): Promise<readonly StreamOverview[]> {
+  const { rows } = await client.query<Omit<StreamOverview, 'lagMs'> & { lagMs: string | null }>(
+    `select
+       stream.name as stream,
+       stream.position::text as position,
+       complete_at as "completeAt",
+       extract(epoch from now() - complete_at) * 1000 as "lagMs",
+       (select nullif(reltuples, -1)::float8 from pg_class where oid = to_regclass(format('mirror.%I', stream.name))) as rows,
+       last_success_at as "lastSuccessAt",
+       last_census_at as "lastCensusAt",
+       last_run.line as "lastRun",
+       array(select lane from tidemark.run where run.stream = stream.name and status = 'running' order by lane) as running,
+       lookback_ms::float8 as "lookbackMs",
+       lookback_reason as "lookbackReason",
+       (select count(*) from tidemark.late_arrival as late where late.stream = stream.name)::int as "lateArrivals",
+       (select count(*) from tidemark.quarantine as kept where kept.stream = stream.name and dropped_at is null)::int
+         as quarantined,
+       (select coalesce(sum(field.rescued), 0) from tidemark.field where field.stream = stream.name)::float8 as rescued,
+       held,
+       stopped_reason as "stoppedReason"
+     from unnest($1::text[]) with ordinality as wanted (name, place)
+     join tidemark.stream on stream.name = wanted.name
+     left join lateral (
+       select jsonb_build_object('id', id::text, 'lane', lane, 'status', status, 'startedAt', started_at,
+                'finishedAt', finished_at, 'error', error, 'note', note) as line
+       from tidemark.run where run.stream = stream.name order by coalesce(finished_at, started_at) desc, id desc limit 1
+     ) as last_run on true
+     order by wanted.place`,
+    [streams],
+  )
+  return rows.map((row) => ({ ...row, lagMs: row.lagMs === null ? null : Math.round(Number(row.lagMs)) }))
+}
