@@ -141,10 +141,11 @@ export async function endRun(
      )
      update tidemark.stream as known
      set last_success_at = now(),
-         complete_at = case when $2 = 'head' then begun.started_at else known.complete_at end,
-         last_census_at = case when $2 = 'census' then begun.started_at else known.last_census_at end
-     from tidemark.run as begun
-     where known.name = $1 and begun.id = $3 and $11 = 'done'`,
+         complete_at = case when $2 = 'head' and $17 then begun.started_at else known.complete_at end,
+         last_census_at = case when $2 = 'census' and $17 then begun.started_at else known.last_census_at end
+     from tidemark.run as begun, tidemark.lane as mine
+     where known.name = $1 and begun.id = $3 and $11 = 'done'
+       and mine.stream = $1 and mine.lane = $2 and mine.epoch = $18`,
     [
       turn.stream,
       turn.lane,
@@ -162,6 +163,8 @@ export async function endRun(
       totals.updated,
       totals.markedDeleted,
       totals.position.toString(),
+      end.isComplete,
+      turn.epoch,
     ],
   )
 }

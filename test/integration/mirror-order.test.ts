@@ -1,11 +1,11 @@
 // Pages that come twice, late, in any order, and are cut off between any two statements, end in the same table.
 
 import fc from 'fast-check'
-import pg from 'pg'
+import type pg from 'pg'
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../src/json.ts'
-import { startCuttingProxy } from '../support/cutting-proxy.ts'
 import { createTestDatabase, hasPostgres, type TestDatabase } from '../support/database.ts'
+import { openProxiedPool, proxiedName } from '../support/proxied-pool.ts'
 import { assignments, begin, done, failed, mirrorOf } from '../support/runs.ts'
 
 // One version of a row has one content, as it has upstream.
@@ -91,8 +91,7 @@ describe.skipIf(!hasPostgres)('pages in any order', () => {
     await fc.assert(
       fc.asyncProperty(pages, cut, async (all, where) => {
         await forget(database)
-        const proxy = await startCuttingProxy(target(database), where)
-        const pool = poolThrough(database, proxy.port)
+        const { proxy, pool } = await openProxiedPool(database, where)
         try {
           await writeUntilCut(pool, all)
           // Ends only when the run has given every connection back.
@@ -130,9 +129,9 @@ async function writeUntilCut(pool: pg.Pool, all: readonly (readonly JsonObject[]
 async function committedPages(database: TestDatabase): Promise<number> {
   await expect
     .poll(async () => {
-      const { rows } = await database.pool.query(
-        `select from pg_stat_activity where application_name = 'cut'`,
-      )
+      const { rows } = await database.pool.query('select from pg_stat_activity where application_name = $1', [
+        proxiedName,
+      ])
       return rows.length
     })
     .toBe(0)
@@ -150,24 +149,6 @@ async function finishTheRest(
   for (const [index, records] of all.entries())
     if (index >= from) await run.write(assignments(...records), BigInt(index + 1))
   await run.finish(done)
-}
-
-const target = (database: TestDatabase) => {
-  const { hostname, port } = new URL(database.url)
-  return { host: hostname, port: Number(port || 5432) }
-}
-
-function poolThrough(database: TestDatabase, port: number): pg.Pool {
-  const url = new URL(database.url)
-  url.hostname = '127.0.0.1'
-  url.port = String(port)
-  const pool = new pg.Pool({
-    ...database.connection,
-    connectionString: url.href.replace(/\?.*/, ''),
-    application_name: 'cut',
-  })
-  pool.on('error', () => {})
-  return pool
 }
 
 async function forget({ pool }: TestDatabase): Promise<void> {

@@ -12,6 +12,8 @@ export type Cut = {
 export type CuttingProxy = {
   readonly port: number
   hasCut(): boolean
+  /** How many statements were let through. */
+  statementCount(): number
   /** From now on nothing is cut. */
   heal(): void
   close(): Promise<void>
@@ -19,6 +21,8 @@ export type CuttingProxy = {
 
 // Frontend messages that make the server work: a simple query, and the sync at the end of a prepared one.
 const statementTypes = new Set([0x51, 0x53])
+
+export const never: Cut = { after: Number.POSITIVE_INFINITY, isHeard: true }
 
 export async function startCuttingProxy(
   target: { host: string; port: number },
@@ -60,6 +64,7 @@ export async function startCuttingProxy(
   return {
     port: typeof address === 'object' && address ? address.port : 0,
     hasCut: () => hasCut,
+    statementCount: () => passed,
     heal() {
       isHealed = true
     },

@@ -23,8 +23,8 @@ export async function begin(
   return run
 }
 
-export const done = { status: 'done', error: null, note: null, requests: 1, bytes: 100 } as const
-export const failed = { ...done, status: 'failed', error: 'a test ended it' } as const
+export const done = { status: 'done', error: null, note: null, requests: 1, bytes: 100, isComplete: true } as const
+export const failed = { ...done, status: 'failed', error: 'a test ended it', isComplete: false } as const
 
 export const assignments = (...records: readonly Json[]): Records =>
   readRecords(records, ['AssignmentId'], ['RowVersion', 'SysRowVersion'])
