@@ -87,7 +87,8 @@ describe('a table', () => {
         for (let id = 1; id <= 30; id++) {
           expect(table.find(id)).toBe(model.get(id))
           const named = model.get(id)?.own?.AssignmentIdExt
-          if (typeof named === 'string') expect(table.findExternal(named)).toBe(model.get(id))
+          for (const name of [`a${id}`, `b${id}`])
+            expect(table.findExternal(name)).toBe(named === name ? model.get(id) : undefined)
         }
       }),
     )
