@@ -1,0 +1,143 @@
+// How rows are marked deleted, and come back.
+
+import { beforeEach, describe, expect, it } from 'vitest'
+import type { Json, JsonObject } from '../../src/json.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { assignments, begin, done, mirrorOf, trackers } from '../support/runs.ts'
+
+describe.skipIf(!hasPostgres)('a row', () => {
+  const database = createTestDatabase()
+
+  beforeEach(async () => {
+    await database.pool.query(`
+      truncate mirror.assignment, tidemark.absence;
+      drop table if exists mirror.tracker_object cascade;
+      delete from tidemark.field where stream = 'tracker_object';
+      update tidemark.stream set held = null, key_field = null`)
+  })
+
+  const rowOf = async (key: number) =>
+    (
+      await database.pool.query(
+        'select *, _deleted_at is not null as is_deleted from mirror.assignment where assignment_id = $1',
+        [key],
+      )
+    ).rows[0]
+
+  async function write(...records: JsonObject[]) {
+    const run = await begin(mirrorOf(database))
+    const written = await run.write(assignments(...records), null)
+    await run.finish(done)
+    return written
+  }
+
+  const flags: [Json, boolean][] = [
+    [true, true],
+    [false, false],
+    ['True', true],
+    ['false', false],
+    [1, true],
+    [0, false],
+    ['1', true],
+    [null, false],
+  ]
+  it.each(flags)('that the source flags with SysDeleted %j is deleted: %j', async (flag, isDeleted) => {
+    await write({ AssignmentId: 1, RowVersion: 1, SYSDELETED: flag })
+    expect(await rowOf(1)).toMatchObject({
+      is_deleted: isDeleted,
+      _deleted_reason: isDeleted ? 'source' : null,
+    })
+  })
+
+  it('keeps its values when it is deleted, and leaves the view (P7)', async () => {
+    await write({ AssignmentId: 1, RowVersion: 1, Name: 'old', SysDeleted: false })
+    await write({ AssignmentId: 1, RowVersion: 2, Name: 'new', SysDeleted: true })
+    expect(await rowOf(1)).toMatchObject({ name: 'new', is_deleted: true })
+    expect((await database.pool.query('select * from bi.assignment')).rows).toEqual([])
+    await write({ AssignmentId: 1, RowVersion: 3, Name: 'new', SysDeleted: false })
+    expect(await rowOf(1)).toMatchObject({ is_deleted: false, _deleted_reason: null })
+  })
+
+  it('that was marked deleted and is served again as it was lives again, and counts as updated (P7)', async () => {
+    const record = { AssignmentId: 1, RowVersion: 5, Name: 'x' }
+    await write(record)
+    await database.pool.query(`update mirror.assignment set _deleted_at = now(), _deleted_reason = 'absent'`)
+    expect(await write({ ...record, RowVersion: 4 })).toMatchObject({ updated: 0, unchanged: 1 })
+    expect(await rowOf(1)).toMatchObject({ is_deleted: true })
+    expect(await write(record)).toMatchObject({ updated: 1, unchanged: 0 })
+    expect(await rowOf(1)).toMatchObject({ is_deleted: false, _deleted_reason: null })
+  })
+
+  describe('of a list', () => {
+    const ids = (count: number) => Array.from({ length: count }, (_, index) => index + 1)
+
+    /** One complete listing. */
+    async function list(keys: readonly number[]) {
+      const run = await begin(mirrorOf(database), 'tracker_object')
+      await run.setKeyField('TrackerObjectId')
+      await run.write(trackers(...keys.map((key) => ({ TrackerObjectId: key, Name: `v${key}` }))), null)
+      await run.see(1, keys.map(String))
+      const absent = await run.countAbsent(1)
+      const absences = await run.settleAbsences(1)
+      await run.finish(done)
+      return { ...absences, absent }
+    }
+    const deleted = async () =>
+      (
+        await database.pool.query(
+          'select tracker_object_id::int as id from mirror.tracker_object where _deleted_at is not null order by 1',
+        )
+      ).rows.map((row) => row.id)
+
+    it('is marked deleted when two complete listings in a row lacked it, and not before (P7)', async () => {
+      await list(ids(10))
+      expect(await list(ids(9))).toEqual({ marked: 0, waiting: 1, held: 0, absent: 1 })
+      expect(await deleted()).toEqual([])
+      expect(await list(ids(9))).toEqual({ marked: 1, waiting: 0, held: 0, absent: 1 })
+      expect(await deleted()).toEqual([10])
+      expect(await list(ids(10))).toEqual({ marked: 0, waiting: 0, held: 0, absent: 0 })
+      expect(await deleted()).toEqual([])
+    })
+
+    it('that is back in between waits anew (P7)', async () => {
+      await list(ids(10))
+      await list(ids(9))
+      await list(ids(10))
+      expect(await list(ids(9))).toMatchObject({ marked: 0, waiting: 1 })
+    })
+
+    it('is not marked by a listing that is empty or lost more than a fifth; that one is held (P7)', async () => {
+      const held = async () =>
+        (await database.pool.query(`select held from tidemark.stream where name = 'tracker_object'`)).rows[0]
+          .held
+      await list(ids(10))
+      expect(await list([])).toMatchObject({ marked: 0, waiting: 0, held: 10 })
+      expect(await list(ids(7))).toMatchObject({ marked: 0, waiting: 0, held: 3 })
+      expect(await held()).toMatchObject({ missing: 3, living: 10, seen: 7 })
+      expect(await list(ids(8))).toMatchObject({ marked: 0, waiting: 2, held: 0 })
+      expect(await held()).toBeNull()
+      expect(await list(ids(8))).toMatchObject({ marked: 2 })
+    })
+
+    it('that a held listing showed is not absent any more (P7)', async () => {
+      await list(ids(10))
+      await list(ids(9))
+      expect(await list([8, 9, 10])).toMatchObject({ held: 7 })
+      expect(await list(ids(9))).toMatchObject({ marked: 0, waiting: 1 })
+    })
+
+    it('is looked for among the pages of the last listing only', async () => {
+      const run = await begin(mirrorOf(database), 'tracker_object')
+      await run.setKeyField('TrackerObjectId')
+      await run.write(trackers({ TrackerObjectId: 1 }, { TrackerObjectId: 2 }), null)
+      await run.see(1, ['1', '2'])
+      await run.see(2, ['2'])
+      expect(await run.countSeenAround(1)).toBe(1)
+      expect(await run.countAbsent(1)).toBe(0)
+      expect(await run.countAbsent(2)).toBe(1)
+      await run.see(1, ['1'])
+      expect(await run.countAbsent(1)).toBe(1)
+      await run.finish(done)
+    })
+  })
+})
