@@ -3,8 +3,9 @@
 
 import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
-import got, { RequestError, type Response, TimeoutError } from 'got'
-import { networkError, tooLargeError } from './network-error.ts'
+import got, { RequestError, TimeoutError } from 'got'
+import type { Clock } from './clock.ts'
+import { type NetworkFailure, networkError, tooLargeError } from './network-error.ts'
 import type { Method } from './operations.ts'
 
 export type HttpRequest = {
@@ -34,8 +35,9 @@ const longestConnectMs = 15_000
 export function openTransport(options: {
   readonly requestTimeoutMs: number
   readonly maxResponseBytes: number
+  readonly clock: Clock
 }): Transport {
-  const { requestTimeoutMs, maxResponseBytes } = options
+  const { requestTimeoutMs, maxResponseBytes, clock } = options
   const kept = agents(true)
   // A kept connection may be closed by the other side at the moment of use. A read is repeated then; a write must not be.
   const fresh = agents(false)
@@ -60,34 +62,28 @@ export function openTransport(options: {
         // Without one the library would wait for somebody to write it.
         ...(method !== 'GET' && { body: body ?? '' }),
       })
-      const received: { response: Response | null } = { response: null }
-      stream.once('response', (response: Response) => {
-        received.response = response
-        // Reading stops at the limit anyway; this only spares the bytes before it.
-        if (Number(response.headers['content-length']) > maxResponseBytes) stream.destroy(tooLarge())
-      })
-      const tooLarge = () => tooLargeError(request, maxResponseBytes)
       const chunks: Buffer[] = []
       let size = 0
       try {
         for await (const chunk of stream) {
           size += chunk.length
-          if (size > maxResponseBytes) throw tooLarge()
+          const announced = Number(stream.response?.headers['content-length'] ?? 0)
+          if (Math.max(size, announced) > maxResponseBytes) throw tooLargeError(request, maxResponseBytes)
           chunks.push(chunk)
         }
       } catch (cause) {
         if (signal.aborted) throw signal.reason
-        if (cause instanceof RequestError) throw networkError(request, failureOf(cause, received.response))
+        if (cause instanceof RequestError) throw networkError(request, failureOf(cause))
         throw cause
       }
-      const { response } = received
+      const { response } = stream
       if (!response)
         throw networkError(request, { code: 'ECONNRESET', message: 'no answer', phase: 'request' })
       return {
         status: response.statusCode,
         headers: response.headers,
         bytes: Buffer.concat(chunks, size),
-        receivedAtMs: Date.now(),
+        receivedAtMs: clock.now(),
       }
     },
     close() {
@@ -101,8 +97,8 @@ const agents = (keepAlive: boolean) => ({
   https: new HttpsAgent({ keepAlive, maxSockets: 32 }),
 })
 
-function failureOf(error: RequestError, response: Response | null) {
-  const { code, message } = error
-  const event = error instanceof TimeoutError ? error.event : null
-  return { code, message, phase: response ? ('body' as const) : ('request' as const), timedOutAt: event }
+function failureOf(error: RequestError): NetworkFailure {
+  const { code, message, request } = error
+  const timedOutAt = error instanceof TimeoutError ? error.event : null
+  return { code, message, phase: request?.response ? 'body' : 'request', timedOutAt }
 }

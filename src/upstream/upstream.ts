@@ -62,7 +62,7 @@ export function openUpstream(options: UpstreamOptions): Upstream {
   keepSecret(options.apiKey)
   const closing = new AbortController()
   const maxResponseBytes = options.maxResponseBytes ?? defaultMaxResponseBytes
-  const transport = openTransport({ requestTimeoutMs, maxResponseBytes })
+  const transport = openTransport({ requestTimeoutMs, maxResponseBytes, clock })
   const { requestsPerSecond } = options
   const { patienceMs } = policy
   const pacing = openPacing({ service, requestsPerSecond, patienceMs, clock, observer })

@@ -1,0 +1,390 @@
+// The client against small servers that misbehave in one way each.
+
+import { createServer } from 'node:net'
+import { gzipSync } from 'node:zlib'
+import { describe, expect, it } from 'vitest'
+import type { RequestOf } from '../../src/upstream/request.ts'
+import {
+  type Client,
+  failureOf,
+  noSignal,
+  openClient,
+  openServerClient,
+  startServer,
+} from '../support/client.ts'
+
+const list = (client: Client, signal = noSignal) =>
+  client.call('listAssignments', { query: { Page: 1 } }, signal)
+const create = (client: Client, request: RequestOf<'createAssignment'> = { body: { Name: 'x' } }) =>
+  client.call('createAssignment', request, noSignal)
+const json = (type = 'application/json') => ({ 'content-type': type })
+
+describe('a request', () => {
+  it('carries token, GUID, and what it accepts', async () => {
+    await using server = await startServer(({ headers }, response) => {
+      response.writeHead(200, json()).end(JSON.stringify([headers]))
+    })
+    const { body } = await list(openServerClient(server))
+    expect(body).toMatchObject([
+      {
+        authorization: 'Bearer a-token-for-tests',
+        clientid: '00000000-0000-4000-8000-000000000001',
+        'user-agent': 'tidemark',
+        'accept-encoding': expect.stringContaining('gzip'),
+        accept: expect.stringContaining('application/json'),
+      },
+    ])
+  })
+
+  it('has no GUID for the tracking service', async () => {
+    await using server = await startServer(({ headers }, response) => {
+      response.writeHead(200, json()).end(JSON.stringify([Object.keys(headers)]))
+    })
+    const client = openClient({ service: 'tracking', baseUrl: server.url, authUrl: `${server.url}/auth` })
+    const { body } = await client.call('listTrackerObjects', {}, noSignal)
+    expect(body).toEqual([expect.not.arrayContaining(['clientid'])])
+  })
+
+  it('goes to its own service only', async () => {
+    const client = openClient({
+      service: 'tracking',
+      baseUrl: 'http://127.0.0.1:9',
+      authUrl: 'http://127.0.0.1:9',
+    })
+    await expect(list(client)).rejects.toThrow('listAssignments is an operation of the assignment service')
+  })
+
+  it('reads share a connection, each write has its own', async () => {
+    await using server = await startServer((_, response) => response.writeHead(200, json()).end('{}'))
+    const client = openServerClient(server)
+    await list(client)
+    const before = server.connections
+    for (let count = 0; count < 5; count++) await list(client)
+    expect(server.connections).toBe(before)
+    for (let count = 0; count < 5; count++) await create(client)
+    expect(server.connections).toBe(before + 5)
+  })
+
+  it.each(['https://user:pass@host.example', 'https://host.example/?a=b', 'https://host.example/#a'])(
+    'P9: is not made with the base URL %s',
+    (baseUrl) => {
+      expect(() => openClient({ service: 'assignment', baseUrl, authUrl: 'https://host.example' })).toThrow(
+        /^the base URL on host.example must have no user/,
+      )
+    },
+  )
+})
+
+describe('an answer', () => {
+  it.each(['application/json', 'text/json; charset=utf-8', 'text/plain', 'application/problem+json', ''])(
+    'P4: is read exactly as %j',
+    async (type) => {
+      const text = '[{"Id":9007199254740993,"Price":10.50,"Name":"ø\\ud800"}]'
+      await using server = await startServer((_, response) =>
+        response.writeHead(200, type ? json(type) : {}).end(text),
+      )
+      const answer = await list(openServerClient(server))
+      expect(JSON.stringify(answer.body)).toBe(text)
+      expect(answer).toMatchObject({ status: 200, bytes: Buffer.byteLength(text), date: expect.any(Date) })
+    },
+  )
+
+  it('may be compressed', async () => {
+    const text = JSON.stringify([{ Name: 'x'.repeat(100_000) }])
+    await using server = await startServer((_, response) => {
+      response.writeHead(200, { ...json(), 'content-encoding': 'gzip' }).end(gzipSync(text))
+    })
+    expect(JSON.stringify((await list(openServerClient(server))).body)).toBe(text)
+  })
+
+  it.each<[string, { status?: number; type?: string; body?: string | Buffer }, string, boolean, RegExp]>([
+    [
+      'a page with 200',
+      { type: 'text/html', body: '<html>Login' },
+      'UPSTREAM_HTML',
+      true,
+      /a page for a browser.*<html>Login$/,
+    ],
+    [
+      'a page that calls itself JSON',
+      { body: ' \n<!DOCTYPE html>' },
+      'UPSTREAM_HTML',
+      true,
+      /<!DOCTYPE html>$/,
+    ],
+    [
+      'another type',
+      { type: 'application/octet-stream', body: 'x' },
+      'UPSTREAM_CONTENT_TYPE',
+      false,
+      /type application\/octet-stream/,
+    ],
+    [
+      'another charset',
+      { type: 'text/plain; charset=iso-8859-1', body: '[]' },
+      'UPSTREAM_CONTENT_TYPE',
+      false,
+      /UTF-8/,
+    ],
+    [
+      'JSON cut off',
+      { body: '[{"Id":1},{"Id":' },
+      'UPSTREAM_JSON',
+      true,
+      /cut off \(16 bytes\).*It begins: \[\{"Id":1\}/,
+    ],
+    ['no body', { body: '' }, 'UPSTREAM_JSON', true, /no body/],
+    ['not UTF-8', { body: Buffer.from('5b22ff225d', 'hex') }, 'UPSTREAM_JSON', false, /not valid UTF-8/],
+    ['204 for a read', { status: 204 }, 'UPSTREAM_STATUS', false, /status 204/],
+    ['400', { status: 400, body: '{"error":"why"}' }, 'UPSTREAM_STATUS', false, /status 400.*"why"/],
+    ['403', { status: 403 }, 'UPSTREAM_STATUS', false, /CLIENT_GUID/],
+    ['404', { status: 404 }, 'UPSTREAM_STATUS', false, /no such record/],
+    ['500', { status: 500, body: 'x\ny' }, 'UPSTREAM_STATUS', true, /status 500.*x y$/],
+    ['503', { status: 503 }, 'UPSTREAM_STATUS', true, /not available/],
+  ])(
+    'that is %s is a named error',
+    async (_, { status = 200, type, body = '' }, code, retryable, message) => {
+      await using server = await startServer((_request, response) =>
+        response.writeHead(status, json(type)).end(body),
+      )
+      const client = openServerClient(server)
+      const error = await failureOf(list(client))
+      expect(error).toMatchObject({ code, retryable, method: 'GET', path: '/api/Assignment', status })
+      expect(error.message).toMatch(message)
+      expect(error.message).toMatch(/^GET \/api\/Assignment: /)
+      expect(error.message).not.toContain('\n')
+      expect(server.received).toHaveLength(retryable ? 4 : 1)
+      expect(client.told.retries).toHaveLength(retryable ? 3 : 0)
+    },
+  )
+
+  it('that is a redirect is not followed, least of all with the token', async () => {
+    await using elsewhere = await startServer((_, response) => response.writeHead(200, json()).end('[]'))
+    await using server = await startServer((_, response) => {
+      response.writeHead(302, { location: `${elsewhere.url}/api/Assignment?secret=1` }).end()
+    })
+    const error = await failureOf(list(openServerClient(server)))
+    expect(error).toMatchObject({ code: 'UPSTREAM_REDIRECT', retryable: false, status: 302 })
+    expect(error.message).toContain(`${elsewhere.url}/api/Assignment. The token`)
+    expect(error.message).not.toContain('secret')
+    expect(elsewhere.received).toEqual([])
+  })
+
+  it.each([true, false])('P10: is not read beyond the size limit (told beforehand: %s)', async (isTold) => {
+    await using server = await startServer((_, response) => {
+      response.writeHead(200, { ...json(), ...(isTold && { 'content-length': '200000000' }) })
+      const more = () => {
+        while (!response.destroyed && response.write('x'.repeat(65_536)));
+      }
+      response.on('drain', more)
+      more()
+    })
+    const error = await failureOf(list(openServerClient(server, { maxResponseBytes: 1_000_000 })))
+    expect(error).toMatchObject({ code: 'UPSTREAM_TOO_LARGE', retryable: false })
+    expect(error.message).toContain('PAGE_SIZE')
+    expect(server.received).toHaveLength(1)
+  })
+
+  it('P10: is measured as it is when unpacked', async () => {
+    const bomb = gzipSync(Buffer.alloc(50_000_000, 'x'))
+    await using server = await startServer((_, response) => {
+      response.writeHead(200, { ...json(), 'content-encoding': 'gzip' }).end(bomb)
+    })
+    const error = await failureOf(list(openServerClient(server, { maxResponseBytes: 1_000_000 })))
+    expect(error.code).toBe('UPSTREAM_TOO_LARGE')
+  })
+
+  it('that is packed but damaged is a named error', async () => {
+    const packed = gzipSync('[1,2,3]')
+    packed.fill(0xff, 12)
+    await using server = await startServer((_, response) => {
+      response.writeHead(200, { ...json(), 'content-encoding': 'gzip' }).end(packed)
+    })
+    expect(await failureOf(list(openServerClient(server)))).toMatchObject({
+      code: 'UPSTREAM_TRUNCATED',
+      retryable: true,
+    })
+  })
+
+  it('P9: that repeats what we sent is shown without token and key', async () => {
+    await using server = await startServer(({ headers }, response) => {
+      response.writeHead(500).end(`you sent ${headers.authorization} and an-api-key-of-the-tests`)
+    })
+    const client = openServerClient(server)
+    const error = await failureOf(list(client))
+    expect(error.message).toContain('you sent Bearer [secret] and [secret]')
+    expect(`${JSON.stringify(error)} ${error.stack} ${client.logged()}`).not.toMatch(
+      /a-token-for-tests|an-api-key/,
+    )
+  })
+})
+
+describe('the network', () => {
+  it('that refuses is named with its host, and tried again', async () => {
+    const server = await startServer(() => {})
+    await server[Symbol.asyncDispose]()
+    const client = openServerClient(server)
+    const error = await failureOf(list(client))
+    expect(error).toMatchObject({ code: 'UPSTREAM_SIGN_IN', retryable: true, mayHaveArrived: false })
+    expect(error.message).toContain(`127.0.0.1:${server.port} refuses connections`)
+    expect(client.told.signIns).toMatchObject([{ outcome: 'failed' }])
+  })
+
+  it('that breaks off an answer is asked again', async () => {
+    let count = 0
+    await using server = await startServer((_, response) => {
+      if (++count === 3) response.writeHead(200, json()).end('[1]')
+      else {
+        response.writeHead(200, { ...json(), 'content-length': '100' })
+        response.write('[1,')
+        setImmediate(() => response.destroy())
+      }
+    })
+    const client = openServerClient(server)
+    expect((await list(client)).body).toEqual([1])
+    expect(client.told.retries.map(({ reason }) => reason)).toEqual([
+      'UPSTREAM_TRUNCATED',
+      'UPSTREAM_TRUNCATED',
+    ])
+    expect(client.told.requests.map(({ status }) => status)).toEqual([null, null, 200])
+  })
+
+  it('that says nothing is given up after the timeout', async () => {
+    await using server = await startServer(() => {})
+    const client = openServerClient(server, { requestTimeoutMs: 60, retryPolicy: { ...oneTry } })
+    expect(await failureOf(list(client))).toMatchObject({
+      code: 'UPSTREAM_TIMEOUT',
+      retryable: true,
+      status: null,
+    })
+  })
+
+  it('that drips is given up after the same timeout', async () => {
+    await using server = await startServer((_, response) => {
+      response.writeHead(200, json())
+      const drip = setInterval(() => response.write(' '), 5)
+      response.on('close', () => clearInterval(drip))
+    })
+    const client = openServerClient(server, { requestTimeoutMs: 100, retryPolicy: { ...oneTry } })
+    expect(await failureOf(list(client))).toMatchObject({ code: 'UPSTREAM_TIMEOUT', retryable: true })
+  })
+
+  it('that does not speak HTTP is a named error', async () => {
+    const server = createServer((socket) => socket.end('SSH-2.0-nothing\r\n'))
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const address = server.address()
+    const port = typeof address === 'object' ? address?.port : 0
+    const url = `http://127.0.0.1:${port}`
+    const error = await failureOf(list(openClient({ service: 'assignment', baseUrl: url, authUrl: url })))
+    expect(error).toMatchObject({ code: 'UPSTREAM_SIGN_IN', retryable: true })
+    server.close()
+  })
+
+  it('that stops in the middle of a request is stopped by the signal, at once and with its reason', async () => {
+    const controller = new AbortController()
+    await using server = await startServer(() => controller.abort(new Error('SIGTERM received')))
+    await expect(list(openServerClient(server), controller.signal)).rejects.toThrow('SIGTERM received')
+    await expect(list(openServerClient(server), controller.signal)).rejects.toThrow('SIGTERM received')
+    expect(server.received).toHaveLength(1)
+  })
+
+  it('P9: fails without the library’s own error, which holds the headers', async () => {
+    await using server = await startServer((request) => request.socket.destroy())
+    const error = await failureOf(list(openServerClient(server)))
+    expect(error).toMatchObject({ code: 'UPSTREAM_UNREACHABLE', cause: { code: 'ECONNRESET' } })
+    expect(Object.keys(error.cause as object)).toEqual(['code'])
+  })
+})
+
+const oneTry = { attempts: 1, firstDelayMs: 1, longestDelayMs: 1, patienceMs: 1000 }
+
+describe('a write', () => {
+  it.each([500, 503, 429, 408])('P3: is not repeated after %i', async (status) => {
+    await using server = await startServer((_, response) =>
+      response.writeHead(status, { 'retry-after': '0' }).end(),
+    )
+    const error = await failureOf(create(openServerClient(server)))
+    expect(error).toMatchObject({ code: 'UPSTREAM_STATUS', status, method: 'POST', mayHaveArrived: true })
+    expect(server.received).toEqual(['POST /api/Assignment'])
+  })
+
+  it('is not repeated when the connection broke before the answer', async () => {
+    await using server = await startServer((request) => request.socket.destroy())
+    const error = await failureOf(create(openServerClient(server)))
+    expect(error).toMatchObject({ code: 'UPSTREAM_UNREACHABLE', mayHaveArrived: true })
+    expect(server.received).toHaveLength(1)
+  })
+
+  it('is repeated when it cannot have arrived', async () => {
+    const closed = await startServer(() => {})
+    await closed[Symbol.asyncDispose]()
+    await using server = await startServer(() => {})
+    const client = openClient({ service: 'assignment', baseUrl: closed.url, authUrl: `${server.url}/auth` })
+    const error = await failureOf(create(client))
+    expect(error).toMatchObject({ code: 'UPSTREAM_UNREACHABLE', mayHaveArrived: false })
+    expect(client.told.retries).toHaveLength(3)
+  })
+
+  it('that is answered with another 2xx is done', async () => {
+    await using server = await startServer((_, response) => response.writeHead(202).end())
+    expect(await create(openServerClient(server))).toMatchObject({ status: 202, body: null })
+  })
+})
+
+describe('Retry-After', () => {
+  it.each(['seconds', 'date'])(
+    'P10: as %s is obeyed to the millisecond, by every request of the service',
+    async (form) => {
+      const arrivals: number[] = []
+      let notBefore = 0
+      await using server = await startServer((_, response) => {
+        arrivals.push(Date.now())
+        if (arrivals.length > 1) {
+          response.writeHead(200, json()).end('[]')
+          return
+        }
+        const date = new Date(Math.ceil(Date.now() / 1000) * 1000 + 1000)
+        notBefore = form === 'date' ? date.getTime() : Date.now() + 1000
+        response.writeHead(429, { 'retry-after': form === 'date' ? date.toUTCString() : '1' }).end()
+      })
+      const client = openServerClient(server)
+      const first = list(client)
+      await expect.poll(() => client.told.retries).toHaveLength(1)
+      await Promise.all([first, list(client), list(client)])
+      expect(arrivals).toHaveLength(4)
+      expect(Math.min(...arrivals.slice(1))).toBeGreaterThanOrEqual(notBefore)
+      expect(client.told.waits).toMatchObject(Array(2).fill({ reason: 'retry-after' }))
+    },
+  )
+
+  it('P10: beyond the patience fails at once, and nothing is asked until then', async () => {
+    await using server = await startServer((_, response) =>
+      response.writeHead(503, { 'retry-after': '3600' }).end(),
+    )
+    const client = openServerClient(server)
+    const first = await failureOf(list(client))
+    const second = await failureOf(list(client))
+    expect(server.received).toHaveLength(1)
+    for (const error of [first, second]) {
+      expect(error).toMatchObject({ code: 'UPSTREAM_STATUS', status: 503, retryable: true })
+      expect(error.notBefore?.getTime()).toBeGreaterThan(Date.now() + 3_590_000)
+      expect(error.message).toContain('left alone until')
+    }
+  })
+})
+
+describe('the budget', () => {
+  it('P10: holds for all requests together, repeated ones included', async () => {
+    const arrivals: number[] = []
+    await using server = await startServer((_, response) => {
+      arrivals.push(performance.now())
+      response.writeHead(arrivals.length % 3 === 0 ? 500 : 200, json()).end('[]')
+    })
+    const client = openServerClient(server, { requestsPerSecond: 50 })
+    await Promise.all(Array.from({ length: 10 }, () => list(client)))
+    expect(arrivals.length).toBeGreaterThan(12)
+    const seconds = ((arrivals.at(-1) ?? 0) - (arrivals[0] ?? 0)) / 1000
+    expect((arrivals.length - 1) / seconds).toBeLessThanOrEqual(50.5)
+    expect(client.told.waits.length).toBeGreaterThan(8)
+  })
+})

@@ -1,0 +1,288 @@
+// Signing in: against the stand-in, and against identity providers of a few lines.
+
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import {
+  type Client,
+  failureOf,
+  jumpingClock,
+  noSignal,
+  openServerClient,
+  openSimulatorClient,
+  startServer,
+} from '../support/client.ts'
+
+const list = (client: Client, signal = noSignal) => client.call('listAssignments', {}, signal)
+const times = <Value>(count: number, make: () => Promise<Value>) =>
+  Promise.all(Array.from({ length: count }, make))
+
+describe('with the stand-in', () => {
+  let simulator: Simulator
+  beforeEach(async () => {
+    simulator = await startSimulator({ assignments: 3, trackers: 2 })
+    simulator.requests.start()
+  })
+  afterEach(() => simulator.close())
+  const signIns = () => simulator.requests.entries.filter(({ service }) => service === 'auth')
+
+  it('asks once however many requests wait, as the interface says', async () => {
+    const client = openSimulatorClient(simulator)
+    await times(20, () => list(client))
+    expect(signIns()).toHaveLength(1)
+    const [signIn] = signIns()
+    expect(signIn).toMatchObject({ method: 'POST', path: '/Token/GenerateAccessTokenFromCache', status: 200 })
+    expect(signIn?.headers['content-type']).toBe('application/json')
+    expect(signIn?.headers).not.toHaveProperty('clientid')
+    const { subjectId, apiKey } = simulator.credentials
+    expect(JSON.parse(signIn?.body ?? '')).toEqual({ clientId: 3, subjectId, apiKey })
+  })
+
+  it('has a token of its own for each service', async () => {
+    const assignment = openSimulatorClient(simulator)
+    const tracking = openSimulatorClient(simulator, 'tracking')
+    await list(assignment)
+    expect((await tracking.call('listTrackerObjects', {}, noSignal)).body).toHaveLength(2)
+    expect(signIns().map(({ body }) => JSON.parse(body).clientId)).toEqual([3, 13])
+    const bearers = simulator.requests.entries.map(({ headers }) => headers.authorization).filter(Boolean)
+    expect(new Set(bearers).size).toBe(2)
+  })
+
+  it.each(['object', 'nested', 'json-string', 'plain-text'] as const)(
+    'understands a token as %s',
+    async (tokenShape) => {
+      for (const tokenFormat of ['jwt', 'opaque'] as const)
+        for (const tokenField of ['access_token', 'AccessToken', 'token', 'jwt']) {
+          Object.assign(simulator.behaviour, { tokenShape, tokenFormat, tokenField })
+          expect((await list(openSimulatorClient(simulator))).body).toHaveLength(3)
+        }
+    },
+  )
+
+  it('renews a rejected token once, for all requests that had it, and repeats them', async () => {
+    const client = openSimulatorClient(simulator)
+    await list(client)
+    simulator.revokeTokens()
+    await times(10, () => list(client))
+    expect(signIns()).toHaveLength(2)
+    expect(client.told.signIns.map(({ outcome }) => outcome)).toEqual(['new token', 'new token'])
+    expect(client.told.retries).toEqual([])
+  })
+
+  it('repeats a write whose token was rejected: it was not done', async () => {
+    const client = openSimulatorClient(simulator)
+    await list(client)
+    simulator.revokeTokens()
+    const { status } = await client.call('createAssignment', { body: { Subject: 'new' } }, noSignal)
+    expect(status).toBe(201)
+    expect((await list(client)).body).toHaveLength(4)
+  })
+
+  it('stops at two sign-ins when the provider hands out the rejected token for ever, and says so', async () => {
+    simulator.behaviour.tokenCache = 'stuck'
+    const clock = jumpingClock()
+    const client = openSimulatorClient(simulator, 'assignment', { clock })
+    await list(client)
+    simulator.revokeTokens()
+    const error = await failureOf(list(client))
+    expect(error).toMatchObject({ code: 'UPSTREAM_UNAUTHORIZED', retryable: true, status: 401 })
+    expect(error.message).toContain('production or stage')
+    expect(signIns()).toHaveLength(3)
+    expect(Math.max(...clock.waitedMs)).toBeGreaterThanOrEqual(900)
+    expect(client.logged()).toContain('the identity provider hands out the same one again')
+  })
+
+  it('P10: leaves that provider alone for longer and longer, whatever is asked', async () => {
+    simulator.behaviour.tokenCache = 'stuck'
+    const clock = jumpingClock()
+    const retryPolicy = { attempts: 1, firstDelayMs: 1, longestDelayMs: 1, patienceMs: 0 }
+    const client = openSimulatorClient(simulator, 'assignment', { clock, retryPolicy })
+    await list(client)
+    simulator.revokeTokens()
+    await failureOf(list(client))
+    const holdsMs: number[] = []
+    for (let round = 0; round < 12; round++) {
+      const [error] = await times(5, () => failureOf(list(client)))
+      expect(error).toMatchObject({ code: 'UPSTREAM_TOKEN_REPEATED', retryable: true })
+      const holdMs = (error?.notBefore?.getTime() ?? 0) - clock.now()
+      holdsMs.push(Math.round(holdMs / 100) / 10)
+      clock.advance(holdMs + 1)
+      await failureOf(list(client))
+    }
+    expect(holdsMs).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300])
+    expect(signIns()).toHaveLength(2 + 12)
+  })
+
+  it('goes on when it was only once that the token was rejected', async () => {
+    const clock = jumpingClock()
+    const client = openSimulatorClient(simulator, 'assignment', { clock })
+    await list(client)
+    simulator.faults.add({ kind: 401, times: 1 })
+    expect((await list(client)).body).toHaveLength(3)
+    expect(client.told.signIns.map(({ outcome }) => outcome)).toEqual([
+      'new token',
+      'same token',
+      'same token',
+    ])
+    await list(client)
+    expect(signIns()).toHaveLength(3)
+  })
+
+  it('P10: stops at once with wrong credentials, says what to check, and does not hammer', async () => {
+    const clock = jumpingClock()
+    const client = openSimulatorClient(simulator, 'tracking', { apiKey: 'canary-wrong-key', clock })
+    const ask = () => client.call('listTrackerObjects', {}, noSignal)
+    const [error] = await times(10, () => failureOf(ask()))
+    expect(error).toMatchObject({ code: 'UPSTREAM_SIGN_IN', retryable: false, status: 401 })
+    expect(error?.message).toContain('Check TRACKING_SUBJECT_ID, TRACKING_API_KEY and TRACKING_AUTH_URL')
+    expect(`${error?.message}${error?.stack}${client.logged()}`).not.toContain('canary-wrong-key')
+    await failureOf(ask())
+    expect(signIns()).toHaveLength(1)
+    clock.advance(61_000)
+    await times(3, () => failureOf(ask()))
+    expect(signIns()).toHaveLength(2)
+  })
+
+  it('signs in again when a token is over, though nobody said when it would be', async () => {
+    Object.assign(simulator.behaviour, { tokenFormat: 'opaque', tokenLifetimeMs: 150 })
+    const client = openSimulatorClient(simulator)
+    const signedInMs = Date.now()
+    while (Date.now() < signedInMs + 400) await list(client)
+    expect(signIns().length).toBeGreaterThanOrEqual(3)
+    expect(client.told.signIns.map(({ outcome }) => outcome)).not.toContain('failed')
+  })
+})
+
+describe('with identity providers that', () => {
+  const ok = (_: unknown, response: { end(text: string): void }) => response.end('[]')
+
+  it('tell the end of a token: it is renewed before, without anybody waiting', async () => {
+    let count = 0
+    const used: (string | undefined)[] = []
+    await using server = await startServer(
+      ({ headers }, response) => {
+        used.push(headers.authorization)
+        response.end('[]')
+      },
+      (_, response) =>
+        response.end(JSON.stringify({ accessToken: `token-number-${++count}`, expiresIn: 3600 })),
+    )
+    const clock = jumpingClock()
+    const client = openServerClient(server, { clock })
+    await list(client)
+    clock.advance(3500_000)
+    await list(client)
+    expect(count).toBe(1)
+    clock.advance(60_000)
+    await list(client)
+    await expect.poll(() => client.told.signIns).toHaveLength(2)
+    await list(client)
+    clock.advance(7200_000)
+    await list(client)
+    expect(used.map((bearer) => bearer?.at(-1))).toEqual(['1', '1', '1', '2', '3'])
+  })
+
+  it('hand out the same token until its end are not asked for each request', async () => {
+    let count = 0
+    const endsAt = new Date(Date.now() + 3600_000).toISOString()
+    await using server = await startServer(ok, (_, response) => {
+      count++
+      response.end(JSON.stringify({ token: 'always-the-same', expiresAt: endsAt }))
+    })
+    const clock = jumpingClock()
+    const client = openServerClient(server, { clock })
+    await list(client)
+    clock.advance(3590_000)
+    for (let round = 0; round < 10; round++) await list(client)
+    await expect.poll(() => client.told.signIns).toHaveLength(2)
+    for (let round = 0; round < 10; round++) await list(client)
+    expect(count).toBe(2)
+  })
+
+  it('answer something else: the fields are named, never their values', async () => {
+    let count = 0
+    await using server = await startServer(ok, (_, response) => {
+      count++
+      response.end(JSON.stringify({ ticket: 'canary-value', data: { code: 'canary-value' } }))
+    })
+    const client = openServerClient(server)
+    const error = await failureOf(list(client))
+    expect(error).toMatchObject({ code: 'UPSTREAM_SIGN_IN', retryable: false })
+    expect(error.message).toContain('the fields are ticket, data.code. Check AUTH_URL.')
+    expect(`${error.stack}${JSON.stringify(error)}${client.logged()}`).not.toContain('canary')
+    expect((await failureOf(list(client))).code).toBe('UPSTREAM_SIGN_IN')
+    expect(count).toBe(1)
+  })
+
+  it('show a page instead are named so', async () => {
+    await using server = await startServer(ok, (_, response) => response.end('<html>Log in here</html>'))
+    expect((await failureOf(list(openServerClient(server)))).message).toContain('a page of HTML or XML')
+  })
+
+  it('are overloaded for a moment are asked again, within bounds', async () => {
+    let count = 0
+    await using server = await startServer(ok, (_, response) => {
+      if (++count === 3) response.end('"a-token-for-tests"')
+      else response.writeHead(503).end()
+    })
+    const client = openServerClient(server)
+    await times(5, () => list(client))
+    expect(count).toBe(3)
+  })
+
+  it('stay overloaded fail the request after as many tries as any', async () => {
+    let count = 0
+    await using server = await startServer(ok, (_, response) => {
+      count++
+      response.writeHead(502).end('<html>Bad gateway</html>')
+    })
+    const error = await failureOf(list(openServerClient(server)))
+    expect(error).toMatchObject({ code: 'UPSTREAM_SIGN_IN', retryable: true, status: 502 })
+    expect(count).toBe(4)
+    expect(server.received).toEqual([])
+  })
+
+  it('P10: want to be left alone are, also by the next request', async () => {
+    let count = 0
+    await using server = await startServer(ok, (_, response) => {
+      count++
+      response.writeHead(429, { 'retry-after': '600' }).end()
+    })
+    const clock = jumpingClock()
+    const client = openServerClient(server, { clock })
+    for (let round = 0; round < 3; round++) {
+      const error = await failureOf(list(client))
+      expect(error).toMatchObject({ code: 'UPSTREAM_SIGN_IN', retryable: true, notBefore: expect.any(Date) })
+    }
+    expect(count).toBe(1)
+    clock.advance(600_000)
+    await failureOf(list(client))
+    expect(count).toBe(2)
+  })
+
+  it('are slow: who gives up leaves the others waiting for the same sign-in', async () => {
+    let finish = () => {}
+    await using server = await startServer(ok, (_, response) => {
+      finish = () => response.end('"a-token-for-tests"')
+    })
+    const client = openServerClient(server)
+    const controller = new AbortController()
+    const gaveUp = list(client, controller.signal)
+    const waits = list(client)
+    controller.abort(new Error('enough'))
+    await expect(gaveUp).rejects.toThrow('enough')
+    await expect.poll(() => finish.toString()).toContain('response.end')
+    finish()
+    expect((await waits).status).toBe(200)
+    expect(client.told.signIns).toHaveLength(1)
+  })
+
+  it('never answer: closing the client ends the sign-in', async () => {
+    await using server = await startServer(ok, () => {})
+    const client = openServerClient(server)
+    const waits = list(client)
+    waits.catch(() => {})
+    await expect.poll(() => server.connections).toBe(1)
+    client.close()
+    await expect(waits).rejects.toThrow('the client was closed')
+  })
+})
