@@ -3,7 +3,7 @@
 // the work is one of some thousands, made once.
 
 import { hash, pick, uuidFrom } from './random.ts'
-import type { Fields, Row } from './row.ts'
+import type { Fields, FreshFields, Row } from './row.ts'
 import { epochMs, localTime, utcTime } from './timestamps.ts'
 import {
   assignmentTypes,
@@ -28,28 +28,35 @@ export const assignmentExternalId = (id: number): string => `WO-${digits(id, 7)}
 export const personName = (bits: number): string =>
   `${pick(givenNames, bits & 0xff)} ${pick(familyNames, (bits >>> 8) & 0xff)}`
 
-/** The fields in groups; a frozen group is the same object each time. */
-export type FieldGroups = readonly Fields[]
+/** What a record is made of: fields of its own, and fields that many records share as one and the same object. */
+export type Parts = { readonly own: FreshFields; readonly shared: Fields | null }
 
-export function assignmentGroups(seed: number): (row: Row) => FieldGroups {
+export function assignmentParts(seed: number): (row: Row) => Parts {
   const works = new Map<number, Fields>()
   return (row) => {
     const bits = hash(seed, row.id, 1)
     const workId = (bits % workCount) * statuses.length + ((bits + row.revision) % statuses.length)
     let work = works.get(workId)
     if (!work) {
-      work = Object.freeze(workFields(seed, workId))
+      work = workFields(seed, workId)
       works.set(workId, work)
     }
-    return [identityFields(seed, row), work, systemFields(row, bits)]
+    return { own: ownFields(seed, row, bits), shared: work }
   }
 }
 
-const identityFields = (seed: number, { id }: Row): Fields => ({
-  AssignmentId: id,
-  AssignmentIdExt: assignmentExternalId(id),
-  UID: uuidFrom(seed, id, 6),
-  AssignmentNumber: `2025-${digits(id, 6)}`,
+const ownFields = (seed: number, row: Row, bits: number) => ({
+  AssignmentId: row.id,
+  AssignmentIdExt: assignmentExternalId(row.id),
+  UID: uuidFrom(seed, row.id, 6),
+  AssignmentNumber: `2025-${digits(row.id, 6)}`,
+  RowVersion: null,
+  SysRowVersion: null,
+  SysDeleted: row.isDeleted,
+  SysCreatedBy: 1 + (bits % employeeCount),
+  SysCreatedDateUTC: utcTime(row.createdAtMs, bits),
+  SysUpdatedBy: 1 + ((bits + row.revision) % employeeCount),
+  SysUpdatedDateUTC: utcTime(row.changedAtMs, bits >>> 3),
 })
 
 function workFields(seed: number, workId: number): Fields {
@@ -91,13 +98,3 @@ function workFields(seed: number, workId: number): Fields {
     ExternalReference: null,
   }
 }
-
-const systemFields = (row: Row, bits: number): Fields => ({
-  RowVersion: null,
-  SysRowVersion: null,
-  SysDeleted: row.isDeleted,
-  SysCreatedBy: 1 + (bits % employeeCount),
-  SysCreatedDateUTC: utcTime(row.createdAtMs, bits),
-  SysUpdatedBy: 1 + ((bits + row.revision) % employeeCount),
-  SysUpdatedDateUTC: utcTime(row.changedAtMs, bits >>> 3),
-})

@@ -1,7 +1,7 @@
 // The generated fields of what hangs on an assignment: notes, objects, products, services, quality controls, attachments.
 
 import { hash, pick, uuidFrom } from './random.ts'
-import type { Fields, Row } from './row.ts'
+import type { FreshFields, Row } from './row.ts'
 import { epochMs, localTime, utcTime } from './timestamps.ts'
 import { checkNames, noteTexts, objectNames, productNames, serviceNames } from './words.ts'
 
@@ -17,7 +17,7 @@ const systemFields = (row: Row, bits: number) => ({
 
 export const noteExternalId = (id: number): string => `NOTE-${String(id).padStart(7, '0')}`
 
-export function noteFields(seed: number, row: Row, assignmentId: number | null): Fields {
+export function noteFields(seed: number, row: Row, assignmentId: number | null): FreshFields {
   const bits = hash(seed, row.id, 20)
   return {
     AssignmentNoteId: row.id,
@@ -33,7 +33,7 @@ export function noteFields(seed: number, row: Row, assignmentId: number | null):
   }
 }
 
-export function objectFields(seed: number, row: Row, assignmentId: number | null): Fields {
+export function objectFields(seed: number, row: Row, assignmentId: number | null): FreshFields {
   const bits = hash(seed, row.id, 30)
   return {
     AssignmentObjectId: row.id,
@@ -49,7 +49,7 @@ export function objectFields(seed: number, row: Row, assignmentId: number | null
   }
 }
 
-export function productFields(seed: number, row: Row): Fields {
+export function productFields(seed: number, row: Row): FreshFields {
   const bits = hash(seed, row.id, 40)
   const quantity = 1 + (bits & 7)
   return {
@@ -66,7 +66,7 @@ export function productFields(seed: number, row: Row): Fields {
   }
 }
 
-export function serviceFields(seed: number, row: Row): Fields {
+export function serviceFields(seed: number, row: Row): FreshFields {
   const bits = hash(seed, row.id, 50)
   return {
     AssignmentServiceId: row.id,
@@ -82,7 +82,7 @@ export function serviceFields(seed: number, row: Row): Fields {
   }
 }
 
-export function qualityControlFields(seed: number, row: Row): Fields {
+export function qualityControlFields(seed: number, row: Row): FreshFields {
   const bits = hash(seed, row.id, 60)
   return {
     AssignmentQualityControlId: row.id,
@@ -98,7 +98,7 @@ export function qualityControlFields(seed: number, row: Row): Fields {
   }
 }
 
-export function attachmentFields(seed: number, row: Row): Fields {
+export function attachmentFields(seed: number, row: Row): FreshFields {
   const bits = hash(seed, row.id, 70)
   return {
     AttachmentId: row.id,

@@ -2,12 +2,12 @@
 
 import { employeeCount, personName } from './assignment-fields.ts'
 import { hash, pick, uuidFrom } from './random.ts'
-import type { Fields, Row } from './row.ts'
+import type { FreshFields, Row } from './row.ts'
 import { utcTime } from './timestamps.ts'
 import { cities, companies, streets, vehicleModels } from './words.ts'
 
 /** A vehicle drives a closed curve around its town; each revision is one step along it. */
-export function trackerFields(seed: number, row: Row): Fields {
+export function trackerFields(seed: number, row: Row): FreshFields {
   const bits = hash(seed, row.id, 80)
   const home = pick(cities, bits)
   const angle = (bits & 255) / 40 + row.revision / 12
@@ -31,7 +31,7 @@ export function trackerFields(seed: number, row: Row): Fields {
   }
 }
 
-export function customerFields(seed: number, row: Row): Fields {
+export function customerFields(seed: number, row: Row): FreshFields {
   const bits = hash(seed, row.id, 5)
   const place = pick(cities, bits >>> 2)
   return {
@@ -51,7 +51,7 @@ export function customerFields(seed: number, row: Row): Fields {
   }
 }
 
-export function employeeFields(seed: number, row: Row): Fields {
+export function employeeFields(seed: number, row: Row): FreshFields {
   const bits = hash(seed, row.id, 100)
   return {
     EmployeeId: row.id,
@@ -76,7 +76,7 @@ export const webhookEvents = [
   'AssignmentNoteDeleted',
 ] as const
 
-export function webhookDefinitionFields(seed: number, row: Row): Fields {
+export function webhookDefinitionFields(seed: number, row: Row): FreshFields {
   return {
     WebhookDefinitionId: row.id,
     UID: uuidFrom(seed, row.id, 111),
@@ -91,7 +91,7 @@ export function webhookDefinitionFields(seed: number, row: Row): Fields {
 
 export const subscriptionExternalId = (seed: number, id: number): string => uuidFrom(seed, id, 120)
 
-export function webhookSubscriptionFields(seed: number, row: Row): Fields {
+export function webhookSubscriptionFields(seed: number, row: Row): FreshFields {
   return {
     WebhookSubscriptionId: subscriptionExternalId(seed, row.id),
     WebhookDefinitionId: 1,

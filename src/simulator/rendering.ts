@@ -3,7 +3,7 @@
 
 import type { Behaviour } from './behaviour.ts'
 import type { Resource } from './resources.ts'
-import type { Fields, Row } from './row.ts'
+import type { Fields, FreshFields, Row } from './row.ts'
 
 /** Text, or bytes as they are. */
 export type Piece = string | Uint8Array
@@ -12,7 +12,7 @@ export type Rendering = {
   /** The record as it is served, in as many pieces as is fast. */
   pieces(resource: Resource, row: Row): readonly Piece[]
   /** The record's fields in the upstream's own spelling, whatever casing is served. A fresh object each time. */
-  fields(resource: Resource, row: Row): { [name: string]: unknown }
+  fields(resource: Resource, row: Row): FreshFields
   /** The JSON of fields that are not a row as it is kept. */
   stringify(fields: Fields): string
   /** A field's name as it is served. */
@@ -22,46 +22,39 @@ export type Rendering = {
 }
 
 export function openRendering(behaviour: Behaviour): Rendering {
-  const frozen = { pascal: new WeakMap<Fields, Buffer>(), camel: new WeakMap<Fields, Buffer>() }
+  const tails = { pascal: new WeakMap<Fields, Buffer>(), camel: new WeakMap<Fields, Buffer>() }
   const isCamel = () => behaviour.casing === 'camel'
 
-  function fields(resource: Resource, row: Row): { [name: string]: unknown } {
-    return Object.assign({}, ...resource.groups(row).map((group) => withVersions(group, row)), row.own)
+  function fields(resource: Resource, row: Row): FreshFields {
+    const { own, shared } = resource.parts(row)
+    setVersions(own, row)
+    return { ...own, ...shared, ...row.own }
   }
 
-  /** Frozen groups hold no row version, and their bytes are worth keeping. */
-  function frozenBytes(group: Fields): Buffer {
-    const kept = isCamel() ? frozen.camel : frozen.pascal
-    const known = kept.get(group)
-    if (known !== undefined) return known
-    const bytes = Buffer.from(membersOf(stringify(group)))
-    kept.set(group, bytes)
-    return bytes
-  }
-
-  function withVersions(group: Fields, row: Row): Fields {
-    if (!('RowVersion' in group)) return group
+  function setVersions(own: FreshFields, row: Row): void {
+    if (!('RowVersion' in own)) return
     const { rowVersionField: served } = behaviour
     const version = versionValue(row.version)
-    return Object.assign(group, {
-      RowVersion: served === 'both' || served === 'RowVersion' ? version : undefined,
-      SysRowVersion: served === 'both' || served === 'SysRowVersion' ? version : undefined,
-    })
+    own.RowVersion = served === 'both' || served === 'RowVersion' ? version : undefined
+    own.SysRowVersion = served === 'both' || served === 'SysRowVersion' ? version : undefined
   }
 
   function pieces(resource: Resource, row: Row): readonly Piece[] {
     if (row.raw !== null) return [row.raw]
     if (row.own !== null) return [stringify(fields(resource, row))]
-    const found: Piece[] = []
-    let text = '{'
-    for (const group of resource.groups(row)) {
-      const start = text === '{' && found.length === 0 ? '{' : `${text},`
-      if (Object.isFrozen(group)) {
-        found.push(start, frozenBytes(group))
-        text = ''
-      } else text = start + membersOf(stringify(withVersions(group, row)))
-    }
-    return [...found, `${text}}`]
+    const { own, shared } = resource.parts(row)
+    setVersions(own, row)
+    return shared ? [stringify(own).slice(0, -1), tailOf(shared)] : [stringify(own)]
+  }
+
+  /** The end of a record, from the comma after its own fields on. */
+  function tailOf(shared: Fields): Buffer {
+    const kept = isCamel() ? tails.camel : tails.pascal
+    const known = kept.get(shared)
+    if (known !== undefined) return known
+    const bytes = Buffer.from(`,${stringify(shared).slice(1)}`)
+    kept.set(shared, bytes)
+    return bytes
   }
 
   function versionValue(version: bigint): unknown {
@@ -84,8 +77,6 @@ export function openRendering(behaviour: Behaviour): Rendering {
   }
 }
 
-const membersOf = (text: string) => text.slice(1, -1)
-
 const camelNames = new Map<string, string>()
 const keptNames = 1_000
 
@@ -100,7 +91,7 @@ export function camelCase(name: string): string {
 }
 
 function camelCased(value: Fields): Fields {
-  const renamed: { [name: string]: unknown } = {}
+  const renamed: FreshFields = {}
   for (const name of Object.keys(value)) renamed[camelCase(name)] = value[name]
   return renamed
 }

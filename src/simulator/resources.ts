@@ -1,6 +1,6 @@
 // The table of resources: how each is named, keyed and filled. Names are those of the mirrored streams where there is one.
 
-import { assignmentExternalId, assignmentGroups, type FieldGroups } from './assignment-fields.ts'
+import { assignmentExternalId, assignmentParts, type Parts } from './assignment-fields.ts'
 import {
   attachmentFields,
   noteExternalId,
@@ -19,7 +19,7 @@ import {
   webhookSubscriptionFields,
 } from './other-fields.ts'
 import { hash } from './random.ts'
-import { emptyRow, type Fields, type Row } from './row.ts'
+import { emptyRow, type FreshFields, type Row } from './row.ts'
 
 export type Resource = {
   readonly name: string
@@ -27,8 +27,8 @@ export type Resource = {
   /** The field by which others know a record, and its generated value. */
   readonly externalField: string | null
   externalId(id: number): string | null
-  /** The generated fields; the row versions among them are filled in by the rendering. */
-  groups(row: Row): FieldGroups
+  /** The generated fields; the row versions among a record's own are filled in by the rendering. */
+  parts(row: Row): Parts
   /** The assignment a generated record hangs on. */
   assignmentIdOf(id: number): number | null
   /** Lower-case name to the upstream's spelling. */
@@ -38,9 +38,10 @@ export type Resource = {
 function resource(
   name: string,
   keyField: string,
-  parts: Partial<Resource> & Pick<Resource, 'groups'>,
+  given: Partial<Resource> & Pick<Resource, 'parts'>,
 ): Resource {
-  const names = parts.groups(emptyRow).flatMap((group) => Object.keys(group))
+  const { own, shared } = given.parts(emptyRow)
+  const names = Object.keys({ ...own, ...shared })
   return {
     name,
     keyField,
@@ -48,7 +49,7 @@ function resource(
     externalId: () => null,
     assignmentIdOf: () => null,
     fieldNames: new Map(names.map((field) => [field.toLowerCase(), field])),
-    ...parts,
+    ...given,
   }
 }
 
@@ -64,23 +65,23 @@ export function defineResources({
     assignments > 0 ? 1 + (hash(seed, id, salt) % assignments) : null
   const noteParent = parentOf(22)
   const objectParent = parentOf(32)
-  const linked = (fields: (seed: number, row: Row) => Fields) => ({
-    groups: (row: Row) => [fields(seed, row)],
+  const linked = (fields: (seed: number, row: Row) => FreshFields) => ({
+    parts: (row: Row): Parts => ({ own: fields(seed, row), shared: null }),
   })
   return {
     assignment: resource('assignment', 'AssignmentId', {
-      groups: assignmentGroups(seed),
+      parts: assignmentParts(seed),
       externalField: 'AssignmentIdExt',
       externalId: assignmentExternalId,
     }),
     assignment_note: resource('assignment_note', 'AssignmentNoteId', {
-      groups: (row) => [noteFields(seed, row, noteParent(row.id))],
+      parts: (row) => ({ own: noteFields(seed, row, noteParent(row.id)), shared: null }),
       externalField: 'AssignmentNoteIdExt',
       externalId: noteExternalId,
       assignmentIdOf: noteParent,
     }),
     assignment_object: resource('assignment_object', 'AssignmentObjectId', {
-      groups: (row) => [objectFields(seed, row, objectParent(row.id))],
+      parts: (row) => ({ own: objectFields(seed, row, objectParent(row.id)), shared: null }),
       assignmentIdOf: objectParent,
     }),
     assignment_product: resource('assignment_product', 'AssignmentProductId', linked(productFields)),

@@ -5,6 +5,9 @@ import type { Span } from './row-bytes.ts'
 
 export type Fields = { readonly [name: string]: unknown }
 
+/** Just made, and still to be filled in. */
+export type FreshFields = { [name: string]: unknown }
+
 export type Row = {
   readonly id: number
   readonly version: bigint
