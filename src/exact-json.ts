@@ -43,7 +43,7 @@ export function parseJson(bytes: Uint8Array): Json {
   return value
 }
 
-export function decodeUtf8(bytes: Uint8Array): string {
+function decodeUtf8(bytes: Uint8Array): string {
   try {
     return utf8.decode(bytes)
   } catch (cause) {

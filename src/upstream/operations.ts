@@ -4,7 +4,7 @@ import type { ServiceName } from '../streams.ts'
 import type { ParameterKind } from './parameters.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
-export type BodyKind = 'none' | 'json' | 'form'
+type BodyKind = 'none' | 'json' | 'form'
 export type Operation = {
   readonly method: Method
   /** Parameters in braces; their types are in `pathParameters`. */

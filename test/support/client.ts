@@ -11,7 +11,7 @@ import type { RequestDone, RetryPlanned, SignInDone, Waited } from '../../src/up
 import { openUpstream, type Upstream, type UpstreamOptions } from '../../src/upstream/upstream.ts'
 import { UpstreamError } from '../../src/upstream/upstream-error.ts'
 
-export type Told = {
+type Told = {
   readonly requests: RequestDone[]
   readonly retries: RetryPlanned[]
   readonly waits: Waited[]
@@ -25,7 +25,7 @@ export type Client = Upstream & {
 export type ClientChanges = Partial<Omit<UpstreamOptions, 'service' | 'log' | 'observer'>>
 
 export const noSignal = new AbortController().signal
-export const quickRetries = { attempts: 4, firstDelayMs: 2, longestDelayMs: 10, patienceMs: 30_000 } as const
+const quickRetries = { attempts: 4, firstDelayMs: 2, longestDelayMs: 10, patienceMs: 30_000 } as const
 
 export function openClient(
   options: ClientChanges & Pick<UpstreamOptions, 'service' | 'baseUrl' | 'authUrl'>,
