@@ -35,6 +35,7 @@ export function mergeSql(shape: Shape, collectArrivals: boolean): string {
   const key = pg.escapeIdentifier(shape.key.name)
   const version = (alias: string) => versionSql(shape, alias)
   const replaced = names.filter((name) => name !== key).map((name) => `${name} = excluded.${name}`)
+  const emptied = shape.emptied.map((name) => `${pg.escapeIdentifier(name)} = null`)
   const outcome = collectArrivals
     ? 'select key, version, is_new from merged'
     : 'select count(*) filter (where is_new) as inserted, count(*) filter (where not is_new) as updated from merged'
@@ -51,7 +52,7 @@ export function mergeSql(shape: Shape, collectArrivals: boolean): string {
       -- All writers take their row locks in the same order.
       order by page.${key}
       on conflict (${key}) do update set
-        ${[...replaced, '_synced_at = now()'].join(', ')},
+        ${[...replaced, ...emptied, '_synced_at = now()'].join(', ')},
         _deleted_at = case when excluded._deleted_at is not null then coalesce(mine._deleted_at, now()) end,
         _deleted_reason = excluded._deleted_reason, _hash = excluded._hash, _rescued = excluded._rescued
       where ${isNews(version, 'excluded', 'excluded._deleted_at is null')}

@@ -36,7 +36,7 @@ export async function migrateDatabase({ database, streams, biRole, log }: Option
     )
     for (const stream of streams)
       if (stream.kind === 'changes')
-        await createTable(client, stream, { field: stream.keyFields[0] ?? '', type: 'bigint' })
+        await createTable(client, stream, { field: stream.keyFields[0] ?? '', type: 'bigint' }, log)
     if (biRole !== null) await grantReading(client, biRole)
     if (applied > 0) log.info({ applied }, 'the database has the schema of this program now')
     return applied

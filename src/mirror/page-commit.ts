@@ -110,7 +110,7 @@ async function grow(
   { table, growth, settledColumns }: { table: Table; growth: Growth; settledColumns: Set<string> },
 ): Promise<Table> {
   await limitLockWaits(client)
-  await growTable(client, table.shape, growth, log)
+  if (!(await growTable(client, table.shape, growth, log))) throw new TableChanged()
   await client.query('set local lock_timeout = 0')
   const shape = await readShape(client, table.shape.stream)
   if (!shape) throw new TableChanged()

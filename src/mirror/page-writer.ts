@@ -50,7 +50,7 @@ type Prepared = { readonly table: Table; readonly encoded: EncodedPage }
 type Result = { readonly committed: Committed; readonly encoded: EncodedPage | null }
 
 export function startPageWriter(options: Options): PageWriter {
-  const { pool, stream, turn } = options
+  const { pool, turn } = options
   const slots = Array.from(
     { length: options.connections },
     (): Slot => ({ connection: null, free: Promise.resolve() }),
@@ -109,7 +109,7 @@ export function startPageWriter(options: Options): PageWriter {
   }
 
   async function prepare(rows: readonly Row[]): Promise<Prepared> {
-    const opening = current ?? openTable({ pool, stream, keyField: options.keyField() }, rows, settledColumns)
+    const opening = current ?? openTable({ ...options, keyField: options.keyField() }, rows, settledColumns)
     current = opening
     try {
       const table = await opening

@@ -16,6 +16,8 @@ export type Shape = {
   readonly versions: readonly Column[]
   /** In the order of the table, which never changes: new columns come last. The key is one of them. */
   readonly columns: readonly Column[]
+  /** Columns of fields whose type somebody changed to one that may refuse values: they are kept empty. */
+  readonly emptied: readonly string[]
   /** Folded names of fields that have no column and get none: their values are rescued. */
   readonly unplaced: ReadonlySet<string>
   /** All column names of the table, also those that somebody else added. */
@@ -50,8 +52,7 @@ export async function readShape(client: Pick<ClientBase, 'query'>, stream: Strea
      order by a.attnum`,
     [qualified(stream), stream.name],
   )
-  // A type that somebody else chose may refuse what is sent to it; such a column is left alone.
-  const isForeign = (row: Row) => !columnTypes.includes(row.type)
+  const isForeign = (row: Pick<Row, 'type'>) => !columnTypes.includes(row.type)
   const columns = rows.flatMap((row) =>
     row.field === null || isForeign(row)
       ? []
@@ -60,7 +61,9 @@ export async function readShape(client: Pick<ClientBase, 'query'>, stream: Strea
   const keyName = rows.find((row) => row.is_key)?.name
   const key = columns.find((column) => column.name === keyName)
   if (!key) return null
-  const foreign = rows.flatMap((row) => (row.field !== null && isForeign(row) ? [foldName(row.field)] : []))
+  const emptied = rows.flatMap((row) =>
+    row.field !== null && isForeign(row) ? [{ name: row.name, field: row.field }] : [],
+  )
   return {
     stream,
     version: rows[0]?.columns_version ?? 0,
@@ -69,7 +72,8 @@ export async function readShape(client: Pick<ClientBase, 'query'>, stream: Strea
       columns.filter((column) => foldName(column.field) === field),
     ),
     columns,
-    unplaced: new Set([...(rows[0]?.unplaced ?? []), ...foreign]),
+    emptied: emptied.map((column) => column.name),
+    unplaced: new Set([...(rows[0]?.unplaced ?? []), ...emptied.map((column) => foldName(column.field))]),
     takenNames: new Set(rows.map((row) => row.name)),
   }
 }

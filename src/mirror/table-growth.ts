@@ -6,7 +6,7 @@ import type { Logger } from '../log.ts'
 import { columnName, foldName, printable } from './column-names.ts'
 import type { ColumnType } from './column-types.ts'
 import { qualified, type Shape, versionFields } from './shape.ts'
-import { refreshView, withoutView } from './views.ts'
+import { showColumns, withoutView } from './views.ts'
 
 export type Growth = {
   /** New fields and the type that their values ask for. */
@@ -18,44 +18,24 @@ export type Growth = {
 // Postgres allows 1,600, but a row must fit a page of 8 kB even when every long value was moved out of it.
 const maxColumns = 400
 
+/** Returns false, and has changed nothing, when another program changed the columns since the shape was read. */
 export async function growTable(
   client: ClientBase,
   shape: Shape,
   growth: Growth,
   log: Logger,
-): Promise<void> {
+): Promise<boolean> {
+  // The row's lock keeps others from growing the same table.
+  const { rowCount } = await client.query(
+    'update tidemark.stream set columns_version = columns_version + 1 where name = $1 and columns_version = $2',
+    [shape.stream.name, shape.version],
+  )
+  if (rowCount === 0) return false
   const added = await addColumns(client, shape, growth.fields)
   await widenColumns(client, shape, growth.widen)
-  if (added.length > 0) await showInView(client, shape, added, log)
-  await client.query('update tidemark.stream set columns_version = columns_version + 1 where name = $1', [
-    shape.stream.name,
-  ])
+  if (added.length > 0) await showColumns(client, shape.stream, added, log)
+  return true
 }
-
-/** A view that somebody made in place of ours is theirs; it must not stop the mirror. */
-async function showInView(
-  client: ClientBase,
-  shape: Shape,
-  added: readonly string[],
-  log: Logger,
-): Promise<void> {
-  await client.query('savepoint showing')
-  try {
-    await refreshView(client, shape.stream, added)
-  } catch (error) {
-    if (!isAnotherView(error)) throw error
-    await client.query('rollback to savepoint showing')
-    log.warn(
-      { err: error, stream: shape.stream.name },
-      'the view in schema bi is not ours and does not show the new columns',
-    )
-  }
-  await client.query('release savepoint showing')
-}
-
-const isAnotherView = (error: unknown): boolean =>
-  error instanceof pg.DatabaseError &&
-  (error.code === '42P16' || error.code === '42809' || error.code === '42501')
 
 /** Returns the names of the new columns. */
 async function addColumns(
@@ -76,15 +56,31 @@ async function addColumns(
       statements.push(
         `comment on column ${table}.${column} is ${pg.escapeLiteral(`field ${printable(field)}`)}`,
       )
-      if (versionFields(shape.stream).includes(foldName(field)))
-        statements.push(`create index on ${table} (${column})`)
       owners.set(name, field)
       added.push(name)
     }
     await describeField(client, shape, field, reason === null ? { name, type } : null, reason)
   }
+  statements.push(...versionIndexes(shape, owners, added))
   if (statements.length > 0) await client.query(statements.join(';\n'))
   return added
+}
+
+/** The row version is the first version field that is not null, so the others are only looked up where that one is. */
+function versionIndexes(
+  shape: Shape,
+  owners: ReadonlyMap<string, string>,
+  added: readonly string[],
+): string[] {
+  const columnOf = new Map([...owners].map(([name, field]) => [foldName(field), name]))
+  const present = versionFields(shape.stream).flatMap((field) => columnOf.get(field) ?? [])
+  const names = present.map(pg.escapeIdentifier)
+  return present.flatMap((name, index) => {
+    if (!added.includes(name)) return []
+    const others = names.slice(0, index).map((earlier) => `${earlier} is null`)
+    const condition = others.length > 0 ? ` where ${others.join(' and ')}` : ''
+    return [`create index on ${qualified(shape.stream)} (${names[index]})${condition}`]
+  })
 }
 
 function placingProblem(

@@ -2,6 +2,7 @@
 // when the first rows come.
 
 import type { Pool } from 'pg'
+import type { Logger } from '../log.ts'
 import type { Row } from '../record.ts'
 import type { Stream } from '../streams.ts'
 import { fitsInt64, isUuid } from './column-types.ts'
@@ -12,7 +13,12 @@ import { createTable, type KeyColumn } from './table-creation.ts'
 
 export type Table = { readonly shape: Shape; readonly encode: EncodePage }
 
-type Source = { readonly pool: Pool; readonly stream: Stream; readonly keyField: string | null }
+type Source = {
+  readonly pool: Pool
+  readonly stream: Stream
+  readonly keyField: string | null
+  readonly log: Logger
+}
 
 /** Reads the table's shape; makes the table when there is none. `settled` is as for createPageEncoder. */
 export async function openTable(
@@ -26,7 +32,7 @@ export async function openTable(
     const { client } = connection
     const existing = await readShape(client, stream)
     if (existing) return tableOf(existing, settled)
-    await createTable(client, stream, keyColumn(source, rows))
+    await createTable(client, stream, keyColumn(source, rows), source.log)
     const made = await readShape(client, stream)
     if (!made)
       throw new Error(

@@ -42,6 +42,12 @@ export const streamTable = tidemark.table('stream', {
   lastCensusAt: at('last_census_at'),
   /** Rises when the columns of the mirror table change, so that no other program writes by an old list of columns. */
   columnsVersion: integer('columns_version').notNull().default(0),
+  /**
+   * After a rewind, rows above this version that were last written before that time take any version that comes: the
+   * upstream may have been restored from a backup. Null again after the next complete census.
+   */
+  unguardedAbove: int8('unguarded_above'),
+  unguardedBefore: at('unguarded_before'),
 })
 
 export const laneTable = tidemark.table(
@@ -65,6 +71,8 @@ export const checkpointTable = tidemark.table(
     runId: int8('run_id'),
     /** Why the position went back; null when it rose. */
     reason: text('reason'),
+    /** The person who moved it; null when a run did. */
+    movedBy: text('moved_by'),
   },
   (table) => [
     index('checkpoint_by_time').on(table.stream, table.reachedAt),
@@ -187,8 +195,60 @@ export const absenceTable = tidemark.table(
     stream: text('stream').notNull(),
     key: text('key').notNull(),
     missingSince: at('missing_since').notNull().defaultNow(),
+    /** What a look at the record itself showed; null where no such look exists. */
+    evidence: text('evidence'),
   },
   (table) => [primaryKey({ columns: [table.stream, table.key] })],
+)
+
+/** A part of the past to be read again, as it was asked for and as far as it has come. */
+export const backfillTable = tidemark.table(
+  'backfill',
+  {
+    id: identity(),
+    stream: text('stream').notNull(),
+    positionFrom: int8('position_from').notNull(),
+    positionTo: int8('position_to').notNull(),
+    /** Read again up to here. */
+    position: int8('position').notNull(),
+    status: text('status', { enum: ['waiting', 'running', 'done', 'cancelled'] })
+      .notNull()
+      .default('waiting'),
+    requestedAt: at('requested_at').notNull().defaultNow(),
+    requestedBy: text('requested_by').notNull(),
+    startedAt: at('started_at'),
+    finishedAt: at('finished_at'),
+    rowsRead: count('rows_read'),
+    inserted: count('inserted'),
+    updated: count('updated'),
+    quarantined: count('quarantined'),
+    /** How often a run took it up. */
+    attempts: integer('attempts').notNull().default(0),
+    /** What ended the last attempt. */
+    error: text('error'),
+    note: text('note'),
+  },
+  (table) => [index('backfill_by_stream').on(table.stream, table.id)],
+)
+
+/** Rows that only a census found: one line a run. They stand until somebody has taken note of them. */
+export const rescueTable = tidemark.table(
+  'rescue',
+  {
+    id: identity(),
+    stream: text('stream').notNull(),
+    runId: int8('run_id').notNull(),
+    foundAt: at('found_at').notNull().defaultNow(),
+    rows: count('rows'),
+    /** The first of them, as `{key, version, isNew}`. */
+    samples: jsonb('samples').notNull(),
+    acknowledgedAt: at('acknowledged_at'),
+    acknowledgedBy: text('acknowledged_by'),
+  },
+  (table) => [
+    index('rescue_open').on(table.stream).where(sql`acknowledged_at is null`),
+    unique('rescue_once').on(table.stream, table.runId),
+  ],
 )
 
 /** How complete each stream is, for BI to join. */

@@ -2,17 +2,37 @@
 // what people built on top keeps working.
 
 import pg, { type ClientBase } from 'pg'
+import type { Logger } from '../log.ts'
 import type { Stream } from '../streams.ts'
 import { qualified } from './shape.ts'
 
 const viewOf = (stream: Stream): string => `bi.${pg.escapeIdentifier(stream.name)}`
 
-/** Shows these columns besides those it shows already. */
-export async function refreshView(
+// What Postgres says to changing a view that shows other things, or is no view, or is not ours to change.
+const otherView = new Set(['42P16', '42703', '42809', '42501'])
+
+/** Shows these columns besides those it shows already. A view that somebody put in place of ours must not stop the mirror. */
+export async function showColumns(
   client: ClientBase,
   stream: Stream,
   columns: readonly string[],
+  log: Logger,
 ): Promise<void> {
+  await client.query('savepoint showing')
+  try {
+    await refreshView(client, stream, columns)
+  } catch (error) {
+    if (!(error instanceof pg.DatabaseError && otherView.has(error.code ?? ''))) throw error
+    await client.query('rollback to savepoint showing')
+    log.warn(
+      { err: error, stream: stream.name },
+      'the view in schema bi is not ours and does not show new columns',
+    )
+  }
+  await client.query('release savepoint showing')
+}
+
+async function refreshView(client: ClientBase, stream: Stream, columns: readonly string[]): Promise<void> {
   const names = [...new Set([...(await viewColumns(client, stream)), ...columns, '_synced_at'])]
   await client.query(
     `create or replace view ${viewOf(stream)} as

@@ -40,9 +40,15 @@ export function createTestDatabase({ isMigrated = true } = {}): TestDatabase {
   afterAll(async () => {
     if (!opened) return
     const { name } = opened
-    await opened.close()
-    if (hasFailed) process.stderr.write(`\nThe database of the failed test stays: ${name}\n`)
-    else await asAdmin((admin) => admin.query(`drop database ${name} with (force)`))
+    const closed = opened.close()
+    if (hasFailed) {
+      process.stderr.write(`\nThe database of the failed test stays: ${name}\n`)
+      // What failed may hold a connection forever.
+      closed.catch(() => {})
+      return
+    }
+    await closed
+    await asAdmin((admin) => admin.query(`drop database ${name} with (force)`))
   })
 
   return {
