@@ -45,7 +45,12 @@ async function listOnce(context: ListContext, run: Run, source: Source): Promise
   const { signal, pageSize } = context
   const writes = openWriteWindow(pagesInFlight)
   let keyField = run.state.keyField
-  let move: ListingMove = beginListing({ askedSize: pageSize, maxPasses, ceiling: null })
+  let move: ListingMove = beginListing({
+    // More than was asked for is taken for everything.
+    askedSize: source.listHasPages ? pageSize : 0,
+    maxPasses,
+    ceiling: null,
+  })
   try {
     for (;;) {
       const { listing, step } = move

@@ -24,6 +24,8 @@ export type Lookup = { readonly found: JsonObject } | 'gone' | 'unclear'
 export type Source = {
   changes(request: ChangesRequest, signal: AbortSignal): Promise<Answer | Refusal>
   list(request: ListRequest, signal: AbortSignal): Promise<Answer>
+  /** Some lists know no pages: one answer is all there is. */
+  readonly listHasPages: boolean
   /** One record by its key. Null when the upstream offers no such look. */
   readonly lookup: ((key: string, signal: AbortSignal) => Promise<Lookup>) | null
 }

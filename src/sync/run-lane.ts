@@ -90,6 +90,7 @@ function countingSource(source: Source, counter: Counter): Source {
   return {
     changes: (request, signal) => count(source.changes(request, signal)),
     list: (request, signal) => count(source.list(request, signal)),
+    listHasPages: source.listHasPages,
     lookup:
       lookup &&
       ((key, signal) => {

@@ -33,6 +33,7 @@ export function openSource(upstream: Upstream, stream: Stream): Source {
     async list({ page, pageSize }, signal) {
       return listOf(list, await ask(list, { query: pageQuery(list, page, pageSize) }, signal))
     },
+    listHasPages: pageSizeName(list) !== undefined,
     lookup:
       lookup &&
       (async (key, signal) => {
@@ -54,11 +55,13 @@ function named(name: string): Named {
   return { name: name as OperationName, operation: operations[name as OperationName] }
 }
 
-/** Lists that take no paging parameters come whole. */
-function pageQuery({ operation }: Named, page: number, pageSize: number): Readonly<Record<string, number>> {
-  const [sizeName] = Object.keys(operation.query).filter((name) => name.toLowerCase() === 'pagesize')
+function pageQuery(list: Named, page: number, pageSize: number): Readonly<Record<string, number>> {
+  const sizeName = pageSizeName(list)
   return sizeName === undefined ? {} : { Page: page, [sizeName]: pageSize }
 }
+
+const pageSizeName = ({ operation }: Named): string | undefined =>
+  Object.keys(operation.query).find((name) => name.toLowerCase() === 'pagesize')
 
 /** Not about rights, nor about a passing trouble: the upstream does not like the parameters. */
 const refusesParameters = (error: unknown): error is UpstreamError & { readonly status: number } =>

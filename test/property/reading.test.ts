@@ -57,84 +57,88 @@ class Crash extends Error {}
 const numRuns = Number(process.env.WORLDS ?? 2000)
 
 describe('reading', () => {
-  it(`loses nothing in ${numRuns} random worlds (P6, P8)`, async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        plans,
-        async ({ world, seed, pageSize, initialChanges, rounds, changeChance, crashChance }) => {
-          const random = seededRandom(seed)
-          const upstream = modelUpstream(world, random)
-          for (let change = 0; change < initialChanges; change++) upstream.change(random)
-          let time = 0
-          // A source that changes faster than it can be read would be read forever.
-          let changesLeft = 400
-          let requests = 0
-          const request = () => {
-            time += 1000
-            requests += 1
-            if (requests > 20_000) throw new Error('asks without end')
-          }
-          const perhapsChange = (chance: number) => {
-            while (changesLeft > 0 && random.chance(chance)) {
-              changesLeft -= 1
-              upstream.change(random)
+  it(
+    `loses nothing in ${numRuns} random worlds (P6, P8)`,
+    async () => {
+      await fc.assert(
+        fc.asyncProperty(
+          plans,
+          async ({ world, seed, pageSize, initialChanges, rounds, changeChance, crashChance }) => {
+            const random = seededRandom(seed)
+            const upstream = modelUpstream(world, random)
+            for (let change = 0; change < initialChanges; change++) upstream.change(random)
+            let time = 0
+            // A source that changes faster than it can be read would be read forever.
+            let changesLeft = 400
+            let requests = 0
+            const request = () => {
+              time += 1000
+              requests += 1
+              if (requests > 20_000) throw new Error('asks without end')
             }
-          }
-          const now = () => new Date(time)
-          const mirror = modelMirror(now)
-          const context = {
-            mirror,
-            source: upstream,
-            stream,
-            pageSize,
-            now,
-            signal: new AbortController().signal,
-          }
-
-          for (let round = 0; round < rounds; round++) {
-            upstream.onRequest = () => {
-              request()
-              perhapsChange(changeChance)
+            const perhapsChange = (chance: number) => {
+              while (changesLeft > 0 && random.chance(chance)) {
+                changesLeft -= 1
+                upstream.change(random)
+              }
             }
-            watch(mirror, upstream, () => {
-              if (random.chance(crashChance)) throw new Crash('killed here')
-            })
-            const outcome = await readHead(context)
-            if (outcome.error && !(outcome.error instanceof Crash)) throw outcome.error
-            perhapsChange(0.7)
-          }
-
-          upstream.onRequest = request
-          upstream.settle()
-          watch(mirror, upstream, () => {})
-          const missing = () =>
-            upstream
-              .visible()
-              .filter(
-                ({ id, version }) =>
-                  !upstream.late.has(id) && mirror.rows.get(String(id))?.version !== version,
-              )
-          for (let poll = 0; poll < 40 && (poll < 2 || missing().length > 0); poll++) {
-            const outcome = await readHead(context)
-            if (outcome.error) throw outcome.error
-          }
-          expect(missing()).toEqual([])
-
-          // What became visible late is the trailing lane's to find.
-          const stale = () =>
-            upstream.visible().filter(({ id, version }) => mirror.rows.get(String(id))?.version !== version)
-          for (let round = 0; round < 40 && stale().length > 0; round++) {
-            for (const lane of [readHead(context), readTrailing({ ...context, lookbackFloorMs: 1e12 })]) {
-              const { error } = await lane
-              if (error) throw error
+            const now = () => new Date(time)
+            const mirror = modelMirror(now)
+            const context = {
+              mirror,
+              source: upstream,
+              stream,
+              pageSize,
+              now,
+              signal: new AbortController().signal,
             }
-          }
-          expect(stale()).toEqual([])
-        },
-      ),
-      { numRuns, ...(process.env.SEED && { seed: Number(process.env.SEED) }) },
-    )
-  })
+
+            for (let round = 0; round < rounds; round++) {
+              upstream.onRequest = () => {
+                request()
+                perhapsChange(changeChance)
+              }
+              watch(mirror, upstream, () => {
+                if (random.chance(crashChance)) throw new Crash('killed here')
+              })
+              const outcome = await readHead(context)
+              if (outcome.error && !(outcome.error instanceof Crash)) throw outcome.error
+              perhapsChange(0.7)
+            }
+
+            upstream.onRequest = request
+            upstream.settle()
+            watch(mirror, upstream, () => {})
+            const missing = () =>
+              upstream
+                .visible()
+                .filter(
+                  ({ id, version }) =>
+                    !upstream.late.has(id) && mirror.rows.get(String(id))?.version !== version,
+                )
+            for (let poll = 0; poll < 40 && (poll < 2 || missing().length > 0); poll++) {
+              const outcome = await readHead(context)
+              if (outcome.error) throw outcome.error
+            }
+            expect(missing()).toEqual([])
+
+            // What became visible late is the trailing lane's to find.
+            const stale = () =>
+              upstream.visible().filter(({ id, version }) => mirror.rows.get(String(id))?.version !== version)
+            for (let round = 0; round < 40 && stale().length > 0; round++) {
+              for (const lane of [readHead(context), readTrailing({ ...context, lookbackFloorMs: 1e12 })]) {
+                const { error } = await lane
+                if (error) throw error
+              }
+            }
+            expect(stale()).toEqual([])
+          },
+        ),
+        { numRuns, ...(process.env.SEED && { seed: Number(process.env.SEED) }) },
+      )
+    },
+    120_000 + 30 * numRuns,
+  )
 })
 
 /** Checks P6 after every write, for what the run has moved the position past, against what was visible when it began. */

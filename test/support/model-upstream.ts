@@ -95,6 +95,7 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
       model.onRequest()
       return answer(paged(ordered([...rows.values()], null), request, null))
     },
+    listHasPages: true,
     async lookup(key): Promise<Lookup> {
       model.onRequest()
       const row = rows.get(Number(key))

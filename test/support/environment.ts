@@ -1,0 +1,20 @@
+// The variables with which the program reads a stand-in into a test database.
+
+import type { Environment } from '../../src/config.ts'
+import type { Simulator } from '../../src/simulator/simulator.ts'
+
+export const environmentFor = (
+  simulator: Simulator,
+  database: { readonly url: string } | null,
+  more: Environment = {},
+): Environment => ({
+  ASSIGNMENT_BASE_URL: simulator.assignmentUrl,
+  TRACKING_BASE_URL: simulator.trackingUrl,
+  AUTH_URL: simulator.authUrl,
+  CLIENT_GUID: simulator.credentials.clientGuid,
+  SUBJECT_ID: simulator.credentials.subjectId,
+  API_KEY: simulator.credentials.apiKey,
+  ...(database && { DATABASE_URL: database.url }),
+  LOG_LEVEL: 'error',
+  ...more,
+})

@@ -1,0 +1,43 @@
+// Runs the real program in a process of its own.
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Environment } from '../../src/config.ts'
+
+const program = fileURLToPath(new URL('../../bin/tidemark.js', import.meta.url))
+/** No `.env` of the checkout is read here. */
+const directory = mkdtempSync(join(tmpdir(), 'tidemark-'))
+
+export type Ended = { readonly code: number | null; readonly stdout: string; readonly stderr: string }
+export type Program = {
+  readonly child: ChildProcess
+  readonly ended: Promise<Ended>
+  stdout(): string
+  stderr(): string
+}
+
+export function startTidemark(words: readonly string[], environment: Environment): Program {
+  const child = spawn(process.execPath, [program, ...words], {
+    cwd: directory,
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let stdout = ''
+  let stderr = ''
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text
+  })
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text
+  })
+  const ended = new Promise<Ended>((resolve) => {
+    child.on('close', (code) => resolve({ code, stdout, stderr }))
+  })
+  return { child, ended, stdout: () => stdout, stderr: () => stderr }
+}
+
+export const runTidemark = (words: readonly string[], environment: Environment): Promise<Ended> =>
+  startTidemark(words, environment).ended
