@@ -7,4 +7,7 @@ if (major < 24) {
   )
   process.exit(2)
 }
+// Most of the time to start is compiling; where the cache cannot be kept, Node goes on without.
+const { enableCompileCache } = await import('node:module')
+enableCompileCache?.()
 await import('../src/main.ts')

@@ -3,18 +3,20 @@
 import { readFileSync } from 'node:fs'
 import { type Command, type ExitCode, exitCodes, UsageError } from './cli/command.ts'
 import { commandHelp, programHelp } from './cli/help.ts'
-import { findCommand, parseCall } from './cli/parse.ts'
-import { api } from './commands/api.ts'
-import { checkpoints } from './commands/checkpoints.ts'
-import { migrate } from './commands/migrate.ts'
-import { simulate } from './commands/simulate.ts'
-import { status } from './commands/status.ts'
-import { sync } from './commands/sync.ts'
+import { findVerb, parseCall } from './cli/parse.ts'
 import { ConfigError, type Environment, readEnvironment } from './config.ts'
 import { type Logger, openLog, redact } from './log.ts'
 import { DatabaseError } from './mirror/connection.ts'
 
-const commands: readonly Command[] = [sync, status, checkpoints, migrate, api, simulate]
+/** Loaded when called, so that a verb starts without the parts of all others. */
+const verbs: Readonly<Record<string, () => Promise<Command>>> = {
+  sync: async () => (await import('./commands/sync.ts')).sync,
+  status: async () => (await import('./commands/status.ts')).status,
+  checkpoints: async () => (await import('./commands/checkpoints.ts')).checkpoints,
+  migrate: async () => (await import('./commands/migrate.ts')).migrate,
+  api: async () => (await import('./commands/api.ts')).api,
+  simulate: async () => (await import('./commands/simulate.ts')).simulate,
+}
 
 const words = process.argv.slice(2)
 process.stdout.on('error', endWhenNobodyReads)
@@ -24,10 +26,10 @@ async function run([verb, ...rest]: readonly string[]): Promise<ExitCode> {
   try {
     if (verb === '--version') return print(`tidemark ${version()}\n`)
     if (verb === undefined || verb === '--help' || verb === '-h' || verb === 'help') {
-      print(programHelp(commands))
+      print(programHelp(await Promise.all(Object.values(verbs).map((load) => load()))))
       return verb === undefined ? exitCodes.usage : exitCodes.done
     }
-    const command = findCommand(commands, verb)
+    const command = await findVerb(verbs, verb)()
     const { positionals, values, wantsHelp } = parseCall(command, rest)
     if (wantsHelp) return print(commandHelp(command))
     const environment = readEnvironment()

@@ -10,13 +10,10 @@ export type Parsed = {
   readonly wantsHelp: boolean
 }
 
-export function findCommand(commands: readonly Command[], name: string): Command {
-  const command = commands.find((candidate) => candidate.name === name)
-  if (command) return command
-  const [near] = nearest(
-    name,
-    commands.map((candidate) => candidate.name),
-  )
+export function findVerb<Found>(verbs: Readonly<Record<string, Found>>, name: string): Found {
+  const found = Object.hasOwn(verbs, name) ? verbs[name] : undefined
+  if (found !== undefined) return found
+  const [near] = nearest(name, Object.keys(verbs))
   const advice = near ? `did you mean \`tidemark ${near}\`?` : '`tidemark --help` lists the verbs'
   throw new UsageError(`There is no verb "${name}": ${advice}`)
 }
