@@ -74,11 +74,20 @@ function canBe(name: string, value: string): boolean {
   return kind === 'segment' ? !reserved.has(value.toLowerCase()) : /^-?\d+$/.test(value)
 }
 
-/** First what that path offers under another method. */
+/** First what that path offers under another method, then what this method offers nearby, then anything nearby. */
 function nearestTo(method: string, path: string, others: readonly Found[]): readonly string[] {
-  const known = operationNames.map((name) => shown(operations[name]))
   const here = others.map(({ operation }) => shown(operation))
-  return [...new Set([...here, ...nearest(`${method} ${path}`, known, 3)])].slice(0, 3)
+  const known = new Map(
+    operationNames.map((name) => [comparable(shown(operations[name])), shown(operations[name])]),
+  )
+  const wanted = comparable(`${method} ${path}`)
+  const sameMethod = [...known.keys()].filter((line) => line.startsWith(`${method} `))
+  const near = [...nearest(wanted, sameMethod, 2), ...nearest(wanted, [...known.keys()], 3)]
+  return [...new Set([...here, ...near.flatMap((line) => known.get(line) ?? [])])].slice(0, 3)
 }
 
 const shown = ({ method, path }: Operation): string => `${method} ${path}`
+
+/** Values and their names in braces alike count as little as possible. */
+const comparable = (line: string): string =>
+  line.replaceAll(/\/(?:\{\w+\}|\d+)/g, (part) => (part[1] === '{' ? `/${part[2]}` : '/a'))

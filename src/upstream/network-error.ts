@@ -60,6 +60,13 @@ function meaningOf(host: string, { code, phase, timedOutAt }: NetworkFailure): M
       retryable: false,
       mayHaveArrived: false,
     }
+  if (code === 'EPROTO')
+    return {
+      code: 'UPSTREAM_UNREACHABLE',
+      problem: `${host} does not speak TLS there. Check whether its URL should begin with http:// or another port belongs to it.`,
+      retryable: false,
+      mayHaveArrived: false,
+    }
   const known = unreachable[code]
   if (known)
     return {

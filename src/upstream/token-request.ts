@@ -86,7 +86,7 @@ const passingError = (service: ServiceName, cause: UpstreamError): UpstreamError
     retryable: true,
     mayHaveArrived: false,
     notBefore: cause.notBefore,
-    problem: `the sign-in of the ${service} service failed for now. ${cause.message}`,
+    problem: `the sign-in of the ${service} service failed for now: ${cause.problem}`,
     cause,
   })
 

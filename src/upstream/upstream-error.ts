@@ -47,6 +47,8 @@ export class UpstreamError extends Error {
   readonly code: UpstreamErrorCode
   readonly method: string
   readonly path: string
+  /** The message without method and path. */
+  readonly problem: string
   readonly status: number | null
   readonly retryable: boolean
   readonly excerpt: string | null
@@ -54,13 +56,13 @@ export class UpstreamError extends Error {
   readonly mayHaveArrived: boolean
 
   constructor(details: UpstreamErrorDetails) {
-    const { problem, excerpt = null, cause } = details
-    const shown = excerpt === null ? '' : ` It begins: ${excerpt}`
-    const text = `${details.method} ${details.path}: ${problem}${shown}`
-    super(redact(text), cause === undefined ? {} : { cause })
+    const { excerpt = null, cause } = details
+    const problem = redact(`${details.problem}${excerpt === null ? '' : ` It begins: ${excerpt}`}`)
+    super(`${details.method} ${redact(details.path)}: ${problem}`, cause === undefined ? {} : { cause })
     this.code = details.code
     this.method = details.method
     this.path = redact(details.path)
+    this.problem = problem
     this.status = details.status ?? null
     this.retryable = details.retryable
     this.excerpt = excerpt

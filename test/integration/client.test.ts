@@ -227,7 +227,16 @@ describe('the network', () => {
     const error = await failureOf(list(client))
     expect(error).toMatchObject({ code: 'UPSTREAM_SIGN_IN', retryable: true, mayHaveArrived: false })
     expect(error.message).toContain(`127.0.0.1:${server.port} refuses connections`)
+    expect(error.message.match(/POST/g)).toHaveLength(1)
     expect(client.told.signIns).toMatchObject([{ outcome: 'failed' }])
+  })
+
+  it('that speaks no TLS is named so, and not tried again', async () => {
+    await using server = await startServer(() => {})
+    const client = openServerClient(server, { baseUrl: server.url.replace('http', 'https') })
+    const error = await failureOf(list(client))
+    expect(error).toMatchObject({ code: 'UPSTREAM_UNREACHABLE', retryable: false, mayHaveArrived: false })
+    expect(error.message).toContain('does not speak TLS')
   })
 
   it('that breaks off an answer is asked again', async () => {

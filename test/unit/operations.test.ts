@@ -217,6 +217,9 @@ describe('findOperation', () => {
   it.each<[string, string, string]>([
     ['GET', '/api/Asignment', 'GET /api/Assignment'],
     ['PUT', '/api/Assignment/Id/5', 'GET /api/Assignment/Id/{assignmentId}'],
+    ['DELETE', '/api/Assignment/Id', 'DELETE /api/Assignment/Id/{assignmentId}'],
+    ['DELETE', '/api/AssignmentNote/Id/5', 'DELETE /api/AssignmentNote/{assignmentNoteIdExt}'],
+    ['GET', '/api/Assignment/neworchangd/123456', 'GET /api/Assignment/neworchanged/{rowVersion}'],
     ['GET', '/api/Trackers', 'GET /api/TrackerObject'],
     ['GET', '/api/Assignment/Id/{assignmentId}', 'GET /api/Assignment/Id/{assignmentId}'],
   ])('%s %s is none, but near %s', (method, path, near) => {
