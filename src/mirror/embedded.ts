@@ -89,8 +89,10 @@ async function runningPort({ data }: Cluster): Promise<number | null> {
 async function isPostgres(pid: number): Promise<boolean> {
   if (!isAlive(pid)) return false
   // Where there is no /proc, a living process gets the benefit of the doubt.
-  const name = await readIfThere(`/proc/${pid}/comm`)
-  return name === null || name.trim() === 'postgres'
+  const stat = await readIfThere(`/proc/${pid}/stat`)
+  // Killed, but its parent has not taken notice: in a container it may never do so.
+  const isZombie = /\) Z /.test(stat ?? '')
+  return stat === null || (stat.includes('(postgres)') && !isZombie)
 }
 
 async function startServer(cluster: Cluster, binaries: Binaries): Promise<void> {

@@ -1,0 +1,117 @@
+// How the database is reached, checked and migrated before anybody relies on it.
+
+import pg from 'pg'
+import { describe, expect, it } from 'vitest'
+import { openDatabase } from '../../src/mirror/database.ts'
+import { migrateDatabase } from '../../src/mirror/migrate.ts'
+import { streams } from '../../src/streams.ts'
+import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
+
+const open = (url: string) => openDatabase({ url, log: quietLog })
+
+describe.skipIf(!hasPostgres)('a database', () => {
+  const database = createTestDatabase({ isMigrated: false })
+  const migrated = (pool: pg.Pool, biRole: string | null = null) =>
+    migrateDatabase({ database: { pool }, streams, biRole, log: quietLog })
+  const withRole = (role: string) => {
+    const url = new URL(database.url)
+    url.username = role
+    url.password = 'secret-of-the-role'
+    return url.href
+  }
+
+  it('is migrated by any number of programs at once, once', async () => {
+    const programs = await Promise.all(Array.from({ length: 4 }, () => open(database.url)))
+    const applied = await Promise.all(programs.map((program) => migrated(program.pool)))
+    await Promise.all(programs.map((program) => program.close()))
+    expect(applied.toSorted()).toEqual([0, 0, 0, Math.max(...applied)])
+    expect(Math.max(...applied)).toBeGreaterThan(0)
+    const { rows } = await database.pool.query(`select to_regclass('bi.assignment') is not null as has_view`)
+    expect(rows).toEqual([{ has_view: true }])
+  })
+
+  it('is refused when a newer program has migrated it', async () => {
+    await migrated(database.pool)
+    await database.pool.query(
+      `insert into tidemark.migration (hash, created_at) values ('later', 9999999999999)`,
+    )
+    await expect(migrated(database.pool)).rejects.toThrow('newer Tidemark')
+    await database.pool.query(`delete from tidemark.migration where hash = 'later'`)
+  })
+
+  it('stops the program when it cannot be migrated, and is left as it was', async () => {
+    const other = `${database.name}_broken`
+    await database.pool.query(`create database ${other} template template0`)
+    const url = new URL(database.url)
+    url.pathname = `/${other}`
+    const broken = await open(url.href)
+    await broken.pool.query('create schema tidemark; create table tidemark.run (mine int)')
+    await expect(migrated(broken.pool)).rejects.toThrow(/cannot be migrated: relation "run" already exists/)
+    const { rows } = await broken.pool.query(
+      `select count(*)::int as tables from pg_tables where schemaname = 'tidemark' and tablename <> 'migration'`,
+    )
+    expect(rows).toEqual([{ tables: 1 }])
+    await broken.close()
+    await database.pool.query(`drop database ${other} with (force)`)
+  })
+
+  it('is refused in plain words when it is missing, not UTF-8, read-only or closed to the role, without the password (P9)', async () => {
+    const name = database.name
+    await database.pool.query(`
+      create role ${name}_guest login password 'secret-of-the-role';
+      alter role ${name}_guest set default_transaction_read_only = off`)
+    await database.pool.query(`create database ${name}_latin encoding 'LATIN1' locale 'C' template template0`)
+    const at = (path: string) => Object.assign(new URL(database.url), { pathname: `/${path}` }).href
+    await expect(open(at(`${name}_absent`))).rejects.toThrow(
+      /cannot be reached: .*does not exist; check DATABASE_URL/,
+    )
+    await expect(open(at(`${name}_latin`))).rejects.toThrow(
+      /encoded as LATIN1; make one with: create database/,
+    )
+    await expect(open(withRole(`${name}_guest`))).rejects.toThrow(`role ${name}_guest may not create schemas`)
+    await database.pool.query(`alter role ${name}_guest set default_transaction_read_only = on`)
+    await expect(open(withRole(`${name}_guest`))).rejects.toThrow('is read-only')
+    const wrong = withRole(`${name}_guest`).replace('secret-of-the-role', 'wrong-secret')
+    const failure = await open(wrong).catch((error: Error) => error)
+    expect(String(failure)).toContain('password authentication failed')
+    expect(String(failure)).not.toContain('wrong-secret')
+    await database.pool.query(`drop database ${name}_latin`)
+    await database.pool.query(`drop role ${name}_guest`)
+  })
+
+  it('says so when nobody listens', async () => {
+    await expect(open('postgres://nobody:pass-word@127.0.0.1:1/x')).rejects.toThrow(
+      /127\.0\.0\.1:1\/x cannot be reached: .*ECONNREFUSED/,
+    )
+  })
+
+  it('lets the BI role read the mirror, later tables too, and nothing else', async () => {
+    const role = `${database.name}_bi`
+    await expect(migrated(database.pool, role)).rejects.toThrow(`make it: create role "${role}" login`)
+    await database.pool.query(`create role ${role} login password 'secret-of-the-role'`)
+    await migrated(database.pool, role)
+    await database.pool.query(
+      'create table mirror.later (id int); create view bi.later as select id from mirror.later',
+    )
+    const reader = new pg.Client(withRole(role))
+    await reader.connect()
+    for (const relation of [
+      'mirror.assignment',
+      'bi.assignment',
+      'tidemark.freshness',
+      'mirror.later',
+      'bi.later',
+    ])
+      await reader.query(`select * from ${relation}`)
+    for (const statement of [
+      'select * from tidemark.quarantine',
+      'select * from tidemark.stream',
+      'delete from mirror.assignment',
+      'create table mirror.mine (id int)',
+    ])
+      await expect(reader.query(statement)).rejects.toThrow('permission denied')
+    await reader.end()
+    await database.pool.query(`drop view bi.later; drop table mirror.later; drop owned by ${role}`)
+    await database.pool.query(`drop role ${role}`)
+  })
+})
