@@ -21,7 +21,7 @@ export function keepSecret(secret: string): void {
 
 const shapes: readonly [RegExp, string][] = [
   [/(\b[a-z][a-z0-9+.-]*:\/\/[^\s:/?#@"\\]*:)[^\s/?#"\\]*(?=@)/gi, `$1${mask}`],
-  [/\b(Bearer\s+)[A-Za-z0-9._~+/=-]+/gi, `$1${mask}`],
+  [/\b(Bearer\s+)[A-Za-z0-9._~+/=-]{10,}/gi, `$1${mask}`],
   [/\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*/g, mask],
   [
     /((?:api[-_]?key|access[-_]?token|refresh[-_]?token|password|authorization|subject[-_]?id)\\*"?\s*[:=]\s*\\*")(?:[^"\\]|\\(?!"))*/gi,

@@ -1,0 +1,148 @@
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { ConfigError, loadConfig, loadMirrorConfig } from '../../src/config.ts'
+import { streams } from '../../src/streams.ts'
+import { variables } from '../../src/variables.ts'
+
+const complete = {
+  ASSIGNMENT_BASE_URL: 'https://assignments.example/base/',
+  AUTH_URL: 'https://identity.example',
+  CLIENT_GUID: '6f1c2a52-0d3b-4c58-9f0e-3a1d2c4b5e6f',
+  SUBJECT_ID: 'integration',
+  API_KEY: 'a key of the tests',
+}
+
+const problemsOf = (environment: Record<string, string>): string => {
+  try {
+    loadConfig(environment)
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message
+    throw error
+  }
+  return ''
+}
+
+describe('loadConfig', () => {
+  it('fills in the defaults, and the sign-in of the tracking service from the other one', () => {
+    expect(loadConfig(complete)).toMatchObject({
+      assignmentBaseUrl: 'https://assignments.example/base',
+      databaseUrl: null,
+      redisUrl: null,
+      trackingBaseUrl: null,
+      trackingAuthUrl: 'https://identity.example',
+      trackingSubjectId: 'integration',
+      trackingApiKey: 'a key of the tests',
+      lookbackMs: 600_000,
+      requestTimeoutMs: 60_000,
+      pageSize: 1000,
+      requestsPerSecond: null,
+      sourceTimezone: 'UTC',
+      httpPort: 8080,
+      scheduleCensus: { cron: '0 3 * * *' },
+    })
+    expect(loadConfig(complete).schedules).toMatchObject({
+      assignment: { everyMs: 30_000 },
+      tracker_object: { everyMs: 60_000 },
+      webhook_definition: { everyMs: 3_600_000 },
+    })
+  })
+
+  it('is frozen', () => {
+    expect(Object.isFrozen(loadConfig(complete))).toBe(true)
+  })
+
+  it('tells all problems at once, each with its variable and what to write there', () => {
+    const problems = problemsOf({
+      ...complete,
+      CLIENT_GUID: 'not one',
+      PAGE_SIZE: '0',
+      LOOKBACK: 'soon',
+      STREAMS: 'assignment,assignments',
+      SCHEDULE_ASSIGNMENT: 'every minute',
+      SOURCE_TIMEZONE: 'Oslo',
+      REQUESTS_PER_SECOND: '-1',
+      HTTP_PORT: '70000',
+      WEBHOOK_SECRET: 'short',
+    }).split('\n')
+    expect(problems).toHaveLength(9)
+    for (const name of [
+      'CLIENT_GUID',
+      'PAGE_SIZE',
+      'LOOKBACK',
+      'STREAMS',
+      'SCHEDULE_ASSIGNMENT',
+      'SOURCE_TIMEZONE',
+    ])
+      expect(problems.find((line) => line.trim().startsWith(name))).toMatch(/ must be /)
+  })
+
+  it('names what is not set', () => {
+    expect(problemsOf({}).split('\n')).toHaveLength(5)
+    expect(problemsOf({})).toContain('API_KEY is not set')
+  })
+
+  it('takes an empty value for none', () => {
+    expect(loadConfig({ ...complete, DATABASE_URL: '', PAGE_SIZE: ' ' })).toMatchObject({
+      databaseUrl: null,
+      pageSize: 1000,
+    })
+  })
+
+  it('reads NAME_FILE, and refuses to choose between two', () => {
+    const file = join(mkdtempSync(join(tmpdir(), 'tidemark-config-')), 'key')
+    writeFileSync(file, 'from the file\n')
+    const { API_KEY: _, ...withoutKey } = complete
+    expect(loadConfig({ ...withoutKey, API_KEY_FILE: file }).apiKey).toBe('from the file')
+    expect(problemsOf({ ...complete, API_KEY_FILE: file })).toContain('API_KEY and API_KEY_FILE are both set')
+    expect(problemsOf({ ...withoutKey, API_KEY_FILE: `${file}.gone` })).toBe(
+      `  API_KEY_FILE names ${file}.gone, which cannot be read (ENOENT)`,
+    )
+  })
+
+  it('asks for TRACKING_BASE_URL when trackers are wanted', () => {
+    expect(problemsOf({ ...complete, STREAMS: 'tracker_object' })).toContain('TRACKING_BASE_URL')
+  })
+
+  it('takes cron expressions, with five fields or more', () => {
+    expect(loadConfig({ ...complete, SCHEDULE_ASSIGNMENT: '*/5 * * * *' }).schedules.assignment).toEqual({
+      cron: '*/5 * * * *',
+    })
+    expect(problemsOf({ ...complete, SCHEDULE_ASSIGNMENT: '*' })).toContain('SCHEDULE_ASSIGNMENT')
+    expect(problemsOf({ ...complete, SCHEDULE_ASSIGNMENT: '99 * * * *' })).toContain('SCHEDULE_ASSIGNMENT')
+  })
+
+  it('needs no credentials to look at the mirror', () => {
+    expect(loadMirrorConfig({})).toMatchObject({ databaseUrl: null, biRole: null })
+  })
+})
+
+describe('the table of variables', () => {
+  const text = (name: string) => readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8')
+  const documented = [
+    ...Object.entries(variables),
+    ['SCHEDULE_<STREAM>', null] as const,
+    ['KEY_<STREAM>', null] as const,
+  ]
+
+  it('is the one in the README', () => {
+    const rows = [...text('README.md').matchAll(/^\| `([A-Z_<>]+)` \| (.*) \| (.*) \|$/gm)]
+    expect(rows.map(([, name]) => name).toSorted()).toEqual(documented.map(([name]) => name).toSorted())
+    for (const [, name = '', fallback = '', describe] of rows) {
+      const variable = variables[name]
+      if (!variable) continue
+      expect([name, fallback.replaceAll('`', ''), describe]).toEqual([
+        name,
+        variable.fallback.replaceAll('`', ''),
+        variable.describe,
+      ])
+    }
+  })
+
+  it('is the one in .env.example', () => {
+    const names = [...text('.env.example').matchAll(/^#? ?([A-Z_]+)=/gm)].map(([, name]) => name)
+    const perStream = ['SCHEDULE', 'KEY'].map((prefix) => `${prefix}_${streams[0].name.toUpperCase()}`)
+    expect(names.toSorted()).toEqual([...Object.keys(variables), ...perStream].toSorted())
+  })
+})
