@@ -43,7 +43,8 @@ export function commonType(first: ColumnType, next: ColumnType): ColumnType {
 const isStringType = (type: ColumnType): boolean =>
   type === 'uuid' || type === 'timestamptz' || type === 'text'
 
-const integer = /^-?\d+$/
+// Zeros in front would make 007 and 7 one key.
+const integer = /^-?(?:0|[1-9]\d*)$/
 const limits = { positive: '9223372036854775807', negative: '9223372036854775808' }
 
 /** Whether the text of a JSON number is an integer of 64 bits. */
