@@ -10,6 +10,7 @@ import { DatabaseError } from './mirror/connection.ts'
 
 /** Loaded when called, so that a verb starts without the parts of all others. */
 const verbs: Readonly<Record<string, () => Promise<Command>>> = {
+  serve: async () => (await import('./commands/serve.ts')).serve,
   sync: async () => (await import('./commands/sync.ts')).sync,
   status: async () => (await import('./commands/status.ts')).status,
   checkpoints: async () => (await import('./commands/checkpoints.ts')).checkpoints,

@@ -1,0 +1,38 @@
+// `tidemark serve`: the worker, until it is told to stop.
+
+import { once } from 'node:events'
+import { type Call, type Command, type ExitCode, exitCodes, UsageError } from '../cli/command.ts'
+import { loadConfig } from '../config.ts'
+import { AddressUnusable } from '../web/http-server.ts'
+import { startWorker } from '../worker.ts'
+
+export const serve: Command = {
+  name: 'serve',
+  summary: 'mirror everything on schedule, and answer over HTTP, until told to stop',
+  usage: '',
+  options: {},
+  examples: ['tidemark serve', 'HTTP_PORT=9090 REDIS_URL=redis://localhost tidemark serve'],
+  run,
+}
+
+/** Whatever hangs: a signal ends the program within half a minute. What was not committed is read again. */
+const lastResortMs = 28_000
+
+async function run({ environment, positionals, signal, log }: Call): Promise<ExitCode> {
+  if (positionals.length > 0)
+    throw new UsageError(`\`tidemark serve\` takes no words, and was given "${positionals[0]}"`)
+  const config = loadConfig(environment)
+  const worker = await startWorker({ config, log }).catch((error) => {
+    throw error instanceof AddressUnusable ? new UsageError(error.message, { cause: error }) : error
+  })
+  log.info({ url: worker.url }, 'listening')
+  try {
+    const told = signal.aborted ? Promise.resolve([]) : once(signal, 'abort')
+    await Promise.race([told, worker.live.then(() => told)])
+  } finally {
+    setTimeout(() => process.exit(exitCodes.done), lastResortMs).unref()
+    await worker.stop()
+  }
+  log.info('stopped')
+  return exitCodes.done
+}

@@ -1,0 +1,81 @@
+// The working side of the queues, put together: schedules tick, ticks nudge, nudges become runs.
+
+import type { Logger } from '../log.ts'
+import type { LaneOutcome } from '../sync/run-lane.ts'
+import type { OpenDriver } from './queue-driver.ts'
+import { openRunQueue, type QueueCounts, type RunRequest } from './run-queue.ts'
+import { type DoRun, startRunWorker } from './run-worker.ts'
+import type { Tick, Wanted } from './schedules.ts'
+import { startTickWorker } from './tick-worker.ts'
+import { type Blame, watchTroubles } from './troubles.ts'
+
+export type Jobs = {
+  nudge(request: RunRequest): Promise<void>
+  counts(): Promise<QueueCounts>
+  /** Rejects while the queue cannot be used. */
+  ping(): Promise<void>
+  /** Repairs schedules that a flush, a lost queue or a jump of the clock took away. */
+  keepSchedules(): Promise<void>
+  servicesDown(): readonly string[]
+  /** Runs end after the page in hand. */
+  stop(): Promise<void>
+}
+
+export type JobsOptions = {
+  readonly queue: OpenDriver
+  readonly schedules: readonly Wanted[]
+  /** Asked at each tick. */
+  readonly isDue: (tick: Tick) => Promise<boolean>
+  readonly run: DoRun
+  readonly blame: (error: unknown) => Blame | null
+  readonly serviceOf: (stream: string) => string
+  readonly onOutcome: (request: RunRequest, outcome: LaneOutcome, durationMs: number) => void
+  /** Enough that no stream's slow lanes can keep all others from being read. */
+  readonly runsAtOnce?: number
+  readonly log: Logger
+}
+
+const defaultRunsAtOnce = 8
+
+export async function startJobs(options: JobsOptions): Promise<Jobs> {
+  const { queue, run, blame, onOutcome, serviceOf, log } = options
+  // A queue that is away is told by whoever pings it, once.
+  const onError = (error: Error) => log.debug({ err: error }, 'the queue has trouble')
+  const runs = openRunQueue(queue.driver, onError)
+  const troubles = watchTroubles({ serviceOf, nudge: runs.nudge, log })
+  const ticks = await startTickWorker({
+    driver: queue.driver,
+    schedules: options.schedules,
+    async onTick(tick) {
+      if (await options.isDue(tick)) await runs.nudge({ ...tick, cause: 'tick' })
+    },
+    onError,
+  })
+  const worker = startRunWorker({
+    driver: queue.driver,
+    queue: runs,
+    run,
+    blame,
+    troubles,
+    runsAtOnce: options.runsAtOnce ?? defaultRunsAtOnce,
+    log,
+    onOutcome,
+    onError,
+  })
+  return {
+    nudge: runs.nudge,
+    counts: runs.counts,
+    ping: queue.ping,
+    async keepSchedules() {
+      const changed = await ticks.keepSchedules()
+      if (changed > 0) log.info({ changed }, 'schedules were missing or astray, and are there again')
+    },
+    servicesDown: troubles.servicesDown,
+    async stop() {
+      await Promise.all([ticks.close(), worker.close()])
+      troubles.close()
+      await runs.close()
+      await queue.close()
+    },
+  }
+}

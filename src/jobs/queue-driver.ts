@@ -1,0 +1,113 @@
+// Opens what the queues live in: the Redis that REDIS_URL names, or the database of the mirror. It must answer before any
+// queue is made: one that is made while its Postgres is down never recovers.
+
+import { createHash } from 'node:crypto'
+import { runMigrations } from 'bullmq'
+import { Redis } from 'ioredis'
+import pg, { type PoolConfig } from 'pg'
+import type { Logger } from '../log.ts'
+import type { Driver } from './queue-classes.ts'
+
+export type OpenDriver = {
+  readonly driver: Driver
+  /** Where the queue is, for people. */
+  readonly address: string
+  /** Rejects while the queue cannot be used. */
+  ping(): Promise<void>
+  close(): Promise<void>
+}
+
+type Options = {
+  readonly redisUrl: string | null
+  /** What the mirror's own pool connects with, and its address, which tells one mirror from another in a shared Redis. */
+  readonly database: { readonly connection: PoolConfig; readonly address: string }
+  readonly log: Logger
+}
+
+const schema = 'bullmq'
+const poolSize = 8
+const connectTimeoutMs = 10_000
+const longestReconnectMs = 2_000
+
+export async function openDriver({ redisUrl, database, log }: Options): Promise<OpenDriver> {
+  return redisUrl === null
+    ? await openPostgres(database, log)
+    : await openRedis(redisUrl, database.address, log)
+}
+
+async function openPostgres({ connection, address }: Options['database'], log: Logger): Promise<OpenDriver> {
+  const pool = new pg.Pool({
+    ...withSearchPath(connection),
+    max: poolSize,
+    connectionTimeoutMillis: connectTimeoutMs,
+    application_name: 'tidemark queue',
+    keepAlive: true,
+  })
+  // Every worker and queue listens to the pool they share.
+  pool.setMaxListeners(0)
+  pool.on('error', (error) => log.debug({ err: error }, 'an idle connection of the queue broke'))
+  const ping = async () => {
+    await pool.query('select 1')
+  }
+  try {
+    await ping()
+    const client = await pool.connect()
+    try {
+      await runMigrations(client, schema)
+    } finally {
+      client.release()
+    }
+  } catch (error) {
+    await pool.end()
+    throw error
+  }
+  return { driver: { kind: 'postgres', pool }, address, ping, close: () => pool.end() }
+}
+
+/** In the URL, because an `options` that is there already would win over one beside it. */
+function withSearchPath(connection: PoolConfig): PoolConfig {
+  const setting = `-c search_path=${schema}`
+  const { connectionString } = connection
+  if (connectionString === undefined) return { ...connection, options: setting }
+  const url = new URL(connectionString)
+  url.searchParams.set('options', [url.searchParams.get('options'), setting].filter(Boolean).join(' '))
+  return { ...connection, connectionString: url.href }
+}
+
+async function openRedis(redisUrl: string, mirrorAddress: string, log: Logger): Promise<OpenDriver> {
+  const redis = new Redis(redisUrl, {
+    // Workers wait for a Redis that is away; a limit would make them fail.
+    maxRetriesPerRequest: null,
+    connectTimeout: connectTimeoutMs,
+    keepAlive: 10_000,
+    connectionName: 'tidemark',
+    lazyConnect: true,
+    retryStrategy: (attempt) => Math.min(longestReconnectMs, attempt * 100),
+  })
+  // Told once, by whoever asks whether the queue answers.
+  redis.on('error', (error) => log.debug({ err: error }, 'the connection to Redis has trouble'))
+  const ping = async () => {
+    if (redis.status !== 'ready') throw new Error(`there is no connection to Redis (${redis.status})`)
+    await redis.ping()
+  }
+  try {
+    await redis.connect()
+    await ping()
+  } catch (error) {
+    redis.disconnect()
+    throw error
+  }
+  // Two mirrors may share one Redis. The braces keep a mirror's keys together in a cluster.
+  const prefix = `{tidemark-${createHash('sha256').update(mirrorAddress).digest('hex').slice(0, 12)}}`
+  return {
+    driver: { kind: 'redis', redis, prefix },
+    address: describe(redisUrl),
+    ping,
+    close: async () => redis.disconnect(),
+  }
+}
+
+function describe(redisUrl: string): string {
+  const { hostname, port, pathname } = new URL(redisUrl)
+  return `${hostname}:${port || '6379'}${pathname === '/' ? '' : pathname}`
+}

@@ -1,0 +1,46 @@
+// The queue of runs. Any number of nudges for a stream's lane become one run that is under way and at most one after it,
+// across all workers. A run begins after the nudge that asked for it, so no nudge is lost.
+
+import type { Lane } from '../streams.ts'
+import { type Driver, placed, Queue } from './queue-classes.ts'
+
+/** Why a run was asked for. */
+export type Cause = 'tick' | 'webhook' | 'operator' | 'again'
+export type RunRequest = { readonly stream: string; readonly lane: Lane; readonly cause: Cause }
+export type QueueCounts = { readonly waiting: number; readonly active: number; readonly delayed: number }
+
+export type RunQueue = {
+  nudge(request: RunRequest): Promise<void>
+  counts(): Promise<QueueCounts>
+  close(): Promise<void>
+}
+
+export const runQueueName = 'tidemark-runs'
+const keepFailedSeconds = 3_600
+
+export function openRunQueue(driver: Driver, onError: (error: Error) => void): RunQueue {
+  const queue = new Queue<RunRequest>(runQueueName, placed(driver))
+  queue.on('error', onError)
+  return {
+    async nudge(request) {
+      await queue.add('run', request, {
+        deduplication: { id: placeOf(request), keepLastIfActive: true },
+        // The next tick is the retry: a job that waits to be retried would swallow nudges.
+        attempts: 1,
+        removeOnComplete: true,
+        removeOnFail: { age: keepFailedSeconds },
+      })
+    },
+    async counts() {
+      const {
+        waiting = 0,
+        active = 0,
+        delayed = 0,
+      } = await queue.getJobCounts('waiting', 'active', 'delayed')
+      return { waiting, active, delayed }
+    },
+    close: () => queue.close(),
+  }
+}
+
+export const placeOf = ({ stream, lane }: Pick<RunRequest, 'stream' | 'lane'>): string => `${stream}/${lane}`

@@ -1,0 +1,124 @@
+// Takes run requests from the queue and does them, a number at once. A long run gives way between two pages when all places
+// are taken and another stream waits.
+
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Logger } from '../log.ts'
+import type { LaneOutcome } from '../sync/run-lane.ts'
+import { type Driver, placed, Worker } from './queue-classes.ts'
+import { type RunQueue, type RunRequest, runQueueName } from './run-queue.ts'
+import type { Blame, Troubles } from './troubles.ts'
+import { lockOptions } from './worker-options.ts'
+
+export type RunHooks = { readonly signal: AbortSignal; readonly shouldGiveWay: () => boolean }
+export type DoRun = (request: RunRequest, hooks: RunHooks) => Promise<LaneOutcome>
+
+type Options = {
+  readonly driver: Driver
+  readonly queue: RunQueue
+  readonly run: DoRun
+  /** What a run that failed means for the others; null when it is nobody's trouble. */
+  readonly blame: (error: unknown) => Blame | null
+  readonly troubles: Troubles
+  readonly runsAtOnce: number
+  readonly log: Logger
+  readonly onOutcome: (request: RunRequest, outcome: LaneOutcome, durationMs: number) => void
+  readonly onError: (error: Error) => void
+}
+export type RunWorker = {
+  /** Begins nothing more, lets short runs end and tells long ones to stop after the page in hand. */
+  close(): Promise<void>
+}
+
+const lookEveryMs = 1_000
+const shortestTurnMs = 2_000
+const graceMs = 4_000
+
+export function startRunWorker(options: Options): RunWorker {
+  const { driver, queue, troubles, runsAtOnce, log } = options
+  const stopping = new AbortController()
+  let active = 0
+  let waiting = 0
+  let isLooking = false
+
+  const worker = new Worker<RunRequest>(
+    runQueueName,
+    async ({ data }) => {
+      active++
+      try {
+        await take(data)
+      } finally {
+        active--
+      }
+    },
+    { ...placed(driver), ...lockOptions, concurrency: runsAtOnce },
+  )
+  worker.on('error', options.onError)
+
+  async function take(request: RunRequest): Promise<void> {
+    if (stopping.signal.aborted || troubles.mustWait(request)) return
+    const startedMs = Date.now()
+    try {
+      const outcome = await options.run(request, {
+        signal: stopping.signal,
+        shouldGiveWay: () => mayGiveWay(startedMs),
+      })
+      options.onOutcome(request, outcome, Date.now() - startedMs)
+      await settle(request, outcome, startedMs)
+    } catch (error) {
+      const blame = options.blame(error)
+      if (blame) troubles.failed(request, startedMs, { ...blame, scope: 'database' })
+    }
+  }
+
+  async function settle(request: RunRequest, outcome: LaneOutcome, startedMs: number): Promise<void> {
+    const { status, note, error } = outcome
+    if (status === 'done') troubles.succeeded(request)
+    if (outcome.gaveWay) await queue.nudge({ ...request, cause: 'again' })
+    if (status === 'skipped') troubles.failed(request, startedMs, takenBy(note))
+    if (status !== 'failed') return
+    const blame = options.blame(error)
+    if (blame) troubles.failed(request, startedMs, blame)
+    else log.debug({ err: error, ...request }, 'the run lost its turn')
+  }
+
+  function mayGiveWay(startedMs: number): boolean {
+    if (waiting === 0 || Date.now() - startedMs < shortestTurnMs) return false
+    waiting--
+    return true
+  }
+
+  async function look(): Promise<void> {
+    if (active < runsAtOnce || isLooking) {
+      waiting = 0
+      return
+    }
+    isLooking = true
+    try {
+      waiting = (await queue.counts()).waiting
+    } catch {
+      // The queue is away; nobody waits in it then.
+      waiting = 0
+    } finally {
+      isLooking = false
+    }
+  }
+  const looking = setInterval(look, lookEveryMs)
+
+  return {
+    async close() {
+      clearInterval(looking)
+      const closed = worker.close()
+      await Promise.race([closed, wait(graceMs, undefined, { ref: false })])
+      stopping.abort(new Error('the worker is stopping'))
+      await closed
+    },
+  }
+}
+
+const takenBy = (note: string | null): Blame => ({
+  scope: 'stream',
+  notBefore: null,
+  level: 'info',
+  message: `is taken by ${note ?? 'another program'}`,
+  error: null,
+})

@@ -1,0 +1,93 @@
+// Keeps the schedules of the tick queue as they should be: upserted only when missing, changed or astray, removed when nothing
+// wants them. Guarded, because an upsert of a cron schedule near its slot can run it twice.
+
+import { CronExpressionParser } from 'cron-parser'
+import type { Lane } from '../streams.ts'
+
+export type Tick = { readonly stream: string; readonly lane: Lane }
+export type Wanted = Tick & { readonly schedule: { readonly everyMs: number } | { readonly cron: string } }
+export type Scheduled = {
+  readonly key: string
+  readonly every?: number
+  readonly pattern?: string
+  readonly next?: number
+}
+type Repeat = { readonly every: number } | { readonly pattern: string }
+export type Changes = {
+  readonly remove: readonly string[]
+  readonly upsert: readonly { readonly id: string; readonly repeat: Repeat; readonly tick: Tick }[]
+}
+
+/** What the queue offers for it. */
+export type ScheduleKeeper = {
+  getJobSchedulers(): Promise<readonly Scheduled[]>
+  removeJobScheduler(id: string): Promise<unknown>
+  upsertJobScheduler(
+    id: string,
+    repeat: Repeat,
+    template: { name: string; data: Tick; opts: { removeOnComplete: true; removeOnFail: true } },
+  ): Promise<unknown>
+}
+
+/** Returns how many schedules had to be changed. */
+export async function keepSchedules(
+  queue: ScheduleKeeper,
+  wanted: readonly Wanted[],
+  nowMs: number,
+): Promise<number> {
+  const { remove, upsert } = scheduleChanges(await queue.getJobSchedulers(), wanted, nowMs)
+  for (const id of remove) await queue.removeJobScheduler(id)
+  for (const { id, repeat, tick } of upsert)
+    await queue.upsertJobScheduler(id, repeat, {
+      name: 'tick',
+      data: tick,
+      opts: { removeOnComplete: true, removeOnFail: true },
+    })
+  return remove.length + upsert.length
+}
+
+export function scheduleChanges(
+  there: readonly Scheduled[],
+  wanted: readonly Wanted[],
+  nowMs: number,
+): Changes {
+  const byId = new Map(wanted.map((one) => [scheduleId(one), one]))
+  const fine = new Set<string>()
+  const remove: string[] = []
+  for (const scheduled of there) {
+    const one = byId.get(scheduled.key)
+    if (one && isAs(scheduled, one) && !isAstray(scheduled, one, nowMs)) fine.add(scheduled.key)
+    else remove.push(scheduled.key)
+  }
+  const upsert = wanted
+    .filter((one) => !fine.has(scheduleId(one)))
+    .map((one) => ({
+      id: scheduleId(one),
+      repeat: repeatOf(one),
+      tick: { stream: one.stream, lane: one.lane },
+    }))
+  return { remove, upsert }
+}
+
+const scheduleId = ({ stream, lane }: Tick): string => `${stream}/${lane}`
+
+const repeatOf = ({ schedule }: Wanted): Repeat =>
+  'cron' in schedule ? { pattern: schedule.cron } : { every: schedule.everyMs }
+
+const isAs = ({ every, pattern }: Scheduled, { schedule }: Wanted): boolean =>
+  'cron' in schedule ? pattern === schedule.cron : every === schedule.everyMs
+
+const slackMs = 60_000
+
+/** The clock jumped, or the chain of ticks broke: the next one is too far ahead, or long past without having come. */
+function isAstray({ next }: Scheduled, { schedule }: Wanted, nowMs: number): boolean {
+  if (next === undefined) return false
+  const latest = 'cron' in schedule ? nextSlot(schedule.cron, nowMs) : nowMs + schedule.everyMs
+  const earliest = nowMs - ('cron' in schedule ? 0 : 2 * schedule.everyMs)
+  return next > latest + slackMs || next < earliest - slackMs
+}
+
+const nextSlot = (cron: string, nowMs: number): number =>
+  CronExpressionParser.parse(cron, { currentDate: new Date(nowMs) })
+    .next()
+    .getTime()

@@ -1,0 +1,46 @@
+// Turns the ticks of the schedules into nudges. It does nothing else, so that a tick takes no longer than adding a job.
+
+import { type Driver, placed, Queue, Worker } from './queue-classes.ts'
+import { keepSchedules, type Tick, type Wanted } from './schedules.ts'
+import { lockOptions } from './worker-options.ts'
+
+export type TickWorker = {
+  /** Makes the schedules what they should be. Returns how many were not. */
+  keepSchedules(): Promise<number>
+  close(): Promise<void>
+}
+
+type Options = {
+  readonly driver: Driver
+  readonly schedules: readonly Wanted[]
+  readonly onTick: (tick: Tick) => Promise<void>
+  readonly onError: (error: Error) => void
+}
+
+const tickQueueName = 'tidemark-ticks'
+
+export async function startTickWorker(options: Options): Promise<TickWorker> {
+  const { driver, schedules, onTick, onError } = options
+  const queue = new Queue<Tick>(tickQueueName, placed(driver))
+  queue.on('error', onError)
+  const keep = () => keepSchedules(queue, schedules, Date.now())
+  await keep()
+  const isWanted = ({ stream, lane }: Tick) =>
+    schedules.some((wanted) => wanted.stream === stream && wanted.lane === lane)
+  const worker = new Worker<Tick>(
+    tickQueueName,
+    async ({ data }) => {
+      // A tick that was due when its schedule was removed still comes.
+      if (isWanted(data)) await onTick(data)
+    },
+    { ...placed(driver), ...lockOptions, concurrency: 1 },
+  )
+  worker.on('error', onError)
+  return {
+    keepSchedules: keep,
+    async close() {
+      await worker.close()
+      await queue.close()
+    },
+  }
+}

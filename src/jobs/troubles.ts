@@ -1,0 +1,123 @@
+// What does not work at the moment: an upstream service, the database, or one stream's lane. Runs that would meet it wait and
+// are owed; each trouble is told when it begins and when it is over, and not in between.
+
+import { formatDuration } from '../duration.ts'
+import type { Logger } from '../log.ts'
+import { afterFailure, longestDelayMs, type Outage } from './back-off.ts'
+import { placeOf, type RunRequest } from './run-queue.ts'
+
+/** What a failed run says about the rest: whether others would fail too. */
+export type Blame = {
+  readonly scope: 'service' | 'database' | 'stream'
+  readonly notBefore: Date | null
+  /** `info` for what is nobody's fault. */
+  readonly level: 'warn' | 'info'
+  readonly message: string
+  readonly error: Error | null
+}
+
+export type Troubles = {
+  /** True when the request has to wait; it is asked for again when its trouble is over, or may be. */
+  mustWait(request: RunRequest): boolean
+  failed(request: RunRequest, startedMs: number, blame: Blame): void
+  succeeded(request: RunRequest): void
+  /** Names of the services that do not work. */
+  servicesDown(): readonly string[]
+  close(): void
+}
+
+type Trouble = { outage: Outage; readonly owed: Map<string, RunRequest>; timer: NodeJS.Timeout }
+
+type Options = {
+  readonly serviceOf: (stream: string) => string
+  readonly nudge: (request: RunRequest) => Promise<void>
+  readonly log: Logger
+}
+
+export function watchTroubles({ serviceOf, nudge, log }: Options): Troubles {
+  const troubles = new Map<string, Trouble>()
+  const lastSuccessMs = new Map<string, number>()
+  const serviceKey = ({ stream }: RunRequest) => `the ${serviceOf(stream)} service`
+  const streamKey = (request: RunRequest) => `the ${request.lane} lane of ${request.stream}`
+  const databaseKey = 'the database'
+  const keysOf = (request: RunRequest) => [databaseKey, serviceKey(request), streamKey(request)]
+
+  function keyFor(request: RunRequest, startedMs: number, { scope }: Blame): string {
+    if (scope === 'database') return databaseKey
+    // While this run failed another one of the service succeeded: the trouble is the stream's own.
+    const isServiceFine = (lastSuccessMs.get(serviceKey(request)) ?? -1) >= startedMs
+    return scope === 'service' && !isServiceFine ? serviceKey(request) : streamKey(request)
+  }
+
+  /** Whoever was made to wait is asked for again; those that still cannot be done come back here. */
+  function settleDebts(key: string): void {
+    const trouble = troubles.get(key)
+    if (!trouble) return
+    const owed = [...trouble.owed.values()]
+    trouble.owed.clear()
+    for (const request of owed)
+      nudge({ ...request, cause: 'again' }).catch((error) =>
+        log.debug({ err: error, ...request }, 'could not be asked for again; its next tick will do it'),
+      )
+  }
+
+  return {
+    mustWait(request) {
+      const now = Date.now()
+      for (const key of keysOf(request)) {
+        const trouble = troubles.get(key)
+        if (!trouble || trouble.outage.untilMs <= now) continue
+        trouble.owed.set(placeOf(request), request)
+        return true
+      }
+      return false
+    },
+
+    failed(request, startedMs, blame) {
+      const key = keyFor(request, startedMs, blame)
+      const known = troubles.get(key)
+      const nowMs = Date.now()
+      const outage = afterFailure(known?.outage ?? null, {
+        nowMs,
+        startedMs,
+        notBeforeMs: blame.notBefore?.getTime() ?? null,
+        random: Math.random(),
+      })
+      clearTimeout(known?.timer)
+      const timer = setTimeout(() => settleDebts(key), Math.max(0, outage.untilMs - nowMs))
+      timer.unref()
+      const owed = known?.owed ?? new Map<string, RunRequest>()
+      owed.set(placeOf(request), request)
+      troubles.set(key, { outage, owed, timer })
+      const fields = { err: blame.error, stream: request.stream, lane: request.lane }
+      if (known) log.debug({ ...fields, failures: outage.failures }, `${key} still has trouble`)
+      else
+        log[blame.level](
+          fields,
+          `${key}: ${blame.message}; tried again by itself, at least every ${formatDuration(longestDelayMs)}`,
+        )
+    },
+
+    succeeded(request) {
+      const nowMs = Date.now()
+      lastSuccessMs.set(serviceKey(request), nowMs)
+      for (const key of keysOf(request)) {
+        const trouble = troubles.get(key)
+        if (!trouble) continue
+        clearTimeout(trouble.timer)
+        trouble.owed.delete(placeOf(request))
+        settleDebts(key)
+        troubles.delete(key)
+        log.info(`${key} works again, after ${formatDuration(nowMs - trouble.outage.sinceMs)}`)
+      }
+    },
+
+    servicesDown: () =>
+      [...troubles.keys()].flatMap((key) => /^the (\w+) service$/.exec(key)?.slice(1) ?? []),
+
+    close() {
+      for (const { timer } of troubles.values()) clearTimeout(timer)
+      troubles.clear()
+    },
+  }
+}

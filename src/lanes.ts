@@ -1,0 +1,69 @@
+// Which lanes the worker reads, when each is due, and what a failure in one says about the others.
+
+import type { Config } from './config.ts'
+import type { Tick, Wanted } from './jobs/schedules.ts'
+import type { Blame } from './jobs/troubles.ts'
+import { readTrailingState } from './mirror/trailing-state.ts'
+import type { Lane, Stream } from './streams.ts'
+import { currentLookBack, trailingIntervalMs } from './sync/look-back.ts'
+import { RunFenced } from './sync/ports.ts'
+import type { LaneOutcome } from './sync/run-lane.ts'
+import { UpstreamError, type UpstreamErrorCode } from './upstream/upstream-error.ts'
+import type { ReadOptions, Workplace } from './workplace.ts'
+
+type ReadLane = (stream: Stream, options: ReadOptions) => Promise<LaneOutcome>
+
+/** How each lane is read; one that is missing here is not scheduled. */
+export const laneTable = (workplace: Workplace): Partial<Record<Lane, ReadLane>> => ({
+  head: (stream, options) => workplace.read(stream, 'head', options),
+  trailing: (stream, options) => workplace.read(stream, 'trailing', options),
+})
+
+const shortestLookMs = 1_000
+const longestLookMs = 30_000
+
+export function wantedSchedules(
+  config: Pick<Config, 'schedules' | 'scheduleCensus' | 'lookbackMs'>,
+  streams: readonly Stream[],
+  lanes: Partial<Record<Lane, ReadLane>>,
+): readonly Wanted[] {
+  // Whether the trailing lane is due depends on what is stored; this is how often that is looked at.
+  const everyMs = Math.round(Math.min(longestLookMs, Math.max(shortestLookMs, config.lookbackMs / 20)))
+  return streams.flatMap((stream): Wanted[] => {
+    const schedule = config.schedules[stream.name]
+    const isChanges = stream.kind === 'changes'
+    return [
+      ...(schedule ? [{ stream: stream.name, lane: 'head' as const, schedule }] : []),
+      ...(isChanges ? [{ stream: stream.name, lane: 'trailing' as const, schedule: { everyMs } }] : []),
+      ...(isChanges && lanes.census
+        ? [{ stream: stream.name, lane: 'census' as const, schedule: config.scheduleCensus }]
+        : []),
+    ]
+  })
+}
+
+export async function isLaneDue(workplace: Workplace, lookbackFloorMs: number, tick: Tick): Promise<boolean> {
+  if (tick.lane !== 'trailing') return true
+  const state = await readTrailingState(workplace.database.pool, tick.stream)
+  if (!state?.hasPosition) return false
+  const lookbackMs = currentLookBack(state.lookbackMs, lookbackFloorMs)
+  return state.sinceLastMs === null || state.sinceLastMs >= trailingIntervalMs(lookbackMs)
+}
+
+const aboutSignIn: ReadonlySet<UpstreamErrorCode> = new Set([
+  'UPSTREAM_SIGN_IN',
+  'UPSTREAM_UNAUTHORIZED',
+  'UPSTREAM_TOKEN_REPEATED',
+])
+const aboutNetwork: ReadonlySet<UpstreamErrorCode> = new Set(['UPSTREAM_UNREACHABLE', 'UPSTREAM_TIMEOUT'])
+const statusesOfServices: readonly (number | null)[] = [429, 502, 503, 504]
+
+export function blameFor(thrown: unknown): Blame | null {
+  if (thrown instanceof RunFenced) return null
+  const error = thrown instanceof Error ? thrown : new Error(String(thrown))
+  const common = { notBefore: null, level: 'warn', message: error.message, error } as const
+  if (!(error instanceof UpstreamError)) return { ...common, scope: 'stream' }
+  const isOfService =
+    aboutSignIn.has(error.code) || aboutNetwork.has(error.code) || statusesOfServices.includes(error.status)
+  return { ...common, notBefore: error.notBefore, scope: isOfService ? 'service' : 'stream' }
+}

@@ -1,0 +1,86 @@
+// The HTTP server of the worker: small limits, short patience with slow clients, and no word about what was asked in its errors,
+// because a path may hold a secret (P9). The routes are in the files beside it.
+
+import { type FastifyError, type FastifyInstance, fastify } from 'fastify'
+import type { Logger } from '../log.ts'
+
+/** Adds routes to the server. */
+export type Routes = (server: FastifyInstance) => void
+
+export type HttpServer = {
+  readonly url: string
+  readonly port: number
+  close(): Promise<void>
+}
+
+/** The address cannot be listened on. */
+export class AddressUnusable extends Error {
+  override readonly name = 'AddressUnusable'
+}
+
+type Options = {
+  readonly host: string
+  /** 0 picks a free one. */
+  readonly port: number
+  readonly routes: readonly Routes[]
+  readonly log: Logger
+}
+
+const bodyLimitBytes = 1_048_576
+const requestTimeoutMs = 15_000
+const keepAliveTimeoutMs = 5_000
+
+export async function startHttpServer({ host, port, routes, log }: Options): Promise<HttpServer> {
+  const server = fastify({
+    logger: false,
+    bodyLimit: bodyLimitBytes,
+    requestTimeout: requestTimeoutMs,
+    connectionTimeout: 2 * requestTimeoutMs,
+    keepAliveTimeout: keepAliveTimeoutMs,
+    forceCloseConnections: true,
+    routerOptions: { maxParamLength: 1_000 },
+  })
+  server.removeAllContentTypeParsers()
+  // No body is ever needed; it is read to its end so that the client gets to read the answer.
+  server.addContentTypeParser('*', (_request, payload, done) => {
+    let bytes = 0
+    payload.on('data', (chunk: Buffer) => {
+      bytes += chunk.length
+      if (bytes > bodyLimitBytes) payload.destroy(new Error('the body is too large'))
+    })
+    payload.on('end', () => done(null, undefined))
+    payload.on('error', (error) => done(error))
+  })
+  server.setNotFoundHandler((_request, reply) => reply.code(404).send({ error: 'not found' }))
+  server.setErrorHandler<FastifyError>((error, _request, reply) => {
+    const status = error.statusCode ?? 500
+    if (status >= 500) log.warn({ err: error }, 'a request over HTTP failed')
+    reply.code(status).send({ error: status >= 500 ? 'it failed; the log says why' : 'bad request' })
+  })
+  for (const add of routes) add(server)
+  try {
+    await server.listen({ host, port })
+  } catch (cause) {
+    throw new AddressUnusable(problemOf(cause, host, port), { cause })
+  }
+  const address = server.server.address()
+  const chosen = typeof address === 'object' && address ? address.port : port
+  return { url: `http://${urlHost(host)}:${chosen}`, port: chosen, close: () => server.close() }
+}
+
+function problemOf(cause: unknown, host: string, port: number): string {
+  const { code } = cause as NodeJS.ErrnoException
+  const where = `${host}:${port}`
+  if (code === 'EADDRINUSE')
+    return `${where} is taken by another program: set HTTP_PORT to a free port (0 picks one)`
+  if (code === 'EACCES') return `${where} may not be listened on by this user: set HTTP_PORT to 1024 or more`
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
+    return `HTTP_HOST is ${host}, which is no address of this machine`
+  return `${where} cannot be listened on (${code ?? String(cause)}): check HTTP_HOST and HTTP_PORT`
+}
+
+/** As people can open it: nobody's browser can go to 0.0.0.0. */
+function urlHost(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return 'localhost'
+  return host.includes(':') ? `[${host}]` : host
+}

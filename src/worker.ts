@@ -1,0 +1,230 @@
+// The worker, put together: HTTP first, so that it can be asked how it is doing while it still waits for Postgres or Redis; then
+// the mirror, the queue and the runs.
+
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Config } from './config.ts'
+import { formatDuration } from './duration.ts'
+import { type Jobs, startJobs } from './jobs/jobs.ts'
+import { openNudgeWindow } from './jobs/nudge-window.ts'
+import { openDriver } from './jobs/queue-driver.ts'
+import type { RunRequest } from './jobs/run-queue.ts'
+import { blameFor, isLaneDue, laneTable, wantedSchedules } from './lanes.ts'
+import type { Logger } from './log.ts'
+import { readOverview } from './mirror/overview.ts'
+import { isPassingTrouble, openPatiently } from './open-patiently.ts'
+import type { LaneOutcome } from './sync/run-lane.ts'
+import { type PartsWatch, watchParts } from './watch-parts.ts'
+import { healthRoutes } from './web/health-routes.ts'
+import { hookRoute } from './web/hook-route.ts'
+import { startHttpServer } from './web/http-server.ts'
+import { type Metrics, openMetrics } from './web/metrics.ts'
+import { metricsRoute } from './web/metrics-route.ts'
+import { addStateGauges } from './web/state-gauges.ts'
+import { syncRoute } from './web/sync-route.ts'
+import { configuredStreams, openWorkplace, type Workplace } from './workplace.ts'
+
+/** What there is once the worker works. */
+export type Live = { readonly workplace: Workplace; readonly jobs: Jobs; readonly parts: PartsWatch }
+export type TidemarkWorker = {
+  readonly url: string
+  /** Resolves once runs are done; rejects when waiting cannot help. */
+  readonly live: Promise<Live>
+  /** Ends within half a minute whatever hangs. */
+  stop(): Promise<void>
+}
+
+const webhookWindowMs = 2_000
+const askQueueMs = 5_000
+const scheduleCheckMs = 30_000
+const drainMs = 20_000
+const closeMs = 3_000
+
+export async function startWorker(options: {
+  readonly config: Config
+  readonly log: Logger
+}): Promise<TidemarkWorker> {
+  const { config, log } = options
+  const stopping = new AbortController()
+  const metrics = openMetrics()
+  const streams = configuredStreams(config)
+  const changesStreams = streams.filter(({ kind }) => kind === 'changes').map(({ name }) => name)
+  let live: Live | null = null
+
+  const nudge = async (request: RunRequest): Promise<void> => {
+    if (!live) throw new Error('the worker is still waiting for its database or its queue')
+    await within(askQueueMs, live.jobs.nudge(request))
+  }
+  const deliveries = openNudgeWindow({
+    windowMs: webhookWindowMs,
+    log,
+    async nudge() {
+      for (const stream of changesStreams) await nudge({ stream, lane: 'head', cause: 'webhook' })
+    },
+  })
+  const parts = () => live?.parts.states() ?? {}
+  const refresh = addStateGauges(metrics.registry, {
+    overview: async () => (live ? orNull(overviewOf(live.workplace)) : null),
+    queueCounts: async () => (live ? orNull(live.jobs.counts()) : null),
+    parts: () => ({
+      ...Object.fromEntries(Object.entries(parts()).map(([name, { isUp }]) => [name, isUp])),
+      ...Object.fromEntries(streams.map(({ service }) => [service, !isDown(live, service)])),
+    }),
+  })
+  const http = await startHttpServer({
+    host: config.httpHost,
+    port: config.httpPort,
+    log,
+    routes: [
+      healthRoutes(() => ({
+        isReady:
+          live !== null && !stopping.signal.aborted && Object.values(parts()).every(({ isUp }) => isUp),
+        parts: parts(),
+        servicesDown: live?.jobs.servicesDown() ?? [],
+      })),
+      metricsRoute({ registry: metrics.registry, refresh }),
+      hookRoute({
+        secret: config.webhookSecret,
+        onDelivery() {
+          metrics.delivered()
+          deliveries.announce()
+        },
+      }),
+      syncRoute({
+        adminToken: config.adminToken,
+        streams: streams.map(({ name }) => name),
+        onSync: (stream) => nudge({ stream, lane: 'head', cause: 'operator' }),
+      }),
+    ],
+  })
+  const beginning = begin({ config, log, metrics, signal: stopping.signal })
+  const begun = beginning.then((started) => {
+    live = started
+    return started
+  })
+  // Whoever awaits `live` is told; nobody has to.
+  begun.catch(() => {})
+
+  return {
+    url: http.url,
+    live: begun,
+    async stop() {
+      stopping.abort(new Error('the worker is stopping'))
+      deliveries.close()
+      const started = await begun.catch(() => null)
+      if (started) {
+        started.parts.close()
+        await ended('the runs', drainMs, started.jobs.stop(), log)
+        await ended('the mirror', closeMs, started.workplace[Symbol.asyncDispose](), log)
+      }
+      await ended('the HTTP server', closeMs, http.close(), log)
+    },
+  }
+}
+
+type Beginning = {
+  readonly config: Config
+  readonly log: Logger
+  readonly metrics: Metrics
+  readonly signal: AbortSignal
+}
+
+async function begin({ config, log, metrics, signal }: Beginning): Promise<Live> {
+  const workplace = await openPatiently({
+    what: 'Postgres',
+    open: () => openWorkplace({ config, log, observer: metrics.upstream }),
+    isPassing: isPassingTrouble,
+    signal,
+    log,
+  })
+  const queue = await openPatiently({
+    what: config.redisUrl === null ? 'the queue in Postgres' : 'Redis',
+    open: () => openDriver({ redisUrl: config.redisUrl, database: workplace.database, log }),
+    isPassing: () => true,
+    signal,
+    log,
+  })
+  const lanes = laneTable(workplace)
+  const streams = new Map(workplace.streams.map((stream) => [stream.name, stream]))
+  const schedules = wantedSchedules(config, workplace.streams, lanes)
+  const jobs = await startJobs({
+    queue,
+    schedules,
+    isDue: (tick) => isLaneDue(workplace, config.lookbackMs, tick),
+    async run(request, hooks) {
+      const stream = streams.get(request.stream)
+      const read = lanes[request.lane]
+      if (!stream || !read) throw new Error(`this worker does not read ${request.lane} of ${request.stream}`)
+      return await read(stream, hooks)
+    },
+    blame: blameFor,
+    serviceOf: (name) => streams.get(name)?.service ?? 'assignment',
+    onOutcome(request, outcome, durationMs) {
+      const { stream, lane } = request
+      const isByWebhooks = lane === 'head' && streams.get(stream)?.kind === 'changes'
+      const isAnnounced = isByWebhooks ? request.cause === 'webhook' : null
+      metrics.runDone({ stream, lane, status: outcome.status, durationMs, isAnnounced, tally: outcome.tally })
+      tellOutcome(log, outcome, durationMs)
+    },
+    log,
+  })
+  const keepSchedules = () =>
+    jobs.keepSchedules().catch((error) => log.debug({ err: error }, 'the schedules could not be looked at'))
+  const keeping = setInterval(keepSchedules, scheduleCheckMs)
+  keeping.unref()
+  signal.addEventListener('abort', () => clearInterval(keeping))
+  const parts = watchParts(
+    [
+      { name: 'database', check: async () => void (await workplace.database.pool.query('select 1')) },
+      { name: 'queue', check: jobs.ping, onReturn: keepSchedules },
+    ],
+    log,
+  )
+  log.info(
+    { database: workplace.database.address, queue: queue.address, streams: [...streams.keys()] },
+    'the worker works',
+  )
+  return { workplace, jobs, parts }
+}
+
+const longRunMs = 30_000
+
+/** Most runs say nothing new; those that somebody would ask about are told. */
+function tellOutcome(log: Logger, outcome: LaneOutcome, durationMs: number): void {
+  const { stream, lane, status, note, tally } = outcome
+  const isNews = note !== null || durationMs > longRunMs || tally.quarantined > 0 || tally.rescued > 0
+  const { inserted, updated, unchanged, quarantined, rescued } = tally
+  const level = isNews && status === 'done' ? 'info' : 'debug'
+  log[level](
+    { stream, lane, status, inserted, updated, unchanged, quarantined, rescued, note },
+    `a run took ${formatDuration(durationMs)}`,
+  )
+}
+
+const isDown = (live: Live | null, service: string): boolean =>
+  live?.jobs.servicesDown().includes(service) ?? false
+
+const overviewOf = ({ database, streams }: Workplace) =>
+  readOverview(
+    database.pool,
+    streams.map(({ name }) => name),
+  )
+
+async function within<Result>(ms: number, work: PromiseLike<Result>): Promise<Result> {
+  const late = new AbortController()
+  const timeout = wait(ms, undefined, { signal: late.signal, ref: false }).then(() => {
+    throw new Error(`no answer within ${ms} ms`)
+  })
+  try {
+    return await Promise.race([work, timeout])
+  } finally {
+    late.abort()
+    timeout.catch(() => {})
+  }
+}
+
+const orNull = <Result>(work: Promise<Result>): Promise<Result | null> =>
+  within(askQueueMs, work).catch(() => null)
+
+async function ended(what: string, ms: number, work: PromiseLike<void>, log: Logger): Promise<void> {
+  await within(ms, work).catch((error) => log.warn({ err: error }, `${what} did not end in time`))
+}
