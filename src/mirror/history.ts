@@ -49,7 +49,7 @@ export async function highestRows(
              where _deleted_at is null and ${column} <= $1${others.join('')} order by ${column} desc limit $2)`
   })
   const { rows } = await client.query<{ key: string; version: string }>(
-    `${parts.join(' union all ')} order by version desc limit $2`,
+    `select key, version from (${parts.join(' union all ')}) as newest order by version desc limit $2`,
     [atMost.toString(), limit],
   )
   return rows.map((row) => ({ key: row.key, version: BigInt(row.version) }))

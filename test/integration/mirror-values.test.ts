@@ -129,4 +129,30 @@ describe.skipIf(!hasPostgres)('any JSON value', () => {
       { numRuns: 150 },
     )
   })
+
+  it('that is a date-time without an offset is read in the time zone of the source, through its changes (P4)', async () => {
+    await database.pool.query(
+      `drop table if exists mirror.assignment cascade; delete from tidemark.field where stream = 'assignment'`,
+    )
+    const expected: readonly (readonly [string, string])[] = [
+      ['2024-01-15T12:00:00', '2024-01-15 11:00:00'],
+      ['2024-07-15T12:00:00', '2024-07-15 10:00:00'],
+      ['2024-03-31T01:59:59.9999999', '2024-03-31 00:59:59.999999'],
+      ['2024-03-31T03:00:00', '2024-03-31 01:00:00'],
+      // An hour that the clocks left out, and one that they showed twice: the offset before it, and the later one.
+      ['2024-03-31T02:30:00', '2024-03-31 01:30:00'],
+      ['2024-10-27T02:30:00', '2024-10-27 01:30:00'],
+      ['2024-07-15T12:00:00Z', '2024-07-15 12:00:00'],
+      ['2024-07-15T12:00:00-0330', '2024-07-15 15:30:00'],
+      ['9999-12-31T23:59:59.9999999', '9999-12-31 22:59:59.999999'],
+    ]
+    const run = await begin(mirrorOf(database, { sourceTimezone: 'Europe/Oslo' }))
+    const records = expected.map(([at], index) => ({ AssignmentId: index, RowVersion: 1, At: at }))
+    await run.write(assignments(...records), null)
+    await run.finish(done)
+    const { rows } = await database.pool.query(
+      `select (at at time zone 'UTC')::text as at from mirror.assignment order by assignment_id`,
+    )
+    expect(rows.map((row) => row.at)).toEqual(expected.map(([, utc]) => utc))
+  })
 })
