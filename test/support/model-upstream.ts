@@ -63,7 +63,7 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
     late,
     visible: () => [...rows.values()],
     change() {
-      const kind = random.integer(10)
+      const kind = random.integer(11)
       if (kind < 3 || rows.size === 0) store({ id: ++lastId, version: nextVersion(), deleted: false })
       else if (kind < 6) store({ ...existing(), version: nextVersion() })
       else if (kind === 6) remove(existing())
@@ -78,6 +78,10 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
         store(
           ...[...rows.values()].filter(() => random.chance(0.4)).map((row) => ({ ...row, version: tied })),
         )
+      } else if (kind === 9) {
+        // In order of ids, from the first one on: a list in that order looks sorted by version afterwards.
+        const some = [...rows.values()].sort((a, b) => a.id - b.id).slice(0, 1 + random.integer(rows.size))
+        store(...some.map((row) => ({ ...row, version: nextVersion() })))
       } else commit()
     },
     settle() {

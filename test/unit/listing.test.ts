@@ -1,0 +1,80 @@
+// The count that proves a listing complete, page by page (P6, P7).
+
+import { describe, expect, it } from 'vitest'
+import { beginListing, type ListingMove, nextPass, sawCount, sawPage } from '../../src/sync/listing.ts'
+
+const page = (...keys: string[]) => ({
+  received: keys.length,
+  rows: keys.map((key) => ({ key, version: BigInt(key) })),
+})
+
+/** Feeds pages to a listing, counting what it would have seen around a page, and goes on after each pass. */
+function read(pages: readonly (readonly string[])[], askedSize = 2) {
+  let move: ListingMove = beginListing({ askedSize, maxPasses: 3, ceiling: null })
+  const seen = new Map<string, { first: number; last: number }>()
+  const asked: string[] = []
+  const left = [...pages]
+  for (;;) {
+    const { listing, step } = move
+    if (step.kind === 'count') {
+      const around = [...seen.values()].filter(
+        ({ first, last }) => first <= step.around && last > step.around,
+      ).length
+      move = sawCount(listing, around)
+    } else if (step.kind === 'passed') move = nextPass(listing)
+    else if (step.kind === 'page') {
+      const keys = left.shift()
+      if (!keys) return { step, asked }
+      asked.push(`${step.page}/${step.pageSize}`)
+      for (const key of keys)
+        seen.set(key, { first: seen.get(key)?.first ?? listing.pageNumber, last: listing.pageNumber })
+      move = sawPage(listing, page(...keys))
+    } else return { step, asked }
+  }
+}
+
+const two = [['1', '2'], ['3', '4'], []] as const
+
+describe('a listing', () => {
+  it('is complete when a second pass shows all rows that the first counted', () => {
+    expect(read([...two, ...two]).step).toEqual({ kind: 'complete', highest: 4n })
+  })
+
+  it('is not complete when a row slipped onto a page that was read already', () => {
+    // 1 was deleted between the first two pages, so that 3 moved to page 1 and was never shown.
+    expect(read([['1', '2'], ['4'], [], ['2', '3'], ['4'], []]).step).toMatchObject({ kind: 'page', page: 1 })
+  })
+
+  it('counts rows that came between a page that was not full and the one after it', () => {
+    const grown = [['1', '2'], ['3'], ['6'], []] as const
+    // What took the places behind 3 was not shown; that all that was shown comes again is no proof.
+    expect(read([...grown, ['1', '2'], ['3', '6'], []]).step).toMatchObject({ kind: 'page', page: 1 })
+  })
+
+  it('goes on by the size received, not by the size asked for (Sieve skips by the latter)', () => {
+    expect(read([['1', '2'], ['3']], 10).asked).toEqual(['1/10', '2/2'])
+  })
+
+  it('takes an answer longer than asked for everything there is', () => {
+    expect(read([['1', '2', '3']]).step).toEqual({ kind: 'complete', highest: 3n })
+  })
+
+  it('asks far behind the end when a page comes again, and ends the pass when that comes too', () => {
+    const repeating = [
+      ['1', '2'],
+      ['1', '2'],
+      ['1', '2'],
+    ] as const
+    const { step, asked } = read([...repeating, ...repeating])
+    expect(asked[2]).toBe('1000000000/2')
+    expect(step).toEqual({ kind: 'complete', highest: 2n })
+  })
+
+  it('goes on when a page came again only because rows had moved', () => {
+    expect(read([['1', '2'], ['1', '2'], [], ['3']]).asked).toEqual(['1/2', '2/2', '1000000000/2', '3/2'])
+  })
+
+  it('gives up after its passes, and is not fooled by empty ones', () => {
+    expect(read([['1', '2'], [], [], []]).step).toEqual({ kind: 'uncertain', passes: 3 })
+  })
+})
