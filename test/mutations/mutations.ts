@@ -74,11 +74,13 @@ export const mutations: readonly Mutation[] = [
     replace: '0',
   },
   {
-    ...reading,
+    promise: 'P6',
+    project: 'integration',
+    test: 'test/integration/mirror-sightings.test.ts',
     name: 'what an earlier listing showed counts for the next',
-    file: 'test/support/model-mirror.ts',
-    find: 'if (pageNumber === 1) seen.clear()',
-    replace: '',
+    file: 'src/mirror/sightings.ts',
+    find: 'if (pageNumber === 1)',
+    replace: 'if (pageNumber < 0)',
   },
   {
     ...decisions,

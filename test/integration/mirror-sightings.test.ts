@@ -1,0 +1,36 @@
+// What the pages of a listing showed: the counts that prove it complete (P6).
+
+import { describe, expect, it } from 'vitest'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { begin, done, mirrorOf } from '../support/runs.ts'
+
+describe.skipIf(!hasPostgres)('what a listing showed', () => {
+  const database = createTestDatabase()
+
+  it('counts keys that were seen both by a page and after it', async () => {
+    const run = await begin(mirrorOf(database), 'tracker_object')
+    await run.see(1, ['a', 'b'])
+    await run.see(2, ['c'])
+    expect(await run.countSeenAround(2)).toBe(0)
+    await run.see(3, ['a', 'd'])
+    await run.see(4, ['c'])
+    expect(await run.countSeenAround(1)).toBe(1)
+    expect(await run.countSeenAround(2)).toBe(2)
+    expect(await run.countSeenAround(3)).toBe(1)
+    await run.finish(done)
+  })
+
+  it('is forgotten when another listing begins, in the same run or a later one', async () => {
+    const mirror = mirrorOf(database)
+    const run = await begin(mirror, 'tracker_object')
+    await run.see(1, ['a'])
+    await run.see(2, ['a'])
+    await run.see(1, ['b'])
+    await run.see(2, ['a'])
+    expect(await run.countSeenAround(1)).toBe(0)
+    await run.finish(done)
+    const later = await begin(mirror, 'tracker_object')
+    expect(await later.countSeenAround(1)).toBe(0)
+    await later.finish(done)
+  })
+})
