@@ -64,7 +64,9 @@ const lastRun = ({
   error,
   note,
 }: NonNullable<StreamOverview['lastRun']>): string =>
-  [`${lane} ${status} at ${finishedAt ?? startedAt}`, error, note].filter(Boolean).join(': ')
+  [`${lane} ${status} at ${new Date(finishedAt ?? startedAt).toISOString()}`, error, note]
+    .filter(Boolean)
+    .join(': ')
 
 const some = (count: number): string | null => (count === 0 ? null : count.toLocaleString('en'))
 

@@ -12,22 +12,24 @@ export function currentLookBack(stored: number | null, floorMs: number): number 
   return Math.max(floorMs, stored ?? floorMs)
 }
 
+/** Null when what is stored stays right. */
 export function nextLookBack(
-  currentMs: number,
+  stored: number | null,
   floorMs: number,
   late: readonly LateArrival[],
 ): LookBack | null {
+  const currentMs = currentLookBack(stored, floorMs)
   const worst = late.toSorted((a, b) => b.lateMs - a.lateMs)[0]
   if (worst && growth * worst.lateMs > currentMs)
     return {
       lookbackMs: Math.ceil(growth * worst.lateMs),
       reason: `twice the ${formatDuration(worst.lateMs)} that version ${worst.version} came late`,
     }
-  if (worst || currentMs <= floorMs) return null
-  const lookbackMs = Math.max(floorMs, Math.floor(currentMs * shrinkPerRun))
+  const lookbackMs = worst ? currentMs : Math.max(floorMs, Math.floor(currentMs * shrinkPerRun))
+  if (lookbackMs === stored) return null
   return {
     lookbackMs,
-    reason: lookbackMs === floorMs ? 'the configured least' : 'shrinking since nothing came that late again',
+    reason: lookbackMs === floorMs ? 'the configured least' : 'shrinking: nothing came that late again',
   }
 }
 

@@ -63,7 +63,7 @@ export function readTrailing(context: TrailingContext): Promise<LaneOutcome> {
       await lookForRewind({ mirror, source, stream, run, signal, highestServed: reading.highestServed })
     const late = await measure(mirror, stream.name, arrivals, position, now())
     if (late.length > 0) await run.recordLateArrivals(late)
-    const next = nextLookBack(lookbackMs, context.lookbackFloorMs, late)
+    const next = nextLookBack(run.state.lookbackMs, context.lookbackFloorMs, late)
     if (next) await run.setLookback(next.lookbackMs, next.reason)
     return { ...reading, note: lateCount > 0 ? `${lateCount} late` : null }
   })

@@ -21,6 +21,10 @@ describe('the look-back', () => {
     expect(lookbackMs).toBe(10_000)
     expect(steps.length).toBeGreaterThan(50)
   })
+  it('is the configured least until something comes late', () => {
+    expect(nextLookBack(null, 10_000, [])).toEqual({ lookbackMs: 10_000, reason: 'the configured least' })
+    expect(nextLookBack(10_000, 10_000, [])).toBeNull()
+  })
   it('follows a floor that was raised', () => {
     expect(currentLookBack(5000, 10_000)).toBe(10_000)
     expect(currentLookBack(null, 10_000)).toBe(10_000)
