@@ -66,6 +66,9 @@ export function loadConfig(environment: Environment): Config {
   const { lookback, requestTimeout, ...upstream } = values(upstreamVariables)
   if (upstream.streams?.includes('tracker_object') && !upstream.trackingBaseUrl)
     complain('STREAMS names tracker_object, which needs TRACKING_BASE_URL')
+  const worker = values(workerVariables)
+  if (worker.publicUrl && !worker.webhookSecret)
+    complain('PUBLIC_URL is set, so that webhooks can come: they need a WEBHOOK_SECRET')
   const config: Config = Object.freeze({
     ...values(mirrorVariables),
     ...upstream,
@@ -74,7 +77,7 @@ export function loadConfig(environment: Environment): Config {
     trackingAuthUrl: upstream.trackingAuthUrl ?? upstream.authUrl,
     trackingSubjectId: upstream.trackingSubjectId ?? upstream.subjectId,
     trackingApiKey: upstream.trackingApiKey ?? upstream.apiKey,
-    ...values(workerVariables),
+    ...worker,
     schedules: perStreamValues('SCHEDULE', (stream) => schedule(stream.defaultSchedule)),
     keyFields: perStreamValues('KEY', () => optionalText),
   })

@@ -14,8 +14,11 @@ const verbs: Readonly<Record<string, () => Promise<Command>>> = {
   sync: async () => (await import('./commands/sync.ts')).sync,
   status: async () => (await import('./commands/status.ts')).status,
   checkpoints: async () => (await import('./commands/checkpoints.ts')).checkpoints,
+  backfill: async () => (await import('./commands/backfill.ts')).backfill,
+  rewind: async () => (await import('./commands/rewind.ts')).rewind,
   migrate: async () => (await import('./commands/migrate.ts')).migrate,
   api: async () => (await import('./commands/api.ts')).api,
+  demo: async () => (await import('./commands/demo.ts')).demo,
   simulate: async () => (await import('./commands/simulate.ts')).simulate,
 }
 

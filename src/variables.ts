@@ -230,6 +230,11 @@ export const workerVariables = {
       'must have at least 16 characters out of A–Z, a–z, 0–9, - and _',
     ),
   },
+  PUBLIC_URL: {
+    describe: 'where the upstream reaches this worker; set, the worker subscribes itself to its webhooks',
+    fallback: 'none: it does not',
+    schema: httpUrl.optional().transform((value) => value ?? null),
+  },
 } as const satisfies Record<string, Variable>
 
 /** Every variable, for the README's table and `.env.example`. */
