@@ -39,6 +39,7 @@ export function parseJson(bytes: Uint8Array): Json {
   walkValue(value, walk, 0)
   // More fields in the text than in the value: one was repeated, or a string holds something that looks like a field.
   if (walk.fieldCount !== fieldCount || walk.isUncertain) return parseCarefully(buffer)
+  // Each field is the object's own by now, `__proto__` too, so that plain assignment does not reach the prototype.
   for (const { object, field, source } of walk.inexact) object[field] = JSON.rawJSON(source)
   return value
 }
@@ -98,9 +99,7 @@ function walkObject(object: MutableObject, walk: Walk, depth: number): void {
     const value = object[field]
     if (typeof value === 'number') {
       const source = inexactSource(walk.text, colonAt ?? 0)
-      if (source === null) continue
-      if (field === '__proto__') walk.isUncertain = true
-      else walk.inexact.push({ object, field, source })
+      if (source !== null) walk.inexact.push({ object, field, source })
     } else if (typeof value === 'object' && value !== null) walkValue(value, walk, depth + 1)
   }
 }

@@ -41,7 +41,8 @@ export function openTransport(options: {
   const kept = agents(true)
   // A kept connection may be closed by the other side at the moment of use. A read is repeated then; a write must not be.
   const fresh = agents(false)
-  const connectMs = Math.min(longestConnectMs, requestTimeoutMs)
+  // Shorter than the whole, so that it shows which of them was over: without a connection nothing can have arrived.
+  const connectMs = Math.min(longestConnectMs, requestTimeoutMs / 2)
   const client = got.extend({
     retry: { limit: 0 },
     followRedirect: false,

@@ -19,6 +19,8 @@ const create = (client: Client, request: RequestOf<'createAssignment'> = { body:
   client.call('createAssignment', request, noSignal)
 const json = (type = 'application/json') => ({ 'content-type': type })
 
+const oneTry = { attempts: 1, firstDelayMs: 1, longestDelayMs: 1, patienceMs: 1000 }
+
 describe('a request', () => {
   it('carries token, GUID, and what it accepts', async () => {
     await using server = await startServer(({ headers }, response) => {
@@ -208,11 +210,15 @@ describe('an answer', () => {
 
   it('P9: that repeats what we sent is shown without token and key', async () => {
     await using server = await startServer(({ headers }, response) => {
-      response.writeHead(500).end(`you sent ${headers.authorization} and an-api-key-of-the-tests`)
+      response
+        .writeHead(500)
+        .end(
+          `you sent ${headers.authorization}, ${headers.authorization?.slice(7)} and an-api-key-of-the-tests`,
+        )
     })
     const client = openServerClient(server)
     const error = await failureOf(list(client))
-    expect(error.message).toContain('you sent Bearer [secret] and [secret]')
+    expect(error.message).toContain('you sent Bearer [secret], [secret] and [secret]')
     expect(`${JSON.stringify(error)} ${error.stack} ${client.logged()}`).not.toMatch(
       /a-token-for-tests|an-api-key/,
     )
@@ -260,12 +266,25 @@ describe('the network', () => {
 
   it('that says nothing is given up after the timeout', async () => {
     await using server = await startServer(() => {})
-    const client = openServerClient(server, { requestTimeoutMs: 60, retryPolicy: { ...oneTry } })
+    const client = openServerClient(server, { requestTimeoutMs: 60, retryPolicy: oneTry })
     expect(await failureOf(list(client))).toMatchObject({
       code: 'UPSTREAM_TIMEOUT',
       retryable: true,
       status: null,
     })
+  })
+
+  it('that takes no connection in time cannot have got the request', async () => {
+    const server = createServer()
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const address = server.address()
+    const baseUrl = `https://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`
+    await using provider = await startServer(() => {})
+    const client = openServerClient(provider, { baseUrl, requestTimeoutMs: 100, retryPolicy: oneTry })
+    const error = await failureOf(create(client))
+    expect(error).toMatchObject({ code: 'UPSTREAM_TIMEOUT', retryable: true, mayHaveArrived: false })
+    expect(error.message).toContain('cannot be reached in time')
+    server.close()
   })
 
   it('that drips is given up after the same timeout', async () => {
@@ -274,7 +293,7 @@ describe('the network', () => {
       const drip = setInterval(() => response.write(' '), 5)
       response.on('close', () => clearInterval(drip))
     })
-    const client = openServerClient(server, { requestTimeoutMs: 100, retryPolicy: { ...oneTry } })
+    const client = openServerClient(server, { requestTimeoutMs: 100, retryPolicy: oneTry })
     expect(await failureOf(list(client))).toMatchObject({ code: 'UPSTREAM_TIMEOUT', retryable: true })
   })
 
@@ -292,8 +311,12 @@ describe('the network', () => {
   it('that stops in the middle of a request is stopped by the signal, at once and with its reason', async () => {
     const controller = new AbortController()
     await using server = await startServer(() => controller.abort(new Error('SIGTERM received')))
-    await expect(list(openServerClient(server), controller.signal)).rejects.toThrow('SIGTERM received')
-    await expect(list(openServerClient(server), controller.signal)).rejects.toThrow('SIGTERM received')
+    await expect(list(openServerClient(server, { retryPolicy: oneTry }), controller.signal)).rejects.toThrow(
+      'SIGTERM received',
+    )
+    await expect(list(openServerClient(server, { retryPolicy: oneTry }), controller.signal)).rejects.toThrow(
+      'SIGTERM received',
+    )
     expect(server.received).toHaveLength(1)
   })
 
@@ -304,8 +327,6 @@ describe('the network', () => {
     expect(Object.keys(error.cause as object)).toEqual(['code'])
   })
 })
-
-const oneTry = { attempts: 1, firstDelayMs: 1, longestDelayMs: 1, patienceMs: 1000 }
 
 describe('a write', () => {
   it.each([500, 503, 429, 408])('P3: is not repeated after %i', async (status) => {

@@ -68,6 +68,20 @@ describe('with the stand-in', () => {
     expect(client.told.retries).toEqual([])
   })
 
+  it('takes a late rejection of the old token for what it is', async () => {
+    const client = openSimulatorClient(simulator)
+    await list(client)
+    simulator.revokeTokens()
+    const stopHolding = simulator.onRequest(async ({ path }) => {
+      if (path.endsWith('/Id/1')) await expect.poll(() => client.told.signIns).toHaveLength(2)
+    })
+    const late = client.call('getAssignment', { path: { assignmentId: 1 } }, noSignal)
+    await list(client)
+    await late
+    stopHolding()
+    expect(signIns()).toHaveLength(2)
+  })
+
   it('repeats a write whose token was rejected: it was not done', async () => {
     const client = openSimulatorClient(simulator)
     await list(client)
@@ -194,6 +208,7 @@ describe('with identity providers that', () => {
     clock.advance(3590_000)
     for (let round = 0; round < 10; round++) await list(client)
     await expect.poll(() => client.told.signIns).toHaveLength(2)
+    clock.advance(9_500)
     for (let round = 0; round < 10; round++) await list(client)
     expect(count).toBe(2)
   })

@@ -3,6 +3,7 @@ import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
 import { JsonError, parseJson } from '../../src/exact-json.ts'
 import { type Json, repeatedFields, type WithRepeatedFields } from '../../src/json.ts'
+import { findFields } from '../../src/json-scan.ts'
 
 setFlagsFromString('--expose-gc')
 const collect: () => void = runInNewContext('gc')
@@ -75,6 +76,11 @@ describe('names and strings', () => {
   it('P5: is not misled by strings that look like fields', () => {
     const text = JSON.stringify([{ a: '": 5', b: ':', c: '{"x":1.0,"x":2.0}', '":': '\\', 'd\\': '\\"' }])
     expect(rewrite(text)).toBe(text)
+  })
+
+  it('are read quickly even when they hold JSON of their own', () => {
+    const text = JSON.stringify([{ a: '{"x":1}', b: '\\":', 'c\\': 1, 'd"': 2 }])
+    expect(findFields(text)).toMatchObject({ fieldCount: 4, hasTrickyName: true })
   })
 
   it('P5: sees a repetition that spaces before the colon would hide', () => {
