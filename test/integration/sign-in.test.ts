@@ -200,6 +200,8 @@ describe('with identity providers that', () => {
     const endsAt = new Date(Date.now() + 3600_000).toISOString()
     await using server = await startServer(ok, (_, response) => {
       count++
+      // Its clock would not have jumped.
+      response.sendDate = false
       response.end(JSON.stringify({ token: 'always-the-same', expiresAt: endsAt }))
     })
     const clock = jumpingClock()
