@@ -1,0 +1,104 @@
+// Decides how the worker is subscribed to the upstream's webhooks, from what the upstream serves. Nothing is known of the fields of
+// definitions and subscriptions beforehand, so they are found by their names and values. Pure.
+
+import type { Json, JsonObject } from './json.ts'
+import { chooseKeyField, isObject } from './record.ts'
+
+export type Served = { readonly definitions: readonly Json[]; readonly subscriptions: readonly Json[] }
+export type SubscriptionPlan = {
+  /** Keys of subscriptions that are ours and not wanted: earlier addresses, duplicates, switched off. */
+  readonly remove: readonly string[]
+  readonly create: readonly JsonObject[]
+  readonly kept: number
+}
+/** The definitions are not what can be used; the sentence says what was seen. */
+export type Unusable = { readonly unusable: string }
+
+const definitionKeys = ['WebhookDefinitionId', 'DefinitionId', 'Id', 'UID']
+const subscriptionKeys = ['WebhookSubscriptionId', 'SubscriptionId', 'Id', 'UID']
+const aboutAddress = /url|uri|callback|endpoint|address/i
+const aboutDefinition = /definition/i
+const aboutBeingOn = /^is_?(?:active|enabled)$|^(?:active|enabled)$/i
+
+/** One subscription for each definition that is about assignments, and never two. */
+export function planSubscriptions(
+  { definitions, subscriptions }: Served,
+  { hookUrl, hooksUrl }: { readonly hookUrl: string; readonly hooksUrl: string },
+): SubscriptionPlan | Unusable {
+  const events = definitions.filter(isObject)
+  const keyField = chooseKeyField(events, definitionKeys)
+  if (keyField === null) return { unusable: whatIsThere('webhook definitions', definitions, definitionKeys) }
+  const about = events.filter((event) => Object.values(event).some(isAboutAssignments))
+  const keys = (about.length > 0 ? about : events).map((event) => event[keyField] ?? null)
+
+  const known = subscriptions.filter(isObject)
+  const ours = known.filter((one) => Object.values(one).some((value) => isTextWith(value, hooksUrl)))
+  const idField = chooseKeyField(known, subscriptionKeys)
+  if (ours.length > 0 && idField === null)
+    return { unusable: whatIsThere('webhook subscriptions', subscriptions, subscriptionKeys) }
+  const names = subscriptionFields(known, keyField)
+
+  const wanted = new Map(keys.map((key) => [String(key), key]))
+  const remove: string[] = []
+  let kept = 0
+  for (const one of ours) {
+    const definition = String(one[names.definition] ?? '')
+    const isRight = Object.values(one).includes(hookUrl) && isOn(one) && wanted.delete(definition)
+    if (isRight) kept++
+    else if (idField !== null) remove.push(String(one[idField]))
+  }
+  const create = [...wanted.values()].map((key) => ({ [names.definition]: key, [names.address]: hookUrl }))
+  return { remove, create, kept }
+}
+
+/** Whether a subscription that was just made will work; the sentence says why not. */
+export function checkCreated(record: Json, hookUrl: string): Unusable | null {
+  if (isObject(record) && Object.values(record).includes(hookUrl) && isOn(record)) return null
+  return {
+    unusable: `a subscription that was made does not hold the address it was given; ${fieldsOf(record)}`,
+  }
+}
+
+export function subscriptionKeyOf(record: Json): string | null {
+  const idField = chooseKeyField([record], subscriptionKeys)
+  const fields: JsonObject = isObject(record) ? record : {}
+  return idField === null ? null : String(fields[idField])
+}
+
+/** As other subscriptions spell them; with none to learn from, as the definitions spell theirs. */
+function subscriptionFields(
+  known: readonly JsonObject[],
+  definitionKey: string,
+): { definition: string; address: string } {
+  const names = [...new Set(known.flatMap((one) => Object.keys(one)))]
+  const isCamel = /^[a-z]/.test(definitionKey)
+  const definition =
+    names.find((name) => name.toLowerCase() === definitionKey.toLowerCase() && aboutDefinition.test(name)) ??
+    names.find((name) => aboutDefinition.test(name)) ??
+    (aboutDefinition.test(definitionKey)
+      ? definitionKey
+      : isCamel
+        ? 'webhookDefinitionId'
+        : 'WebhookDefinitionId')
+  const address = names.find((name) => aboutAddress.test(name)) ?? (isCamel ? 'callbackUrl' : 'CallbackUrl')
+  return { definition, address }
+}
+
+const isTextWith = (value: Json, beginning: string): boolean =>
+  typeof value === 'string' && value.startsWith(beginning)
+
+const isAboutAssignments = (value: Json): boolean => typeof value === 'string' && /assignment/i.test(value)
+
+const isOn = (record: JsonObject): boolean =>
+  !Object.entries(record).some(([name, value]) => aboutBeingOn.test(name) && value === false)
+
+const whatIsThere = (what: string, records: readonly Json[], candidates: readonly string[]): string =>
+  records.length === 0
+    ? `the upstream lists no ${what}`
+    : `the ${what} have none of the keys ${candidates.join(', ')}; ${fieldsOf(records[0] ?? null)}`
+
+function fieldsOf(record: Json): string {
+  return isObject(record)
+    ? `its fields: ${Object.keys(record).slice(0, 30).join(', ')}`
+    : 'it is not an object'
+}
