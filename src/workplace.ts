@@ -8,6 +8,7 @@ import { type Database, openDatabase } from './mirror/database.ts'
 import { migrateDatabase } from './mirror/migrate.ts'
 import { openMirror } from './mirror/mirror.ts'
 import { type Stream, streams } from './streams.ts'
+import type { Audits, Backfills } from './sync/audit-ports.ts'
 import type { Mirror, Source } from './sync/ports.ts'
 import { type ReadStreamContext, readStream, type ScheduledLane } from './sync/read-stream.ts'
 import type { LaneOutcome } from './sync/run-lane.ts'
@@ -16,11 +17,21 @@ import { openSource } from './upstream/source.ts'
 
 export type ReadOptions = Pick<ReadStreamContext, 'signal' | 'shouldGiveWay' | 'onWritten'>
 
+type ReadingContext<Kind extends Stream> = Omit<
+  ReadStreamContext,
+  'mirror' | 'stream' | 'lane' | 'signal'
+> & {
+  readonly mirror: Workplace['mirror']
+  readonly stream: Kind
+}
+
 export type Workplace = AsyncDisposable & {
   readonly database: Database
-  readonly mirror: Mirror
+  readonly mirror: Mirror & Audits & Backfills
   readonly streams: readonly Stream[]
   sourceOf(stream: Stream): Source
+  /** What every reading of a stream needs, whatever its lane. */
+  contextOf<Kind extends Stream>(stream: Kind): ReadingContext<Kind>
   read(stream: Stream, lane: ScheduledLane, options: ReadOptions): Promise<LaneOutcome>
 }
 
@@ -41,23 +52,22 @@ export async function openWorkplace(options: {
     if (!upstream) throw new Error(`${stream.name} needs TRACKING_BASE_URL, which is not set`)
     return openSource(upstream, stream)
   }
+  const contextOf = <Kind extends Stream>(stream: Kind): ReadingContext<Kind> => ({
+    mirror,
+    source: sourceOf(stream),
+    stream,
+    pageSize: config.pageSize,
+    lookbackFloorMs: config.lookbackMs,
+    keyField: config.keyFields[stream.name] ?? null,
+    now: () => new Date(),
+  })
   return {
     database,
     mirror,
     streams: configuredStreams(config),
     sourceOf,
-    read: (stream, lane, hooks) =>
-      readStream({
-        ...hooks,
-        mirror,
-        source: sourceOf(stream),
-        stream,
-        lane,
-        pageSize: config.pageSize,
-        lookbackFloorMs: config.lookbackMs,
-        keyField: config.keyFields[stream.name] ?? null,
-        now: () => new Date(),
-      }),
+    contextOf,
+    read: (stream, lane, hooks) => readStream({ ...contextOf(stream), ...hooks, lane }),
     async [Symbol.asyncDispose]() {
       upstreams.assignment.close()
       upstreams.tracking?.close()

@@ -34,12 +34,12 @@ async function run({ environment, positionals, values, log, stdout }: Call): Pro
   const database = await openMigratedDatabase(loadMirrorConfig(environment), log)
   try {
     const found = await readCheckpoints(database.pool, { stream, limit })
-    const rows = found.map(({ id, stream, position, reached_at, reason }) => [
+    const rows = found.map(({ id, stream, position, reached_at, reason, moved_by }) => [
       id,
       stream,
       position,
       reached_at.toISOString(),
-      reason ?? '',
+      [reason, moved_by && `(${moved_by})`].filter(Boolean).join(' '),
     ])
     if (values.json) stdout.write(`${JSON.stringify(found, null, 2)}\n`)
     else if (found.length === 0) stdout.write('No position was reached yet.\n')

@@ -9,6 +9,8 @@ export type Checkpoint = {
   readonly reached_at: Date
   /** Why the position went back; null when it rose. */
   readonly reason: string | null
+  /** Who moved it back; null when a run did. */
+  readonly moved_by: string | null
 }
 
 /** The newest first. */
@@ -17,7 +19,7 @@ export async function readCheckpoints(
   options: { readonly stream: string | null; readonly limit: number },
 ): Promise<readonly Checkpoint[]> {
   const { rows } = await client.query<Checkpoint>(
-    `select id::text, stream, position::text, reached_at, reason
+    `select id::text, stream, position::text, reached_at, reason, moved_by
      from tidemark.checkpoint
      where $1::text is null or stream = $1
      order by reached_at desc, id desc
@@ -25,4 +27,27 @@ export async function readCheckpoints(
     [options.stream, options.limit],
   )
   return rows
+}
+
+export async function findCheckpoint(
+  client: Pick<ClientBase, 'query'>,
+  id: bigint,
+): Promise<Pick<Checkpoint, 'stream' | 'position'> | null> {
+  const { rows } = await client.query<Pick<Checkpoint, 'stream' | 'position'>>(
+    'select stream, position::text from tidemark.checkpoint where id = $1',
+    [id.toString()],
+  )
+  return rows[0] ?? null
+}
+
+/** Null when there is none. */
+export async function firstCheckpointAt(
+  client: Pick<ClientBase, 'query'>,
+  stream: string,
+): Promise<Date | null> {
+  const { rows } = await client.query<{ reached_at: Date | null }>(
+    'select min(reached_at) as reached_at from tidemark.checkpoint where stream = $1',
+    [stream],
+  )
+  return rows[0]?.reached_at ?? null
 }

@@ -9,6 +9,8 @@ export type Turn = {
   readonly lane: string
   readonly epoch: string
   readonly runId: string
+  /** The backfill whose own position the run moves, instead of the stream's. */
+  readonly backfill: string | null
 }
 
 /**
@@ -57,6 +59,24 @@ export async function moveBack(
     await client.query('commit')
   } catch (error) {
     await client.query('rollback')
+    throw error
+  }
+}
+
+/** A transaction of a run that writes no page. */
+export async function withinTurn<Result>(
+  client: ClientBase,
+  turn: Turn,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  await client.query('begin')
+  try {
+    const result = await work()
+    await endTurn(client, turn, null)
+    await client.query('commit')
+    return result
+  } catch (error) {
+    await client.query('rollback').catch(() => {})
     throw error
   }
 }

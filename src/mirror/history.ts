@@ -4,7 +4,8 @@ import { and, asc, desc, eq, gte, lte } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/node-postgres'
 import pg, { type ClientBase, type Pool } from 'pg'
 import type { Stream } from '../streams.ts'
-import { qualified, readShape } from './shape.ts'
+import { isRewoundSql } from './guard.ts'
+import { qualified, readShape, versionSql } from './shape.ts'
 import { checkpointTable } from './tables.ts'
 
 /** The position that was held at a time; null before the first checkpoint. */
@@ -31,7 +32,7 @@ export async function reachedAt(pool: Pool, stream: string, version: bigint): Pr
 
 type Versioned = { readonly key: string; readonly version: bigint }
 
-/** The living rows with the highest versions at or below one, the highest first. */
+/** The living rows with the highest versions at or below one, the highest first; none that a rewind left doubtful. */
 export async function highestRows(
   client: Pick<ClientBase, 'query'>,
   stream: Stream,
@@ -45,12 +46,30 @@ export async function highestRows(
   // The version is the first column that is not null; asked for one by one, each is found by its index.
   const parts = columns.map((column, index) => {
     const others = columns.slice(0, index).map((earlier) => ` and ${earlier} is null`)
-    return `(select ${key}::text as key, ${column} as version from ${qualified(stream)}
-             where _deleted_at is null and ${column} <= $1${others.join('')} order by ${column} desc limit $2)`
+    return `(select ${key}::text as key, ${column} as version from ${qualified(stream)} as mine
+             where _deleted_at is null and ${column} <= $1${others.join('')}
+               and ${isRewoundSql(shape, 'mine')} is not true order by ${column} desc limit $2)`
   })
   const { rows } = await client.query<{ key: string; version: string }>(
     `select key, version from (${parts.join(' union all ')}) as newest order by version desc limit $2`,
     [atMost.toString(), limit],
   )
   return rows.map((row) => ({ key: row.key, version: BigInt(row.version) }))
+}
+
+/** How many rows have a version above `from`, up to `to`. */
+export async function countBetween(
+  client: Pick<ClientBase, 'query'>,
+  stream: Stream,
+  from: bigint,
+  to: bigint,
+): Promise<number> {
+  const shape = await readShape(client, stream)
+  const version = shape && versionSql(shape, 'mine')
+  if (!version) return 0
+  const { rows } = await client.query<{ rows: number }>(
+    `select count(*)::float8 as rows from ${qualified(stream)} as mine where ${version} > $1 and ${version} <= $2`,
+    [from.toString(), to.toString()],
+  )
+  return rows[0]?.rows ?? 0
 }

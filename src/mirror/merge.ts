@@ -2,21 +2,22 @@
 // of P3. Text only; runs nothing.
 
 import pg from 'pg'
+import { distrustedHash, isRewoundSql } from './guard.ts'
 import { leadingColumns } from './row-encoding.ts'
 import { qualified, type Shape, versionSql } from './shape.ts'
 
-const staging = 'pg_temp.tidemark_page'
+export const stagingTable = 'pg_temp.tidemark_page'
 
 /** Empty again after every commit. */
 export const stagingSql = (shape: Shape): string => `
-  drop table if exists ${staging};
+  drop table if exists ${stagingTable};
   create temporary table tidemark_page (${[
     ...leadingColumns,
     ...shape.columns.map((column) => `${pg.escapeIdentifier(column.name)} ${column.type}`),
   ].join(', ')}) on commit delete rows`
 
-export const emptyStagingSql = `delete from ${staging}`
-export const copySql = `copy ${staging} from stdin`
+export const emptyStagingSql = `delete from ${stagingTable}`
+export const copySql = `copy ${stagingTable} from stdin`
 
 // One lookup by key for each row, whatever the planner believes about the size of the table.
 export const mergeSettings = `set local enable_hashjoin = off; set local enable_mergejoin = off; set local jit = off`
@@ -45,26 +46,28 @@ export function mergeSql(shape: Shape, collectArrivals: boolean): string {
         (${names.join(', ')}, _first_seen_at, _synced_at, _deleted_at, _deleted_reason, _hash, _rescued)
       select ${names.map((name) => `page.${name}`).join(', ')}, now(), now(),
         case when page._deleted then now() end, case when page._deleted then 'source' end, page._hash, page._rescued
-      from ${staging} as page
+      from ${stagingTable} as page
       -- Rows that would change nothing are left out here: meeting them in "on conflict" would lock and so rewrite them.
       left join ${table} as mine on mine.${key} = page.${key}
-      where mine.${key} is null or ${isNews(version, 'page', 'not page._deleted')}
+      where mine.${key} is null or ${isNews(shape, 'page', 'not page._deleted')}
       -- All writers take their row locks in the same order.
       order by page.${key}
       on conflict (${key}) do update set
         ${[...replaced, ...emptied, '_synced_at = now()'].join(', ')},
         _deleted_at = case when excluded._deleted_at is not null then coalesce(mine._deleted_at, now()) end,
         _deleted_reason = excluded._deleted_reason, _hash = excluded._hash, _rescued = excluded._rescued
-      where ${isNews(version, 'excluded', 'excluded._deleted_at is null')}
+      where ${isNews(shape, 'excluded', 'excluded._deleted_at is null')}
       returning mine.${key}::text as key, (${version('mine') ?? 'null'})::text as version, mine.xmax = 0 as is_new
     )
     ${outcome}`
 }
 
 /** A higher version, or the same version (or a stream that has none) with other content, or back from the dead. */
-function isNews(version: (alias: string) => string | null, incoming: string, incomingLives: string): string {
+function isNews(shape: Shape, incoming: string, incomingLives: string): string {
   const isOther = `${incoming}._hash <> mine._hash or (mine._deleted_at is not null and ${incomingLives})`
-  const theirs = version(incoming)
-  const ours = version('mine')
-  return theirs === null ? `(${isOther})` : `(${theirs} > ${ours} or (${theirs} = ${ours} and (${isOther})))`
+  const theirs = versionSql(shape, incoming)
+  const ours = versionSql(shape, 'mine')
+  if (theirs === null) return `(${isOther})`
+  const isUnguarded = `mine._hash = ${distrustedHash} or (${theirs} < ${ours} and ${isRewoundSql(shape, 'mine')})`
+  return `(${theirs} > ${ours} or (${theirs} = ${ours} and (${isOther})) or ${isUnguarded})`
 }

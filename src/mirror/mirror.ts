@@ -1,9 +1,14 @@
 // The mirror: the side of Postgres of src/sync/ports.ts.
 
 import type { Logger } from '../log.ts'
-import type { Stream } from '../streams.ts'
+import type { Lane, Stream } from '../streams.ts'
+import type { Audits, Backfills } from '../sync/audit-ports.ts'
 import type { Mirror } from '../sync/ports.ts'
+import { auditing } from './audit.ts'
+import { endBackfill } from './backfill-progress.ts'
+import { nextBackfill, noteBackfillError } from './backfills.ts'
 import type { Database } from './database.ts'
+import { withinTurn } from './fence.ts'
 import { highestRows, positionAt, reachedAt } from './history.ts'
 import { thinHistory } from './retention.ts'
 import { takeRun } from './run.ts'
@@ -27,7 +32,7 @@ export function openMirror({
   sourceTimezone,
   writeConnections = 2,
   log,
-}: Options): Mirror {
+}: Options): Mirror & Audits & Backfills {
   const { pool } = database
   const lastThinned = new Map<string, number>()
 
@@ -47,18 +52,27 @@ export function openMirror({
     )
   }
 
+  const options = (name: string, lane: Lane, collectArrivals = false) => ({
+    pool,
+    stream: known(name),
+    lane,
+    collectArrivals,
+    timeZone: sourceTimezone,
+    connections: writeConnections,
+    log,
+    afterChange: thin,
+  })
+
   return {
-    startRun: (name, lane, options) =>
-      takeRun({
-        pool,
-        stream: known(name),
-        lane,
-        collectArrivals: options?.collectArrivals ?? false,
-        timeZone: sourceTimezone,
-        connections: writeConnections,
-        log,
-        afterChange: thin,
-      }),
+    startRun: (name, lane, wanted) => takeRun(options(name, lane, wanted?.collectArrivals), () => ({})),
+    startAudit: (name, lane, wanted) => takeRun(options(name, lane, wanted?.collectArrivals), auditing),
+    startBackfill: (name, id) =>
+      takeRun({ ...options(name, 'backfill'), backfill: id }, ({ client, turn, afterWrites }) => ({
+        endBackfill: (isComplete: boolean, note: string | null) =>
+          afterWrites(() => withinTurn(client, turn, () => endBackfill(client, id, isComplete, note))),
+      })),
+    nextBackfill: (stream) => nextBackfill(pool, stream),
+    noteBackfillError: (id, error) => noteBackfillError(pool, id, error),
     positionAt: (stream, time) => positionAt(pool, stream, time),
     reachedAt: (stream, version) => reachedAt(pool, stream, version),
     highestRows: (stream, atMost, limit) => highestRows(pool, known(stream), atMost, limit),

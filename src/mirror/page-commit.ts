@@ -5,6 +5,7 @@ import type { ClientBase } from 'pg'
 import type { Logger } from '../log.ts'
 import type { Row, Unfit } from '../record.ts'
 import type { Stream } from '../streams.ts'
+import { advanceBackfill } from './backfill-progress.ts'
 import { endTurn, type Turn } from './fence.ts'
 import type { EncodedPage } from './page-encoding.ts'
 import {
@@ -134,7 +135,14 @@ async function end(
 ): Promise<Committed> {
   const unfit = [...page.unfit, ...ending.unfit]
   const newlyQuarantined = unfit.length > 0 ? await quarantine(client, context.stream.name, unfit) : 0
-  const columnsVersion = await endTurn(client, context.turn, page.position)
+  const { turn } = context
+  const columnsVersion = await endTurn(client, turn, turn.backfill === null ? page.position : null)
+  if (turn.backfill !== null) {
+    const { inserted, updated } = ending.merged
+    const rowsRead = page.rows.length + page.unfit.length
+    const counts = { rowsRead, inserted, updated, quarantined: unfit.length }
+    await advanceBackfill(client, turn.backfill, page.position, counts)
+  }
   // Another program added a column that this page would have had to clear.
   if (ending.columnsVersion !== null && ending.columnsVersion !== columnsVersion) throw new TableChanged()
   await client.query('commit')

@@ -66,8 +66,9 @@ export function startPageWriter(options: Options): PageWriter {
     const page: Page = {
       rows: newestOfEachKey(records.rows),
       unfit: records.unfit,
-      // Only the head lane reads everything above the position, so only it can tell that it is complete (P6).
-      position: turn.lane === 'head' ? position : null,
+      // Only the head lane reads everything above the position, so only it can tell that it is complete (P6). A backfill
+      // moves a position of its own.
+      position: turn.lane === 'head' || turn.backfill !== null ? position : null,
     }
     const order: Order = { room: beforeLast, slot, slotFree: slot.free, previous: last }
     const written = writeInOrder(page, records.rows.length, order)

@@ -1,19 +1,20 @@
 // One run: the lane it holds, the pages it writes, and its line in the ledger. Its own connection carries the lock and
 // what must be remembered of a listing; pages travel on others.
 
-import type { Pool } from 'pg'
+import type { ClientBase, Pool } from 'pg'
 import type { Logger } from '../log.ts'
 import type { Lane, Stream } from '../streams.ts'
 import type { Busy, Run, RunEnd } from '../sync/ports.ts'
 import { countAbsent, settleAbsences } from './absences.ts'
+import { beginBackfill, retreatBackfill } from './backfill-progress.ts'
 import { type Connection, takeConnection } from './connections.ts'
 import { startDictionary } from './dictionary.ts'
-import { moveBack } from './fence.ts'
+import { moveBack, type Turn } from './fence.ts'
 import { beginRun, endRun, giveBackLane, type RunTotals, takeLane, whoHasLane } from './ledger.ts'
 import { openNotes } from './notes.ts'
 import { type PageWriter, startPageWriter } from './page-writer.ts'
 import { readShape } from './shape.ts'
-import { startSightings } from './sightings.ts'
+import { type Sightings, startSightings } from './sightings.ts'
 
 type Options = {
   readonly pool: Pool
@@ -23,16 +24,35 @@ type Options = {
   readonly timeZone: string
   readonly connections: number
   readonly log: Logger
+  /** The backfill to take up; null in every other lane. */
+  readonly backfill?: string | null
   /** Called after a run that changed something. */
   readonly afterChange: (stream: string) => Promise<void>
 }
 
-export async function takeRun(options: Options): Promise<Run | Busy> {
+/** What a run is made of, for those who add to what it can do. */
+export type RunParts = {
+  readonly client: ClientBase
+  readonly stream: Stream
+  readonly turn: Turn
+  readonly timeZone: string
+  readonly log: Logger
+  readonly keyField: () => string | null
+  readonly sightings: Sightings
+  readonly onMarked: (rows: number) => void
+  /** Runs on the run's own connection, when no page is being written. */
+  afterWrites<Result>(work: () => Promise<Result>): Promise<Result>
+}
+
+export async function takeRun<Added>(
+  options: Options,
+  add: (parts: RunParts) => Added,
+): Promise<(Run & Added) | Busy> {
   const connection = await takeConnection(options.pool)
   const place = { stream: options.stream.name, lane: options.lane }
   try {
     const epoch = await takeLane(connection.client, place)
-    if (epoch !== null) return await startRun(connection, options, epoch)
+    if (epoch !== null) return await startRun(connection, options, epoch, add)
     const busy = await whoHasLane(connection.client, place)
     connection.release()
     return { busy }
@@ -42,11 +62,18 @@ export async function takeRun(options: Options): Promise<Run | Busy> {
   }
 }
 
-async function startRun(connection: Connection, options: Options, epoch: string): Promise<Run> {
-  const { pool, stream, lane } = options
+async function startRun<Added>(
+  connection: Connection,
+  options: Options,
+  epoch: string,
+  add: (parts: RunParts) => Added,
+): Promise<Run & Added> {
+  const { pool, stream, lane, backfill = null } = options
   const { client } = connection
-  const { runId, state } = await beginRun(client, { stream: stream.name, lane })
-  const turn = { stream: stream.name, lane, epoch, runId }
+  const { runId, state: known } = await beginRun(client, { stream: stream.name, lane })
+  const turn: Turn = { stream: stream.name, lane, epoch, runId, backfill }
+  const state =
+    backfill === null ? known : { ...known, position: await beginBackfill(client, turn, backfill) }
   const notes = openNotes(pool, turn)
   const sightings = startSightings(client)
   const dictionary = startDictionary()
@@ -111,7 +138,22 @@ async function startRun(connection: Connection, options: Options, epoch: string)
     await giveBackLane(client, { stream: stream.name, lane })
   }
 
+  const parts: RunParts = {
+    client,
+    stream,
+    turn,
+    timeZone: options.timeZone,
+    log: options.log,
+    keyField: () => keyField,
+    sightings,
+    onMarked: (rows) => {
+      totals.markedDeleted += rows
+    },
+    afterWrites,
+  }
+
   return {
+    ...add(parts),
     id: turn.runId,
     state,
     write: writer.write,
@@ -119,7 +161,8 @@ async function startRun(connection: Connection, options: Options, epoch: string)
     countSeenAround: (pageNumber) => oneAtATime(() => sightings.countSeenAround(pageNumber)),
     retreat: (position, reason) =>
       afterWrites(async () => {
-        await moveBack(client, turn, position, reason)
+        if (backfill === null) await moveBack(client, turn, position, reason)
+        else await retreatBackfill(client, backfill, position)
         totals.position = position
       }),
     ...notes,

@@ -2,7 +2,7 @@
 // ledger, whatever the end is.
 
 import type { Lane } from '../streams.ts'
-import type { Mirror, Run, Source, WriteCounts } from './ports.ts'
+import type { Busy, Mirror, Run, Source, WriteCounts } from './ports.ts'
 
 export type Tally = WriteCounts & { readonly requests: number; readonly bytes: number }
 
@@ -21,8 +21,10 @@ export type LaneOutcome = {
 }
 export type LaneReading = Pick<LaneOutcome, 'note' | 'isComplete' | 'gaveWay'>
 
-export type LaneContext = {
-  readonly mirror: Mirror
+export type LaneContext<OwnRun extends Run> = {
+  readonly mirror: {
+    startRun(...parameters: Parameters<Mirror['startRun']>): Promise<OwnRun | Busy>
+  }
   readonly source: Source
   readonly stream: string
   readonly lane: Lane
@@ -30,9 +32,9 @@ export type LaneContext = {
   readonly signal: AbortSignal
 }
 
-export async function runLane(
-  context: LaneContext,
-  read: (run: Run, source: Source) => Promise<LaneReading>,
+export async function runLane<OwnRun extends Run>(
+  context: LaneContext<OwnRun>,
+  read: (run: OwnRun, source: Source) => Promise<LaneReading>,
 ): Promise<LaneOutcome> {
   const { mirror, stream, lane, signal } = context
   const tally = { inserted: 0, updated: 0, unchanged: 0, rescued: 0, quarantined: 0, requests: 0, bytes: 0 }
@@ -100,7 +102,7 @@ function countingSource(source: Source, counter: Counter): Source {
   }
 }
 
-const countingRun = (run: Run, counter: Counter): Run => ({
+const countingRun = <OwnRun extends Run>(run: OwnRun, counter: Counter): OwnRun => ({
   ...run,
   async write(page, position) {
     const written = await run.write(page, position)

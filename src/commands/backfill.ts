@@ -1,0 +1,157 @@
+// `tidemark backfill`: reads a part of a stream's past again, beside the live worker. The request is stored first; whoever
+// has the lane works on it, this program or another one, and this program shows how far it has come.
+
+import { setTimeout as wait } from 'node:timers/promises'
+import { type Call, type Command, type ExitCode, exitCodes, UsageError } from '../cli/command.ts'
+import { operator } from '../cli/operator.ts'
+import { pickStream } from '../cli/pick-streams.ts'
+import { loadConfig } from '../config.ts'
+import { readBackfill, requestBackfill } from '../mirror/backfills.ts'
+import type { ChangesStream } from '../streams.ts'
+import type { Backfill } from '../sync/audit-ports.ts'
+import { runNextBackfill } from '../sync/backfill.ts'
+import { configuredStreams, openWorkplace, type Workplace } from '../workplace.ts'
+import { planBackfill } from './backfill-plan.ts'
+import { backfillJson, backfillSentence, startBackfillProgress } from './backfill-progress.ts'
+import { cancelOne, listAll } from './backfill-requests.ts'
+import { asChangesStream, findPosition, int64Option, readPositionOptions } from './position-options.ts'
+
+export const backfill: Command = {
+  name: 'backfill',
+  summary: 'read a part of the past again, beside the live worker',
+  usage:
+    '<stream> [--from-version N | --from-checkpoint ID | --at TIME] [--to-version N] [--dry-run] [--json] | --list [stream] | --cancel ID',
+  options: {
+    'from-version': { type: 'string', value: 'N', describe: 'everything above this row version' },
+    'from-checkpoint': {
+      type: 'string',
+      value: 'ID',
+      describe: 'from a position that `tidemark checkpoints` shows',
+    },
+    at: {
+      type: 'string',
+      value: 'TIME',
+      describe: 'from the position that was held then, e.g. 2025-01-31T14:30:00Z',
+    },
+    'to-version': {
+      type: 'string',
+      value: 'N',
+      describe: 'up to this row version; otherwise up to the live position',
+    },
+    'dry-run': { type: 'boolean', describe: 'only say what it would take' },
+    list: { type: 'boolean', describe: 'show the backfills there are' },
+    cancel: { type: 'string', value: 'ID', describe: 'end one; what it has written stays' },
+    json: { type: 'boolean', describe: 'print one JSON document' },
+  },
+  examples: [
+    'tidemark backfill assignment --at 2025-01-31T14:30:00Z',
+    'tidemark backfill assignment --from-version 0 --to-version 50000 --dry-run',
+    'tidemark backfill assignment    # goes on with one that was interrupted',
+    'tidemark backfill --list',
+  ],
+  run,
+}
+
+async function run(call: Call): Promise<ExitCode> {
+  const { environment, positionals, values, log, stdout } = call
+  if (positionals.length > 1) throw new UsageError('`tidemark backfill` takes one stream')
+  if (values.list) return await listAll(call)
+  if (values.cancel !== undefined) return await cancelOne(call, String(values.cancel))
+  const [name] = positionals
+  if (name === undefined)
+    throw new UsageError('`tidemark backfill` needs a stream: tidemark backfill assignment --from-version N')
+  const config = loadConfig(environment)
+  const known = configuredStreams(config)
+  const stream = asChangesStream(pickStream(name, known), known)
+  const from = readPositionOptions(values, {
+    version: 'from-version',
+    checkpoint: 'from-checkpoint',
+    time: 'at',
+  })
+  const toVersion =
+    values['to-version'] === undefined ? null : int64Option('to-version', String(values['to-version']))
+  await using workplace = await openWorkplace({ config, log })
+  const { pool } = workplace.database
+  if (from === null) {
+    const unfinished = await workplace.mirror.nextBackfill(stream.name)
+    if (!unfinished || toVersion !== null || values['dry-run'])
+      throw new UsageError(
+        `\`tidemark backfill ${stream.name}\` needs to know where from: --from-version, --from-checkpoint or --at`,
+      )
+    return await work(call, workplace, stream, unfinished)
+  }
+  const span = await spanOf(workplace, stream, from, toVersion)
+  if (values['dry-run']) {
+    const plan = await planBackfill(pool, stream, span, config.pageSize)
+    stdout.write(values.json ? `${JSON.stringify(plan.json)}\n` : plan.text)
+    return exitCodes.done
+  }
+  const requested = await requestBackfill(pool, { stream: stream.name, ...span, by: operator() })
+  return await work(call, workplace, stream, requested)
+}
+
+async function spanOf(
+  { database, mirror }: Workplace,
+  stream: ChangesStream,
+  wanted: NonNullable<ReturnType<typeof readPositionOptions>>,
+  toVersion: bigint | null,
+): Promise<{ readonly from: bigint; readonly to: bigint }> {
+  const from = await findPosition({ pool: database.pool, mirror }, stream, wanted)
+  const { rows } = await database.pool.query<{ position: string }>(
+    'select position::text from tidemark.stream where name = $1',
+    [stream.name],
+  )
+  const live = BigInt(rows[0]?.position ?? 0)
+  const to = toVersion ?? live
+  if (live === 0n && toVersion === null)
+    throw new UsageError(
+      `${stream.name} has no position yet: \`tidemark sync ${stream.name}\` reads all there is`,
+    )
+  if (from >= to)
+    throw new UsageError(
+      toVersion === null
+        ? `The live position of ${stream.name} is ${live}: there is nothing between ${from} and it to read again`
+        : `--to-version ${to} is not above ${from}, where the backfill would begin`,
+    )
+  return { from, to }
+}
+
+const pollMs = 500
+
+/** Works on the stream's backfills, the oldest first, until this one is over; waits while another program has the lane. */
+async function work(
+  { values, signal, log, stdout }: Call,
+  workplace: Workplace,
+  stream: ChangesStream,
+  { id }: Backfill,
+): Promise<ExitCode> {
+  const { pool } = workplace.database
+  const progress = startBackfillProgress(process.stderr, () => readBackfill(pool, id))
+  try {
+    for (;;) {
+      const outcome = await runNextBackfill({
+        ...workplace.contextOf(stream),
+        signal,
+        onWritten: progress.written,
+      })
+      const current = await readBackfill(pool, id)
+      if (!current) throw new Error(`backfill ${id} is no longer known to the database`)
+      const isOver = current.status === 'done' || current.status === 'cancelled'
+      const hasEnded = isOver || outcome?.status === 'failed' || signal.aborted
+      if (hasEnded) {
+        progress.end()
+        if (outcome?.error) log.debug({ err: outcome.error, stream: stream.name }, 'the backfill failed')
+        stdout.write(
+          values.json ? `${JSON.stringify(backfillJson(current))}\n` : `${backfillSentence(current)}\n`,
+        )
+        return current.status === 'done' || signal.aborted ? exitCodes.done : exitCodes.failed
+      }
+      if (outcome?.status === 'skipped') {
+        await progress.show()
+        await wait(pollMs, undefined, { signal }).catch(() => {})
+      }
+    }
+  } finally {
+    progress.end()
+  }
+}

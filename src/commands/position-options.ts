@@ -1,0 +1,96 @@
+// A position as an operator names it: by version, by checkpoint or by time. Says in one line what would be right when it
+// is none. Changes nothing.
+
+import type { Pool } from 'pg'
+import { UsageError, type Values } from '../cli/command.ts'
+import { parseInt64 } from '../cli/int64.ts'
+import { findCheckpoint, firstCheckpointAt } from '../mirror/checkpoints.ts'
+import type { ChangesStream, Stream } from '../streams.ts'
+import type { Mirror } from '../sync/ports.ts'
+
+/** The names of the three options, e.g. `to-version`, `to-checkpoint` and `to-time`. */
+export type PositionOptions = { readonly version: string; readonly checkpoint: string; readonly time: string }
+type Wanted =
+  | { readonly kind: 'version'; readonly position: bigint }
+  | { readonly kind: 'checkpoint'; readonly id: bigint }
+  | { readonly kind: 'time'; readonly time: Date }
+
+/** Looks at the words alone; null when none of the options is there. */
+export function readPositionOptions(values: Values, options: PositionOptions): Wanted | null {
+  const given = Object.entries(options).filter(([, name]) => values[name] !== undefined)
+  if (given.length > 1)
+    throw new UsageError(`--${given[0]?.[1]} and --${given[1]?.[1]} exclude each other: write one of them`)
+  const [kind, name] = given[0] ?? []
+  if (kind === undefined || name === undefined) return null
+  const text = String(values[name])
+  if (kind === 'version') return { kind, position: int64Option(name, text) }
+  if (kind === 'checkpoint') return { kind, id: checkpointId(name, text) }
+  return { kind: 'time', time: timeOption(name, text) }
+}
+
+export function int64Option(name: string, text: string): bigint {
+  const version = parseInt64(text)
+  if (version === null)
+    throw new UsageError(
+      `--${name} ${text}: a row version is a whole number from 0 to 9223372036854775807, without signs or separators`,
+    )
+  return version
+}
+
+function checkpointId(name: string, text: string): bigint {
+  const id = parseInt64(text)
+  if (id === null) throw new UsageError(`--${name} ${text}: write an id that \`tidemark checkpoints\` shows`)
+  return id
+}
+
+const isoTime = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?$/i
+
+function timeOption(name: string, text: string): Date {
+  const match = isoTime.exec(text)
+  // Without an offset the language would read the time zone of the machine.
+  const time = new Date(match && text.includes('T') && !match[1] ? `${text}Z` : text)
+  if (!match || Number.isNaN(time.getTime()))
+    throw new UsageError(
+      `--${name} ${text}: write a time as 2025-01-31T14:30:00Z (without an offset it is UTC)`,
+    )
+  return time
+}
+
+export async function findPosition(
+  look: { readonly pool: Pool; readonly mirror: Pick<Mirror, 'positionAt'> },
+  stream: ChangesStream,
+  wanted: Wanted,
+): Promise<bigint> {
+  if (wanted.kind === 'version') return wanted.position
+  if (wanted.kind === 'checkpoint') return await checkpointPosition(look.pool, stream, wanted.id)
+  const position = await look.mirror.positionAt(stream.name, wanted.time)
+  if (position !== null) return position
+  const first = await firstCheckpointAt(look.pool, stream.name)
+  throw new UsageError(
+    first
+      ? `At ${wanted.time.toISOString()} ${stream.name} had no position yet: its first checkpoint was at ${first.toISOString()}`
+      : `${stream.name} has no checkpoint yet: \`tidemark sync ${stream.name}\` makes the first`,
+  )
+}
+
+async function checkpointPosition(pool: Pool, stream: ChangesStream, id: bigint): Promise<bigint> {
+  const checkpoint = await findCheckpoint(pool, id)
+  if (!checkpoint)
+    throw new UsageError(
+      `There is no checkpoint ${id}: \`tidemark checkpoints ${stream.name}\` shows those there are`,
+    )
+  if (checkpoint.stream !== stream.name)
+    throw new UsageError(
+      `Checkpoint ${id} is one of ${checkpoint.stream}, not of ${stream.name}: \`tidemark checkpoints ${stream.name}\` shows those there are`,
+    )
+  return BigInt(checkpoint.position)
+}
+
+/** Only changes streams have positions. */
+export function asChangesStream(stream: Stream, known: readonly Stream[]): ChangesStream {
+  if (stream.kind === 'changes') return stream
+  const others = known.filter(({ kind }) => kind === 'changes').map(({ name }) => name)
+  throw new UsageError(
+    `${stream.name} is read whole at every poll and has no positions; those that have are ${others.join(', ')}`,
+  )
+}

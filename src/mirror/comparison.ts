@@ -1,0 +1,101 @@
+// How rows differ from the records they came from, value by value: the records are encoded and copied as if they were to be
+// written, and Postgres compares. Writes nothing that stays.
+
+import pg, { type ClientBase } from 'pg'
+import type { Logger } from '../log.ts'
+import type { Records } from '../record.ts'
+import type { Stream } from '../streams.ts'
+import type { Difference } from '../sync/audit-ports.ts'
+import { stagingTable } from './merge.ts'
+import { createPageEncoder, type EncodePage } from './page-encoding.ts'
+import { stagePage } from './page-transaction.ts'
+import { qualified, readShape, type Shape, versionSql } from './shape.ts'
+
+export type Comparison = { compare(page: Records): Promise<readonly Difference[]> }
+
+type Place = {
+  readonly client: ClientBase
+  readonly stream: Stream
+  /** Of date-times without an offset. */
+  readonly timeZone: string
+  readonly log: Logger
+}
+
+export function startComparison({ client, stream, timeZone }: Place): Comparison {
+  let known: { readonly shape: Shape; readonly encode: EncodePage } | null = null
+
+  return {
+    async compare(page) {
+      if (page.rows.length === 0) return []
+      const shape = await readShape(client, stream)
+      if (!shape) return page.rows.map(({ key, version }) => missing(key, version))
+      if (known?.shape.version !== shape.version)
+        // Where the table lacks a column, the value counts as one that no column takes.
+        known = { shape, encode: createPageEncoder(shape, new Set()) }
+      const encoded = await known.encode(page.rows)
+      await stagePage(client, shape, encoded, timeZone)
+      try {
+        const { rows } = await client.query<Found>(compareSql(shape))
+        return rows.map(toDifference)
+      } finally {
+        await client.query('rollback')
+      }
+    },
+  }
+}
+
+const missing = (key: string, version: bigint | null): Difference => ({
+  key,
+  kind: 'missing',
+  columns: [],
+  version,
+  mirrored: null,
+})
+
+type Found = {
+  readonly key: string
+  readonly version: string | null
+  readonly mirrored: string | null
+  readonly is_missing: boolean
+  readonly is_deletion: boolean
+  readonly columns: readonly string[]
+  readonly rescued: readonly string[]
+}
+
+function toDifference(found: Found): Difference {
+  const version = found.version === null ? null : BigInt(found.version)
+  const mirrored = found.mirrored === null ? null : BigInt(found.mirrored)
+  if (found.is_missing) return missing(found.key, version)
+  const isStale = version !== null && mirrored !== null && version > mirrored
+  const columns = [
+    ...found.columns,
+    ...found.rescued.map((field) => `_rescued.${field}`),
+    ...(found.is_deletion ? ['_deleted_at'] : []),
+  ]
+  return { key: found.key, kind: isStale ? 'stale' : 'content', columns, version, mirrored }
+}
+
+function compareSql(shape: Shape): string {
+  const key = pg.escapeIdentifier(shape.key.name)
+  const compared = shape.columns.filter((column) => column !== shape.key)
+  const isOther = compared.map(({ name }) => {
+    const column = pg.escapeIdentifier(name)
+    return { name, sql: `page.${column} is distinct from mine.${column}` }
+  })
+  const names = isOther.map(({ name, sql }) => `case when ${sql} then ${pg.escapeLiteral(name)} end`)
+  const isDeletion = 'page._deleted is distinct from (mine._deleted_at is not null)'
+  const isOtherRescue = 'page._rescued is distinct from mine._rescued'
+  return `
+    select page.${key}::text as key, (${versionSql(shape, 'page') ?? 'null'})::text as version,
+      (${versionSql(shape, 'mine') ?? 'null'})::text as mirrored,
+      mine.${key} is null as is_missing, ${isDeletion} as is_deletion,
+      array_remove(array[${names.join(', ')}]::text[], null) as columns,
+      array(
+        select key from jsonb_each(coalesce(page._rescued, '{}')) as theirs (key, value)
+        full join jsonb_each(coalesce(mine._rescued, '{}')) as ours (key, value) using (key)
+        where theirs.value is distinct from ours.value order by key
+      ) as rescued
+    from ${stagingTable} as page
+    left join ${qualified(shape.stream)} as mine on mine.${key} = page.${key}
+    where mine.${key} is null or ${[isDeletion, isOtherRescue, ...isOther.map(({ sql }) => sql)].join(' or ')}`
+}

@@ -1,0 +1,72 @@
+// The backfill lane of a changes stream: a part of the past read again, beside the live reading. It moves a position of
+// its own, so that it goes on after a kill where it was (P8), and never the stream's.
+
+import { type Backfill, BackfillCancelled, type Backfills } from './audit-ports.ts'
+import { knownFacts } from './facts.ts'
+import { type ChangesContext, largePageSize } from './head.ts'
+import { readChanges } from './read-changes.ts'
+import { type LaneOutcome, runLane } from './run-lane.ts'
+
+export type BackfillContext = Omit<ChangesContext, 'mirror'> & { readonly mirror: Backfills }
+
+const maxPasses = 5
+
+/** Works on the stream's oldest unfinished backfill; null when there is none. */
+export async function runNextBackfill(context: BackfillContext): Promise<LaneOutcome | null> {
+  const { mirror, stream } = context
+  for (;;) {
+    const backfill = await mirror.nextBackfill(stream.name)
+    if (!backfill) return null
+    try {
+      const outcome = await runBackfill(context, backfill)
+      if (outcome.error) await mirror.noteBackfillError(backfill.id, outcome.error.message)
+      return outcome
+    } catch (error) {
+      // Over since it was looked up.
+      if (!(error instanceof BackfillCancelled)) throw error
+    }
+  }
+}
+
+async function runBackfill(context: BackfillContext, backfill: Backfill): Promise<LaneOutcome> {
+  const { mirror, stream, pageSize, now, signal } = context
+  const lane = {
+    mirror: { startRun: () => mirror.startBackfill(stream.name, backfill.id) },
+    source: context.source,
+    stream: stream.name,
+    lane: 'backfill',
+    collectArrivals: false,
+    signal,
+  } as const
+  return await runLane(lane, async (run, source) => {
+    const { facts, position } = run.state
+    try {
+      const reading =
+        position < backfill.to
+          ? await readChanges(
+              {
+                ...context,
+                source,
+                run,
+                keyFields: stream.keyFields,
+                versionFields: stream.versionFields,
+                movesPosition: true,
+              },
+              {
+                ...knownFacts(facts, now()),
+                from: position,
+                until: backfill.to,
+                pageSize,
+                largePageSize: largePageSize(pageSize),
+                maxPasses,
+              },
+            )
+          : { isComplete: true, gaveWay: false, note: null }
+      if (!reading.gaveWay) await run.endBackfill(reading.isComplete, reading.note)
+      return reading
+    } catch (error) {
+      if (!(error instanceof BackfillCancelled)) throw error
+      return { isComplete: false, gaveWay: false, note: 'cancelled' }
+    }
+  })
+}

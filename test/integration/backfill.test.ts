@@ -1,0 +1,143 @@
+// Backfills: a position of their own, beside the live one, that survives kills and cancellation.
+
+import { describe, expect, it } from 'vitest'
+import { cancelBackfill, readBackfill, requestBackfill } from '../../src/mirror/backfills.ts'
+import { startSimulator } from '../../src/simulator/simulator.ts'
+import { streams } from '../../src/streams.ts'
+import { runNextBackfill } from '../../src/sync/backfill.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { differences } from '../support/same-as-source.ts'
+import { neverAborted, openTestWorkplace, positionOf } from '../support/workplace.ts'
+
+const [assignment] = streams
+const signal = neverAborted
+const span = { stream: 'assignment', from: 100n, to: 300n, by: 'somebody@here' } as const
+
+describe.skipIf(!hasPostgres)('a backfill', () => {
+  describe('of a part', () => {
+    const database = createTestDatabase()
+    it('mends that part, overwrites nothing newer, and leaves the live position alone (P2, P3)', async () => {
+      await using simulator = await startSimulator({ assignments: 400 })
+      await using workplace = await openTestWorkplace(database, simulator, { PAGE_SIZE: '20' })
+      const { pool } = database
+      await workplace.read(assignment, 'head', { signal })
+      const position = await positionOf(pool)
+      await pool.query('delete from mirror.assignment where row_version between 150 and 159')
+      await pool.query('delete from mirror.assignment where row_version = 350')
+      const checkpoints = await pool.query('select * from tidemark.checkpoint')
+      const { id } = await requestBackfill(pool, span)
+      const outcome = await runNextBackfill({ ...workplace.contextOf(assignment), signal })
+      expect(outcome).toMatchObject({ status: 'done', lane: 'backfill', tally: { inserted: 10, updated: 0 } })
+      expect(await readBackfill(pool, id)).toMatchObject({
+        status: 'done',
+        position: 300n,
+        inserted: 10,
+        attempts: 1,
+      })
+      expect(await positionOf(pool)).toBe(position)
+      expect((await pool.query('select * from tidemark.checkpoint')).rows).toEqual(checkpoints.rows)
+      expect(await differences(pool, simulator, 'assignment')).toEqual(['350: missing'])
+      expect(await runNextBackfill({ ...workplace.contextOf(assignment), signal })).toBeNull()
+    })
+  })
+
+  describe('that is asked for twice', () => {
+    const database = createTestDatabase()
+    it('is one while it is unfinished', async () => {
+      const first = await requestBackfill(database.pool, span)
+      expect((await requestBackfill(database.pool, span)).id).toBe(first.id)
+      await cancelBackfill(database.pool, first.id, 'somebody')
+      expect((await requestBackfill(database.pool, span)).id).not.toBe(first.id)
+    })
+  })
+
+  describe('that is stopped between two pages', () => {
+    const database = createTestDatabase()
+    it('goes on where it was (P8)', async () => {
+      await using simulator = await startSimulator({ assignments: 400 })
+      await using workplace = await openTestWorkplace(database, simulator, { PAGE_SIZE: '20' })
+      const { pool } = database
+      await workplace.read(assignment, 'head', { signal })
+      const { id } = await requestBackfill(pool, span)
+      const stop = new AbortController()
+      let pages = 0
+      const context = workplace.contextOf(assignment)
+      const onWritten = () => {
+        if (++pages === 3) stop.abort(new Error('enough'))
+      }
+      expect(await runNextBackfill({ ...context, signal: stop.signal, onWritten })).toMatchObject({
+        status: 'stopped',
+      })
+      const half = await readBackfill(pool, id)
+      expect(half?.position).toBeGreaterThan(130n)
+      expect(half?.position).toBeLessThan(300n)
+      const seen: bigint[] = []
+      simulator.onRequest(({ path }) => {
+        const [, since] = /neworchanged\/(\d+)$/.exec(path) ?? []
+        if (since) seen.push(BigInt(since))
+      })
+      expect(await runNextBackfill({ ...context, signal })).toMatchObject({ status: 'done' })
+      expect(seen[0]).toBe(half?.position)
+      expect(await readBackfill(pool, id)).toMatchObject({ status: 'done', attempts: 2 })
+    })
+  })
+
+  describe('that is cancelled while it runs', () => {
+    const database = createTestDatabase()
+    it('ends at its next page and stays cancelled', async () => {
+      await using simulator = await startSimulator({ assignments: 400 })
+      await using workplace = await openTestWorkplace(database, simulator, { PAGE_SIZE: '20' })
+      const { pool } = database
+      await workplace.read(assignment, 'head', { signal })
+      const { id } = await requestBackfill(pool, span)
+      let requests = 0
+      simulator.onRequest(async () => {
+        if (++requests === 3) await cancelBackfill(pool, id, 'somebody')
+      })
+      expect(await runNextBackfill({ ...workplace.contextOf(assignment), signal })).toMatchObject({
+        status: 'done',
+        note: 'cancelled',
+        isComplete: false,
+      })
+      expect(await readBackfill(pool, id)).toMatchObject({
+        status: 'cancelled',
+        note: 'cancelled by somebody',
+      })
+      expect(requests).toBeLessThan(9)
+    })
+  })
+
+  describe('while another one of the stream runs', () => {
+    const database = createTestDatabase()
+    it('waits for the lane', async () => {
+      await using simulator = await startSimulator({ assignments: 400 })
+      await using workplace = await openTestWorkplace(database, simulator, { PAGE_SIZE: '20' })
+      await workplace.read(assignment, 'head', { signal })
+      await requestBackfill(database.pool, span)
+      const context = workplace.contextOf(assignment)
+      let second: unknown = null
+      simulator.onRequest(async () => {
+        second ??= await runNextBackfill({ ...context, signal })
+      })
+      expect(await runNextBackfill({ ...context, signal })).toMatchObject({ status: 'done' })
+      expect(second).toMatchObject({ status: 'skipped' })
+    })
+  })
+
+  describe('from an upstream that cannot be reached', () => {
+    const database = createTestDatabase()
+    it('says why and waits for the next attempt', async () => {
+      await using simulator = await startSimulator({ assignments: 400 })
+      await using workplace = await openTestWorkplace(database, simulator, { PAGE_SIZE: '20' })
+      await workplace.read(assignment, 'head', { signal })
+      const { id } = await requestBackfill(database.pool, span)
+      simulator.faults.add({ kind: 403, path: 'neworchanged' })
+      const context = workplace.contextOf(assignment)
+      expect(await runNextBackfill({ ...context, signal })).toMatchObject({ status: 'failed' })
+      expect(await readBackfill(database.pool, id)).toMatchObject({ status: 'waiting', position: 100n })
+      expect((await readBackfill(database.pool, id))?.error).toContain('403')
+      simulator.faults.clear()
+      expect(await runNextBackfill({ ...context, signal })).toMatchObject({ status: 'done' })
+    })
+  })
+})

@@ -1,0 +1,111 @@
+// Rewinds of the live position: recorded, fencing, and able to follow an upstream that went back itself.
+
+import { describe, expect, it } from 'vitest'
+import { rewindStream } from '../../src/mirror/rewind.ts'
+import { startSimulator } from '../../src/simulator/simulator.ts'
+import { streams } from '../../src/streams.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { assignments, begin, done, mirrorOf, writeAll } from '../support/runs.ts'
+import { differences } from '../support/same-as-source.ts'
+import { neverAborted, openTestWorkplace, positionOf } from '../support/workplace.ts'
+
+const [assignment] = streams
+const signal = neverAborted
+const order = { stream: 'assignment', reason: 'a test', by: 'somebody@here' } as const
+
+describe.skipIf(!hasPostgres)('a rewind', () => {
+  describe('of a stream that is read', () => {
+    const database = createTestDatabase()
+    it('is recorded, starts a stopped stream again, and what follows is read once more (P2)', async () => {
+      await using simulator = await startSimulator({ assignments: 120 })
+      await using workplace = await openTestWorkplace(database, simulator)
+      await workplace.read(assignment, 'head', { signal })
+      await database.pool.query(
+        `update tidemark.stream set stopped_reason = 'UPSTREAM_REWOUND: …', stopped_at = now() where name = 'assignment'`,
+      )
+      const { rowCount: lost } = await database.pool.query(
+        'delete from mirror.assignment where row_version > 100',
+      )
+      const before = await positionOf(database.pool)
+      expect(await rewindStream(database.pool, { ...order, position: 50n })).toEqual({
+        from: before,
+        to: 50n,
+        wasStopped: true,
+      })
+      const { rows } = await database.pool.query(
+        'select position, reason, moved_by from tidemark.checkpoint order by id desc limit 1',
+      )
+      expect(rows).toEqual([{ position: '50', reason: 'a test', moved_by: 'somebody@here' }])
+      expect(await workplace.read(assignment, 'head', { signal })).toMatchObject({
+        status: 'done',
+        tally: { inserted: lost, updated: 0 },
+      })
+      expect(await positionOf(database.pool)).toBe(before)
+    })
+  })
+
+  describe('while a run is under way', () => {
+    const database = createTestDatabase()
+    it('leaves that run unable to write or to move the position, in any lane (P2)', async () => {
+      const mirror = mirrorOf(database)
+      await writeAll(mirror, 'assignment', assignments({ AssignmentId: 1, RowVersion: 50 }))
+      const head = await begin(mirror)
+      await head.write(assignments({ AssignmentId: 2, RowVersion: 60 }), 60n)
+      const census = await begin(mirror, 'assignment', 'census')
+      await rewindStream(database.pool, { ...order, position: 10n })
+      await expect(head.write(assignments({ AssignmentId: 3, RowVersion: 70 }), 70n)).rejects.toThrow(
+        'lost its turn',
+      )
+      await expect(census.write(assignments({ AssignmentId: 2, RowVersion: 55 }), null)).rejects.toThrow(
+        'lost its turn',
+      )
+      await head.finish({ ...done, status: 'failed', error: 'fenced' })
+      await census.finish({ ...done, status: 'failed', error: 'fenced' })
+      expect(await positionOf(database.pool)).toBe(10n)
+      const { rows } = await database.pool.query('select row_version from mirror.assignment order by 1')
+      expect(rows).toEqual([{ row_version: '50' }, { row_version: '60' }])
+    })
+  })
+
+  describe('after a restore of the upstream', () => {
+    const database = createTestDatabase()
+    it('lets older versions replace those above its target once, and guards them again (P3)', async () => {
+      const mirror = mirrorOf(database)
+      const write = async (id: number, version: number) => {
+        await writeAll(mirror, 'assignment', assignments({ AssignmentId: id, RowVersion: version }))
+      }
+      await write(1, 40)
+      await write(2, 60)
+      await write(3, 70)
+      await rewindStream(database.pool, { ...order, position: 50n })
+      await write(1, 39)
+      await write(2, 55)
+      await write(2, 54)
+      const { rows } = await database.pool.query(
+        'select row_version::int as version from mirror.assignment order by assignment_id',
+      )
+      expect(rows).toEqual([{ version: 40 }, { version: 55 }, { version: 70 }])
+    })
+  })
+
+  describe('after the stand-in was restored', () => {
+    const database = createTestDatabase()
+    it('makes the changes that follow arrive, though their versions are lower than those mirrored (P3)', async () => {
+      await using simulator = await startSimulator({ assignments: 100 })
+      await using workplace = await openTestWorkplace(database, simulator)
+      const backup = simulator.source.takeBackup()
+      for (let id = 1; id <= 10; id++) simulator.source.change('assignment', id)
+      await workplace.read(assignment, 'head', { signal })
+      simulator.source.restoreBackup(backup)
+      const position = simulator.source.highestVersion('assignment')
+      expect(await workplace.read(assignment, 'trailing', { signal })).toMatchObject({ status: 'failed' })
+      await rewindStream(database.pool, { ...order, position })
+      // Lower versions than these ten have in the mirror.
+      for (let id = 10; id >= 1; id--)
+        simulator.source.change('assignment', id, { Subject: `after the restore ${id}` })
+      expect(await workplace.read(assignment, 'head', { signal })).toMatchObject({ tally: { updated: 10 } })
+      expect(await workplace.read(assignment, 'trailing', { signal })).toMatchObject({ status: 'done' })
+      expect(await differences(database.pool, simulator, 'assignment')).toEqual([])
+    })
+  })
+})
