@@ -34,10 +34,17 @@ type CamelCase<Name extends string> = Name extends `${infer Head}_${infer Tail}`
 export type MirrorConfig = Values<typeof mirrorVariables>
 export type UpstreamConfig = Omit<
   Values<typeof upstreamVariables>,
-  'trackingAuthUrl' | 'trackingSubjectId' | 'trackingApiKey' | 'lookback' | 'requestTimeout'
+  | 'trackingAuthUrl'
+  | 'trackingSubjectId'
+  | 'trackingApiKey'
+  | 'lookback'
+  | 'requestTimeout'
+  | 'trackerHistory'
 > & {
   readonly lookbackMs: number
   readonly requestTimeoutMs: number
+  /** Null: none is kept. */
+  readonly trackerHistoryMs: number | null
   readonly trackingAuthUrl: string
   readonly trackingSubjectId: string
   readonly trackingApiKey: string
@@ -63,7 +70,7 @@ export function loadMirrorConfig(environment: Environment): MirrorConfig {
 
 export function loadConfig(environment: Environment): Config {
   const { values, perStreamValues, complain, finish } = reader(environment)
-  const { lookback, requestTimeout, ...upstream } = values(upstreamVariables)
+  const { lookback, requestTimeout, trackerHistory, ...upstream } = values(upstreamVariables)
   if (upstream.streams?.includes('tracker_object') && !upstream.trackingBaseUrl)
     complain('STREAMS names tracker_object, which needs TRACKING_BASE_URL')
   const worker = values(workerVariables)
@@ -74,6 +81,7 @@ export function loadConfig(environment: Environment): Config {
     ...upstream,
     lookbackMs: lookback,
     requestTimeoutMs: requestTimeout,
+    trackerHistoryMs: trackerHistory,
     trackingAuthUrl: upstream.trackingAuthUrl ?? upstream.authUrl,
     trackingSubjectId: upstream.trackingSubjectId ?? upstream.subjectId,
     trackingApiKey: upstream.trackingApiKey ?? upstream.apiKey,

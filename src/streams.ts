@@ -18,7 +18,11 @@ export type ChangesStream = CommonStream & {
   readonly changes: string
   readonly versionFields: readonly string[]
 }
-export type ListStream = CommonStream & { readonly kind: 'list' }
+export type ListStream = CommonStream & {
+  readonly kind: 'list'
+  /** Every observed change is kept in a table beside the stream's own. */
+  readonly keepsHistory?: boolean
+}
 export type Stream = ChangesStream | ListStream
 
 const versionFields = ['RowVersion', 'SysRowVersion']
@@ -53,6 +57,7 @@ export const streams = [
     list: 'listTrackerObjects',
     lookup: null,
     keyFields: ['TrackerObjectId', 'Id', 'UID', 'ObjectId', 'TrackerId', 'VehicleId'],
+    keepsHistory: true,
     defaultSchedule: '60s',
   },
   {

@@ -2,7 +2,7 @@
 
 import { CronExpressionParser } from 'cron-parser'
 import { z } from 'zod'
-import { parseDuration } from './duration.ts'
+import { formatDuration, parseDuration } from './duration.ts'
 import { streams } from './streams.ts'
 
 export type Schedule = { readonly everyMs: number } | { readonly cron: string }
@@ -30,6 +30,18 @@ const durationMs = (fallback: string, minimumMs = 1) =>
     if (parsed !== null && parsed >= minimumMs) return parsed
     context.addIssue(
       `must be a duration such as 30s, 10m or 1h${minimumMs > 1 ? `, at least ${minimumMs} ms` : ''}`,
+    )
+    return z.NEVER
+  })
+
+/** Null when it is off. */
+const durationOrOff = (fallback: string, minimumMs: number) =>
+  text.default(fallback).transform((value, context) => {
+    const parsed = parseDuration(value)
+    if (value.toLowerCase() === 'off') return null
+    if (parsed !== null && parsed >= minimumMs) return parsed
+    context.addIssue(
+      `must be off, or a duration of at least ${formatDuration(minimumMs)} such as ${fallback}`,
     )
     return z.NEVER
   })
@@ -185,6 +197,11 @@ export const upstreamVariables = {
     describe: 'how long one request may take',
     fallback: '60s',
     schema: durationMs('60s', 100),
+  },
+  TRACKER_HISTORY: {
+    describe: 'how long the past of trackers is kept; `off` keeps none',
+    fallback: '90d',
+    schema: durationOrOff('90d', 24 * 3_600_000),
   },
 } as const satisfies Record<string, Variable>
 

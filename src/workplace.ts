@@ -42,7 +42,13 @@ export async function openWorkplace(options: {
 }): Promise<Workplace> {
   const { config, log } = options
   const database = await openMigratedDatabase(config, log)
-  const mirror = openMirror({ database, streams, sourceTimezone: config.sourceTimezone, log })
+  const mirror = openMirror({
+    database,
+    streams,
+    sourceTimezone: config.sourceTimezone,
+    historyMs: config.trackerHistoryMs,
+    log,
+  })
   const upstreams = {
     assignment: openConfiguredUpstream(options, 'assignment'),
     tracking: openConfiguredUpstream(options, 'tracking'),

@@ -4,6 +4,7 @@
 import pg, { type ClientBase } from 'pg'
 import type { Absences } from '../sync/ports.ts'
 import { endTurn, type Turn } from './fence.ts'
+import { keepingSql } from './row-history.ts'
 import { qualified, type Shape } from './shape.ts'
 import { type Sightings, sightingsTable } from './sightings.ts'
 
@@ -84,10 +85,14 @@ async function markOrWait(
 ): Promise<Absences> {
   const table = qualified(shape.stream)
   const key = keyText(shape)
-  const { rowCount: marked } = await client.query(
-    `update ${table} as mine set _deleted_at = now(), _deleted_reason = 'absent', _synced_at = now()
-     from tidemark.absence as before
-     where before.stream = $1 and before.key = ${key} and mine._deleted_at is null`,
+  const { rows } = await client.query<{ marked: number }>(
+    `with marked as (
+       update ${table} as mine set _deleted_at = now(), _deleted_reason = 'absent', _synced_at = now()
+       from tidemark.absence as before
+       where before.stream = $1 and before.key = ${key} and mine._deleted_at is null
+       returning mine as written
+     )${keepingSql(shape, 'marked')}
+     select count(*)::int as marked from marked`,
     [turn.stream],
   )
   await client.query('delete from tidemark.absence where stream = $1', [turn.stream])
@@ -98,5 +103,5 @@ async function markOrWait(
        and not exists (select from ${sightingsTable} as seen where seen.key = ${key} and seen.last_page >= $2)`,
     [turn.stream, firstPage],
   )
-  return { marked: marked ?? 0, waiting: waiting ?? 0, held: 0 }
+  return { marked: rows[0]?.marked ?? 0, waiting: waiting ?? 0, held: 0 }
 }

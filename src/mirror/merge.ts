@@ -4,6 +4,7 @@
 import pg from 'pg'
 import { distrustedHash, isRewoundSql } from './guard.ts'
 import { leadingColumns } from './row-encoding.ts'
+import { keepingSql } from './row-history.ts'
 import { qualified, type Shape, versionSql } from './shape.ts'
 
 export const stagingTable = 'pg_temp.tidemark_page'
@@ -37,6 +38,7 @@ export function mergeSql(shape: Shape, collectArrivals: boolean): string {
   const version = (alias: string) => versionSql(shape, alias)
   const replaced = names.filter((name) => name !== key).map((name) => `${name} = excluded.${name}`)
   const emptied = shape.emptied.map((name) => `${pg.escapeIdentifier(name)} = null`)
+  const keeping = keepingSql(shape, 'merged')
   const outcome = collectArrivals
     ? 'select key, version, is_new from merged'
     : 'select count(*) filter (where is_new) as inserted, count(*) filter (where not is_new) as updated from merged'
@@ -57,8 +59,8 @@ export function mergeSql(shape: Shape, collectArrivals: boolean): string {
         _deleted_at = case when excluded._deleted_at is not null then coalesce(mine._deleted_at, now()) end,
         _deleted_reason = excluded._deleted_reason, _hash = excluded._hash, _rescued = excluded._rescued
       where ${isNews(shape, 'excluded', 'excluded._deleted_at is null')}
-      returning mine.${key}::text as key, (${version('mine') ?? 'null'})::text as version, mine.xmax = 0 as is_new
-    )
+      returning mine.${key}::text as key, (${version('mine') ?? 'null'})::text as version, mine.xmax = 0 as is_new${keeping && ', mine as written'}
+    )${keeping}
     ${outcome}`
 }
 

@@ -34,6 +34,8 @@ export type Outcome = {
 type Options = CommitContext & {
   readonly pool: Pool
   readonly keyField: () => string | null
+  /** How long the past of rows is kept, where it is. */
+  readonly keptMs: number
   /** How many connections write at the same time: 1 or 2. */
   readonly connections: number
   readonly onCommit: (outcome: Outcome) => void

@@ -23,6 +23,8 @@ type Options = {
   readonly collectArrivals: boolean
   readonly timeZone: string
   readonly connections: number
+  /** How long the past of rows is kept, where it is. */
+  readonly keptMs: number
   readonly log: Logger
   /** The backfill to take up; null in every other lane. */
   readonly backfill?: string | null
@@ -97,6 +99,7 @@ async function startRun<Added>(
     collectArrivals: options.collectArrivals,
     timeZone: options.timeZone,
     connections: options.connections,
+    keptMs: options.keptMs,
     log: options.log,
     onCommit({ written, tally, newlyQuarantined, position }) {
       for (const count of ['inserted', 'updated', 'unchanged', 'rescued', 'quarantined'] as const)

@@ -22,10 +22,15 @@ export type Shape = {
   readonly unplaced: ReadonlySet<string>
   /** All column names of the table, also those that somebody else added. */
   readonly takenNames: ReadonlySet<string>
+  /** The table that keeps the past of the rows, where there is one, and the columns that it has alike. */
+  readonly history: { readonly table: string; readonly columns: readonly string[] } | null
 }
 
 export const qualified = (stream: Pick<Stream, 'name'>): string =>
   `mirror.${pg.escapeIdentifier(stream.name)}`
+
+/** What keeps the past of a stream's rows is named after it. */
+export const historyOf = (stream: Pick<Stream, 'name'>) => ({ name: `${stream.name}_history` })
 
 type Row = {
   readonly name: string
@@ -34,6 +39,8 @@ type Row = {
   readonly field: string | null
   readonly columns_version: number
   readonly unplaced: readonly string[]
+  readonly has_history: boolean
+  readonly is_in_history: boolean
 }
 
 /** Null when the table does not exist yet. */
@@ -45,12 +52,17 @@ export async function readShape(client: Pick<ClientBase, 'query'>, stream: Strea
               select from pg_index i where i.indrelid = a.attrelid and i.indisprimary and a.attnum = any (i.indkey)
             ) as is_key,
             coalesce((select columns_version from tidemark.stream where name = $2), 0) as columns_version,
-            array(select folded from tidemark.field where stream = $2 and column_name is null) as unplaced
+            array(select folded from tidemark.field where stream = $2 and column_name is null) as unplaced,
+            exists (select from pg_class h where h.oid = to_regclass($3) and h.relkind = 'p') as has_history,
+            exists (
+              select from pg_attribute h
+              where h.attrelid = to_regclass($3) and h.attname = a.attname and h.atttypid = a.atttypid and not h.attisdropped
+            ) as is_in_history
      from pg_attribute a
      left join tidemark.field f on f.stream = $2 and f.column_name = a.attname
      where a.attrelid = to_regclass($1) and a.attnum > 0 and not a.attisdropped
      order by a.attnum`,
-    [qualified(stream), stream.name],
+    [qualified(stream), stream.name, qualified(historyOf(stream))],
   )
   const isForeign = (row: Pick<Row, 'type'>) => !columnTypes.includes(row.type)
   const columns = rows.flatMap((row) =>
@@ -75,8 +87,16 @@ export async function readShape(client: Pick<ClientBase, 'query'>, stream: Strea
     emptied: emptied.map((column) => column.name),
     unplaced: new Set([...(rows[0]?.unplaced ?? []), ...emptied.map((column) => foldName(column.field))]),
     takenNames: new Set(rows.map((row) => row.name)),
+    history: rows[0]?.has_history ? historyShape(stream, columns, rows) : null,
   }
 }
+
+const historyShape = (stream: Stream, columns: readonly Column[], rows: readonly Row[]) => ({
+  table: qualified(historyOf(stream)),
+  columns: columns
+    .map(({ name }) => name)
+    .filter((name) => rows.find((row) => row.name === name)?.is_in_history),
+})
 
 export const versionFields = (stream: Stream): readonly string[] =>
   stream.kind === 'changes' ? stream.versionFields.map(foldName) : []

@@ -7,7 +7,7 @@ import type { Stream } from '../streams.ts'
 import { columnName, foldName, printable } from './column-names.ts'
 import type { ColumnType } from './column-types.ts'
 import { qualified } from './shape.ts'
-import { showColumns } from './views.ts'
+import { showColumns, viewOf } from './views.ts'
 
 export type KeyColumn = { readonly field: string; readonly type: ColumnType }
 
@@ -60,5 +60,5 @@ async function create(client: ClientBase, stream: Stream, key: KeyColumn, log: L
     [stream.name, foldName(key.field), printable(key.field), name, key.type],
   )
   await client.query('insert into tidemark.stream (name) values ($1) on conflict do nothing', [stream.name])
-  await showColumns(client, stream, [name], log)
+  await showColumns(client, viewOf(stream), [name], log)
 }

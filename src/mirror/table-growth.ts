@@ -1,12 +1,12 @@
 // Gives a table the columns that its data asks for, inside the transaction of the page that brought them. Nothing is
-// ever dropped, and no type changes but bigint to numeric.
+// ever dropped, and no type changes but bigint to numeric. A table that keeps the past of its rows grows with it.
 
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../log.ts'
 import { columnName, foldName, printable } from './column-names.ts'
 import type { ColumnType } from './column-types.ts'
 import { qualified, type Shape, versionFields } from './shape.ts'
-import { showColumns, withoutView } from './views.ts'
+import { historyViewOf, showColumns, viewOf, withoutView } from './views.ts'
 
 export type Growth = {
   /** New fields and the type that their values ask for. */
@@ -33,9 +33,14 @@ export async function growTable(
   if (rowCount === 0) return false
   const added = await addColumns(client, shape, growth.fields)
   await widenColumns(client, shape, growth.widen)
-  if (added.length > 0) await showColumns(client, shape.stream, added, log)
+  if (added.length === 0) return true
+  await showColumns(client, viewOf(shape.stream), added, log)
+  if (shape.history) await showColumns(client, historyViewOf(shape.stream), added, log)
   return true
 }
+
+const tablesOf = (shape: Shape): readonly string[] =>
+  shape.history ? [qualified(shape.stream), shape.history.table] : [qualified(shape.stream)]
 
 /** Returns the names of the new columns. */
 async function addColumns(
@@ -43,7 +48,7 @@ async function addColumns(
   shape: Shape,
   fields: Growth['fields'],
 ): Promise<readonly string[]> {
-  const table = qualified(shape.stream)
+  const tables = tablesOf(shape)
   const owners = new Map(shape.columns.map((column) => [column.name, column.field]))
   const statements: string[] = []
   const added: string[] = []
@@ -52,10 +57,11 @@ async function addColumns(
     const reason = placingProblem(shape, owners, added, name)
     if (reason === null) {
       const column = pg.escapeIdentifier(name)
-      statements.push(`alter table ${table} add column ${column} ${type}`)
-      statements.push(
-        `comment on column ${table}.${column} is ${pg.escapeLiteral(`field ${printable(field)}`)}`,
-      )
+      for (const table of tables)
+        statements.push(
+          `alter table ${table} add column ${column} ${type}`,
+          `comment on column ${table}.${column} is ${pg.escapeLiteral(`field ${printable(field)}`)}`,
+        )
       owners.set(name, field)
       added.push(name)
     }
@@ -116,11 +122,12 @@ async function widenColumns(client: ClientBase, shape: Shape, names: ReadonlySet
   for (const name of names) {
     await client.query('savepoint widening')
     try {
-      await withoutView(client, shape.stream, async () => {
-        await client.query(
-          `alter table ${qualified(shape.stream)} alter column ${pg.escapeIdentifier(name)} type numeric`,
-        )
-      })
+      await withoutView(client, viewOf(shape.stream), () =>
+        withoutView(client, historyViewOf(shape.stream), async () => {
+          for (const table of tablesOf(shape))
+            await client.query(`alter table ${table} alter column ${pg.escapeIdentifier(name)} type numeric`)
+        }),
+      )
       await client.query('release savepoint widening')
       await noteColumn(client, shape, name, { type: 'numeric', note: null })
     } catch (error) {

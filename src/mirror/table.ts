@@ -8,6 +8,7 @@ import type { Stream } from '../streams.ts'
 import { fitsInt64, isUuid } from './column-types.ts'
 import { takeConnection } from './connections.ts'
 import { createPageEncoder, type EncodePage } from './page-encoding.ts'
+import { prepareHistory } from './row-history.ts'
 import { readShape, type Shape } from './shape.ts'
 import { createTable, type KeyColumn } from './table-creation.ts'
 
@@ -17,6 +18,8 @@ type Source = {
   readonly pool: Pool
   readonly stream: Stream
   readonly keyField: string | null
+  /** How long the past of rows is kept, where it is. */
+  readonly keptMs: number
   readonly log: Logger
 }
 
@@ -31,14 +34,14 @@ export async function openTable(
   try {
     const { client } = connection
     const existing = await readShape(client, stream)
-    if (existing) return tableOf(existing, settled)
+    if (existing) return tableOf(await prepareHistory(client, existing, source), settled)
     await createTable(client, stream, keyColumn(source, rows), source.log)
     const made = await readShape(client, stream)
     if (!made)
       throw new Error(
         `mirror.${stream.name} has no primary key of one column: it is not a table of Tidemark's`,
       )
-    return tableOf(made, settled)
+    return tableOf(await prepareHistory(client, made, source), settled)
   } finally {
     connection.release()
   }

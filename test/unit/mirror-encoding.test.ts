@@ -23,6 +23,7 @@ function shapeOf(fields: Readonly<Record<string, ColumnType>>, unplaced: readonl
     emptied: [],
     unplaced: new Set(unplaced.map(foldName)),
     takenNames: new Set(columns.map((column) => column.name)),
+    history: null,
   }
 }
 
