@@ -20,10 +20,13 @@ type Options = {
   readonly sourceTimezone: string
   /** How many connections one run writes with: 1 or 2. */
   readonly writeConnections?: 1 | 2
+  /** How long the past of rows is kept, in the streams that keep it; null: it is not. */
+  readonly historyMs?: number | null
   readonly log: Logger
 }
 
 const thinEveryMs = 3_600_000
+const defaultHistoryMs = 90 * 24 * 3_600_000
 
 /** The database must have been migrated. */
 export function openMirror({
@@ -31,6 +34,7 @@ export function openMirror({
   streams,
   sourceTimezone,
   writeConnections = 2,
+  historyMs = defaultHistoryMs,
   log,
 }: Options): Mirror & Audits & Backfills {
   const { pool } = database
@@ -40,7 +44,7 @@ export function openMirror({
     const stream = streams.find((candidate) => candidate.name === name)
     if (!stream)
       throw new Error(`there is no stream ${name}; there are ${streams.map((one) => one.name).join(', ')}`)
-    return stream
+    return historyMs === null && stream.kind === 'list' ? { ...stream, keepsHistory: false } : stream
   }
 
   async function thin(stream: string): Promise<void> {
@@ -59,6 +63,7 @@ export function openMirror({
     collectArrivals,
     timeZone: sourceTimezone,
     connections: writeConnections,
+    keptMs: historyMs ?? 0,
     log,
     afterChange: thin,
   })
