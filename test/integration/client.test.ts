@@ -266,7 +266,7 @@ describe('the network', () => {
 
   it('that says nothing is given up after the timeout', async () => {
     await using server = await startServer(() => {})
-    const client = openServerClient(server, { requestTimeoutMs: 60, retryPolicy: oneTry })
+    const client = openServerClient(server, { requestTimeoutMs: 500, retryPolicy: oneTry })
     expect(await failureOf(list(client))).toMatchObject({
       code: 'UPSTREAM_TIMEOUT',
       retryable: true,
@@ -280,7 +280,7 @@ describe('the network', () => {
     const address = server.address()
     const baseUrl = `https://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`
     await using provider = await startServer(() => {})
-    const client = openServerClient(provider, { baseUrl, requestTimeoutMs: 100, retryPolicy: oneTry })
+    const client = openServerClient(provider, { baseUrl, requestTimeoutMs: 600, retryPolicy: oneTry })
     const error = await failureOf(create(client))
     expect(error).toMatchObject({ code: 'UPSTREAM_TIMEOUT', retryable: true, mayHaveArrived: false })
     expect(error.message).toContain('cannot be reached in time')
@@ -293,7 +293,7 @@ describe('the network', () => {
       const drip = setInterval(() => response.write(' '), 5)
       response.on('close', () => clearInterval(drip))
     })
-    const client = openServerClient(server, { requestTimeoutMs: 100, retryPolicy: oneTry })
+    const client = openServerClient(server, { requestTimeoutMs: 600, retryPolicy: oneTry })
     expect(await failureOf(list(client))).toMatchObject({ code: 'UPSTREAM_TIMEOUT', retryable: true })
   })
 

@@ -56,8 +56,8 @@ const outcomes: readonly (readonly [Fault, Outcome])[] = [
   [{ kind: 502 }, overcome('UPSTREAM_STATUS')],
   [{ kind: 503, retryAfterSeconds: 2 }, overcome('UPSTREAM_STATUS')],
   [{ kind: 504 }, overcome('UPSTREAM_STATUS')],
-  [{ kind: 'hang' }, overcome('UPSTREAM_TIMEOUT', { requestTimeoutMs: 150 })],
-  [{ kind: 'slow-drip', bytesPerSecond: 500 }, overcome('UPSTREAM_TIMEOUT', { requestTimeoutMs: 150 })],
+  [{ kind: 'hang' }, overcome('UPSTREAM_TIMEOUT', { requestTimeoutMs: 400 })],
+  [{ kind: 'slow-drip', bytesPerSecond: 500 }, overcome('UPSTREAM_TIMEOUT', { requestTimeoutMs: 400 })],
   [{ kind: 'reset' }, overcome('UPSTREAM_TRUNCATED')],
   [{ kind: 'truncated' }, overcome('UPSTREAM_JSON')],
   [{ kind: 'html' }, overcome('UPSTREAM_HTML')],
@@ -116,7 +116,7 @@ describe('a fault', () => {
     for (const kind of [429, 500, 503, 'reset', 'hang'] as const) {
       const client = openSimulatorClient(simulator, 'assignment', {
         clock: jumpingClock(),
-        requestTimeoutMs: 300,
+        requestTimeoutMs: 500,
       })
       simulator.faults.add({ kind, path: 'GenerateAccessToken', times: 2 })
       expect((await page(client)).body, String(kind)).toHaveLength(10)
@@ -127,7 +127,7 @@ describe('a fault', () => {
   it('of all sorts at once, half of the time, is overcome with patience', async () => {
     const clock = jumpingClock()
     const retryPolicy = { attempts: 40, firstDelayMs: 1, longestDelayMs: 5, patienceMs: 60_000 }
-    const client = openSimulatorClient(simulator, 'assignment', { clock, retryPolicy, requestTimeoutMs: 100 })
+    const client = openSimulatorClient(simulator, 'assignment', { clock, retryPolicy, requestTimeoutMs: 200 })
     for (const [fault] of outcomes) {
       const isPassing = ![401, 403, 404, 'content-type'].includes(fault.kind)
       if (isPassing) simulator.faults.add({ ...fault, probability: 0.05 })
