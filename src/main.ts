@@ -17,6 +17,7 @@ const verbs: Readonly<Record<string, () => Promise<Command>>> = {
   backfill: async () => (await import('./commands/backfill.ts')).backfill,
   rewind: async () => (await import('./commands/rewind.ts')).rewind,
   migrate: async () => (await import('./commands/migrate.ts')).migrate,
+  webhooks: async () => (await import('./commands/webhooks.ts')).webhooks,
   api: async () => (await import('./commands/api.ts')).api,
   demo: async () => (await import('./commands/demo.ts')).demo,
   simulate: async () => (await import('./commands/simulate.ts')).simulate,

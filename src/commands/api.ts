@@ -1,17 +1,10 @@
-// `tidemark api`: any operation of the upstream, signed in. What it prints is the answer's own JSON, with every digit,
-// less what is known to be secret (P9).
+// `tidemark api`: any operation of the upstream, as a person writes it: a method and a path, a query, a body or a form.
 
-import { type Call, type Command, exitCodes, UsageError } from '../cli/command.ts'
-import { loadConfig } from '../config.ts'
-import { openConfiguredUpstream } from '../configured-upstream.ts'
-import { type Json, repeatedFields, type WithRepeatedFields } from '../json.ts'
-import { redact } from '../log.ts'
-import { isObject } from '../record.ts'
+import { type Call, type Command, UsageError } from '../cli/command.ts'
 import { type Found, findOperation } from '../upstream/find-operation.ts'
-import type { OperationName } from '../upstream/operations.ts'
-import { ParameterError } from '../upstream/parameters.ts'
-import { type AnyRequest, prepareRequest, type RequestOf } from '../upstream/request.ts'
+import type { AnyRequest } from '../upstream/request.ts'
 import { readFormFields, readJsonFile } from './request-input.ts'
+import { callUpstream } from './upstream-call.ts'
 
 export const api: Command = {
   name: 'api',
@@ -29,40 +22,21 @@ export const api: Command = {
       type: 'string',
       multiple: true,
       value: 'FILE|NAME=VALUE',
-      describe: 'fields of the attachment form: a JSON file, or one by one; FileData=@FILE encodes a file',
+      describe:
+        'fields of the attachment form: a JSON file, or one by one; FileData=@FILE reads a file, its name and its size',
     },
   },
   examples: [
     'tidemark api GET /api/Assignment --query Page=1 --query PageSize=5',
     'tidemark api GET /api/Assignment/Id/5',
     'tidemark api PUT /api/Assignment --body assignment.json',
-    'tidemark api POST /api/Assignment/Id/5/attachment --form FileName=a.jpg --form FileData=@a.jpg',
+    'tidemark api POST /api/Assignment/Id/5/attachment --form FileData=@photo.jpg',
   ],
   async run(call) {
     const { found, query } = whatIsAsked(call)
     const request = await requestOf(call, found, query)
-    checkBeforeSending(found, request)
-    const { log, signal } = call
-    const config = loadConfig(call.environment)
-    const upstream = openConfiguredUpstream({ config, log }, found.operation.service)
-    if (!upstream) throw new UsageError(`${found.operation.path} needs TRACKING_BASE_URL, which is not set`)
-    try {
-      const { body, status } = await upstream.call(found.name, request as RequestOf<OperationName>, signal)
-      if (body === null) log.info({ status }, 'done; the answer has no body')
-      else print(call, body)
-      return exitCodes.done
-    } finally {
-      upstream.close()
-    }
+    return await callUpstream(call, found.name, request)
   },
-}
-
-function print({ log, stdout }: Call, body: Json): void {
-  stdout.write(`${redact(JSON.stringify(body, null, 2))}\n`)
-  for (const record of Array.isArray(body) ? body : [body]) {
-    const earlier = isObject(record) ? (record as WithRepeatedFields)[repeatedFields] : undefined
-    if (earlier) log.warn({ earlier }, 'fields that the answer has twice: the last value is printed')
-  }
 }
 
 type Asked = { readonly found: Found; readonly query: URLSearchParams }
@@ -107,11 +81,3 @@ const texts = (value: Call['values'][string]): readonly string[] =>
 
 const spelling = (name: string, known: readonly string[]): string =>
   known.find((candidate) => candidate.toLowerCase() === name.toLowerCase()) ?? name
-
-function checkBeforeSending({ operation }: Found, request: AnyRequest): void {
-  try {
-    prepareRequest(operation, request)
-  } catch (cause) {
-    throw cause instanceof ParameterError ? new UsageError(cause.message, { cause }) : cause
-  }
-}

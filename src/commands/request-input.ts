@@ -1,6 +1,7 @@
 // What a person gives to be sent: JSON from a file or standard input, and the fields of a form.
 
 import { readFile } from 'node:fs/promises'
+import { basename } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { UsageError } from '../cli/command.ts'
 import { JsonError, parseJson } from '../exact-json.ts'
@@ -17,17 +18,24 @@ export async function readJsonFile(option: string, file: string): Promise<Json> 
   }
 }
 
-/** `NAME=VALUE` is a field, anything else a file with a JSON object of fields; what comes later wins. */
+/**
+ * `NAME=VALUE` is a field, anything else a file with a JSON object of fields; what comes later wins. `FileData=@FILE` brings the
+ * file's name and size as well, where nobody gives others.
+ */
 export async function readFormFields(parts: readonly string[]): Promise<Readonly<Record<string, Json>>> {
   const fields: Record<string, Json> = {}
+  let described: Readonly<Record<string, Json>> = {}
   for (const part of parts) {
     const [, name, value] = /^(\w+)=(.*)$/s.exec(part) ?? []
     if (name === undefined || value === undefined) Object.assign(fields, await readFormFile(part))
-    else if (name === 'FileData' && value.startsWith('@'))
-      fields[name] = (await readBytes('--form', value.slice(1))).toString('base64')
-    else fields[name] = value
+    else if (name === 'FileData' && value.startsWith('@')) {
+      const file = value.slice(1)
+      const bytes = await readBytes('--form', file)
+      fields[name] = bytes.toString('base64')
+      described = { ...(file !== '-' && { FileName: basename(file) }), FileSize: bytes.length }
+    } else fields[name] = value
   }
-  return fields
+  return { ...described, ...fields }
 }
 
 async function readFormFile(file: string): Promise<Readonly<Record<string, Json>>> {

@@ -1,0 +1,139 @@
+// `tidemark webhooks` against the stand-in, and what a write leaves for the worker.
+
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { type Command, UsageError } from '../../src/cli/command.ts'
+import { parseCall } from '../../src/cli/parse.ts'
+import { api } from '../../src/commands/api.ts'
+import { webhooks } from '../../src/commands/webhooks.ts'
+import type { Environment } from '../../src/config.ts'
+import { openDriver } from '../../src/jobs/queue-driver.ts'
+import { openRunQueue } from '../../src/jobs/run-queue.ts'
+import { openLog } from '../../src/log.ts'
+import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import { failureOf, noSignal } from '../support/client.ts'
+import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
+import { environmentFor } from '../support/environment.ts'
+
+let simulator: Simulator
+let folder: string
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'tidemark-webhooks-'))
+  simulator = await startSimulator({ assignments: 5 })
+  simulator.requests.start()
+})
+afterAll(async () => {
+  await simulator.close()
+  await rm(folder, { recursive: true })
+})
+
+async function run(command: Command, words: readonly string[], more: Environment = {}) {
+  const [out, err] = [new PassThrough(), new PassThrough()]
+  const { positionals, values } = parseCall(command, words)
+  const exitCode = await command.run({
+    positionals,
+    values,
+    signal: noSignal,
+    environment: environmentFor(simulator, null, more),
+    log: openLog({ level: 'trace', stream: err }),
+    stdout: out as unknown as NodeJS.WriteStream,
+  })
+  const printed = String(out.read() ?? '')
+  return { exitCode, printed, json: printed && JSON.parse(printed), logged: String(err.read() ?? '') }
+}
+const file = async (name: string, content: string) => {
+  const path = join(folder, name)
+  await writeFile(path, content)
+  return path
+}
+
+describe('tidemark webhooks', () => {
+  it('shows what can be subscribed to', async () => {
+    const { json } = await run(webhooks, ['definitions'])
+    expect(json).toHaveLength(simulator.source.count('webhook_definition'))
+  })
+
+  it('creates a subscription, shows, changes and deletes it', async () => {
+    const given = await file('new.json', '{"Name":"mine","CallbackUrl":"http://127.0.0.1:9/x"}')
+    const { json: created } = await run(webhooks, ['create', given])
+    const id: string = created.WebhookSubscriptionId
+    expect((await run(webhooks, ['list'])).json).toMatchObject([{ WebhookSubscriptionId: id, Name: 'mine' }])
+    const changed = await file('changed.json', JSON.stringify({ ...created, Name: 'renamed' }))
+    expect(await run(webhooks, ['update', changed])).toMatchObject({ exitCode: 0, printed: '' })
+    expect((await run(webhooks, ['get', id])).json).toMatchObject({ Name: 'renamed' })
+    expect(await run(webhooks, ['delete', id])).toMatchObject({ exitCode: 0, printed: '' })
+    expect((await run(webhooks, ['list'])).json).toEqual([])
+    expect((await failureOf(run(webhooks, ['get', id]))).status).toBe(404)
+  })
+
+  it.each<[string, string[], string]>([
+    ['no word', [], 'needs one of definitions, list, get'],
+    ['another word', ['lst'], 'has no "lst": did you mean `tidemark webhooks list`?'],
+    ['a word of every object', ['constructor'], 'has no "constructor"'],
+    ['a forgotten id', ['delete'], 'takes the id of one subscription'],
+    ['too much', ['list', 'x'], 'takes nothing more'],
+    ['no subscription', ['create', '/dev/null'], '/dev/null does not hold JSON'],
+    ['an id that is another path', ['get', '..'], 'webhookSubscriptionId must be a text other than'],
+  ])('refuses %s before anything is sent', async (_, words, message) => {
+    const before = simulator.requests.entries.length
+    const error: unknown = await run(webhooks, words).catch((reason: unknown) => reason)
+    expect(error).toBeInstanceOf(UsageError)
+    expect((error as Error).message).toContain(message)
+    expect(simulator.requests.entries).toHaveLength(before)
+  })
+})
+
+describe('a file that is attached', () => {
+  it('brings its name and its size, unless others are given', async () => {
+    const picture = await file('roof.jpg', 'a picture')
+    const attach = (...words: string[]) => run(api, ['POST', '/api/Assignment/Id/3/attachment', ...words])
+    const data = Buffer.from('a picture').toString('base64')
+    expect((await attach('--form', `FileData=@${picture}`)).json).toMatchObject({
+      FileName: 'roof.jpg',
+      FileSize: 9,
+      FileData: data,
+    })
+    const named = await attach('--form', 'FileName=other.jpg', '--form', `FileData=@${picture}`)
+    expect(named.json).toMatchObject({ FileName: 'other.jpg', FileSize: 9, FileData: data })
+  })
+})
+
+const redisUrl = inject('redisUrl')
+
+describe.skipIf(!hasPostgres)('after a write', () => {
+  const database = createTestDatabase()
+  it.each([['Postgres', null] as const, ...(redisUrl ? [['Redis', redisUrl] as const] : [])])(
+    'the affected stream is waiting in the queue in %s, once',
+    async (_, redis) => {
+      const variables = { DATABASE_URL: database.url, ...(redis && { REDIS_URL: redis }) }
+      const queue = await openDriver({ redisUrl: redis, database, log: quietLog })
+      const runs = openRunQueue(queue.driver, () => {})
+      try {
+        const change = await file('change.json', '{"AssignmentId":3,"Subject":"changed"}')
+        await run(api, ['GET', '/api/Assignment/Id/3'], variables)
+        expect((await runs.counts()).waiting).toBe(0)
+        for (let write = 0; write < 2; write++)
+          await run(api, ['PUT', '/api/Assignment', '--body', change], variables)
+        expect((await runs.counts()).waiting).toBe(1)
+        await run(webhooks, ['create', await file('hook.json', '{"Name":"x"}')], variables)
+        expect((await runs.counts()).waiting).toBe(2)
+      } finally {
+        await runs.close()
+        await queue.close()
+      }
+    },
+  )
+
+  it('that cannot be told to anybody, the write is still done, and the log says so', async () => {
+    const change = await file('change.json', '{"AssignmentId":3,"Subject":"alone"}')
+    const { exitCode, logged } = await run(api, ['PUT', '/api/Assignment', '--body', change], {
+      DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none',
+    })
+    expect(exitCode).toBe(0)
+    expect(logged).toContain('the write is done; the mirror shows it after the next scheduled run')
+    expect(simulator.source.record('assignment', 3)?.Subject).toBe('alone')
+  })
+})
