@@ -12,6 +12,7 @@ import { blameFor, isLaneDue, laneTable, wantedSchedules } from './lanes.ts'
 import type { Logger } from './log.ts'
 import { readOverview } from './mirror/overview.ts'
 import { isPassingTrouble, openPatiently } from './open-patiently.ts'
+import { keepSubscribed } from './own-subscription.ts'
 import type { LaneOutcome } from './sync/run-lane.ts'
 import { type PartsWatch, watchParts } from './watch-parts.ts'
 import { healthRoutes } from './web/health-routes.ts'
@@ -179,6 +180,11 @@ async function begin({ config, log, metrics, signal }: Beginning): Promise<Live>
     ],
     log,
   )
+  const { publicUrl, webhookSecret: secret } = config
+  if (publicUrl !== null && secret !== null) {
+    const { assignmentService: upstream, database } = workplace
+    void keepSubscribed({ upstream, pool: database.pool, publicUrl, secret, signal, log })
+  }
   log.info(
     { database: workplace.database.address, queue: queue.address, streams: [...streams.keys()] },
     'the worker works',

@@ -4,6 +4,7 @@
 import type { Config, MirrorConfig, UpstreamConfig } from './config.ts'
 import { openConfiguredUpstream } from './configured-upstream.ts'
 import type { Logger } from './log.ts'
+import { maskSource } from './masked-source.ts'
 import { type Database, openDatabase } from './mirror/database.ts'
 import { migrateDatabase } from './mirror/migrate.ts'
 import { openMirror } from './mirror/mirror.ts'
@@ -14,6 +15,7 @@ import { type ReadStreamContext, readStream, type ScheduledLane } from './sync/r
 import type { LaneOutcome } from './sync/run-lane.ts'
 import type { UpstreamObserver } from './upstream/observer.ts'
 import { openSource } from './upstream/source.ts'
+import type { Upstream } from './upstream/upstream.ts'
 
 export type ReadOptions = Pick<ReadStreamContext, 'signal' | 'shouldGiveWay' | 'onWritten'>
 
@@ -29,6 +31,7 @@ export type Workplace = AsyncDisposable & {
   readonly database: Database
   readonly mirror: Mirror & Audits & Backfills
   readonly streams: readonly Stream[]
+  readonly assignmentService: Upstream
   sourceOf(stream: Stream): Source
   /** What every reading of a stream needs, whatever its lane. */
   contextOf<Kind extends Stream>(stream: Kind): ReadingContext<Kind>
@@ -36,7 +39,7 @@ export type Workplace = AsyncDisposable & {
 }
 
 export async function openWorkplace(options: {
-  readonly config: MirrorConfig & UpstreamConfig
+  readonly config: MirrorConfig & UpstreamConfig & Pick<Config, 'webhookSecret'>
   readonly log: Logger
   readonly observer?: UpstreamObserver
 }): Promise<Workplace> {
@@ -56,7 +59,9 @@ export async function openWorkplace(options: {
   const sourceOf = (stream: Stream): Source => {
     const upstream = upstreams[stream.service]
     if (!upstream) throw new Error(`${stream.name} needs TRACKING_BASE_URL, which is not set`)
-    return openSource(upstream, stream)
+    const source = openSource(upstream, stream)
+    const holdsSecret = stream.list === 'listWebhookSubscriptions' && config.webhookSecret
+    return holdsSecret ? maskSource(source, holdsSecret) : source
   }
   const contextOf = <Kind extends Stream>(stream: Kind): ReadingContext<Kind> => ({
     mirror,
@@ -71,6 +76,7 @@ export async function openWorkplace(options: {
     database,
     mirror,
     streams: configuredStreams(config),
+    assignmentService: upstreams.assignment,
     sourceOf,
     contextOf,
     read: (stream, lane, hooks) => readStream({ ...contextOf(stream), ...hooks, lane }),
