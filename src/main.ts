@@ -16,6 +16,8 @@ const verbs: Readonly<Record<string, () => Promise<Command>>> = {
   checkpoints: async () => (await import('./commands/checkpoints.ts')).checkpoints,
   backfill: async () => (await import('./commands/backfill.ts')).backfill,
   rewind: async () => (await import('./commands/rewind.ts')).rewind,
+  census: async () => (await import('./commands/census.ts')).census,
+  verify: async () => (await import('./commands/verify.ts')).verify,
   migrate: async () => (await import('./commands/migrate.ts')).migrate,
   webhooks: async () => (await import('./commands/webhooks.ts')).webhooks,
   api: async () => (await import('./commands/api.ts')).api,

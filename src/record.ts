@@ -63,6 +63,17 @@ export const fingerprint = (record: Json): string =>
 export const isObject = (value: Json | undefined): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !JSON.isRawJSON(value)
 
+const readDeletionFlag = fieldReader(['SysDeleted'])
+
+/** The source itself says that the record is deleted. */
+export const isFlaggedDeleted = (record: JsonObject): boolean => saysDeleted(readDeletionFlag(record))
+
+/** What upstreams write for true: the boolean, 1, or the word in any case. */
+export function saysDeleted(value: Json | undefined): boolean {
+  if (typeof value === 'string') return value.trim().toLowerCase() === 'true' || value.trim() === '1'
+  return value === true || value === 1
+}
+
 /** An int64 from a number or a string of digits, or null. */
 export function toInt64(value: Json | undefined): bigint | null {
   const text = integerSource(value)

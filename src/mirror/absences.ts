@@ -17,12 +17,13 @@ export async function settleAbsences(
   client: ClientBase,
   { turn, shape, sightings }: Listing,
   firstPage: number,
+  release: boolean,
 ): Promise<Absences> {
   if (!shape) return nothing
   await sightings.analyze()
   await client.query('begin')
   try {
-    const absences = await settle(client, turn, shape, firstPage)
+    const absences = await settle(client, turn, shape, firstPage, release)
     await endTurn(client, turn, null)
     await client.query('commit')
     return absences
@@ -60,7 +61,13 @@ async function compare(client: ClientBase, shape: Shape, firstPage: number): Pro
 
 const keyText = (shape: Shape): string => `mine.${pg.escapeIdentifier(shape.key.name)}::text`
 
-async function settle(client: ClientBase, turn: Turn, shape: Shape, firstPage: number): Promise<Absences> {
+async function settle(
+  client: ClientBase,
+  turn: Turn,
+  shape: Shape,
+  firstPage: number,
+  release: boolean,
+): Promise<Absences> {
   const { living, missing, seen } = await compare(client, shape, firstPage)
   // Whatever else the listing proves: what it showed is not absent.
   await client.query(
@@ -68,7 +75,7 @@ async function settle(client: ClientBase, turn: Turn, shape: Shape, firstPage: n
      where absence.stream = $1 and absence.key = seen.key and seen.last_page >= $2`,
     [turn.stream, firstPage],
   )
-  const isHeld = missing > 0 && (seen === 0 || missing * 5 > living)
+  const isHeld = !release && missing > 0 && (seen === 0 || missing * 5 > living)
   await client.query('update tidemark.stream set held = $2 where name = $1 and held is distinct from $2', [
     turn.stream,
     isHeld ? JSON.stringify({ missing, living, seen, at: new Date().toISOString() }) : null,

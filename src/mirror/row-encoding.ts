@@ -2,7 +2,7 @@
 
 import { hash } from 'node:crypto'
 import { type Json, type JsonObject, repeatedFields, type WithRepeatedFields } from '../json.ts'
-import { type Row, toInt64, type Unfit } from '../record.ts'
+import { type Row, saysDeleted, toInt64, type Unfit } from '../record.ts'
 import { foldName } from './column-names.ts'
 import { type ColumnType, commonType, fitsInt64, fitsNumeric, isUuid, typeOf } from './column-types.ts'
 import { holdable, holdableValue } from './json-text.ts'
@@ -162,10 +162,4 @@ function rescueText(rescued: readonly [string, Json][], repeated: JsonObject | u
   if (!repeated) return text
   const earlier = `"$repeated":${holdableValue(repeated)}`
   return rescued.length > 0 ? `{${earlier},${text.slice(1)}` : `{${earlier}}`
-}
-
-/** What upstreams write for true: the boolean, 1, or the word in any case. */
-function saysDeleted(value: Json | undefined): boolean {
-  if (typeof value === 'string') return value.trim().toLowerCase() === 'true' || value.trim() === '1'
-  return value === true || value === 1
 }

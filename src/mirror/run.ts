@@ -174,9 +174,9 @@ async function startRun<Added>(
       keyField = field
     },
     countAbsent: (firstPage) => afterWrites(async () => countAbsent(client, await listing(), firstPage)),
-    settleAbsences: (firstPage) =>
+    settleAbsences: (firstPage, release = false) =>
       afterWrites(async () => {
-        const absences = await settleAbsences(client, await listing(), firstPage)
+        const absences = await settleAbsences(client, await listing(), firstPage, release)
         totals.markedDeleted += absences.marked
         return absences
       }),

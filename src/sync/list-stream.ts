@@ -16,6 +16,8 @@ export type ListContext = {
   /** The operator's choice of the key, which goes before the usual names. */
   readonly keyField: string | null
   readonly pageSize: number
+  /** An operator believes a listing that is empty or has shrunk by more than a fifth. */
+  readonly release?: boolean
   readonly signal: AbortSignal
   readonly onWritten?: (written: Written) => void
 }
@@ -91,7 +93,7 @@ async function listOnce(context: ListContext, run: Run, source: Source): Promise
           }
         case 'complete': {
           await writes.settled()
-          const { held } = await run.settleAbsences(1)
+          const { held } = await run.settleAbsences(1, context.release)
           return {
             note: held > 0 ? `held: ${held} rows would be marked deleted` : null,
             isComplete: true,

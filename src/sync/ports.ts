@@ -101,9 +101,10 @@ export type Run = {
   countAbsent(firstPage: number): Promise<number>
   /**
    * After a complete listing whose pages began at `firstPage`: marks living rows that lacked in this one and in the complete
-   * listing before it (P7). Marks nothing and reports `held` when the listing is empty or lost more than a fifth.
+   * listing before it (P7). Marks nothing and reports `held` when the listing is empty or lost more than a fifth, unless an operator
+   * believes it (`release`).
    */
-  settleAbsences(firstPage: number): Promise<Absences>
+  settleAbsences(firstPage: number, release?: boolean): Promise<Absences>
   finish(end: RunEnd): Promise<void>
 }
 /** The run lost its turn to another run of the same stream and lane, or to a rewind. Nothing of its last page was kept (P2). */

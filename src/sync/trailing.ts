@@ -61,7 +61,7 @@ export function readTrailing(context: TrailingContext): Promise<LaneOutcome> {
     )
     if (reading.highestServed === null || reading.highestServed < position)
       await lookForRewind({ mirror, source, stream, run, signal, highestServed: reading.highestServed })
-    const late = await measure(mirror, stream.name, arrivals, position, now())
+    const late = await measureLateness(mirror, stream.name, arrivals, position, now())
     if (late.length > 0) await run.recordLateArrivals(late)
     const next = nextLookBack(run.state.lookbackMs, context.lookbackFloorMs, late)
     if (next) await run.setLookback(next.lookbackMs, next.reason)
@@ -69,7 +69,8 @@ export function readTrailing(context: TrailingContext): Promise<LaneOutcome> {
   })
 }
 
-async function measure(
+/** How late versions came that became visible after the position had passed them. */
+export async function measureLateness(
   mirror: Mirror,
   stream: string,
   arrivals: readonly Arrival[],

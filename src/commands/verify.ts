@@ -1,0 +1,157 @@
+// `tidemark verify`: names the rows that differ from their records, and mends them when told to. Exit 1 when any differs.
+
+import { type Call, type Command, type ExitCode, exitCodes, UsageError } from '../cli/command.ts'
+import { pickStreams } from '../cli/pick-streams.ts'
+import { loadConfig } from '../config.ts'
+import { formatDuration } from '../duration.ts'
+import type { ChangesStream } from '../streams.ts'
+import type { Difference } from '../sync/audit-ports.ts'
+import { type VerifyOutcome, verifyStream } from '../sync/verify.ts'
+import { configuredStreams, openWorkplace } from '../workplace.ts'
+import { asChangesStream } from './position-options.ts'
+
+export const verify: Command = {
+  name: 'verify',
+  summary: 'name the rows that differ from the upstream, and mend them when told to',
+  usage: '[stream…] [--repair | --sample N] [--json]',
+  options: {
+    repair: { type: 'boolean', describe: 'mend exactly the rows that are named' },
+    sample: {
+      type: 'string',
+      value: 'N',
+      describe: 'look at N rows drawn at random, each by its id, instead of at all',
+    },
+    json: { type: 'boolean', describe: 'print one JSON document' },
+  },
+  examples: [
+    'tidemark verify',
+    'tidemark verify assignment --repair',
+    'tidemark verify assignment --sample 200',
+  ],
+  run,
+}
+
+type Result = VerifyOutcome & { readonly durationMs: number }
+
+async function run({ environment, positionals, values, log, signal, stdout }: Call): Promise<ExitCode> {
+  const sample = sampleOf(values.sample)
+  const repair = values.repair === true
+  if (repair && sample !== null)
+    throw new UsageError('--sample only reports: leave it out to mend with --repair')
+  const config = loadConfig(environment)
+  const known = configuredStreams(config)
+  const wanted =
+    positionals.length === 0
+      ? known.filter(({ kind }) => kind === 'changes')
+      : pickStreams(positionals, known)
+  const streams = wanted.map((stream): ChangesStream => asChangesStream(stream, known))
+  await using workplace = await openWorkplace({ config, log })
+  const print = values.json ? jsonPrinter(stdout) : linePrinter(stdout)
+  const results: Result[] = []
+  for (const stream of streams) {
+    if (signal.aborted) break
+    const startedAt = performance.now()
+    const outcome = await verifyStream({
+      ...workplace.contextOf(stream),
+      signal,
+      repair,
+      sample,
+      onDifference: (difference) => print.difference(stream.name, difference),
+    })
+    if (outcome.error) log.debug({ err: outcome.error, stream: stream.name }, 'the verification failed')
+    const result = { ...outcome, durationMs: Math.round(performance.now() - startedAt) }
+    results.push(result)
+    print.result(result)
+  }
+  print.end()
+  const isFine =
+    results.length === streams.length &&
+    results.every(
+      ({ status, findings }) =>
+        status === 'done' && findings.isWhole && findings.differences === findings.repaired,
+    )
+  return isFine ? exitCodes.done : exitCodes.failed
+}
+
+function sampleOf(value: Call['values'][string]): number | null {
+  if (value === undefined) return null
+  const sample = Number(value)
+  if (!Number.isInteger(sample) || sample < 1)
+    throw new UsageError(`--sample ${value}: write a whole number from 1`)
+  return sample
+}
+
+type Printer = {
+  difference(stream: string, difference: Difference): void
+  result(result: Result): void
+  end(): void
+}
+
+function linePrinter(stdout: NodeJS.WritableStream): Printer {
+  return {
+    difference: (stream, difference) => stdout.write(`${stream} ${difference.key}: ${inWords(difference)}\n`),
+    result: (result) => stdout.write(`${sentence(result)}\n`),
+    end: () => {},
+  }
+}
+
+/** Written as it is found: there may be as many differences as rows (P10). */
+function jsonPrinter(stdout: NodeJS.WritableStream): Printer {
+  const results: Result[] = []
+  let separator = '\n'
+  stdout.write('{"differences":[')
+  return {
+    difference(stream, { key, kind, columns, version, mirrored }) {
+      const told = {
+        stream,
+        key,
+        kind,
+        columns,
+        version: version?.toString() ?? null,
+        mirrored: mirrored?.toString() ?? null,
+      }
+      stdout.write(`${separator}${JSON.stringify(told)}`)
+      separator = ',\n'
+    },
+    result: (result) => {
+      results.push(result)
+    },
+    end: () => void stdout.write(`],\n"streams":${JSON.stringify(results.map(asJson))}}\n`),
+  }
+}
+
+function inWords({ kind, columns, version, mirrored }: Difference): string {
+  switch (kind) {
+    case 'missing':
+      return `missing, version ${version} there`
+    case 'stale':
+      return `stale, version ${mirrored} here and ${version} there`
+    case 'extra':
+      return 'extra, its record is gone'
+    case 'content':
+      return `content differs in ${columns.join(', ')}${mirrored === version ? '' : `, version ${mirrored} here and ${version} there`}`
+  }
+}
+
+function sentence({ stream, status, findings, note, error, tally, durationMs }: Result): string {
+  if (status === 'skipped') return `${stream}: skipped, ${note} is taking a census or verifying it`
+  if (status === 'failed') return `${stream}: failed: ${error?.message ?? 'for a reason unknown'}`
+  const parts = [
+    `${findings.compared.toLocaleString('en')} records compared`,
+    ...(findings.unclear > 0 ? [`${findings.unclear} looks told nothing`] : []),
+    `${tally.requests.toLocaleString('en')} requests`,
+    formatDuration(durationMs),
+  ]
+  return `${stream}: ${note} (${parts.join(', ')})`
+}
+
+const asJson = ({ stream, status, runId, findings, note, error, tally, durationMs }: Result) => ({
+  stream,
+  status,
+  run: runId,
+  ...findings,
+  requests: tally.requests,
+  duration_ms: durationMs,
+  note,
+  error: error?.message ?? null,
+})

@@ -1,0 +1,73 @@
+// Lists a changes stream whole through its list operation, while it changes, until the listing is proven complete. What
+// becomes of a page is the caller's; the run remembers which keys were shown.
+
+import { type Records, readRecords } from '../record.ts'
+import type { ChangesStream } from '../streams.ts'
+import { beginListing, type ListingMove, nextPass, sawCount, sawPage, wantedKeys } from './listing.ts'
+import type { Run, Source } from './ports.ts'
+import { openWriteWindow } from './write-window.ts'
+
+export type ListWholeContext = {
+  readonly source: Source
+  readonly run: Pick<Run, 'see' | 'countSeenAround'>
+  readonly stream: ChangesStream
+  readonly pageSize: number
+  readonly signal: AbortSignal
+}
+export type Listed = {
+  /** Every record that was there was shown. */
+  readonly isProven: boolean
+  readonly passes: number
+  readonly received: number
+}
+
+const pagesInFlight = 2
+const maxPasses = 6
+
+export async function listWhole(
+  { source, run, stream, pageSize, signal }: ListWholeContext,
+  eachPage: (page: Records) => Promise<void>,
+): Promise<Listed> {
+  const pages = openWriteWindow(pagesInFlight)
+  let received = 0
+  let move: ListingMove = beginListing({
+    // More than was asked for is taken for everything.
+    askedSize: source.listHasPages ? pageSize : 0,
+    maxPasses,
+    ceiling: null,
+  })
+  try {
+    for (;;) {
+      const { listing, step } = move
+      switch (step.kind) {
+        case 'page': {
+          signal.throwIfAborted()
+          const { records } = await source.list(step, signal)
+          received += records.length
+          const page = readRecords(records, stream.keyFields, stream.versionFields)
+          const seen = { received: records.length, rows: page.rows }
+          move = sawPage(listing, seen)
+          if (records.length === 0) break
+          await pages.start(async () => {
+            await eachPage(page)
+            await run.see(listing.pageNumber, wantedKeys(seen, null))
+          })
+          break
+        }
+        case 'passed':
+          move = nextPass(listing)
+          break
+        case 'count':
+          await pages.settled()
+          move = sawCount(listing, await run.countSeenAround(step.around))
+          break
+        case 'uncertain':
+        case 'complete':
+          await pages.settled()
+          return { isProven: step.kind === 'complete', passes: listing.pass, received }
+      }
+    }
+  } finally {
+    await pages.settled()
+  }
+}
