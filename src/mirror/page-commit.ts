@@ -4,7 +4,7 @@
 import type { ClientBase } from 'pg'
 import type { Logger } from '../log.ts'
 import type { Row, Unfit } from '../record.ts'
-import type { MirroredStream } from '../streams.ts'
+import type { Stream } from '../streams.ts'
 import { advanceBackfill } from './backfill-progress.ts'
 import { endTurn, type Turn } from './fence.ts'
 import type { EncodedPage } from './page-encoding.ts'
@@ -31,7 +31,7 @@ export type Page = {
 }
 export type Committed = Merged & { readonly quarantined: number; readonly newlyQuarantined: number }
 export type CommitContext = {
-  readonly stream: MirroredStream
+  readonly stream: Stream
   readonly turn: Turn
   readonly collectArrivals: boolean
   /** Of date-times without an offset. */
