@@ -5,6 +5,7 @@ import { sql } from 'drizzle-orm'
 import {
   bigint,
   boolean,
+  customType,
   index,
   integer,
   jsonb,
@@ -23,6 +24,7 @@ export const tidemark = pgSchema('tidemark')
 const at = (name: string) => timestamp(name, { withTimezone: true })
 const int8 = (name: string) => bigint(name, { mode: 'bigint' })
 const count = (name: string) => int8(name).notNull().default(sql`0`)
+const bytes = customType<{ data: Buffer }>({ dataType: () => 'bytea' })
 const identity = () => int8('id').primaryKey().generatedAlwaysAsIdentity()
 
 export const streamTable = tidemark.table('stream', {
@@ -248,6 +250,40 @@ export const rescueTable = tidemark.table(
   (table) => [
     index('rescue_open').on(table.stream).where(sql`acknowledged_at is null`),
     unique('rescue_once').on(table.stream, table.runId),
+  ],
+)
+
+/** What is known of an assignment's related records: as of which of its rows they were read. */
+export const relatedFetchTable = tidemark.table(
+  'related_fetch',
+  {
+    assignmentId: int8('assignment_id').primaryKey(),
+    /** The row of the assignment that was there before its related records were asked for; another one asks for them again. */
+    hash: bytes('hash').notNull(),
+    groups: text('groups').array().notNull(),
+    fetchedAt: at('fetched_at'),
+    /** Why the last attempt brought nothing; null when it did. */
+    problem: text('problem'),
+    attempts: integer('attempts').notNull().default(0),
+    retryAt: at('retry_at'),
+  },
+  (table) => [
+    index('related_fetch_by_age').on(table.fetchedAt),
+    index('related_fetch_to_retry').on(table.retryAt).where(sql`retry_at is not null`),
+  ],
+)
+
+/** Which related records each assignment has. */
+export const relatedLinkTable = tidemark.table(
+  'related_link',
+  {
+    assignmentId: int8('assignment_id').notNull(),
+    stream: text('stream').notNull(),
+    key: text('key').notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.assignmentId, table.stream, table.key] }),
+    index('related_link_by_key').on(table.stream, table.key),
   ],
 )
 
