@@ -1,0 +1,214 @@
+// Schedules, nudges and runs on a real queue, on both backends.
+
+import { setTimeout as wait } from 'node:timers/promises'
+import { afterEach, describe, expect, it } from 'vitest'
+import { type Jobs, type JobsOptions, startJobs } from '../../src/jobs/jobs.ts'
+import type { RunRequest } from '../../src/jobs/run-queue.ts'
+import type { RunHooks } from '../../src/jobs/run-worker.ts'
+import type { Blame } from '../../src/jobs/troubles.ts'
+import type { LaneOutcome } from '../../src/sync/run-lane.ts'
+import { createTestDatabase, quietLog } from '../support/database.ts'
+import { type Backend, flushQueue, hasBackend, openTestQueue } from '../support/queues.ts'
+
+const nothing = { inserted: 0, updated: 0, unchanged: 0, rescued: 0, quarantined: 0, requests: 1, bytes: 0 }
+const outcomeOf = ({ stream, lane }: RunRequest, more: Partial<LaneOutcome> = {}): LaneOutcome => ({
+  ...{ stream, lane, status: 'done', runId: '1', note: null, error: null, tally: nothing },
+  ...{ isComplete: true, gaveWay: false, ...more },
+})
+const blameService: JobsOptions['blame'] = (error): Blame => ({
+  ...{ scope: 'service', notBefore: null, level: 'warn', message: 'down' },
+  error: error instanceof Error ? error : null,
+})
+const head = (stream: string, cause: RunRequest['cause'] = 'operator'): RunRequest => ({
+  stream,
+  lane: 'head',
+  cause,
+})
+
+const backends: readonly Backend[] = ['postgres', 'redis']
+describe.each(backends)('the jobs in %s', (backend) => {
+  describe.skipIf(!hasBackend(backend))('with a queue', () => {
+    const database = createTestDatabase()
+    const started: Jobs[] = []
+    afterEach(async () => {
+      await Promise.all(started.splice(0).map((jobs) => jobs.stop()))
+      const queue = await openTestQueue(backend, database)
+      await flushQueue(queue, database)
+      await queue.close()
+    })
+
+    type Run = (request: RunRequest, hooks: RunHooks) => Promise<LaneOutcome>
+    async function start(run: Run, more: Partial<JobsOptions> = {}): Promise<Jobs> {
+      const jobs = await startJobs({
+        queue: await openTestQueue(backend, database),
+        schedules: [],
+        isDue: async () => true,
+        run,
+        blame: blameService,
+        serviceOf: () => 'assignment',
+        onOutcome: () => {},
+        log: quietLog,
+        ...more,
+      })
+      started.push(jobs)
+      return jobs
+    }
+
+    it('makes a thousand nudges one run and one after it, which begins after the last nudge', async () => {
+      const begun: number[] = []
+      let letGo = () => {}
+      const held = new Promise<void>((resolve) => {
+        letGo = resolve
+      })
+      const jobs = await start(async (request) => {
+        begun.push(performance.now())
+        if (begun.length === 1) await held
+        return outcomeOf(request)
+      })
+      await jobs.nudge(head('assignment'))
+      await expect.poll(() => begun.length).toBe(1)
+      await Promise.all(Array.from({ length: 1_000 }, () => jobs.nudge(head('assignment', 'webhook'))))
+      const nudgedMs = performance.now()
+      letGo()
+      await expect.poll(async () => begun.length === 2 && (await jobs.counts()).active === 0).toBe(true)
+      expect(begun[1]).toBeGreaterThan(nudgedMs)
+      expect(await jobs.counts()).toEqual({ waiting: 0, active: 0, delayed: 0 })
+    })
+
+    it('runs one stream at a time across workers, and different streams at once', async () => {
+      const active = new Map<string, number>()
+      let most = 0
+      let overlaps = 0
+      let runs = 0
+      const run: Run = async (request) => {
+        const now = (active.get(request.stream) ?? 0) + 1
+        if (now > 1) overlaps++
+        active.set(request.stream, now)
+        most = Math.max(most, [...active.values()].filter(Boolean).length)
+        await wait(30)
+        active.set(request.stream, now - 1)
+        runs++
+        return outcomeOf(request)
+      }
+      const workers = [await start(run), await start(run), await start(run)]
+      const streams = ['assignment', 'assignment_note', 'tracker_object']
+      for (let round = 0; round < 20; round++)
+        for (const worker of workers) for (const stream of streams) await worker.nudge(head(stream))
+      await expect.poll(async () => (await workers[0]?.counts())?.waiting).toBe(0)
+      await expect.poll(() => runs).toBeGreaterThan(streams.length)
+      expect(overlaps).toBe(0)
+      expect(most).toBeGreaterThan(1)
+    })
+
+    it('ticks by schedule; a changed schedule holds after a restart, and a removed one is gone', async () => {
+      const seen: string[] = []
+      const run: Run = async (request) => {
+        seen.push(request.stream)
+        return outcomeOf(request)
+      }
+      const every = (stream: string, everyMs: number) =>
+        ({ stream, lane: 'head', schedule: { everyMs } }) as const
+      const first = await start(run, { schedules: [every('assignment', 3_600_000), every('gone', 1_000)] })
+      await expect
+        .poll(() => seen.filter((stream) => stream === 'gone').length, { timeout: 10_000 })
+        .toBeGreaterThan(1)
+      expect(seen.filter((stream) => stream === 'assignment').length).toBe(1)
+      await first.stop()
+      started.splice(0)
+      seen.length = 0
+      await start(run, { schedules: [every('assignment', 1_000)] })
+      await expect
+        .poll(() => seen.filter((stream) => stream === 'assignment').length, { timeout: 10_000 })
+        .toBeGreaterThan(2)
+      expect(seen).not.toContain('gone')
+    })
+
+    it('asks at each tick whether the lane is due', async () => {
+      let asked = 0
+      let runs = 0
+      await start(
+        async (request) => {
+          runs++
+          return outcomeOf(request)
+        },
+        {
+          schedules: [{ stream: 'assignment', lane: 'trailing', schedule: { everyMs: 1_000 } }],
+          isDue: async () => ++asked === 2,
+        },
+      )
+      await expect.poll(() => asked, { timeout: 10_000 }).toBeGreaterThan(2)
+      expect(runs).toBe(1)
+    })
+
+    it('ticks again after the queue was flushed under a live worker', async () => {
+      let runs = 0
+      const queue = await openTestQueue(backend, database)
+      const jobs = await start(
+        async (request) => {
+          runs++
+          return outcomeOf(request)
+        },
+        { queue, schedules: [{ stream: 'assignment', lane: 'head', schedule: { everyMs: 1_000 } }] },
+      )
+      await expect.poll(() => runs, { timeout: 10_000 }).toBeGreaterThan(0)
+      await flushQueue(queue, database)
+      await jobs.keepSchedules()
+      const before = runs
+      await expect.poll(() => runs, { timeout: 15_000 }).toBeGreaterThan(before + 1)
+    })
+
+    it('lets a long run give way when all places are taken, and takes it up again', async () => {
+      const order: string[] = []
+      const jobs = await start(
+        async (request, { shouldGiveWay }) => {
+          order.push(request.stream)
+          if (request.stream !== 'long' || order.length > 1) return outcomeOf(request)
+          await expect.poll(shouldGiveWay, { timeout: 20_000 }).toBe(true)
+          return outcomeOf(request, { isComplete: false, gaveWay: true })
+        },
+        { runsAtOnce: 1 },
+      )
+      await jobs.nudge(head('long'))
+      await expect.poll(() => order.length).toBe(1)
+      await jobs.nudge(head('short'))
+      await expect.poll(() => order, { timeout: 30_000 }).toEqual(['long', 'short', 'long'])
+    })
+
+    it('leaves a service that is down alone, and owes no stream its run when it is back', async () => {
+      let isDown = true
+      const attempts: string[] = []
+      const jobs = await start(async (request) => {
+        attempts.push(request.stream)
+        return isDown
+          ? outcomeOf(request, { status: 'failed', error: new Error('no answer'), isComplete: false })
+          : outcomeOf(request)
+      })
+      await jobs.nudge(head('assignment', 'tick'))
+      await expect.poll(() => jobs.servicesDown()).toEqual(['assignment'])
+      // While it is left alone, nudges are remembered and not tried.
+      for (const stream of ['assignment_note', 'tracker_object', 'assignment'])
+        await jobs.nudge(head(stream, 'tick'))
+      await expect.poll(async () => (await jobs.counts()).waiting + (await jobs.counts()).active).toBe(0)
+      expect(attempts).toEqual(['assignment'])
+      isDown = false
+      await expect.poll(() => new Set(attempts).size, { timeout: 20_000 }).toBe(3)
+      expect(jobs.servicesDown()).toEqual([])
+    })
+
+    it('stops a long run after the page in hand, within its time', async () => {
+      let wasStopped = false
+      const jobs = await start(async (request, { signal }) => {
+        await wait(60_000, undefined, { signal }).catch(() => {})
+        wasStopped = signal.aborted
+        return outcomeOf(request, { status: 'stopped', isComplete: false })
+      })
+      await jobs.nudge(head('assignment'))
+      await expect.poll(async () => (await jobs.counts()).active).toBe(1)
+      started.splice(0)
+      const startedMs = performance.now()
+      await jobs.stop()
+      expect(wasStopped).toBe(true)
+      expect(performance.now() - startedMs).toBeLessThan(15_000)
+    })
+  })
+})

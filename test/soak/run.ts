@@ -1,0 +1,139 @@
+// The soak: three workers, a source that changes all the time and misbehaves, and everything else going wrong around them. Then
+// quiet, and the mirror must equal the source. `SOAK_MINUTES` (10) says for how long, `SOAK_BACKEND` (redis, or postgres) where the
+// queue lives, `SOAK_SEED` what goes wrong when.
+
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import pg from 'pg'
+import { mildMix } from '../../src/simulator/fault-text.ts'
+import { startSimulator } from '../../src/simulator/simulator.ts'
+import { environmentFor } from '../support/environment.ts'
+import { differences } from '../support/same-as-source.ts'
+import { percentile, watchAges } from './ages.ts'
+import { makeTrouble } from './chaos.ts'
+import { startChurn } from './churn.ts'
+import { type Finding, judgeMemory, overlappingRuns, startSampling } from './verdict.ts'
+import { openSoakWorker } from './workers.ts'
+import { startPostgres, startRedis } from './worlds.ts'
+
+const minutes = Number(process.env.SOAK_MINUTES ?? 10)
+const usesRedis = (process.env.SOAK_BACKEND ?? 'redis') === 'redis'
+const seed = Number(process.env.SOAK_SEED ?? 1)
+const schedule = '2s'
+const quietPatienceMs = 180_000
+
+const directory = mkdtempSync(join(tmpdir(), 'tidemark-soak-'))
+const startedMs = performance.now()
+const say = (what: string) =>
+  process.stdout.write(`${((performance.now() - startedMs) / 1000).toFixed(1).padStart(7)} s  ${what}\n`)
+say(`${minutes} minutes, queue in ${usesRedis ? 'Redis' : 'Postgres'}, seed ${seed}; logs in ${directory}`)
+
+const postgres = await startPostgres(join(directory, 'database'))
+const redis = usesRedis ? await startRedis(join(directory, 'redis')) : null
+const simulator = await startSimulator({
+  seed,
+  assignments: 5_000,
+  notes: 5_000,
+  trackers: 50,
+  objects: 100,
+  faults: [...mildMix],
+  behaviour: { deletes: 'soft', lateFraction: 0.02, lateDelayMs: 3_000, tokenLifetimeMs: 60_000 },
+})
+const environment = environmentFor(
+  simulator,
+  { url: postgres.url },
+  {
+    ...(redis && { REDIS_URL: redis.url }),
+    LOG_LEVEL: 'info',
+    HTTP_PORT: '0',
+    LOOKBACK: '20s',
+    REQUEST_TIMEOUT: '5s',
+    SCHEDULE_ASSIGNMENT: schedule,
+    SCHEDULE_ASSIGNMENT_NOTE: schedule,
+    SCHEDULE_TRACKER_OBJECT: '5s',
+    SCHEDULE_ASSIGNMENT_OBJECT: '15s',
+  },
+)
+const workers = [1, 2, 3].map((number) =>
+  openSoakWorker({ name: `worker-${number}`, directory, environment }),
+)
+const pool = new pg.Pool({ connectionString: postgres.url, max: 4 })
+pool.on('error', () => {})
+
+const ending = new AbortController()
+const { signal } = ending
+const sampling = startSampling(workers, signal)
+const aging = watchAges({ simulator, pool, signal })
+let randomState = seed
+const random = () => {
+  randomState = (Math.imul(randomState, 1_664_525) + 1_013_904_223) >>> 0
+  return randomState / 2 ** 32
+}
+const churn = startChurn(simulator, { changesPerSecond: 50, random: Math.random })
+const troubling = makeTrouble({ workers, postgres, redis, random, signal, say })
+await wait(minutes * 60_000)
+ending.abort()
+const [ages, troubles, memory] = await Promise.all([aging, troubling, sampling])
+
+say('quiet')
+const changes = churn.stop()
+simulator.faults.clear()
+simulator.source.commitLate()
+const quietMs = performance.now()
+let different: readonly string[] = ['not compared yet']
+while (different.length > 0 && performance.now() - quietMs < quietPatienceMs) {
+  await wait(1_000)
+  different = (
+    await Promise.all([
+      differences(pool, simulator, 'assignment'),
+      differences(pool, simulator, 'assignment_note'),
+    ])
+  ).flat()
+}
+const equalAfterMs = Math.round(performance.now() - quietMs)
+
+const overlaps = await overlappingRuns(pool)
+const { rows: ledger } = await pool.query(
+  `select lane, status, count(*)::int as lines, sum(polls)::int as runs from tidemark.run group by 1, 2 order by 1, 2`,
+)
+const ends = await Promise.all(workers.map((worker) => worker.stop()))
+const findings: readonly Finding[] = [
+  {
+    what: 'mirror equals source',
+    isFine: different.length === 0,
+    told: `${different.length} differences, ${equalAfterMs} ms after the last change`,
+  },
+  {
+    what: 'no two runs of one lane at once',
+    isFine: overlaps.length === 0,
+    told: `${overlaps.length} overlaps`,
+  },
+  { what: 'memory is flat', ...judgeMemory(memory) },
+  {
+    what: 'every worker ends with 0 within 30 s',
+    isFine: ends.every(({ code, tookMs }) => code === 0 && tookMs < 30_000),
+    told: JSON.stringify(ends),
+  },
+  {
+    what: 'no worker ended by itself',
+    isFine: workers.every(({ surprises }) => surprises.length === 0),
+    told: workers.flatMap(({ surprises }) => surprises).join('; ') || 'none did',
+  },
+]
+say(`changes: ${changes}; faults that struck: ${simulator.faults.struck}`)
+say(`troubles: ${JSON.stringify(troubles)}`)
+say(`ledger: ${JSON.stringify(ledger)}`)
+say(
+  `age of a change when it is visible, schedule ${schedule}: p50 ${percentile(ages, 0.5)} ms, p95 ${percentile(ages, 0.95)} ms, of ${ages.length}`,
+)
+for (const { what, isFine, told } of findings) say(`${isFine ? 'yes' : 'NO '}  ${what}: ${told}`)
+for (const difference of different.slice(0, 10)) say(`  ${difference}`)
+for (const overlap of overlaps.slice(0, 10)) say(`  ${JSON.stringify(overlap)}`)
+
+await pool.end()
+await simulator.close()
+await redis?.stop()
+await postgres.stop()
+process.exitCode = findings.every(({ isFine }) => isFine) ? 0 : 1

@@ -1,0 +1,92 @@
+// The Postgres and the Redis of the soak, which can be killed and come back where they were.
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync } from 'node:fs'
+import { createServer, type Server } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import { openLog } from '../../src/log.ts'
+import { startEmbedded } from '../../src/mirror/embedded.ts'
+import { findBinaries } from '../../src/mirror/embedded-binaries.ts'
+
+export type World = {
+  readonly url: string
+  /** Ends it as a power cut would, and starts it again after a while. */
+  cut(awayMs: number): Promise<void>
+  stop(): Promise<void>
+}
+
+export async function startPostgres(directory: string): Promise<World> {
+  const server = await startEmbedded({ directory, log: openLog({ level: 'warn' }) })
+  const data = join(directory, 'postgres')
+  const binaries = findBinaries()
+  const { port } = new URL(server.url)
+  const settings = [
+    `port=${port}`,
+    'listen_addresses=127.0.0.1',
+    'unix_socket_directories=',
+    'max_connections=200',
+  ]
+  const flags = settings.map((setting) => `-c ${setting}`).join(' ')
+  const control = (...words: string[]) => binaries.run('pg_ctl', [...words, '-w', '-s', '-D', data], data)
+  return {
+    url: server.url,
+    async cut(awayMs) {
+      await control('stop', '-m', 'immediate')
+      await wait(awayMs)
+      await control('start', '-l', join(data, 'server.log'), '-o', flags)
+    },
+    stop: () => control('stop', '-m', 'immediate'),
+  }
+}
+
+export async function startRedis(directory: string): Promise<World & { flush(): Promise<void> }> {
+  const port = await freePort()
+  const url = `redis://127.0.0.1:${port}`
+  mkdirSync(directory, { recursive: true })
+  const flags = ['--port', String(port), '--bind', '127.0.0.1', '--dir', directory, '--appendonly', 'yes']
+  let server = await begin()
+
+  async function begin(): Promise<ChildProcess> {
+    const child = spawn('redis-server', flags, { stdio: 'ignore' })
+    await withRedis((redis) => redis.ping())
+    return child
+  }
+
+  async function withRedis<Result>(work: (redis: Redis) => Promise<Result>): Promise<Result> {
+    const redis = new Redis(url, { maxRetriesPerRequest: null, retryStrategy: () => 50 })
+    redis.on('error', () => {})
+    try {
+      return await work(redis)
+    } finally {
+      redis.disconnect()
+    }
+  }
+
+  async function kill(): Promise<void> {
+    const ended = once(server, 'exit')
+    server.kill('SIGKILL')
+    await ended
+  }
+
+  return {
+    url,
+    async cut(awayMs) {
+      await kill()
+      await wait(awayMs)
+      server = await begin()
+    },
+    flush: () => withRedis(async (redis) => void (await redis.flushall())),
+    stop: kill,
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server: Server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  return typeof address === 'object' && address ? address.port : 0
+}
