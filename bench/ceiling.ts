@@ -1,0 +1,37 @@
+// What one connection can do at best: pages that were encoded beforehand, copied into the temporary table and merged by the
+// statements of the mirror, and nothing else.
+
+import type { Database } from '../src/mirror/database.ts'
+import { createPageEncoder, type EncodedPage } from '../src/mirror/page-encoding.ts'
+import { mergePage, stagePage } from '../src/mirror/page-transaction.ts'
+import { readShape, type Shape } from '../src/mirror/shape.ts'
+import { streams } from '../src/streams.ts'
+import { writeThroughMirror } from './mirror-writes.ts'
+import { type Pages, pageSize } from './records.ts'
+
+export type Ceiling = { readonly shape: Shape; readonly encoded: readonly EncodedPage[] }
+
+/** Leaves the table of the bench in the database, empty. */
+export async function prepareCeiling(database: Database, pages: Pages, rowCount: number): Promise<Ceiling> {
+  await writeThroughMirror(database, 1, pages(0, pageSize, 1))
+  const shape = await readShape(database.pool, streams[0])
+  if (!shape) throw new Error('the table of the bench was not made')
+  const encode = createPageEncoder(shape, new Set())
+  const encoded: EncodedPage[] = []
+  for (const page of pages(0, rowCount, 1)) encoded.push(await encode(page.rows))
+  return { shape, encoded }
+}
+
+/** Returns the rows per second. */
+export async function runCeiling(database: Database, { shape, encoded }: Ceiling): Promise<number> {
+  const client = await database.pool.connect()
+  const start = performance.now()
+  for (const page of encoded) {
+    await stagePage(client, shape, page, 'UTC')
+    await mergePage(client, shape, false)
+    await client.query('commit')
+  }
+  const seconds = (performance.now() - start) / 1000
+  client.release()
+  return encoded.reduce((rows, page) => rows + page.rowCount, 0) / seconds
+}

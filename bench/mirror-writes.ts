@@ -1,0 +1,33 @@
+// Writes pages through the mirror as reading does: two pages in hand, so that one is encoded while another is written.
+
+import type { Database } from '../src/mirror/database.ts'
+import { openMirror } from '../src/mirror/mirror.ts'
+import type { Records } from '../src/record.ts'
+import { streams } from '../src/streams.ts'
+import type { Written } from '../src/sync/ports.ts'
+import { benchLog } from './postgres.ts'
+
+const pagesInHand = 2
+
+/** Returns the rows per second. */
+export async function writeThroughMirror(
+  database: Pick<Database, 'pool'>,
+  writeConnections: 1 | 2,
+  pages: Iterable<Records>,
+): Promise<number> {
+  const mirror = openMirror({ database, streams, sourceTimezone: 'UTC', writeConnections, log: benchLog })
+  const run = await mirror.startRun('assignment', 'head')
+  if ('busy' in run) throw new Error(run.busy)
+  const inHand: Promise<Written>[] = []
+  let rowCount = 0
+  const start = performance.now()
+  for (const page of pages) {
+    rowCount += page.rows.length
+    inHand.push(run.write(page, page.rows.at(-1)?.version ?? null))
+    if (inHand.length >= pagesInHand) await inHand.shift()
+  }
+  await Promise.all(inHand)
+  const seconds = (performance.now() - start) / 1000
+  await run.finish({ status: 'done', error: null, note: null, requests: 0, bytes: 0, isComplete: true })
+  return rowCount / seconds
+}

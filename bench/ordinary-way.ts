@@ -1,0 +1,62 @@
+// The ordinary way: one `insert … on conflict do update` of the ORM for each page, into a table of the same columns.
+
+import { type SQL, sql } from 'drizzle-orm'
+import { drizzle } from 'drizzle-orm/node-postgres'
+import {
+  bigint,
+  boolean,
+  numeric,
+  type PgColumnBuilderBase,
+  pgTable,
+  text,
+  timestamp,
+  uuid,
+} from 'drizzle-orm/pg-core'
+import type { Json, JsonObject } from '../src/json.ts'
+import type { ColumnType } from '../src/mirror/column-types.ts'
+import type { Database } from '../src/mirror/database.ts'
+import type { Column, Shape } from '../src/mirror/shape.ts'
+import type { Records } from '../src/record.ts'
+
+const builders: Readonly<Record<ColumnType, (name: string) => PgColumnBuilderBase>> = {
+  bigint: (name) => bigint(name, { mode: 'number' }),
+  numeric: (name) => numeric(name),
+  boolean: (name) => boolean(name),
+  uuid: (name) => uuid(name),
+  timestamptz: (name) => timestamp(name, { withTimezone: true, mode: 'string' }),
+  text: (name) => text(name),
+  jsonb: (name) => text(name),
+}
+
+/** Returns the rows per second. */
+export async function writeTheOrdinaryWay(
+  database: Database,
+  shape: Shape,
+  pages: Iterable<Records>,
+): Promise<number> {
+  const columns = Object.fromEntries(shape.columns.map(({ name, type }) => [name, builders[type](name)]))
+  const table = pgTable('ordinary', columns)
+  const key = table[shape.key.name]
+  if (!key) throw new Error('the table of the bench has no key')
+  await database.pool.query(`
+    drop table if exists ordinary;
+    create table ordinary (${shape.columns.map(({ name, type }) => `"${name}" ${type}`).join(', ')}, primary key ("${shape.key.name}"))`)
+  const client = await database.pool.connect()
+  const orm = drizzle({ client })
+  const set: Record<string, SQL> = Object.fromEntries(
+    shape.columns.map(({ name }) => [name, sql`excluded.${sql.identifier(name)}`]),
+  )
+  let rowCount = 0
+  const start = performance.now()
+  for (const page of pages) {
+    rowCount += page.rows.length
+    const values = page.rows.map((row) => valuesOf(shape.columns, row.record))
+    await orm.insert(table).values(values).onConflictDoUpdate({ target: key, set })
+  }
+  const seconds = (performance.now() - start) / 1000
+  client.release()
+  return rowCount / seconds
+}
+
+const valuesOf = (columns: readonly Column[], record: JsonObject): Record<string, Json> =>
+  Object.fromEntries(columns.map(({ name, field }) => [name, record[field] ?? null]))

@@ -1,0 +1,63 @@
+// The Postgres of the bench: a new database in the one that BENCH_DATABASE_URL names, or an embedded Postgres of its own, as
+// it comes.
+
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import { openLog } from '../src/log.ts'
+import { type Database, openDatabase } from '../src/mirror/database.ts'
+import { migrateDatabase } from '../src/mirror/migrate.ts'
+import { streams } from '../src/streams.ts'
+
+export const benchLog = openLog({ level: 'warn' })
+
+/** With an empty mirror in it. */
+export async function openBenchDatabase(): Promise<Database> {
+  const given = process.env.BENCH_DATABASE_URL
+  return await (given ? openGiven(given) : openEmbedded())
+}
+
+async function openEmbedded(): Promise<Database> {
+  const directory = await mkdtemp(join(tmpdir(), 'tidemark-bench-'))
+  const database = await openDatabase({ url: null, directory, log: benchLog })
+  await emptyMirror(database)
+  return {
+    ...database,
+    async close() {
+      await database.close()
+      await rm(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+async function openGiven(given: string): Promise<Database> {
+  const name = `tidemark_bench_${randomBytes(4).toString('hex')}`
+  await asAdmin(given, `create database ${name} template template0 encoding 'UTF8'`)
+  const url = Object.assign(new URL(given), { pathname: `/${name}` }).href
+  const database = await openDatabase({ url, log: benchLog })
+  await emptyMirror(database)
+  return {
+    ...database,
+    async close() {
+      await database.close()
+      await asAdmin(given, `drop database ${name} with (force)`)
+    },
+  }
+}
+
+async function asAdmin(url: string, statement: string): Promise<void> {
+  const admin = new pg.Client(url)
+  await admin.connect()
+  await admin.query(statement)
+  await admin.end()
+}
+
+export async function emptyMirror(database: Database): Promise<void> {
+  await database.pool.query(`
+    drop schema if exists bi cascade;
+    drop schema if exists mirror cascade;
+    drop schema if exists tidemark cascade`)
+  await migrateDatabase({ database, streams, biRole: null, log: benchLog })
+}
