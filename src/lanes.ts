@@ -4,6 +4,7 @@ import type { Config } from './config.ts'
 import type { Tick, Wanted } from './jobs/schedules.ts'
 import type { Blame } from './jobs/troubles.ts'
 import { readTrailingState } from './mirror/trailing-state.ts'
+import { isPassingTrouble } from './open-patiently.ts'
 import type { Lane, Stream } from './streams.ts'
 import { currentLookBack, trailingIntervalMs } from './sync/look-back.ts'
 import { RunFenced } from './sync/ports.ts'
@@ -58,10 +59,14 @@ const aboutSignIn: ReadonlySet<UpstreamErrorCode> = new Set([
 const aboutNetwork: ReadonlySet<UpstreamErrorCode> = new Set(['UPSTREAM_UNREACHABLE', 'UPSTREAM_TIMEOUT'])
 const statusesOfServices: readonly (number | null)[] = [429, 502, 503, 504]
 
-export function blameFor(thrown: unknown): Blame | null {
+/** `isWrittenDown`: the ledger has the run's failure. When it could not be told even that, Postgres is the trouble. */
+export function blameFor(thrown: unknown, isWrittenDown: boolean): Blame | null {
   if (thrown instanceof RunFenced) return null
   const error = thrown instanceof Error ? thrown : new Error(String(thrown))
   const common = { notBefore: null, level: 'warn', message: error.message, error } as const
+  // That Postgres is away is told by whoever watches it.
+  if (!isWrittenDown)
+    return { ...common, scope: 'database', level: isPassingTrouble(error) ? 'debug' : 'warn' }
   if (!(error instanceof UpstreamError)) return { ...common, scope: 'stream' }
   const isOfService =
     aboutSignIn.has(error.code) || aboutNetwork.has(error.code) || statusesOfServices.includes(error.status)

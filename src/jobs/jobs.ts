@@ -27,7 +27,7 @@ export type JobsOptions = {
   /** Asked at each tick. */
   readonly isDue: (tick: Tick) => Promise<boolean>
   readonly run: DoRun
-  readonly blame: (error: unknown) => Blame | null
+  readonly blame: (error: unknown, isWrittenDown: boolean) => Blame | null
   readonly serviceOf: (stream: string) => string
   readonly onOutcome: (request: RunRequest, outcome: LaneOutcome, durationMs: number) => void
   /** Enough that no stream's slow lanes can keep all others from being read. */

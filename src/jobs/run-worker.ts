@@ -16,8 +16,8 @@ type Options = {
   readonly driver: Driver
   readonly queue: RunQueue
   readonly run: DoRun
-  /** What a run that failed means for the others; null when it is nobody's trouble. */
-  readonly blame: (error: unknown) => Blame | null
+  /** What a run that failed, or could not even be written down, means for the others; null when it is nobody's trouble. */
+  readonly blame: (error: unknown, isWrittenDown: boolean) => Blame | null
   readonly troubles: Troubles
   readonly runsAtOnce: number
   readonly log: Logger
@@ -65,8 +65,8 @@ export function startRunWorker(options: Options): RunWorker {
       options.onOutcome(request, outcome, Date.now() - startedMs)
       await settle(request, outcome, startedMs)
     } catch (error) {
-      const blame = options.blame(error)
-      if (blame) troubles.failed(request, startedMs, { ...blame, scope: 'database' })
+      const blame = options.blame(error, false)
+      if (blame) troubles.failed(request, startedMs, blame)
     }
   }
 
@@ -76,7 +76,7 @@ export function startRunWorker(options: Options): RunWorker {
     if (outcome.gaveWay) await queue.nudge({ ...request, cause: 'again' })
     if (status === 'skipped') troubles.failed(request, startedMs, takenBy(note))
     if (status !== 'failed') return
-    const blame = options.blame(error)
+    const blame = options.blame(error, true)
     if (blame) troubles.failed(request, startedMs, blame)
     else log.debug({ err: error, ...request }, 'the run lost its turn')
   }

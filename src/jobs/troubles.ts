@@ -10,8 +10,8 @@ import { placeOf, type RunRequest } from './run-queue.ts'
 export type Blame = {
   readonly scope: 'service' | 'database' | 'stream'
   readonly notBefore: Date | null
-  /** `info` for what is nobody's fault. */
-  readonly level: 'warn' | 'info'
+  /** `info` for what is nobody's fault, `debug` for what is told elsewhere. */
+  readonly level: 'warn' | 'info' | 'debug'
   readonly message: string
   readonly error: Error | null
 }
@@ -26,7 +26,12 @@ export type Troubles = {
   close(): void
 }
 
-type Trouble = { outage: Outage; readonly owed: Map<string, RunRequest>; timer: NodeJS.Timeout }
+type Trouble = {
+  outage: Outage
+  readonly level: Blame['level']
+  readonly owed: Map<string, RunRequest>
+  timer: NodeJS.Timeout
+}
 
 type Options = {
   readonly serviceOf: (stream: string) => string
@@ -88,7 +93,7 @@ export function watchTroubles({ serviceOf, nudge, log }: Options): Troubles {
       timer.unref()
       const owed = known?.owed ?? new Map<string, RunRequest>()
       owed.set(placeOf(request), request)
-      troubles.set(key, { outage, owed, timer })
+      troubles.set(key, { outage, level: known?.level ?? blame.level, owed, timer })
       const fields = { err: blame.error, stream: request.stream, lane: request.lane }
       if (known) log.debug({ ...fields, failures: outage.failures }, `${key} still has trouble`)
       else
@@ -108,7 +113,8 @@ export function watchTroubles({ serviceOf, nudge, log }: Options): Troubles {
         trouble.owed.delete(placeOf(request))
         settleDebts(key)
         troubles.delete(key)
-        log.info(`${key} works again, after ${formatDuration(nowMs - trouble.outage.sinceMs)}`)
+        const level = trouble.level === 'debug' ? 'debug' : 'info'
+        log[level](`${key} works again, after ${formatDuration(nowMs - trouble.outage.sinceMs)}`)
       }
     },
 

@@ -58,7 +58,7 @@ async function connect(url: string, log: Logger): Promise<Database> {
     keepAlive: true,
   })
   // A connection that breaks while nobody uses it; the next one who needs one gets a new one.
-  pool.on('error', (error) => log.warn({ err: error }, 'an idle connection to Postgres broke'))
+  pool.on('error', (error) => log.debug({ err: error }, 'an idle connection to Postgres broke'))
   return { pool, connection, url, address: describe(url), embedded: null, close: () => pool.end() }
 }
 
