@@ -6,7 +6,7 @@ import { foldName } from './column-names.ts'
 import type { Shape } from './shape.ts'
 
 /** In place of a column: the field has none and gets none. */
-export const noColumn = -1
+const noColumn = -1
 /** In place of a column: the table does not know the field yet. */
 export const unknownField = -2
 
