@@ -25,7 +25,7 @@ export type PageWriter = {
   settled(): Promise<void>
   close(): void
 }
-export type Outcome = {
+type Outcome = {
   readonly written: Written
   readonly tally: Tally | null
   readonly newlyQuarantined: number
