@@ -1,0 +1,190 @@
+// The routes of the worker as their clients meet them, hostile ones included, without a worker behind them.
+
+import { connect } from 'node:net'
+import { Registry } from 'prom-client'
+import { afterEach, describe, expect, it } from 'vitest'
+import { healthRoutes } from '../../src/web/health-routes.ts'
+import { hookRoute } from '../../src/web/hook-route.ts'
+import { AddressUnusable, type HttpServer, type Routes, startHttpServer } from '../../src/web/http-server.ts'
+import { metricsRoute } from '../../src/web/metrics-route.ts'
+import { syncRoute } from '../../src/web/sync-route.ts'
+import { quietLog } from '../support/database.ts'
+
+const secret = 'a-webhook-secret-of-the-tests'
+const adminToken = 'an-admin-token-of-the-tests'
+const servers: HttpServer[] = []
+afterEach(async () => {
+  await Promise.all(servers.splice(0).map((server) => server.close()))
+})
+
+async function serve(...routes: Routes[]): Promise<string> {
+  const server = await startHttpServer({ host: '127.0.0.1', port: 0, routes, log: quietLog })
+  servers.push(server)
+  return server.url
+}
+const post = (url: string, options: RequestInit = {}) => fetch(url, { method: 'POST', ...options })
+
+describe('POST /hooks/<secret>', () => {
+  async function serveHooks(own: string | null = secret): Promise<{ url: string; delivered(): number }> {
+    let deliveries = 0
+    const url = await serve(
+      hookRoute({
+        secret: own,
+        onDelivery: () => {
+          deliveries++
+        },
+      }),
+    )
+    return { url, delivered: () => deliveries }
+  }
+
+  it('takes any body of any kind', async () => {
+    const { url, delivered } = await serveHooks()
+    const bodies: RequestInit[] = [
+      {},
+      { body: '{"broken":', headers: { 'content-type': 'application/json' } },
+      { body: '<x/>', headers: { 'content-type': 'application/xml' } },
+      { body: new Uint8Array(500_000), headers: { 'content-type': 'no/such-thing' } },
+      { body: '{"__proto__":{"x":1}}', headers: { 'content-type': 'application/json' } },
+    ]
+    for (const body of bodies) {
+      const answer = await post(`${url}/hooks/${secret}`, body)
+      expect([answer.status, await answer.text()]).toEqual([202, ''])
+    }
+    expect(delivered()).toBe(bodies.length)
+  })
+
+  it('does not tell a wrong secret from a path that is not there, and repeats neither (P9)', async () => {
+    const { url, delivered } = await serveHooks()
+    const wrong = await post(`${url}/hooks/${secret.slice(0, -1)}x`)
+    const nothing = await post(`${url}/nothing/here`)
+    const told = [wrong.status, await wrong.text()]
+    expect(told).toEqual([nothing.status, await nothing.text()])
+    expect(told).toEqual([404, '{"error":"not found"}'])
+    expect((await fetch(`${url}/hooks/${secret}`)).status).toBe(404)
+    expect((await post(`${url}/hooks/${'x'.repeat(5_000)}`)).status).toBeGreaterThanOrEqual(400)
+    expect((await post(`${url}/hooks/%E0%A4%A`)).status).toBeGreaterThanOrEqual(400)
+    expect(delivered()).toBe(0)
+  })
+
+  it('is not there without a secret', async () => {
+    const { url } = await serveHooks(null)
+    expect((await post(`${url}/hooks/`)).status).toBe(404)
+    expect((await post(`${url}/hooks/null`)).status).toBe(404)
+  })
+
+  it('refuses a body that is larger than any delivery', async () => {
+    const { url } = await serveHooks()
+    const outcome = await post(`${url}/hooks/${secret}`, { body: new Uint8Array(3_000_000) }).then(
+      ({ status }) => status,
+      () => 'cut off',
+    )
+    expect([413, 400, 'cut off']).toContain(outcome)
+  })
+})
+
+describe('POST /streams/<name>/sync', () => {
+  const serveSync = (asked: string[], token: string | null = adminToken) =>
+    serve(
+      syncRoute({
+        adminToken: token,
+        streams: ['assignment', 'broken'],
+        async onSync(stream) {
+          if (stream === 'broken') throw new Error('no queue')
+          asked.push(stream)
+        },
+      }),
+    )
+  const signedIn = { headers: { authorization: `Bearer ${adminToken}` } }
+
+  it('needs the token', async () => {
+    const asked: string[] = []
+    const url = await serveSync(asked)
+    for (const authorization of [
+      undefined,
+      'Bearer',
+      'Bearer x',
+      `Basic ${adminToken}`,
+      `Bearer ${adminToken}x`,
+    ]) {
+      const headers: Record<string, string> = authorization ? { authorization } : {}
+      const answer = await post(`${url}/streams/assignment/sync`, { headers })
+      expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([401, 'Bearer'])
+    }
+    expect(asked).toEqual([])
+    expect((await post(`${url}/streams/assignment/sync`, signedIn)).status).toBe(202)
+    expect(asked).toEqual(['assignment'])
+  })
+
+  it('names the streams there are, and says when the queue is away', async () => {
+    const url = await serveSync([])
+    const unknown = await post(`${url}/streams/nothing/sync`, signedIn)
+    expect([unknown.status, await unknown.json()]).toEqual([
+      404,
+      { error: 'no such stream', streams: ['assignment', 'broken'] },
+    ])
+    expect((await post(`${url}/streams/broken/sync`, signedIn)).status).toBe(503)
+  })
+
+  it('is not there without a token to compare with', async () => {
+    const url = await serveSync([], null)
+    expect((await post(`${url}/streams/assignment/sync`, signedIn)).status).toBe(404)
+  })
+})
+
+describe('GET /healthz, /readyz and /metrics', () => {
+  it('tell apart that the program runs and that it can work', async () => {
+    const part = { isUp: true, since: new Date(0) }
+    let isReady = false
+    const url = await serve(
+      healthRoutes(() => ({ isReady, parts: { queue: { ...part, isUp: isReady } }, servicesDown: [] })),
+    )
+    expect((await fetch(`${url}/healthz`)).status).toBe(200)
+    expect((await fetch(`${url}/readyz`)).status).toBe(503)
+    isReady = true
+    const ready = await fetch(`${url}/readyz`)
+    expect([ready.status, await ready.json()]).toEqual([
+      200,
+      {
+        status: 'ready',
+        parts: { queue: { up: true, since: '1970-01-01T00:00:00.000Z' } },
+        services_down: [],
+      },
+    ])
+    expect((await fetch(`${url}/readyz`, { method: 'HEAD' })).status).toBe(200)
+  })
+
+  it('answer a failure without its reason', async () => {
+    const url = await serve(
+      metricsRoute({
+        registry: new Registry(),
+        refresh: () => Promise.reject(new Error('password=hunter2')),
+      }),
+    )
+    const answer = await fetch(`${url}/metrics`)
+    expect([answer.status, await answer.text()]).toEqual([500, '{"error":"it failed; the log says why"}'])
+  })
+})
+
+describe('the server', () => {
+  it('says which address is taken', async () => {
+    const url = await serve()
+    const attempt = startHttpServer({
+      host: '127.0.0.1',
+      port: Number(new URL(url).port),
+      routes: [],
+      log: quietLog,
+    })
+    await expect(attempt).rejects.toThrow(AddressUnusable)
+    await expect(attempt).rejects.toThrow(/is taken by another program: set HTTP_PORT/)
+  })
+
+  it('closes although a client keeps its connection and sends nothing', async () => {
+    const url = await serve()
+    const socket = connect(Number(new URL(url).port), '127.0.0.1')
+    await new Promise((resolve) => socket.once('connect', resolve))
+    const [server] = servers.splice(0)
+    await server?.close()
+    socket.destroy()
+  })
+})
