@@ -59,7 +59,8 @@ async function addColumns(
       const column = pg.escapeIdentifier(name)
       for (const table of tables)
         statements.push(
-          `alter table ${table} add column ${column} ${type}`,
+          // A history outlives its table, when somebody drops that to have it filled anew.
+          `alter table ${table} add column ${table === shape.history?.table ? 'if not exists ' : ''}${column} ${type}`,
           `comment on column ${table}.${column} is ${pg.escapeLiteral(`field ${printable(field)}`)}`,
         )
       owners.set(name, field)
