@@ -18,6 +18,8 @@ const verbs: Readonly<Record<string, () => Promise<Command>>> = {
   rewind: async () => (await import('./commands/rewind.ts')).rewind,
   census: async () => (await import('./commands/census.ts')).census,
   verify: async () => (await import('./commands/verify.ts')).verify,
+  quarantine: async () => (await import('./commands/quarantine.ts')).quarantine,
+  explain: async () => (await import('./commands/explain.ts')).explain,
   migrate: async () => (await import('./commands/migrate.ts')).migrate,
   webhooks: async () => (await import('./commands/webhooks.ts')).webhooks,
   api: async () => (await import('./commands/api.ts')).api,

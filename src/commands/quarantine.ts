@@ -1,0 +1,110 @@
+// `tidemark quarantine`: records that cannot be rows. Shows them, tries them again, or takes them out with a reason.
+
+import type { Pool } from 'pg'
+import { type Call, type Command, type ExitCode, exitCodes, UsageError } from '../cli/command.ts'
+import { operator } from '../cli/operator.ts'
+import { alignedTable } from '../cli/table.ts'
+import { loadMirrorConfig } from '../config.ts'
+import {
+  dropFromQuarantine,
+  type QuarantineEntry,
+  type QuarantineSelection,
+  readQuarantine,
+} from '../mirror/quarantine-review.ts'
+import { openMigratedDatabase } from '../workplace.ts'
+import { retryEntries } from './quarantine-retry.ts'
+import { expectEntry, selectionOf } from './quarantine-selection.ts'
+
+export const quarantine: Command = {
+  name: 'quarantine',
+  summary: 'records that cannot be rows: list, retry or drop them',
+  usage: '[list|retry|drop] [stream|id] [--reason TEXT] [--limit N] [--json]',
+  options: {
+    reason: { type: 'string', value: 'TEXT', describe: 'why they are dropped; kept with them' },
+    limit: { type: 'string', value: 'N', describe: 'how many are listed, at most (100)' },
+    json: { type: 'boolean', describe: 'print one JSON document' },
+  },
+  examples: [
+    'tidemark quarantine',
+    'tidemark quarantine retry assignment',
+    'tidemark quarantine drop 17 --reason "a test record of ours"',
+  ],
+  run,
+}
+
+async function run(call: Call): Promise<ExitCode> {
+  const [first, ...rest] = call.positionals
+  const verbs: readonly string[] = ['list', 'retry', 'drop']
+  const [verb, target, ...more] =
+    first === undefined || verbs.includes(first) ? [first ?? 'list', ...rest] : ['list', first, ...rest]
+  if (more.length > 0)
+    throw new UsageError(`\`tidemark quarantine ${verb}\` takes one stream or one id, or none for all`)
+  if (verb === 'drop') return await drop(call, target)
+  const selection = selectionOf(target)
+  return verb === 'retry' ? await retryEntries(call, selection) : await list(call, selection)
+}
+
+async function list(call: Call, selection: QuarantineSelection): Promise<ExitCode> {
+  const limit = Number(call.values.limit ?? 100)
+  if (!Number.isInteger(limit) || limit < 1)
+    throw new UsageError(`--limit ${call.values.limit}: write a whole number from 1`)
+  return await withPool(call, async (pool) => {
+    await expectEntry(pool, selection)
+    const entries = await readQuarantine(pool, selection, { after: '0', limit })
+    const rows = entries.map((entry) => [
+      entry.id,
+      entry.stream,
+      entry.lastSeenAt.toISOString(),
+      `${entry.timesSeen}`,
+      entry.reason,
+      entry.text.length <= 60 ? entry.text : `${entry.text.slice(0, 59)}…`,
+    ])
+    if (call.values.json) call.stdout.write(`${JSON.stringify(entries.map(asJson), null, 2)}\n`)
+    else if (rows.length === 0) call.stdout.write('Nothing is in quarantine.\n')
+    else call.stdout.write(alignedTable(['id', 'stream', 'last seen', 'times', 'reason', 'record'], rows))
+    return exitCodes.done
+  })
+}
+
+async function drop(call: Call, target: string | undefined): Promise<ExitCode> {
+  if (target === undefined)
+    throw new UsageError(
+      '`tidemark quarantine drop` needs an id or a stream: tidemark quarantine drop 17 --reason TEXT',
+    )
+  const selection = selectionOf(target)
+  const reason = typeof call.values.reason === 'string' ? call.values.reason.trim() : ''
+  if (reason === '')
+    throw new UsageError('`tidemark quarantine drop` needs --reason TEXT: it is kept with the record')
+  return await withPool(call, async (pool) => {
+    await expectEntry(pool, selection)
+    const dropped = await dropFromQuarantine(pool, selection, `${reason} (${operator()})`)
+    call.stdout.write(
+      call.values.json
+        ? `${JSON.stringify({ dropped })}\n`
+        : `${dropped} ${dropped === 1 ? 'record' : 'records'} dropped\n`,
+    )
+    return exitCodes.done
+  })
+}
+
+async function withPool(
+  { environment, log }: Call,
+  work: (pool: Pool) => Promise<ExitCode>,
+): Promise<ExitCode> {
+  const database = await openMigratedDatabase(loadMirrorConfig(environment), log)
+  try {
+    return await work(database.pool)
+  } finally {
+    await database.close()
+  }
+}
+
+const asJson = (entry: QuarantineEntry) => ({
+  id: entry.id,
+  stream: entry.stream,
+  reason: entry.reason,
+  record: entry.text,
+  first_seen_at: entry.firstSeenAt,
+  last_seen_at: entry.lastSeenAt,
+  times_seen: entry.timesSeen,
+})

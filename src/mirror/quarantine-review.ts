@@ -1,0 +1,63 @@
+// The quarantine as an operator works through it: what is in it, and taking things out with a reason. Nothing is deleted: what
+// was taken out stays, with who and why.
+
+import type { ClientBase } from 'pg'
+
+type Queryable = Pick<ClientBase, 'query'>
+
+/** Null: of all streams, or all ids. */
+export type QuarantineSelection = { readonly stream: string | null; readonly id: bigint | null }
+
+export type QuarantineEntry = {
+  readonly id: string
+  readonly stream: string
+  readonly reason: string
+  /** The record's JSON. */
+  readonly text: string
+  /** Earlier values of fields that it carried twice, as JSON. */
+  readonly repeatedText: string | null
+  readonly firstSeenAt: Date
+  readonly lastSeenAt: Date
+  readonly timesSeen: number
+}
+
+/** In the order of their ids, those after one. */
+export async function readQuarantine(
+  client: Queryable,
+  { stream, id }: QuarantineSelection,
+  page: { readonly after: string; readonly limit: number },
+): Promise<readonly QuarantineEntry[]> {
+  const { rows } = await client.query<QuarantineEntry>(
+    `select id::text, stream, reason, coalesce(record_text, record::text) as text, repeated::text as "repeatedText",
+       first_seen_at as "firstSeenAt", last_seen_at as "lastSeenAt", times_seen::float8 as "timesSeen"
+     from tidemark.quarantine as kept
+     where dropped_at is null and ($1::text is null or stream = $1) and ($2::bigint is null or kept.id = $2)
+       and kept.id > $3
+     order by kept.id limit $4`,
+    [stream, id?.toString() ?? null, page.after, page.limit],
+  )
+  return rows
+}
+
+/** Returns how many there were. */
+export async function dropFromQuarantine(
+  client: Queryable,
+  { stream, id }: QuarantineSelection,
+  reason: string,
+): Promise<number> {
+  const { rowCount } = await client.query(
+    `update tidemark.quarantine set dropped_at = now(), drop_reason = $3
+     where dropped_at is null and ($1::text is null or stream = $1) and ($2::bigint is null or id = $2)`,
+    [stream, id?.toString() ?? null, reason],
+  )
+  return rowCount ?? 0
+}
+
+/** The stream of an entry that is still in quarantine. */
+export async function streamOfEntry(client: Queryable, id: bigint): Promise<string | null> {
+  const { rows } = await client.query<{ stream: string }>(
+    'select stream from tidemark.quarantine where id = $1 and dropped_at is null',
+    [id.toString()],
+  )
+  return rows[0]?.stream ?? null
+}

@@ -1,0 +1,114 @@
+// Wrong input to the verbs of audit and repair: one line that says what would be right, exit 2, and nothing changed.
+
+import { describe, expect, it } from 'vitest'
+import { startSimulator } from '../../src/simulator/simulator.ts'
+import { streams } from '../../src/streams.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { environmentFor } from '../support/environment.ts'
+import { runTidemark } from '../support/program.ts'
+import { openTestWorkplace, neverAborted as signal } from '../support/workplace.ts'
+
+const [assignment, note] = streams
+
+describe.skipIf(!hasPostgres)('wrong input', () => {
+  const database = createTestDatabase()
+  it('is told in one line and changes nothing', async () => {
+    await using simulator = await startSimulator({ assignments: 20, notes: 20 })
+    const environment = environmentFor(simulator, database)
+    {
+      await using workplace = await openTestWorkplace(database, simulator)
+      await workplace.read(assignment, 'head', { signal })
+      await workplace.read(note, 'head', { signal })
+    }
+    const { rows } = await database.pool.query(
+      `select id from tidemark.checkpoint where stream = 'assignment_note' limit 1`,
+    )
+    const ofAnother: string = rows[0].id
+    const state = async () =>
+      (
+        await database.pool.query(
+          `select (select jsonb_agg(s order by name) from tidemark.stream as s) as streams,
+                  (select jsonb_agg(l order by stream, lane) from tidemark.lane as l) as lanes,
+                  (select count(*) from tidemark.checkpoint) as checkpoints, (select count(*) from tidemark.run) as runs,
+                  (select count(*) from tidemark.backfill) as backfills, (select count(*) from tidemark.rescue) as rescues`,
+        )
+      ).rows
+    const before = await state()
+    const because = ['--reason', 'a test']
+    const cases: readonly (readonly [words: readonly string[], told: RegExp])[] = [
+      [
+        ['rewind', 'assignment', '--to-version', '1e5', ...because],
+        /--to-version 1e5: a row version is a whole number from 0 to 9223372036854775807/,
+      ],
+      [
+        ['rewind', 'assignment', '--to-version', '9223372036854775808', ...because],
+        /from 0 to 9223372036854775807/,
+      ],
+      [['rewind', 'assignment', '--to-version=-1', ...because], /a row version is a whole number/],
+      [['rewind', 'assignment', '--to-version', '5'], /needs --reason/],
+      [['rewind', 'assignment', ...because], /--to-version, --to-checkpoint or --to-time/],
+      [
+        ['rewind', 'assignment', '--to-version', '5', '--to-time', '2025-01-01', ...because],
+        /exclude each other/,
+      ],
+      [
+        ['rewind', 'assignment', '--to-version', '999999', ...because],
+        /would skip what lies between; add --force/,
+      ],
+      [
+        ['rewind', 'assignment', '--to-checkpoint', ofAnother, ...because],
+        /Checkpoint \d+ is one of assignment_note, not of assignment/,
+      ],
+      [['rewind', 'assignment', '--to-checkpoint', '987654', ...because], /There is no checkpoint 987654/],
+      [
+        ['rewind', 'assignment', '--to-time', '2001-01-01T00:00:00Z', ...because],
+        /had no position yet: its first checkpoint was at 2/,
+      ],
+      [
+        ['rewind', 'assignment', '--to-time', 'yesterday', ...because],
+        /write a time as 2025-01-31T14:30:00Z/,
+      ],
+      [
+        ['rewind', 'tracker_object', '--to-version', '5', ...because],
+        /tracker_object is read whole at every poll and has no positions; those that have are assignment, assignment_note/,
+      ],
+      [['rewind'], /takes one stream/],
+      [['backfill', 'assignment', '--from-version', 'x'], /a row version is a whole number/],
+      [
+        ['backfill', 'assignment', '--from-version', '5', '--to-version', '5'],
+        /--to-version 5 is not above 5/,
+      ],
+      [['backfill', 'assignment', '--from-version', '99999999'], /there is nothing between 99999999 and it/],
+      [['backfill', 'assignment', '--from-checkpoint', ofAnother], /not of assignment/],
+      [['backfill', 'assignment', '--at', '2001-01-01'], /its first checkpoint was at/],
+      [['backfill', 'tracker_object', '--from-version', '5'], /has no positions/],
+      [['backfill', 'assignment'], /--from-version, --from-checkpoint or --at/],
+      [['backfill', '--cancel', '12345'], /There is no backfill 12345/],
+      [['census', 'asignment'], /There is no stream "asignment"; did you mean assignment\?/],
+      [['census', '--release', 'nothing_like_it'], /There is no stream/],
+      [['verify', 'tracker_object'], /has no positions|is read whole at every poll/],
+      [['verify', 'assignment', '--sample', '0'], /write a whole number from 1/],
+      [['verify', 'assignment', '--sample', '5', '--repair'], /--sample only reports/],
+      [['quarantine', 'drop', '5'], /needs --reason/],
+      [['quarantine', 'drop', '5', ...because], /There is no record 5 in quarantine/],
+      [['quarantine', 'retry', '5'], /There is no record 5 in quarantine/],
+      [['explain', 'assignment'], /takes a stream and a key/],
+      [
+        ['explain', 'assignment', 'abc'],
+        /abc cannot be a key of assignment: its key AssignmentId is a whole number/,
+      ],
+    ]
+    for (let start = 0; start < cases.length; start += 4) {
+      const some = cases.slice(start, start + 4)
+      await Promise.all(
+        some.map(async ([words, told]) => {
+          const { code, stdout, stderr } = await runTidemark(words, environment)
+          expect({ words, code, stdout }).toEqual({ words, code: 2, stdout: '' })
+          expect(stderr).toMatch(told)
+          expect(stderr.trimEnd().split('\n')).toHaveLength(1)
+        }),
+      )
+    }
+    expect(await state()).toEqual(before)
+  })
+})

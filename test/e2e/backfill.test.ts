@@ -1,0 +1,67 @@
+// A backfill that is killed again and again beside a live reader of a source that changes.
+
+import { describe, expect, it } from 'vitest'
+import { readBackfill, requestBackfill } from '../../src/mirror/backfills.ts'
+import { startSimulator } from '../../src/simulator/simulator.ts'
+import { streams } from '../../src/streams.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { environmentFor } from '../support/environment.ts'
+import { runTidemark, startTidemark } from '../support/program.ts'
+import { differences } from '../support/same-as-source.ts'
+import { openTestWorkplace, positionOf, neverAborted as signal } from '../support/workplace.ts'
+
+const [assignment] = streams
+const rowCount = Number(process.env.BACKFILL_ROWS ?? 6000)
+
+describe.skipIf(!hasPostgres)('a backfill', () => {
+  const database = createTestDatabase()
+  it('that is killed ten times beside a live reader loses nothing and moves no live position (P2, P3, P8)', {
+    timeout: 600_000,
+  }, async () => {
+    await using simulator = await startSimulator({ assignments: rowCount })
+    await using workplace = await openTestWorkplace(database, simulator)
+    const { pool } = database
+    await workplace.read(assignment, 'head', { signal })
+    const to = await positionOf(pool)
+    await pool.query('delete from mirror.assignment where assignment_id % 3 = 0')
+    const { id } = await requestBackfill(pool, { stream: 'assignment', from: 0n, to, by: 'a test' })
+    const environment = environmentFor(simulator, database, { PAGE_SIZE: String(Math.ceil(rowCount / 120)) })
+
+    let isOver = false
+    let lowest = to
+    const live = (async () => {
+      while (!isOver) {
+        for (let change = 0; change < 5; change++)
+          simulator.source.change('assignment', 1 + Math.floor(Math.random() * rowCount))
+        const outcome = await workplace.read(assignment, 'head', { signal })
+        if (outcome.error) throw outcome.error
+        const position = await positionOf(pool)
+        if (position < lowest) throw new Error(`the live position went back from ${lowest} to ${position}`)
+        lowest = position
+      }
+    })()
+
+    const positions: bigint[] = []
+    for (let kill = 0; kill < 10; kill++) {
+      const before = (await readBackfill(pool, id))?.position ?? 0n
+      const program = startTidemark(['backfill', 'assignment'], environment)
+      await expect
+        .poll(async () => (await readBackfill(pool, id))?.position ?? 0n, { timeout: 60_000, interval: 5 })
+        .toBeGreaterThan(before)
+      program.child.kill('SIGKILL')
+      await program.ended
+      positions.push((await readBackfill(pool, id))?.position ?? 0n)
+    }
+    expect((await readBackfill(pool, id))?.status).toBe('running')
+    const ended = await runTidemark(['backfill', 'assignment', '--json'], environment)
+    isOver = true
+    await live
+    expect(ended).toMatchObject({ code: 0 })
+    expect(JSON.parse(ended.stdout)).toMatchObject({ id, status: 'done', position: `${to}`, attempts: 11 })
+    expect(positions).toEqual(positions.toSorted((a, b) => Number(a - b)))
+    await workplace.read(assignment, 'head', { signal })
+    expect(await differences(pool, simulator, 'assignment')).toEqual([])
+    const checkpoints = await pool.query('select position::text, reason from tidemark.checkpoint order by id')
+    expect(checkpoints.rows.every(({ reason }) => reason === null)).toBe(true)
+  })
+})
