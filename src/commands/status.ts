@@ -49,6 +49,13 @@ function paragraph(one: StreamOverview): string {
     ['late arrivals', some(one.lateArrivals)],
     ['quarantined', some(one.quarantined)],
     ['rescued values', some(one.rescued)],
+    ['backfills', one.unfinishedBackfills === 0 ? null : `${one.unfinishedBackfills} not finished`],
+    [
+      'census rescued',
+      one.censusRescues === 0
+        ? null
+        : `${one.censusRescues.toLocaleString('en')} rows that nothing else had brought; when you have seen them: tidemark census --acknowledge ${one.stream}`,
+    ],
     ['held', one.held === null ? null : JSON.stringify(one.held)],
     ['stopped', one.stoppedReason],
   ]
@@ -85,6 +92,8 @@ const asJson = (one: StreamOverview) => ({
   late_arrivals: one.lateArrivals,
   quarantined: one.quarantined,
   rescued: one.rescued,
+  census_rescues: one.censusRescues,
+  unfinished_backfills: one.unfinishedBackfills,
   held: one.held,
   stopped_reason: one.stoppedReason,
 })

@@ -20,6 +20,9 @@ export type StreamOverview = {
   readonly quarantined: number
   /** Values that did not fit their column. */
   readonly rescued: number
+  /** Rows that only a census found, until somebody acknowledges them. */
+  readonly censusRescues: number
+  readonly unfinishedBackfills: number
   readonly held: unknown
   readonly stoppedReason: string | null
 }
@@ -54,6 +57,10 @@ export async function readOverview(
        (select count(*) from tidemark.quarantine as kept where kept.stream = stream.name and dropped_at is null)::int
          as quarantined,
        (select coalesce(sum(field.rescued), 0) from tidemark.field where field.stream = stream.name)::float8 as rescued,
+       (select coalesce(sum(rescue.rows), 0) from tidemark.rescue
+        where rescue.stream = stream.name and acknowledged_at is null)::float8 as "censusRescues",
+       (select count(*) from tidemark.backfill as wanted
+        where wanted.stream = stream.name and wanted.status in ('waiting', 'running'))::int as "unfinishedBackfills",
        held,
        stopped_reason as "stoppedReason"
      from unnest($1::text[]) with ordinality as wanted (name, place)

@@ -1,0 +1,67 @@
+// What the probe says about a sound installation, and about what can be wrong with one.
+
+import { describe, expect, it } from 'vitest'
+import type { Environment } from '../../src/config.ts'
+import { startSimulator } from '../../src/simulator/simulator.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { environmentFor } from '../support/environment.ts'
+import { runTidemark } from '../support/program.ts'
+
+type Told = { name: string; fine: boolean; says: string }
+
+async function probe(environment: Environment) {
+  const { code, stdout } = await runTidemark(['probe', '--json'], environment)
+  const { checks }: { checks: Told[] } = JSON.parse(stdout)
+  const of = (name: string) => checks.find((check) => check.name === name)
+  return { code, wrong: checks.filter(({ fine }) => !fine), of }
+}
+
+describe.skipIf(!hasPostgres)('the probe', () => {
+  const database = createTestDatabase({ isMigrated: false })
+
+  it('finds nothing wrong with what is right, tells what the upstream is like, and writes nothing', async () => {
+    await using simulator = await startSimulator({
+      assignments: 300,
+      trackers: 3,
+      behaviour: { pageCap: 50, inclusive: true, order: 'id' },
+    })
+    simulator.requests.start()
+    const { code, wrong, of } = await probe(environmentFor(simulator, database))
+    expect(wrong).toEqual([])
+    expect(code).toBe(0)
+    expect(of('sign-in assignment')?.says).toContain('a token')
+    expect(of('stream assignment')?.says).toBe('readable')
+    expect(of('stream assignment_note')?.says).toContain('there is no data, or CLIENT_GUID is not yours')
+    expect(of('clock assignment')?.says).toContain('agrees')
+    expect(of('assignment sorting')?.says).toMatch(/^proven/)
+    expect(of('assignment inclusivity')?.says).toMatch(/^since (\d+) includes \1$/)
+    expect(of('assignment order')?.says).toContain('by key')
+    expect(of('assignment cap')?.says).toBe('pages hold 50 records at most')
+    expect(of('assignment time zone')?.says).toContain('date-times')
+    const { rows } = await database.pool.query(
+      `select nspname from pg_namespace where nspname in ('tidemark', 'mirror', 'bi')`,
+    )
+    expect(rows).toEqual([])
+    expect(
+      simulator.requests.entries.every(({ method, path }) => method === 'GET' || path.includes('Token')),
+    ).toBe(true)
+  })
+
+  it('says what is wrong, and exits with 1', async () => {
+    await using simulator = await startSimulator({ assignments: 3 })
+    const right = environmentFor(simulator, database)
+    const [noConfig, badKey, noHost, badDatabase] = await Promise.all([
+      probe({ ...right, CLIENT_GUID: 'x', API_KEY: '' }),
+      probe({ ...right, API_KEY: 'another-key-of-nobody' }),
+      probe({ ...right, ASSIGNMENT_BASE_URL: 'http://127.0.0.1:9', TRACKING_BASE_URL: '' }),
+      probe({ ...right, DATABASE_URL: 'postgres://nobody:secret-of-mine@127.0.0.1:9/nothing' }),
+    ])
+    expect(noConfig).toMatchObject({ code: 1 })
+    expect(noConfig.wrong.map(({ says }) => says.split(' ')[0]).sort()).toEqual(['API_KEY', 'CLIENT_GUID'])
+    expect(badKey).toMatchObject({ code: 1 })
+    expect(badKey.of('sign-in assignment')).toMatchObject({ fine: false })
+    expect(noHost.wrong.map(({ name }) => name)).toEqual(['tcp 127.0.0.1:9'])
+    expect(badDatabase.of('postgres')).toMatchObject({ fine: false })
+    expect(JSON.stringify(badDatabase)).not.toContain('secret-of-mine')
+  })
+})
