@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import type { z } from 'zod'
 import { keepSecret } from './log.ts'
-import { streams } from './streams.ts'
+import { relatedStreams, streams } from './streams.ts'
 import {
   mirrorVariables,
   optionalText,
@@ -40,11 +40,14 @@ export type UpstreamConfig = Omit<
   | 'lookback'
   | 'requestTimeout'
   | 'trackerHistory'
+  | 'relatedRefresh'
 > & {
   readonly lookbackMs: number
   readonly requestTimeoutMs: number
   /** Null: none is kept. */
   readonly trackerHistoryMs: number | null
+  /** Null: related records are read after a change only. */
+  readonly relatedRefreshMs: number | null
   readonly trackingAuthUrl: string
   readonly trackingSubjectId: string
   readonly trackingApiKey: string
@@ -70,9 +73,11 @@ export function loadMirrorConfig(environment: Environment): MirrorConfig {
 
 export function loadConfig(environment: Environment): Config {
   const { values, perStreamValues, complain, finish } = reader(environment)
-  const { lookback, requestTimeout, trackerHistory, ...upstream } = values(upstreamVariables)
+  const { lookback, requestTimeout, trackerHistory, relatedRefresh, ...upstream } = values(upstreamVariables)
   if (upstream.streams?.includes('tracker_object') && !upstream.trackingBaseUrl)
     complain('STREAMS names tracker_object, which needs TRACKING_BASE_URL')
+  if (upstream.attachmentData && !upstream.related.includes('attachment'))
+    complain('ATTACHMENT_DATA needs RELATED to be true, or to name attachment')
   const worker = values(workerVariables)
   if (worker.publicUrl && !worker.webhookSecret)
     complain('PUBLIC_URL is set, so that webhooks can come: they need a WEBHOOK_SECRET')
@@ -82,12 +87,13 @@ export function loadConfig(environment: Environment): Config {
     lookbackMs: lookback,
     requestTimeoutMs: requestTimeout,
     trackerHistoryMs: trackerHistory,
+    relatedRefreshMs: relatedRefresh,
     trackingAuthUrl: upstream.trackingAuthUrl ?? upstream.authUrl,
     trackingSubjectId: upstream.trackingSubjectId ?? upstream.subjectId,
     trackingApiKey: upstream.trackingApiKey ?? upstream.apiKey,
     ...worker,
-    schedules: perStreamValues('SCHEDULE', (stream) => schedule(stream.defaultSchedule)),
-    keyFields: perStreamValues('KEY', () => optionalText),
+    schedules: perStreamValues('SCHEDULE', streams, (stream) => schedule(stream.defaultSchedule)),
+    keyFields: perStreamValues('KEY', [...streams, ...relatedStreams], () => optionalText),
   })
   finish()
   return config
@@ -113,8 +119,12 @@ function reader(environment: Environment) {
       const entries = Object.entries(table).map(([name, variable]) => [camelCase(name), read(name, variable)])
       return Object.freeze(Object.fromEntries(entries)) as Values<Table>
     },
-    perStreamValues<Value>(prefix: string, schemaOf: (stream: (typeof streams)[number]) => z.ZodType<Value>) {
-      const entries = streams.map((stream) => {
+    perStreamValues<Value, Named extends { readonly name: string }>(
+      prefix: string,
+      named: readonly Named[],
+      schemaOf: (stream: Named) => z.ZodType<Value>,
+    ) {
+      const entries = named.map((stream) => {
         const name = `${prefix}_${stream.name.toUpperCase()}`
         return [stream.name, read(name, { schema: schemaOf(stream) }) as Value] as const
       })

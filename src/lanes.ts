@@ -18,10 +18,12 @@ type ReadLane = (stream: Stream, options: ReadOptions) => Promise<LaneOutcome>
 export const laneTable = (workplace: Workplace): Partial<Record<Lane, ReadLane>> => ({
   head: (stream, options) => workplace.read(stream, 'head', options),
   trailing: (stream, options) => workplace.read(stream, 'trailing', options),
+  ...(workplace.related.length > 0 && { related: (_stream, options) => workplace.readRelated(options) }),
 })
 
 const shortestLookMs = 1_000
 const longestLookMs = 30_000
+const relatedEveryMs = 10_000
 
 export function wantedSchedules(
   config: Pick<Config, 'schedules' | 'scheduleCensus' | 'lookbackMs'>,
@@ -38,6 +40,9 @@ export function wantedSchedules(
       ...(isChanges ? [{ stream: stream.name, lane: 'trailing' as const, schedule: { everyMs } }] : []),
       ...(isChanges && lanes.census
         ? [{ stream: stream.name, lane: 'census' as const, schedule: config.scheduleCensus }]
+        : []),
+      ...(stream.name === 'assignment' && lanes.related
+        ? [{ stream: stream.name, lane: 'related' as const, schedule: { everyMs: relatedEveryMs } }]
         : []),
     ]
   })

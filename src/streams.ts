@@ -1,6 +1,8 @@
 // The table of contents: one entry for each mirrored resource. A new stream is one more entry here.
 
-export type Lane = 'head' | 'trailing' | 'backfill' | 'census'
+import { attachmentFields, type FieldKind } from './attachment-fields.ts'
+
+export type Lane = 'head' | 'trailing' | 'backfill' | 'census' | 'related'
 export type ServiceName = 'assignment' | 'tracking'
 
 type CommonStream = {
@@ -24,6 +26,23 @@ export type ListStream = CommonStream & {
   readonly keepsHistory?: boolean
 }
 export type Stream = ChangesStream | ListStream
+
+/** What an assignment carries with it: one group of the extended read. It is read by assignment, and written like any stream. */
+export type RelatedStream = {
+  readonly name: string
+  readonly kind: 'related'
+  /** The group's name in the answer; its flag is `Include<group>`. */
+  readonly group: string
+  /** Whether a record belongs to one assignment, or many point to it. */
+  readonly belongsTo: 'one' | 'many'
+  readonly keyFields: readonly string[]
+  /** Fields whose types are documented. */
+  readonly fieldKinds?: Readonly<Record<string, { readonly kind: FieldKind }>>
+  /** The only field that this table takes from the records of its group, besides the key; the others leave it out. */
+  readonly bulkField?: string
+}
+/** Whatever has a table in the mirror. */
+export type MirroredStream = Stream | RelatedStream
 
 const versionFields = ['RowVersion', 'SysRowVersion']
 
@@ -88,3 +107,60 @@ export const streams = [
     defaultSchedule: '1h',
   },
 ] as const satisfies readonly Stream[]
+
+const keysOf = (name: string) => [`${name}Id`, 'Id', 'UID']
+
+export const relatedStreams = [
+  {
+    name: 'customer',
+    kind: 'related',
+    group: 'Customer',
+    belongsTo: 'many',
+    keyFields: keysOf('Customer'),
+  },
+  {
+    name: 'employee',
+    kind: 'related',
+    group: 'Employee',
+    belongsTo: 'many',
+    keyFields: keysOf('Employee'),
+  },
+  {
+    name: 'assignment_product',
+    kind: 'related',
+    group: 'AssignmentProduct',
+    belongsTo: 'one',
+    keyFields: keysOf('AssignmentProduct'),
+  },
+  {
+    name: 'assignment_service',
+    kind: 'related',
+    group: 'AssignmentService',
+    belongsTo: 'one',
+    keyFields: keysOf('AssignmentService'),
+  },
+  {
+    name: 'assignment_quality_control',
+    kind: 'related',
+    group: 'AssignmentQualityControl',
+    belongsTo: 'one',
+    keyFields: keysOf('AssignmentQualityControl'),
+  },
+  {
+    name: 'attachment',
+    kind: 'related',
+    group: 'Attachment',
+    belongsTo: 'one',
+    keyFields: keysOf('Attachment'),
+    fieldKinds: attachmentFields,
+  },
+  {
+    name: 'attachment_data',
+    kind: 'related',
+    group: 'Attachment',
+    belongsTo: 'one',
+    keyFields: keysOf('Attachment'),
+    fieldKinds: attachmentFields,
+    bulkField: 'FileData',
+  },
+] as const satisfies readonly RelatedStream[]

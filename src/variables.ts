@@ -3,7 +3,7 @@
 import { CronExpressionParser } from 'cron-parser'
 import { z } from 'zod'
 import { formatDuration, parseDuration } from './duration.ts'
-import { streams } from './streams.ts'
+import { relatedStreams, streams } from './streams.ts'
 
 export type Schedule = { readonly everyMs: number } | { readonly cron: string }
 
@@ -64,6 +64,27 @@ const integer = (fallback: number, minimum: number, maximum: number) =>
     context.addIssue(`must be a whole number from ${minimum} to ${maximum}`)
     return z.NEVER
   })
+
+const flag = text
+  .optional()
+  .refine((value) => value === undefined || value === 'true' || value === 'false', 'must be true or false')
+  .transform((value) => value === 'true')
+
+const relatedNames: readonly string[] = relatedStreams.flatMap((stream) =>
+  'bulkField' in stream ? [] : [stream.name],
+)
+
+const relatedList = text.default('false').transform((value, context): readonly string[] => {
+  if (value === 'true') return relatedNames
+  if (value === 'false') return []
+  const names = value
+    .split(',')
+    .map((name) => name.trim())
+    .filter(Boolean)
+  if (names.length > 0 && names.every((name) => relatedNames.includes(name))) return names
+  context.addIssue(`must be true, false, or a comma-separated list out of ${relatedNames.join(', ')}`)
+  return z.NEVER
+})
 
 const streamNames: readonly string[] = streams.map((stream) => stream.name)
 
@@ -202,6 +223,21 @@ export const upstreamVariables = {
     describe: 'how long the past of trackers is kept; `off` keeps none',
     fallback: '90d',
     schema: durationOrOff('90d', 24 * 3_600_000),
+  },
+  RELATED: {
+    describe: 'related records of assignments: `true` for all groups, or a list of them',
+    fallback: 'none',
+    schema: relatedList,
+  },
+  ATTACHMENT_DATA: {
+    describe: '`true` mirrors the bytes of attached files as well',
+    fallback: 'without them',
+    schema: flag,
+  },
+  RELATED_REFRESH: {
+    describe: 'related records are read again after this long, whatever changed; `off`: only after a change',
+    fallback: '7d',
+    schema: durationOrOff('7d', 3_600_000),
   },
 } as const satisfies Record<string, Variable>
 

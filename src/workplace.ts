@@ -8,12 +8,15 @@ import { maskSource } from './masked-source.ts'
 import { type Database, openDatabase } from './mirror/database.ts'
 import { migrateDatabase } from './mirror/migrate.ts'
 import { openMirror } from './mirror/mirror.ts'
-import { type Stream, streams } from './streams.ts'
+import { type RelatedStream, relatedStreams, type Stream, streams } from './streams.ts'
 import type { Audits, Backfills } from './sync/audit-ports.ts'
 import type { Mirror, Source } from './sync/ports.ts'
 import { type ReadStreamContext, readStream, type ScheduledLane } from './sync/read-stream.ts'
+import { readRelated } from './sync/related.ts'
+import type { Relations } from './sync/related-ports.ts'
 import type { LaneOutcome } from './sync/run-lane.ts'
 import type { UpstreamObserver } from './upstream/observer.ts'
+import { openRelatedSource } from './upstream/related-source.ts'
 import { openSource } from './upstream/source.ts'
 import type { Upstream } from './upstream/upstream.ts'
 
@@ -29,13 +32,17 @@ type ReadingContext<Kind extends Stream> = Omit<
 
 export type Workplace = AsyncDisposable & {
   readonly database: Database
-  readonly mirror: Mirror & Audits & Backfills
+  readonly mirror: Mirror & Audits & Backfills & Relations
   readonly streams: readonly Stream[]
+  /** The related records that are wanted. */
+  readonly related: readonly RelatedStream[]
   readonly assignmentService: Upstream
   sourceOf(stream: Stream): Source
   /** What every reading of a stream needs, whatever its lane. */
   contextOf<Kind extends Stream>(stream: Kind): ReadingContext<Kind>
   read(stream: Stream, lane: ScheduledLane, options: ReadOptions): Promise<LaneOutcome>
+  /** The backlog of related records. */
+  readRelated(options: ReadOptions): Promise<LaneOutcome>
 }
 
 export async function openWorkplace(options: {
@@ -45,11 +52,13 @@ export async function openWorkplace(options: {
 }): Promise<Workplace> {
   const { config, log } = options
   const database = await openMigratedDatabase(config, log)
+  const related = wantedRelated(config)
   const mirror = openMirror({
     database,
     streams,
     sourceTimezone: config.sourceTimezone,
     historyMs: config.trackerHistoryMs,
+    related: { groups: related.map(({ name }) => name), refreshMs: config.relatedRefreshMs },
     log,
   })
   const upstreams = {
@@ -63,6 +72,10 @@ export async function openWorkplace(options: {
     const holdsSecret = stream.list === 'listWebhookSubscriptions' && config.webhookSecret
     return holdsSecret ? maskSource(source, holdsSecret) : source
   }
+  const relatedSource = openRelatedSource(upstreams.assignment, {
+    streams: related,
+    requestsPerSecond: config.requestsPerSecond,
+  })
   const contextOf = <Kind extends Stream>(stream: Kind): ReadingContext<Kind> => ({
     mirror,
     source: sourceOf(stream),
@@ -79,7 +92,17 @@ export async function openWorkplace(options: {
     assignmentService: upstreams.assignment,
     sourceOf,
     contextOf,
+    related,
     read: (stream, lane, hooks) => readStream({ ...contextOf(stream), ...hooks, lane }),
+    readRelated: ({ onWritten, ...hooks }) =>
+      readRelated({
+        ...hooks,
+        mirror,
+        source: relatedSource,
+        streams: related,
+        now: () => new Date(),
+        ...(onWritten && { onWritten: (written) => onWritten(written, null) }),
+      }),
     async [Symbol.asyncDispose]() {
       upstreams.assignment.close()
       upstreams.tracking?.close()
@@ -97,6 +120,20 @@ export async function openMigratedDatabase(config: MirrorConfig, log: Logger): P
     await database.close()
     throw error
   }
+}
+
+/** The bytes of attachments share the key of attachments. */
+export function wantedRelated(
+  config: Pick<Config, 'related' | 'attachmentData' | 'keyFields'>,
+): readonly RelatedStream[] {
+  const wanted: readonly RelatedStream[] = relatedStreams
+  return wanted
+    .filter(({ name, bulkField }) => (bulkField ? config.attachmentData : config.related.includes(name)))
+    .map((stream) => {
+      const owner = relatedStreams.find(({ group }) => group === stream.group) ?? stream
+      const key = config.keyFields[owner.name] ?? null
+      return key === null ? stream : { ...stream, keyFields: [key] }
+    })
 }
 
 export function configuredStreams(config: Pick<Config, 'streams' | 'trackingBaseUrl'>): readonly Stream[] {

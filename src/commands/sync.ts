@@ -7,23 +7,32 @@ import { formatDuration } from '../duration.ts'
 import type { Stream } from '../streams.ts'
 import type { ScheduledLane } from '../sync/read-stream.ts'
 import type { LaneOutcome } from '../sync/run-lane.ts'
-import { configuredStreams, openWorkplace } from '../workplace.ts'
+import { configuredStreams, openWorkplace, type ReadOptions, type Workplace } from '../workplace.ts'
 import { startProgress } from './sync-progress.ts'
 
 export const sync: Command = {
   name: 'sync',
   summary: 'read streams once, then end',
-  usage: '[stream…] [--lane head|trailing] [--json]',
+  usage: '[stream…] [--lane head|trailing|related] [--json]',
   options: {
     lane: {
       type: 'string',
       value: 'LANE',
-      describe: 'head (new changes, the default) or trailing (the recent past again)',
+      describe:
+        'head (new changes, the default), trailing (the recent past again) or related (records of changed assignments)',
     },
     json: { type: 'boolean', describe: 'print one JSON document' },
   },
   examples: ['tidemark sync', 'tidemark sync assignment assignment_note', 'tidemark sync --lane trailing'],
   run,
+}
+
+type SyncedLane = ScheduledLane | 'related'
+
+const hasLane: Readonly<Record<SyncedLane, (name: string, kind: Stream['kind']) => boolean>> = {
+  head: () => true,
+  trailing: (_name, kind) => kind === 'changes',
+  related: (name) => name === 'assignment',
 }
 
 type Result = LaneOutcome & { readonly durationMs: number; readonly position: string | null }
@@ -32,16 +41,26 @@ async function run({ environment, positionals, values, log, signal, stdout }: Ca
   const lane = laneOf(values.lane)
   const config = loadConfig(environment)
   const wanted = pickStreams(positionals, configuredStreams(config))
-  const streams = lane === 'trailing' ? wanted.filter(({ kind }) => kind === 'changes') : wanted
+  const streams = wanted.filter(({ name, kind }) => hasLane[lane](name, kind))
+  if (lane === 'related' && config.related.length === 0)
+    throw new UsageError(
+      'There are no related records to read: set RELATED=true, or to the groups that are wanted',
+    )
   if (streams.length === 0)
-    throw new UsageError('Only changes streams have a trailing lane: assignment, assignment_note')
+    throw new UsageError(
+      lane === 'related'
+        ? 'Only assignment has a related lane'
+        : 'Only changes streams have a trailing lane: assignment, assignment_note',
+    )
   await using workplace = await openWorkplace({ config, log })
   const results: Result[] = []
   for (const stream of streams) {
     if (signal.aborted) break
     const startedAt = performance.now()
     const progress = startProgress(stream.name, process.stderr)
-    const outcome = await workplace.read(stream, lane, { signal, onWritten: progress.written })
+    const hooks = { signal, onWritten: progress.written }
+    const outcome =
+      lane === 'related' ? await drainRelated(workplace, hooks) : await workplace.read(stream, lane, hooks)
     const result = {
       ...outcome,
       durationMs: Math.round(performance.now() - startedAt),
@@ -56,10 +75,20 @@ async function run({ environment, positionals, values, log, signal, stdout }: Ca
   return results.some(({ status }) => status === 'failed') ? exitCodes.failed : exitCodes.done
 }
 
-function laneOf(value: Call['values'][string]): ScheduledLane {
+/** Turns end after a while; here there is nobody to give way to. */
+async function drainRelated(workplace: Workplace, hooks: ReadOptions): Promise<LaneOutcome> {
+  for (;;) {
+    const outcome = await workplace.readRelated(hooks)
+    if (!outcome.gaveWay || outcome.status !== 'done') return outcome
+  }
+}
+
+function laneOf(value: Call['values'][string]): SyncedLane {
   if (value === undefined || value === 'head') return 'head'
-  if (value === 'trailing') return value
-  throw new UsageError(`There is no lane "${value}" to sync: write --lane head or --lane trailing`)
+  if (value === 'trailing' || value === 'related') return value
+  throw new UsageError(
+    `There is no lane "${value}" to sync: write --lane head, --lane trailing or --lane related`,
+  )
 }
 
 function sentence(stream: Stream, { status, tally, note, error, durationMs, position }: Result): string {

@@ -15,9 +15,14 @@ export type Turn = {
 
 /**
  * The last statement before a commit. Moves the position when there is one to move to, never down. Returns the version of
- * the table's columns, which the page must have been written by.
+ * the columns of the table that was written, which the page must have been written by.
  */
-export async function endTurn(client: ClientBase, turn: Turn, position: bigint | null): Promise<number> {
+export async function endTurn(
+  client: ClientBase,
+  turn: Turn,
+  position: bigint | null,
+  table = turn.stream,
+): Promise<number> {
   const { rows } = await client.query<{ is_mine: boolean; columns_version: number }>({
     name: 'tidemark_end_turn',
     text: `
@@ -31,8 +36,8 @@ export async function endTurn(client: ClientBase, turn: Turn, position: bigint |
       ), noted as (
         insert into tidemark.checkpoint (stream, position, run_id) select $1, position, $5 from moved
       )
-      select exists (select from fence) as is_mine, columns_version from tidemark.stream where name = $1`,
-    values: [turn.stream, turn.lane, turn.epoch, position?.toString() ?? null, turn.runId],
+      select exists (select from fence) as is_mine, columns_version from tidemark.stream where name = $6`,
+    values: [turn.stream, turn.lane, turn.epoch, position?.toString() ?? null, turn.runId, table],
   })
   if (!rows[0]?.is_mine) throw new RunFenced(turn.stream, turn.lane)
   return rows[0].columns_version

@@ -4,12 +4,14 @@ import type { Logger } from '../log.ts'
 import type { Lane, Stream } from '../streams.ts'
 import type { Audits, Backfills } from '../sync/audit-ports.ts'
 import type { Mirror } from '../sync/ports.ts'
+import type { Relations } from '../sync/related-ports.ts'
 import { auditing } from './audit.ts'
 import { endBackfill } from './backfill-progress.ts'
 import { nextBackfill, noteBackfillError } from './backfills.ts'
 import type { Database } from './database.ts'
 import { withinTurn } from './fence.ts'
 import { highestRows, positionAt, reachedAt } from './history.ts'
+import { type RelatedOptions, relating } from './related.ts'
 import { thinHistory } from './retention.ts'
 import { takeRun } from './run.ts'
 
@@ -22,6 +24,8 @@ type Options = {
   readonly writeConnections?: 1 | 2
   /** How long the past of rows is kept, in the streams that keep it; null: it is not. */
   readonly historyMs?: number | null
+  /** Which related records are wanted. */
+  readonly related?: RelatedOptions
   readonly log: Logger
 }
 
@@ -35,8 +39,9 @@ export function openMirror({
   sourceTimezone,
   writeConnections = 2,
   historyMs = defaultHistoryMs,
+  related = { groups: [], refreshMs: null },
   log,
-}: Options): Mirror & Audits & Backfills {
+}: Options): Mirror & Audits & Backfills & Relations {
   const { pool } = database
   const lastThinned = new Map<string, number>()
 
@@ -70,6 +75,7 @@ export function openMirror({
 
   return {
     startRun: (name, lane, wanted) => takeRun(options(name, lane, wanted?.collectArrivals), () => ({})),
+    startRelated: () => takeRun(options('assignment', 'related'), relating(related)),
     startAudit: (name, lane, wanted) => takeRun(options(name, lane, wanted?.collectArrivals), auditing),
     startBackfill: (name, id) =>
       takeRun({ ...options(name, 'backfill'), backfill: id }, ({ client, turn, afterWrites }) => ({

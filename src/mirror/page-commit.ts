@@ -4,7 +4,7 @@
 import type { ClientBase } from 'pg'
 import type { Logger } from '../log.ts'
 import type { Row, Unfit } from '../record.ts'
-import type { Stream } from '../streams.ts'
+import type { MirroredStream } from '../streams.ts'
 import { advanceBackfill } from './backfill-progress.ts'
 import { endTurn, type Turn } from './fence.ts'
 import type { EncodedPage } from './page-encoding.ts'
@@ -31,7 +31,7 @@ export type Page = {
 }
 export type Committed = Merged & { readonly quarantined: number; readonly newlyQuarantined: number }
 export type CommitContext = {
-  readonly stream: Stream
+  readonly stream: MirroredStream
   readonly turn: Turn
   readonly collectArrivals: boolean
   /** Of date-times without an offset. */
@@ -136,7 +136,12 @@ async function end(
   const unfit = [...page.unfit, ...ending.unfit]
   const newlyQuarantined = unfit.length > 0 ? await quarantine(client, context.stream.name, unfit) : 0
   const { turn } = context
-  const columnsVersion = await endTurn(client, turn, turn.backfill === null ? page.position : null)
+  const columnsVersion = await endTurn(
+    client,
+    turn,
+    turn.backfill === null ? page.position : null,
+    context.stream.name,
+  )
   if (turn.backfill !== null) {
     const { inserted, updated } = ending.merged
     const rowsRead = page.rows.length + page.unfit.length

@@ -5,9 +5,10 @@ import { type Json, type JsonObject, repeatedFields, type WithRepeatedFields } f
 import { type Row, saysDeleted, toInt64, type Unfit } from '../record.ts'
 import { foldName } from './column-names.ts'
 import { type ColumnType, commonType, fitsInt64, fitsNumeric, isUuid, typeOf } from './column-types.ts'
+import { documentedTypes } from './documented-types.ts'
 import { holdable, holdableValue } from './json-text.ts'
 import { createPlanner, unknownField } from './record-plan.ts'
-import { type Shape, versionFields } from './shape.ts'
+import { type Column, type Shape, versionFields } from './shape.ts'
 import { copyNull, type Encode, encoders, escapeCopy } from './value-encoding.ts'
 
 /** What the rows of one page showed. */
@@ -39,8 +40,9 @@ export function createRowEncoder(
   const keyIndex = columns.indexOf(shape.key)
   const fitsKey = keyCheck(shape.key.type)
   const versionIndexes = shape.versions.map((column) => columns.indexOf(column))
+  const documented = documentedTypes(shape.stream)
   const encodeColumn = columns.map((column, index) =>
-    versionIndexes.includes(index) ? encodeVersion : encoders[column.type],
+    versionIndexes.includes(index) || isDocumentedInteger(column) ? encodeInteger : encoders[column.type],
   )
   const canWiden = columns.map(
     (column, index) =>
@@ -49,7 +51,11 @@ export function createRowEncoder(
       !versionIndexes.includes(index) &&
       !settled.has(column.name),
   )
-  const versionNames = new Set(versionFields(shape.stream))
+  // A row version is a number even where it is served as a string.
+  const knownTypes = new Map([
+    ...documented,
+    ...versionFields(shape.stream).map((field) => [field, 'bigint'] as const),
+  ])
   const cells: string[] = new Array(columns.length)
 
   return (row, notes) => {
@@ -80,7 +86,7 @@ export function createRowEncoder(
         }
         if (canWiden[column] && isWiderNumber(value)) notes.widen.add(columns[column]?.name ?? '')
       } else if (column === unknownField) {
-        noteField(notes, versionNames, field, value)
+        noteField(notes, knownTypes, field, value)
       }
       rescued ??= []
       rescued.push([field, value])
@@ -92,6 +98,10 @@ export function createRowEncoder(
     if (repeated) noteRepeated(notes, repeated)
     const isDeleted = plan.deletionFlag !== null && saysDeleted(record[plan.deletionFlag])
     return line(rescued, repeated, isDeleted)
+  }
+
+  function isDocumentedInteger({ field, type }: Column): boolean {
+    return type === 'bigint' && documented.get(foldName(field)) === 'bigint'
   }
 
   function versionCell(): string | undefined {
@@ -127,7 +137,7 @@ function countValue({ nonNull }: PageNotes, column: number): void {
   nonNull[column] = (nonNull[column] ?? 0) + 1
 }
 
-const encodeVersion: Encode = (value) => toInt64(value)?.toString() ?? null
+const encodeInteger: Encode = (value) => toInt64(value)?.toString() ?? null
 
 function isKey(value: Json, key: string): boolean {
   if (typeof value === 'string') return value === key || value.toLowerCase() === key
@@ -137,11 +147,15 @@ function isKey(value: Json, key: string): boolean {
 const isWiderNumber = (value: Json): boolean =>
   typeof value === 'number' ? fitsNumeric(String(value)) : JSON.isRawJSON(value) && fitsNumeric(value.rawJSON)
 
-function noteField(notes: PageNotes, versionNames: ReadonlySet<string>, field: string, value: Json): void {
+function noteField(
+  notes: PageNotes,
+  knownTypes: ReadonlyMap<string, ColumnType>,
+  field: string,
+  value: Json,
+): void {
   const folded = foldName(field)
   const known = notes.fields.get(folded)
-  // A row version is a number even where it is served as a string.
-  const type = versionNames.has(folded) ? 'bigint' : typeOf(value)
+  const type = knownTypes.get(folded) ?? typeOf(value)
   if (type === null) return
   const common = known ? commonType(known.type, type) : type
   if (common !== known?.type) notes.fields.set(folded, { field: known?.field ?? field, type: common })

@@ -8,13 +8,13 @@ import type { Busy, Run, RunEnd } from '../sync/ports.ts'
 import { countAbsent, settleAbsences } from './absences.ts'
 import { beginBackfill, retreatBackfill } from './backfill-progress.ts'
 import { type Connection, takeConnection } from './connections.ts'
-import { startDictionary } from './dictionary.ts'
 import { moveBack, type Turn } from './fence.ts'
 import { beginRun, endRun, giveBackLane, type RunTotals, takeLane, whoHasLane } from './ledger.ts'
 import { openNotes } from './notes.ts'
-import { type PageWriter, startPageWriter } from './page-writer.ts'
+import { startPageWriter } from './page-writer.ts'
 import { readShape } from './shape.ts'
 import { type Sightings, startSightings } from './sightings.ts'
+import { openWriters } from './table-writers.ts'
 
 type Options = {
   readonly pool: Pool
@@ -78,7 +78,6 @@ async function startRun<Added>(
     backfill === null ? known : { ...known, position: await beginBackfill(client, turn, backfill) }
   const notes = openNotes(pool, turn)
   const sightings = startSightings(client)
-  const dictionary = startDictionary()
   const oneAtATime = queue()
   let keyField = state.keyField
   const totals: RunTotals = {
@@ -91,40 +90,43 @@ async function startRun<Added>(
     markedDeleted: 0,
     position: state.position,
   }
-  const writer: PageWriter = startPageWriter({
-    pool,
-    stream,
-    turn,
-    keyField: () => keyField,
-    collectArrivals: options.collectArrivals,
-    timeZone: options.timeZone,
-    connections: options.connections,
-    keptMs: options.keptMs,
-    log: options.log,
-    onCommit({ written, tally, newlyQuarantined, position }) {
-      for (const count of ['inserted', 'updated', 'unchanged', 'rescued', 'quarantined'] as const)
-        totals[count] += written[count]
-      totals.newlyQuarantined += newlyQuarantined
-      if (position !== null && position > totals.position) totals.position = position
-      if (tally) dictionary.count(tally)
-    },
-  })
+  const writers = openWriters((table, ownKeyField, onTally) =>
+    startPageWriter({
+      pool,
+      stream: table,
+      turn,
+      keyField: ownKeyField,
+      collectArrivals: options.collectArrivals,
+      timeZone: options.timeZone,
+      connections: table === stream ? options.connections : 1,
+      keptMs: options.keptMs,
+      log: options.log,
+      onCommit({ written, tally, newlyQuarantined, position }) {
+        for (const count of ['inserted', 'updated', 'unchanged', 'rescued', 'quarantined'] as const)
+          totals[count] += written[count]
+        totals.newlyQuarantined += newlyQuarantined
+        if (position !== null && position > totals.position) totals.position = position
+        if (tally) onTally(tally)
+      },
+    }),
+  )
+  const writer = writers.of(stream, () => keyField)
 
   async function afterWrites<Result>(work: () => Promise<Result>): Promise<Result> {
-    await writer.settled()
+    await writers.settled()
     return await oneAtATime(work)
   }
 
   const listing = async () => ({ turn, shape: await readShape(client, stream), sightings })
 
   async function finish(end: RunEnd): Promise<void> {
-    await writer.settled()
+    await writers.settled()
     await oneAtATime(async () => {
-      writer.close()
+      writers.close()
       let failure: unknown
       try {
         const isIdle = end.status === 'done' && hasChangedNothing(totals, state.position)
-        await dictionary.flush(pool, stream.name)
+        await writers.flushDictionaries(pool)
         await endRun(pool, turn, totals, { ...end, isIdle })
         if (!isIdle) await options.afterChange(stream.name)
       } finally {
@@ -159,7 +161,10 @@ async function startRun<Added>(
     ...add(parts),
     id: turn.runId,
     state,
-    write: writer.write,
+    write: (page, position, beside) =>
+      beside
+        ? writers.of(beside.stream, () => beside.keyField).write(page, null)
+        : writer.write(page, position),
     see: (pageNumber, keys) => oneAtATime(() => sightings.see(pageNumber, keys)),
     countSeenAround: (pageNumber) => oneAtATime(() => sightings.countSeenAround(pageNumber)),
     retreat: (position, reason) =>

@@ -2,13 +2,13 @@
 // what this program believes it made. Read-only.
 
 import pg, { type ClientBase } from 'pg'
-import type { Stream } from '../streams.ts'
+import type { MirroredStream } from '../streams.ts'
 import { foldName } from './column-names.ts'
 import { type ColumnType, columnTypes } from './column-types.ts'
 
 export type Column = { readonly field: string; readonly name: string; readonly type: ColumnType }
 export type Shape = {
-  readonly stream: Stream
+  readonly stream: MirroredStream
   /** Rises with every change of the columns, in the database too. */
   readonly version: number
   readonly key: Column
@@ -26,11 +26,11 @@ export type Shape = {
   readonly history: { readonly table: string; readonly columns: readonly string[] } | null
 }
 
-export const qualified = (stream: Pick<Stream, 'name'>): string =>
+export const qualified = (stream: Pick<MirroredStream, 'name'>): string =>
   `mirror.${pg.escapeIdentifier(stream.name)}`
 
 /** What keeps the past of a stream's rows is named after it. */
-export const historyOf = (stream: Pick<Stream, 'name'>) => ({ name: `${stream.name}_history` })
+export const historyOf = (stream: Pick<MirroredStream, 'name'>) => ({ name: `${stream.name}_history` })
 
 type Row = {
   readonly name: string
@@ -44,7 +44,10 @@ type Row = {
 }
 
 /** Null when the table does not exist yet. */
-export async function readShape(client: Pick<ClientBase, 'query'>, stream: Stream): Promise<Shape | null> {
+export async function readShape(
+  client: Pick<ClientBase, 'query'>,
+  stream: MirroredStream,
+): Promise<Shape | null> {
   const { rows } = await client.query<Row>(
     `select a.attname as name, replace(format_type(a.atttypid, a.atttypmod), 'timestamp with time zone', 'timestamptz') as type,
             f.source_name as field,
@@ -91,14 +94,14 @@ export async function readShape(client: Pick<ClientBase, 'query'>, stream: Strea
   }
 }
 
-const historyShape = (stream: Stream, columns: readonly Column[], rows: readonly Row[]) => ({
+const historyShape = (stream: MirroredStream, columns: readonly Column[], rows: readonly Row[]) => ({
   table: qualified(historyOf(stream)),
   columns: columns
     .map(({ name }) => name)
     .filter((name) => rows.find((row) => row.name === name)?.is_in_history),
 })
 
-export const versionFields = (stream: Stream): readonly string[] =>
+export const versionFields = (stream: MirroredStream): readonly string[] =>
   stream.kind === 'changes' ? stream.versionFields.map(foldName) : []
 
 /** The row version in SQL, for a table named or aliased as given; null for a list stream. */

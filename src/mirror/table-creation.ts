@@ -3,7 +3,7 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../log.ts'
-import type { Stream } from '../streams.ts'
+import type { MirroredStream } from '../streams.ts'
 import { columnName, foldName, printable } from './column-names.ts'
 import type { ColumnType } from './column-types.ts'
 import { qualified } from './shape.ts'
@@ -14,7 +14,7 @@ export type KeyColumn = { readonly field: string; readonly type: ColumnType }
 /** Does nothing when the table is there. A transaction of its own. */
 export async function createTable(
   client: ClientBase,
-  stream: Stream,
+  stream: MirroredStream,
   key: KeyColumn,
   log: Logger,
 ): Promise<void> {
@@ -37,7 +37,12 @@ export async function createTable(
   }
 }
 
-async function create(client: ClientBase, stream: Stream, key: KeyColumn, log: Logger): Promise<void> {
+async function create(
+  client: ClientBase,
+  stream: MirroredStream,
+  key: KeyColumn,
+  log: Logger,
+): Promise<void> {
   const table = qualified(stream)
   const name = columnName(key.field)
   const column = pg.escapeIdentifier(name)

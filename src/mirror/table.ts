@@ -4,7 +4,7 @@
 import type { Pool } from 'pg'
 import type { Logger } from '../log.ts'
 import type { Row } from '../record.ts'
-import type { Stream } from '../streams.ts'
+import type { MirroredStream } from '../streams.ts'
 import { fitsInt64, isUuid } from './column-types.ts'
 import { takeConnection } from './connections.ts'
 import { createPageEncoder, type EncodePage } from './page-encoding.ts'
@@ -16,7 +16,7 @@ export type Table = { readonly shape: Shape; readonly encode: EncodePage }
 
 type Source = {
   readonly pool: Pool
-  readonly stream: Stream
+  readonly stream: MirroredStream
   readonly keyField: string | null
   /** How long the past of rows is kept, where it is. */
   readonly keptMs: number

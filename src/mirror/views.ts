@@ -3,7 +3,7 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../log.ts'
-import type { Stream } from '../streams.ts'
+import type { MirroredStream } from '../streams.ts'
 import { historyOf, qualified } from './shape.ts'
 
 export type View = {
@@ -13,12 +13,12 @@ export type View = {
   readonly condition: string
 }
 
-export const viewOf = ({ name }: Pick<Stream, 'name'>): View => ({
+export const viewOf = ({ name }: Pick<MirroredStream, 'name'>): View => ({
   name,
   ownColumns: ['_synced_at'],
   condition: 'where _deleted_at is null',
 })
-export const historyViewOf = (stream: Pick<Stream, 'name'>): View => ({
+export const historyViewOf = (stream: Pick<MirroredStream, 'name'>): View => ({
   ...historyOf(stream),
   ownColumns: ['_observed_at', '_deleted_at'],
   condition: '',

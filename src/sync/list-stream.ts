@@ -3,7 +3,7 @@
 
 import type { Json } from '../json.ts'
 import { chooseKeyField, readRecords } from '../record.ts'
-import type { ListStream } from '../streams.ts'
+import type { ListStream, MirroredStream } from '../streams.ts'
 import { beginListing, type ListingMove, nextPass, sawCount, sawPage, wantedKeys } from './listing.ts'
 import type { Mirror, Run, Source, Written } from './ports.ts'
 import { type LaneOutcome, type LaneReading, runLane } from './run-lane.ts'
@@ -61,7 +61,7 @@ async function listOnce(context: ListContext, run: Run, source: Source): Promise
           signal.throwIfAborted()
           const answer = await source.list(step, signal)
           if (answer.records.length > 0 && keyField === null) {
-            keyField = keyOf(context, answer.records)
+            keyField = chooseKey(context.stream, context.keyField, answer.records)
             await run.setKeyField(keyField)
           }
           const records = readRecords(answer.records, [keyField ?? ''], null)
@@ -107,7 +107,12 @@ async function listOnce(context: ListContext, run: Run, source: Source): Promise
   }
 }
 
-function keyOf({ stream, keyField }: ListContext, records: readonly Json[]): string {
+/** `keyField` is the operator's choice. */
+export function chooseKey(
+  stream: Pick<MirroredStream, 'name' | 'keyFields'>,
+  keyField: string | null,
+  records: readonly Json[],
+): string {
   const chosen = chooseKeyField(records, keyField ? [keyField] : stream.keyFields)
   if (chosen !== null) return chosen
   const first = records.find((record) => typeof record === 'object' && record !== null)

@@ -3,7 +3,7 @@
 
 import type { Json, JsonObject } from '../json.ts'
 import type { Records } from '../record.ts'
-import type { Lane } from '../streams.ts'
+import type { Lane, RelatedStream } from '../streams.ts'
 
 // ── the source ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -75,14 +75,18 @@ export type RunEnd = RunCounts & {
 /** Somebody else is reading this stream in this lane. */
 export type Busy = { readonly busy: string }
 
+/** A table of related records, and the field that is their key. */
+export type Beside = { readonly stream: RelatedStream; readonly keyField: string }
+
 export type Run = {
   readonly id: string
   readonly state: StreamState
   /**
    * Writes one page and moves the position, in one transaction (P1), fenced by this run's epoch (P2). May be called
    * again before the last call is done: commits keep the order of the calls. Rejects with `RunFenced` when the run lost its turn.
+   * `beside` writes into another table than the stream's own.
    */
-  write(page: Records, position: bigint | null): Promise<Written>
+  write(page: Records, position: bigint | null, beside?: Beside): Promise<Written>
   /**
    * Remembers which keys a page of a listing showed. Page numbers rise through all passes of a listing; page 1 begins another
    * one, and what was seen in the one before is forgotten.

@@ -104,8 +104,8 @@ function countingSource(source: Source, counter: Counter): Source {
 
 const countingRun = <OwnRun extends Run>(run: OwnRun, counter: Counter): OwnRun => ({
   ...run,
-  async write(page, position) {
-    const written = await run.write(page, position)
+  async write(...page) {
+    const written = await run.write(...page)
     for (const name of ['inserted', 'updated', 'unchanged', 'rescued', 'quarantined'] as const)
       counter[name] += written[name]
     return written

@@ -1,6 +1,7 @@
 // The form that attaches a file: its fields, each with its type and bound. Which of them the upstream requires is not
 // known, so none is required here.
 
+import { attachmentFields, type Field, type FieldKind } from '../attachment-fields.ts'
 import { nearest } from '../cli/suggest.ts'
 import {
   booleanText,
@@ -10,46 +11,6 @@ import {
   plainText,
   shown,
 } from './parameters.ts'
-
-type FieldKind = 'uint8' | 'int32' | 'int64' | 'boolean' | 'text' | 'base64' | 'uuid' | 'date-time'
-type Field = { readonly kind: FieldKind; readonly maxLength?: number }
-
-const attachmentFields = {
-  AttachmentId: { kind: 'int32' },
-  AttachmentIdext: { kind: 'text', maxLength: 50 },
-  AttachmentIdtext: { kind: 'text', maxLength: 50 },
-  AttachmentType: { kind: 'uint8' },
-  Description: { kind: 'text', maxLength: 100 },
-  FileName: { kind: 'text', maxLength: 250 },
-  FileSize: { kind: 'int32' },
-  FileData: { kind: 'base64' },
-  IsOnServer: { kind: 'boolean' },
-  RegTime: { kind: 'date-time' },
-  RegEmployeeId: { kind: 'int32' },
-  RegEmployeeIdext: { kind: 'text' },
-  UpdateInfoExt: { kind: 'uint8' },
-  OwnerId: { kind: 'int32' },
-  OwnerIdext: { kind: 'text' },
-  OwnerUID: { kind: 'uuid' },
-  OwnerType: { kind: 'uint8' },
-  OwnerIdtag: { kind: 'int32' },
-  ShowRecord: { kind: 'boolean' },
-  EdokStatus: { kind: 'uint8' },
-  EdokRegTime: { kind: 'date-time' },
-  DatabaseNumber: { kind: 'int32' },
-  ParentAttachmentId: { kind: 'int32' },
-  RevisionNumber: { kind: 'int32' },
-  ScTimeStamp: { kind: 'date-time' },
-  Processed: { kind: 'boolean' },
-  UID: { kind: 'uuid' },
-  SysRowVersion: { kind: 'int64' },
-  RowVersion: { kind: 'int64' },
-  SysDeleted: { kind: 'boolean' },
-  SysCreatedBy: { kind: 'int32' },
-  SysCreatedDateUTC: { kind: 'date-time' },
-  SysUpdatedBy: { kind: 'int32' },
-  SysUpdatedDateUTC: { kind: 'date-time' },
-} as const satisfies Record<string, Field>
 
 type FieldValue<Kind extends FieldKind> = Kind extends 'uint8' | 'int32' | 'int64'
   ? IntegerValue

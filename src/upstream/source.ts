@@ -109,7 +109,7 @@ function foundRecord(body: Json | null, key: string, stream: Stream): Lookup {
 }
 
 /** P7: gone is only what the service itself says is not there; a page for a browser comes from something before it. */
-function lookupAfter(error: unknown): Lookup {
+export function lookupAfter(error: unknown): Lookup {
   if (error instanceof ParameterError) return 'unclear'
   if (!(error instanceof UpstreamError) || error.status === null || error.code === 'UPSTREAM_UNAUTHORIZED')
     throw error

@@ -1,0 +1,154 @@
+// Which assignments' related records are still to be read, which they have, and which nobody has any more. The records
+// themselves are written like those of any stream.
+
+import pg, { type ClientBase } from 'pg'
+import type { Due, Family, RelatedWork, SetAside } from '../sync/related-ports.ts'
+import { withinTurn } from './fence.ts'
+import { addLinks, replaceLinks } from './related-links.ts'
+import type { RunParts } from './run.ts'
+import { qualified, readShape } from './shape.ts'
+
+export type RelatedOptions = {
+  /** Names of the related streams that are wanted. */
+  readonly groups: readonly string[]
+  /** How old a reading may become; null: it does not age. */
+  readonly refreshMs: number | null
+}
+
+/** Adds to a run what reading related records needs. */
+export const relating =
+  ({ groups, refreshMs }: RelatedOptions) =>
+  (parts: RunParts): RelatedWork => {
+    const { client, stream, turn } = parts
+    const keyFields = new Map<string, string>()
+
+    async function due(limit: number): Promise<readonly Due[]> {
+      const shape = await readShape(client, stream)
+      if (!shape) return []
+      const key = pg.escapeIdentifier(shape.key.name)
+      const { rows } = await client.query<Due>(
+        `(select known.assignment_id::text as "assignmentId", '' as hash, true as "isGone"
+          from tidemark.related_fetch as known
+          left join ${qualified(stream)} as mine on mine.${key} = known.assignment_id and mine._deleted_at is null
+          where mine.${key} is null limit $1)
+         union all
+         (select mine.${key}::text, encode(mine._hash, 'hex'), false
+          from ${qualified(stream)} as mine
+          left join tidemark.related_fetch as known on known.assignment_id = mine.${key}
+          where mine._deleted_at is null and ${isDue}
+          -- What changed last is what people look at first.
+          order by mine._synced_at desc limit $1)
+         limit $1`,
+        [limit, groups],
+      )
+      return rows.length > 0 ? rows : await aged(limit, key)
+    }
+
+    /** The longest unread come first. */
+    async function aged(limit: number, key: string): Promise<readonly Due[]> {
+      if (refreshMs === null) return []
+      const { rows } = await client.query<Due>(
+        `select mine.${key}::text as "assignmentId", encode(mine._hash, 'hex') as hash, false as "isGone"
+         from tidemark.related_fetch as known
+         join ${qualified(stream)} as mine on mine.${key} = known.assignment_id and mine._deleted_at is null
+         where known.fetched_at < now() - make_interval(secs => $2::float8 / 1000) and known.problem is null
+         order by known.fetched_at limit $1`,
+        [limit, refreshMs],
+      )
+      return rows
+    }
+
+    async function keyFieldOf(group: string): Promise<string | null> {
+      const known = keyFields.get(group)
+      if (known !== undefined) return known
+      const { rows } = await client.query<{ key_field: string | null }>(
+        'select key_field from tidemark.stream where name = $1',
+        [group],
+      )
+      const field = rows[0]?.key_field ?? null
+      if (field !== null) keyFields.set(group, field)
+      return field
+    }
+
+    async function settle(families: readonly Family[], aside: readonly SetAside[]): Promise<void> {
+      parts.onMarked(await replaceLinks(client, families))
+      const read = families.filter(({ due: { isGone } }) => !isGone)
+      await client.query(
+        `with forgotten as (
+           delete from tidemark.related_fetch where assignment_id = any ($4::bigint[])
+         )
+         insert into tidemark.related_fetch as known (assignment_id, hash, groups, fetched_at)
+         select id, decode(hash, 'hex'), $3, now() from unnest($1::bigint[], $2::text[]) as read (id, hash)
+         on conflict (assignment_id) do update set hash = excluded.hash, groups = excluded.groups,
+           fetched_at = excluded.fetched_at, problem = null, attempts = 0, retry_at = null`,
+        [
+          read.map(({ due }) => due.assignmentId),
+          read.map(({ due }) => due.hash),
+          groups,
+          families.flatMap(({ due }) => (due.isGone ? [due.assignmentId] : [])),
+        ],
+      )
+      await putAside(client, aside)
+    }
+
+    const within = <Result>(work: () => Promise<Result>) =>
+      parts.afterWrites(() => withinTurn(client, turn, work))
+
+    return {
+      due: (limit) => parts.afterWrites(() => due(limit)),
+      linked: (assignmentIds) => parts.afterWrites(() => linked(client, assignmentIds)),
+      keyFieldOf: (group) => parts.afterWrites(() => keyFieldOf(group)),
+      keepKeyField: (group, field) =>
+        within(async () => {
+          await client.query(
+            `insert into tidemark.stream (name, key_field) values ($1, $2)
+             on conflict (name) do update set key_field = excluded.key_field`,
+            [group, field],
+          )
+          keyFields.set(group, field)
+        }),
+      link: (families) => within(() => addLinks(client, families)),
+      settle: (families, aside) => within(() => settle(families, aside)),
+      noteComplete: () =>
+        within(async () => {
+          await client.query(
+            `update tidemark.stream set last_success_at = now(),
+               complete_at = (select started_at from tidemark.run where id = $2) where name = any ($1)`,
+            [groups, turn.runId],
+          )
+        }),
+    }
+  }
+
+/** Never read, read as of another row of the assignment, without groups that are wanted now; or set aside long enough. */
+const isDue = `(known.assignment_id is null or known.hash <> mine._hash or known.retry_at <= now()
+  or (known.problem is null and not known.groups @> $2::text[]))`
+
+async function linked(
+  client: ClientBase,
+  assignmentIds: readonly string[],
+): Promise<readonly { assignmentId: string; stream: string; key: string }[]> {
+  const { rows } = await client.query<{ assignmentId: string; stream: string; key: string }>(
+    `select assignment_id::text as "assignmentId", stream, key from tidemark.related_link
+     where assignment_id = any ($1::bigint[])`,
+    [assignmentIds],
+  )
+  return rows
+}
+
+async function putAside(client: ClientBase, aside: readonly SetAside[]): Promise<void> {
+  if (aside.length === 0) return
+  await client.query(
+    `insert into tidemark.related_fetch as known (assignment_id, hash, groups, problem, attempts, retry_at)
+     select id, decode(hash, 'hex'), '{}', problem, 1, now() + interval '1 minute'
+     from unnest($1::bigint[], $2::text[], $3::text[]) as given (id, hash, problem)
+     on conflict (assignment_id) do update set hash = excluded.hash, problem = excluded.problem,
+       attempts = known.attempts + 1,
+       retry_at = now() + least(interval '1 minute' * 2 ^ least(known.attempts, 10), interval '6 hours')`,
+    [
+      aside.map(({ due }) => due.assignmentId),
+      aside.map(({ due }) => due.hash),
+      aside.map(({ problem }) => problem),
+    ],
+  )
+}

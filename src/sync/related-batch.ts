@@ -1,0 +1,183 @@
+// Reads some assignments with their related records, and makes pages of them. What would be believed too soon is looked at
+// again: a record that is gone from its assignment (P7), and one that two answers of the same moment show differently.
+
+import type { Json, JsonObject } from '../json.ts'
+import { fingerprint, type Records, type Row, readRecords } from '../record.ts'
+import type { RelatedStream } from '../streams.ts'
+import { chooseKey } from './list-stream.ts'
+import type { Source } from './ports.ts'
+import { groupRecords } from './related-answer.ts'
+import type { Due, Family, RelatedWork, SetAside } from './related-ports.ts'
+
+type Context = {
+  readonly source: Source
+  readonly streams: readonly RelatedStream[]
+  readonly signal: AbortSignal
+}
+type KeyFields = Pick<RelatedWork, 'keyFieldOf' | 'keepKeyField'>
+type Page = { readonly stream: RelatedStream; readonly keyField: string; readonly records: Records }
+type Batch = {
+  /** Everything that is on the pages. */
+  readonly shown: readonly Family[]
+  /** What may be believed. */
+  readonly families: readonly Family[]
+  readonly aside: readonly SetAside[]
+  readonly pages: readonly Page[]
+}
+
+const readsAtOnce = 4
+
+export async function readFamilies(
+  context: Context,
+  run: KeyFields & Pick<RelatedWork, 'linked'>,
+  wanted: readonly Due[],
+): Promise<Batch> {
+  const first = await readAll(context, wanted, readsAtOnce)
+  const keys = await keyFieldsOf(context.streams, run, first.answers)
+  const before = first.answers.map((answer) => understand(answer, context.streams, keys))
+  const doubtful = doubtfulOf(before, await run.linked(before.map(({ due }) => due.assignmentId)))
+  // One after the other, so that of two answers the later one is known.
+  const again = await readAll(context, [...doubtful], 1)
+  const understood = [
+    ...before.filter(({ due }) => !doubtful.has(due)),
+    ...again.answers.map((answer) => understand(answer, context.streams, keys)),
+  ]
+  const earlier = new Map(before.map((one) => [one.due, one]))
+  const isSteady = (one: Understood) => keysText(one) === keysText(earlier.get(one.due) ?? one)
+  return {
+    shown: understood.map(familyOf),
+    families: understood.filter(isSteady).map(familyOf),
+    aside: [
+      ...first.aside,
+      ...again.aside,
+      ...understood
+        .filter((one) => !isSteady(one))
+        .map(({ due }) => ({ due, problem: 'two answers in a row had different records' })),
+    ],
+    pages: pagesOf(context.streams, keys, understood),
+  }
+}
+
+type Answered = { readonly due: Due; readonly answer: JsonObject }
+
+async function readAll({ source, signal, streams }: Context, wanted: readonly Due[], atOnce: number) {
+  const results: (Answered | SetAside)[] = new Array(wanted.length)
+  const waiting = wanted.entries()
+  async function readOn(): Promise<void> {
+    for (const [index, due] of waiting) {
+      signal.throwIfAborted()
+      const looked = (await source.lookup?.(due.assignmentId, signal)) ?? 'unclear'
+      const answer = typeof looked === 'object' ? looked.found : null
+      const hasGroups =
+        answer !== null && streams.some((stream) => groupRecords(answer, stream, '0') !== null)
+      results[index] = hasGroups
+        ? { due, answer }
+        : { due, problem: problemOf(looked === 'gone', answer !== null) }
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(atOnce, wanted.length) }, readOn))
+  return {
+    answers: results.filter((result) => 'answer' in result),
+    aside: results.filter((result) => 'problem' in result),
+  }
+}
+
+function problemOf(isGone: boolean, hasAnswer: boolean): string {
+  if (isGone) return 'the upstream says that there is no such assignment'
+  return hasAnswer
+    ? 'the answer has none of the groups'
+    : 'the upstream does not answer it, or with another one'
+}
+
+/** Chosen when the first records of a group come, and the same from then on. */
+async function keyFieldsOf(
+  streams: readonly RelatedStream[],
+  run: KeyFields,
+  answers: readonly Answered[],
+): Promise<ReadonlyMap<string, string>> {
+  const keys = new Map<string, string>()
+  for (const stream of streams) {
+    const records = () =>
+      answers.flatMap(({ due, answer }) => groupRecords(answer, stream, due.assignmentId) ?? [])
+    const known = await run.keyFieldOf(stream.name)
+    const all = known === null ? records() : []
+    const key = known ?? (all.length > 0 ? chooseKey(stream, null, all) : null)
+    if (key === null) continue
+    if (known === null) await run.keepKeyField(stream.name, key)
+    keys.set(stream.name, key)
+  }
+  return keys
+}
+
+type Group = {
+  readonly stream: RelatedStream
+  readonly records: readonly Json[]
+  readonly rows: readonly Row[]
+}
+/** Groups that the answer has. */
+type Understood = { readonly due: Due; readonly groups: readonly Group[] }
+
+function understand(
+  { due, answer }: Answered,
+  streams: readonly RelatedStream[],
+  keys: ReadonlyMap<string, string>,
+): Understood {
+  const groups = streams.flatMap((stream): Group[] => {
+    const records = groupRecords(answer, stream, due.assignmentId)
+    const rows = readRecords(records ?? [], [keys.get(stream.name) ?? ''], null).rows
+    return records ? [{ stream, records, rows }] : []
+  })
+  return { due, groups }
+}
+
+type Link = { readonly assignmentId: string; readonly stream: string; readonly key: string }
+
+function doubtfulOf(understood: readonly Understood[], linked: readonly Link[]): ReadonlySet<Due> {
+  const doubtful = new Set<Due>()
+  const contents = new Map<string, { readonly content: string; readonly due: Due }>()
+  const shown = new Set<string>()
+  const listed = new Map<string, Due>()
+  for (const { due, groups } of understood)
+    for (const { stream, rows } of groups) {
+      listed.set(placeOf(due.assignmentId, stream.name), due)
+      for (const { key, record } of rows) {
+        shown.add(placeOf(due.assignmentId, stream.name, key))
+        const content = fingerprint(record)
+        const other = contents.get(placeOf(stream.name, key))
+        if (other && other.content !== content) doubtful.add(other.due).add(due)
+        contents.set(placeOf(stream.name, key), { content, due })
+      }
+    }
+  for (const { assignmentId, stream, key } of linked) {
+    const due = listed.get(placeOf(assignmentId, stream))
+    if (due && !shown.has(placeOf(assignmentId, stream, key))) doubtful.add(due)
+  }
+  return doubtful
+}
+
+const placeOf = (...parts: readonly string[]): string => JSON.stringify(parts)
+
+/** One page a group, in the order of the reads: of two rows with one key the later one is kept. */
+function pagesOf(
+  streams: readonly RelatedStream[],
+  keys: ReadonlyMap<string, string>,
+  understood: readonly Understood[],
+): readonly Page[] {
+  return streams.flatMap((stream) => {
+    const keyField = keys.get(stream.name)
+    const own = understood.flatMap(({ groups }) => groups.filter((group) => group.stream === stream))
+    const all = own.flatMap(({ records }) => records)
+    if (keyField === undefined || all.length === 0) return []
+    return [{ stream, keyField, records: readRecords(all, [keyField], null) }]
+  })
+}
+
+const familyOf = ({ due, groups }: Understood): Family => ({
+  due,
+  children: groups.map(({ stream, rows }) => ({ stream: stream.name, keys: keysOf(rows) })),
+})
+
+const keysOf = (rows: readonly Row[]): readonly string[] => [...new Set(rows.map(({ key }) => key))]
+
+const keysText = ({ groups }: Understood): string =>
+  JSON.stringify(groups.map(({ stream, rows }) => [stream.name, keysOf(rows).toSorted()]))

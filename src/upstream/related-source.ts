@@ -1,0 +1,75 @@
+// The extended read of an assignment: as much of it as is wanted, and slower than the budget allows, so that other requests of
+// the service always have their share (P10).
+
+import type { Json, JsonObject } from '../json.ts'
+import { isObject, toInt64 } from '../record.ts'
+import type { RelatedStream } from '../streams.ts'
+import type { Lookup, Source } from '../sync/ports.ts'
+import { systemClock } from './clock.ts'
+import { openRateLimit } from './rate-limit.ts'
+import type { RequestOf } from './request.ts'
+import { lookupAfter } from './source.ts'
+import type { Upstream } from './upstream.ts'
+
+type Flags = NonNullable<RequestOf<'getExtendedAssignment'>['query']>
+
+const share = 0.5
+
+export function openRelatedSource(
+  upstream: Upstream,
+  options: { readonly streams: readonly RelatedStream[]; readonly requestsPerSecond: number | null },
+): Source {
+  const { streams, requestsPerSecond } = options
+  const query = flagsFor(streams)
+  const limit = openRateLimit({
+    requestsPerSecond: requestsPerSecond && requestsPerSecond * share,
+    clock: systemClock,
+  })
+  const notOffered = async () => {
+    throw new Error('related records are read by assignment only')
+  }
+  return {
+    changes: notOffered,
+    list: notOffered,
+    listHasPages: false,
+    async lookup(assignmentId, signal) {
+      await limit.take(signal)
+      try {
+        const { body } = await upstream.call(
+          'getExtendedAssignment',
+          { path: { assignmentId }, query },
+          signal,
+        )
+        return extendedRecord(body, assignmentId)
+      } catch (error) {
+        return lookupAfter(error)
+      }
+    },
+  }
+}
+
+/** Everything is asked for or declined by name: what the upstream does without a flag is its own affair. */
+function flagsFor(streams: readonly RelatedStream[]): Flags {
+  const wants = (group: string) => streams.some((stream) => stream.group === group)
+  return {
+    IncludeCustomer: wants('Customer'),
+    IncludeEmployee: wants('Employee'),
+    IncludeAssignmentProduct: wants('AssignmentProduct'),
+    IncludeAssignmentService: wants('AssignmentService'),
+    IncludeAssignmentQualityControl: wants('AssignmentQualityControl'),
+    IncludeAttachment: wants('Attachment'),
+    IncludeAttachmentFileData: streams.some(({ bulkField }) => bulkField === 'FileData'),
+    // Streams of their own.
+    IncludeAssignmentNote: false,
+    IncludeAssignmentObject: false,
+  }
+}
+
+/** Where the assignment's own fields stand in the answer is not known; when its key is there, it must be the one asked for. */
+function extendedRecord(body: Json | null, assignmentId: string): Lookup {
+  if (body === null || !isObject(body)) return 'unclear'
+  const record: JsonObject = body
+  const name = Object.keys(record).find((field) => field.toLowerCase() === 'assignmentid')
+  const own = name === undefined ? null : toInt64(record[name])
+  return own === null || own.toString() === assignmentId ? { found: record } : 'unclear'
+}

@@ -1,0 +1,276 @@
+// Related records between the stand-in and a real mirror: what is read when, and that the children equal the source's.
+
+import type { Pool } from 'pg'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { mildMix } from '../../src/simulator/fault-text.ts'
+import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import { streams } from '../../src/streams.ts'
+import type { Workplace } from '../../src/workplace.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { seededRandom } from '../support/random.ts'
+import { openTestWorkplace, neverAborted as signal } from '../support/workplace.ts'
+
+const [assignment] = streams
+const groups = {
+  Customer: 'customer',
+  Employee: 'employee',
+  AssignmentProduct: 'assignment_product',
+  AssignmentService: 'assignment_service',
+  AssignmentQualityControl: 'assignment_quality_control',
+  Attachment: 'attachment',
+} as const
+
+async function call(simulator: Simulator, method: string, path: string, body?: unknown): Promise<unknown> {
+  const { clientGuid, subjectId, apiKey } = simulator.credentials
+  const signIn = await fetch(`${simulator.authUrl}/Token/GenerateAccessTokenFromCache`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ clientId: 3, subjectId, apiKey }),
+  })
+  const { accessToken } = (await signIn.json()) as { accessToken: string }
+  const answer = await fetch(`${simulator.assignmentUrl}${path}`, {
+    method,
+    headers: {
+      authorization: `Bearer ${accessToken}`,
+      clientId: clientGuid,
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  })
+  if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status}`)
+  const text = await answer.text()
+  return text === '' ? null : JSON.parse(text)
+}
+
+type Child = Readonly<Record<string, unknown>>
+
+/** What each table should hold: the children of all living assignments, by key. */
+async function childrenOf(simulator: Simulator): Promise<Map<string, Map<string, Child>>> {
+  const tables = new Map<string, Map<string, Child>>(Object.values(groups).map((name) => [name, new Map()]))
+  for (const id of simulator.source.ids('assignment')) {
+    const extended = (await call(simulator, 'GET', `/api/Assignment/extended/Id/${id}`)) as Child
+    for (const [group, name] of Object.entries(groups))
+      for (const child of [extended[group] ?? []].flat() as Child[])
+        tables.get(name)?.set(String(child[`${group}Id`]), child)
+  }
+  return tables
+}
+
+async function childDifferences(pool: Pool, simulator: Simulator): Promise<string[]> {
+  const found: string[] = []
+  for (const [name, children] of await childrenOf(simulator)) {
+    const { rows } = await pool.query(`select * from bi.${name}`)
+    const mirrored = new Map(rows.map((row) => [String(row[`${name}_id`]), row]))
+    for (const [key, child] of children)
+      if (
+        String(mirrored.get(key)?.row_version) !== String(child.RowVersion) &&
+        child.RowVersion !== undefined
+      )
+        found.push(`${name} ${key}: ${mirrored.has(key) ? 'stale' : 'missing'}`)
+    for (const key of mirrored.keys()) if (!children.has(key)) found.push(`${name} ${key}: no longer there`)
+  }
+  return found
+}
+
+const extendedReads = (simulator: Simulator) =>
+  simulator.requests.entries.filter(({ path }) => path.includes('/extended/')).length
+const head = (workplace: Workplace) => workplace.read(assignment, 'head', { signal })
+const related = (workplace: Workplace) => workplace.readRelated({ signal })
+
+describe.skipIf(!hasPostgres)('related records', () => {
+  describe('of assignments that change', () => {
+    const database = createTestDatabase()
+    let simulator: Simulator
+    beforeAll(async () => {
+      simulator = await startSimulator({ assignments: 30 })
+    })
+    afterAll(() => simulator.close())
+
+    it('are read once for each assignment that changed, however often it did', async () => {
+      simulator.requests.start()
+      await using workplace = await openTestWorkplace(database, simulator, { RELATED: 'true' })
+      await head(workplace)
+      expect(await related(workplace)).toMatchObject({ status: 'done', isComplete: true })
+      expect(extendedReads(simulator)).toBe(30)
+      expect(await childDifferences(database.pool, simulator)).toEqual([])
+      const before = extendedReads(simulator)
+      await related(workplace)
+      for (let change = 0; change < 10; change++) simulator.source.change('assignment', 7)
+      await head(workplace)
+      expect((await related(workplace)).tally.requests).toBe(1)
+      await related(workplace)
+      expect(extendedReads(simulator)).toBe(before + 1)
+    })
+
+    it('know their assignment, and BI finds who takes part in which', async () => {
+      await using workplace = await openTestWorkplace(database, simulator, { RELATED: 'true' })
+      await call(simulator, 'PUT', '/api/Assignment/5/participant/add/9')
+      simulator.source.change('assignment', 5)
+      await head(workplace)
+      await related(workplace)
+      const { rows } = await database.pool.query(
+        'select employee_id::int as id from bi.assignment_employee where assignment_id = 5 order by 1',
+      )
+      expect(rows.map(({ id }) => id)).toContain(9)
+      const orphans = await database.pool.query(
+        `select from mirror.attachment where assignment_id is null or assignment_id <> owner_id`,
+      )
+      expect(orphans.rowCount).toBe(0)
+      const types = await database.pool.query(
+        `select column_name, data_type from information_schema.columns where table_schema = 'mirror'
+         and table_name = 'attachment' and column_name in ('file_size', 'uid', 'reg_time', 'file_name', 'file_data') order by 1`,
+      )
+      expect(types.rows.map((row) => Object.values(row))).toEqual([
+        ['file_name', 'text'],
+        ['file_size', 'bigint'],
+        ['reg_time', 'timestamp with time zone'],
+        ['uid', 'uuid'],
+      ])
+    })
+
+    it('are marked deleted once two answers in a row lack them, and come back (P7)', async () => {
+      await using workplace = await openTestWorkplace(database, simulator, { RELATED: 'true' })
+      const product = simulator.source.insert('assignment_product', { AssignmentId: 3 })
+      const changed = async () => {
+        simulator.source.change('assignment', 3)
+        await head(workplace)
+        return await related(workplace)
+      }
+      await changed()
+      const state = async () =>
+        (
+          await database.pool.query(
+            'select _deleted_reason as reason from mirror.assignment_product where assignment_product_id = $1',
+            [product.id],
+          )
+        ).rows[0]?.reason
+      expect(await state()).toBe(null)
+      simulator.source.remove('assignment_product', product.id, 'hard')
+      expect((await changed()).tally.requests).toBe(2)
+      expect(await state()).toBe('absent')
+      simulator.source.insert('assignment_product', { AssignmentId: 3 }, { id: product.id })
+      await changed()
+      expect(await state()).toBe(null)
+    })
+
+    it('go with an assignment that was deleted', async () => {
+      await using workplace = await openTestWorkplace(database, simulator, { RELATED: 'true' })
+      const living = async () =>
+        (await database.pool.query('select from bi.attachment where assignment_id = 4')).rowCount
+      const { id } = simulator.source.insert('attachment', { OwnerId: 4 })
+      simulator.source.change('assignment', 4)
+      await head(workplace)
+      await related(workplace)
+      expect(await living()).toBeGreaterThan(0)
+      await database.pool.query(
+        `update mirror.assignment set _deleted_at = now(), _deleted_reason = 'absent' where assignment_id = 4`,
+      )
+      await related(workplace)
+      expect(await living()).toBe(0)
+      simulator.source.remove('attachment', id, 'hard')
+    })
+
+    it('are read again when they are older than RELATED_REFRESH', async () => {
+      await using workplace = await openTestWorkplace(database, simulator, {
+        RELATED: 'true',
+        RELATED_REFRESH: '1h',
+      })
+      await head(workplace)
+      await related(workplace)
+      await database.pool.query(
+        `update tidemark.related_fetch set fetched_at = now() - interval '2 hours' where assignment_id in (8, 9)`,
+      )
+      expect((await related(workplace)).tally.requests).toBe(2)
+    })
+  })
+
+  describe('with the bytes of files', () => {
+    const database = createTestDatabase()
+    it('keep those in a table of their own, and read again what was read without them', async () => {
+      await using simulator = await startSimulator({ assignments: 20 })
+      const files = async (variables: Record<string, string>) => {
+        await using workplace = await openTestWorkplace(database, simulator, variables)
+        await head(workplace)
+        return (await related(workplace)).tally.requests
+      }
+      expect(await files({ RELATED: 'attachment' })).toBe(20)
+      expect(await files({ RELATED: 'attachment' })).toBe(0)
+      expect(await files({ RELATED: 'attachment', ATTACHMENT_DATA: 'true' })).toBe(20)
+      const { rows } = await database.pool.query(
+        `select convert_from(decode(file_data, 'base64'), 'UTF8') as text
+         from bi.attachment join bi.attachment_data using (attachment_id, assignment_id)`,
+      )
+      expect(rows.length).toBeGreaterThan(0)
+      for (const { text } of rows) expect(text).toMatch(/^picture number \d+$/)
+    })
+  })
+
+  describe('that cannot be read', () => {
+    const database = createTestDatabase()
+    it('are set aside without stopping the others, and tried again later', async () => {
+      await using simulator = await startSimulator({ assignments: 20 })
+      await using workplace = await openTestWorkplace(database, simulator, { RELATED: 'true' })
+      await head(workplace)
+      simulator.faults.add({ kind: 400, while: ({ path }) => path.endsWith('/extended/Id/6') })
+      expect(await related(workplace)).toMatchObject({
+        status: 'done',
+        note: '1 assignments could not be read and are tried again later',
+      })
+      expect((await related(workplace)).tally.requests).toBe(0)
+      simulator.faults.clear()
+      await database.pool.query(
+        'update tidemark.related_fetch set retry_at = now() where retry_at is not null',
+      )
+      expect((await related(workplace)).tally.requests).toBe(1)
+      expect(await childDifferences(database.pool, simulator)).toEqual([])
+    })
+
+    it('end the run with a reason when there is no end to them', async () => {
+      await using simulator = await startSimulator({ assignments: 20 })
+      await using workplace = await openTestWorkplace(database, simulator, { RELATED: 'true' })
+      simulator.source.bulkUpdate('assignment')
+      await head(workplace)
+      simulator.faults.add({ kind: 404, path: 'extended' })
+      expect((await related(workplace)).error?.message).toMatch(/^none of 20 extended reads could be used/)
+    })
+  })
+
+  describe('under churn with faults', () => {
+    const database = createTestDatabase()
+    it('equal the source once it is quiet (P8)', { timeout: 180_000 }, async () => {
+      await using simulator = await startSimulator({ assignments: 150, faults: mildMix })
+      await using workplace = await openTestWorkplace(database, simulator, { RELATED: 'true' })
+      const random = seededRandom(8)
+      const made: number[] = []
+      const stopChanging = simulator.onRequest(() => {
+        const id = 1 + random.integer(150)
+        made.push(simulator.source.insert('assignment_product', { AssignmentId: id }).id)
+        const gone = made[random.integer(made.length)]
+        if (
+          gone !== undefined &&
+          random.integer(2) === 0 &&
+          simulator.source.record('assignment_product', gone)
+        ) {
+          const parent = Number(simulator.source.record('assignment_product', gone)?.AssignmentId)
+          simulator.source.remove('assignment_product', gone, 'hard')
+          simulator.source.change('assignment', parent)
+        }
+        simulator.source.change('assignment', id)
+      })
+      for (let round = 0; round < 6; round++) {
+        await head(workplace)
+        await related(workplace)
+      }
+      expect(simulator.faults.struck).toBeGreaterThan(0)
+      stopChanging()
+      simulator.faults.clear()
+      await database.pool.query(
+        'update tidemark.related_fetch set retry_at = now() where retry_at is not null',
+      )
+      await head(workplace)
+      await workplace.read(assignment, 'trailing', { signal })
+      expect(await related(workplace)).toMatchObject({ status: 'done', isComplete: true })
+      expect(await childDifferences(database.pool, simulator)).toEqual([])
+    })
+  })
+})
