@@ -1,5 +1,6 @@
 // Which lanes the worker reads, when each is due, and what a failure in one says about the others.
 
+import { auditLanes } from './audit-lanes.ts'
 import type { Config } from './config.ts'
 import type { Tick, Wanted } from './jobs/schedules.ts'
 import type { Blame } from './jobs/troubles.ts'
@@ -18,12 +19,14 @@ type ReadLane = (stream: Stream, options: ReadOptions) => Promise<LaneOutcome>
 export const laneTable = (workplace: Workplace): Partial<Record<Lane, ReadLane>> => ({
   head: (stream, options) => workplace.read(stream, 'head', options),
   trailing: (stream, options) => workplace.read(stream, 'trailing', options),
+  ...auditLanes(workplace),
   ...(workplace.related.length > 0 && { related: (_stream, options) => workplace.readRelated(options) }),
 })
 
 const shortestLookMs = 1_000
 const longestLookMs = 30_000
 const relatedEveryMs = 10_000
+const backfillEveryMs = 5_000
 
 export function wantedSchedules(
   config: Pick<Config, 'schedules' | 'scheduleCensus' | 'lookbackMs'>,
@@ -41,6 +44,10 @@ export function wantedSchedules(
       ...(isChanges && lanes.census
         ? [{ stream: stream.name, lane: 'census' as const, schedule: config.scheduleCensus }]
         : []),
+      // Asked for by an operator; this is how often that is looked at.
+      ...(isChanges && lanes.backfill
+        ? [{ stream: stream.name, lane: 'backfill' as const, schedule: { everyMs: backfillEveryMs } }]
+        : []),
       ...(stream.name === 'assignment' && lanes.related
         ? [{ stream: stream.name, lane: 'related' as const, schedule: { everyMs: relatedEveryMs } }]
         : []),
@@ -49,6 +56,7 @@ export function wantedSchedules(
 }
 
 export async function isLaneDue(workplace: Workplace, lookbackFloorMs: number, tick: Tick): Promise<boolean> {
+  if (tick.lane === 'backfill') return (await workplace.mirror.nextBackfill(tick.stream)) !== null
   if (tick.lane !== 'trailing') return true
   const state = await readTrailingState(workplace.database.pool, tick.stream)
   if (!state?.hasPosition) return false

@@ -14,7 +14,7 @@ export function startBackfillProgress(
 ): BackfillProgress {
   const everyMs = terminal.isTTY ? redrawMs : 30 * redrawMs
   let first: { readonly at: number; readonly backfill: Backfill } | null = null
-  let shownAt = performance.now() - everyMs
+  let shownAt = performance.now() - (terminal.isTTY ? everyMs : 0)
   let isDrawn = false
   let isOver = false
 

@@ -17,7 +17,7 @@ export type RowStory = {
   /** Runs that wrote rows when this one was written; mostly one. */
   readonly runs: readonly StoryRun[]
 }
-export type StoryRun = {
+type StoryRun = {
   readonly id: string
   readonly lane: string
   readonly startedAt: Date

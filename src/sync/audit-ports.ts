@@ -30,7 +30,7 @@ export type Backfill = {
 }
 
 /** Its state's position is the backfill's, and so is the one that its pages move. */
-export type BackfillRun = Run & { endBackfill(isComplete: boolean, note: string | null): Promise<void> }
+type BackfillRun = Run & { endBackfill(isComplete: boolean, note: string | null): Promise<void> }
 
 /** Somebody cancelled it, or it was over already. */
 export class BackfillCancelled extends Error {
@@ -58,7 +58,7 @@ export type Gone = { readonly key: string; readonly evidence: string }
  * `missing`: no row. `stale`: the row has an older version. `content`: the same version with other values. `extra`: a living
  * row whose record is gone.
  */
-export type DifferenceKind = 'missing' | 'stale' | 'content' | 'extra'
+type DifferenceKind = 'missing' | 'stale' | 'content' | 'extra'
 export type Difference = {
   readonly key: string
   readonly kind: DifferenceKind

@@ -17,7 +17,7 @@ export type CensusContext = Omit<ChangesContext, 'mirror'> & {
   /** An operator believes a listing that is empty or has shrunk by more than a fifth. */
   readonly release: boolean
 }
-export type CensusFindings = {
+type CensusFindings = {
   /** Rows at or below the position that nothing else had brought, the first of them by key. */
   readonly rescued: number
   readonly samples: readonly Arrival[]
@@ -34,6 +34,7 @@ export type CensusOutcome = LaneOutcome & { readonly findings: CensusFindings }
 
 /** More are counted, not named. */
 const mostSamples = 1000
+const keysTold = 20
 const keysAtOnce = 200
 const looksAtOnce = 4
 
@@ -104,9 +105,10 @@ export const isDoubtful = ({ living, missing, seen }: Shortfall): boolean =>
   missing > 0 && (seen === 0 || missing * 5 > living)
 
 function reading(isComplete: boolean, findings: Findings, why: string | null): LaneReading {
-  const { rescued, late, marked, unclear } = findings
+  const { rescued, samples, late, marked, unclear } = findings
+  const keys = samples.slice(0, keysTold).map(({ key }) => key)
   const parts = [
-    rescued > 0 ? `${rescued} rescued` : null,
+    rescued > 0 ? `${rescued} rescued (${keys.join(', ')}${rescued > keysTold ? ', …' : ''})` : null,
     late > 0 ? `${late} late` : null,
     marked > 0 ? `${marked} gone` : null,
     unclear > 0 ? `${unclear} unclear` : null,

@@ -17,7 +17,7 @@ export type RetryContext = {
   /** Takes one out of the quarantine, and says why. */
   readonly settle: (id: string, why: string) => Promise<void>
 }
-export type RetryFindings = { readonly tried: number; readonly taken: number; readonly gone: number }
+type RetryFindings = { readonly tried: number; readonly taken: number; readonly gone: number }
 export type RetryOutcome = LaneOutcome & { readonly findings: RetryFindings }
 
 type Findings = { -readonly [Name in keyof RetryFindings]: RetryFindings[Name] }

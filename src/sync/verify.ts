@@ -16,7 +16,7 @@ export type VerifyContext = Omit<ChangesContext, 'mirror' | 'onWritten' | 'shoul
   readonly sample: number | null
   readonly onDifference: (difference: Difference) => void
 }
-export type VerifyFindings = {
+type VerifyFindings = {
   readonly compared: number
   readonly differences: number
   readonly repaired: number

@@ -1,0 +1,31 @@
+// The lanes of audit and repair as the worker reads them.
+
+import { describe, expect, it } from 'vitest'
+import { auditLanes } from '../../src/audit-lanes.ts'
+import { readBackfill, requestBackfill } from '../../src/mirror/backfills.ts'
+import { startSimulator } from '../../src/simulator/simulator.ts'
+import { streams } from '../../src/streams.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { openTestWorkplace, positionOf, neverAborted as signal } from '../support/workplace.ts'
+
+const [assignment] = streams
+
+describe.skipIf(!hasPostgres)('the worker', () => {
+  const database = createTestDatabase()
+  it('takes censuses, and works on backfills that somebody asked for', async () => {
+    await using simulator = await startSimulator({ assignments: 60 })
+    await using workplace = await openTestWorkplace(database, simulator)
+    const lanes = auditLanes(workplace)
+    await workplace.read(assignment, 'head', { signal })
+    await database.pool.query('delete from mirror.assignment where assignment_id = 5')
+    expect(await lanes.census(assignment, { signal })).toMatchObject({
+      status: 'done',
+      note: '1 rescued (5)',
+    })
+    expect(await lanes.backfill(assignment, { signal })).toMatchObject({ status: 'skipped' })
+    const to = await positionOf(database.pool)
+    const { id } = await requestBackfill(database.pool, { stream: 'assignment', from: 0n, to, by: 'a test' })
+    expect(await lanes.backfill(assignment, { signal })).toMatchObject({ status: 'done', isComplete: true })
+    expect(await readBackfill(database.pool, id)).toMatchObject({ status: 'done' })
+  })
+})
