@@ -23,7 +23,14 @@ export async function begin(
   return run
 }
 
-export const done = { status: 'done', error: null, note: null, requests: 1, bytes: 100, isComplete: true } as const
+export const done = {
+  status: 'done',
+  error: null,
+  note: null,
+  requests: 1,
+  bytes: 100,
+  isComplete: true,
+} as const
 export const failed = { ...done, status: 'failed', error: 'a test ended it', isComplete: false } as const
 
 export const assignments = (...records: readonly Json[]): Records =>
