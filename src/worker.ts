@@ -163,7 +163,10 @@ async function begin({ config, log, metrics, signal }: Beginning): Promise<Live>
       const { stream, lane } = request
       const isByWebhooks = lane === 'head' && streams.get(stream)?.kind === 'changes'
       const isAnnounced = isByWebhooks ? request.cause === 'webhook' : null
-      metrics.runDone({ stream, lane, status: outcome.status, durationMs, isAnnounced, tally: outcome.tally })
+      const { status, tally } = outcome
+      // Its rows are not rows of assignments.
+      const counted = lane === 'related' ? lane : stream
+      metrics.runDone({ stream: counted, lane, status, durationMs, isAnnounced, tally })
       tellOutcome(log, outcome, durationMs)
     },
     log,

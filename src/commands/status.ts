@@ -46,6 +46,7 @@ function paragraph(one: StreamOverview): string {
       'look-back',
       one.lookbackMs === null ? null : `${formatDuration(one.lookbackMs)}: ${one.lookbackReason}`,
     ],
+    ['related records', one.related && relatedLine(one.related)],
     ['late arrivals', some(one.lateArrivals)],
     ['quarantined', some(one.quarantined)],
     ['rescued values', some(one.rescued)],
@@ -75,6 +76,13 @@ const lastRun = ({
     .filter(Boolean)
     .join(': ')
 
+const relatedLine = ({ read, waiting, setAside }: NonNullable<StreamOverview['related']>): string =>
+  [
+    `of ${read.toLocaleString('en')} assignments up to date`,
+    `${waiting.toLocaleString('en')} waiting`,
+    ...(setAside > 0 ? [`${setAside.toLocaleString('en')} of them could not be read`] : []),
+  ].join(', ')
+
 const some = (count: number): string | null => (count === 0 ? null : count.toLocaleString('en'))
 
 const asJson = (one: StreamOverview) => ({
@@ -89,6 +97,11 @@ const asJson = (one: StreamOverview) => ({
   last_census_at: one.lastCensusAt,
   lookback_seconds: one.lookbackMs === null ? null : one.lookbackMs / 1000,
   lookback_reason: one.lookbackReason,
+  related: one.related && {
+    read: one.related.read,
+    waiting: one.related.waiting,
+    set_aside: one.related.setAside,
+  },
   late_arrivals: one.lateArrivals,
   quarantined: one.quarantined,
   rescued: one.rescued,

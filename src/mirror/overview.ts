@@ -1,6 +1,7 @@
 // What there is to say about each stream: how complete it is, what ran last, and what needs a person.
 
 import type { ClientBase } from 'pg'
+import { type RelatedProgress, readRelatedProgress } from './related-progress.ts'
 
 export type StreamOverview = {
   readonly stream: string
@@ -23,6 +24,8 @@ export type StreamOverview = {
   /** Rows that only a census found, until somebody acknowledges them. */
   readonly censusRescues: number
   readonly unfinishedBackfills: number
+  /** Of assignments, where their related records are mirrored. */
+  readonly related: RelatedProgress | null
   readonly held: unknown
   readonly stoppedReason: string | null
 }
@@ -40,7 +43,7 @@ export async function readOverview(
   client: Pick<ClientBase, 'query'>,
   streams: readonly string[],
 ): Promise<readonly StreamOverview[]> {
-  const { rows } = await client.query<Omit<StreamOverview, 'lagMs'> & { lagMs: string | null }>(
+  const { rows } = await client.query<Omit<StreamOverview, 'lagMs' | 'related'> & { lagMs: string | null }>(
     `select
        stream.name as stream,
        stream.position::text as position,
@@ -73,5 +76,10 @@ export async function readOverview(
      order by wanted.place`,
     [streams],
   )
-  return rows.map((row) => ({ ...row, lagMs: row.lagMs === null ? null : Math.round(Number(row.lagMs)) }))
+  const related = streams.includes('assignment') ? await readRelatedProgress(client) : null
+  return rows.map((row) => ({
+    ...row,
+    lagMs: row.lagMs === null ? null : Math.round(Number(row.lagMs)),
+    related: row.stream === 'assignment' ? related : null,
+  }))
 }

@@ -34,6 +34,16 @@ const streamGauges: readonly StreamGauge[] = [
   ['last_census_timestamp_seconds', 'When everything was last listed', (one) => seconds(one.lastCensusAt)],
   ['lookback_seconds', 'How far back the trailing lane reads', (one) => perThousand(one.lookbackMs)],
   ['late_arrivals', 'Late arrivals measured in the last 90 days', (one) => one.lateArrivals],
+  [
+    'related_backlog',
+    'Assignments whose related records are still to be read',
+    (one) => one.related?.waiting ?? null,
+  ],
+  [
+    'related_set_aside',
+    'Assignments whose related records could not be read',
+    (one) => one.related?.setAside ?? null,
+  ],
   ['quarantined', 'Records that cannot be rows', (one) => one.quarantined],
   ['rescued_values', 'Values that did not fit their column, since the beginning', (one) => one.rescued],
   ['held', '1 while deletions are held for an operator', (one) => (one.held === null ? 0 : 1)],

@@ -2,6 +2,7 @@
 
 import type { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { readOverview } from '../../src/mirror/overview.ts'
 import { mildMix } from '../../src/simulator/fault-text.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { streams } from '../../src/streams.ts'
@@ -72,6 +73,10 @@ async function childDifferences(pool: Pool, simulator: Simulator): Promise<strin
   return found
 }
 
+async function progress(pool: Pool) {
+  const [overview] = await readOverview(pool, ['assignment'])
+  return overview?.related
+}
 const extendedReads = (simulator: Simulator) =>
   simulator.requests.entries.filter(({ path }) => path.includes('/extended/')).length
 const head = (workplace: Workplace) => workplace.read(assignment, 'head', { signal })
@@ -95,8 +100,10 @@ describe.skipIf(!hasPostgres)('related records', () => {
       expect(await childDifferences(database.pool, simulator)).toEqual([])
       const before = extendedReads(simulator)
       await related(workplace)
+      expect(await progress(database.pool)).toEqual({ read: 30, waiting: 0, setAside: 0 })
       for (let change = 0; change < 10; change++) simulator.source.change('assignment', 7)
       await head(workplace)
+      expect(await progress(database.pool)).toEqual({ read: 29, waiting: 1, setAside: 0 })
       expect((await related(workplace)).tally.requests).toBe(1)
       await related(workplace)
       expect(extendedReads(simulator)).toBe(before + 1)
@@ -217,6 +224,7 @@ describe.skipIf(!hasPostgres)('related records', () => {
         note: '1 assignments could not be read and are tried again later',
       })
       expect((await related(workplace)).tally.requests).toBe(0)
+      expect(await progress(database.pool)).toEqual({ read: 19, waiting: 1, setAside: 1 })
       simulator.faults.clear()
       await database.pool.query(
         'update tidemark.related_fetch set retry_at = now() where retry_at is not null',

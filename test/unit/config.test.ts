@@ -113,6 +113,24 @@ describe('loadConfig', () => {
     expect(problemsOf({ ...complete, SCHEDULE_ASSIGNMENT: '99 * * * *' })).toContain('SCHEDULE_ASSIGNMENT')
   })
 
+  it('takes groups of related records, and durations that may be off', () => {
+    const all = loadConfig({ ...complete, RELATED: 'true', TRACKER_HISTORY: 'off' })
+    expect(all.related).toHaveLength(6)
+    expect(all).toMatchObject({
+      attachmentData: false,
+      trackerHistoryMs: null,
+      relatedRefreshMs: 604_800_000,
+    })
+    expect(loadConfig({ ...complete, RELATED: 'customer, attachment' }).related).toEqual([
+      'customer',
+      'attachment',
+    ])
+    expect(problemsOf({ ...complete, RELATED: 'customers' })).toContain('RELATED must be true, false')
+    expect(problemsOf({ ...complete, ATTACHMENT_DATA: 'true' })).toContain('ATTACHMENT_DATA needs RELATED')
+    expect(problemsOf({ ...complete, ATTACHMENT_DATA: 'yes', RELATED: 'true' })).toContain('true or false')
+    expect(problemsOf({ ...complete, TRACKER_HISTORY: '1h' })).toContain('at least 1 d')
+  })
+
   it('needs no credentials to look at the mirror', () => {
     expect(loadMirrorConfig({})).toMatchObject({ databaseUrl: null, biRole: null })
   })
