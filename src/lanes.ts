@@ -57,6 +57,7 @@ export function wantedSchedules(
 
 export async function isLaneDue(workplace: Workplace, lookbackFloorMs: number, tick: Tick): Promise<boolean> {
   if (tick.lane === 'backfill') return (await workplace.mirror.nextBackfill(tick.stream)) !== null
+  if (tick.lane === 'related') return await workplace.isRelatedDue()
   if (tick.lane !== 'trailing') return true
   const state = await readTrailingState(workplace.database.pool, tick.stream)
   if (!state?.hasPosition) return false
@@ -72,11 +73,19 @@ const aboutSignIn: ReadonlySet<UpstreamErrorCode> = new Set([
 const aboutNetwork: ReadonlySet<UpstreamErrorCode> = new Set(['UPSTREAM_UNREACHABLE', 'UPSTREAM_TIMEOUT'])
 const statusesOfServices: readonly (number | null)[] = [429, 502, 503, 504]
 
+const longestBackOffMs = 300_000
+
 /** `isWrittenDown`: the ledger has the run's failure. When it could not be told even that, Postgres is the trouble. */
 export function blameFor(thrown: unknown, isWrittenDown: boolean): Blame | null {
   if (thrown instanceof RunFenced) return null
   const error = thrown instanceof Error ? thrown : new Error(String(thrown))
-  const common = { notBefore: null, level: 'warn', message: error.message, error } as const
+  const common = {
+    notBefore: null,
+    longestDelayMs: longestBackOffMs,
+    level: 'warn',
+    message: error.message,
+    error,
+  } as const
   // That Postgres is away is told by whoever watches it.
   if (!isWrittenDown)
     return { ...common, scope: 'database', level: isPassingTrouble(error) ? 'debug' : 'warn' }

@@ -14,15 +14,16 @@ export type Failure = {
   readonly startedMs: number
   /** What the other side asked for. */
   readonly notBeforeMs: number | null
+  /** The most that it is left alone for. */
+  readonly longestDelayMs: number
   /** From 0 to 1. */
   readonly random: number
 }
 
 const firstDelayMs = 5_000
-export const longestDelayMs = 300_000
 
 export function afterFailure(outage: Outage | null, failure: Failure): Outage {
-  const { nowMs, startedMs, notBeforeMs, random } = failure
+  const { nowMs, startedMs, notBeforeMs, longestDelayMs, random } = failure
   // Attempts that were under way together fail together: that is one failure.
   const isAnother = outage === null || startedMs >= outage.lastFailureMs
   const failures = (outage?.failures ?? 0) + (isAnother ? 1 : 0)

@@ -115,9 +115,13 @@ export function startRunWorker(options: Options): RunWorker {
   }
 }
 
+/** Whoever has the lane may let go at any moment. */
+const takenPauseMs = 5_000
+
 const takenBy = (note: string | null): Blame => ({
   scope: 'stream',
   notBefore: null,
+  longestDelayMs: takenPauseMs,
   level: 'info',
   message: `is taken by ${note ?? 'another program'}`,
   error: null,

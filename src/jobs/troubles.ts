@@ -3,13 +3,15 @@
 
 import { formatDuration } from '../duration.ts'
 import type { Logger } from '../log.ts'
-import { afterFailure, longestDelayMs, type Outage } from './back-off.ts'
+import { afterFailure, type Outage } from './back-off.ts'
 import { placeOf, type RunRequest } from './run-queue.ts'
 
 /** What a failed run says about the rest: whether others would fail too. */
 export type Blame = {
   readonly scope: 'service' | 'database' | 'stream'
   readonly notBefore: Date | null
+  /** Tried again at least this often. */
+  readonly longestDelayMs: number
   /** `info` for what is nobody's fault, `debug` for what is told elsewhere. */
   readonly level: 'warn' | 'info' | 'debug'
   readonly message: string
@@ -86,6 +88,7 @@ export function watchTroubles({ serviceOf, nudge, log }: Options): Troubles {
         nowMs,
         startedMs,
         notBeforeMs: blame.notBefore?.getTime() ?? null,
+        longestDelayMs: blame.longestDelayMs,
         random: Math.random(),
       })
       clearTimeout(known?.timer)
@@ -99,7 +102,7 @@ export function watchTroubles({ serviceOf, nudge, log }: Options): Troubles {
       else
         log[blame.level](
           fields,
-          `${key}: ${blame.message}; tried again by itself, at least every ${formatDuration(longestDelayMs)}`,
+          `${key}: ${blame.message}; tried again by itself, at least every ${formatDuration(blame.longestDelayMs)}`,
         )
     },
 

@@ -2,8 +2,8 @@
 // are soon somebody else's.
 
 export const lockOptions = {
-  lockDuration: 20_000,
-  stalledInterval: 10_000,
+  lockDuration: 15_000,
+  stalledInterval: 5_000,
   // Being killed is nothing a job could be blamed for.
   maxStalledCount: 1_000_000,
   runRetryDelay: 1_000,

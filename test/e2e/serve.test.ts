@@ -1,0 +1,142 @@
+// `tidemark serve` as a process: what ends it, and how.
+
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { describe, expect, it } from 'vitest'
+import { startSimulator } from '../../src/simulator/simulator.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { environmentFor } from '../support/environment.ts'
+import { type Program, runTidemark, startTidemark } from '../support/program.ts'
+import { differences } from '../support/same-as-source.ts'
+
+const patience = { timeout: 40_000, interval: 100 }
+const secret = 'a-webhook-secret-of-the-tests'
+
+async function listening(program: Program): Promise<string> {
+  const url = () => /"url":"(http:[^"]+)"/.exec(program.stderr())?.[1]
+  await expect.poll(url, patience).toBeDefined()
+  return url() ?? ''
+}
+const statusOf = (url: string) =>
+  fetch(url).then(
+    ({ status }) => status,
+    () => null,
+  )
+
+describe.skipIf(!hasPostgres)('tidemark serve', () => {
+  const database = createTestDatabase()
+  const more = { HTTP_PORT: '0', LOG_LEVEL: 'info', WEBHOOK_SECRET: secret }
+
+  it('drains on SIGTERM and ends with 0; what a kill -9 left open is taken up again (P8)', async () => {
+    await using simulator = await startSimulator({ assignments: 3_000, notes: 100, trackers: 5, objects: 5 })
+    const environment = environmentFor(simulator, database, { ...more, PAGE_SIZE: '50' })
+    const killed = startTidemark(['serve'], environment)
+    await listening(killed)
+    await expect
+      .poll(async () => (await differences(database.pool, simulator, 'assignment')).length, patience)
+      .toBeLessThan(3_000)
+    killed.child.kill('SIGKILL')
+    await killed.ended
+    const program = startTidemark(['serve'], environment)
+    const url = await listening(program)
+    await expect.poll(() => statusOf(`${url}/readyz`), patience).toBe(200)
+    await expect
+      .poll(() => differences(database.pool, simulator, 'assignment'), { timeout: 60_000, interval: 500 })
+      .toEqual([])
+    const startedMs = performance.now()
+    program.child.kill('SIGTERM')
+    const { code, stderr } = await program.ended
+    expect([code, performance.now() - startedMs < 30_000]).toEqual([0, true])
+    expect(stderr).not.toContain(secret)
+    expect(stderr).not.toContain('nhandled')
+  })
+
+  it('ends at once on the second signal', async () => {
+    // An upstream that never answers holds the first run.
+    const silent = createServer(() => {})
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
+    const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`
+    await using simulator = await startSimulator()
+    const program = startTidemark(
+      ['serve'],
+      environmentFor(simulator, database, { ...more, ASSIGNMENT_BASE_URL: url, AUTH_URL: url }),
+    )
+    const http = await listening(program)
+    await expect.poll(() => statusOf(`${http}/readyz`), patience).toBe(200)
+    program.child.kill('SIGTERM')
+    await expect.poll(() => statusOf(`${http}/readyz`), patience).not.toBe(200)
+    const startedMs = performance.now()
+    program.child.kill('SIGTERM')
+    const { code } = await program.ended
+    expect(performance.now() - startedMs).toBeLessThan(2_000)
+    expect(code).toBe(143)
+    silent.closeAllConnections()
+    silent.close()
+  })
+
+  it('says in one line that its port is taken, and ends with 2', async () => {
+    const other = createServer()
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
+    const { port } = other.address() as AddressInfo
+    await using simulator = await startSimulator()
+    const { code, stderr } = await runTidemark(
+      ['serve'],
+      environmentFor(simulator, database, { HTTP_PORT: String(port) }),
+    )
+    other.close()
+    expect([code, stderr.trim()]).toEqual([
+      2,
+      `127.0.0.1:${port} is taken by another program: set HTTP_PORT to a free port (0 picks one)`,
+    ])
+  })
+
+  it('waits for a Postgres that is not there, says so once, and can be stopped', async () => {
+    await using simulator = await startSimulator()
+    const program = startTidemark(
+      ['serve'],
+      environmentFor(simulator, { url: 'postgres://nobody:secret-word@127.0.0.1:9/none' }, more),
+    )
+    const url = await listening(program)
+    await expect.poll(() => program.stderr(), patience).toContain('waiting for Postgres')
+    expect([await statusOf(`${url}/healthz`), await statusOf(`${url}/readyz`)]).toEqual([200, 503])
+    program.child.kill('SIGTERM')
+    const { code, stderr } = await program.ended
+    expect(code).toBe(0)
+    expect(stderr.match(/waiting for Postgres/g)?.length).toBe(1)
+    expect(stderr).not.toContain('secret-word')
+  })
+
+  it('hears SIGTERM as the first process of a container, started as the image starts it', async () => {
+    await using simulator = await startSimulator({ assignments: 5 })
+    const dockerfile = readFileSync('Dockerfile', 'utf8')
+    const words = ['ENTRYPOINT', 'CMD'].flatMap((instruction) =>
+      JSON.parse(new RegExp(`^${instruction} (\\[.*\\])$`, 'm').exec(dockerfile)?.[1] ?? '[]'),
+    )
+    expect(words).toEqual(['node', '/app/bin/tidemark.js', 'serve'])
+    const command = [process.execPath, 'bin/tidemark.js', 'serve']
+    // As root, in a process namespace of its own, where no signal has a default action.
+    const isRoot = process.getuid?.() === 0
+    const [file = '', ...rest] = isRoot ? ['unshare', '--pid', '--fork', '--kill-child', ...command] : command
+    const child = spawn(file, rest, {
+      env: {
+        PATH: process.env.PATH,
+        ...environmentFor(simulator, database, { HTTP_PORT: '0', LOG_LEVEL: 'info' }),
+      },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    let stderr = ''
+    child.stderr.on('data', (text) => {
+      stderr += String(text)
+    })
+    await expect.poll(() => stderr, patience).toContain('the worker works')
+    const inside = isRoot
+      ? Number(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim())
+      : (child.pid ?? 0)
+    process.kill(inside, 'SIGTERM')
+    const [code] = await once(child, 'exit')
+    expect([code, stderr.includes('"msg":"stopped"')]).toEqual([0, true])
+  })
+})

@@ -1,0 +1,160 @@
+// The whole worker against the stand-in, with the queue in Postgres and in Redis.
+
+import { describe, expect, it } from 'vitest'
+import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { type Backend, hasBackend, redisUrlOf } from '../support/queues.ts'
+import { differences } from '../support/same-as-source.ts'
+import { adminToken, startTestWorker, type TestWorker, webhookSecret } from '../support/worker.ts'
+
+const patience = { timeout: 30_000, interval: 100 }
+const hook = `/hooks/${webhookSecret}`
+const hourly = { SCHEDULE_ASSIGNMENT: '1h', SCHEDULE_ASSIGNMENT_NOTE: '1h' }
+
+const backends: readonly Backend[] = ['postgres', 'redis']
+describe.each(backends)('the worker with its queue in %s', (backend) => {
+  describe.skipIf(!hasBackend(backend))('as it runs', () => {
+    type World = {
+      database: TestDatabase
+      startOn: StartOn
+      equal: (simulator: Simulator) => () => Promise<string[]>
+    }
+    type StartOn = (simulator: Simulator, variables?: Record<string, string>) => Promise<TestWorker>
+    /** A test with a database of its own. */
+    const itAlone = (title: string, test: (world: World) => Promise<void>) =>
+      describe('alone', () => {
+        const database = createTestDatabase()
+        const startOn: StartOn = (simulator, variables = {}) =>
+          startTestWorker(simulator, database, { REDIS_URL: redisUrlOf(backend) ?? undefined, ...variables })
+        const equal = (simulator: Simulator) => () => differences(database.pool, simulator, 'assignment')
+        it(title, () => test({ database, startOn, equal }))
+      })
+
+    itAlone(
+      'mirrors by itself, follows webhooks and what an operator asks for, and stops',
+      async ({ startOn, equal }) => {
+        await using simulator = await startSimulator({ assignments: 300, notes: 50, trackers: 5, objects: 5 })
+        const worker = await startOn(simulator, hourly)
+        try {
+          await expect.poll(equal(simulator), patience).toEqual([])
+          expect((await worker.get('/readyz')).status).toBe(200)
+          simulator.source.change('assignment', 7)
+          expect((await worker.post(hook)).status).toBe(202)
+          await expect.poll(equal(simulator), patience).toEqual([])
+          simulator.source.change('assignment', 8)
+          const headers = { authorization: `Bearer ${adminToken}` }
+          expect((await worker.post('/streams/assignment/sync', headers)).status).toBe(202)
+          await expect.poll(equal(simulator), patience).toEqual([])
+          expect(await worker.metric('tidemark_up{part="queue"}')).toBe(1)
+          expect(
+            await worker.metric('tidemark_webhook_changes_total{stream="assignment",announced="true"}'),
+          ).toBeGreaterThan(0)
+        } finally {
+          await worker.stop()
+        }
+        await expect(worker.get('/healthz')).rejects.toThrow()
+      },
+    )
+
+    itAlone('turns ten thousand deliveries into a handful of runs', async ({ startOn, equal }) => {
+      await using simulator = await startSimulator({ assignments: 20, notes: 20 })
+      const worker = await startOn(simulator, { ...hourly, STREAMS: 'assignment,assignment_note' })
+      try {
+        await expect.poll(equal(simulator), patience).toEqual([])
+        const runs = () => worker.metric('tidemark_runs_total{stream="assignment",lane="head",status="done"}')
+        const before = (await runs()) ?? 0
+        simulator.requests.start()
+        const startedMs = performance.now()
+        const senders = Array.from({ length: 20 }, async () => {
+          for (let delivery = 0; delivery < 500; delivery++)
+            expect((await worker.post(hook)).status).toBe(202)
+        })
+        await Promise.all(senders)
+        const seconds = (performance.now() - startedMs) / 1000
+        simulator.source.change('assignment', 3)
+        await worker.post(hook)
+        await expect.poll(equal(simulator), patience).toEqual([])
+        // One at once and one each two seconds; the last announcement has a run after it.
+        expect(((await runs()) ?? 0) - before).toBeLessThanOrEqual(seconds / 2 + 3)
+        expect(simulator.requests.entries.length).toBeLessThan(20 * (seconds / 2 + 3))
+        expect(await worker.metric('tidemark_webhook_deliveries_total')).toBe(10_001)
+      } finally {
+        await worker.stop()
+      }
+    })
+
+    itAlone(
+      'leaves an upstream that is down alone, says so once, and is back by itself',
+      async ({ startOn, equal }) => {
+        await using simulator = await startSimulator({ assignments: 20, notes: 20 })
+        simulator.faults.add({ kind: 503 })
+        const worker = await startOn(simulator, {
+          STREAMS: 'assignment,assignment_note',
+          SCHEDULE_ASSIGNMENT: '1s',
+        })
+        try {
+          const lines = (part: string) => worker.logged().filter((line) => line.includes(part)).length
+          await expect.poll(() => worker.metric('tidemark_up{part="assignment"}'), patience).toBe(0)
+          // Postgres and the queue are fine, so the worker is ready: what it has is served.
+          expect((await worker.get('/readyz')).status).toBe(200)
+          simulator.faults.clear()
+          await expect.poll(equal(simulator), patience).toEqual([])
+          await expect.poll(() => lines('the assignment service works again'), patience).toBe(1)
+          expect(lines('the assignment service: ')).toBe(1)
+        } finally {
+          await worker.stop()
+        }
+      },
+    )
+
+    itAlone(
+      'subscribes itself once for each kind of event, however many workers start',
+      async ({ database, startOn }) => {
+        await using simulator = await startSimulator({ assignments: 5, notes: 5 })
+        const publicUrl = 'http://127.0.0.1:9/away'
+        const ours = () =>
+          simulator.source
+            .records('webhook_subscription')
+            .map(({ WebhookDefinitionId, CallbackUrl }) => [Number(WebhookDefinitionId), CallbackUrl])
+            .sort()
+        const wanted = [1, 2, 3, 4, 5, 6].map((definition) => [definition, `${publicUrl}${hook}`])
+        const workers = await Promise.all([
+          startOn(simulator, { PUBLIC_URL: publicUrl }),
+          startOn(simulator, { PUBLIC_URL: publicUrl }),
+        ])
+        await expect
+          .poll(
+            () =>
+              workers.map(
+                (worker) => worker.logged().filter((line) => line.includes('subscribed to 6')).length,
+              ),
+            patience,
+          )
+          .toEqual([1, 1])
+        expect(ours()).toEqual(wanted)
+        // P9: the address holds the secret, and subscriptions are mirrored.
+        await expect
+          .poll(async () => {
+            const { rows } = await database.pool.query(
+              `select to_regclass('mirror.webhook_subscription') is not null as is_there`,
+            )
+            return rows[0]?.is_there
+          }, patience)
+          .toBe(true)
+        await Promise.all(workers.map((worker) => worker.stop()))
+        const { rows } = await database.pool.query(
+          'select t::text as text from mirror.webhook_subscription as t',
+        )
+        expect(JSON.stringify(rows)).not.toContain(webhookSecret)
+        const again = await startOn(simulator, {
+          PUBLIC_URL: publicUrl,
+          WEBHOOK_SECRET: 'another-secret-of-the-tests',
+        })
+        await expect
+          .poll(() => ours().map(([, url]) => url), patience)
+          .toEqual(wanted.map(() => `${publicUrl}/hooks/another-secret-of-the-tests`))
+        await again.stop()
+      },
+    )
+  })
+})
