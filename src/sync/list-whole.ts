@@ -30,6 +30,13 @@ export async function listWhole(
 ): Promise<Listed> {
   const pages = openWriteWindow(pagesInFlight)
   let received = 0
+  // Page 1 begins the listing: what later pages showed must not be noted before it.
+  let lastSeen: Promise<void> = Promise.resolve()
+  const show = async (page: Records, before: Promise<void>, see: () => Promise<void>) => {
+    await eachPage(page)
+    await before
+    await see()
+  }
   let move: ListingMove = beginListing({
     // More than was asked for is taken for everything.
     askedSize: source.listHasPages ? pageSize : 0,
@@ -48,9 +55,11 @@ export async function listWhole(
           const seen = { received: records.length, rows: page.rows }
           move = sawPage(listing, seen)
           if (records.length === 0) break
-          await pages.start(async () => {
-            await eachPage(page)
-            await run.see(listing.pageNumber, wantedKeys(seen, null))
+          const before = lastSeen
+          await pages.start(() => {
+            const showing = show(page, before, () => run.see(listing.pageNumber, wantedKeys(seen, null)))
+            lastSeen = showing.catch(() => {})
+            return showing
           })
           break
         }
