@@ -1,0 +1,21 @@
+// The migrations bring a database to the tables that the code describes: none is missing.
+
+import { readdirSync, readFileSync } from 'node:fs'
+import { generateDrizzleJson, generateMigration } from 'drizzle-kit/api'
+import { expect, it } from 'vitest'
+import * as tables from '../../src/mirror/tables.ts'
+
+const meta = new URL('../../migrations/meta/', import.meta.url)
+
+it('the newest migration leaves nothing to do', async () => {
+  const newest = readdirSync(meta)
+    .filter((name) => name.endsWith('_snapshot.json'))
+    .sort()
+    .at(-1)
+  const migrated = JSON.parse(readFileSync(new URL(newest ?? '', meta), 'utf8'))
+  const described = generateDrizzleJson({ ...tables }, migrated.id)
+  expect(
+    await generateMigration(migrated, described),
+    'run: npm run migrate:new -- --name what-it-does',
+  ).toEqual([])
+})
