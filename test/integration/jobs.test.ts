@@ -16,7 +16,7 @@ const outcomeOf = ({ stream, lane }: RunRequest, more: Partial<LaneOutcome> = {}
   ...{ isComplete: true, gaveWay: false, ...more },
 })
 const blameService: JobsOptions['blame'] = (error): Blame => ({
-  ...{ scope: 'service', notBefore: null, level: 'warn', message: 'down' },
+  ...{ scope: 'service', notBefore: null, longestDelayMs: 300_000, level: 'warn', message: 'down' },
   error: error instanceof Error ? error : null,
 })
 const head = (stream: string, cause: RunRequest['cause'] = 'operator'): RunRequest => ({
