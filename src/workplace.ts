@@ -8,6 +8,7 @@ import { maskSource } from './masked-source.ts'
 import { type Database, openDatabase } from './mirror/database.ts'
 import { migrateDatabase } from './mirror/migrate.ts'
 import { openMirror } from './mirror/mirror.ts'
+import { isRelatedDue } from './mirror/related-due.ts'
 import { type RelatedStream, relatedStreams, type Stream, streams } from './streams.ts'
 import type { Audits, Backfills } from './sync/audit-ports.ts'
 import type { Mirror, Source } from './sync/ports.ts'
@@ -43,6 +44,8 @@ export type Workplace = AsyncDisposable & {
   read(stream: Stream, lane: ScheduledLane, options: ReadOptions): Promise<LaneOutcome>
   /** The backlog of related records. */
   readRelated(options: ReadOptions): Promise<LaneOutcome>
+  /** Whether there may be such a backlog. */
+  isRelatedDue(): Promise<boolean>
 }
 
 export async function openWorkplace(options: {
@@ -53,12 +56,13 @@ export async function openWorkplace(options: {
   const { config, log } = options
   const database = await openMigratedDatabase(config, log)
   const related = wantedRelated(config)
+  const relatedOptions = { groups: related.map(({ name }) => name), refreshMs: config.relatedRefreshMs }
   const mirror = openMirror({
     database,
     streams,
     sourceTimezone: config.sourceTimezone,
     historyMs: config.trackerHistoryMs,
-    related: { groups: related.map(({ name }) => name), refreshMs: config.relatedRefreshMs },
+    related: relatedOptions,
     log,
   })
   const upstreams = {
@@ -94,6 +98,7 @@ export async function openWorkplace(options: {
     contextOf,
     related,
     read: (stream, lane, hooks) => readStream({ ...contextOf(stream), ...hooks, lane }),
+    isRelatedDue: () => isRelatedDue(database.pool, relatedOptions),
     readRelated: ({ onWritten, ...hooks }) =>
       readRelated({
         ...hooks,
@@ -123,7 +128,7 @@ export async function openMigratedDatabase(config: MirrorConfig, log: Logger): P
 }
 
 /** The bytes of attachments share the key of attachments. */
-export function wantedRelated(
+function wantedRelated(
   config: Pick<Config, 'related' | 'attachmentData' | 'keyFields'>,
 ): readonly RelatedStream[] {
   const wanted: readonly RelatedStream[] = relatedStreams

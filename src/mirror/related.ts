@@ -112,8 +112,10 @@ export const relating =
       noteComplete: () =>
         within(async () => {
           await client.query(
-            `update tidemark.stream set last_success_at = now(),
-               complete_at = (select started_at from tidemark.run where id = $2) where name = any ($1)`,
+            `insert into tidemark.stream (name, last_success_at, complete_at)
+             select name, now(), started_at from unnest($1::text[]) as wanted (name), tidemark.run where id = $2
+             on conflict (name) do update
+             set last_success_at = excluded.last_success_at, complete_at = excluded.complete_at`,
             [groups, turn.runId],
           )
         }),

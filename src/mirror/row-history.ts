@@ -17,7 +17,7 @@ export function keepingSql({ stream, history }: Shape, written: string): string 
     )`
 }
 
-export const keepsHistory = (stream: Shape['stream']): boolean =>
+const keepsHistory = (stream: Shape['stream']): boolean =>
   'keepsHistory' in stream && stream.keepsHistory === true
 
 /** Makes the table and the partitions that the next writes need, and drops what is older than `keptMs`. */

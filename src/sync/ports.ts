@@ -76,7 +76,7 @@ export type RunEnd = RunCounts & {
 export type Busy = { readonly busy: string }
 
 /** A table of related records, and the field that is their key. */
-export type Beside = { readonly stream: RelatedStream; readonly keyField: string }
+type Beside = { readonly stream: RelatedStream; readonly keyField: string }
 
 export type Run = {
   readonly id: string

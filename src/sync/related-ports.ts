@@ -11,7 +11,7 @@ export type Due = {
   readonly isGone: boolean
 }
 /** The keys of one group, all of them. */
-export type Children = { readonly stream: string; readonly keys: readonly string[] }
+type Children = { readonly stream: string; readonly keys: readonly string[] }
 /** An assignment with its groups; one that its answer did not have is left out, and stays as it is. */
 export type Family = { readonly due: Due; readonly children: readonly Children[] }
 /** An assignment that could not be read, to be tried again later. */

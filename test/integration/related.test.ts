@@ -99,10 +99,14 @@ describe.skipIf(!hasPostgres)('related records', () => {
       expect(extendedReads(simulator)).toBe(30)
       expect(await childDifferences(database.pool, simulator)).toEqual([])
       const before = extendedReads(simulator)
+      expect(await workplace.isRelatedDue()).toBe(false)
+      await head(workplace)
+      expect(await workplace.isRelatedDue()).toBe(false)
       await related(workplace)
       expect(await progress(database.pool)).toEqual({ read: 30, waiting: 0, setAside: 0 })
       for (let change = 0; change < 10; change++) simulator.source.change('assignment', 7)
       await head(workplace)
+      expect(await workplace.isRelatedDue()).toBe(true)
       expect(await progress(database.pool)).toEqual({ read: 29, waiting: 1, setAside: 0 })
       expect((await related(workplace)).tally.requests).toBe(1)
       await related(workplace)
@@ -187,7 +191,9 @@ describe.skipIf(!hasPostgres)('related records', () => {
       await database.pool.query(
         `update tidemark.related_fetch set fetched_at = now() - interval '2 hours' where assignment_id in (8, 9)`,
       )
+      expect(await workplace.isRelatedDue()).toBe(true)
       expect((await related(workplace)).tally.requests).toBe(2)
+      expect(await workplace.isRelatedDue()).toBe(false)
     })
   })
 

@@ -1,0 +1,40 @@
+// Whether there may be related records to read: a look at what happened since there was no backlog, much cheaper than the look
+// for the backlog itself. Right without memory of its own, for any number of workers (P8).
+
+import type { ClientBase } from 'pg'
+import type { RelatedOptions } from './related.ts'
+
+/** So often the backlog itself is looked for, whatever seems to have happened. */
+const certainly = '1 hour'
+/** Runs of one lane that are looked at, the newest first; polls that changed nothing share a line. */
+const runsPerLane = 200
+
+export async function isRelatedDue(
+  client: Pick<ClientBase, 'query'>,
+  { groups, refreshMs }: RelatedOptions,
+): Promise<boolean> {
+  const { rows } = await client.query<{ is_due: boolean }>(
+    `with clean as (
+       -- When the last run began that left no backlog, for any of the groups.
+       select case when count(complete_at) = cardinality($1::text[]) then min(complete_at) end as at
+       from tidemark.stream where name = any ($1)
+     )
+     select coalesce(clean.at < now() - interval '${certainly}', true)
+       or exists (
+         select from tidemark.lane as written, lateral (
+           select status, is_idle, finished_at from tidemark.run
+           where run.stream = written.stream and run.lane = written.lane order by id desc limit ${runsPerLane}
+         ) as seen
+         where written.stream = 'assignment' and written.lane <> 'related'
+           and (seen.status = 'running' or (not seen.is_idle and seen.finished_at >= clean.at))
+       )
+       or exists (select from tidemark.related_fetch where retry_at <= now())
+       or exists (
+         select from tidemark.related_fetch
+         where fetched_at < now() - make_interval(secs => $2::float8 / 1000) and problem is null
+       ) as is_due
+     from clean`,
+    [groups, refreshMs],
+  )
+  return rows[0]?.is_due ?? true
+}
