@@ -46,6 +46,7 @@ const streamGauges: readonly StreamGauge[] = [
   ],
   ['quarantined', 'Records that cannot be rows', (one) => one.quarantined],
   ['rescued_values', 'Values that did not fit their column, since the beginning', (one) => one.rescued],
+  ['census_rescued_rows', 'Rows that only a census found, until acknowledged', (one) => one.censusRescues],
   ['held', '1 while deletions are held for an operator', (one) => (one.held === null ? 0 : 1)],
   ['stopped', '1 while the stream waits for an operator', (one) => (one.stoppedReason === null ? 0 : 1)],
 ]
