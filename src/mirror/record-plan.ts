@@ -3,7 +3,7 @@
 
 import type { JsonObject } from '../json.ts'
 import { foldName } from './column-names.ts'
-import type { Shape } from './shape.ts'
+import { type Shape, versionFields } from './shape.ts'
 
 /** In place of a column: the field has none and gets none. */
 const noColumn = -1
@@ -14,6 +14,8 @@ export type RecordPlan = {
   readonly fields: readonly string[]
   /** For each field, the index of its column. */
   readonly columns: Int32Array
+  /** Each field has a column to itself, or none; those of the row version have one. */
+  readonly isPlain: boolean
   /** The field by which the source itself says that a record is deleted. */
   readonly deletionFlag: string | null
 }
@@ -23,6 +25,7 @@ const maxPlans = 200
 
 export function createPlanner(shape: Shape): (record: JsonObject) => RecordPlan {
   const columnOf = new Map(shape.columns.map((column, index) => [foldName(column.field), index]))
+  const versionNames = new Set(versionFields(shape.stream))
   const plans = new Map<string, RecordPlan>()
   let last: RecordPlan = makePlan([])
 
@@ -31,10 +34,15 @@ export function createPlanner(shape: Shape): (record: JsonObject) => RecordPlan 
     const places = folded.map(
       (name) => columnOf.get(name) ?? (shape.unplaced.has(name) ? noColumn : unknownField),
     )
+    const columns = places.filter((place) => place >= 0)
+    const isPlain =
+      new Set(columns).size === columns.length &&
+      folded.every((name, index) => !versionNames.has(name) || (places[index] ?? noColumn) >= 0)
     const flag = folded.indexOf('sysdeleted')
     return {
       fields,
       columns: Int32Array.from(places),
+      isPlain,
       deletionFlag: flag < 0 ? null : (fields[flag] ?? null),
     }
   }

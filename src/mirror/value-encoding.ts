@@ -28,9 +28,13 @@ function encodeBigint(value: Json): string | null {
 }
 
 function encodeNumeric(value: Json): string | null {
+  if (typeof value === 'number' && isOrdinary(Math.abs(value))) return `${value}`
   const text = numberText(value)
   return text !== null && fitsNumeric(text) ? text : null
 }
+
+/** Far from where fitsNumeric would have to look closely. */
+const isOrdinary = (size: number): boolean => size === 0 || (size > 1e-300 && size < 1e300)
 
 /** A number as the upstream wrote it. */
 function numberText(value: Json): string | null {
