@@ -1,0 +1,131 @@
+// The decisions of the worker that need neither a queue nor a clock: how long to leave alone, which schedules to change, how to be
+// subscribed.
+
+import { describe, expect, it } from 'vitest'
+import { afterFailure, type Outage } from '../../src/jobs/back-off.ts'
+import { type Scheduled, scheduleChanges, type Wanted } from '../../src/jobs/schedules.ts'
+import { checkCreated, planSubscriptions } from '../../src/subscription-plan.ts'
+import { isSecret } from '../../src/web/secrets.ts'
+
+describe('what fails', () => {
+  const fail = (outage: Outage | null, nowMs: number, more = {}): Outage =>
+    afterFailure(outage, {
+      ...{ nowMs, startedMs: nowMs, notBeforeMs: null, longestDelayMs: 300_000, random: 1 },
+      ...more,
+    })
+
+  it('is left alone for longer each time, up to five minutes', () => {
+    const delays: number[] = []
+    let outage: Outage | null = null
+    for (let nowMs = 1_000, failures = 0; failures < 40; failures++, nowMs = outage.untilMs) {
+      outage = fail(outage, nowMs)
+      delays.push(outage.untilMs - nowMs)
+    }
+    expect(delays.slice(0, 8)).toEqual([5, 10, 20, 40, 80, 160, 300, 300].map((seconds) => seconds * 1000))
+    expect(Math.max(...delays)).toBe(300_000)
+    expect(outage?.sinceMs).toBe(1_000)
+  })
+
+  it('together is one failure', () => {
+    const first = fail(null, 1_000)
+    expect(fail(first, 1_500, { startedMs: 900 })).toEqual(first)
+  })
+
+  it('is not asked before it wants to be (P10)', () => {
+    expect(fail(null, 1_000, { notBeforeMs: 900_000 }).untilMs).toBe(900_000)
+  })
+})
+
+describe('schedules', () => {
+  const nowMs = Date.UTC(2026, 0, 1, 12)
+  const every: Wanted = { stream: 'assignment', lane: 'head', schedule: { everyMs: 30_000 } }
+  const nightly: Wanted = { stream: 'assignment', lane: 'census', schedule: { cron: '0 3 * * *' } }
+  const fine: Scheduled[] = [
+    { key: 'assignment/head', every: 30_000, next: nowMs + 10_000 },
+    { key: 'assignment/census', pattern: '0 3 * * *', next: nowMs + 3_600_000 },
+  ]
+  const changed = (there: Scheduled[]) => {
+    const { remove, upsert } = scheduleChanges(there, [every, nightly], nowMs)
+    return { remove, upsert: upsert.map(({ id }) => id) }
+  }
+
+  it('that are as they should be are left alone', () => {
+    expect(changed(fine)).toEqual({ remove: [], upsert: [] })
+  })
+
+  it.each<[string, Scheduled]>([
+    ['changed', { key: 'assignment/head', every: 60_000, next: nowMs }],
+    [
+      'too far ahead after the clock went back',
+      { key: 'assignment/head', every: 30_000, next: nowMs + 86_400_000 },
+    ],
+    ['long past: its chain is broken', { key: 'assignment/head', every: 30_000, next: nowMs - 600_000 }],
+    ['a cron expression no longer', { key: 'assignment/head', pattern: '* * * * *', next: nowMs }],
+  ])('that are %s are made again', (_why, scheduled) => {
+    expect(changed([scheduled, ...fine.slice(1)])).toEqual({
+      remove: ['assignment/head'],
+      upsert: ['assignment/head'],
+    })
+  })
+
+  it('that are missing are made, and those that nobody wants go', () => {
+    expect(changed([{ key: 'gone/head', every: 1_000 }])).toEqual({
+      remove: ['gone/head'],
+      upsert: ['assignment/head', 'assignment/census'],
+    })
+  })
+})
+
+describe('the own subscription', () => {
+  const urls = { hookUrl: 'https://me.example/hooks/new', hooksUrl: 'https://me.example/hooks/' }
+  const definitions = [
+    { Id: 1, Name: 'AssignmentChanged' },
+    { Id: 2, Name: 'InvoiceSent' },
+  ]
+  const plan = (
+    subscriptions: Record<string, string | number | boolean>[],
+    defined: object[] = definitions,
+  ) => planSubscriptions({ definitions: defined as never, subscriptions }, urls)
+
+  it('is made for what is about assignments, with the names that others use', () => {
+    const others = { Id: 'x', EventDefinition: 2, TargetUri: 'https://other.example' }
+    expect(plan([others])).toEqual({
+      remove: [],
+      create: [{ EventDefinition: 1, TargetUri: urls.hookUrl }],
+      kept: 0,
+    })
+  })
+
+  it('is kept once; duplicates, earlier addresses and those switched off go', () => {
+    const mine = { WebhookDefinitionId: 1, Url: urls.hookUrl }
+    const found = plan([
+      { ...mine, Id: 'a' },
+      { ...mine, Id: 'b' },
+      { ...mine, Id: 'c', Url: `${urls.hooksUrl}old` },
+      { ...mine, Id: 'd', IsActive: false },
+      { Id: 'e', WebhookDefinitionId: 1, Url: 'https://other.example/hooks/x' },
+    ])
+    expect(found).toEqual({ remove: ['b', 'c', 'd'], create: [], kept: 1 })
+  })
+
+  it('is not made when the definitions are not usable, and what was seen is told', () => {
+    expect(plan([], [])).toEqual({ unusable: 'the upstream lists no webhook definitions' })
+    expect(plan([], [{ Kind: 'x', Size: 1 }])).toEqual({
+      unusable: expect.stringContaining('its fields: Kind, Size'),
+    })
+    expect(checkCreated({ Id: 1, CallbackUrl: null }, urls.hookUrl)).toEqual({
+      unusable: expect.stringContaining('its fields: Id, CallbackUrl'),
+    })
+  })
+})
+
+it('secrets are compared whole', () => {
+  const isOurs = isSecret('a-secret')
+  expect(['a-secret', 'a-secre', 'a-secret ', '', 'A-SECRET'].map(isOurs)).toEqual([
+    true,
+    false,
+    false,
+    false,
+    false,
+  ])
+})
