@@ -7,6 +7,7 @@ import { openDriver } from './jobs/queue-driver.ts'
 import { openRunQueue } from './jobs/run-queue.ts'
 import type { Logger } from './log.ts'
 import { openDatabase } from './mirror/database.ts'
+import { readRelatedAgain } from './mirror/related-due.ts'
 import type { OperationName } from './upstream/operations.ts'
 import { configuredStreams } from './workplace.ts'
 
@@ -21,13 +22,16 @@ function affectedStream(operation: OperationName): string {
 export async function nudgeAfterWrite(
   { config, log }: { readonly config: Config; readonly log: Logger },
   operation: OperationName,
+  assignmentId: string | null,
 ): Promise<void> {
   const stream = affectedStream(operation)
   if (!configuredStreams(config).some(({ name }) => name === stream)) return
   const url = config.databaseUrl ?? (await embeddedUrl())
   if (url === null) return log.debug({ stream }, 'there is no mirror here to bring up to date')
   try {
-    await nudge({ url, redisUrl: config.redisUrl, log }, stream)
+    const wantsRelated = stream === 'assignment' && config.related.length > 0
+    const { redisUrl } = config
+    await nudge({ url, redisUrl, log }, stream, wantsRelated ? assignmentId : null)
     log.debug({ stream }, 'the worker was asked to read what changed')
   } catch (error) {
     log.warn({ err: error, stream }, 'the write is done; the mirror shows it after the next scheduled run')
@@ -37,14 +41,18 @@ export async function nudgeAfterWrite(
 async function nudge(
   { url, redisUrl, log }: { readonly url: string; readonly redisUrl: string | null; readonly log: Logger },
   stream: string,
+  relatedOf: string | null,
 ): Promise<void> {
   const database = await openDatabase({ url, log })
   try {
+    // A write to what an assignment carries may leave its row version as it was.
+    if (relatedOf !== null) await readRelatedAgain(database.pool, relatedOf)
     const queue = await openDriver({ redisUrl, database, log })
     try {
       const runs = openRunQueue(queue.driver, (error) => log.debug({ err: error }, 'the queue has trouble'))
       try {
         await runs.nudge({ stream, lane: 'head', cause: 'operator' })
+        if (relatedOf !== null) await runs.nudge({ stream, lane: 'related', cause: 'operator' })
       } finally {
         await runs.close()
       }

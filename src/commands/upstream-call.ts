@@ -21,15 +21,17 @@ export async function callUpstream(call: Call, name: OperationName, request: Any
   const upstream = openConfiguredUpstream({ config, log }, operation.service)
   if (!upstream) throw new UsageError(`${operation.path} needs TRACKING_BASE_URL, which is not set`)
   const isWrite = operation.method !== 'GET'
+  const assignmentId = request.path?.assignmentId
+  const nudge = () =>
+    nudgeAfterWrite({ config, log }, name, assignmentId === undefined ? null : String(assignmentId))
   try {
     const { body, status } = await upstream.call(name, request as RequestOf<OperationName>, signal)
     if (body === null) log.info({ status }, 'done; the answer has no body')
     else print(call, body)
-    if (isWrite) await nudgeAfterWrite({ config, log }, name)
+    if (isWrite) await nudge()
     return exitCodes.done
   } catch (error) {
-    if (isWrite && error instanceof UpstreamError && error.mayHaveArrived)
-      await nudgeAfterWrite({ config, log }, name)
+    if (isWrite && error instanceof UpstreamError && error.mayHaveArrived) await nudge()
     throw error
   } finally {
     upstream.close()

@@ -9,6 +9,16 @@ const certainly = '1 hour'
 /** Runs of one lane that are looked at, the newest first; polls that changed nothing share a line. */
 const runsPerLane = 200
 
+/** Whatever is known of its row: something that it carries was changed. */
+export async function readRelatedAgain(
+  client: Pick<ClientBase, 'query'>,
+  assignmentId: string,
+): Promise<void> {
+  await client.query('update tidemark.related_fetch set retry_at = now() where assignment_id = $1', [
+    assignmentId,
+  ])
+}
+
 export async function isRelatedDue(
   client: Pick<ClientBase, 'query'>,
   { groups, refreshMs }: RelatedOptions,

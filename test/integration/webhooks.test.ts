@@ -127,6 +127,19 @@ describe.skipIf(!hasPostgres)('after a write', () => {
     },
   )
 
+  it('to what an assignment carries, that is read again as well', async () => {
+    const variables = { DATABASE_URL: database.url, RELATED: 'true' }
+    await database.pool.query(
+      `insert into tidemark.related_fetch (assignment_id, hash, groups, fetched_at) values (3, '', '{}', now()), (4, '', '{}', now())`,
+    )
+    const product = await file('product.json', '{"ProductName":"pipe"}')
+    await run(api, ['POST', '/api/Assignment/Id/3/assignmentProduct', '--body', product], variables)
+    const { rows } = await database.pool.query(
+      'select assignment_id::int as id from tidemark.related_fetch where retry_at <= now()',
+    )
+    expect(rows).toEqual([{ id: 3 }])
+  })
+
   it('that cannot be told to anybody, the write is still done, and the log says so', async () => {
     const change = await file('change.json', '{"AssignmentId":3,"Subject":"alone"}')
     const { exitCode, logged } = await run(api, ['PUT', '/api/Assignment', '--body', change], {
