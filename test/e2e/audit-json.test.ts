@@ -1,0 +1,51 @@
+// The documents that programs read: of verify, census and backfill.
+
+import { describe, expect, it } from 'vitest'
+import { startSimulator } from '../../src/simulator/simulator.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { environmentFor } from '../support/environment.ts'
+import { runTidemark } from '../support/program.ts'
+
+describe.skipIf(!hasPostgres)('the verbs of audit and repair', () => {
+  const database = createTestDatabase()
+  it('answer with one JSON document, and with 1 while a row differs', async () => {
+    await using simulator = await startSimulator({ assignments: 40 })
+    const environment = environmentFor(simulator, database)
+    const tidemark = async (...words: string[]) => {
+      const { code, stdout } = await runTidemark([...words, '--json'], environment)
+      return { code, told: JSON.parse(stdout) }
+    }
+    await tidemark('sync', 'assignment')
+    await database.pool.query(`update mirror.assignment set subject = 'forged' where assignment_id = 7`)
+    expect(await tidemark('verify', 'assignment')).toMatchObject({
+      code: 1,
+      told: {
+        differences: [{ stream: 'assignment', key: '7', kind: 'content', columns: ['subject'] }],
+        streams: [{ stream: 'assignment', differences: 1, repaired: 0, compared: 40 }],
+      },
+    })
+    expect(await tidemark('verify', 'assignment', '--repair')).toMatchObject({ code: 0 })
+    expect(await tidemark('verify', 'assignment')).toMatchObject({ code: 0, told: { differences: [] } })
+    await database.pool.query('delete from mirror.assignment where assignment_id = 8')
+    expect(await tidemark('census', 'assignment')).toMatchObject({
+      code: 0,
+      told: { streams: [{ stream: 'assignment', complete: true, rescued: 1, rescued_keys: ['8'] }] },
+    })
+    const dryRun = await tidemark('backfill', 'assignment', '--from-version', '0', '--dry-run')
+    expect(dryRun).toMatchObject({ code: 0, told: { from: '0', rows: 40 } })
+    expect(await tidemark('backfill', '--list')).toEqual({ code: 0, told: [] })
+    expect(await tidemark('backfill', 'assignment', '--from-version', '0')).toMatchObject({
+      code: 0,
+      told: { status: 'done', rows_read: expect.any(Number), inserted: 0, updated: 0 },
+    })
+    expect((await tidemark('backfill', '--list')).told).toHaveLength(1)
+    expect(await tidemark('rewind', 'assignment', '--to-version', '5', '--reason', 'a test')).toMatchObject({
+      code: 0,
+      told: { stream: 'assignment', to: '5' },
+    })
+    expect((await tidemark('checkpoints', 'assignment', '--limit', '1')).told).toMatchObject([
+      { position: '5', reason: 'a test', moved_by: expect.stringContaining('@') },
+    ])
+    expect(await tidemark('quarantine')).toEqual({ code: 0, told: [] })
+  })
+})
