@@ -6,17 +6,10 @@ import { parseEnv } from 'node:util'
 import type { z } from 'zod'
 import { keepSecret } from './log.ts'
 import { relatedStreams, streams } from './streams.ts'
-import {
-  mirrorVariables,
-  optionalText,
-  type Schedule,
-  schedule,
-  upstreamVariables,
-  type Variable,
-  workerVariables,
-} from './variables.ts'
+import { optionalText, type Schedule, schedule } from './variable-schemas.ts'
+import { mirrorVariables, upstreamVariables, type Variable, workerVariables } from './variables.ts'
 
-export type { Schedule } from './variables.ts'
+export type { Schedule } from './variable-schemas.ts'
 export type Environment = Readonly<Record<string, string | undefined>>
 
 /** What is wrong with the configuration, one line a variable. Exit 2. */
