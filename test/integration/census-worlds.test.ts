@@ -72,9 +72,18 @@ describe.skipIf(!hasPostgres)('censuses', () => {
         // Pages in an order that is drawn anew each time prove nothing within reasonable passes.
         if (behaviour.order === 'unstable' && !behaviour.pagingIgnored) return
         expect(last.isComplete).toBe(true)
-        expect(await differences(pool, simulator, 'assignment')).toEqual([])
+        const { rows: deleted } = await pool.query<{ told: string }>(
+          `select assignment_id || ': no longer there' as told from mirror.assignment where _deleted_at is not null`,
+        )
+        // A record may go for good after it was flagged: its row is deleted already.
+        const dead = new Set(deleted.map(({ told }) => told))
+        const found = await differences(pool, simulator, 'assignment')
+        expect(found.filter((told) => !dead.has(told))).toEqual([])
       }),
-      { numRuns: Number(process.env.CENSUS_WORLDS ?? 12) },
+      {
+        numRuns: Number(process.env.CENSUS_WORLDS ?? 12),
+        ...(process.env.SEED && { seed: Number(process.env.SEED) }),
+      },
     )
   }, 120_000)
 })
