@@ -1,5 +1,6 @@
 // The working side of the queues, put together: schedules tick, ticks nudge, nudges become runs.
 
+import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from '../log.ts'
 import type { LaneOutcome } from '../sync/run-lane.ts'
 import type { OpenDriver } from './queue-driver.ts'
@@ -36,6 +37,7 @@ export type JobsOptions = {
 }
 
 const defaultRunsAtOnce = 8
+const drainMs = 18_000
 
 export async function startJobs(options: JobsOptions): Promise<Jobs> {
   const { queue, run, blame, onOutcome, serviceOf, log } = options
@@ -72,9 +74,11 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
     },
     servicesDown: troubles.servicesDown,
     async stop() {
-      await Promise.all([ticks.close(), worker.close()])
+      const drained = Promise.all([ticks.close(), worker.close()]).then(runs.close)
+      // What waits for a queue that is away would wait for ever.
+      drained.catch((error) => log.debug({ err: error }, 'the queue was away when the worker stopped'))
+      await Promise.race([drained, wait(drainMs, undefined, { ref: false })])
       troubles.close()
-      await runs.close()
       await queue.close()
     },
   }

@@ -85,7 +85,11 @@ async function openRedis(redisUrl: string, mirrorAddress: string, log: Logger): 
     retryStrategy: (attempt) => Math.min(longestReconnectMs, attempt * 100),
   })
   // Told once, by whoever asks whether the queue answers.
-  redis.on('error', (error) => log.debug({ err: error }, 'the connection to Redis has trouble'))
+  let trouble: unknown = null
+  redis.on('error', (error) => {
+    trouble = error
+    log.debug({ err: error }, 'the connection to Redis has trouble')
+  })
   const ping = async () => {
     if (redis.status !== 'ready') throw new Error(`there is no connection to Redis (${redis.status})`)
     await redis.ping()
@@ -95,7 +99,9 @@ async function openRedis(redisUrl: string, mirrorAddress: string, log: Logger): 
     await ping()
   } catch (error) {
     redis.disconnect()
-    throw error
+    const cause = trouble ?? error
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new Error(`Redis at ${describe(redisUrl)} cannot be used: ${reason}; check REDIS_URL`, { cause })
   }
   // Two mirrors may share one Redis. The braces keep a mirror's keys together in a cluster.
   const prefix = `{tidemark-${createHash('sha256').update(mirrorAddress).digest('hex').slice(0, 12)}}`
