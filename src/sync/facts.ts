@@ -4,7 +4,7 @@ import type { Fact } from './ports.ts'
 import type { ReadingOptions, Sorting } from './reading.ts'
 
 /** Facts are looked at again after this long. */
-export const factLifetimeMs = 24 * 3_600_000
+const factLifetimeMs = 24 * 3_600_000
 
 const hourMs = 3_600_000
 

@@ -23,7 +23,7 @@ export type ListContext = {
 }
 
 /** The records have no field that could be their key. */
-export class KeyUnknown extends Error {
+class KeyUnknown extends Error {
   override readonly name = 'KeyUnknown'
 }
 

@@ -30,7 +30,7 @@ export type ReadOutcome = Progress & {
 }
 
 /** The upstream does not do what `neworchanged` promises; it is not asked again in this run. */
-export class ContractBreach extends Error {
+class ContractBreach extends Error {
   override readonly name = 'ContractBreach'
   readonly code = 'UPSTREAM_CONTRACT'
 }

@@ -72,7 +72,7 @@ export async function runLane<OwnRun extends Run>(
 }
 
 /** The stream waits for a person; the reason says what to do. */
-export class StreamStopped extends Error {
+class StreamStopped extends Error {
   override readonly name = 'StreamStopped'
   constructor(stream: string, reason: string) {
     super(`${stream} is stopped: ${reason}`)
