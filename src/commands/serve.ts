@@ -17,6 +17,7 @@ export const serve: Command = {
 
 /** Whatever hangs: a signal ends the program within half a minute. What was not committed is read again. */
 const lastResortMs = 28_000
+const lingerMs = 500
 
 async function run({ environment, positionals, signal, log }: Call): Promise<ExitCode> {
   if (positionals.length > 0)
@@ -34,5 +35,7 @@ async function run({ environment, positionals, signal, log }: Call): Promise<Exi
     await worker.stop()
   }
   log.info('stopped')
+  // Connections to a queue that is away go on trying; nothing that they could still do matters.
+  setTimeout(() => process.exit(exitCodes.done), lingerMs).unref()
   return exitCodes.done
 }
