@@ -8,6 +8,7 @@ import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import pg from 'pg'
 import type { TestProject } from 'vitest/node'
 import { openLog } from '../../src/log.ts'
 import { startEmbedded } from '../../src/mirror/embedded.ts'
@@ -114,10 +115,26 @@ async function embeddedPostgres(): Promise<Service> {
   return {
     url: server.url,
     async stop() {
+      const kept = await keptDatabases(server.url)
       await server.leave()
-      await rm(directory, { recursive: true, force: true })
+      if (kept.length === 0) await rm(directory, { recursive: true, force: true })
+      else
+        process.stderr.write(
+          `\nThe databases of failed tests (${kept.join(', ')}) stay in ${directory}/postgres\n`,
+        )
     },
   }
+}
+
+/** A test file drops its database, unless a test of it failed. */
+async function keptDatabases(url: string): Promise<readonly string[]> {
+  const client = new pg.Client(url)
+  await client.connect()
+  const { rows } = await client.query<{ name: string }>(
+    `select datname as name from pg_database where datname like 'tidemark\\_test\\_%'`,
+  )
+  await client.end()
+  return rows.map((row) => row.name)
 }
 
 async function redisServer(): Promise<Service> {
