@@ -21,5 +21,5 @@ HEALTHCHECK --interval=30s --timeout=5s --start-period=30s --retries=3 \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.HTTP_PORT || 8080}/healthz`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
 STOPSIGNAL SIGTERM
 # The exec form: the program itself is process 1, hears the signals, and starts no other processes it would have to reap.
-ENTRYPOINT ["node", "/app/bin/tidemark.js"]
+ENTRYPOINT ["/app/bin/tidemark.js"]
 CMD ["serve"]

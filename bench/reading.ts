@@ -74,7 +74,7 @@ async function measure(
 
 async function startUpstream(assignments: number): Promise<{ environment: Environment; stop(): void }> {
   const words = ['simulate', '--port', '0', '--notes', '0', '--assignments', String(assignments)]
-  const child = spawn(process.execPath, [program, ...words], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(program, words, { stdio: ['ignore', 'pipe', 'inherit'] })
   let introduction = ''
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     introduction += text
@@ -91,7 +91,7 @@ async function startUpstream(assignments: number): Promise<{ environment: Enviro
 }
 
 async function sync(environment: Environment, words: readonly string[]): Promise<Reading> {
-  const child = spawn(process.execPath, [program, 'sync', 'assignment', '--json', ...words], {
+  const child = spawn(program, ['sync', 'assignment', '--json', ...words], {
     env: environment,
     stdio: ['ignore', 'pipe', 'inherit'],
   })

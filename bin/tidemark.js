@@ -1,5 +1,6 @@
-#!/usr/bin/env node
-// Starts the program, or says which Node it needs: older ones cannot even read the TypeScript to complain about it.
+#!/usr/bin/env -S node --max-semi-space-size=16
+// Starts the program with little room for young garbage, without which a busy run takes 100 MB more (V8 hears of it only at the
+// start), or says which Node it needs: older ones cannot even read the TypeScript to complain about it.
 const major = Number(process.versions.node.split('.')[0])
 if (major < 24) {
   process.stderr.write(
