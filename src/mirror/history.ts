@@ -6,7 +6,7 @@ import pg, { type ClientBase, type Pool } from 'pg'
 import type { Stream } from '../streams.ts'
 import { isRewoundSql } from './guard.ts'
 import { qualified, readShape, versionSql } from './shape.ts'
-import { checkpointTable } from './tables.ts'
+import { checkpointTable } from './tables/positions.ts'
 
 /** The position that was held at a time; null before the first checkpoint. */
 export async function positionAt(pool: Pool, stream: string, time: Date): Promise<bigint | null> {

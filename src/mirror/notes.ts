@@ -5,7 +5,9 @@ import { drizzle } from 'drizzle-orm/node-postgres'
 import type { Pool } from 'pg'
 import type { Fact, LateArrival } from '../sync/ports.ts'
 import type { Turn } from './fence.ts'
-import { factTable, lateArrivalTable, streamTable } from './tables.ts'
+import { lateArrivalTable } from './tables/findings.ts'
+import { factTable } from './tables/knowledge.ts'
+import { streamTable } from './tables/positions.ts'
 
 export type Notes = {
   learn(facts: readonly Fact[]): Promise<void>
