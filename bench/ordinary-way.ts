@@ -12,7 +12,7 @@ import {
   timestamp,
   uuid,
 } from 'drizzle-orm/pg-core'
-import type { Json, JsonObject } from '../src/json.ts'
+import type { Json, JsonObject } from '../src/json/json.ts'
 import type { ColumnType } from '../src/mirror/column-types.ts'
 import type { Database } from '../src/mirror/database.ts'
 import type { Column, Shape } from '../src/mirror/shape.ts'

@@ -2,7 +2,7 @@
 // the mirror's business. Field names are matched without regard to case.
 
 import { createHash } from 'node:crypto'
-import type { Json, JsonObject } from './json.ts'
+import type { Json, JsonObject } from './json/json.ts'
 
 /** A record that can be a row. The key is in canonical text: digits for integers, lower case for UUIDs. */
 export type Row = { readonly key: string; readonly version: bigint | null; readonly record: JsonObject }

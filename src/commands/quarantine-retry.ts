@@ -3,8 +3,8 @@
 import type { Pool } from 'pg'
 import { type Call, type ExitCode, exitCodes } from '../cli/command.ts'
 import { loadConfig } from '../config.ts'
-import { parseJson } from '../exact-json.ts'
-import { type Json, type JsonObject, repeatedFields } from '../json.ts'
+import { parseJson } from '../json/exact-json.ts'
+import { type Json, type JsonObject, repeatedFields } from '../json/json.ts'
 import {
   dropFromQuarantine,
   type QuarantineEntry,

@@ -4,8 +4,8 @@ import { readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { UsageError } from '../cli/command.ts'
-import { JsonError, parseJson } from '../exact-json.ts'
-import type { Json } from '../json.ts'
+import { JsonError, parseJson } from '../json/exact-json.ts'
+import type { Json } from '../json/json.ts'
 import { isObject } from '../record.ts'
 
 export async function readJsonFile(option: string, file: string): Promise<Json> {

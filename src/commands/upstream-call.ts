@@ -4,14 +4,14 @@
 import { type Call, type ExitCode, exitCodes, UsageError } from '../cli/command.ts'
 import { loadConfig } from '../config.ts'
 import { openConfiguredUpstream } from '../configured-upstream.ts'
-import { type Json, repeatedFields, type WithRepeatedFields } from '../json.ts'
+import { type Json, repeatedFields, type WithRepeatedFields } from '../json/json.ts'
 import { redact } from '../log.ts'
-import { nudgeAfterWrite } from '../nudge-after-write.ts'
 import { isObject } from '../record.ts'
 import { type Operation, type OperationName, operations } from '../upstream/operations.ts'
 import { ParameterError } from '../upstream/parameters.ts'
 import { type AnyRequest, prepareRequest, type RequestOf } from '../upstream/request.ts'
 import { UpstreamError } from '../upstream/upstream-error.ts'
+import { nudgeAfterWrite } from './nudge-after-write.ts'
 
 export async function callUpstream(call: Call, name: OperationName, request: AnyRequest): Promise<ExitCode> {
   const operation: Operation = operations[name]

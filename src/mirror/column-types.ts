@@ -1,6 +1,6 @@
 // Which Postgres type a field's values ask for. Decides; encodes nothing.
 
-import type { Json } from '../json.ts'
+import type { Json } from '../json/json.ts'
 import { isInstant } from './instants.ts'
 
 export type ColumnType = 'bigint' | 'numeric' | 'boolean' | 'uuid' | 'timestamptz' | 'text' | 'jsonb'

@@ -1,7 +1,7 @@
 // JSON text as the mirror keeps it: the same text for the same content whatever the order of fields, and always
 // something that jsonb can hold (P4, P5).
 
-import type { Json, JsonObject } from '../json.ts'
+import type { Json, JsonObject } from '../json/json.ts'
 import { isObject } from '../record.ts'
 import { fitsNumeric } from './column-types.ts'
 

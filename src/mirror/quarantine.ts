@@ -3,7 +3,7 @@
 
 import { createHash } from 'node:crypto'
 import type { ClientBase } from 'pg'
-import { repeatedFields, type WithRepeatedFields } from '../json.ts'
+import { repeatedFields, type WithRepeatedFields } from '../json/json.ts'
 import { isObject, type Unfit } from '../record.ts'
 import { canonicalText, fitsJsonb, holdableValue } from './json-text.ts'
 

@@ -1,7 +1,7 @@
 // Where the fields of a record go. Records of one stream mostly carry the same fields in the same order, so the answer
 // is worked out once for each order and found again by comparing names.
 
-import type { JsonObject } from '../json.ts'
+import type { JsonObject } from '../json/json.ts'
 import { foldName } from './column-names.ts'
 import { type Shape, versionFields } from './shape.ts'
 

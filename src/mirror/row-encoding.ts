@@ -1,7 +1,7 @@
 // One row as a line of COPY text: its hash, whether the source deleted it, what fits no column, and its columns.
 
 import { hash } from 'node:crypto'
-import { type Json, type JsonObject, repeatedFields, type WithRepeatedFields } from '../json.ts'
+import { type Json, type JsonObject, repeatedFields, type WithRepeatedFields } from '../json/json.ts'
 import { type Row, saysDeleted, toInt64, type Unfit } from '../record.ts'
 import { foldName } from './column-names.ts'
 import { type ColumnType, commonType, fitsInt64, fitsNumeric, isUuid, typeOf } from './column-types.ts'

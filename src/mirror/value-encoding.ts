@@ -1,7 +1,7 @@
 // One value as a field of COPY's text format, or null when its column cannot hold it exactly (P4). Everything that is
 // let through here must be taken by Postgres: one refusal would end the whole page.
 
-import type { Json } from '../json.ts'
+import type { Json } from '../json/json.ts'
 import { type ColumnType, fitsInt64, fitsNumeric, isUuid } from './column-types.ts'
 import { cutToMicroseconds, isInstant } from './instants.ts'
 import { canonicalText, fitsJsonb } from './json-text.ts'

@@ -1,7 +1,7 @@
 // The census of a changes stream: everything is listed, to find what the other lanes cannot: rows that were missed, and rows
 // whose records are gone. What is gone is believed only when a look at the record itself confirms it (P7).
 
-import type { JsonObject } from '../json.ts'
+import type { JsonObject } from '../json/json.ts'
 import { isFlaggedDeleted, readRecords } from '../record.ts'
 import type { AuditRun, Audits, Gone, Shortfall } from './audit-ports.ts'
 import type { ChangesContext } from './head.ts'

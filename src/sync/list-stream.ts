@@ -1,7 +1,7 @@
 // One poll of a list stream: everything is listed, rows are written as they come, and what is gone is only believed after a
 // listing that is proven complete.
 
-import type { Json } from '../json.ts'
+import type { Json } from '../json/json.ts'
 import { chooseKeyField, readRecords } from '../record.ts'
 import type { ListStream, MirroredStream } from '../streams.ts'
 import { beginListing, type ListingMove, nextPass, sawCount, sawPage, wantedKeys } from './listing.ts'

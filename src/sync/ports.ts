@@ -1,7 +1,7 @@
 // The two sides of reading, as the rules see them: a source that answers requests, and a mirror that keeps rows.
 // src/upstream/ implements the first, src/mirror/ the second, the tests model both.
 
-import type { Json, JsonObject } from '../json.ts'
+import type { Json, JsonObject } from '../json/json.ts'
 import type { Records } from '../record.ts'
 import type { Lane, RelatedStream } from '../streams.ts'
 

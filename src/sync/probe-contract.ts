@@ -1,7 +1,7 @@
 // What an upstream's `neworchanged` and list are like, found out with a few requests and no writing: the same questions that
 // runs ask, all at once and told in words.
 
-import type { Json } from '../json.ts'
+import type { Json } from '../json/json.ts'
 import { isFlaggedDeleted, isObject, readRecords } from '../record.ts'
 import type { ChangesStream } from '../streams.ts'
 import type { SeenPage } from './listing.ts'

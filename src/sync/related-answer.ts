@@ -1,7 +1,7 @@
 // What an extended read says about an assignment's related records. Pure. A group may come as a list, as one object or as null;
 // one that is not in the answer at all says nothing.
 
-import type { Json, JsonObject } from '../json.ts'
+import type { Json, JsonObject } from '../json/json.ts'
 import { isObject } from '../record.ts'
 import type { RelatedStream } from '../streams.ts'
 

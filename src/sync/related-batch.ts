@@ -1,7 +1,7 @@
 // Reads some assignments with their related records, and makes pages of them. What would be believed too soon is looked at
 // again: a record that is gone from its assignment (P7), and one that two answers of the same moment show differently.
 
-import type { Json, JsonObject } from '../json.ts'
+import type { Json, JsonObject } from '../json/json.ts'
 import { fingerprint, type Records, type Row, readRecords } from '../record.ts'
 import type { RelatedStream } from '../streams.ts'
 import { chooseKey } from './list-stream.ts'

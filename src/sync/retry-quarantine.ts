@@ -1,7 +1,7 @@
 // Tries records in quarantine again: as the upstream has them now where it can be asked, as they were kept where it cannot. What
 // became a row leaves the quarantine.
 
-import type { Json } from '../json.ts'
+import type { Json } from '../json/json.ts'
 import { type Records, readRecords } from '../record.ts'
 import type { Stream } from '../streams.ts'
 import type { Mirror, Run, Source } from './ports.ts'

@@ -1,8 +1,8 @@
 // Reads what an answer holds, and names what else may come instead: another status, a redirect, a page of HTML, a type
 // that is not JSON, JSON that is cut off.
 
-import { JsonError, parseJson } from '../exact-json.ts'
-import type { Json } from '../json.ts'
+import { JsonError, parseJson } from '../json/exact-json.ts'
+import type { Json } from '../json/json.ts'
 import type { Operation } from './operations.ts'
 import { notBeforeTime } from './retry-after.ts'
 import type { HttpAnswer, HttpRequest } from './transport.ts'

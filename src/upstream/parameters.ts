@@ -1,6 +1,6 @@
 // What a parameter may be. Checked before anything is sent; an error names the parameter and its bound.
 
-import type { ExactNumber } from '../json.ts'
+import type { ExactNumber } from '../json/json.ts'
 
 export class ParameterError extends Error {
   override readonly name = 'ParameterError'

@@ -1,7 +1,7 @@
 // The extended read of an assignment: as much of it as is wanted, and slower than the budget allows, so that other requests of
 // the service always have their share (P10).
 
-import type { Json, JsonObject } from '../json.ts'
+import type { Json, JsonObject } from '../json/json.ts'
 import { isObject, toInt64 } from '../record.ts'
 import type { RelatedStream } from '../streams.ts'
 import type { Lookup, Source } from '../sync/ports.ts'

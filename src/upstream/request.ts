@@ -1,7 +1,7 @@
 // Makes the request of an operation out of its parameters, or says which parameter is out of its bounds. Pure: nothing
 // is sent here.
 
-import type { Json, JsonObject } from '../json.ts'
+import type { Json, JsonObject } from '../json/json.ts'
 import { isObject } from '../record.ts'
 import { type AttachmentForm, attachmentFormText } from './attachment-form.ts'
 import { type Operation, type OperationName, type operations, pathParameters } from './operations.ts'

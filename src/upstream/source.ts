@@ -1,7 +1,7 @@
 // A stream of the upstream as the rules of reading see it: pages of changes, pages of a list, one record by its key.
 // What an answer means for the mirror is not decided here.
 
-import type { Json, JsonArray, JsonObject } from '../json.ts'
+import type { Json, JsonArray, JsonObject } from '../json/json.ts'
 import { isObject, readRecords } from '../record.ts'
 import type { Stream } from '../streams.ts'
 import type { Answer, Lookup, Source } from '../sync/ports.ts'

@@ -1,7 +1,7 @@
 // The client of one upstream service: signed in, within its budget, patient with what passes. The only place where a
 // request is made again; what an operation is, how it travels and what its answer means are in the files beside it.
 
-import type { Json } from '../json.ts'
+import type { Json } from '../json/json.ts'
 import { keepSecret, type Logger } from '../log.ts'
 import type { ServiceName } from '../streams.ts'
 import { readAnswer } from './answer-body.ts'

@@ -1,10 +1,10 @@
 // The lanes of audit and repair as the worker reads them.
 
 import { describe, expect, it } from 'vitest'
-import { auditLanes } from '../../src/audit-lanes.ts'
 import { readBackfill, requestBackfill } from '../../src/mirror/backfills.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { streams } from '../../src/streams.ts'
+import { auditLanes } from '../../src/worker/audit-lanes.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { openTestWorkplace, positionOf, neverAborted as signal } from '../support/workplace.ts'
 

@@ -1,7 +1,7 @@
 // Everything the stand-in can do wrong, against the client: what passes is overcome, what does not has a name.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import type { Json } from '../../src/json.ts'
+import type { Json } from '../../src/json/json.ts'
 import { type Fault, faultKinds } from '../../src/simulator/faults.ts'
 import { type HurtfulKind, hurtfulKinds } from '../../src/simulator/hurtful-records.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'

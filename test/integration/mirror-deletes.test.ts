@@ -1,7 +1,7 @@
 // How rows are marked deleted, and come back.
 
 import { beforeEach, describe, expect, it } from 'vitest'
-import type { Json, JsonObject } from '../../src/json.ts'
+import type { Json, JsonObject } from '../../src/json/json.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { assignments, begin, done, mirrorOf, trackers } from '../support/runs.ts'
 

@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import type pg from 'pg'
 import { beforeEach, describe, expect, it } from 'vitest'
-import type { JsonObject } from '../../src/json.ts'
+import type { JsonObject } from '../../src/json/json.ts'
 import { createTestDatabase, hasPostgres, type TestDatabase } from '../support/database.ts'
 import { openProxiedPool, proxiedName } from '../support/proxied-pool.ts'
 import { assignments, begin, done, failed, mirrorOf } from '../support/runs.ts'

@@ -2,8 +2,8 @@
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { parseJson } from '../../src/exact-json.ts'
-import { type JsonObject, repeatedFields, type WithRepeatedFields } from '../../src/json.ts'
+import { parseJson } from '../../src/json/exact-json.ts'
+import { type JsonObject, repeatedFields, type WithRepeatedFields } from '../../src/json/json.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { readBack, recover } from '../support/recovered.ts'
 import { assignments, begin, done, mirrorOf } from '../support/runs.ts'

@@ -1,7 +1,7 @@
 // Every operation of the table, called by the client over HTTP, and looked at from the server's side.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { Json, JsonObject } from '../../src/json.ts'
+import type { Json, JsonObject } from '../../src/json/json.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { type OperationName, operationNames, operations } from '../../src/upstream/operations.ts'
 import type { AnyRequest, RequestOf } from '../../src/upstream/request.ts'

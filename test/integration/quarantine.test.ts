@@ -1,7 +1,7 @@
 // What becomes of records in quarantine when they are tried again, or dropped.
 
 import { describe, expect, it } from 'vitest'
-import { parseJson } from '../../src/exact-json.ts'
+import { parseJson } from '../../src/json/exact-json.ts'
 import { dropFromQuarantine, readQuarantine } from '../../src/mirror/quarantine-review.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { streams } from '../../src/streams.ts'

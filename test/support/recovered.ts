@@ -2,7 +2,7 @@
 // `_rescued`. Shares no code with what it checks.
 
 import type { Pool } from 'pg'
-import type { Json } from '../../src/json.ts'
+import type { Json } from '../../src/json/json.ts'
 
 type Column = { readonly name: string; readonly type: string; readonly text: string | null }
 export type RecoveredRow = {

@@ -1,6 +1,6 @@
 // Runs of the mirror as tests want them: begun or failed, ended with the usual numbers.
 
-import type { Json } from '../../src/json.ts'
+import type { Json } from '../../src/json/json.ts'
 import { openMirror } from '../../src/mirror/mirror.ts'
 import { type Records, readRecords } from '../../src/record.ts'
 import { type Lane, streams } from '../../src/streams.ts'

@@ -1,9 +1,9 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
-import { JsonError, parseJson } from '../../src/exact-json.ts'
-import { type Json, repeatedFields, type WithRepeatedFields } from '../../src/json.ts'
-import { findFields } from '../../src/json-scan.ts'
+import { JsonError, parseJson } from '../../src/json/exact-json.ts'
+import { type Json, repeatedFields, type WithRepeatedFields } from '../../src/json/json.ts'
+import { findFields } from '../../src/json/json-scan.ts'
 
 setFlagsFromString('--expose-gc')
 const collect: () => void = runInNewContext('gc')

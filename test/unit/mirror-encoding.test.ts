@@ -1,7 +1,7 @@
 // The COPY text of a page, and the hashes that decide whether a row is news.
 
 import { describe, expect, it } from 'vitest'
-import { type JsonObject, repeatedFields } from '../../src/json.ts'
+import { type JsonObject, repeatedFields } from '../../src/json/json.ts'
 import { foldName } from '../../src/mirror/column-names.ts'
 import type { ColumnType } from '../../src/mirror/column-types.ts'
 import { createPageEncoder } from '../../src/mirror/page-encoding.ts'

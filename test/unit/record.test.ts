@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { parseJson } from '../../src/exact-json.ts'
-import type { Json } from '../../src/json.ts'
+import { parseJson } from '../../src/json/exact-json.ts'
+import type { Json } from '../../src/json/json.ts'
 import { chooseKeyField, fingerprint, isObject, readRecords, toInt64 } from '../../src/record.ts'
 
 const parse = (text: string): Json => parseJson(Buffer.from(text))

@@ -1,7 +1,7 @@
 // What an extended read says, in every shape a group may come in.
 
 import { describe, expect, it } from 'vitest'
-import type { Json, JsonObject } from '../../src/json.ts'
+import type { Json, JsonObject } from '../../src/json/json.ts'
 import { relatedStreams } from '../../src/streams.ts'
 import { groupRecords } from '../../src/sync/related-answer.ts'
 

@@ -4,8 +4,8 @@
 import { describe, expect, it } from 'vitest'
 import { afterFailure, type Outage } from '../../src/jobs/back-off.ts'
 import { type Scheduled, scheduleChanges, type Wanted } from '../../src/jobs/schedules.ts'
-import { checkCreated, planSubscriptions } from '../../src/subscription-plan.ts'
 import { isSecret } from '../../src/web/secrets.ts'
+import { checkCreated, planSubscriptions } from '../../src/worker/subscription-plan.ts'
 
 describe('what fails', () => {
   const fail = (outage: Outage | null, nowMs: number, more = {}): Outage =>

@@ -1,9 +1,9 @@
 // A source whose records do not show a secret of this program (P9): the address that the worker subscribes with holds one, and
 // subscriptions are mirrored like everything else.
 
-import type { Json, JsonObject } from './json.ts'
-import { isObject } from './record.ts'
-import type { Source } from './sync/ports.ts'
+import type { Json, JsonObject } from '../json/json.ts'
+import { isObject } from '../record.ts'
+import type { Source } from '../sync/ports.ts'
 
 export function maskSource(source: Source, secret: string): Source {
   const mask = (value: Json): Json => {

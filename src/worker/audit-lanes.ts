@@ -1,10 +1,10 @@
 // The lanes of audit and repair as the worker reads them: the census on its schedule, backfills as they are asked for.
 
-import type { Lane, Stream } from './streams.ts'
-import { runNextBackfill } from './sync/backfill.ts'
-import { takeCensus } from './sync/census.ts'
-import type { LaneOutcome } from './sync/run-lane.ts'
-import type { ReadOptions, Workplace } from './workplace.ts'
+import type { Lane, Stream } from '../streams.ts'
+import { runNextBackfill } from '../sync/backfill.ts'
+import { takeCensus } from '../sync/census.ts'
+import type { LaneOutcome } from '../sync/run-lane.ts'
+import type { ReadOptions, Workplace } from '../workplace.ts'
 
 type ReadLane = (stream: Stream, options: ReadOptions) => Promise<LaneOutcome>
 

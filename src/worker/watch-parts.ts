@@ -1,8 +1,8 @@
 // Knows which parts of the worker answer, and tells when one stops and when it is back: one line each, not one a try.
 
 import { setTimeout as wait } from 'node:timers/promises'
-import { formatDuration } from './duration.ts'
-import type { Logger } from './log.ts'
+import { formatDuration } from '../duration.ts'
+import type { Logger } from '../log.ts'
 
 export type Part = {
   readonly name: string

@@ -1,17 +1,17 @@
 // Which lanes the worker reads, when each is due, and what a failure in one says about the others.
 
+import type { Config } from '../config.ts'
+import type { Tick, Wanted } from '../jobs/schedules.ts'
+import type { Blame } from '../jobs/troubles.ts'
+import { readTrailingState } from '../mirror/trailing-state.ts'
+import type { Lane, Stream } from '../streams.ts'
+import { currentLookBack, trailingIntervalMs } from '../sync/look-back.ts'
+import { RunFenced } from '../sync/ports.ts'
+import type { LaneOutcome } from '../sync/run-lane.ts'
+import { UpstreamError, type UpstreamErrorCode } from '../upstream/upstream-error.ts'
+import type { ReadOptions, Workplace } from '../workplace.ts'
 import { auditLanes } from './audit-lanes.ts'
-import type { Config } from './config.ts'
-import type { Tick, Wanted } from './jobs/schedules.ts'
-import type { Blame } from './jobs/troubles.ts'
-import { readTrailingState } from './mirror/trailing-state.ts'
 import { isPassingTrouble } from './open-patiently.ts'
-import type { Lane, Stream } from './streams.ts'
-import { currentLookBack, trailingIntervalMs } from './sync/look-back.ts'
-import { RunFenced } from './sync/ports.ts'
-import type { LaneOutcome } from './sync/run-lane.ts'
-import { UpstreamError, type UpstreamErrorCode } from './upstream/upstream-error.ts'
-import type { ReadOptions, Workplace } from './workplace.ts'
 
 type ReadLane = (stream: Stream, options: ReadOptions) => Promise<LaneOutcome>
 

@@ -1,8 +1,8 @@
 // Decides how the worker is subscribed to the upstream's webhooks, from what the upstream serves. Nothing is known of the fields of
 // definitions and subscriptions beforehand, so they are found by their names and values. Pure.
 
-import type { Json, JsonObject } from './json.ts'
-import { chooseKeyField, isObject } from './record.ts'
+import type { Json, JsonObject } from '../json/json.ts'
+import { chooseKeyField, isObject } from '../record.ts'
 
 export type Served = { readonly definitions: readonly Json[]; readonly subscriptions: readonly Json[] }
 export type SubscriptionPlan = {

@@ -1,8 +1,8 @@
 // Waits for what is not there yet: a Postgres or a Redis that starts later than this program. Says so once.
 
 import { setTimeout as wait } from 'node:timers/promises'
-import { formatDuration } from './duration.ts'
-import type { Logger } from './log.ts'
+import { formatDuration } from '../duration.ts'
+import type { Logger } from '../log.ts'
 
 type Options<Opened> = {
   readonly what: string

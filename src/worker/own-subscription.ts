@@ -3,12 +3,12 @@
 
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Pool } from 'pg'
-import type { Logger } from './log.ts'
-import { type Stream, streams } from './streams.ts'
+import type { Logger } from '../log.ts'
+import { type Stream, streams } from '../streams.ts'
+import type { Source } from '../sync/ports.ts'
+import { openSource } from '../upstream/source.ts'
+import type { Upstream } from '../upstream/upstream.ts'
 import { checkCreated, planSubscriptions, subscriptionKeyOf } from './subscription-plan.ts'
-import type { Source } from './sync/ports.ts'
-import { openSource } from './upstream/source.ts'
-import type { Upstream } from './upstream/upstream.ts'
 
 type Options = {
   readonly upstream: Upstream

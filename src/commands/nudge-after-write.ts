@@ -2,14 +2,14 @@
 // done whatever happens here.
 
 import { readFile } from 'node:fs/promises'
-import type { Config } from './config.ts'
-import { openDriver } from './jobs/queue-driver.ts'
-import { openRunQueue } from './jobs/run-queue.ts'
-import type { Logger } from './log.ts'
-import { openDatabase } from './mirror/database.ts'
-import { readRelatedAgain } from './mirror/related-due.ts'
-import type { OperationName } from './upstream/operations.ts'
-import { configuredStreams } from './workplace.ts'
+import type { Config } from '../config.ts'
+import { openDriver } from '../jobs/queue-driver.ts'
+import { openRunQueue } from '../jobs/run-queue.ts'
+import type { Logger } from '../log.ts'
+import { openDatabase } from '../mirror/database.ts'
+import { readRelatedAgain } from '../mirror/related-due.ts'
+import type { OperationName } from '../upstream/operations.ts'
+import { configuredStreams } from '../workplace.ts'
 
 const embeddedUrlFile = '.tidemark/url'
 
