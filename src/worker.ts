@@ -3,6 +3,7 @@
 
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Config } from './config.ts'
+import { openDesk } from './desk.ts'
 import { formatDuration } from './duration.ts'
 import { type Jobs, startJobs } from './jobs/jobs.ts'
 import { openNudgeWindow } from './jobs/nudge-window.ts'
@@ -11,13 +12,18 @@ import type { RunRequest } from './jobs/run-queue.ts'
 import type { Logger } from './log.ts'
 import { readOverview } from './mirror/overview.ts'
 import type { LaneOutcome } from './sync/run-lane.ts'
+import { readAssets } from './web/assets.ts'
+import type { Desk } from './web/desk.ts'
 import { healthRoutes } from './web/health-routes.ts'
 import { hookRoute } from './web/hook-route.ts'
 import { startHttpServer } from './web/http-server.ts'
+import { openLiveEvents } from './web/live-events.ts'
 import { type Metrics, openMetrics } from './web/metrics.ts'
 import { metricsRoute } from './web/metrics-route.ts'
+import { pageRoutes } from './web/page-routes.ts'
 import { addStateGauges } from './web/state-gauges.ts'
 import { syncRoute } from './web/sync-route.ts'
+import { readOnlyViewer } from './web/viewer.ts'
 import { blameFor, isLaneDue, laneTable, wantedSchedules } from './worker/lanes.ts'
 import { isPassingTrouble, openPatiently } from './worker/open-patiently.ts'
 import { keepSubscribed } from './worker/own-subscription.ts'
@@ -50,6 +56,7 @@ export async function startWorker(options: {
   const streams = configuredStreams(config)
   const changesStreams = streams.filter(({ kind }) => kind === 'changes').map(({ name }) => name)
   let live: Live | null = null
+  let desk: Desk | null = null
 
   const nudge = async (request: RunRequest): Promise<void> => {
     if (!live) throw new Error('the worker is still waiting for its database or its queue')
@@ -71,6 +78,8 @@ export async function startWorker(options: {
       ...Object.fromEntries(streams.map(({ service }) => [service, !isDown(live, service)])),
     }),
   })
+  const assets = readAssets()
+  const events = openLiveEvents({ sight: () => desk?.sight() ?? null, log })
   const http = await startHttpServer({
     host: config.httpHost,
     port: config.httpPort,
@@ -95,11 +104,15 @@ export async function startWorker(options: {
         streams: streams.map(({ name }) => name),
         onSync: (stream) => nudge({ stream, lane: 'head', cause: 'operator' }),
       }),
+      assets.routes,
+      events.routes,
+      pageRoutes({ desk: () => desk, viewerOf: () => readOnlyViewer, assets, log }),
     ],
   })
   const beginning = begin({ config, log, metrics, signal: stopping.signal })
   const begun = beginning.then((started) => {
     live = started
+    desk = openDesk(started)
     return started
   })
   // Whoever awaits `live` is told; nobody has to.
@@ -111,6 +124,7 @@ export async function startWorker(options: {
     async stop() {
       stopping.abort(new Error('the worker is stopping'))
       deliveries.close()
+      events.close()
       const started = await begun.catch(() => null)
       if (started) {
         started.parts.close()

@@ -6,7 +6,7 @@ import type { LaneOutcome } from '../sync/run-lane.ts'
 import type { OpenDriver } from './queue-driver.ts'
 import { openRunQueue, type QueueCounts, type RunRequest } from './run-queue.ts'
 import { type DoRun, startRunWorker } from './run-worker.ts'
-import type { Tick, Wanted } from './schedules.ts'
+import type { NextTick, Tick, Wanted } from './schedules.ts'
 import { startTickWorker } from './tick-worker.ts'
 import { type Blame, watchTroubles } from './troubles.ts'
 
@@ -17,6 +17,7 @@ export type Jobs = {
   ping(): Promise<void>
   /** Repairs schedules that a flush, a lost queue or a jump of the clock took away. */
   keepSchedules(): Promise<void>
+  nextTicks(): Promise<readonly NextTick[]>
   servicesDown(): readonly string[]
   /** Runs end after the page in hand. */
   stop(): Promise<void>
@@ -72,6 +73,7 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
       const changed = await ticks.keepSchedules()
       if (changed > 0) log.info({ changed }, 'schedules were missing or astray, and are there again')
     },
+    nextTicks: ticks.next,
     servicesDown: troubles.servicesDown,
     async stop() {
       const drained = Promise.all([ticks.close(), worker.close()]).then(runs.close)

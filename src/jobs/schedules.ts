@@ -12,6 +12,7 @@ export type Scheduled = {
   readonly pattern?: string
   readonly next?: number
 }
+export type NextTick = Tick & { readonly at: Date }
 type Repeat = { readonly every: number } | { readonly pattern: string }
 export type Changes = {
   readonly remove: readonly string[]
@@ -68,6 +69,12 @@ export function scheduleChanges(
     }))
   return { remove, upsert }
 }
+
+export const nextTicks = (there: readonly Scheduled[], wanted: readonly Wanted[]): readonly NextTick[] =>
+  wanted.flatMap(({ stream, lane }) => {
+    const next = there.find(({ key }) => key === scheduleId({ stream, lane }))?.next
+    return next === undefined ? [] : [{ stream, lane, at: new Date(next) }]
+  })
 
 const scheduleId = ({ stream, lane }: Tick): string => `${stream}/${lane}`
 

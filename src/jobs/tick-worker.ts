@@ -1,12 +1,14 @@
 // Turns the ticks of the schedules into nudges. It does nothing else, so that a tick takes no longer than adding a job.
 
 import { type Driver, placed, Queue, Worker } from './queue-classes.ts'
-import { keepSchedules, type Tick, type Wanted } from './schedules.ts'
+import { keepSchedules, type NextTick, nextTicks, type Tick, type Wanted } from './schedules.ts'
 import { lockOptions } from './worker-options.ts'
 
 export type TickWorker = {
   /** Makes the schedules what they should be. Returns how many were not. */
   keepSchedules(): Promise<number>
+  /** When each schedule ticks next. */
+  next(): Promise<readonly NextTick[]>
   close(): Promise<void>
 }
 
@@ -38,6 +40,7 @@ export async function startTickWorker(options: Options): Promise<TickWorker> {
   worker.on('error', onError)
   return {
     keepSchedules: keep,
+    next: async () => nextTicks(await queue.getJobSchedulers(), schedules),
     async close() {
       await worker.close()
       await queue.close()

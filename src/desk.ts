@@ -1,0 +1,34 @@
+// The desk of the pages: what they read, put together from the mirror and the queue.
+
+import type { Jobs } from './jobs/jobs.ts'
+import { readLaneRuns } from './mirror/lane-runs.ts'
+import { readOverview } from './mirror/overview.ts'
+import { readRowRates } from './mirror/row-rates.ts'
+import type { Concern, Desk } from './web/desk.ts'
+import type { Workplace } from './workplace.ts'
+
+type Context = {
+  readonly workplace: Pick<Workplace, 'database' | 'streams'>
+  readonly jobs: Pick<Jobs, 'nextTicks'>
+}
+
+export function openDesk({ workplace, jobs }: Context): Desk {
+  const { pool } = workplace.database
+  const names = workplace.streams.map(({ name }) => name)
+  const concerns = async (): Promise<readonly Concern[]> => []
+  return {
+    async sight() {
+      const [streams, laneRuns, rates, nextRuns, concerned] = await Promise.all([
+        readOverview(pool, names),
+        readLaneRuns(pool, names),
+        readRowRates(pool),
+        // The mirror can be shown without the queue.
+        jobs.nextTicks().catch(() => []),
+        concerns(),
+      ])
+      const shown = nextRuns.filter(({ lane }) => lane === 'head' || lane === 'census')
+      return { at: new Date(), streams, laneRuns, rates, nextRuns: shown, concerns: concerned }
+    },
+    concerns,
+  }
+}

@@ -1,0 +1,52 @@
+// Serves the pages. While the worker waits for Postgres, or Postgres does not answer, they say so and load themselves again.
+
+import type { FastifyRequest } from 'fastify'
+import type { Logger } from '../log.ts'
+import type { Assets } from './assets.ts'
+import type { Concern, Desk } from './desk.ts'
+import { type Html, html } from './html.ts'
+import type { Routes } from './http-server.ts'
+import { layout } from './pages/layout.ts'
+import { overviewPage } from './pages/overview.ts'
+import type { Page } from './pages/page.ts'
+import { sendPage } from './send-page.ts'
+import type { Viewer } from './viewer.ts'
+
+type Options = {
+  /** Null while the worker waits for what it needs. */
+  readonly desk: () => Desk | null
+  readonly viewerOf: (request: FastifyRequest) => Viewer
+  readonly assets: Assets
+  readonly log: Logger
+}
+
+const pages: readonly Page[] = [overviewPage]
+const reloadSeconds = 3
+
+export const pageRoutes =
+  ({ desk, viewerOf, assets, log }: Options): Routes =>
+  (server) => {
+    for (const { path, title, body } of pages) {
+      server.get(path, async (request, reply) => {
+        const viewer = viewerOf(request)
+        const page = (shown: Html, concerns: readonly Concern[] | null, more = {}) =>
+          layout({ title, path, viewer, assets, concerns, body: shown, ...more })
+        const there = desk()
+        if (!there) return sendPage(reply, page(waiting, null, { reloadSeconds }), 503)
+        try {
+          const query = new URLSearchParams(request.url.split('?')[1])
+          const [shown, concerns] = await Promise.all([
+            body({ desk: there, viewer, query, now: new Date() }),
+            there.concerns(),
+          ])
+          return sendPage(reply, page(shown, concerns))
+        } catch (error) {
+          log.warn({ err: error, path }, 'a page could not be shown')
+          return sendPage(reply, page(silent, null, { reloadSeconds }), 503)
+        }
+      })
+    }
+  }
+
+const waiting = html`<p class="notice">The worker is starting: it waits for its database or its queue, and its log says for which. This page loads itself again.</p>`
+const silent = html`<p class="notice">The database did not answer as it should; the log says why. Mirrored rows are safe, and the worker goes on trying. This page loads itself again.</p>`

@@ -1,0 +1,78 @@
+// What all pages have around them: navigation, what needs a person, who is signed in.
+
+import type { Assets } from '../assets.ts'
+import type { Concern } from '../desk.ts'
+import { type Html, html } from '../html.ts'
+import type { Viewer } from '../viewer.ts'
+import { foreign } from '../words.ts'
+
+type Layout = {
+  readonly title: string
+  readonly path: string
+  readonly viewer: Viewer
+  readonly assets: Pick<Assets, 'urlOf'>
+  /** Null while nothing is known. */
+  readonly concerns: readonly Concern[] | null
+  readonly body: Html
+  /** The page loads itself again after this long. */
+  readonly reloadSeconds?: number
+}
+
+const places = [
+  ['/', 'Overview'],
+  ['/runs', 'Runs'],
+  ['/checkpoints', 'Checkpoints'],
+  ['/quarantine', 'Quarantine'],
+  ['/dictionary', 'Dictionary'],
+  ['/facts', 'Facts'],
+] as const
+
+export const layout = ({ title, path, viewer, assets, concerns, body, reloadSeconds }: Layout): Html =>
+  html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+${reloadSeconds !== undefined && html`<meta http-equiv="refresh" content="${reloadSeconds}">`}
+<title>${title} · Tidemark</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="${assets.urlOf('uplot.css')}">
+<link rel="stylesheet" href="${assets.urlOf('page.css')}">
+<script defer src="${assets.urlOf('uplot.js')}"></script>
+<script defer src="${assets.urlOf('page.js')}"></script>
+</head>
+<body>
+<a class="skip" href="#content">Skip to the content</a>
+<header class="top">
+<p class="brand"><a href="/">Tidemark</a></p>
+<nav aria-label="Pages"><ul>${places.map(
+    ([address, name]) =>
+      html`<li><a href="${address}"${address === path && html` aria-current="page"`}>${name}</a></li>`,
+  )}</ul></nav>
+<p class="connection" role="status" data-connection></p>
+${signIn(viewer)}
+</header>
+<main id="content" tabindex="-1">
+<div class="concerns" role="status" data-live="concerns">${concerns && concernList(concerns)}</div>
+<h1>${title}</h1>
+${body}
+</main>
+</body>
+</html>
+`
+
+const signIn = ({ canAct, canSignIn, csrfToken }: Viewer): Html | null => {
+  if (canAct)
+    return html`<form class="sign-in" method="post" action="/logout"><input type="hidden" name="csrf" value="${csrfToken}"><button>Sign out</button></form>`
+  return canSignIn ? html`<p class="sign-in"><a href="/login">Sign in</a></p>` : null
+}
+
+/** Empty when nothing needs a person. */
+export const concernList = (concerns: readonly Concern[]): Html | null =>
+  concerns.length === 0
+    ? null
+    : html`<h2>Needs a person</h2><ul>${concerns.map(
+        ({ stream, what, whatToDo }) =>
+          html`<li><p>${stream !== null && html`<b>${stream}</b> `}${foreign(what, 400)}</p><p class="todo">${foreign(whatToDo, 400)}</p></li>`,
+      )}</ul>`

@@ -1,0 +1,10 @@
+// Who looks at a page, as far as pages care.
+
+export type Viewer = {
+  readonly canAct: boolean
+  /** Goes into each form; null when the viewer cannot act. */
+  readonly csrfToken: string | null
+  readonly canSignIn: boolean
+}
+
+export const readOnlyViewer: Viewer = { canAct: false, csrfToken: null, canSignIn: false }
