@@ -16,6 +16,8 @@ const verbs: Readonly<Record<string, () => Promise<Command>>> = {
   checkpoints: async () => (await import('./commands/checkpoints.ts')).checkpoints,
   backfill: async () => (await import('./commands/backfill.ts')).backfill,
   rewind: async () => (await import('./commands/rewind.ts')).rewind,
+  pause: async () => (await import('./commands/pause.ts')).pause,
+  resume: async () => (await import('./commands/pause.ts')).resume,
   census: async () => (await import('./commands/census.ts')).census,
   verify: async () => (await import('./commands/verify.ts')).verify,
   quarantine: async () => (await import('./commands/quarantine.ts')).quarantine,

@@ -11,6 +11,7 @@ import { openDriver } from './jobs/queue-driver.ts'
 import type { RunRequest } from './jobs/run-queue.ts'
 import type { Logger } from './log.ts'
 import { readOverview } from './mirror/overview.ts'
+import { pausedStreams } from './mirror/pauses.ts'
 import type { LaneOutcome } from './sync/run-lane.ts'
 import { readAssets } from './web/assets.ts'
 import type { Desk } from './web/desk.ts'
@@ -27,6 +28,7 @@ import { readOnlyViewer } from './web/viewer.ts'
 import { blameFor, isLaneDue, laneTable, wantedSchedules } from './worker/lanes.ts'
 import { isPassingTrouble, openPatiently } from './worker/open-patiently.ts'
 import { keepSubscribed } from './worker/own-subscription.ts'
+import { runUnlessPaused } from './worker/pausing.ts'
 import { type PartsWatch, watchParts } from './worker/watch-parts.ts'
 import { configuredStreams, openWorkplace, type Workplace } from './workplace.ts'
 
@@ -66,7 +68,9 @@ export async function startWorker(options: {
     windowMs: webhookWindowMs,
     log,
     async nudge() {
-      for (const stream of changesStreams) await nudge({ stream, lane: 'head', cause: 'webhook' })
+      const paused = live ? await pausedStreams(live.workplace.database.pool) : new Set()
+      for (const stream of changesStreams)
+        if (!paused.has(stream)) await nudge({ stream, lane: 'head', cause: 'webhook' })
     },
   })
   const parts = () => live?.parts.states() ?? {}
@@ -161,6 +165,7 @@ async function begin({ config, log, metrics, signal }: Beginning): Promise<Live>
   const lanes = laneTable(workplace)
   const streams = new Map(workplace.streams.map((stream) => [stream.name, stream]))
   const schedules = wantedSchedules(config, workplace.streams, lanes)
+  const isPaused = async (stream: string) => (await pausedStreams(workplace.database.pool)).has(stream)
   const jobs = await startJobs({
     queue,
     schedules,
@@ -169,7 +174,7 @@ async function begin({ config, log, metrics, signal }: Beginning): Promise<Live>
       const stream = streams.get(request.stream)
       const read = lanes[request.lane]
       if (!stream || !read) throw new Error(`this worker does not read ${request.lane} of ${request.stream}`)
-      return await read(stream, hooks)
+      return await runUnlessPaused(request, hooks, isPaused, (ended) => read(stream, ended))
     },
     blame: blameFor,
     serviceOf: (name) => streams.get(name)?.service ?? 'assignment',

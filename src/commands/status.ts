@@ -59,6 +59,7 @@ function paragraph(one: StreamOverview): string {
     ],
     ['held', one.held === null ? null : JSON.stringify(one.held)],
     ['stopped', one.stoppedReason],
+    ['paused', one.paused && pausedLine(one.paused)],
   ]
   const told = lines.flatMap(([name, value]) => (value === null ? [] : [`  ${name.padEnd(16)}  ${value}\n`]))
   return `${one.stream}\n${told.join('') || '  nothing was read yet\n'}`
@@ -82,6 +83,9 @@ const relatedLine = ({ read, waiting, setAside }: NonNullable<StreamOverview['re
     `${waiting.toLocaleString('en')} waiting`,
     ...(setAside > 0 ? [`${setAside.toLocaleString('en')} of them could not be read`] : []),
   ].join(', ')
+
+const pausedLine = ({ at, by, reason }: NonNullable<StreamOverview['paused']>): string =>
+  `since ${new Date(at).toISOString()} by ${by}${reason === null ? '' : `: ${reason}`}`
 
 const some = (count: number): string | null => (count === 0 ? null : count.toLocaleString('en'))
 
@@ -109,4 +113,5 @@ const asJson = (one: StreamOverview) => ({
   unfinished_backfills: one.unfinishedBackfills,
   held: one.held,
   stopped_reason: one.stoppedReason,
+  paused: one.paused,
 })

@@ -43,4 +43,10 @@ export function openRunQueue(driver: Driver, onError: (error: Error) => void): R
   }
 }
 
+/** The same, asked for by the worker itself; what an operator asked for stays that. */
+export const again = (request: RunRequest): RunRequest => ({
+  ...request,
+  cause: request.cause === 'operator' ? 'operator' : 'again',
+})
+
 export const placeOf = ({ stream, lane }: Pick<RunRequest, 'stream' | 'lane'>): string => `${stream}/${lane}`

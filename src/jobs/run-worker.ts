@@ -5,7 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from '../log.ts'
 import type { LaneOutcome } from '../sync/run-lane.ts'
 import { type Driver, placed, Worker } from './queue-classes.ts'
-import { type RunQueue, type RunRequest, runQueueName } from './run-queue.ts'
+import { again, type RunQueue, type RunRequest, runQueueName } from './run-queue.ts'
 import type { Blame, Troubles } from './troubles.ts'
 import { lockOptions } from './worker-options.ts'
 
@@ -73,7 +73,7 @@ export function startRunWorker(options: Options): RunWorker {
   async function settle(request: RunRequest, outcome: LaneOutcome, startedMs: number): Promise<void> {
     const { status, note, error } = outcome
     if (status === 'done') troubles.succeeded(request)
-    if (outcome.gaveWay) await queue.nudge({ ...request, cause: 'again' })
+    if (outcome.gaveWay) await queue.nudge(again(request))
     if (status === 'skipped') troubles.failed(request, startedMs, takenBy(note))
     if (status !== 'failed') return
     const blame = options.blame(error, true)

@@ -4,7 +4,7 @@
 import { formatDuration } from '../duration.ts'
 import type { Logger } from '../log.ts'
 import { afterFailure, type Outage } from './back-off.ts'
-import { placeOf, type RunRequest } from './run-queue.ts'
+import { again, placeOf, type RunRequest } from './run-queue.ts'
 
 /** What a failed run says about the rest: whether others would fail too. */
 export type Blame = {
@@ -63,7 +63,7 @@ export function watchTroubles({ serviceOf, nudge, log }: Options): Troubles {
     const owed = [...trouble.owed.values()]
     trouble.owed.clear()
     for (const request of owed)
-      nudge({ ...request, cause: 'again' }).catch((error) =>
+      nudge(again(request)).catch((error) =>
         log.debug({ err: error, ...request }, 'could not be asked for again; its next tick will do it'),
       )
   }

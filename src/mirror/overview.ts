@@ -28,6 +28,8 @@ export type StreamOverview = {
   readonly related: RelatedProgress | null
   readonly held: unknown
   readonly stoppedReason: string | null
+  /** By an operator; null: it is read as usual. */
+  readonly paused: { readonly at: string; readonly by: string; readonly reason: string | null } | null
 }
 export type LastRun = {
   readonly id: string
@@ -65,7 +67,9 @@ export async function readOverview(
        (select count(*) from tidemark.backfill as wanted
         where wanted.stream = stream.name and wanted.status in ('waiting', 'running'))::int as "unfinishedBackfills",
        held,
-       stopped_reason as "stoppedReason"
+       stopped_reason as "stoppedReason",
+       case when paused_at is not null
+         then jsonb_build_object('at', paused_at, 'by', paused_by, 'reason', pause_reason) end as paused
      from unnest($1::text[]) with ordinality as wanted (name, place)
      join tidemark.stream on stream.name = wanted.name
      left join lateral (

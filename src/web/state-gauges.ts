@@ -49,6 +49,7 @@ const streamGauges: readonly StreamGauge[] = [
   ['census_rescued_rows', 'Rows that only a census found, until acknowledged', (one) => one.censusRescues],
   ['held', '1 while deletions are held for an operator', (one) => (one.held === null ? 0 : 1)],
   ['stopped', '1 while the stream waits for an operator', (one) => (one.stoppedReason === null ? 0 : 1)],
+  ['paused', '1 while an operator has the stream paused', (one) => (one.paused === null ? 0 : 1)],
 ]
 
 /** Returns what looks everything up again. */

@@ -3,6 +3,7 @@
 import type { Config } from '../config.ts'
 import type { Tick, Wanted } from '../jobs/schedules.ts'
 import type { Blame } from '../jobs/troubles.ts'
+import { pausedStreams } from '../mirror/pauses.ts'
 import { readTrailingState } from '../mirror/trailing-state.ts'
 import type { Lane, Stream } from '../streams.ts'
 import { currentLookBack, trailingIntervalMs } from '../sync/look-back.ts'
@@ -56,6 +57,7 @@ export function wantedSchedules(
 }
 
 export async function isLaneDue(workplace: Workplace, lookbackFloorMs: number, tick: Tick): Promise<boolean> {
+  if ((await pausedStreams(workplace.database.pool)).has(tick.stream)) return false
   if (tick.lane === 'backfill') return (await workplace.mirror.nextBackfill(tick.stream)) !== null
   if (tick.lane === 'related') return await workplace.isRelatedDue()
   if (tick.lane !== 'trailing') return true

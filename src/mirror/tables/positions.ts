@@ -16,6 +16,10 @@ export const streamTable = tidemark.table('stream', {
   lookbackReason: text('lookback_reason'),
   stoppedReason: text('stopped_reason'),
   stoppedAt: at('stopped_at'),
+  /** An operator wants no runs of it for now; null: it is read as usual. */
+  pausedAt: at('paused_at'),
+  pausedBy: text('paused_by'),
+  pauseReason: text('pause_reason'),
   /** A listing that was too small to be believed: what it lacked, and when. */
   held: jsonb('held'),
   lastSuccessAt: at('last_success_at'),

@@ -1,0 +1,59 @@
+// Keeps the worker's own runs off streams that an operator has paused. What an operator asks for by hand is done all the same.
+
+import { formatDuration } from '../duration.ts'
+import type { Pause } from '../mirror/pauses.ts'
+import type { Lane } from '../streams.ts'
+import type { LaneOutcome } from '../sync/run-lane.ts'
+
+type Request = { readonly stream: string; readonly lane: Lane; readonly cause: string }
+type Hooks = { readonly signal: AbortSignal }
+
+const lookEveryMs = 1_000
+
+/** Does the run unless its stream is paused, and ends it between two pages when the stream is paused meanwhile. */
+export async function runUnlessPaused<RunHooks extends Hooks>(
+  request: Request,
+  hooks: RunHooks,
+  isPaused: (stream: string) => Promise<boolean>,
+  run: (hooks: RunHooks) => Promise<LaneOutcome>,
+): Promise<LaneOutcome> {
+  const { stream, lane, cause } = request
+  if (await isPaused(stream)) return cause === 'operator' ? await run(hooks) : leftAlone(stream, lane)
+  const paused = new AbortController()
+  let isLooking = false
+  const look = async () => {
+    if (isLooking) return
+    isLooking = true
+    // While the database does not answer, the run finds that out by itself.
+    if (await isPaused(stream).catch(() => false)) paused.abort(new Error(`${stream} was paused`))
+    isLooking = false
+  }
+  const looking = setInterval(look, lookEveryMs)
+  try {
+    return await run({ ...hooks, signal: AbortSignal.any([hooks.signal, paused.signal]) })
+  } finally {
+    clearInterval(looking)
+  }
+}
+
+export const pauseSentence = (stream: string, isNew: boolean): string =>
+  isNew
+    ? `${stream} is paused: the workers leave it alone until it is resumed`
+    : `${stream} was paused already`
+
+export const resumeSentence = (stream: string, ended: Pause | null): string =>
+  ended === null
+    ? `${stream} was not paused`
+    : `${stream} is read again; it was paused for ${formatDuration(Date.now() - ended.at.getTime())}`
+
+const leftAlone = (stream: string, lane: Lane): LaneOutcome => ({
+  stream,
+  lane,
+  status: 'stopped',
+  runId: null,
+  note: 'the stream is paused',
+  error: null,
+  tally: { inserted: 0, updated: 0, unchanged: 0, rescued: 0, quarantined: 0, requests: 0, bytes: 0 },
+  isComplete: false,
+  gaveWay: false,
+})
