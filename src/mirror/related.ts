@@ -21,11 +21,14 @@ export const relating =
   (parts: RunParts): RelatedWork => {
     const { client, stream, turn } = parts
     const keyFields = new Map<string, string>()
+    /** What was asked to be read again after this may have changed after it was read. */
+    let pickedAt = ''
 
     async function due(limit: number): Promise<readonly Due[]> {
       const shape = await readShape(client, stream)
       if (!shape) return []
       const key = pg.escapeIdentifier(shape.key.name)
+      pickedAt = await clockText()
       const { rows } = await client.query<Due>(
         `(select known.assignment_id::text as "assignmentId", '' as hash, true as "isGone"
           from tidemark.related_fetch as known
@@ -42,6 +45,11 @@ export const relating =
         [limit, groups],
       )
       return rows.length > 0 ? rows : await aged(limit, key)
+    }
+
+    async function clockText(): Promise<string> {
+      const { rows } = await client.query<{ now: string }>('select clock_timestamp()::text as now')
+      return rows[0]?.now ?? ''
     }
 
     /** The longest unread come first. */
@@ -80,12 +88,14 @@ export const relating =
          insert into tidemark.related_fetch as known (assignment_id, hash, groups, fetched_at)
          select id, decode(hash, 'hex'), $3, now() from unnest($1::bigint[], $2::text[]) as read (id, hash)
          on conflict (assignment_id) do update set hash = excluded.hash, groups = excluded.groups,
-           fetched_at = excluded.fetched_at, problem = null, attempts = 0, retry_at = null`,
+           fetched_at = excluded.fetched_at, problem = null, attempts = 0,
+          retry_at = case when known.retry_at between $5 and clock_timestamp() then known.retry_at end`,
         [
           read.map(({ due }) => due.assignmentId),
           read.map(({ due }) => due.hash),
           groups,
           families.flatMap(({ due }) => (due.isGone ? [due.assignmentId] : [])),
+          pickedAt,
         ],
       )
       await putAside(client, aside)

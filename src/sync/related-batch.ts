@@ -23,7 +23,10 @@ type Batch = {
   readonly families: readonly Family[]
   readonly aside: readonly SetAside[]
   readonly pages: readonly Page[]
+  /** What ended the reading before all were read. What was read until then is here. */
+  readonly failure: Failure | null
 }
+type Failure = { readonly error: unknown }
 
 const readsAtOnce = 4
 
@@ -37,7 +40,7 @@ export async function readFamilies(
   const before = first.answers.map((answer) => understand(answer, context.streams, keys))
   const doubtful = doubtfulOf(before, await run.linked(before.map(({ due }) => due.assignmentId)))
   // One after the other, so that of two answers the later one is known.
-  const again = await readAll(context, [...doubtful], 1)
+  const again = await readAll(context, first.failure ? [] : [...doubtful], 1)
   const understood = [
     ...before.filter(({ due }) => !doubtful.has(due)),
     ...again.answers.map((answer) => understand(answer, context.streams, keys)),
@@ -55,31 +58,44 @@ export async function readFamilies(
         .map(({ due }) => ({ due, problem: 'two answers in a row had different records' })),
     ],
     pages: pagesOf(context.streams, keys, understood),
+    failure: first.failure ?? again.failure,
   }
 }
 
 type Answered = { readonly due: Due; readonly answer: JsonObject }
 
-async function readAll({ source, signal, streams }: Context, wanted: readonly Due[], atOnce: number) {
+async function readAll(context: Context, wanted: readonly Due[], atOnce: number) {
+  const { signal } = context
   const results: (Answered | SetAside)[] = new Array(wanted.length)
   const waiting = wanted.entries()
+  const failures: Failure[] = []
   async function readOn(): Promise<void> {
     for (const [index, due] of waiting) {
       signal.throwIfAborted()
-      const looked = (await source.lookup?.(due.assignmentId, signal)) ?? 'unclear'
-      const answer = typeof looked === 'object' ? looked.found : null
-      const hasGroups =
-        answer !== null && streams.some((stream) => groupRecords(answer, stream, '0') !== null)
-      results[index] = hasGroups
-        ? { due, answer }
-        : { due, problem: problemOf(looked === 'gone', answer !== null) }
+      if (failures.length > 0) return
+      try {
+        results[index] = await readOne(context, due)
+      } catch (error) {
+        signal.throwIfAborted()
+        failures.push({ error })
+        // Whether it is the service's trouble or this one's: the next run does not begin with it again.
+        results[index] = { due, problem: error instanceof Error ? error.message : String(error) }
+      }
     }
   }
   await Promise.all(Array.from({ length: Math.min(atOnce, wanted.length) }, readOn))
   return {
     answers: results.filter((result) => 'answer' in result),
     aside: results.filter((result) => 'problem' in result),
+    failure: failures[0] ?? null,
   }
+}
+
+async function readOne({ source, signal, streams }: Context, due: Due): Promise<Answered | SetAside> {
+  const looked = (await source.lookup?.(due.assignmentId, signal)) ?? 'unclear'
+  const answer = typeof looked === 'object' ? looked.found : null
+  const hasGroups = answer !== null && streams.some((stream) => groupRecords(answer, stream, '0') !== null)
+  return hasGroups ? { due, answer } : { due, problem: problemOf(looked === 'gone', answer !== null) }
 }
 
 function problemOf(isGone: boolean, hasAnswer: boolean): string {

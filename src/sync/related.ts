@@ -67,8 +67,8 @@ async function readBacklog(context: RelatedContext, run: RelatedRun): Promise<La
 async function readBatch(context: RelatedContext, run: RelatedRun, picked: readonly Due[]): Promise<number> {
   const { streams } = context
   const living = picked.filter(({ isGone }) => !isGone)
-  const { shown, families, aside, pages } = await readFamilies(context, run, living)
-  if (living.length >= hopelessReads && aside.length === living.length)
+  const { shown, families, aside, pages, failure } = await readFamilies(context, run, living)
+  if (!failure && living.length >= hopelessReads && aside.length === living.length)
     throw new Error(
       `none of ${living.length} extended reads could be used: ${aside[0]?.problem}; check what the user may read, or leave RELATED out`,
     )
@@ -80,5 +80,6 @@ async function readBatch(context: RelatedContext, run: RelatedRun, picked: reado
   const nothing = streams.map(({ name }) => ({ stream: name, keys: [] }))
   const gone = picked.filter(({ isGone }) => isGone).map((due) => ({ due, children: nothing }))
   await run.settle([...families, ...gone], aside)
+  if (failure) throw failure.error
   return aside.length
 }

@@ -1,0 +1,55 @@
+// Related records when one assignment breaks what reads it, and when something is written while they are read.
+
+import { describe, expect, it } from 'vitest'
+import { readRelatedAgain } from '../../src/mirror/related-due.ts'
+import { readRelatedProgress } from '../../src/mirror/related-progress.ts'
+import { startSimulator } from '../../src/simulator/simulator.ts'
+import { streams } from '../../src/streams.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { openTestWorkplace, neverAborted as signal } from '../support/workplace.ts'
+
+const [assignment] = streams
+
+describe.skipIf(!hasPostgres)('the backlog of related records', () => {
+  describe('with an assignment whose answer cannot be used', () => {
+    const database = createTestDatabase()
+    it('fails once at it, keeps what was read, and goes on without it', async () => {
+      await using simulator = await startSimulator({ assignments: 40 })
+      await using workplace = await openTestWorkplace(database, simulator, { RELATED: 'true' })
+      await workplace.read(assignment, 'head', { signal })
+      simulator.faults.add({ kind: 'content-type', while: ({ path }) => path.endsWith('/extended/Id/20') })
+      simulator.requests.start()
+      expect(await workplace.readRelated({ signal })).toMatchObject({
+        status: 'failed',
+        error: { code: 'UPSTREAM_CONTENT_TYPE' },
+      })
+      const known = await readRelatedProgress(database.pool)
+      expect(known).toMatchObject({ setAside: 1 })
+      expect(known?.read).toBeGreaterThan(0)
+      expect(await workplace.readRelated({ signal })).toMatchObject({ status: 'done', isComplete: true })
+      expect(await readRelatedProgress(database.pool)).toEqual({ read: 39, waiting: 1, setAside: 1 })
+      const reads = simulator.requests.entries.filter(({ path }) => path.includes('/extended/'))
+      expect(reads).toHaveLength(40)
+    })
+  })
+
+  describe('when something is written while they are read', () => {
+    const database = createTestDatabase()
+    it('has that assignment again', async () => {
+      await using simulator = await startSimulator({ assignments: 3 })
+      await using workplace = await openTestWorkplace(database, simulator, { RELATED: 'true' })
+      await workplace.read(assignment, 'head', { signal })
+      await workplace.readRelated({ signal })
+      await readRelatedAgain(database.pool, '2')
+      let isWritten = false
+      simulator.onRequest(async ({ path }) => {
+        if (isWritten || !path.endsWith('/extended/Id/2')) return
+        isWritten = true
+        await readRelatedAgain(database.pool, '2')
+      })
+      expect((await workplace.readRelated({ signal })).tally.requests).toBe(2)
+      expect(isWritten).toBe(true)
+      expect(await workplace.isRelatedDue()).toBe(false)
+    })
+  })
+})
