@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { dirname } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
@@ -115,14 +116,14 @@ describe.skipIf(!hasPostgres)('tidemark serve', () => {
     const words = ['ENTRYPOINT', 'CMD'].flatMap((instruction) =>
       JSON.parse(new RegExp(`^${instruction} (\\[.*\\])$`, 'm').exec(dockerfile)?.[1] ?? '[]'),
     )
-    expect(words).toEqual(['node', '/app/bin/tidemark.js', 'serve'])
-    const command = [process.execPath, 'bin/tidemark.js', 'serve']
+    expect(words).toEqual(['/app/bin/tidemark.js', 'serve'])
+    const command = words.map((word) => word.replace(/^\/app\//, './'))
     // As root, in a process namespace of its own, where no signal has a default action.
     const isRoot = process.getuid?.() === 0
     const [file = '', ...rest] = isRoot ? ['unshare', '--pid', '--fork', '--kill-child', ...command] : command
     const child = spawn(file, rest, {
       env: {
-        PATH: process.env.PATH,
+        PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
         ...environmentFor(simulator, database, { HTTP_PORT: '0', LOG_LEVEL: 'info' }),
       },
       stdio: ['ignore', 'ignore', 'pipe'],
