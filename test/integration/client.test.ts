@@ -1,9 +1,7 @@
-// The client against small servers that misbehave in one way each.
+// What the client sends, and what it makes of answers, against small servers that misbehave in one way each.
 
-import { createServer } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import type { RequestOf } from '../../src/upstream/request.ts'
 import {
   type Client,
   failureOf,
@@ -15,11 +13,8 @@ import {
 
 const list = (client: Client, signal = noSignal) =>
   client.call('listAssignments', { query: { Page: 1 } }, signal)
-const create = (client: Client, request: RequestOf<'createAssignment'> = { body: { Name: 'x' } }) =>
-  client.call('createAssignment', request, noSignal)
+const create = (client: Client) => client.call('createAssignment', { body: { Name: 'x' } }, noSignal)
 const json = (type = 'application/json') => ({ 'content-type': type })
-
-const oneTry = { attempts: 1, firstDelayMs: 1, longestDelayMs: 1, patienceMs: 1000 }
 
 describe('a request', () => {
   it('carries token, GUID, and what it accepts', async () => {
@@ -222,199 +217,5 @@ describe('an answer', () => {
     expect(`${JSON.stringify(error)} ${error.stack} ${client.logged()}`).not.toMatch(
       /a-token-for-tests|an-api-key/,
     )
-  })
-})
-
-describe('the network', () => {
-  it('that refuses is named with its host, and tried again', async () => {
-    const server = await startServer(() => {})
-    await server[Symbol.asyncDispose]()
-    const client = openServerClient(server)
-    const error = await failureOf(list(client))
-    expect(error).toMatchObject({ code: 'UPSTREAM_SIGN_IN', retryable: true, mayHaveArrived: false })
-    expect(error.message).toContain(`127.0.0.1:${server.port} refuses connections`)
-    expect(error.message.match(/POST/g)).toHaveLength(1)
-    expect(client.told.signIns).toMatchObject([{ outcome: 'failed' }])
-  })
-
-  it('that speaks no TLS is named so, and not tried again', async () => {
-    await using server = await startServer(() => {})
-    const client = openServerClient(server, { baseUrl: server.url.replace('http', 'https') })
-    const error = await failureOf(list(client))
-    expect(error).toMatchObject({ code: 'UPSTREAM_UNREACHABLE', retryable: false, mayHaveArrived: false })
-    expect(error.message).toContain('does not speak TLS')
-  })
-
-  it('that breaks off an answer is asked again', async () => {
-    let count = 0
-    await using server = await startServer((_, response) => {
-      if (++count === 3) response.writeHead(200, json()).end('[1]')
-      else {
-        response.writeHead(200, { ...json(), 'content-length': '100' })
-        response.write('[1,')
-        setImmediate(() => response.destroy())
-      }
-    })
-    const client = openServerClient(server)
-    expect((await list(client)).body).toEqual([1])
-    expect(client.told.retries.map(({ reason }) => reason)).toEqual([
-      'UPSTREAM_TRUNCATED',
-      'UPSTREAM_TRUNCATED',
-    ])
-    expect(client.told.requests.map(({ status }) => status)).toEqual([null, null, 200])
-  })
-
-  it('that says nothing is given up after the timeout', async () => {
-    await using server = await startServer(() => {})
-    const client = openServerClient(server, { requestTimeoutMs: 500, retryPolicy: oneTry })
-    expect(await failureOf(list(client))).toMatchObject({
-      code: 'UPSTREAM_TIMEOUT',
-      retryable: true,
-      status: null,
-    })
-  })
-
-  it('that takes no connection in time cannot have got the request', async () => {
-    const server = createServer()
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    const address = server.address()
-    const baseUrl = `https://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`
-    await using provider = await startServer(() => {})
-    const client = openServerClient(provider, { baseUrl, requestTimeoutMs: 600, retryPolicy: oneTry })
-    const error = await failureOf(create(client))
-    expect(error).toMatchObject({ code: 'UPSTREAM_TIMEOUT', retryable: true, mayHaveArrived: false })
-    expect(error.message).toContain('cannot be reached in time')
-    server.close()
-  })
-
-  it('that drips is given up after the same timeout', async () => {
-    await using server = await startServer((_, response) => {
-      response.writeHead(200, json())
-      const drip = setInterval(() => response.write(' '), 5)
-      response.on('close', () => clearInterval(drip))
-    })
-    const client = openServerClient(server, { requestTimeoutMs: 600, retryPolicy: oneTry })
-    expect(await failureOf(list(client))).toMatchObject({ code: 'UPSTREAM_TIMEOUT', retryable: true })
-  })
-
-  it('that does not speak HTTP is a named error', async () => {
-    const server = createServer((socket) => socket.end('SSH-2.0-nothing\r\n'))
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    const address = server.address()
-    const port = typeof address === 'object' ? address?.port : 0
-    const url = `http://127.0.0.1:${port}`
-    const error = await failureOf(list(openClient({ service: 'assignment', baseUrl: url, authUrl: url })))
-    expect(error).toMatchObject({ code: 'UPSTREAM_SIGN_IN', retryable: true })
-    server.close()
-  })
-
-  it('that stops in the middle of a request is stopped by the signal, at once and with its reason', async () => {
-    const controller = new AbortController()
-    await using server = await startServer(() => controller.abort(new Error('SIGTERM received')))
-    await expect(list(openServerClient(server, { retryPolicy: oneTry }), controller.signal)).rejects.toThrow(
-      'SIGTERM received',
-    )
-    await expect(list(openServerClient(server, { retryPolicy: oneTry }), controller.signal)).rejects.toThrow(
-      'SIGTERM received',
-    )
-    expect(server.received).toHaveLength(1)
-  })
-
-  it('P9: fails without the library’s own error, which holds the headers', async () => {
-    await using server = await startServer((request) => request.socket.destroy())
-    const error = await failureOf(list(openServerClient(server)))
-    expect(error).toMatchObject({ code: 'UPSTREAM_UNREACHABLE', cause: { code: 'ECONNRESET' } })
-    expect(Object.keys(error.cause as object)).toEqual(['code'])
-  })
-})
-
-describe('a write', () => {
-  it.each([500, 503, 429, 408])('P3: is not repeated after %i', async (status) => {
-    await using server = await startServer((_, response) =>
-      response.writeHead(status, { 'retry-after': '0' }).end(),
-    )
-    const error = await failureOf(create(openServerClient(server)))
-    expect(error).toMatchObject({ code: 'UPSTREAM_STATUS', status, method: 'POST', mayHaveArrived: true })
-    expect(server.received).toEqual(['POST /api/Assignment'])
-  })
-
-  it('is not repeated when the connection broke before the answer', async () => {
-    await using server = await startServer((request) => request.socket.destroy())
-    const error = await failureOf(create(openServerClient(server)))
-    expect(error).toMatchObject({ code: 'UPSTREAM_UNREACHABLE', mayHaveArrived: true })
-    expect(server.received).toHaveLength(1)
-  })
-
-  it('is repeated when it cannot have arrived', async () => {
-    const closed = await startServer(() => {})
-    await closed[Symbol.asyncDispose]()
-    await using server = await startServer(() => {})
-    const client = openClient({ service: 'assignment', baseUrl: closed.url, authUrl: `${server.url}/auth` })
-    const error = await failureOf(create(client))
-    expect(error).toMatchObject({ code: 'UPSTREAM_UNREACHABLE', mayHaveArrived: false })
-    expect(client.told.retries).toHaveLength(3)
-  })
-
-  it('that is answered with another 2xx is done', async () => {
-    await using server = await startServer((_, response) => response.writeHead(202).end())
-    expect(await create(openServerClient(server))).toMatchObject({ status: 202, body: null })
-  })
-})
-
-describe('Retry-After', () => {
-  it.each(['seconds', 'date'])(
-    'P10: as %s is obeyed to the millisecond, by every request of the service',
-    async (form) => {
-      const arrivals: number[] = []
-      let notBefore = 0
-      await using server = await startServer((_, response) => {
-        arrivals.push(Date.now())
-        if (arrivals.length > 1) {
-          response.writeHead(200, json()).end('[]')
-          return
-        }
-        const date = new Date(Math.ceil(Date.now() / 1000) * 1000 + 1000)
-        notBefore = form === 'date' ? date.getTime() : Date.now() + 1000
-        response.writeHead(429, { 'retry-after': form === 'date' ? date.toUTCString() : '1' }).end()
-      })
-      const client = openServerClient(server)
-      const first = list(client)
-      await expect.poll(() => client.told.retries).toHaveLength(1)
-      await Promise.all([first, list(client), list(client)])
-      expect(arrivals).toHaveLength(4)
-      expect(Math.min(...arrivals.slice(1))).toBeGreaterThanOrEqual(notBefore)
-      expect(client.told.waits).toMatchObject(Array(2).fill({ reason: 'retry-after' }))
-    },
-  )
-
-  it('P10: beyond the patience fails at once, and nothing is asked until then', async () => {
-    await using server = await startServer((_, response) =>
-      response.writeHead(503, { 'retry-after': '3600' }).end(),
-    )
-    const client = openServerClient(server)
-    const first = await failureOf(list(client))
-    const second = await failureOf(list(client))
-    expect(server.received).toHaveLength(1)
-    for (const error of [first, second]) {
-      expect(error).toMatchObject({ code: 'UPSTREAM_STATUS', status: 503, retryable: true })
-      expect(error.notBefore?.getTime()).toBeGreaterThan(Date.now() + 3_590_000)
-      expect(error.message).toContain('left alone until')
-    }
-  })
-})
-
-describe('the budget', () => {
-  it('P10: holds for all requests together, repeated ones included', async () => {
-    const arrivals: number[] = []
-    await using server = await startServer((_, response) => {
-      arrivals.push(performance.now())
-      response.writeHead(arrivals.length % 3 === 0 ? 500 : 200, json()).end('[]')
-    })
-    const client = openServerClient(server, { requestsPerSecond: 50 })
-    await Promise.all(Array.from({ length: 10 }, () => list(client)))
-    expect(arrivals.length).toBeGreaterThan(12)
-    const seconds = ((arrivals.at(-1) ?? 0) - (arrivals[0] ?? 0)) / 1000
-    expect((arrivals.length - 1) / seconds).toBeLessThanOrEqual(50.5)
-    expect(client.told.waits.length).toBeGreaterThan(8)
   })
 })

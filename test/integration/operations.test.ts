@@ -6,12 +6,26 @@ import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts
 import { type OperationName, operationNames, operations } from '../../src/upstream/operations.ts'
 import type { AnyRequest, RequestOf } from '../../src/upstream/request.ts'
 import { type Client, noSignal, openSimulatorClient } from '../support/client.ts'
+import {
+  attachment,
+  type Case,
+  child,
+  type Expected,
+  form,
+  has,
+  isList,
+  isNothing,
+  nothing,
+  read,
+  send,
+} from '../support/operation-cases.ts'
 
 let simulator: Simulator
 let assignment: Client
 let tracking: Client
 /** An external id that has to be encoded. */
 const idExt = 'WO/5 ø?#%'
+const encodedIdExt = encodeURIComponent(idExt)
 let subscriptionId: string
 let noteIdExt: string
 let deletedNoteIdExt: string
@@ -34,56 +48,6 @@ beforeAll(async () => {
   simulator.requests.start()
 })
 afterAll(() => simulator.close())
-
-type Expected = {
-  readonly target: string
-  readonly query?: Readonly<Record<string, string>>
-  readonly body?: string
-  readonly contentType?: string
-  readonly status: 200 | 201 | 204
-  readonly answer: (body: Json | null) => void
-}
-type Case<Name extends OperationName> = readonly [request: () => RequestOf<Name>, expected: () => Expected]
-
-const isList = (length: number) => (body: Json | null) => expect(body).toHaveLength(length)
-const has = (fields: object) => (body: Json | null) => expect(body).toMatchObject(fields)
-const isNothing = (body: Json | null) => expect(body).toBeNull()
-
-const read = <Name extends OperationName>(
-  request: () => RequestOf<Name>,
-  target: () => string,
-  answer: Expected['answer'],
-  query: Expected['query'] = {},
-): Case<Name> => [request, () => ({ target: target(), query, status: 200, answer })]
-const encodedIdExt = encodeURIComponent(idExt)
-
-function send<Name extends OperationName>(
-  request: RequestOf<Name>,
-  target: string,
-  status: 201 | 204,
-  answer: Expected['answer'],
-): Case<Name> {
-  const body = JSON.stringify(request.body)
-  return [() => request, () => ({ target, body, contentType: 'application/json', status, answer })]
-}
-const child = <Name extends OperationName>(request: RequestOf<Name>, target: string): Case<Name> =>
-  send(request, target, 201, has({ AssignmentId: 5, Remark: 'new' }))
-const form = { FileName: 'ø.txt', FileData: 'aGk=', AttachmentType: 3 }
-const attachment = <Name extends OperationName>(request: RequestOf<Name>, target: string): Case<Name> => [
-  () => request,
-  () => ({
-    target,
-    body: 'FileName=%C3%B8.txt&FileData=aGk%3D&AttachmentType=3',
-    contentType: 'application/x-www-form-urlencoded',
-    status: 201,
-    answer: has({ FileName: 'ø.txt', FileData: 'aGk=', AttachmentType: 3, OwnerId: 5 }),
-  }),
-]
-const nothing = (target: () => string, status: 200 | 204) => (): Expected => ({
-  target: target(),
-  status,
-  answer: isNothing,
-})
 
 const page = { Sorts: '-RowVersion', Page: 2, PageSize: 3 } as const
 const pageText = { Sorts: '-RowVersion', Page: '2', PageSize: '3' }

@@ -1,0 +1,65 @@
+// When the client may ask: within its budget, and never before an upstream wants to be asked again (P10).
+
+import { describe, expect, it } from 'vitest'
+import { type Client, failureOf, noSignal, openServerClient, startServer } from '../support/client.ts'
+
+const list = (client: Client) => client.call('listAssignments', { query: { Page: 1 } }, noSignal)
+const json = { 'content-type': 'application/json' }
+
+describe('Retry-After', () => {
+  it.each(['seconds', 'date'])(
+    'P10: as %s is obeyed to the millisecond, by every request of the service',
+    async (form) => {
+      const arrivals: number[] = []
+      let notBefore = 0
+      await using server = await startServer((_, response) => {
+        arrivals.push(Date.now())
+        if (arrivals.length > 1) {
+          response.writeHead(200, json).end('[]')
+          return
+        }
+        const date = new Date(Math.ceil(Date.now() / 1000) * 1000 + 1000)
+        notBefore = form === 'date' ? date.getTime() : Date.now() + 1000
+        response.writeHead(429, { 'retry-after': form === 'date' ? date.toUTCString() : '1' }).end()
+      })
+      const client = openServerClient(server)
+      const first = list(client)
+      await expect.poll(() => client.told.retries).toHaveLength(1)
+      await Promise.all([first, list(client), list(client)])
+      expect(arrivals).toHaveLength(4)
+      expect(Math.min(...arrivals.slice(1))).toBeGreaterThanOrEqual(notBefore)
+      expect(client.told.waits).toMatchObject(Array(2).fill({ reason: 'retry-after' }))
+    },
+  )
+
+  it('P10: beyond the patience fails at once, and nothing is asked until then', async () => {
+    await using server = await startServer((_, response) =>
+      response.writeHead(503, { 'retry-after': '3600' }).end(),
+    )
+    const client = openServerClient(server)
+    const first = await failureOf(list(client))
+    const second = await failureOf(list(client))
+    expect(server.received).toHaveLength(1)
+    for (const error of [first, second]) {
+      expect(error).toMatchObject({ code: 'UPSTREAM_STATUS', status: 503, retryable: true })
+      expect(error.notBefore?.getTime()).toBeGreaterThan(Date.now() + 3_590_000)
+      expect(error.message).toContain('left alone until')
+    }
+  })
+})
+
+describe('the budget', () => {
+  it('P10: holds for all requests together, repeated ones included', async () => {
+    const arrivals: number[] = []
+    await using server = await startServer((_, response) => {
+      arrivals.push(performance.now())
+      response.writeHead(arrivals.length % 3 === 0 ? 500 : 200, json).end('[]')
+    })
+    const client = openServerClient(server, { requestsPerSecond: 50 })
+    await Promise.all(Array.from({ length: 10 }, () => list(client)))
+    expect(arrivals.length).toBeGreaterThan(12)
+    const seconds = ((arrivals.at(-1) ?? 0) - (arrivals[0] ?? 0)) / 1000
+    expect((arrivals.length - 1) / seconds).toBeLessThanOrEqual(50.5)
+    expect(client.told.waits.length).toBeGreaterThan(8)
+  })
+})

@@ -1,0 +1,153 @@
+// Signing in against identity providers of a few lines, which answer, refuse and dawdle each in a way of its own.
+
+import { describe, expect, it } from 'vitest'
+import {
+  type Client,
+  failureOf,
+  jumpingClock,
+  noSignal,
+  openServerClient,
+  startServer,
+} from '../support/client.ts'
+
+const list = (client: Client, signal = noSignal) => client.call('listAssignments', {}, signal)
+const times = <Value>(count: number, make: () => Promise<Value>) =>
+  Promise.all(Array.from({ length: count }, make))
+
+describe('with identity providers that', () => {
+  const ok = (_: unknown, response: { end(text: string): void }) => response.end('[]')
+
+  it('tell the end of a token: it is renewed before, without anybody waiting', async () => {
+    let count = 0
+    const used: (string | undefined)[] = []
+    await using server = await startServer(
+      ({ headers }, response) => {
+        used.push(headers.authorization)
+        response.end('[]')
+      },
+      (_, response) =>
+        response.end(JSON.stringify({ accessToken: `token-number-${++count}`, expiresIn: 3600 })),
+    )
+    const clock = jumpingClock()
+    const client = openServerClient(server, { clock })
+    await list(client)
+    clock.advance(3500_000)
+    await list(client)
+    expect(count).toBe(1)
+    clock.advance(60_000)
+    await list(client)
+    await expect.poll(() => client.told.signIns).toHaveLength(2)
+    await list(client)
+    clock.advance(7200_000)
+    await list(client)
+    expect(used.map((bearer) => bearer?.at(-1))).toEqual(['1', '1', '1', '2', '3'])
+  })
+
+  it('hand out the same token until its end are not asked for each request', async () => {
+    let count = 0
+    const endsAt = new Date(Date.now() + 3600_000).toISOString()
+    await using server = await startServer(ok, (_, response) => {
+      count++
+      // Its clock would not have jumped.
+      response.sendDate = false
+      response.end(JSON.stringify({ token: 'always-the-same', expiresAt: endsAt }))
+    })
+    const clock = jumpingClock()
+    const client = openServerClient(server, { clock })
+    await list(client)
+    clock.advance(3590_000)
+    for (let round = 0; round < 10; round++) await list(client)
+    await expect.poll(() => client.told.signIns).toHaveLength(2)
+    clock.advance(9_500)
+    for (let round = 0; round < 10; round++) await list(client)
+    expect(count).toBe(2)
+  })
+
+  it('answer something else: the fields are named, never their values', async () => {
+    let count = 0
+    await using server = await startServer(ok, (_, response) => {
+      count++
+      response.end(JSON.stringify({ ticket: 'canary-value', data: { code: 'canary-value' } }))
+    })
+    const client = openServerClient(server)
+    const error = await failureOf(list(client))
+    expect(error).toMatchObject({ code: 'UPSTREAM_SIGN_IN', retryable: false })
+    expect(error.message).toContain('the fields are ticket, data.code. Check AUTH_URL.')
+    expect(`${error.stack}${JSON.stringify(error)}${client.logged()}`).not.toContain('canary')
+    expect((await failureOf(list(client))).code).toBe('UPSTREAM_SIGN_IN')
+    expect(count).toBe(1)
+  })
+
+  it('show a page instead are named so', async () => {
+    await using server = await startServer(ok, (_, response) => response.end('<html>Log in here</html>'))
+    expect((await failureOf(list(openServerClient(server)))).message).toContain('a page of HTML or XML')
+  })
+
+  it('are overloaded for a moment are asked again, within bounds', async () => {
+    let count = 0
+    await using server = await startServer(ok, (_, response) => {
+      if (++count === 3) response.end('"a-token-for-tests"')
+      else response.writeHead(503).end()
+    })
+    const client = openServerClient(server)
+    await times(5, () => list(client))
+    expect(count).toBe(3)
+  })
+
+  it('stay overloaded fail the request after as many tries as any', async () => {
+    let count = 0
+    await using server = await startServer(ok, (_, response) => {
+      count++
+      response.writeHead(502).end('<html>Bad gateway</html>')
+    })
+    const error = await failureOf(list(openServerClient(server)))
+    expect(error).toMatchObject({ code: 'UPSTREAM_SIGN_IN', retryable: true, status: 502 })
+    expect(count).toBe(4)
+    expect(server.received).toEqual([])
+  })
+
+  it('P10: want to be left alone are, also by the next request', async () => {
+    let count = 0
+    await using server = await startServer(ok, (_, response) => {
+      count++
+      response.writeHead(429, { 'retry-after': '600' }).end()
+    })
+    const clock = jumpingClock()
+    const client = openServerClient(server, { clock })
+    for (let round = 0; round < 3; round++) {
+      const error = await failureOf(list(client))
+      expect(error).toMatchObject({ code: 'UPSTREAM_SIGN_IN', retryable: true, notBefore: expect.any(Date) })
+    }
+    expect(count).toBe(1)
+    clock.advance(600_000)
+    await failureOf(list(client))
+    expect(count).toBe(2)
+  })
+
+  it('are slow: who gives up leaves the others waiting for the same sign-in', async () => {
+    let finish = () => {}
+    await using server = await startServer(ok, (_, response) => {
+      finish = () => response.end('"a-token-for-tests"')
+    })
+    const client = openServerClient(server)
+    const controller = new AbortController()
+    const gaveUp = list(client, controller.signal)
+    const waits = list(client)
+    controller.abort(new Error('enough'))
+    await expect(gaveUp).rejects.toThrow('enough')
+    await expect.poll(() => finish.toString()).toContain('response.end')
+    finish()
+    expect((await waits).status).toBe(200)
+    expect(client.told.signIns).toHaveLength(1)
+  })
+
+  it('never answer: closing the client ends the sign-in', async () => {
+    await using server = await startServer(ok, () => {})
+    const client = openServerClient(server)
+    const waits = list(client)
+    waits.catch(() => {})
+    await expect.poll(() => server.connections).toBe(1)
+    client.close()
+    await expect(waits).rejects.toThrow('the client was closed')
+  })
+})
