@@ -7,14 +7,15 @@ import { operator } from '../cli/operator.ts'
 import { pickStream } from '../cli/pick-streams.ts'
 import { loadConfig } from '../config.ts'
 import { readBackfill, requestBackfill } from '../mirror/backfills.ts'
+import { planBackfill } from '../operator/backfill-plan.ts'
+import { findSpan, readSpanOptions } from '../operator/backfill-span.ts'
+import { asChangesStream } from '../operator/positions.ts'
 import type { ChangesStream } from '../streams.ts'
 import type { Backfill } from '../sync/audit-ports.ts'
 import { runNextBackfill } from '../sync/backfill.ts'
 import { configuredStreams, openWorkplace, type Workplace } from '../workplace.ts'
-import { planBackfill } from './backfill-plan.ts'
 import { backfillJson, backfillSentence, startBackfillProgress } from './backfill-progress.ts'
 import { cancelOne, listAll } from './backfill-requests.ts'
-import { asChangesStream, findPosition, int64Option, readPositionOptions } from './position-options.ts'
 
 export const backfill: Command = {
   name: 'backfill',
@@ -63,24 +64,18 @@ async function run(call: Call): Promise<ExitCode> {
   const config = loadConfig(environment)
   const known = configuredStreams(config)
   const stream = asChangesStream(pickStream(name, known), known)
-  const from = readPositionOptions(values, {
-    version: 'from-version',
-    checkpoint: 'from-checkpoint',
-    time: 'at',
-  })
-  const toVersion =
-    values['to-version'] === undefined ? null : int64Option('to-version', String(values['to-version']))
+  const { from, to } = readSpanOptions(values)
   await using workplace = await openWorkplace({ config, log })
   const { pool } = workplace.database
   if (from === null) {
     const unfinished = await workplace.mirror.nextBackfill(stream.name)
-    if (!unfinished || toVersion !== null || values['dry-run'])
+    if (!unfinished || to !== null || values['dry-run'])
       throw new UsageError(
         `\`tidemark backfill ${stream.name}\` needs to know where from: --from-version, --from-checkpoint or --at`,
       )
     return await work(call, workplace, stream, unfinished)
   }
-  const span = await spanOf(workplace, stream, from, toVersion)
+  const span = await findSpan({ pool, mirror: workplace.mirror }, stream, { from, to })
   if (values['dry-run']) {
     const plan = await planBackfill(pool, stream, span, config.pageSize)
     stdout.write(values.json ? `${JSON.stringify(plan.json)}\n` : plan.text)
@@ -88,32 +83,6 @@ async function run(call: Call): Promise<ExitCode> {
   }
   const requested = await requestBackfill(pool, { stream: stream.name, ...span, by: operator() })
   return await work(call, workplace, stream, requested)
-}
-
-async function spanOf(
-  { database, mirror }: Workplace,
-  stream: ChangesStream,
-  wanted: NonNullable<ReturnType<typeof readPositionOptions>>,
-  toVersion: bigint | null,
-): Promise<{ readonly from: bigint; readonly to: bigint }> {
-  const from = await findPosition({ pool: database.pool, mirror }, stream, wanted)
-  const { rows } = await database.pool.query<{ position: string }>(
-    'select position::text from tidemark.stream where name = $1',
-    [stream.name],
-  )
-  const live = BigInt(rows[0]?.position ?? 0)
-  const to = toVersion ?? live
-  if (live === 0n && toVersion === null)
-    throw new UsageError(
-      `${stream.name} has no position yet: \`tidemark sync ${stream.name}\` reads all there is`,
-    )
-  if (from >= to)
-    throw new UsageError(
-      toVersion === null
-        ? `The live position of ${stream.name} is ${live}: there is nothing between ${from} and it to read again`
-        : `--to-version ${to} is not above ${from}, where the backfill would begin`,
-    )
-  return { from, to }
 }
 
 const pollMs = 500

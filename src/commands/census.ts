@@ -5,13 +5,15 @@ import { type Call, type Command, type ExitCode, exitCodes, UsageError } from '.
 import { operator } from '../cli/operator.ts'
 import { pickStream, pickStreams } from '../cli/pick-streams.ts'
 import { loadConfig, loadMirrorConfig } from '../config.ts'
-import { formatDuration } from '../duration.ts'
 import { acknowledgeRescues } from '../mirror/rescues.ts'
-import { type ChangesStream, type ListStream, type Stream, streams } from '../streams.ts'
-import { type CensusOutcome, takeCensus } from '../sync/census.ts'
-import { pollList } from '../sync/list-stream.ts'
-import type { LaneOutcome } from '../sync/run-lane.ts'
-import { configuredStreams, openMigratedDatabase, openWorkplace, type Workplace } from '../workplace.ts'
+import {
+  acknowledgedSentence,
+  type CensusOnce,
+  censusSentence,
+  takeCensusOnce,
+} from '../operator/census-once.ts'
+import { streams } from '../streams.ts'
+import { configuredStreams, openMigratedDatabase, openWorkplace } from '../workplace.ts'
 
 export const census: Command = {
   name: 'census',
@@ -52,55 +54,20 @@ async function run(call: Call): Promise<ExitCode> {
     // A list stream is listed whole by every poll.
     if (stream.kind === 'list' && released === null && positionals.length === 0) continue
     const startedAt = performance.now()
-    const outcome = await takeOne(call, workplace, stream, released !== null)
+    const outcome = await takeCensusOnce(workplace, stream, {
+      release: released !== null,
+      signal: call.signal,
+      log,
+    })
     const result = { ...outcome, durationMs: Math.round(performance.now() - startedAt) }
     results.push(result)
-    if (!values.json) call.stdout.write(`${sentence(result)}\n`)
+    if (!values.json) call.stdout.write(`${censusSentence(result)}${rescuesLine(result)}\n`)
   }
   if (values.json) call.stdout.write(`${JSON.stringify({ streams: results.map(asJson) }, null, 2)}\n`)
   return results.some(({ status }) => status === 'failed') ? exitCodes.failed : exitCodes.done
 }
 
-type Outcome = LaneOutcome & { readonly findings: CensusOutcome['findings'] | null }
-type Result = Outcome & { readonly durationMs: number }
-
-async function takeOne(
-  { signal, log }: Call,
-  workplace: Workplace,
-  stream: Stream,
-  release: boolean,
-): Promise<Outcome> {
-  if (stream.kind === 'list')
-    return { ...(await listTwice(workplace, stream, signal, release)), findings: null }
-  const outcome = await takeChangesCensus(workplace, stream, signal, release)
-  const { rescued, samples } = outcome.findings
-  if (rescued > 0)
-    log.warn(
-      { stream: stream.name, rescued, keys: samples.slice(0, 100).map(({ key }) => key) },
-      'the census rescued rows that no other lane had brought',
-    )
-  if (outcome.error) log.debug({ err: outcome.error, stream: stream.name }, 'the census failed')
-  return outcome
-}
-
-const takeChangesCensus = (
-  workplace: Workplace,
-  stream: ChangesStream,
-  signal: AbortSignal,
-  release: boolean,
-): Promise<CensusOutcome> => takeCensus({ ...workplace.contextOf(stream), signal, release })
-
-/** Where no look at one record exists, two complete listings in a row are the proof (P7). */
-async function listTwice(
-  workplace: Workplace,
-  stream: ListStream,
-  signal: AbortSignal,
-  release: boolean,
-): Promise<LaneOutcome> {
-  const context = { ...workplace.contextOf(stream), signal, release, onWritten: () => {} }
-  const first = await pollList(context)
-  return first.status === 'done' && first.isComplete && release ? await pollList(context) : first
-}
+type Result = CensusOnce & { readonly durationMs: number }
 
 async function acknowledge({ environment, values, log, stdout }: Call, name: string): Promise<ExitCode> {
   const stream = pickStream(name, streams).name
@@ -110,7 +77,7 @@ async function acknowledge({ environment, values, log, stdout }: Call, name: str
     stdout.write(
       values.json
         ? `${JSON.stringify({ stream, acknowledged: rows })}\n`
-        : `${stream}: ${rows === 0 ? 'there was nothing to acknowledge' : `${rows.toLocaleString('en')} rescued rows acknowledged`}\n`,
+        : `${acknowledgedSentence(stream, rows)}\n`,
     )
     return exitCodes.done
   } finally {
@@ -118,31 +85,11 @@ async function acknowledge({ environment, values, log, stdout }: Call, name: str
   }
 }
 
-const number = (value: number): string => value.toLocaleString('en')
-
-function sentence({ stream, status, findings, tally, note, error, durationMs }: Result): string {
-  if (status === 'skipped') return `${stream}: skipped, ${note} is taking a census of it`
-  if (status === 'failed') return `${stream}: failed: ${error?.message ?? 'for a reason unknown'}`
-  const told = findings
-    ? [
-        `${number(findings.rescued)} rescued`,
-        `${number(findings.marked)} gone`,
-        ...(findings.alive > 0 ? [`${number(findings.alive)} alive when looked at`] : []),
-        ...(findings.unclear > 0 ? [`${number(findings.unclear)} unclear`] : []),
-      ]
-    : []
-  const counts = `${number(tally.inserted)} new, ${number(tally.updated)} changed, ${number(tally.unchanged)} unchanged`
-  const parts = [...told, counts, `${number(tally.requests)} requests`, formatDuration(durationMs)]
-  const rescues =
-    findings && findings.rescued > 0
-      ? `\n  rescued: ${findings.samples
-          .slice(0, 20)
-          .map(({ key }) => key)
-          .join(
-            ', ',
-          )}${findings.rescued > 20 ? ', …' : ''}; when you have seen them: tidemark census --acknowledge ${stream}`
-      : ''
-  return `${stream}: ${status}, ${parts.join(', ')}${note?.includes('held') || status !== 'done' ? `; ${note}` : ''}${rescues}`
+function rescuesLine({ stream, findings }: Result): string {
+  if (!findings || findings.rescued === 0) return ''
+  const keys = findings.samples.slice(0, 20).map(({ key }) => key)
+  const more = findings.rescued > 20 ? ', …' : ''
+  return `\n  rescued: ${keys.join(', ')}${more}; when you have seen them: tidemark census --acknowledge ${stream}`
 }
 
 const asJson = ({ stream, status, runId, findings, tally, note, error, isComplete, durationMs }: Result) => ({

@@ -5,9 +5,8 @@ import { type Call, type Command, type ExitCode, exitCodes, UsageError } from '.
 import { operator } from '../cli/operator.ts'
 import { pickStream } from '../cli/pick-streams.ts'
 import { loadMirrorConfig } from '../config.ts'
-import { pauseStream, resumeStream } from '../mirror/pauses.ts'
+import { pauseInWords, resumeInWords } from '../operator/pause.ts'
 import { streams } from '../streams.ts'
-import { pauseSentence, resumeSentence } from '../worker/pausing.ts'
 import { openMigratedDatabase } from '../workplace.ts'
 
 export const pause: Command = {
@@ -19,7 +18,7 @@ export const pause: Command = {
   run: (call) =>
     onStream(call, async (pool, stream) => {
       const reason = typeof call.values.reason === 'string' ? call.values.reason.trim() || null : null
-      return pauseSentence(stream, await pauseStream(pool, { stream, by: operator(), reason }))
+      return await pauseInWords(pool, { stream, by: operator(), reason })
     }),
 }
 
@@ -29,8 +28,7 @@ export const resume: Command = {
   usage: '<stream>',
   options: {},
   examples: ['tidemark resume assignment'],
-  run: (call) =>
-    onStream(call, async (pool, stream) => resumeSentence(stream, await resumeStream(pool, stream))),
+  run: (call) => onStream(call, resumeInWords),
 }
 
 async function onStream(

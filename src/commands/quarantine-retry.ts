@@ -1,84 +1,26 @@
-// `tidemark quarantine retry`: after an upgrade or a repair of the upstream, what cannot be a row may have become one.
+// `tidemark quarantine retry`: tries records in quarantine again.
 
-import type { Pool } from 'pg'
 import { type Call, type ExitCode, exitCodes } from '../cli/command.ts'
 import { loadConfig } from '../config.ts'
-import { parseJson } from '../json/exact-json.ts'
-import { type Json, type JsonObject, repeatedFields } from '../json/json.ts'
-import {
-  dropFromQuarantine,
-  type QuarantineEntry,
-  type QuarantineSelection,
-  readQuarantine,
-} from '../mirror/quarantine-review.ts'
-import { isObject } from '../record.ts'
-import type { Stream } from '../streams.ts'
-import { type Quarantined, type RetryOutcome, retryQuarantine } from '../sync/retry-quarantine.ts'
+import type { QuarantineSelection } from '../mirror/quarantine-review.ts'
+import { retrySelected, retrySentence } from '../operator/quarantine-retry.ts'
+import { expectEntry } from '../operator/quarantine-selection.ts'
+import type { RetryOutcome } from '../sync/retry-quarantine.ts'
 import { openWorkplace } from '../workplace.ts'
-import { expectEntry } from './quarantine-selection.ts'
-
-const entriesAtOnce = 100
 
 export async function retryEntries(call: Call, selection: QuarantineSelection): Promise<ExitCode> {
   const { environment, values, log, signal, stdout } = call
   const config = loadConfig(environment)
   await using workplace = await openWorkplace({ config, log })
-  const { pool } = workplace.database
-  await expectEntry(pool, selection)
+  await expectEntry(workplace.database.pool, selection)
   const outcomes: RetryOutcome[] = []
-  for (const stream of workplace.streams) {
-    const ofStream = { ...selection, stream: stream.name }
-    const isWanted = selection.stream === null || selection.stream === stream.name
-    if (!isWanted || (await readQuarantine(pool, ofStream, { after: '0', limit: 1 })).length === 0) continue
-    const outcome = await retryQuarantine({
-      ...workplace.contextOf<Stream>(stream),
-      signal,
-      entries: entriesOf(pool, ofStream),
-      settle: async (id, why) => {
-        await dropFromQuarantine(pool, { stream: stream.name, id: BigInt(id) }, why)
-      },
-    })
+  for await (const outcome of retrySelected(workplace, selection, signal)) {
     outcomes.push(outcome)
-    if (!values.json) stdout.write(`${sentence(outcome)}\n`)
+    if (!values.json) stdout.write(`${retrySentence(outcome)}\n`)
   }
   if (values.json) stdout.write(`${JSON.stringify(outcomes.map(asJson), null, 2)}\n`)
   else if (outcomes.length === 0) stdout.write('Nothing is in quarantine.\n')
   return outcomes.every(({ status }) => status === 'done') ? exitCodes.done : exitCodes.failed
-}
-
-/** A page at a time; what is tried and stays is not met again (P10). */
-async function* entriesOf(pool: Pool, selection: QuarantineSelection): AsyncGenerator<Quarantined> {
-  for (let after = '0'; ; ) {
-    const entries = await readQuarantine(pool, selection, { after, limit: entriesAtOnce })
-    for (const entry of entries) yield { id: entry.id, record: recordOf(entry) }
-    const last = entries.at(-1)
-    if (!last) return
-    after = last.id
-  }
-}
-
-function recordOf({ text, repeatedText }: QuarantineEntry): Json {
-  const record = parseJson(Buffer.from(text))
-  if (repeatedText === null || !isObject(record)) return record
-  const repeated = unwrapped(parseJson(Buffer.from(repeatedText)))
-  const whole: JsonObject = { ...record, [repeatedFields]: repeated }
-  return whole
-}
-
-/** What jsonb could not hold was kept as its text. */
-function unwrapped(value: Json): Json {
-  const text = isObject(value) ? (value as JsonObject).$json : undefined
-  return typeof text === 'string' ? parseJson(Buffer.from(text)) : value
-}
-
-function sentence({ stream, status, findings, note, error }: RetryOutcome): string {
-  const { tried, taken, gone } = findings
-  if (status === 'skipped') return `${stream}: skipped, ${note} is reading it again; try when that is done`
-  const stay = tried - taken - gone
-  const counts = `${taken} became rows, ${gone} gone from the upstream, ${stay} stay in quarantine`
-  return status === 'failed'
-    ? `${stream}: failed: ${error?.message ?? 'for a reason unknown'} (${counts})`
-    : `${stream}: ${counts}`
 }
 
 const asJson = ({ stream, status, runId, findings, note, error }: RetryOutcome) => ({

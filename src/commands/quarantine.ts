@@ -11,9 +11,9 @@ import {
   type QuarantineSelection,
   readQuarantine,
 } from '../mirror/quarantine-review.ts'
+import { expectEntry, selectionOf } from '../operator/quarantine-selection.ts'
 import { openMigratedDatabase } from '../workplace.ts'
 import { retryEntries } from './quarantine-retry.ts'
-import { expectEntry, selectionOf } from './quarantine-selection.ts'
 
 export const quarantine: Command = {
   name: 'quarantine',

@@ -7,9 +7,9 @@ import { loadMirrorConfig } from '../config.ts'
 import { positionAt } from '../mirror/history.ts'
 import { readOverview } from '../mirror/overview.ts'
 import { rewindStream } from '../mirror/rewind.ts'
+import { asChangesStream, findPosition, readPositionOptions } from '../operator/positions.ts'
 import { streams } from '../streams.ts'
 import { openMigratedDatabase } from '../workplace.ts'
-import { asChangesStream, findPosition, readPositionOptions } from './position-options.ts'
 
 export const rewind: Command = {
   name: 'rewind',

@@ -4,11 +4,11 @@ import { type Call, type Command, type ExitCode, exitCodes, UsageError } from '.
 import { pickStreams } from '../cli/pick-streams.ts'
 import { loadConfig } from '../config.ts'
 import { formatDuration } from '../duration.ts'
+import { asChangesStream } from '../operator/positions.ts'
 import type { ChangesStream } from '../streams.ts'
 import type { Difference } from '../sync/audit-ports.ts'
 import { type VerifyOutcome, verifyStream } from '../sync/verify.ts'
 import { configuredStreams, openWorkplace } from '../workplace.ts'
-import { asChangesStream } from './position-options.ts'
 
 export const verify: Command = {
   name: 'verify',

@@ -1,7 +1,5 @@
 // Keeps the worker's own runs off streams that an operator has paused. What an operator asks for by hand is done all the same.
 
-import { formatDuration } from '../duration.ts'
-import type { Pause } from '../mirror/pauses.ts'
 import type { Lane } from '../streams.ts'
 import type { LaneOutcome } from '../sync/run-lane.ts'
 
@@ -35,16 +33,6 @@ export async function runUnlessPaused<RunHooks extends Hooks>(
     clearInterval(looking)
   }
 }
-
-export const pauseSentence = (stream: string, isNew: boolean): string =>
-  isNew
-    ? `${stream} is paused: the workers leave it alone until it is resumed`
-    : `${stream} was paused already`
-
-export const resumeSentence = (stream: string, ended: Pause | null): string =>
-  ended === null
-    ? `${stream} was not paused`
-    : `${stream} is read again; it was paused for ${formatDuration(Date.now() - ended.at.getTime())}`
 
 const leftAlone = (stream: string, lane: Lane): LaneOutcome => ({
   stream,

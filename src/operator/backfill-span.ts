@@ -1,0 +1,53 @@
+// The part of a stream's past that an operator names for a backfill.
+
+import type { Pool } from 'pg'
+import { UsageError, type Values } from '../cli/command.ts'
+import type { ChangesStream } from '../streams.ts'
+import type { Mirror } from '../sync/ports.ts'
+import { findPosition, int64Option, readPositionOptions } from './positions.ts'
+
+export type WantedSpan = {
+  readonly from: NonNullable<ReturnType<typeof readPositionOptions>>
+  /** Null: up to the live position. */
+  readonly to: bigint | null
+}
+export type Span = { readonly from: bigint; readonly to: bigint }
+
+/** Looks at the words alone. `from` is null when none of its options is there. */
+export function readSpanOptions(values: Values): {
+  readonly from: WantedSpan['from'] | null
+  readonly to: bigint | null
+} {
+  const from = readPositionOptions(values, {
+    version: 'from-version',
+    checkpoint: 'from-checkpoint',
+    time: 'at',
+  })
+  const to = values['to-version']
+  return { from, to: to === undefined ? null : int64Option('to-version', String(to)) }
+}
+
+export async function findSpan(
+  { pool, mirror }: { readonly pool: Pool; readonly mirror: Pick<Mirror, 'positionAt'> },
+  stream: ChangesStream,
+  wanted: WantedSpan,
+): Promise<Span> {
+  const from = await findPosition({ pool, mirror }, stream, wanted.from)
+  const { rows } = await pool.query<{ position: string }>(
+    'select position::text from tidemark.stream where name = $1',
+    [stream.name],
+  )
+  const live = BigInt(rows[0]?.position ?? 0)
+  const to = wanted.to ?? live
+  if (live === 0n && wanted.to === null)
+    throw new UsageError(
+      `${stream.name} has no position yet: \`tidemark sync ${stream.name}\` reads all there is`,
+    )
+  if (from >= to)
+    throw new UsageError(
+      wanted.to === null
+        ? `The live position of ${stream.name} is ${live}: there is nothing between ${from} and it to read again`
+        : `--to-version ${to} is not above ${from}, where the backfill would begin`,
+    )
+  return { from, to }
+}

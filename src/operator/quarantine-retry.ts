@@ -1,0 +1,74 @@
+// Trying records in quarantine again: after an upgrade or a repair of the upstream, what cannot be a row may have become one.
+
+import type { Pool } from 'pg'
+import { parseJson } from '../json/exact-json.ts'
+import { type Json, type JsonObject, repeatedFields } from '../json/json.ts'
+import {
+  dropFromQuarantine,
+  type QuarantineEntry,
+  type QuarantineSelection,
+  readQuarantine,
+} from '../mirror/quarantine-review.ts'
+import { isObject } from '../record.ts'
+import type { Stream } from '../streams.ts'
+import { type Quarantined, type RetryOutcome, retryQuarantine } from '../sync/retry-quarantine.ts'
+import type { Workplace } from '../workplace.ts'
+
+const entriesAtOnce = 100
+
+/** Stream after stream, as far as they have something in quarantine. */
+export async function* retrySelected(
+  workplace: Workplace,
+  selection: QuarantineSelection,
+  signal: AbortSignal,
+): AsyncGenerator<RetryOutcome> {
+  const { pool } = workplace.database
+  for (const stream of workplace.streams) {
+    const ofStream = { ...selection, stream: stream.name }
+    const isWanted = selection.stream === null || selection.stream === stream.name
+    if (!isWanted || (await readQuarantine(pool, ofStream, { after: '0', limit: 1 })).length === 0) continue
+    yield await retryQuarantine({
+      ...workplace.contextOf<Stream>(stream),
+      signal,
+      entries: entriesOf(pool, ofStream),
+      settle: async (id, why) => {
+        await dropFromQuarantine(pool, { stream: stream.name, id: BigInt(id) }, why)
+      },
+    })
+  }
+}
+
+/** A page at a time; what is tried and stays is not met again (P10). */
+async function* entriesOf(pool: Pool, selection: QuarantineSelection): AsyncGenerator<Quarantined> {
+  for (let after = '0'; ; ) {
+    const entries = await readQuarantine(pool, selection, { after, limit: entriesAtOnce })
+    for (const entry of entries) yield { id: entry.id, record: recordOf(entry) }
+    const last = entries.at(-1)
+    if (!last) return
+    after = last.id
+  }
+}
+
+function recordOf({ text, repeatedText }: QuarantineEntry): Json {
+  const record = parseJson(Buffer.from(text))
+  if (repeatedText === null || !isObject(record)) return record
+  const repeated = unwrapped(parseJson(Buffer.from(repeatedText)))
+  const whole: JsonObject = { ...record, [repeatedFields]: repeated }
+  return whole
+}
+
+/** What jsonb could not hold was kept as its text. */
+function unwrapped(value: Json): Json {
+  const text = isObject(value) ? (value as JsonObject).$json : undefined
+  return typeof text === 'string' ? parseJson(Buffer.from(text)) : value
+}
+
+export function retrySentence({ stream, status, findings, note, error }: RetryOutcome): string {
+  const { tried, taken, gone } = findings
+  if (status === 'skipped') return `${stream}: skipped, ${note} is reading it again; try when that is done`
+  const stay = tried - taken - gone
+  const counts = `${taken} became rows, ${gone} gone from the upstream, ${stay} stay in quarantine`
+  return status === 'failed'
+    ? `${stream}: failed: ${error?.message ?? 'for a reason unknown'} (${counts})`
+    : `${stream}: ${counts}`
+}
