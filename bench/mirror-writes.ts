@@ -28,6 +28,14 @@ export async function writeThroughMirror(
   }
   await Promise.all(inHand)
   const seconds = (performance.now() - start) / 1000
-  await run.finish({ status: 'done', error: null, note: null, requests: 0, bytes: 0, isComplete: true })
+  await run.finish({
+    status: 'done',
+    error: null,
+    errorCode: null,
+    note: null,
+    requests: 0,
+    bytes: 0,
+    isComplete: true,
+  })
   return rowCount / seconds
 }

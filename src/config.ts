@@ -49,7 +49,10 @@ export type UpstreamConfig = Omit<
 }
 export type Config = MirrorConfig &
   UpstreamConfig &
-  Values<typeof workerVariables> & { readonly schedules: Readonly<Record<string, Schedule>> }
+  Omit<Values<typeof workerVariables>, 'staleAfter'> & {
+    readonly staleAfterMs: number
+    readonly schedules: Readonly<Record<string, Schedule>>
+  }
 
 /** The variables of this process, with those of a `.env` file in the working directory beneath them. */
 export function readEnvironment(): Environment {
@@ -71,7 +74,7 @@ export function loadConfig(environment: Environment): Config {
     complain('STREAMS names tracker_object, which needs TRACKING_BASE_URL')
   if (upstream.attachmentData && !upstream.related.includes('attachment'))
     complain('ATTACHMENT_DATA needs RELATED to be true, or to name attachment')
-  const worker = values(workerVariables)
+  const { staleAfter, ...worker } = values(workerVariables)
   if (worker.publicUrl && !worker.webhookSecret)
     complain('PUBLIC_URL is set, so that webhooks can come: they need a WEBHOOK_SECRET')
   const config: Config = Object.freeze({
@@ -85,6 +88,7 @@ export function loadConfig(environment: Environment): Config {
     trackingSubjectId: upstream.trackingSubjectId ?? upstream.subjectId,
     trackingApiKey: upstream.trackingApiKey ?? upstream.apiKey,
     ...worker,
+    staleAfterMs: staleAfter,
     schedules: perStreamValues('SCHEDULE', streams, (stream) => schedule(stream.defaultSchedule)),
     keyFields: perStreamValues('KEY', [...streams, ...relatedStreams], () => optionalText),
   })

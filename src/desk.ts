@@ -4,18 +4,18 @@ import type { Jobs } from './jobs/jobs.ts'
 import { readLaneRuns } from './mirror/lane-runs.ts'
 import { readOverview } from './mirror/overview.ts'
 import { readRowRates } from './mirror/row-rates.ts'
-import type { Concern, Desk } from './web/desk.ts'
+import type { Desk } from './web/desk.ts'
 import type { Workplace } from './workplace.ts'
 
 type Context = {
   readonly workplace: Pick<Workplace, 'database' | 'streams'>
   readonly jobs: Pick<Jobs, 'nextTicks'>
+  readonly concerns: Desk['concerns']
 }
 
-export function openDesk({ workplace, jobs }: Context): Desk {
+export function openDesk({ workplace, jobs, concerns }: Context): Desk {
   const { pool } = workplace.database
   const names = workplace.streams.map(({ name }) => name)
-  const concerns = async (): Promise<readonly Concern[]> => []
   return {
     async sight() {
       const [streams, laneRuns, rates, nextRuns, concerned] = await Promise.all([

@@ -195,6 +195,11 @@ export const workerVariables = {
       'must have at least 16 characters out of A–Z, a–z, 0–9, - and _',
     ),
   },
+  STALE_AFTER: {
+    describe: 'a stream that should have been read this long ago needs a person',
+    fallback: '15m',
+    schema: durationMs('15m', 1000),
+  },
   PUBLIC_URL: {
     describe: 'where the upstream reaches this worker; set, the worker subscribes itself to its webhooks',
     fallback: 'none: it does not',

@@ -2,6 +2,7 @@
 // the mirror, the queue and the runs.
 
 import { setTimeout as wait } from 'node:timers/promises'
+import type { Concern } from './concerns.ts'
 import type { Config } from './config.ts'
 import { openDesk } from './desk.ts'
 import { formatDuration } from './duration.ts'
@@ -29,11 +30,18 @@ import { blameFor, isLaneDue, laneTable, wantedSchedules } from './worker/lanes.
 import { isPassingTrouble, openPatiently } from './worker/open-patiently.ts'
 import { keepSubscribed } from './worker/own-subscription.ts'
 import { runUnlessPaused } from './worker/pausing.ts'
+import { readConcerns } from './worker/read-concerns.ts'
 import { type PartsWatch, watchParts } from './worker/watch-parts.ts'
 import { configuredStreams, openWorkplace, type Workplace } from './workplace.ts'
 
 /** What there is once the worker works. */
-export type Live = { readonly workplace: Workplace; readonly jobs: Jobs; readonly parts: PartsWatch }
+export type Live = {
+  readonly workplace: Workplace
+  readonly jobs: Jobs
+  readonly parts: PartsWatch
+  /** What needs a person. */
+  readonly concerns: () => Promise<readonly Concern[]>
+}
 export type TidemarkWorker = {
   readonly url: string
   /** Resolves once runs are done; rejects when waiting cannot help. */
@@ -76,6 +84,7 @@ export async function startWorker(options: {
   const parts = () => live?.parts.states() ?? {}
   const refresh = addStateGauges(metrics.registry, {
     overview: async () => (live ? orNull(overviewOf(live.workplace)) : null),
+    concerns: async () => (live ? orNull(live.concerns()) : null),
     queueCounts: async () => (live ? orNull(live.jobs.counts()) : null),
     parts: () => ({
       ...Object.fromEntries(Object.entries(parts()).map(([name, { isUp }]) => [name, isUp])),
@@ -211,7 +220,8 @@ async function begin({ config, log, metrics, signal }: Beginning): Promise<Live>
     { database: workplace.database.address, queue: queue.address, streams: [...streams.keys()] },
     'the worker works',
   )
-  return { workplace, jobs, parts }
+  const concerns = () => readConcerns({ workplace, config, jobs, parts, now: new Date() })
+  return { workplace, jobs, parts, concerns }
 }
 
 const longRunMs = 30_000

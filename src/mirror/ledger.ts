@@ -136,12 +136,14 @@ export async function endRun(
      ), ended as (
        update tidemark.run
        set status = $11, finished_at = now(), is_idle = $9, requests = $4, bytes = $5, unchanged = $6, rescued = $7,
-           quarantined = $8, note = $10, error = $12, inserted = $13, updated = $14, marked_deleted = $15, position_to = $16
+           quarantined = $8, note = $10, error = $12, error_code = $19, inserted = $13, updated = $14, marked_deleted = $15, position_to = $16
        where id = $3 and not exists (select from shared)
      )
      update tidemark.stream as known
      set last_success_at = now(),
          complete_at = case when $2 = 'head' and $17 then begun.started_at else known.complete_at end,
+         first_complete_at = case when $2 = 'head' and $17 then coalesce(known.first_complete_at, now())
+                                  else known.first_complete_at end,
          last_census_at = case when $2 = 'census' and $17 then begun.started_at else known.last_census_at end
      from tidemark.run as begun, tidemark.lane as mine
      where known.name = $1 and begun.id = $3 and $11 = 'done'
@@ -165,6 +167,7 @@ export async function endRun(
       totals.position.toString(),
       end.isComplete,
       turn.epoch,
+      end.errorCode,
     ],
   )
 }

@@ -122,10 +122,11 @@ export const relating =
       noteComplete: () =>
         within(async () => {
           await client.query(
-            `insert into tidemark.stream (name, last_success_at, complete_at)
-             select name, now(), started_at from unnest($1::text[]) as wanted (name), tidemark.run where id = $2
+            `insert into tidemark.stream (name, last_success_at, complete_at, first_complete_at)
+             select name, now(), started_at, now() from unnest($1::text[]) as wanted (name), tidemark.run where id = $2
              on conflict (name) do update
-             set last_success_at = excluded.last_success_at, complete_at = excluded.complete_at`,
+             set last_success_at = excluded.last_success_at, complete_at = excluded.complete_at,
+                 first_complete_at = coalesce(stream.first_complete_at, excluded.first_complete_at)`,
             [groups, turn.runId],
           )
         }),

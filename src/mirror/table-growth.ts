@@ -149,7 +149,10 @@ async function noteColumn(
   { type, note }: { readonly type: ColumnType; readonly note: string | null },
 ): Promise<void> {
   await client.query(
-    'update tidemark.field set column_type = $3, note = $4 where stream = $1 and column_name = $2',
+    `update tidemark.field
+     set column_type = $3, note = $4,
+         widened_at = case when (column_type, note) is distinct from ($3, $4) then now() else widened_at end
+     where stream = $1 and column_name = $2`,
     [shape.stream.name, name, type, note],
   )
 }

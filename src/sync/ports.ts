@@ -67,6 +67,7 @@ export type RunCounts = { readonly requests: number; readonly bytes: number }
 export type RunEnd = RunCounts & {
   readonly status: 'done' | 'failed'
   readonly error: string | null
+  readonly errorCode: string | null
   readonly note: string | null
   /** Everything there was when the run began is in the mirror. */
   readonly isComplete: boolean

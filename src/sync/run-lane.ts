@@ -43,13 +43,14 @@ export async function runLane<OwnRun extends Run>(
   if ('busy' in run) return { ...outcome, status: 'skipped', runId: null, note: run.busy }
   const finish = (
     status: 'done' | 'failed',
-    end: { error?: string; note?: string | null; isComplete?: boolean },
+    end: { error?: Error; note?: string | null; isComplete?: boolean },
   ) =>
     run.finish({
       requests: tally.requests,
       bytes: tally.bytes,
       status,
-      error: end.error ?? null,
+      error: end.error?.message ?? null,
+      errorCode: codeOf(end.error),
       note: end.note ?? null,
       isComplete: end.isComplete ?? false,
     })
@@ -66,10 +67,13 @@ export async function runLane<OwnRun extends Run>(
       await finish('done', { note })
       return { ...ended, status: 'stopped', note }
     }
-    await finish('failed', { error: error.message })
+    await finish('failed', { error })
     return { ...ended, status: 'failed', error }
   }
 }
+
+const codeOf = (error: Error | undefined): string | null =>
+  error && 'code' in error && typeof error.code === 'string' ? error.code : null
 
 /** The stream waits for a person; the reason says what to do. */
 class StreamStopped extends Error {

@@ -1,17 +1,10 @@
 // What the pages read: one object, put together where the parts of the worker meet. Pages see no SQL and no queue.
 
+import type { Concern } from '../concerns.ts'
 import type { LaneRun } from '../mirror/lane-runs.ts'
 import type { StreamOverview } from '../mirror/overview.ts'
 import type { RowRates } from '../mirror/row-rates.ts'
 
-/** What needs a person. */
-export type Concern = {
-  readonly kind: string
-  readonly stream: string | null
-  readonly since: Date | null
-  readonly what: string
-  readonly whatToDo: string
-}
 export type NextRun = { readonly stream: string; readonly lane: string; readonly at: Date }
 /** Everything of the overview, as of one moment. */
 export type Sight = {

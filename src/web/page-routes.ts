@@ -1,9 +1,10 @@
 // Serves the pages. While the worker waits for Postgres, or Postgres does not answer, they say so and load themselves again.
 
 import type { FastifyRequest } from 'fastify'
+import type { Concern } from '../concerns.ts'
 import type { Logger } from '../log.ts'
 import type { Assets } from './assets.ts'
-import type { Concern, Desk } from './desk.ts'
+import type { Desk } from './desk.ts'
 import { type Html, html } from './html.ts'
 import type { Routes } from './http-server.ts'
 import { layout } from './pages/layout.ts'

@@ -2,11 +2,14 @@
 // that is away leaves these out; the rest is still told.
 
 import { Gauge, type Registry } from 'prom-client'
+import { type Concern, concernKinds } from '../concerns.ts'
 import type { StreamOverview } from '../mirror/overview.ts'
 
 export type States = {
   /** Null while the database does not answer. */
   overview(): Promise<readonly StreamOverview[] | null>
+  /** Null while the database does not answer. */
+  concerns(): Promise<readonly Concern[] | null>
   /** Null while the queue does not answer. */
   queueCounts(): Promise<Readonly<Record<string, number>> | null>
   /** Parts of the worker and upstream services, and whether they work. */
@@ -60,11 +63,16 @@ export function addStateGauges(registry: Registry, states: States): () => Promis
     value,
     gauge: gauge(name, help, ['stream']),
   }))
+  const concernCount = gauge('concerns', 'What needs a person, by kind', ['kind'])
   const queueJobs = gauge('queue_jobs', 'Runs in the queue by state', ['state'])
   const up = gauge('up', '1 while this part of the worker, or this upstream service, works', ['part'])
 
   return async () => {
-    const [overview, counts] = await Promise.all([states.overview(), states.queueCounts()])
+    const [overview, concerns, counts] = await Promise.all([
+      states.overview(),
+      states.concerns(),
+      states.queueCounts(),
+    ])
     for (const { gauge: one, value } of perStream) {
       one.reset()
       for (const stream of overview ?? []) {
@@ -72,6 +80,9 @@ export function addStateGauges(registry: Registry, states: States): () => Promis
         if (found !== null) one.set({ stream: stream.stream }, found)
       }
     }
+    concernCount.reset()
+    for (const kind of concerns ? concernKinds : [])
+      concernCount.set({ kind }, (concerns ?? []).filter((concern) => concern.kind === kind).length)
     queueJobs.reset()
     for (const [state, count] of Object.entries(counts ?? {})) queueJobs.set({ state }, count)
     for (const [part, isUp] of Object.entries(states.parts())) up.set({ part }, isUp ? 1 : 0)

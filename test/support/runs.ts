@@ -26,6 +26,7 @@ export async function begin(
 export const done = {
   status: 'done',
   error: null,
+  errorCode: null,
   note: null,
   requests: 1,
   bytes: 100,

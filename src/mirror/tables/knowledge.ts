@@ -36,6 +36,10 @@ export const fieldTable = tidemark.table(
     recordsSeen: count('records_seen'),
     nullsSeen: count('nulls_seen'),
     rescued: count('rescued'),
+    /** When the first value of it did not fit its column. */
+    rescuedSince: at('rescued_since'),
+    /** When its column was widened, or should have been. */
+    widenedAt: at('widened_at'),
     nullShare: numeric('null_share', { precision: 5, scale: 4 }).generatedAlwaysAs(
       sql`nulls_seen::numeric / nullif(records_seen, 0)`,
     ),

@@ -11,6 +11,8 @@ export const streamTable = tidemark.table('stream', {
   positionReachedAt: at('position_reached_at'),
   /** When the last successful head run began: everything up to then is in the mirror. */
   completeAt: at('complete_at'),
+  /** When it was complete for the first time: fields that come later were added by the upstream. */
+  firstCompleteAt: at('first_complete_at'),
   keyField: text('key_field'),
   lookbackMs: int8('lookback_ms'),
   lookbackReason: text('lookback_reason'),

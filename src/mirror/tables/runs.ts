@@ -27,6 +27,8 @@ export const runTable = tidemark.table(
     requests: count('requests'),
     bytes: count('bytes'),
     error: text('error'),
+    /** What kind of error it was, where it has a code. */
+    errorCode: text('error_code'),
     note: text('note'),
     /** Nothing in the mirror changed. */
     isIdle: boolean('is_idle').notNull().default(false),

@@ -1,7 +1,7 @@
 // What all pages have around them: navigation, what needs a person, who is signed in.
 
+import type { Concern } from '../../concerns.ts'
 import type { Assets } from '../assets.ts'
-import type { Concern } from '../desk.ts'
 import { type Html, html } from '../html.ts'
 import type { Viewer } from '../viewer.ts'
 import { foreign } from '../words.ts'

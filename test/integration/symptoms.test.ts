@@ -1,0 +1,118 @@
+// What Postgres tells about the health of streams, after runs that made it so.
+
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { readSymptoms, type StreamSymptoms } from '../../src/mirror/symptoms.ts'
+import type { Mirror } from '../../src/sync/ports.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { assignments, begin, done, failed, mirrorOf, writeAll } from '../support/runs.ts'
+
+const dayMs = 86_400_000
+
+describe.skipIf(!hasPostgres)('the symptoms of a stream', () => {
+  const database = createTestDatabase()
+  let mirror: Mirror
+  beforeAll(() => {
+    mirror = mirrorOf(database)
+  })
+  beforeEach(async () => {
+    await database.pool.query(
+      `truncate tidemark.run, tidemark.fact, tidemark.quarantine, tidemark.rescue;
+       update tidemark.stream set complete_at = null, first_complete_at = null, stopped_reason = null, held = null`,
+    )
+  })
+
+  async function symptoms(stream = 'assignment'): Promise<StreamSymptoms> {
+    const [found] = await readSymptoms(database.pool, [stream], dayMs)
+    if (!found) throw new Error('no such stream')
+    return found
+  }
+  async function fail(lane: 'head' | 'trailing', errorCode: string | null = null): Promise<void> {
+    await (await begin(mirror, 'assignment', lane)).finish({ ...failed, errorCode })
+  }
+
+  it('counts the failures since the last run of the lane that went well', async () => {
+    await fail('head')
+    await fail('trailing')
+    await (await begin(mirror)).finish(done)
+    expect((await symptoms()).failing).toMatchObject([{ lane: 'trailing', failures: 1 }])
+    await fail('head')
+    await fail('head', 'UPSTREAM_SIGN_IN')
+    const { failing } = await symptoms()
+    expect(failing).toMatchObject([
+      {
+        lane: 'head',
+        failures: 2,
+        error: 'a test ended it',
+        code: 'UPSTREAM_SIGN_IN',
+        since: expect.any(Date),
+      },
+      { lane: 'trailing', failures: 1 },
+    ])
+  })
+
+  it('takes no field of the first reading for drift, and every later one', async () => {
+    await writeAll(mirror, 'assignment', assignments({ AssignmentId: 1, RowVersion: 1, Count: 1, Name: 'x' }))
+    expect(await symptoms()).toMatchObject({ drift: [], completeAt: expect.any(Date) })
+    const page = assignments({
+      AssignmentId: 2,
+      RowVersion: 2,
+      Count: JSON.rawJSON('9223372036854775808'),
+      Name: true,
+      Added: 'new',
+    })
+    await writeAll(mirror, 'assignment', page)
+    const { drift } = await symptoms()
+    expect(drift.map(({ field, change }) => `${field} ${change}`).toSorted()).toEqual([
+      'Added new',
+      'Count widened',
+      'Name values do not fit',
+    ])
+    await database.pool.query(`update tidemark.field set first_seen_at = now() - interval '25 hours',
+      widened_at = now() - interval '25 hours', rescued_since = now() - interval '25 hours'`)
+    await database.pool.query(`update tidemark.stream set first_complete_at = now() - interval '2 days'`)
+    expect((await symptoms()).drift).toEqual([])
+  })
+
+  it('tells a fact that is another one now, and no larger answer', async () => {
+    const run = await begin(mirror)
+    const fact = { evidence: 'seen', checkedAt: new Date() }
+    const learn = (sorting: string, largest: string) =>
+      run.learn([
+        { ...fact, name: 'sorting', value: sorting },
+        { ...fact, name: 'largest_answer', value: largest },
+      ])
+    await learn('proven', '10')
+    expect((await symptoms()).flippedFacts).toEqual([])
+    await learn('ignored', '20')
+    await run.finish(done)
+    expect((await symptoms()).flippedFacts).toMatchObject([
+      { name: 'sorting', value: 'ignored', previousValue: 'proven', changedAt: expect.any(Date) },
+    ])
+  })
+
+  it('tells what is put aside, held and stopped, and since when', async () => {
+    await writeAll(mirror, 'assignment', assignments({ RowVersion: 1, Name: 'without a key' }))
+    const run = await begin(mirror)
+    await run.stopStream('UPSTREAM_REWOUND: so it is')
+    await run.finish(failed)
+    await database.pool.query(
+      `update tidemark.stream set held = '{"missing": 3, "living": 4, "at": "2026-01-02T03:04:05Z"}' where name = 'assignment'`,
+    )
+    await database.pool.query(
+      `insert into tidemark.rescue (stream, run_id, rows, samples) values ('assignment', 1, 7, '[]')`,
+    )
+    expect(await symptoms()).toMatchObject({
+      quarantined: 1,
+      quarantinedSince: expect.any(Date),
+      stoppedReason: 'UPSTREAM_REWOUND: so it is',
+      held: { missing: 3, living: 4, at: new Date('2026-01-02T03:04:05Z') },
+      censusRescues: 7,
+      rescuedSince: expect.any(Date),
+    })
+    expect(await symptoms('tracker_object')).toMatchObject({
+      quarantined: 0,
+      held: null,
+      stoppedReason: null,
+    })
+  })
+})
