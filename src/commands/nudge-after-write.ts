@@ -7,7 +7,7 @@ import { openDriver } from '../jobs/queue-driver.ts'
 import { openRunQueue } from '../jobs/run-queue.ts'
 import type { Logger } from '../log.ts'
 import { openDatabase } from '../mirror/database.ts'
-import { readRelatedAgain } from '../mirror/related-due.ts'
+import { type NamedAssignment, readRelatedAgain } from '../mirror/related-due.ts'
 import type { OperationName } from '../upstream/operations.ts'
 import { configuredStreams } from '../workplace.ts'
 
@@ -22,7 +22,7 @@ function affectedStream(operation: OperationName): string {
 export async function nudgeAfterWrite(
   { config, log }: { readonly config: Config; readonly log: Logger },
   operation: OperationName,
-  assignmentId: string | null,
+  assignment: NamedAssignment | null,
 ): Promise<void> {
   const stream = affectedStream(operation)
   if (!configuredStreams(config).some(({ name }) => name === stream)) return
@@ -31,7 +31,7 @@ export async function nudgeAfterWrite(
   try {
     const wantsRelated = stream === 'assignment' && config.related.length > 0
     const { redisUrl } = config
-    await nudge({ url, redisUrl, log }, stream, wantsRelated ? assignmentId : null)
+    await nudge({ url, redisUrl, log }, stream, wantsRelated ? assignment : null)
     log.debug({ stream }, 'the worker was asked to read what changed')
   } catch (error) {
     log.warn({ err: error, stream }, 'the write is done; the mirror shows it after the next scheduled run')
@@ -41,7 +41,7 @@ export async function nudgeAfterWrite(
 async function nudge(
   { url, redisUrl, log }: { readonly url: string; readonly redisUrl: string | null; readonly log: Logger },
   stream: string,
-  relatedOf: string | null,
+  relatedOf: NamedAssignment | null,
 ): Promise<void> {
   const database = await openDatabase({ url, log })
   try {

@@ -6,6 +6,7 @@ import { loadConfig } from '../config.ts'
 import { openConfiguredUpstream } from '../configured-upstream.ts'
 import { type Json, repeatedFields, type WithRepeatedFields } from '../json/json.ts'
 import { redact } from '../log.ts'
+import type { NamedAssignment } from '../mirror/related-due.ts'
 import { isObject } from '../record.ts'
 import { type Operation, type OperationName, operations } from '../upstream/operations.ts'
 import { ParameterError } from '../upstream/parameters.ts'
@@ -21,9 +22,7 @@ export async function callUpstream(call: Call, name: OperationName, request: Any
   const upstream = openConfiguredUpstream({ config, log }, operation.service)
   if (!upstream) throw new UsageError(`${operation.path} needs TRACKING_BASE_URL, which is not set`)
   const isWrite = operation.method !== 'GET'
-  const assignmentId = request.path?.assignmentId
-  const nudge = () =>
-    nudgeAfterWrite({ config, log }, name, assignmentId === undefined ? null : String(assignmentId))
+  const nudge = () => nudgeAfterWrite({ config, log }, name, assignmentOf(request))
   try {
     const { body, status } = await upstream.call(name, request as RequestOf<OperationName>, signal)
     if (body === null) log.info({ status }, 'done; the answer has no body')
@@ -36,6 +35,11 @@ export async function callUpstream(call: Call, name: OperationName, request: Any
   } finally {
     upstream.close()
   }
+}
+
+function assignmentOf({ path }: AnyRequest): NamedAssignment | null {
+  if (path?.assignmentId !== undefined) return { id: String(path.assignmentId) }
+  return path?.assignmentIdExt === undefined ? null : { idExt: String(path.assignmentIdExt) }
 }
 
 function checkBeforeSending(operation: Operation, request: AnyRequest): void {

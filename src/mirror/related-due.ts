@@ -1,22 +1,42 @@
 // Whether there may be related records to read: a look at what happened since there was no backlog, much cheaper than the look
 // for the backlog itself. Right without memory of its own, for any number of workers (P8).
 
-import type { ClientBase } from 'pg'
+import pg, { type ClientBase } from 'pg'
+import { streams } from '../streams.ts'
+import { foldName } from './column-names.ts'
 import type { RelatedOptions } from './related.ts'
+import { qualified, readShape } from './shape.ts'
 
 /** So often the backlog itself is looked for, whatever seems to have happened. */
 const certainly = '1 hour'
 /** Runs of one lane that are looked at, the newest first; polls that changed nothing share a line. */
 const runsPerLane = 200
 
+/** An assignment as a write names it. */
+export type NamedAssignment = { readonly id: string } | { readonly idExt: string }
+
 /** Whatever is known of its row: something that it carries was changed. */
 export async function readRelatedAgain(
   client: Pick<ClientBase, 'query'>,
-  assignmentId: string,
+  named: NamedAssignment,
 ): Promise<void> {
-  await client.query('update tidemark.related_fetch set retry_at = now() where assignment_id = $1', [
-    assignmentId,
-  ])
+  if ('id' in named) {
+    await client.query('update tidemark.related_fetch set retry_at = now() where assignment_id = $1', [
+      named.id,
+    ])
+    return
+  }
+  const [assignment] = streams
+  const shape = await readShape(client, assignment)
+  const idExt = shape?.columns.find(({ field }) => foldName(field) === 'assignmentidext')
+  // One that is not mirrored yet will be read when it is.
+  if (!shape || !idExt) return
+  await client.query(
+    `update tidemark.related_fetch as known set retry_at = now() from ${qualified(assignment)} as mine
+     where known.assignment_id = mine.${pg.escapeIdentifier(shape.key.name)}
+       and mine.${pg.escapeIdentifier(idExt.name)}::text = $1`,
+    [named.idExt],
+  )
 }
 
 export async function isRelatedDue(

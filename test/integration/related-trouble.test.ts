@@ -40,12 +40,12 @@ describe.skipIf(!hasPostgres)('the backlog of related records', () => {
       await using workplace = await openTestWorkplace(database, simulator, { RELATED: 'true' })
       await workplace.read(assignment, 'head', { signal })
       await workplace.readRelated({ signal })
-      await readRelatedAgain(database.pool, '2')
+      await readRelatedAgain(database.pool, { id: '2' })
       let isWritten = false
       simulator.onRequest(async ({ path }) => {
         if (isWritten || !path.endsWith('/extended/Id/2')) return
         isWritten = true
-        await readRelatedAgain(database.pool, '2')
+        await readRelatedAgain(database.pool, { id: '2' })
       })
       expect((await workplace.readRelated({ signal })).tally.requests).toBe(2)
       expect(isWritten).toBe(true)

@@ -14,9 +14,11 @@ import { openDriver } from '../../src/jobs/queue-driver.ts'
 import { openRunQueue } from '../../src/jobs/run-queue.ts'
 import { openLog } from '../../src/log.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import { streams } from '../../src/streams.ts'
 import { failureOf, noSignal } from '../support/client.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
+import { openTestWorkplace } from '../support/workplace.ts'
 
 let simulator: Simulator
 let folder: string
@@ -138,6 +140,25 @@ describe.skipIf(!hasPostgres)('after a write', () => {
       'select assignment_id::int as id from tidemark.related_fetch where retry_at <= now()',
     )
     expect(rows).toEqual([{ id: 3 }])
+  })
+
+  it('that names an assignment by its external id, what it carries is read again', async () => {
+    const variables = { RELATED: 'true' }
+    simulator.source.change('assignment', 5, { AssignmentIdExt: 'WO/5' })
+    await using workplace = await openTestWorkplace(database, simulator, variables)
+    const [assignment] = streams
+    await workplace.read(assignment, 'head', { signal: noSignal })
+    await workplace.readRelated({ signal: noSignal })
+    expect(await workplace.isRelatedDue()).toBe(false)
+    const service = await file('service.json', '{"Remark":"by its external id"}')
+    const path = '/api/Assignment/IdExt/WO%2F5/assignmentService'
+    await run(api, ['POST', path, '--body', service], { ...variables, DATABASE_URL: database.url })
+    expect(await workplace.isRelatedDue()).toBe(true)
+    expect((await workplace.readRelated({ signal: noSignal })).tally.requests).toBe(1)
+    const { rows } = await database.pool.query(
+      `select assignment_id::int as id from bi.assignment_service where remark = 'by its external id'`,
+    )
+    expect(rows).toEqual([{ id: 5 }])
   })
 
   it('that cannot be told to anybody, the write is still done, and the log says so', async () => {
