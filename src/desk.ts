@@ -1,9 +1,15 @@
 // The desk of the pages: what they read, put together from the mirror and the queue.
 
 import type { Jobs } from './jobs/jobs.ts'
+import { listBackfills } from './mirror/backfills.ts'
+import { readCheckpoints } from './mirror/checkpoints.ts'
+import { readFacts } from './mirror/fact-list.ts'
+import { readFieldStreams, readFields } from './mirror/field-list.ts'
 import { readLaneRuns } from './mirror/lane-runs.ts'
 import { readOverview } from './mirror/overview.ts'
+import { readQuarantine } from './mirror/quarantine-review.ts'
 import { readRowRates } from './mirror/row-rates.ts'
+import { readRuns } from './mirror/run-list.ts'
 import type { Desk } from './web/desk.ts'
 import type { Workplace } from './workplace.ts'
 
@@ -17,6 +23,7 @@ export function openDesk({ workplace, jobs, concerns }: Context): Desk {
   const { pool } = workplace.database
   const names = workplace.streams.map(({ name }) => name)
   return {
+    streams: names,
     async sight() {
       const [streams, laneRuns, rates, nextRuns, concerned] = await Promise.all([
         readOverview(pool, names),
@@ -30,5 +37,12 @@ export function openDesk({ workplace, jobs, concerns }: Context): Desk {
       return { at: new Date(), streams, laneRuns, rates, nextRuns: shown, concerns: concerned }
     },
     concerns,
+    runs: (filter, page) => readRuns(pool, filter, page),
+    checkpoints: (stream, limit) => readCheckpoints(pool, { stream, limit }),
+    backfills: (stream) => listBackfills(pool, stream),
+    quarantine: (stream, page) => readQuarantine(pool, { stream, id: null }, page),
+    fields: (search, limit) => readFields(pool, search, limit),
+    fieldStreams: () => readFieldStreams(pool),
+    facts: () => readFacts(pool),
   }
 }

@@ -12,7 +12,7 @@ export type QuarantineEntry = {
   readonly id: string
   readonly stream: string
   readonly reason: string
-  /** The record's JSON. */
+  /** The record's JSON, up to the limit that was asked for. */
   readonly text: string
   /** Earlier values of fields that it carried twice, as JSON. */
   readonly repeatedText: string | null
@@ -21,20 +21,24 @@ export type QuarantineEntry = {
   readonly timesSeen: number
 }
 
-/** In the order of their ids, those after one. */
+/** More than Postgres keeps in one value. */
+const longestText = 2 ** 31 - 1
+
+/** In the order of their ids, those after one. A record may be large: `mostCharacters` cuts it. */
 export async function readQuarantine(
   client: Queryable,
   { stream, id }: QuarantineSelection,
-  page: { readonly after: string; readonly limit: number },
+  page: { readonly after: string; readonly limit: number; readonly mostCharacters?: number },
 ): Promise<readonly QuarantineEntry[]> {
   const { rows } = await client.query<QuarantineEntry>(
-    `select id::text, stream, reason, coalesce(record_text, record::text) as text, repeated::text as "repeatedText",
+    `select id::text, stream, reason, left(coalesce(record_text, record::text), $5) as text,
+       left(repeated::text, $5) as "repeatedText",
        first_seen_at as "firstSeenAt", last_seen_at as "lastSeenAt", times_seen::float8 as "timesSeen"
      from tidemark.quarantine as kept
      where dropped_at is null and ($1::text is null or stream = $1) and ($2::bigint is null or kept.id = $2)
        and kept.id > $3
      order by kept.id limit $4`,
-    [stream, id?.toString() ?? null, page.after, page.limit],
+    [stream, id?.toString() ?? null, page.after, page.limit, page.mostCharacters ?? longestText],
   )
   return rows
 }

@@ -7,9 +7,14 @@ import type { Assets } from './assets.ts'
 import type { Desk } from './desk.ts'
 import { type Html, html } from './html.ts'
 import type { Routes } from './http-server.ts'
+import { checkpointsPage } from './pages/checkpoints.ts'
+import { dictionaryPage } from './pages/dictionary.ts'
+import { factsPage } from './pages/facts.ts'
 import { layout } from './pages/layout.ts'
 import { overviewPage } from './pages/overview.ts'
 import type { Page } from './pages/page.ts'
+import { quarantinePage } from './pages/quarantine.ts'
+import { runsPage } from './pages/runs.ts'
 import { sendPage } from './send-page.ts'
 import type { Viewer } from './viewer.ts'
 
@@ -21,7 +26,14 @@ type Options = {
   readonly log: Logger
 }
 
-const pages: readonly Page[] = [overviewPage]
+const pages: readonly Page[] = [
+  overviewPage,
+  runsPage,
+  checkpointsPage,
+  quarantinePage,
+  dictionaryPage,
+  factsPage,
+]
 const reloadSeconds = 3
 
 export const pageRoutes =

@@ -27,6 +27,10 @@ const places = [
   ['/facts', 'Facts'],
 ] as const
 
+const strokes = 'M3 8c3 0 3 3 6 3s3-3 6-3 3 3 6 3M3 15c3 0 3 3 6 3s3-3 6-3 3 3 6 3'
+const waves = html`<svg viewBox="0 0 24 24" aria-hidden="true"><path d="${strokes}" fill="none" stroke="currentColor" stroke-width="2.4" stroke-linecap="round"/></svg>`
+const icon = `data:image/svg+xml,${encodeURIComponent(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><path d="${strokes}" fill="none" stroke="#1596a5" stroke-width="2.6" stroke-linecap="round"/></svg>`)}`
+
 export const layout = ({ title, path, viewer, assets, concerns, body, reloadSeconds }: Layout): Html =>
   html`<!doctype html>
 <html lang="en">
@@ -36,7 +40,7 @@ export const layout = ({ title, path, viewer, assets, concerns, body, reloadSeco
 <meta name="color-scheme" content="light dark">
 ${reloadSeconds !== undefined && html`<meta http-equiv="refresh" content="${reloadSeconds}">`}
 <title>${title} · Tidemark</title>
-<link rel="icon" href="data:,">
+<link rel="icon" href="${icon}">
 <link rel="stylesheet" href="${assets.urlOf('uplot.css')}">
 <link rel="stylesheet" href="${assets.urlOf('page.css')}">
 <script defer src="${assets.urlOf('uplot.js')}"></script>
@@ -45,7 +49,7 @@ ${reloadSeconds !== undefined && html`<meta http-equiv="refresh" content="${relo
 <body>
 <a class="skip" href="#content">Skip to the content</a>
 <header class="top">
-<p class="brand"><a href="/">Tidemark</a></p>
+<p class="brand"><a href="/">${waves}Tidemark</a></p>
 <nav aria-label="Pages"><ul>${places.map(
     ([address, name]) =>
       html`<li><a href="${address}"${address === path && html` aria-current="page"`}>${name}</a></li>`,

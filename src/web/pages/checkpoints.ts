@@ -1,0 +1,78 @@
+// `/checkpoints`: positions that were reached, and the backfills that were asked for.
+
+import type { Checkpoint } from '../../mirror/checkpoints.ts'
+import type { BackfillLine } from '../desk.ts'
+import { type Html, html } from '../html.ts'
+import { age, count, foreign, time } from '../words.ts'
+import { chosen, filterForm, select } from './filters.ts'
+import type { Page } from './page.ts'
+import { type Column, table } from './table.ts'
+
+const most = 100
+
+export const checkpointsPage: Page = {
+  path: '/checkpoints',
+  title: 'Checkpoints',
+  async body({ desk, query, now }) {
+    const stream = chosen(query, 'stream', desk.streams)
+    const [checkpoints, backfills] = await Promise.all([
+      desk.checkpoints(stream, most),
+      desk.backfills(stream),
+    ])
+    return html`${filterForm('/checkpoints', [select('Stream', 'stream', desk.streams, stream)])}
+${
+  backfills.length > 0 &&
+  table({
+    caption: 'Backfills, the newest first',
+    columns: backfillColumns(now),
+    rows: backfills,
+    empty: '',
+  })
+}
+${table({
+  caption: `Positions that were reached, the newest first${checkpoints.length === most ? `: ${most} of more` : ''}`,
+  columns: checkpointColumns(now),
+  rows: checkpoints,
+  empty: 'No position was reached yet.',
+})}`
+  },
+}
+
+const checkpointColumns = (now: Date): readonly Column<Checkpoint>[] => [
+  { title: 'Checkpoint', cell: ({ id }) => id, isNumber: true },
+  { title: 'Stream', cell: ({ stream }) => stream },
+  { title: 'Position', cell: ({ position }) => position, isNumber: true },
+  { title: 'Reached', cell: ({ reached_at }) => html`${time(reached_at)}, ${age(reached_at, now)}` },
+  {
+    title: 'Moved back',
+    cell: ({ reason, moved_by }) =>
+      html`${reason !== null && foreign(reason, 500)}${moved_by !== null && html` (${foreign(moved_by)})`}`,
+  },
+]
+
+const backfillColumns = (now: Date): readonly Column<BackfillLine>[] => [
+  { title: 'Backfill', cell: ({ id }) => id, isNumber: true },
+  { title: 'Stream', cell: ({ stream }) => stream },
+  { title: 'State', cell: state },
+  { title: 'From', cell: ({ from }) => String(from), isNumber: true },
+  { title: 'To', cell: ({ to }) => String(to), isNumber: true },
+  { title: 'Rows read', cell: ({ rowsRead }) => count(rowsRead), isNumber: true },
+  { title: 'New', cell: ({ inserted }) => count(inserted), isNumber: true },
+  { title: 'Changed', cell: ({ updated }) => count(updated), isNumber: true },
+  {
+    title: 'Asked for',
+    cell: ({ requestedAt, requestedBy }) => html`${age(requestedAt, now)} by ${foreign(requestedBy)}`,
+  },
+  {
+    title: 'Note',
+    cell: ({ error, note }) =>
+      html`${error !== null && html`<span class="bad">${foreign(error, 500)}</span> `}${note !== null && foreign(note, 500)}`,
+  },
+]
+
+function state({ status, from, to, position }: BackfillLine): Html {
+  const span = to - from
+  const isUnderWay = (status === 'running' || status === 'waiting') && span > 0n
+  const done = isUnderWay ? Number(((position - from) * 100n) / span) : null
+  return html`<span class="status ${status}">${status}</span>${done !== null && html` <progress max="100" value="${done}" aria-label="how far it is">${done} %</progress>`}`
+}

@@ -1,0 +1,51 @@
+// `/quarantine`: records that cannot be rows, whole as far as a page can hold them.
+
+import type { QuarantineEntry } from '../../mirror/quarantine-review.ts'
+import { html } from '../html.ts'
+import { age, count, foreign } from '../words.ts'
+import { addressOf, chosen, filterForm, idIn, select } from './filters.ts'
+import type { Page } from './page.ts'
+import { type Column, table } from './table.ts'
+
+const pageSize = 50
+const mostCharacters = 2_000
+
+export const quarantinePage: Page = {
+  path: '/quarantine',
+  title: 'Quarantine',
+  async body({ desk, query, now }) {
+    const stream = chosen(query, 'stream', desk.streams)
+    const after = idIn(query, 'after') ?? '0'
+    const page = { after, limit: pageSize + 1, mostCharacters: mostCharacters + 1 }
+    const found = await desk.quarantine(stream, page)
+    const shown = found.slice(0, pageSize)
+    const last = found.length > pageSize ? (shown.at(-1)?.id ?? null) : null
+    return html`<p class="lead">Records that cannot be rows are kept here whole, and the rest of their page goes on. What can be mended at the source comes back by itself or with a retry.</p>
+${filterForm('/quarantine', [select('Stream', 'stream', desk.streams, stream)])}
+${table({
+  caption: 'Records in quarantine, the oldest first',
+  columns: columns(now),
+  rows: shown,
+  empty: 'Nothing is in quarantine.',
+})}
+<nav class="pages" aria-label="More records">
+${after !== '0' && html`<a href="${addressOf('/quarantine', { stream })}">Oldest</a>`}
+${last !== null && html`<a rel="next" href="${addressOf('/quarantine', { stream, after: last })}">Newer</a>`}
+</nav>`
+  },
+}
+
+const columns = (now: Date): readonly Column<QuarantineEntry>[] => [
+  { title: 'Entry', cell: ({ id }) => id, isNumber: true },
+  { title: 'Stream', cell: ({ stream }) => stream },
+  { title: 'Reason', cell: ({ reason }) => foreign(reason, 500) },
+  { title: 'Seen', cell: ({ timesSeen }) => `${count(timesSeen)}×`, isNumber: true },
+  { title: 'First', cell: ({ firstSeenAt }) => age(firstSeenAt, now) },
+  { title: 'Last', cell: ({ lastSeenAt }) => age(lastSeenAt, now) },
+  {
+    title: 'Record',
+    cell: ({ text, repeatedText }) => html`<details><summary>${foreign(text, 60)}</summary>
+<pre tabindex="0">${foreign(text, mostCharacters)}</pre>
+${repeatedText !== null && html`<p>Earlier values of fields that came twice:</p><pre tabindex="0">${foreign(repeatedText, mostCharacters)}</pre>`}</details>`,
+  },
+]

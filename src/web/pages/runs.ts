@@ -1,0 +1,70 @@
+// `/runs`: the run ledger, by stream, lane and outcome.
+
+import type { RunLine } from '../../mirror/run-list.ts'
+import { type Html, html } from '../html.ts'
+import { age, count, foreign, spanInWords } from '../words.ts'
+import { addressOf, chosen, filterForm, idIn, select } from './filters.ts'
+import type { Page } from './page.ts'
+import { type Column, table } from './table.ts'
+
+const lanes = ['head', 'trailing', 'census', 'backfill', 'related']
+const outcomes = ['changed', 'done', 'running', 'failed', 'skipped']
+const pageSize = 50
+
+export const runsPage: Page = {
+  path: '/runs',
+  title: 'Runs',
+  async body({ desk, query, now }) {
+    const filter = {
+      stream: chosen(query, 'stream', desk.streams),
+      lane: chosen(query, 'lane', lanes),
+      outcome: chosen(query, 'outcome', outcomes),
+    }
+    const before = idIn(query, 'before')
+    // One more tells whether there is another page.
+    const found = await desk.runs(filter, { before, limit: pageSize + 1 })
+    const shown = found.slice(0, pageSize)
+    const oldest = found.length > pageSize ? (shown.at(-1)?.id ?? null) : null
+    return html`${filterForm('/runs', [
+      select('Stream', 'stream', desk.streams, filter.stream),
+      select('Lane', 'lane', lanes, filter.lane),
+      select('Outcome', 'outcome', outcomes, filter.outcome),
+    ])}
+${table({ caption: 'Runs, the newest first', columns: columns(now), rows: shown, empty: 'There is no such run.' })}
+<nav class="pages" aria-label="More runs">
+${before !== null && html`<a href="${addressOf('/runs', filter)}">Newest</a>`}
+${oldest !== null && html`<a rel="next" href="${addressOf('/runs', { ...filter, before: oldest })}">Older</a>`}
+</nav>`
+  },
+}
+
+const columns = (now: Date): readonly Column<RunLine>[] => [
+  { title: 'Run', cell: ({ id }) => id, isNumber: true },
+  { title: 'Stream', cell: ({ stream }) => stream },
+  { title: 'Lane', cell: ({ lane }) => lane },
+  { title: 'Outcome', cell: outcome },
+  { title: 'Began', cell: ({ startedAt }) => age(startedAt, now) },
+  { title: 'Took', cell: took },
+  { title: 'New', cell: ({ inserted }) => some(inserted), isNumber: true },
+  { title: 'Changed', cell: ({ updated }) => some(updated), isNumber: true },
+  { title: 'Same', cell: ({ unchanged }) => some(unchanged), isNumber: true },
+  { title: 'Gone', cell: ({ markedDeleted }) => some(markedDeleted), isNumber: true },
+  { title: 'Requests', cell: ({ requests }) => some(requests), isNumber: true },
+  { title: 'Note', cell: remark },
+]
+
+/** Nothing draws less attention than a row of zeros. */
+const some = (amount: number): string => (amount === 0 ? '' : count(amount))
+
+const outcome = ({ status, polls }: RunLine): Html =>
+  html`<span class="status ${status}">${status}</span>${polls > 1 && html` <span class="quiet">${count(polls)} runs</span>`}`
+
+function took({ startedAt, finishedAt, polls }: RunLine): string {
+  if (finishedAt === null || polls > 1) return ''
+  const ms = finishedAt.getTime() - startedAt.getTime()
+  return ms < 1_000 ? `${ms} ms` : spanInWords(ms)
+}
+
+const remark = ({ error, note, rescued, quarantined }: RunLine): Html =>
+  html`${error !== null && html`<span class="bad">${foreign(error, 500)}</span> `}${note !== null && foreign(note, 500)}
+${rescued > 0 && html` ${count(rescued)} rescued values`}${quarantined > 0 && html` ${count(quarantined)} quarantined`}`
