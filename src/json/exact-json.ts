@@ -1,7 +1,6 @@
 // Reads JSON without losing a digit (P4) or a repeated field (P5). JSON.parse does the work; a scan of the text finds
 // what it would lose, and only a text with repeated fields or numbers in arrays is read by the parser of our own.
 
-import { isAscii } from 'node:buffer'
 import { parseCarefully } from './careful-json.ts'
 import type { Json, JsonArray } from './json.ts'
 import { findFields, inexactSource } from './json-scan.ts'
@@ -25,12 +24,12 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 export function parseJson(bytes: Uint8Array): Json {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
-  // One byte a character: what is looked for is ASCII, and such a text is searched faster.
-  const scanned = buffer.toString('latin1')
-  const value = parsePlainly(isAscii(buffer) ? scanned : decodeUtf8(buffer))
-  const { fieldCount, colons, hasTrickyName } = findFields(scanned)
+  // Not toString: of more than a megabyte it makes strings outside the heap, which pile up until the next full collection.
+  const text = decodeUtf8(buffer)
+  const value = parsePlainly(text)
+  const { fieldCount, colons, hasTrickyName } = findFields(text)
   const walk: Walk = {
-    text: scanned,
+    text,
     colons,
     fieldCount: 0,
     inexact: [],

@@ -4,6 +4,7 @@
 import { setImmediate as breathe } from 'node:timers/promises'
 import type { Row, Unfit } from '../record.ts'
 import type { ColumnType } from './column-types.ts'
+import { openLines } from './copy-lines.ts'
 import { createRowEncoder, type PageNotes } from './row-encoding.ts'
 import type { Shape } from './shape.ts'
 import type { Growth } from './table-growth.ts'
@@ -27,7 +28,6 @@ export type EncodedPage = {
 }
 export type EncodePage = (rows: readonly Row[]) => Promise<EncodedPage>
 
-const chunkLength = 65_536
 const rowsWithoutABreath = 50
 
 /** `settled` names bigint columns that cannot be widened: what they cannot hold is rescued. */
@@ -41,23 +41,17 @@ export function createPageEncoder(shape: Shape, settled: ReadonlySet<string>): E
       widen: new Set(),
       unfit: [],
     }
-    const chunks: Buffer[] = []
-    let text = ''
+    const lines = openLines()
     let sinceBreath = 0
     for (const row of rows) {
-      text += encodeRow(row, notes)
-      if (text.length > chunkLength) {
-        chunks.push(Buffer.from(text))
-        text = ''
-      }
+      encodeRow(row, notes, lines)
       if (++sinceBreath === rowsWithoutABreath) {
         sinceBreath = 0
         await breathe()
       }
     }
-    if (text) chunks.push(Buffer.from(text))
     return {
-      chunks,
+      chunks: lines.chunks(),
       growth: growthOf(notes),
       rowCount: rows.length - notes.unfit.length,
       unfit: notes.unfit,

@@ -1,10 +1,10 @@
-// One row as a line of COPY text: its hash, whether the source deleted it, what fits no column, and its columns.
+// One row as a line of COPY text: whether the source deleted it, what fits no column, and its columns.
 
-import { hash } from 'node:crypto'
 import { type Json, type JsonObject, repeatedFields, type WithRepeatedFields } from '../json/json.ts'
 import { type Row, saysDeleted, toInt64, type Unfit } from '../record.ts'
 import { foldName } from './column-names.ts'
 import { type ColumnType, commonType, fitsInt64, fitsNumeric, isUuid, typeOf } from './column-types.ts'
+import { hashAndFlagColumns, type Lines } from './copy-lines.ts'
 import { documentedTypes } from './documented-types.ts'
 import { holdable, holdableValue } from './json-text.ts'
 import { createPlanner, unknownField } from './record-plan.ts'
@@ -25,16 +25,13 @@ export type PageNotes = {
 }
 
 /** What the lines begin with, as columns of the staging table. */
-export const leadingColumns = ['_hash bytea', '_deleted boolean', '_rescued jsonb'] as const
+export const leadingColumns = [...hashAndFlagColumns, '_rescued jsonb'] as const
 
-// Long enough that no two records of a mirror will ever share one by chance.
-const hashDigits = 32
-
-/** Returns '' for a row that does not fit the table's key, and notes it as unfit. */
+/** A row that does not fit the table's key adds no line, and is noted as unfit. */
 export function createRowEncoder(
   shape: Shape,
   settled: ReadonlySet<string>,
-): (row: Row, notes: PageNotes) => string {
+): (row: Row, notes: PageNotes, lines: Lines) => void {
   const planOf = createPlanner(shape)
   const { columns } = shape
   const keyIndex = columns.indexOf(shape.key)
@@ -58,7 +55,7 @@ export function createRowEncoder(
   ])
   const cells: string[] = new Array(columns.length)
 
-  return (row, notes) => {
+  return (row, notes, lines) => {
     if (!fitsKey(row.key))
       return noteUnfit(row, notes, `the key does not fit column ${shape.key.name} (${shape.key.type})`)
     const record: JsonObject & WithRepeatedFields = row.record
@@ -98,7 +95,8 @@ export function createRowEncoder(
       return noteUnfit(row, notes, 'fields that differ only in case hold different row versions')
     if (repeated) noteRepeated(notes, repeated)
     const isDeleted = plan.deletionFlag !== null && saysDeleted(record[plan.deletionFlag])
-    return line(rescued, repeated, isDeleted)
+    const rescue = rescued || repeated ? escapeCopy(rescueText(rescued ?? [], repeated)) : copyNull
+    lines.add(`${rescue}\t${joinCells()}`, emptyCells(), isDeleted)
   }
 
   function isDocumentedInteger({ field, type }: Column): boolean {
@@ -117,22 +115,11 @@ export function createRowEncoder(
     return text
   }
 
-  function line(
-    rescued: [string, Json][] | null,
-    repeated: JsonObject | undefined,
-    isDeleted: boolean,
-  ): string {
-    // Columns that came later are null in older rows; leaving them out keeps the hashes of those rows.
+  /** Columns that came later are null in older rows; leaving them out keeps the hashes of those rows. */
+  function emptyCells(): number {
     let used = cells.length
     while (used > 0 && cells[used - 1] === copyNull) used--
-    const text = joinCells()
-    const content =
-      used === cells.length
-        ? text
-        : text.slice(0, text.length - (cells.length - used) * (copyNull.length + 1))
-    const rescue = rescued || repeated ? escapeCopy(rescueText(rescued ?? [], repeated)) : copyNull
-    const digest = hash('sha1', `${rescue}\t${content}`, 'hex').slice(0, hashDigits)
-    return `\\\\x${digest}\t${isDeleted ? 't' : 'f'}\t${rescue}\t${text}\n`
+    return cells.length - used
   }
 }
 
@@ -174,9 +161,8 @@ function noteRepeated(notes: PageNotes, repeated: JsonObject): void {
   for (const path of Object.keys(repeated)) notes.rescued.set(path, (notes.rescued.get(path) ?? 0) + 1)
 }
 
-function noteUnfit(row: Row, notes: PageNotes, reason: string): '' {
+function noteUnfit(row: Row, notes: PageNotes, reason: string): void {
   notes.unfit.push({ record: row.record, reason })
-  return ''
 }
 
 /** Earlier values of repeated fields stand apart, because the last value of such a field may need rescue as well. */
