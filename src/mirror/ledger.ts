@@ -51,6 +51,7 @@ type Begun = {
   readonly lookback_ms: string | null
   readonly lookback_reason: string | null
   readonly stopped_reason: string | null
+  readonly last_trailing_at: Date | null
   readonly facts: readonly { name: string; value: string; evidence: string; checked_at: string }[]
 }
 
@@ -65,7 +66,7 @@ export async function beginRun(
        update tidemark.run set status = 'failed', finished_at = now(), error = 'the program was ended'
        where stream = $1 and lane = $2 and status = 'running'
      ), state as (
-       select position, position_reached_at, key_field, lookback_ms, lookback_reason, stopped_reason
+       select position, position_reached_at, key_field, lookback_ms, lookback_reason, stopped_reason, last_trailing_at
        from tidemark.stream where name = $1
      ), begun as (
        insert into tidemark.run (stream, lane, status, host, pid, position_from, position_to)
@@ -89,6 +90,7 @@ export async function beginRun(
       lookbackMs: begun.lookback_ms === null ? null : Number(begun.lookback_ms),
       lookbackReason: begun.lookback_reason,
       stoppedReason: begun.stopped_reason,
+      lastTrailingAt: begun.last_trailing_at,
       facts: begun.facts.map(toFact),
     },
   }
@@ -144,7 +146,8 @@ export async function endRun(
          complete_at = case when $2 = 'head' and $17 then begun.started_at else known.complete_at end,
          first_complete_at = case when $2 = 'head' and $17 then coalesce(known.first_complete_at, now())
                                   else known.first_complete_at end,
-         last_census_at = case when $2 = 'census' and $17 then begun.started_at else known.last_census_at end
+         last_census_at = case when $2 = 'census' and $17 then begun.started_at else known.last_census_at end,
+         last_trailing_at = case when $2 = 'trailing' and $17 then begun.started_at else known.last_trailing_at end
      from tidemark.run as begun, tidemark.lane as mine
      where known.name = $1 and begun.id = $3 and $11 = 'done'
        and mine.stream = $1 and mine.lane = $2 and mine.epoch = $18`,

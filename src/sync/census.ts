@@ -134,7 +134,7 @@ async function openArrivalNotes(
     const late = missed.filter(({ version }) => version !== null && version > settled)
     if (late.length > 0) {
       findings.late += late.length
-      await run.recordLateArrivals(await measureLateness(mirror, stream.name, late, position, now()))
+      await run.recordLateArrivals(await measureLateness(mirror, stream.name, late, run.state, now()))
     }
     if (rescues.length === 0) return
     findings.rescued += rescues.length

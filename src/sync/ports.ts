@@ -60,6 +60,8 @@ export type StreamState = {
   readonly lookbackReason: string | null
   /** Set when the stream waits for a person, e.g. UPSTREAM_REWOUND. */
   readonly stoppedReason: string | null
+  /** When the last complete reading of the recent past began. */
+  readonly lastTrailingAt: Date | null
   readonly facts: readonly Fact[]
 }
 

@@ -5,8 +5,8 @@ import { readRecords } from '../record.ts'
 import type { ChangesStream } from '../streams.ts'
 import { knownFacts } from './facts.ts'
 import { type ChangesContext, largePageSize } from './head.ts'
-import { currentLookBack, nextLookBack } from './look-back.ts'
-import type { Arrival, LateArrival, Mirror, Run, Source } from './ports.ts'
+import { currentLookBack, latenessMs, nextLookBack, recentPast } from './look-back.ts'
+import type { Arrival, LateArrival, Mirror, Run, Source, StreamState } from './ports.ts'
 import { readChanges } from './read-changes.ts'
 import { type LaneOutcome, runLane } from './run-lane.ts'
 
@@ -28,10 +28,11 @@ export function readTrailing(context: TrailingContext): Promise<LaneOutcome> {
     signal,
   } as const
   return runLane(lane, async (run, source) => {
-    const { position, facts } = run.state
+    const { position, facts, lastTrailingAt } = run.state
     if (position === 0n) return { note: null, isComplete: true, gaveWay: false }
     const lookbackMs = currentLookBack(run.state.lookbackMs, context.lookbackFloorMs)
-    const held = (await mirror.positionAt(stream.name, new Date(now().getTime() - lookbackMs))) ?? 0n
+    const past = recentPast(now(), lookbackMs, lastTrailingAt)
+    const held = (await mirror.positionAt(stream.name, past)) ?? 0n
     const arrivals: Arrival[] = []
     let lateCount = 0
     const reading = await readChanges(
@@ -61,7 +62,7 @@ export function readTrailing(context: TrailingContext): Promise<LaneOutcome> {
     )
     if (reading.highestServed === null || reading.highestServed < position)
       await lookForRewind({ mirror, source, stream, run, signal, highestServed: reading.highestServed })
-    const late = await measureLateness(mirror, stream.name, arrivals, position, now())
+    const late = await measureLateness(mirror, stream.name, arrivals, run.state, now())
     if (late.length > 0) await run.recordLateArrivals(late)
     const next = nextLookBack(run.state.lookbackMs, context.lookbackFloorMs, late)
     if (next) await run.setLookback(next.lookbackMs, next.reason)
@@ -74,14 +75,14 @@ export async function measureLateness(
   mirror: Mirror,
   stream: string,
   arrivals: readonly Arrival[],
-  position: bigint,
+  { position, lastTrailingAt }: Pick<StreamState, 'position' | 'lastTrailingAt'>,
   now: Date,
 ): Promise<readonly LateArrival[]> {
   const late: LateArrival[] = []
   for (const { key, version } of arrivals) {
     if (version === null) continue
     const passedAt = await mirror.reachedAt(stream, version)
-    const lateMs = passedAt ? Math.max(0, now.getTime() - passedAt.getTime()) : 0
+    const lateMs = passedAt ? latenessMs(passedAt, now, lastTrailingAt) : 0
     late.push({ key, version, distance: position - version, lateMs })
   }
   return late

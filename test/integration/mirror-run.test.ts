@@ -13,7 +13,7 @@ describe.skipIf(!hasPostgres)('a run', () => {
   beforeEach(async () => {
     await database.pool.query(`
       truncate mirror.assignment, tidemark.run, tidemark.lane, tidemark.checkpoint, tidemark.quarantine;
-      update tidemark.stream set position = 0, position_reached_at = null, last_success_at = null, complete_at = null`)
+      update tidemark.stream set position = 0, position_reached_at = null, last_success_at = null, complete_at = null, last_trailing_at = null`)
   })
 
   const query = async (sql: string) => (await database.pool.query(sql)).rows
@@ -168,6 +168,21 @@ describe.skipIf(!hasPostgres)('a run', () => {
     })
     await (await begin(mirrorOf(database))).finish(failed)
     expect(await query(`select * from tidemark.freshness where stream = 'assignment'`)).toEqual([fresh])
+  })
+
+  it('of the trailing lane tells the next one when the recent past was last read whole', async () => {
+    const mirror = mirrorOf(database)
+    const trail = async (end: typeof done | (Omit<typeof done, 'isComplete'> & { isComplete: false })) => {
+      const run = await begin(mirror, 'assignment', 'trailing')
+      const [begun] = await query('select started_at from tidemark.run order by id desc limit 1')
+      await run.finish(end)
+      return { known: run.state.lastTrailingAt, begunAt: begun.started_at }
+    }
+    const first = await trail(done)
+    const cutShort = await trail({ ...done, isComplete: false })
+    const last = await trail(done)
+    expect([first.known, cutShort.known, last.known]).toEqual([null, first.begunAt, first.begunAt])
+    expect((await trail(done)).known).toEqual(last.begunAt)
   })
 
   it('goes back to where it began when told, and records why', async () => {

@@ -4,24 +4,11 @@
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { ChangesStream } from '../../src/streams.ts'
 import { readHead } from '../../src/sync/head.ts'
 import { readTrailing } from '../../src/sync/trailing.ts'
 import { type ModelMirror, modelMirror } from '../support/model-mirror.ts'
-import { type ModelUpstream, modelUpstream, type World } from '../support/model-upstream.ts'
+import { type ModelUpstream, modelStream, modelUpstream, type World } from '../support/model-upstream.ts'
 import { seededRandom } from '../support/random.ts'
-
-const stream: ChangesStream = {
-  name: 'thing',
-  kind: 'changes',
-  service: 'assignment',
-  changes: 'listChangedThings',
-  list: 'listThings',
-  lookup: 'getThing',
-  keyFields: ['Id'],
-  versionFields: ['RowVersion'],
-  defaultSchedule: '30s',
-}
 
 const worlds: fc.Arbitrary<World> = fc.record({
   order: fc.constantFrom('row version', 'id', 'descending', 'unstable'),
@@ -87,7 +74,7 @@ describe('reading', () => {
             const context = {
               mirror,
               source: upstream,
-              stream,
+              stream: modelStream,
               pageSize,
               now,
               signal: new AbortController().signal,

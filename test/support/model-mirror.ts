@@ -20,6 +20,7 @@ export function modelMirror(now: () => Date): ModelMirror {
   let position = 0n
   let lookbackMs: number | null = null
   let stoppedReason: string | null = null
+  let lastTrailingAt: Date | null = null
   const state = (): StreamState => ({
     position,
     positionReachedAt: checkpoints.at(-1)?.reachedAt ?? null,
@@ -27,6 +28,7 @@ export function modelMirror(now: () => Date): ModelMirror {
     lookbackMs,
     lookbackReason: null,
     stoppedReason,
+    lastTrailingAt,
     facts,
   })
 
@@ -54,6 +56,7 @@ export function modelMirror(now: () => Date): ModelMirror {
 
   function startRun(lane: string, collectArrivals: boolean): Run {
     const seen = new Map<string, { first: number; last: number }>()
+    const startedAt = now()
     return {
       id: '1',
       state: state(),
@@ -109,7 +112,9 @@ export function modelMirror(now: () => Date): ModelMirror {
       async setLookback(ms) {
         lookbackMs = ms
       },
-      async finish() {},
+      async finish({ isComplete }) {
+        if (lane === 'trailing' && isComplete) lastTrailingAt = startedAt
+      },
     }
   }
 }

@@ -1,7 +1,20 @@
 // An upstream in memory with every unknown of the real one as a switch: what it serves, and how its rows change.
 
+import type { ChangesStream } from '../../src/streams.ts'
 import type { Answer, ChangesRequest, ListRequest, Lookup, Refusal, Source } from '../../src/sync/ports.ts'
 import type { Random } from './random.ts'
+
+export const modelStream: ChangesStream = {
+  name: 'thing',
+  kind: 'changes',
+  service: 'assignment',
+  changes: 'listChangedThings',
+  list: 'listThings',
+  lookup: 'getThing',
+  keyFields: ['Id'],
+  versionFields: ['RowVersion'],
+  defaultSchedule: '30s',
+}
 
 export type Order = 'row version' | 'id' | 'descending' | 'unstable'
 export type World = {

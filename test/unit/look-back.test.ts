@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { currentLookBack, nextLookBack } from '../../src/sync/look-back.ts'
+import {
+  currentLookBack,
+  latenessMs,
+  nextLookBack,
+  recentPast,
+  trailingIntervalMs,
+} from '../../src/sync/look-back.ts'
 
 const late = (lateMs: number) => ({ key: '1', version: 5n, distance: 2n, lateMs })
 
@@ -28,5 +34,41 @@ describe('the look-back', () => {
   it('follows a floor that was raised', () => {
     expect(currentLookBack(5000, 10_000)).toBe(10_000)
     expect(currentLookBack(null, 10_000)).toBe(10_000)
+  })
+  it('does not grow with the time between two readings, whatever it is', () => {
+    // One version a second, each four minutes late; the lane is looked at every 30 s.
+    const lateMs = 240_000
+    let lookbackMs: number | null = null
+    let lastReadAt = 0
+    for (let now = 30_000; now < 30 * 86_400_000; now += 30_000) {
+      if (now - lastReadAt < trailingIntervalMs(currentLookBack(lookbackMs, 600_000))) continue
+      const hiddenSince = new Date(lastReadAt - lateMs)
+      const measuredMs = latenessMs(hiddenSince, new Date(now), new Date(lastReadAt))
+      lookbackMs = nextLookBack(lookbackMs, 600_000, [late(measuredMs)])?.lookbackMs ?? lookbackMs
+      lastReadAt = now
+    }
+    expect(lookbackMs).toBeGreaterThanOrEqual(2 * lateMs)
+    expect(lookbackMs).toBeLessThanOrEqual(4 * lateMs + 60_000)
+  })
+})
+
+describe('the recent past', () => {
+  const at = (ms: number) => new Date(ms)
+  it('begins a look-back ago, or earlier when the last reading was long ago', () => {
+    expect(recentPast(at(100_000), 10_000, null)).toEqual(at(90_000))
+    expect(recentPast(at(100_000), 10_000, at(97_000))).toEqual(at(90_000))
+    expect(recentPast(at(100_000), 10_000, at(40_000))).toEqual(at(35_000))
+  })
+})
+
+describe('how late a version was', () => {
+  const at = (ms: number) => new Date(ms)
+  it('lies in the middle between the readings before and after it came', () => {
+    expect(latenessMs(at(10_000), at(60_000), at(40_000))).toBe(40_000)
+    expect(latenessMs(at(50_000), at(60_000), at(40_000))).toBe(5_000)
+  })
+  it('is taken for the worst it can be where nothing was read before, and is never below nothing', () => {
+    expect(latenessMs(at(10_000), at(60_000), null)).toBe(50_000)
+    expect(latenessMs(at(70_000), at(60_000), at(40_000))).toBe(0)
   })
 })

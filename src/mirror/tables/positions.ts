@@ -26,6 +26,8 @@ export const streamTable = tidemark.table('stream', {
   held: jsonb('held'),
   lastSuccessAt: at('last_success_at'),
   lastCensusAt: at('last_census_at'),
+  /** When the last complete reading of the recent past began. */
+  lastTrailingAt: at('last_trailing_at'),
   /** Rises when the columns of the mirror table change, so that no other program writes by an old list of columns. */
   columnsVersion: integer('columns_version').notNull().default(0),
   /**

@@ -1,0 +1,1 @@
+ALTER TABLE "tidemark"."stream" ADD COLUMN "last_trailing_at" timestamp with time zone;
