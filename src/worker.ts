@@ -2,6 +2,7 @@
 // the mirror, the queue and the runs.
 
 import { setTimeout as wait } from 'node:timers/promises'
+import { openActions } from './actions.ts'
 import type { Concern } from './concerns.ts'
 import type { Config } from './config.ts'
 import { openDesk } from './desk.ts'
@@ -13,8 +14,11 @@ import type { RunRequest } from './jobs/run-queue.ts'
 import type { Logger } from './log.ts'
 import { readOverview } from './mirror/overview.ts'
 import { pausedStreams } from './mirror/pauses.ts'
+import { openErrands } from './operator/errands.ts'
 import type { LaneOutcome } from './sync/run-lane.ts'
+import { actionRoutes } from './web/actions.ts'
 import { readAssets } from './web/assets.ts'
+import { openAttempts } from './web/attempts.ts'
 import type { Desk } from './web/desk.ts'
 import { healthRoutes } from './web/health-routes.ts'
 import { hookRoute } from './web/hook-route.ts'
@@ -23,9 +27,10 @@ import { openLiveEvents } from './web/live-events.ts'
 import { type Metrics, openMetrics } from './web/metrics.ts'
 import { metricsRoute } from './web/metrics-route.ts'
 import { pageRoutes } from './web/page-routes.ts'
+import { signInRoutes } from './web/sign-in-routes.ts'
 import { addStateGauges } from './web/state-gauges.ts'
-import { syncRoute } from './web/sync-route.ts'
 import { readOnlyViewer } from './web/viewer.ts'
+import { openVisits } from './web/visits.ts'
 import { blameFor, isLaneDue, laneTable, wantedSchedules } from './worker/lanes.ts'
 import { isPassingTrouble, openPatiently } from './worker/open-patiently.ts'
 import { keepSubscribed } from './worker/own-subscription.ts'
@@ -92,6 +97,9 @@ export async function startWorker(options: {
     }),
   })
   const assets = readAssets()
+  const visits = openVisits(config.adminToken)
+  const errands = openErrands(log)
+  const { pageSize } = config
   const events = openLiveEvents({ sight: () => desk?.sight() ?? null, log })
   const http = await startHttpServer({
     host: config.httpHost,
@@ -112,14 +120,16 @@ export async function startWorker(options: {
           deliveries.announce()
         },
       }),
-      syncRoute({
-        adminToken: config.adminToken,
+      actionRoutes({
+        visits,
         streams: streams.map(({ name }) => name),
-        onSync: (stream) => nudge({ stream, lane: 'head', cause: 'operator' }),
+        actions: () => live && openActions({ workplace: live.workplace, nudge, errands, pageSize, log }),
+        log,
       }),
+      signInRoutes({ visits, attempts: openAttempts(), assets, log }),
       assets.routes,
       events.routes,
-      pageRoutes({ desk: () => desk, viewerOf: () => readOnlyViewer, assets, log }),
+      pageRoutes({ desk: () => desk, viewerOf: visits?.viewerOf ?? (() => readOnlyViewer), assets, log }),
     ],
   })
   const beginning = begin({ config, log, metrics, signal: stopping.signal })
@@ -141,7 +151,8 @@ export async function startWorker(options: {
       const started = await begun.catch(() => null)
       if (started) {
         started.parts.close()
-        await ended('the runs', drainMs, started.jobs.stop(), log)
+        const runs = Promise.all([started.jobs.stop(), errands.stop()]).then(() => {})
+        await ended('the runs', drainMs, runs, log)
         await ended('the mirror', closeMs, started.workplace[Symbol.asyncDispose](), log)
       }
       await ended('the HTTP server', closeMs, http.close(), log)

@@ -6,11 +6,11 @@ import { operator } from '../cli/operator.ts'
 import { alignedTable } from '../cli/table.ts'
 import { loadMirrorConfig } from '../config.ts'
 import {
-  dropFromQuarantine,
   type QuarantineEntry,
   type QuarantineSelection,
   readQuarantine,
 } from '../mirror/quarantine-review.ts'
+import { droppedSentence, dropRecords } from '../operator/quarantine-drop.ts'
 import { expectEntry, selectionOf } from '../operator/quarantine-selection.ts'
 import { openMigratedDatabase } from '../workplace.ts'
 import { retryEntries } from './quarantine-retry.ts'
@@ -76,13 +76,8 @@ async function drop(call: Call, target: string | undefined): Promise<ExitCode> {
   if (reason === '')
     throw new UsageError('`tidemark quarantine drop` needs --reason TEXT: it is kept with the record')
   return await withPool(call, async (pool) => {
-    await expectEntry(pool, selection)
-    const dropped = await dropFromQuarantine(pool, selection, `${reason} (${operator()})`)
-    call.stdout.write(
-      call.values.json
-        ? `${JSON.stringify({ dropped })}\n`
-        : `${dropped} ${dropped === 1 ? 'record' : 'records'} dropped\n`,
-    )
+    const dropped = await dropRecords(pool, { selection, reason, by: operator() })
+    call.stdout.write(call.values.json ? `${JSON.stringify({ dropped })}\n` : `${droppedSentence(dropped)}\n`)
     return exitCodes.done
   })
 }

@@ -38,6 +38,8 @@ export async function startHttpServer({ host, port, routes, log }: Options): Pro
     connectionTimeout: 2 * requestTimeoutMs,
     keepAliveTimeout: keepAliveTimeoutMs,
     forceCloseConnections: true,
+    // The address of a client, as a proxy on this machine tells it.
+    trustProxy: 'loopback',
     routerOptions: { maxParamLength: 1_000 },
   })
   server.removeAllContentTypeParsers()

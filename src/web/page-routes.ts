@@ -1,6 +1,6 @@
 // Serves the pages. While the worker waits for Postgres, or Postgres does not answer, they say so and load themselves again.
 
-import type { FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Concern } from '../concerns.ts'
 import type { Logger } from '../log.ts'
 import type { Assets } from './assets.ts'
@@ -21,7 +21,7 @@ import type { Viewer } from './viewer.ts'
 type Options = {
   /** Null while the worker waits for what it needs. */
   readonly desk: () => Desk | null
-  readonly viewerOf: (request: FastifyRequest) => Viewer
+  readonly viewerOf: (request: FastifyRequest, reply: FastifyReply) => Viewer
   readonly assets: Assets
   readonly log: Logger
 }
@@ -41,7 +41,7 @@ export const pageRoutes =
   (server) => {
     for (const { path, title, body } of pages) {
       server.get(path, async (request, reply) => {
-        const viewer = viewerOf(request)
+        const viewer = viewerOf(request, reply)
         const page = (shown: Html, concerns: readonly Concern[] | null, more = {}) =>
           layout({ title, path, viewer, assets, concerns, body: shown, ...more })
         const there = desk()

@@ -21,7 +21,8 @@ export const sendPage = (reply: FastifyReply, page: Html, status = 200): Fastify
       'content-type': 'text/html; charset=utf-8',
       'content-security-policy': contentPolicy,
       'x-content-type-options': 'nosniff',
-      'referrer-policy': 'no-referrer',
+      // Without it, forms would be sent with the origin `null`.
+      'referrer-policy': 'same-origin',
       'cache-control': 'no-store',
     })
     .send(markupOf(page))

@@ -5,6 +5,8 @@ export type Viewer = {
   /** Goes into each form; null when the viewer cannot act. */
   readonly csrfToken: string | null
   readonly canSignIn: boolean
+  /** What came of the action before this page. */
+  readonly told: { readonly isGood: boolean; readonly text: string } | null
 }
 
-export const readOnlyViewer: Viewer = { canAct: false, csrfToken: null, canSignIn: false }
+export const readOnlyViewer: Viewer = { canAct: false, csrfToken: null, canSignIn: false, told: null }

@@ -7,11 +7,9 @@ import { healthRoutes } from '../../src/web/health-routes.ts'
 import { hookRoute } from '../../src/web/hook-route.ts'
 import { AddressUnusable, type HttpServer, type Routes, startHttpServer } from '../../src/web/http-server.ts'
 import { metricsRoute } from '../../src/web/metrics-route.ts'
-import { syncRoute } from '../../src/web/sync-route.ts'
 import { quietLog } from '../support/database.ts'
 
 const secret = 'a-webhook-secret-of-the-tests'
-const adminToken = 'an-admin-token-of-the-tests'
 const servers: HttpServer[] = []
 afterEach(async () => {
   await Promise.all(servers.splice(0).map((server) => server.close()))
@@ -80,55 +78,6 @@ describe('POST /hooks/<secret>', () => {
       () => 'cut off',
     )
     expect([413, 400, 'cut off']).toContain(outcome)
-  })
-})
-
-describe('POST /streams/<name>/sync', () => {
-  const serveSync = (asked: string[], token: string | null = adminToken) =>
-    serve(
-      syncRoute({
-        adminToken: token,
-        streams: ['assignment', 'broken'],
-        async onSync(stream) {
-          if (stream === 'broken') throw new Error('no queue')
-          asked.push(stream)
-        },
-      }),
-    )
-  const signedIn = { headers: { authorization: `Bearer ${adminToken}` } }
-
-  it('needs the token', async () => {
-    const asked: string[] = []
-    const url = await serveSync(asked)
-    for (const authorization of [
-      undefined,
-      'Bearer',
-      'Bearer x',
-      `Basic ${adminToken}`,
-      `Bearer ${adminToken}x`,
-    ]) {
-      const headers: Record<string, string> = authorization ? { authorization } : {}
-      const answer = await post(`${url}/streams/assignment/sync`, { headers })
-      expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([401, 'Bearer'])
-    }
-    expect(asked).toEqual([])
-    expect((await post(`${url}/streams/assignment/sync`, signedIn)).status).toBe(202)
-    expect(asked).toEqual(['assignment'])
-  })
-
-  it('names the streams there are, and says when the queue is away', async () => {
-    const url = await serveSync([])
-    const unknown = await post(`${url}/streams/nothing/sync`, signedIn)
-    expect([unknown.status, await unknown.json()]).toEqual([
-      404,
-      { error: 'no such stream', streams: ['assignment', 'broken'] },
-    ])
-    expect((await post(`${url}/streams/broken/sync`, signedIn)).status).toBe(503)
-  })
-
-  it('is not there without a token to compare with', async () => {
-    const url = await serveSync([], null)
-    expect((await post(`${url}/streams/assignment/sync`, signedIn)).status).toBe(404)
   })
 })
 

@@ -60,6 +60,7 @@ ${signIn(viewer)}
 <main id="content" tabindex="-1">
 <div class="concerns" role="status" data-live="concerns">${concerns && concernList(concerns)}</div>
 <h1>${title}</h1>
+${viewer.told && html`<p class="told ${viewer.told.isGood ? 'good' : 'bad'}" role="status">${foreign(viewer.told.text, 600)}</p>`}
 ${body}
 </main>
 </body>

@@ -1,0 +1,143 @@
+// The actions of the status page, put together: each is done by what the verb of the same name uses.
+
+import { UsageError } from './cli/command.ts'
+import { parseInt64 } from './cli/int64.ts'
+import { pickStream } from './cli/pick-streams.ts'
+import type { RunRequest } from './jobs/run-queue.ts'
+import type { Logger } from './log.ts'
+import { cancelBackfill, requestBackfill } from './mirror/backfills.ts'
+import { readOverview } from './mirror/overview.ts'
+import { pausedStreams } from './mirror/pauses.ts'
+import { acknowledgeRescues } from './mirror/rescues.ts'
+import { planBackfill } from './operator/backfill-plan.ts'
+import { findSpan, readSpanOptions } from './operator/backfill-span.ts'
+import { acknowledgedSentence, censusSentence, takeCensusOnce } from './operator/census-once.ts'
+import type { Errands } from './operator/errands.ts'
+import { heldOf } from './operator/held.ts'
+import { pauseInWords, resumeInWords } from './operator/pause.ts'
+import { asChangesStream } from './operator/positions.ts'
+import { droppedSentence, dropRecords } from './operator/quarantine-drop.ts'
+import { retrySelected, retrySentence } from './operator/quarantine-retry.ts'
+import { expectEntry, selectionOf } from './operator/quarantine-selection.ts'
+import type { Lane } from './streams.ts'
+import { type Actions, NotNow, type Order, type Outcome } from './web/actions.ts'
+import type { Workplace } from './workplace.ts'
+
+type Context = {
+  readonly workplace: Workplace
+  readonly nudge: (request: RunRequest) => Promise<void>
+  readonly errands: Errands
+  readonly pageSize: number
+  readonly log: Logger
+}
+
+export function openActions({ workplace, nudge, errands, pageSize, log }: Context): Actions {
+  const { pool } = workplace.database
+  const streamOf = ({ target }: Order) => pickStream(target, workplace.streams)
+  const changesStreamOf = (order: Order) => asChangesStream(streamOf(order), workplace.streams)
+
+  async function errand(name: string, work: (signal: AbortSignal) => Promise<string>): Promise<Outcome> {
+    const text = await errands.run(name, work)
+    if (text !== null) return { text, json: { done: true, told: text } }
+    return { text: `${name} has begun, and shows among the runs`, json: { done: false }, isUnderWay: true }
+  }
+
+  return {
+    async sync(order) {
+      const lane = laneOf(order.fields.lane)
+      const stream = lane === 'head' ? streamOf(order) : changesStreamOf(order)
+      await nudge({ stream: stream.name, lane, cause: 'operator' }).catch((cause) => {
+        throw new NotNow('the queue does not answer; the stream is read at its next tick', { cause })
+      })
+      return {
+        text: `${stream.name}: a run of the ${lane} lane is asked for`,
+        json: { stream: stream.name, lane, status: 'asked for' },
+        isUnderWay: true,
+      }
+    },
+
+    async pause(order) {
+      const stream = streamOf(order).name
+      const text = await pauseInWords(pool, { stream, by: order.by, reason: order.fields.reason ?? null })
+      return { text, json: { stream, paused: true } }
+    },
+
+    async resume(order) {
+      const stream = streamOf(order).name
+      const text = await resumeInWords(pool, stream)
+      // Its next tick would come as well.
+      await nudge({ stream, lane: 'head', cause: 'operator' }).catch(() => {})
+      return { text, json: { stream, paused: false } }
+    },
+
+    async acknowledge(order) {
+      const stream = streamOf(order).name
+      const rows = await acknowledgeRescues(pool, stream, order.by)
+      return { text: acknowledgedSentence(stream, rows), json: { stream, acknowledged: rows } }
+    },
+
+    async release(order) {
+      const stream = streamOf(order)
+      const [overview] = await readOverview(pool, [stream.name])
+      const held = heldOf(overview?.held)
+      if (!held) throw new UsageError(`${stream.name} holds nothing back`)
+      if (order.fields.rows !== String(held.missing))
+        throw new UsageError(
+          `${stream.name} holds back ${held.missing} rows: say so with rows=${held.missing}, so that no other number is released`,
+        )
+      return await errand(`the census of ${stream.name} that releases`, async (signal) => {
+        const startedAt = performance.now()
+        const outcome = await takeCensusOnce(workplace, stream, { release: true, signal, log })
+        return censusSentence({ ...outcome, durationMs: Math.round(performance.now() - startedAt) })
+      })
+    },
+
+    async backfill(order) {
+      const stream = changesStreamOf(order)
+      const { from, to } = readSpanOptions(order.fields)
+      if (from === null)
+        throw new UsageError('A backfill needs to know where from: a row version, a checkpoint or a time')
+      const span = await findSpan({ pool, mirror: workplace.mirror }, stream, { from, to })
+      if (order.fields['dry-run'] !== undefined) return await planBackfill(pool, stream, span, pageSize)
+      const { id } = await requestBackfill(pool, { stream: stream.name, ...span, by: order.by })
+      const isPaused = (await pausedStreams(pool)).has(stream.name)
+      // It is looked for every few seconds anyway.
+      if (!isPaused) await nudge({ stream: stream.name, lane: 'backfill', cause: 'operator' }).catch(() => {})
+      const [fromText, toText] = [span.from.toString(), span.to.toString()]
+      return {
+        text: `${stream.name}: backfill ${id} from ${fromText} to ${toText} ${isPaused ? 'waits until the stream is resumed' : 'is asked for'}`,
+        json: { id, stream: stream.name, from: fromText, to: toText },
+        isUnderWay: true,
+      }
+    },
+
+    async cancelBackfill({ target, by }) {
+      const id = parseInt64(target)
+      if (id === null || !(await cancelBackfill(pool, id.toString(), by)))
+        throw new UsageError(`There is no unfinished backfill ${target}`)
+      return { text: `backfill ${id} is cancelled; what it has written stays`, json: { cancelled: target } }
+    },
+
+    async retryQuarantine({ target }) {
+      const selection = selectionOf(target)
+      await expectEntry(pool, selection)
+      return await errand(`trying ${target} of the quarantine again`, async (signal) => {
+        const told: string[] = []
+        for await (const outcome of retrySelected(workplace, selection, signal))
+          told.push(retrySentence(outcome))
+        return told.join('; ') || 'nothing of it is in quarantine'
+      })
+    },
+
+    async dropQuarantine({ target, fields, by }) {
+      const selection = selectionOf(target)
+      const dropped = await dropRecords(pool, { selection, reason: fields.reason ?? '', by })
+      return { text: droppedSentence(dropped), json: { dropped } }
+    },
+  }
+}
+
+function laneOf(text = 'head'): Extract<Lane, 'head' | 'trailing' | 'census'> {
+  if (text === 'head' || text === 'trailing' || text === 'census') return text
+  throw new UsageError(`There is no lane "${text}" to read now: write head, trailing or census`)
+}

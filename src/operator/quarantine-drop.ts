@@ -1,0 +1,21 @@
+// Taking records out of quarantine for good, with a reason that is kept with them.
+
+import type { Pool } from 'pg'
+import { UsageError } from '../cli/command.ts'
+import { dropFromQuarantine, type QuarantineSelection } from '../mirror/quarantine-review.ts'
+import { expectEntry } from './quarantine-selection.ts'
+
+type Wanted = {
+  readonly selection: QuarantineSelection
+  readonly reason: string
+  readonly by: string
+}
+
+export async function dropRecords(pool: Pool, { selection, reason, by }: Wanted): Promise<number> {
+  if (reason === '') throw new UsageError('Records are dropped for a reason, which is kept with them')
+  await expectEntry(pool, selection)
+  return await dropFromQuarantine(pool, selection, `${reason} (${by})`)
+}
+
+export const droppedSentence = (dropped: number): string =>
+  `${dropped} ${dropped === 1 ? 'record' : 'records'} dropped`

@@ -1,0 +1,122 @@
+// What can be asked for over HTTP, and how it is answered: pages are sent back to with one line about what came of it, scripts that
+// bring the token get JSON. What an action does is told from outside.
+
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { UsageError } from '../cli/command.ts'
+import type { Logger } from '../log.ts'
+import { type Fields, fieldsOf, withForms } from './forms.ts'
+import type { Routes } from './http-server.ts'
+import { isFromHere, type Visits } from './visits.ts'
+
+export type Order = {
+  /** A stream, or the id of what is meant. */
+  readonly target: string
+  readonly fields: Fields
+  /** Who gives it, for what is recorded. */
+  readonly by: string
+}
+export type Outcome = {
+  /** In one line. */
+  readonly text: string
+  readonly json: object
+  /** What was asked for goes on after the answer. */
+  readonly isUnderWay?: boolean
+}
+type Action = (order: Order) => Promise<Outcome>
+export type Actions = Readonly<Record<(typeof routes)[number][0], Action>>
+
+/** Nothing is wrong with what was asked; it cannot be done at the moment. */
+export class NotNow extends Error {
+  override readonly name = 'NotNow'
+}
+
+/** Name, route, and the page that shows what came of it. */
+const routes = [
+  ['sync', '/streams/:target/sync', '/'],
+  ['pause', '/streams/:target/pause', '/'],
+  ['resume', '/streams/:target/resume', '/'],
+  ['acknowledge', '/streams/:target/acknowledge', '/'],
+  ['release', '/streams/:target/release', '/'],
+  ['backfill', '/streams/:target/backfill', '/checkpoints'],
+  ['cancelBackfill', '/backfills/:target/cancel', '/checkpoints'],
+  ['retryQuarantine', '/quarantine/:target/retry', '/quarantine'],
+  ['dropQuarantine', '/quarantine/:target/drop', '/quarantine'],
+] as const
+
+type Options = {
+  readonly visits: Visits | null
+  readonly streams: readonly string[]
+  /** Null while the worker waits for what it needs. */
+  readonly actions: () => Actions | null
+  readonly log: Logger
+}
+
+export const actionRoutes =
+  ({ visits, streams, actions, log }: Options): Routes =>
+  (server) => {
+    if (visits === null) return
+    withForms(server, (scope) => {
+      for (const [name, url, page] of routes)
+        scope.post<{ Params: { target: string } }>(
+          url,
+          { onRequest: async (request, reply) => refuseStrangers(visits, request, reply) },
+          async (request, reply) => {
+            const session = bearerOf(request) === null ? visits.sessionOf(request) : null
+            const { csrf = '', ...fields } = fieldsOf(request)
+            if (bearerOf(request) === null && !(session && visits.isOwnForm(session, csrf)))
+              return reply.code(403).send({ error: 'the form is no longer valid: load the page again' })
+            const { target } = request.params
+            if (url.startsWith('/streams/') && !streams.includes(target))
+              return reply.code(404).send({ error: 'no such stream', streams })
+            const by = `${session ? 'status page' : 'HTTP'}, ${request.ip}`
+            const { status, text, json } = await answer(() => perform(name, { target, fields, by }))
+            if (!session) return reply.code(status).send(json)
+            visits.tell(session, request, reply, { isGood: status < 300, text })
+            return reply.redirect(page, 303)
+          },
+        )
+    })
+
+    async function perform(name: keyof Actions, order: Order): Promise<Outcome> {
+      const there = actions()
+      if (!there) throw new NotNow('the worker is starting: it waits for its database or its queue')
+      const outcome = await there[name](order)
+      log.info({ action: name, target: order.target, by: order.by }, outcome.text)
+      return outcome
+    }
+
+    type Answer = { readonly status: number; readonly text: string; readonly json: object }
+    async function answer(work: () => Promise<Outcome>): Promise<Answer> {
+      try {
+        const { text, json, isUnderWay = false } = await work()
+        return { status: isUnderWay ? 202 : 200, text, json }
+      } catch (error) {
+        const status = error instanceof UsageError ? 400 : error instanceof NotNow ? 503 : 500
+        if (status === 500) log.warn({ err: error }, 'an action of an operator failed')
+        const text =
+          status === 500 || !(error instanceof Error) ? 'it failed; the log says why' : error.message
+        return { status, text, json: { error: text } }
+      }
+    }
+  }
+
+/** Before the body is read. Returning a reply ends the request. */
+async function refuseStrangers(
+  visits: Visits,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply | undefined> {
+  const bearer = bearerOf(request)
+  if (bearer !== null && visits.isAdminToken(bearer)) return
+  if (bearer === null && visits.sessionOf(request) !== null) {
+    if (isFromHere(request)) return
+    return reply.code(403).send({ error: 'the form was sent by another site' })
+  }
+  return reply.code(401).header('www-authenticate', 'Bearer').send({ error: 'not signed in' })
+}
+
+/** Null without the header; then the cookie counts. */
+function bearerOf({ headers }: FastifyRequest): string | null {
+  if (headers.authorization === undefined) return null
+  return /^Bearer\s+(\S+)$/i.exec(headers.authorization)?.[1] ?? ''
+}
