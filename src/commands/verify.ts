@@ -4,8 +4,7 @@ import { type Call, type Command, type ExitCode, exitCodes, UsageError } from '.
 import { pickStreams } from '../cli/pick-streams.ts'
 import { loadConfig } from '../config.ts'
 import { formatDuration } from '../duration.ts'
-import { asChangesStream } from '../operator/positions.ts'
-import type { ChangesStream } from '../streams.ts'
+import type { Stream } from '../streams.ts'
 import type { Difference } from '../sync/audit-ports.ts'
 import { type VerifyOutcome, verifyStream } from '../sync/verify.ts'
 import { configuredStreams, openWorkplace } from '../workplace.ts'
@@ -39,12 +38,7 @@ async function run({ environment, positionals, values, log, signal, stdout }: Ca
   if (repair && sample !== null)
     throw new UsageError('--sample only reports: leave it out to mend with --repair')
   const config = loadConfig(environment)
-  const known = configuredStreams(config)
-  const wanted =
-    positionals.length === 0
-      ? known.filter(({ kind }) => kind === 'changes')
-      : pickStreams(positionals, known)
-  const streams = wanted.map((stream): ChangesStream => asChangesStream(stream, known))
+  const streams = wantedStreams(positionals, configuredStreams(config), sample)
   await using workplace = await openWorkplace({ config, log })
   const print = values.json ? jsonPrinter(stdout) : linePrinter(stdout)
   const results: Result[] = []
@@ -52,7 +46,7 @@ async function run({ environment, positionals, values, log, signal, stdout }: Ca
     if (signal.aborted) break
     const startedAt = performance.now()
     const outcome = await verifyStream({
-      ...workplace.contextOf(stream),
+      ...workplace.contextOf<Stream>(stream),
       signal,
       repair,
       sample,
@@ -71,6 +65,22 @@ async function run({ environment, positionals, values, log, signal, stdout }: Ca
         status === 'done' && findings.isWhole && findings.differences === findings.repaired,
     )
   return isFine ? exitCodes.done : exitCodes.failed
+}
+
+/** A sample is looked at by id. */
+function wantedStreams(
+  names: readonly string[],
+  known: readonly Stream[],
+  sample: number | null,
+): readonly Stream[] {
+  const wanted = pickStreams(names, known)
+  if (sample === null) return wanted
+  const without = wanted.find(({ lookup }) => lookup === null)
+  if (names.length > 0 && without)
+    throw new UsageError(
+      `${without.name} offers no look at one record by its id: leave --sample out, and all of it is listed`,
+    )
+  return wanted.filter(({ lookup }) => lookup !== null)
 }
 
 function sampleOf(value: Call['values'][string]): number | null {
@@ -123,9 +133,11 @@ function jsonPrinter(stdout: NodeJS.WritableStream): Printer {
 function inWords({ kind, columns, version, mirrored }: Difference): string {
   switch (kind) {
     case 'missing':
-      return `missing, version ${version} there`
+      return version === null ? 'missing' : `missing, version ${version} there`
     case 'stale':
-      return `stale, version ${mirrored} here and ${version} there`
+      return version === null
+        ? `stale, another record there: ${columns.join(', ')}`
+        : `stale, version ${mirrored} here and ${version} there`
     case 'extra':
       return 'extra, its record is gone'
     case 'content':
@@ -134,7 +146,8 @@ function inWords({ kind, columns, version, mirrored }: Difference): string {
 }
 
 function sentence({ stream, status, findings, note, error, tally, durationMs }: Result): string {
-  if (status === 'skipped') return `${stream}: skipped, ${note} is taking a census or verifying it`
+  if (status === 'skipped')
+    return `${stream}: skipped, ${note} is reading or verifying it; try when that is done`
   if (status === 'failed') return `${stream}: failed: ${error?.message ?? 'for a reason unknown'}`
   const parts = [
     `${findings.compared.toLocaleString('en')} records compared`,

@@ -2,12 +2,13 @@
 // looked at again. Keys are kept in temporary tables of the run's own connection, so that memory does not grow (P10).
 
 import pg from 'pg'
-import type { AuditRun, Gone, Shortfall } from '../sync/audit-ports.ts'
+import type { AuditRun, Difference, Gone, Shortfall } from '../sync/audit-ports.ts'
 import type { Run } from '../sync/ports.ts'
 import { startComparison } from './comparison.ts'
 import { withinTurn } from './fence.ts'
 import { distrustedHash } from './guard.ts'
 import { noteRescues } from './rescues.ts'
+import { keepingSql } from './row-history.ts'
 import type { RunParts } from './run.ts'
 import { qualified, readShape, type Shape } from './shape.ts'
 import { sightingsTable } from './sightings.ts'
@@ -68,8 +69,8 @@ export function auditing(parts: RunParts): Omit<AuditRun, keyof Run> {
          from ${absentTable} as absent
          where absent.evidence is not null and absent.key = ${keyText(shape)} and mine._deleted_at is null
            and ${isOlderThanRun}
-         returning absent.key, absent.evidence
-       )
+         returning absent.key, absent.evidence, mine as written
+       )${keepingSql(shape, 'marked')}
        insert into tidemark.absence (stream, key, evidence) select $2, key, evidence from marked
        on conflict (stream, key) do update set missing_since = now(), evidence = excluded.evidence`,
       [turn.runId, stream.name],
@@ -78,13 +79,28 @@ export function auditing(parts: RunParts): Omit<AuditRun, keyof Run> {
     return rowCount ?? 0
   }
 
-  async function suspect(keys: readonly string[]): Promise<void> {
+  async function suspect(found: readonly Difference[]): Promise<void> {
     if (!hasSuspects)
       await client.query(
-        `drop table if exists ${suspectTable}; create temporary table tidemark_suspect (key text primary key)`,
+        `drop table if exists ${suspectTable}; create temporary table tidemark_suspect (key text primary key, record text)`,
       )
     hasSuspects = true
-    await client.query(`insert into ${suspectTable} select unnest($1::text[]) on conflict do nothing`, [keys])
+    await client.query(
+      `insert into ${suspectTable} as known (key, record)
+       select distinct on (key) * from unnest($1::text[], $2::text[]) as found (key, record)
+       on conflict (key) do update set record = excluded.record`,
+      [found.map(({ key }) => key), found.map(({ record }) => record)],
+    )
+  }
+
+  async function confirm(found: readonly Difference[]): Promise<ReadonlySet<string>> {
+    if (!hasSuspects || found.length === 0) return new Set()
+    const { rows } = await client.query<{ key: string }>(
+      `delete from ${suspectTable} as known using unnest($1::text[], $2::text[]) as found (key, record)
+       where known.key = found.key and known.record = found.record returning known.key`,
+      [found.map(({ key }) => key), found.map(({ record }) => record)],
+    )
+    return new Set(rows.map(({ key }) => key))
   }
 
   async function distrust(keys: readonly string[]): Promise<void> {
@@ -137,7 +153,14 @@ export function auditing(parts: RunParts): Omit<AuditRun, keyof Run> {
         )
       }),
     compare: (page) => parts.afterWrites(() => comparison.compare(page)),
-    suspect: (keys) => parts.afterWrites(() => suspect(keys)),
+    suspect: (found) => parts.afterWrites(() => suspect(found)),
+    confirm: (found) => parts.afterWrites(() => confirm(found)),
+    spareShown: () =>
+      parts.afterWrites(async () => {
+        await client.query(
+          `delete from ${absentTable} as absent using ${sightingsTable} as seen where seen.key = absent.key`,
+        )
+      }),
     suspects: (after, limit) =>
       parts.afterWrites(async () => (hasSuspects ? await keysOf(suspectTable, after, limit) : [])),
     distrust: (keys) => within(() => distrust(keys)),

@@ -28,7 +28,7 @@ export function startComparison({ client, stream, timeZone }: Place): Comparison
     async compare(page) {
       if (page.rows.length === 0) return []
       const shape = await readShape(client, stream)
-      if (!shape) return page.rows.map(({ key, version }) => missing(key, version))
+      if (!shape) return page.rows.map(({ key, version }) => missing(key, version, null))
       if (known?.shape.version !== shape.version)
         // Where the table lacks a column, the value counts as one that no column takes.
         known = { shape, encode: createPageEncoder(shape, new Set()) }
@@ -44,18 +44,21 @@ export function startComparison({ client, stream, timeZone }: Place): Comparison
   }
 }
 
-const missing = (key: string, version: bigint | null): Difference => ({
+const missing = (key: string, version: bigint | null, record: string | null): Difference => ({
   key,
   kind: 'missing',
   columns: [],
   version,
   mirrored: null,
+  record,
 })
 
 type Found = {
   readonly key: string
   readonly version: string | null
   readonly mirrored: string | null
+  readonly record: string
+  readonly is_same_record: boolean
   readonly is_missing: boolean
   readonly is_deletion: boolean
   readonly columns: readonly string[]
@@ -65,14 +68,15 @@ type Found = {
 function toDifference(found: Found): Difference {
   const version = found.version === null ? null : BigInt(found.version)
   const mirrored = found.mirrored === null ? null : BigInt(found.mirrored)
-  if (found.is_missing) return missing(found.key, version)
-  const isStale = version !== null && mirrored !== null && version > mirrored
+  if (found.is_missing) return missing(found.key, version, found.record)
+  const isStale = version === null ? !found.is_same_record : mirrored !== null && version > mirrored
   const columns = [
     ...found.columns,
     ...found.rescued.map((field) => `_rescued.${field}`),
     ...(found.is_deletion ? ['_deleted_at'] : []),
   ]
-  return { key: found.key, kind: isStale ? 'stale' : 'content', columns, version, mirrored }
+  const kind = isStale ? 'stale' : 'content'
+  return { key: found.key, kind, columns, version, mirrored, record: found.record }
 }
 
 function compareSql(shape: Shape): string {
@@ -88,6 +92,7 @@ function compareSql(shape: Shape): string {
   return `
     select page.${key}::text as key, (${versionSql(shape, 'page') ?? 'null'})::text as version,
       (${versionSql(shape, 'mine') ?? 'null'})::text as mirrored,
+      encode(page._hash, 'hex') as record, page._hash = mine._hash as is_same_record,
       mine.${key} is null as is_missing, ${isDeletion} as is_deletion,
       array_remove(array[${names.join(', ')}]::text[], null) as columns,
       array(

@@ -55,8 +55,8 @@ export type Shortfall = { readonly living: number; readonly missing: number; rea
 export type Gone = { readonly key: string; readonly evidence: string }
 
 /**
- * `missing`: no row. `stale`: the row has an older version. `content`: the same version with other values. `extra`: a living
- * row whose record is gone.
+ * `missing`: no row. `stale`: the row has an older version, or is not of this record where there are no versions. `content`: the
+ * same version, or record, with other values. `extra`: a living row whose record is gone.
  */
 type DifferenceKind = 'missing' | 'stale' | 'content' | 'extra'
 export type Difference = {
@@ -67,6 +67,8 @@ export type Difference = {
   /** The record's version, and the row's. */
   readonly version: bigint | null
   readonly mirrored: bigint | null
+  /** Tells the record's content from any other. */
+  readonly record: string | null
 }
 
 export type AuditRun = Run & {
@@ -85,8 +87,12 @@ export type AuditRun = Run & {
   guardAgain(): Promise<void>
   /** How the rows differ from these records now. Writes nothing; never answers `extra`. */
   compare(page: Records): Promise<readonly Difference[]>
-  /** Remembers keys to be looked at again. */
-  suspect(keys: readonly string[]): Promise<void>
+  /** Remembers what is to be looked at again. */
+  suspect(found: readonly Difference[]): Promise<void>
+  /** Which of these were suspected with the same record; they are suspected no more. */
+  confirm(found: readonly Difference[]): Promise<ReadonlySet<string>>
+  /** Forgets keys gathered that a listing showed since. */
+  spareShown(): Promise<void>
   suspects(after: string | null, limit: number): Promise<readonly string[]>
   /** These rows are known to be wrong: the next record that comes replaces them, whatever its version. */
   distrust(keys: readonly string[]): Promise<void>

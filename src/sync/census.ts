@@ -1,7 +1,7 @@
 // The census of a changes stream: everything is listed, to find what the other lanes cannot: rows that were missed, and rows
 // whose records are gone. What is gone is believed only when a look at the record itself confirms it (P7).
 
-import type { JsonObject } from '../json/json.ts'
+import type { Json, JsonObject } from '../json/json.ts'
 import { isFlaggedDeleted, readRecords } from '../record.ts'
 import type { AuditRun, Audits, Gone, Shortfall } from './audit-ports.ts'
 import type { ChangesContext } from './head.ts'
@@ -72,7 +72,8 @@ async function census(
 ): Promise<LaneReading> {
   const { pageSize, signal, stream } = context
   const note = await openArrivalNotes(context, run, findings)
-  const listed = await listWhole({ source, run, stream, pageSize, signal }, async (page) => {
+  const read = (records: readonly Json[]) => readRecords(records, stream.keyFields, stream.versionFields)
+  const listed = await listWhole({ source, run, read, pageSize, signal }, async (page) => {
     const written = await run.write(page, null)
     await note(written)
   })

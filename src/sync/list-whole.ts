@@ -1,8 +1,8 @@
-// Lists a changes stream whole through its list operation, while it changes, until the listing is proven complete. What
-// becomes of a page is the caller's; the run remembers which keys were shown.
+// Lists a stream whole through its list operation, while it changes, until the listing is proven complete. What becomes of
+// a page is the caller's; the run remembers which keys were shown.
 
-import { type Records, readRecords } from '../record.ts'
-import type { ChangesStream } from '../streams.ts'
+import type { Json } from '../json/json.ts'
+import type { Records } from '../record.ts'
 import { beginListing, type ListingMove, nextPass, sawCount, sawPage, wantedKeys } from './listing.ts'
 import type { Run, Source } from './ports.ts'
 import { openWriteWindow } from './write-window.ts'
@@ -10,7 +10,7 @@ import { openWriteWindow } from './write-window.ts'
 export type ListWholeContext = {
   readonly source: Source
   readonly run: Pick<Run, 'see' | 'countSeenAround'>
-  readonly stream: ChangesStream
+  readonly read: (records: readonly Json[]) => Records
   readonly pageSize: number
   readonly signal: AbortSignal
 }
@@ -25,7 +25,7 @@ const pagesInFlight = 2
 const maxPasses = 6
 
 export async function listWhole(
-  { source, run, stream, pageSize, signal }: ListWholeContext,
+  { source, run, read, pageSize, signal }: ListWholeContext,
   eachPage: (page: Records) => Promise<void>,
 ): Promise<Listed> {
   const pages = openWriteWindow(pagesInFlight)
@@ -51,7 +51,7 @@ export async function listWhole(
           signal.throwIfAborted()
           const { records } = await source.list(step, signal)
           received += records.length
-          const page = readRecords(records, stream.keyFields, stream.versionFields)
+          const page = read(records)
           const seen = { received: records.length, rows: page.rows }
           move = sawPage(listing, seen)
           if (records.length === 0) break

@@ -86,7 +86,7 @@ describe.skipIf(!hasPostgres)('wrong input', () => {
       [['backfill', '--cancel', '12345'], /There is no backfill 12345/],
       [['census', 'asignment'], /There is no stream "asignment"; did you mean assignment\?/],
       [['census', '--release', 'nothing_like_it'], /There is no stream/],
-      [['verify', 'tracker_object'], /has no positions|is read whole at every poll/],
+      [['verify', 'tracker_object', '--sample', '5'], /offers no look at one record by its id/],
       [['verify', 'assignment', '--sample', '0'], /write a whole number from 1/],
       [['verify', 'assignment', '--sample', '5', '--repair'], /--sample only reports/],
       [['quarantine', 'drop', '5'], /needs --reason/],

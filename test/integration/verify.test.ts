@@ -135,6 +135,27 @@ describe.skipIf(!hasPostgres)('a verification', () => {
     })
   })
 
+  describe('between a rewind and the next reading', () => {
+    const database = createTestDatabase()
+    it('leaves the rows it may not name open to the older versions that the reading brings (P3)', async () => {
+      await using simulator = await startSimulator({ assignments: 40 })
+      await using workplace = await openTestWorkplace(database, simulator)
+      const backup = simulator.source.takeBackup()
+      const position = simulator.source.highestVersion('assignment')
+      for (let id = 1; id <= 10; id++) simulator.source.change('assignment', id)
+      await workplace.read(assignment, 'head', { signal })
+      simulator.source.restoreBackup(backup)
+      simulator.source.change('assignment', 7, { Subject: 'new life' })
+      await rewindStream(database.pool, { stream: 'assignment', position, reason: 'restored', by: 'a test' })
+      expect((await verify(workplace, { repair: true })).findings).toMatchObject({
+        differences: 9,
+        repaired: 9,
+      })
+      await workplace.read(assignment, 'head', { signal })
+      expect(await differences(database.pool, simulator, 'assignment')).toEqual([])
+    })
+  })
+
   describe('after random damage', () => {
     const database = createTestDatabase()
     it('names the damaged rows and no other, and mends them', async () => {
