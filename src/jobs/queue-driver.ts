@@ -28,6 +28,8 @@ const schema = 'bullmq'
 const poolSize = 8
 const connectTimeoutMs = 10_000
 const longestReconnectMs = 2_000
+const keepAliveMs = 10_000
+const silenceMs = 30_000
 
 export async function openDriver({ redisUrl, database, log }: Options): Promise<OpenDriver> {
   return redisUrl === null
@@ -42,10 +44,14 @@ async function openPostgres({ connection, address }: Options['database'], log: L
     connectionTimeoutMillis: connectTimeoutMs,
     application_name: 'tidemark queue',
     keepAlive: true,
+    keepAliveInitialDelayMillis: keepAliveMs,
+    // A worker that is frozen in the middle of a transaction must not hold up the queue of all others.
+    idle_in_transaction_session_timeout: silenceMs,
   })
   // Every worker and queue listens to the pool they share.
   pool.setMaxListeners(0)
   pool.on('error', (error) => log.debug({ err: error }, 'an idle connection of the queue broke'))
+  pool.on('connect', (client) => void client.on('error', () => {}))
   const ping = async () => {
     await pool.query('select 1')
   }
@@ -79,7 +85,9 @@ async function openRedis(redisUrl: string, mirrorAddress: string, log: Logger): 
     // Workers wait for a Redis that is away; a limit would make them fail.
     maxRetriesPerRequest: null,
     connectTimeout: connectTimeoutMs,
-    keepAlive: 10_000,
+    keepAlive: keepAliveMs,
+    // Of a command that was sent; the longest that BullMQ lets Redis wait is ten seconds.
+    socketTimeout: silenceMs,
     connectionName: 'tidemark',
     lazyConnect: true,
     retryStrategy: (attempt) => Math.min(longestReconnectMs, attempt * 100),

@@ -28,6 +28,8 @@ type Options = {
 
 const maxConnections = 40
 const connectTimeoutMs = 15_000
+/** A Postgres whose machine is gone is noticed this soon after its last word; without it after two hours. */
+const keepAliveMs = 10_000
 
 export async function openDatabase({ url, directory = '.tidemark', log }: Options): Promise<Database> {
   if (url !== null) return await connect(url, log)
@@ -56,7 +58,10 @@ async function connect(url: string, log: Logger): Promise<Database> {
     connectionTimeoutMillis: connectTimeoutMs,
     application_name: 'tidemark',
     keepAlive: true,
+    keepAliveInitialDelayMillis: keepAliveMs,
   })
+  // One that breaks while somebody holds it fails the next query of whoever holds it; unheard it would end the program.
+  pool.on('connect', (client) => void client.on('error', () => {}))
   // A connection that breaks while nobody uses it; the next one who needs one gets a new one.
   pool.on('error', (error) => log.debug({ err: error }, 'an idle connection to Postgres broke'))
   return { pool, connection, url, address: describe(url), embedded: null, close: () => pool.end() }

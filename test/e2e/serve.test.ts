@@ -110,6 +110,29 @@ describe.skipIf(!hasPostgres)('tidemark serve', () => {
     expect(stderr).not.toContain('secret-word')
   })
 
+  it('outlives a Postgres that ends all its sessions, whatever they were held for', async () => {
+    await using simulator = await startSimulator({ assignments: 20 })
+    // The subscription waits for the upstream, and a session waits with it.
+    simulator.faults.add({ kind: 'hang', path: 'Webhooks' })
+    const program = startTidemark(
+      ['serve'],
+      environmentFor(simulator, database, { ...more, PUBLIC_URL: 'http://127.0.0.1:9' }),
+    )
+    const url = await listening(program)
+    const ended = async () => {
+      const { rowCount } = await database.pool.query(
+        `select pg_terminate_backend(pid) from pg_stat_activity
+         where datname = current_database() and pid <> pg_backend_pid() and query ~ 'pg_advisory_xact_lock'`,
+      )
+      return rowCount
+    }
+    await expect.poll(ended, patience).toBe(1)
+    await expect.poll(() => differences(database.pool, simulator, 'assignment'), patience).toEqual([])
+    expect(await statusOf(`${url}/readyz`)).toBe(200)
+    program.child.kill('SIGTERM')
+    expect((await program.ended).code).toBe(0)
+  })
+
   it('hears SIGTERM as the first process of a container, started as the image starts it', async () => {
     await using simulator = await startSimulator({ assignments: 5 })
     const dockerfile = readFileSync('Dockerfile', 'utf8')
