@@ -22,6 +22,7 @@ type Context = {
 export function openDesk({ workplace, jobs, concerns }: Context): Desk {
   const { pool } = workplace.database
   const names = workplace.streams.map(({ name }) => name)
+  const kinds = new Map(workplace.streams.map(({ name, kind }) => [name, kind]))
   return {
     streams: names,
     async sight() {
@@ -33,8 +34,16 @@ export function openDesk({ workplace, jobs, concerns }: Context): Desk {
         jobs.nextTicks().catch(() => []),
         concerns(),
       ])
+      // The other schedules look whether something is to be done; mostly nothing is.
       const shown = nextRuns.filter(({ lane }) => lane === 'head' || lane === 'census')
-      return { at: new Date(), streams, laneRuns, rates, nextRuns: shown, concerns: concerned }
+      return {
+        at: new Date(),
+        streams: streams.map((one) => ({ ...one, kind: kinds.get(one.stream) ?? 'list' })),
+        laneRuns,
+        rates,
+        nextRuns: shown,
+        concerns: concerned,
+      }
     },
     concerns,
     runs: (filter, page) => readRuns(pool, filter, page),

@@ -8,7 +8,7 @@ export type StreamOverview = {
   readonly position: string
   readonly completeAt: Date | null
   readonly lagMs: number | null
-  /** As the planner estimates them; null before the first row. */
+  /** As Postgres has counted along, or estimates them after a crash of its own; null before the first row. */
   readonly rows: number | null
   readonly lastSuccessAt: Date | null
   readonly lastCensusAt: Date | null
@@ -51,7 +51,8 @@ export async function readOverview(
        stream.position::text as position,
        complete_at as "completeAt",
        extract(epoch from now() - complete_at) * 1000 as "lagMs",
-       (select nullif(reltuples, -1)::float8 from pg_class where oid = to_regclass(format('mirror.%I', stream.name))) as rows,
+       (select coalesce(nullif(pg_stat_get_live_tuples(oid), 0)::float8, nullif(reltuples, -1)::float8)
+        from pg_class where oid = to_regclass(format('mirror.%I', stream.name))) as rows,
        last_success_at as "lastSuccessAt",
        last_census_at as "lastCensusAt",
        last_run.line as "lastRun",

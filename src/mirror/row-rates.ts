@@ -7,35 +7,33 @@ export type RowRates = {
   /** Where the first bucket begins. */
   readonly from: Date
   readonly bucketMs: number
-  /** Rows a minute in each bucket, by stream. Streams without any are not here. */
+  readonly buckets: number
+  /** Rows a minute in each bucket, the last of which is over, by stream. Streams without any are not here. */
   readonly streams: ReadonlyMap<string, readonly number[]>
 }
 
-const bucketMs = 30_000
-const buckets = 60
+const bucketMs = 15_000
+const buckets = 120
 /** Ids rise with time, so that this is the recent past whatever the size of the ledger. */
 const recentRuns = 5_000
 
 export async function readRowRates(client: Pick<ClientBase, 'query'>): Promise<RowRates> {
   const { rows } = await client.query<{ from: Date; stream: string | null; bucket: number; rate: number }>(
     `with span as (
-       select date_bin($1 * interval '1 ms', now(), 'epoch') - ($2 - 1) * $1 * interval '1 ms' as begins
+       select date_bin($1::int * interval '1 ms', now(), 'epoch') - $2::int * $1::int * interval '1 ms' as begins
      ), recent as (
-       select stream, started_at, greatest(finished_at, started_at + interval '1 ms') as ended_at,
-         inserted + updated + marked_deleted as changed
+       select stream, inserted + updated + marked_deleted as changed,
+         extract(epoch from started_at - begins)::float8 * 1000 as from_ms,
+         extract(epoch from greatest(finished_at, started_at + interval '1 ms') - begins)::float8 * 1000 as to_ms
        from (select * from tidemark.run order by id desc limit $3) as run, span
        where finished_at > begins and inserted + updated + marked_deleted > 0
      ), spread as (
        select stream, bucket,
-         sum(changed * extract(epoch from least(ended_at, ends) - greatest(started_at, starts))
-           / extract(epoch from ended_at - started_at)) * 60000 / $1 as rate
-       from span, generate_series(0, $2 - 1) as bucket,
-         lateral (select begins + bucket * $1 * interval '1 ms' as starts,
-                         begins + (bucket + 1) * $1 * interval '1 ms' as ends) as edges
-       join recent on started_at < ends and ended_at > starts
+         sum(changed * (least(to_ms, (bucket + 1) * $1) - greatest(from_ms, bucket * $1)) / (to_ms - from_ms)) as changed
+       from recent, generate_series(greatest(0, floor(from_ms / $1)::int), least($2 - 1, floor(to_ms / $1)::int)) as bucket
        group by stream, bucket
      )
-     select begins as "from", stream, bucket, rate::float8 from span left join spread on true`,
+     select begins as "from", stream, bucket, changed::float8 * 60000 / $1 as rate from span left join spread on true`,
     [bucketMs, buckets, recentRuns],
   )
   const streams = new Map<string, number[]>()
@@ -45,5 +43,5 @@ export async function readRowRates(client: Pick<ClientBase, 'query'>): Promise<R
     rates[bucket] = rate
     streams.set(stream, rates)
   }
-  return { from: rows[0]?.from ?? new Date(0), bucketMs, streams }
+  return { from: rows[0]?.from ?? new Date(0), bucketMs, buckets, streams }
 }

@@ -10,13 +10,15 @@ import type { StreamOverview } from '../mirror/overview.ts'
 import type { QuarantineEntry } from '../mirror/quarantine-review.ts'
 import type { RowRates } from '../mirror/row-rates.ts'
 import type { RunFilter, RunLine } from '../mirror/run-list.ts'
+import type { Stream } from '../streams.ts'
 
 export type BackfillLine = Awaited<ReturnType<typeof listBackfills>>[number]
 export type NextRun = { readonly stream: string; readonly lane: string; readonly at: Date }
+export type StreamSight = StreamOverview & { readonly kind: Stream['kind'] }
 /** Everything of the overview, as of one moment. */
 export type Sight = {
   readonly at: Date
-  readonly streams: readonly StreamOverview[]
+  readonly streams: readonly StreamSight[]
   readonly laneRuns: readonly LaneRun[]
   readonly rates: RowRates
   readonly nextRuns: readonly NextRun[]

@@ -1,11 +1,11 @@
-// What changes on the overview while one looks at it: small pieces of the page, each under a key. The page is made of the same
-// pieces that are sent to it later, so that it says the same with and without its script.
+// What changes on a page while one looks at it: small pieces, each under a key. The page is made of the same pieces that are sent to it
+// later, so that it says the same with and without its script.
 
-import type { StreamOverview } from '../mirror/overview.ts'
-import type { Sight } from './desk.ts'
+import type { Sight, StreamSight } from './desk.ts'
 import { type Html, html } from './html.ts'
-import { concernList } from './pages/layout.ts'
-import { age, ageInWords, count, foreign, spanInWords } from './words.ts'
+import { concernCount, concernList } from './pages/concerns.ts'
+import { addressOf } from './pages/filters.ts'
+import { age, ageInWords, count, foreign, spanInWords, stamp, time } from './words.ts'
 
 export type Cells = ReadonlyMap<string, Html | null>
 
@@ -14,46 +14,56 @@ export const live = (cells: Cells, key: string): Html =>
   html`<span data-live="${key}">${cells.get(key)}</span>`
 
 export function cellsOf(sight: Sight): Cells {
-  const cells = new Map<string, Html | null>([['concerns', concernList(sight.concerns)]])
-  for (const stream of sight.streams) {
-    const put = (name: string, content: Html | null) => cells.set(`${stream.stream}/${name}`, content)
-    for (const [name, content] of Object.entries(numbersOf(stream, sight))) put(name, content)
-    for (const run of sight.laneRuns)
-      if (run.stream === stream.stream)
-        put(
-          `${run.lane}/last`,
-          html`<span class="status ${run.status}">${run.status}</span> ${age(run.finishedAt ?? run.startedAt, sight.at)}`,
-        )
-    for (const { stream: of, lane, at } of sight.nextRuns)
-      if (of === stream.stream) put(`${lane}/next`, age(at, sight.at))
-  }
+  const cells = new Map<string, Html | null>([
+    ['as-of', time(sight.at)],
+    ['concerns', concernList(sight.concerns)],
+    ['concern-count', concernCount(sight.concerns)],
+  ])
+  for (const stream of sight.streams)
+    for (const [name, content] of Object.entries(numbersOf(stream, sight)))
+      cells.set(`${stream.stream}/${name}`, content)
+  for (const { stream, lane, status, startedAt, finishedAt } of sight.laneRuns)
+    cells.set(
+      `${stream}/${lane}/last`,
+      html`<span class="status ${status}">${status}</span> ${age(finishedAt ?? startedAt, sight.at)}`,
+    )
+  for (const { stream, lane, at } of sight.nextRuns) cells.set(`${stream}/${lane}/next`, age(at, sight.at))
   return cells
 }
 
-function numbersOf(stream: StreamOverview, sight: Sight): Record<string, Html> {
+function numbersOf(stream: StreamSight, sight: Sight): Record<string, Html | null> {
+  const { stream: name, completeAt, lagMs, position, lookbackMs, related } = stream
+  const rates = sight.rates.streams.get(name) ?? []
   return {
-    age:
-      stream.lagMs === null
-        ? html`not yet complete`
-        : html`<time datetime="${stream.completeAt?.toISOString()}">${ageInWords(stream.lagMs)}</time>`,
     state: stateOf(stream),
-    position: html`${stream.position === '0' ? 'none yet' : stream.position}`,
-    rows: stream.rows === null ? html`not counted yet` : html`about ${count(stream.rows)}`,
-    rate: html`${count(sight.rates.streams.get(stream.stream)?.at(-2) ?? 0)}`,
+    age:
+      completeAt === null || lagMs === null
+        ? html`not complete yet`
+        : html`<time datetime="${completeAt.toISOString()}" title="${stamp(completeAt)}">${ageInWords(lagMs)}</time>`,
+    rate: html`now ${count(rates.at(-1) ?? 0)}, at most ${count(Math.max(0, ...rates))}`,
+    position: html`${position === '0' ? 'none yet' : position}`,
+    rows: stream.rows === null ? html`none yet` : html`about ${count(stream.rows)}`,
     lookback:
-      stream.lookbackMs === null
-        ? html`not measured yet`
-        : html`${spanInWords(stream.lookbackMs)}: ${foreign(stream.lookbackReason ?? '')}`,
+      lookbackMs === null
+        ? html`as configured: nothing was measured yet`
+        : html`${spanInWords(lookbackMs)}: ${foreign(stream.lookbackReason ?? 'no reason was noted')}`,
     late: html`${count(stream.lateArrivals)}`,
-    rescued: html`${count(stream.rescued)}`,
-    quarantined: html`${count(stream.quarantined)}`,
-    held: stream.held === null ? html`nothing` : html`deletions wait for a person`,
+    rescued: notable(stream.rescued, addressOf('/dictionary', { stream: name })),
+    quarantined: notable(stream.quarantined, addressOf('/quarantine', { stream: name })),
+    held: stream.held === null ? html`nothing` : html`<b>deletions, until a person decides</b>`,
+    missed: notable(stream.censusRescues, addressOf('/runs', { stream: name, lane: 'census' })),
+    backfills: notable(stream.unfinishedBackfills, addressOf('/checkpoints', { stream: name })),
+    related: related && html`${count(related.read)} read, ${count(related.waiting)} waiting`,
   }
 }
 
-function stateOf({ stoppedReason, running }: StreamOverview): Html {
+/** Zero needs no attention; more leads to where it can be looked into. */
+const notable = (amount: number, address: string): Html =>
+  amount === 0 ? html`0` : html`<a href="${address}">${count(amount)}</a>`
+
+function stateOf({ stoppedReason, paused, running }: StreamSight): Html | null {
   if (stoppedReason !== null) return html`<span class="status failed">stopped</span>`
-  return running.length > 0
-    ? html`<span class="status running">reading: ${running.join(', ')}</span>`
-    : html``
+  if (paused)
+    return html`<span class="status waiting">paused by ${foreign(paused.by, 60)} since ${stamp(new Date(paused.at))}${paused.reason && html`: ${foreign(paused.reason)}`}</span>`
+  return running.length > 0 ? html`<span class="status running">reading: ${running.join(', ')}</span>` : null
 }

@@ -46,9 +46,9 @@ export function openLiveEvents(options: Options): LiveEvents {
     const cells = Object.fromEntries(
       [...cellsOf(seen)].map(([key, cell]) => [key, cell ? markupOf(cell) : '']),
     )
-    const { from, bucketMs, streams } = seen.rates
+    const { from, streams, ...rest } = seen.rates
     const before = known?.cells ?? {}
-    known = { cells, rates: { from: from.getTime(), bucketMs, streams: Object.fromEntries(streams) } }
+    known = { cells, rates: { ...rest, from: from.getTime(), streams: Object.fromEntries(streams) } }
     const gone = Object.keys(before).filter((key) => !(key in cells))
     send('update', {
       cells: Object.fromEntries([

@@ -39,17 +39,18 @@ const reloadSeconds = 3
 export const pageRoutes =
   ({ desk, viewerOf, assets, log }: Options): Routes =>
   (server) => {
-    for (const { path, title, body } of pages) {
+    for (const { path, title, isLive, body } of pages) {
       server.get(path, async (request, reply) => {
         const viewer = viewerOf(request, reply)
+        const now = new Date()
         const page = (shown: Html, concerns: readonly Concern[] | null, more = {}) =>
-          layout({ title, path, viewer, assets, concerns, body: shown, ...more })
+          layout({ title, path, viewer, assets, concerns, body: shown, asOf: isLive ? null : now, ...more })
         const there = desk()
         if (!there) return sendPage(reply, page(waiting, null, { reloadSeconds }), 503)
         try {
           const query = new URLSearchParams(request.url.split('?')[1])
           const [shown, concerns] = await Promise.all([
-            body({ desk: there, viewer, query, now: new Date() }),
+            body({ desk: there, viewer, query, now }),
             there.concerns(),
           ])
           return sendPage(reply, page(shown, concerns))

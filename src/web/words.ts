@@ -39,6 +39,7 @@ export const age = (moment: Date, now: Date): Html =>
 
 /** Text of the upstream, cut to a length and kept from changing the direction of what stands around it. */
 export function foreign(text: string, most = 200): Html {
+  if (text === '') return html`<span class="quiet">(empty)</span>`
   const characters = [...text.slice(0, 2 * most + 2)]
   return html`<bdi>${characters.length > most ? `${characters.slice(0, most).join('')}…` : text}</bdi>`
 }

@@ -36,15 +36,13 @@ document.addEventListener('visibilitychange', () => {
   if (document.visibilityState === 'visible') listen()
 })
 
-const bucketsShown = 60
-
-function series({ from, bucketMs }, values) {
-  const times = Array.from({ length: bucketsShown }, (_, index) => (from + index * bucketMs) / 1_000)
+function series({ from, bucketMs, buckets }, values) {
+  const times = Array.from({ length: buckets }, (_, index) => (from + index * bucketMs) / 1_000)
   return [times, times.map((_, index) => values[index] ?? 0)]
 }
 
 function draw(place) {
-  const { plot: stream, from, bucket, rates } = place.dataset
+  const { plot: stream, from, bucketMs, buckets, rates } = place.dataset
   const values = rates ? rates.split(',').map(Number) : []
   const colours = () => getComputedStyle(place)
   const size = () => ({ width: place.clientWidth, height: place.clientHeight })
@@ -68,7 +66,7 @@ function draw(place) {
         },
       ],
     },
-    series({ from: Number(from), bucketMs: Number(bucket) }, values),
+    series({ from: Number(from), bucketMs: Number(bucketMs), buckets: Number(buckets) }, values),
     place,
   )
   plots.set(stream, plot)
@@ -77,6 +75,4 @@ function draw(place) {
 }
 
 for (const place of document.querySelectorAll('[data-plot]')) draw(place)
-for (const moment of document.querySelectorAll('main time:not([title])'))
-  moment.title = new Date(moment.dateTime).toLocaleString()
 if (document.visibilityState === 'visible') listen()

@@ -46,7 +46,9 @@ const checkpointColumns = (now: Date): readonly Column<Checkpoint>[] => [
   {
     title: 'Moved back',
     cell: ({ reason, moved_by }) =>
-      html`${reason !== null && foreign(reason, 500)}${moved_by !== null && html` (${foreign(moved_by)})`}`,
+      reason === null
+        ? null
+        : html`${foreign(reason, 500)}${moved_by !== null && html` (${foreign(moved_by)})`}`,
   },
 ]
 
@@ -66,7 +68,8 @@ const backfillColumns = (now: Date): readonly Column<BackfillLine>[] => [
   {
     title: 'Note',
     cell: ({ error, note }) =>
-      html`${error !== null && html`<span class="bad">${foreign(error, 500)}</span> `}${note !== null && foreign(note, 500)}`,
+      (error === null ? null : html`<span class="bad">${foreign(error, 500)}</span>`) ??
+      (note === null ? null : foreign(note, 500)),
   },
 ]
 

@@ -4,7 +4,8 @@ import type { Concern } from '../../concerns.ts'
 import type { Assets } from '../assets.ts'
 import { type Html, html } from '../html.ts'
 import type { Viewer } from '../viewer.ts'
-import { foreign } from '../words.ts'
+import { stamp } from '../words.ts'
+import { concernBanner } from './concerns.ts'
 
 type Layout = {
   readonly title: string
@@ -14,6 +15,8 @@ type Layout = {
   /** Null while nothing is known. */
   readonly concerns: readonly Concern[] | null
   readonly body: Html
+  /** As of when the page is; null when it says so itself. */
+  readonly asOf: Date | null
   /** The page loads itself again after this long. */
   readonly reloadSeconds?: number
 }
@@ -31,7 +34,7 @@ const strokes = 'M3 8c3 0 3 3 6 3s3-3 6-3 3 3 6 3M3 15c3 0 3 3 6 3s3-3 6-3 3 3 6
 const waves = html`<svg viewBox="0 0 24 24" aria-hidden="true"><path d="${strokes}" fill="none" stroke="currentColor" stroke-width="2.4" stroke-linecap="round"/></svg>`
 const icon = `data:image/svg+xml,${encodeURIComponent(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><path d="${strokes}" fill="none" stroke="#1596a5" stroke-width="2.6" stroke-linecap="round"/></svg>`)}`
 
-export const layout = ({ title, path, viewer, assets, concerns, body, reloadSeconds }: Layout): Html =>
+export const layout = ({ title, path, viewer, assets, concerns, body, asOf, reloadSeconds }: Layout): Html =>
   html`<!doctype html>
 <html lang="en">
 <head>
@@ -50,18 +53,19 @@ ${reloadSeconds !== undefined && html`<meta http-equiv="refresh" content="${relo
 <a class="skip" href="#content">Skip to the content</a>
 <header class="top">
 <p class="brand"><a href="/">${waves}Tidemark</a></p>
+<p class="connection" role="status" data-connection></p>
 <nav aria-label="Pages"><ul>${places.map(
     ([address, name]) =>
       html`<li><a href="${address}"${address === path && html` aria-current="page"`}>${name}</a></li>`,
   )}</ul></nav>
-<p class="connection" role="status" data-connection></p>
 ${signIn(viewer)}
 </header>
 <main id="content" tabindex="-1">
-<div class="concerns" role="status" data-live="concerns">${concerns && concernList(concerns)}</div>
+${concerns && concernBanner(concerns)}
 <h1>${title}</h1>
 ${viewer.told && html`<p class="told ${viewer.told.isGood ? 'good' : 'bad'}" role="status">${foreign(viewer.told.text, 600)}</p>`}
 ${body}
+${asOf && html`<p class="as-of quiet">As of ${stamp(asOf)}</p>`}
 </main>
 </body>
 </html>
@@ -72,12 +76,3 @@ const signIn = ({ canAct, canSignIn, csrfToken }: Viewer): Html | null => {
     return html`<form class="sign-in" method="post" action="/logout"><input type="hidden" name="csrf" value="${csrfToken}"><button>Sign out</button></form>`
   return canSignIn ? html`<p class="sign-in"><a href="/login">Sign in</a></p>` : null
 }
-
-/** Empty when nothing needs a person. */
-export const concernList = (concerns: readonly Concern[]): Html | null =>
-  concerns.length === 0
-    ? null
-    : html`<h2>Needs a person</h2><ul>${concerns.map(
-        ({ stream, what, whatToDo }) =>
-          html`<li><p>${stream !== null && html`<b>${stream}</b> `}${foreign(what, 400)}</p><p class="todo">${foreign(whatToDo, 400)}</p></li>`,
-      )}</ul>`

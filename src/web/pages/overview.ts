@@ -1,8 +1,7 @@
 // `/`: a card for each stream.
 
-import type { StreamOverview } from '../../mirror/overview.ts'
 import type { RowRates } from '../../mirror/row-rates.ts'
-import type { Sight } from '../desk.ts'
+import type { Sight, StreamSight } from '../desk.ts'
 import { type Html, html } from '../html.ts'
 import { type Cells, cellsOf, live } from '../live-cells.ts'
 import type { Page } from './page.ts'
@@ -11,48 +10,57 @@ import { sparkline } from './sparkline.ts'
 export const overviewPage: Page = {
   path: '/',
   title: 'Overview',
+  isLive: true,
   async body({ desk }) {
     const sight = await desk.sight()
     const cells = cellsOf(sight)
-    return html`<div class="cards">${sight.streams.map((stream) => card(stream, sight, cells))}</div>`
+    return html`<div class="cards">${sight.streams.map((stream) => card(stream, sight, cells))}</div>
+<p class="as-of quiet">As of ${live(cells, 'as-of')}</p>`
   },
 }
 
-const numbers = [
-  ['position', 'Position'],
-  ['rows', 'Rows'],
-  ['lookback', 'Look-back'],
-  ['late', 'Late arrivals'],
-  ['rescued', 'Rescued values'],
-  ['quarantined', 'Quarantined'],
-  ['held', 'Held'],
-] as const
+function card({ stream, kind, related }: StreamSight, sight: Sight, cells: Cells): Html {
+  const cell = (name: string) => live(cells, `${stream}/${name}`)
+  const number = (title: string, name: string, isWide = false) =>
+    html`<div${isWide && html` class="wide"`}><dt>${title}</dt><dd>${cell(name)}</dd></div>`
+  const isChanges = kind === 'changes'
+  return html`<article class="card" aria-labelledby="stream-${stream}">
+<header><h2 id="stream-${stream}">${stream}</h2> ${cell('state')}</header>
+<p class="complete"><span class="label">Complete through</span> <strong>${cell('age')}</strong></p>
+${plot(stream, sight.rates, cell('rate'))}
+<dl>
+${isChanges && number('Position', 'position')}
+${number('Rows', 'rows')}
+${isChanges && number('Look-back', 'lookback', true)}
+${isChanges && number('Late arrivals', 'late')}
+${isChanges && number('Found by a census only', 'missed')}
+${number('Rescued values', 'rescued')}
+${number('In quarantine', 'quarantined')}
+${number('Held', 'held')}
+${isChanges && number('Backfills under way', 'backfills')}
+${related && number('Assignments with related records', 'related', true)}
+</dl>
+${laneTable(stream, sight, cell)}
+</article>`
+}
 
 const lanes = ['head', 'trailing', 'census', 'backfill', 'related']
 
-function card({ stream }: StreamOverview, sight: Sight, cells: Cells): Html {
-  const cell = (name: string) => live(cells, `${stream}/${name}`)
+function laneTable(stream: string, { laneRuns, nextRuns }: Sight, cell: (name: string) => Html): Html {
   const has = (lane: string) =>
-    sight.laneRuns.some((run) => run.stream === stream && run.lane === lane) ||
-    sight.nextRuns.some((run) => run.stream === stream && run.lane === lane)
-  return html`<article class="card" aria-labelledby="${stream}">
-<header><h2 id="${stream}">${stream}</h2> ${cell('state')}</header>
-<p class="complete"><span class="label">Complete through</span> <strong>${cell('age')}</strong></p>
-${plot(stream, sight.rates, cell('rate'))}
-<dl>${numbers.map(([name, title]) => html`<div><dt>${title}</dt><dd>${cell(name)}</dd></div>`)}</dl>
-<table><caption>Lanes of ${stream}</caption>
-<thead><tr><th scope="col">Lane</th><th scope="col">Last run</th><th scope="col">Next</th></tr></thead>
+    [...laneRuns, ...nextRuns].some((run) => run.stream === stream && run.lane === lane)
+  return html`<table><caption class="hidden">Lanes of ${stream}</caption>
+<thead><tr><th scope="col">Lane</th><th scope="col">Last run</th><th scope="col">Next run</th></tr></thead>
 <tbody>${lanes
     .filter(has)
     .map(
       (lane) =>
         html`<tr><th scope="row">${lane}</th><td>${cell(`${lane}/last`)}</td><td>${cell(`${lane}/next`)}</td></tr>`,
-    )}</tbody></table>
-</article>`
+    )}</tbody></table>`
 }
 
-function plot(stream: string, { from, bucketMs, streams }: RowRates, rate: Html): Html {
-  const rates = streams.get(stream) ?? []
-  return html`<figure><figcaption>Rows a minute, the last half hour; now ${rate}</figcaption>
-<div class="plot" data-plot="${stream}" data-from="${from.getTime()}" data-bucket="${bucketMs}" data-rates="${rates.join(',')}">${sparkline(rates)}</div></figure>`
+function plot(stream: string, { from, bucketMs, buckets, streams }: RowRates, rate: Html): Html {
+  const rates = (streams.get(stream) ?? []).map((one) => Math.round(one))
+  return html`<figure><figcaption>Rows a minute, the last half hour: ${rate}</figcaption>
+<div class="plot" data-plot="${stream}" data-from="${from.getTime()}" data-bucket-ms="${bucketMs}" data-buckets="${buckets}" data-rates="${rates.join(',')}">${sparkline(rates)}</div></figure>`
 }

@@ -13,5 +13,7 @@ export type PageContext = {
 export type Page = {
   readonly path: string
   readonly title: string
+  /** It says itself as of when it is, and follows. */
+  readonly isLive?: true
   body(context: PageContext): Promise<Html>
 }

@@ -1,8 +1,9 @@
 // `/runs`: the run ledger, by stream, lane and outcome.
 
+import { formatDuration } from '../../duration.ts'
 import type { RunLine } from '../../mirror/run-list.ts'
 import { type Html, html } from '../html.ts'
-import { age, count, foreign, spanInWords } from '../words.ts'
+import { age, count, foreign } from '../words.ts'
 import { addressOf, chosen, filterForm, idIn, select } from './filters.ts'
 import type { Page } from './page.ts'
 import { type Column, table } from './table.ts'
@@ -59,12 +60,18 @@ const some = (amount: number): string => (amount === 0 ? '' : count(amount))
 const outcome = ({ status, polls }: RunLine): Html =>
   html`<span class="status ${status}">${status}</span>${polls > 1 && html` <span class="quiet">${count(polls)} runs</span>`}`
 
-function took({ startedAt, finishedAt, polls }: RunLine): string {
-  if (finishedAt === null || polls > 1) return ''
+function took({ startedAt, finishedAt, polls }: RunLine): Html | null {
+  if (finishedAt === null || polls > 1) return null
   const ms = finishedAt.getTime() - startedAt.getTime()
-  return ms < 1_000 ? `${ms} ms` : spanInWords(ms)
+  return html`<span class="one-line">${formatDuration(ms)}</span>`
 }
 
-const remark = ({ error, note, rescued, quarantined }: RunLine): Html =>
-  html`${error !== null && html`<span class="bad">${foreign(error, 500)}</span> `}${note !== null && foreign(note, 500)}
-${rescued > 0 && html` ${count(rescued)} rescued values`}${quarantined > 0 && html` ${count(quarantined)} quarantined`}`
+function remark({ error, note, rescued, quarantined }: RunLine): Html | null {
+  const parts = [
+    error !== null && html`<span class="bad">${foreign(error, 500)}</span>`,
+    note !== null && foreign(note, 500),
+    rescued > 0 && html`${count(rescued)} rescued values`,
+    quarantined > 0 && html`${count(quarantined)} in quarantine`,
+  ].filter((part) => part !== false)
+  return parts.length === 0 ? null : html`${parts.map((part, index) => html`${index > 0 && ' · '}${part}`)}`
+}

@@ -1,0 +1,26 @@
+// What needs a person, at the top of every page; nothing when nothing does. What is announced is how much there is, so that a screen
+// reader is not told every changed word.
+
+import type { Concern } from '../../concerns.ts'
+import { type Html, html } from '../html.ts'
+import { foreign, stamp } from '../words.ts'
+
+export const concernBanner = (concerns: readonly Concern[]): Html =>
+  html`<section class="concerns" aria-label="What needs a person">
+<p class="count" role="status" data-live="concern-count">${concernCount(concerns)}</p>
+<div data-live="concerns">${concernList(concerns)}</div>
+</section>`
+
+export const concernCount = ({ length }: readonly Concern[]): Html | null =>
+  length === 0 ? null : html`${length === 1 ? 'One thing needs' : `${length} things need`} a person`
+
+export const concernList = (concerns: readonly Concern[]): Html | null =>
+  concerns.length === 0 ? null : html`<ul>${concerns.map(line)}</ul>`
+
+const line = ({ what, whatToDo, since }: Concern): Html =>
+  html`<li><p>${foreign(what, 500)}${since && html` <span class="quiet">since ${stamp(since)}</span>`}</p>
+<p class="todo">${withCode(whatToDo)}</p></li>`
+
+/** What stands between backticks is a command. */
+const withCode = (text: string): readonly Html[] =>
+  text.split('`').map((part, index) => (index % 2 === 0 ? html`${part}` : html`<code>${part}</code>`))
