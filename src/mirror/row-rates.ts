@@ -1,5 +1,6 @@
 // How many rows changed in the mirror a minute, from the ledger: the rows of a run are spread over the time it took. All workers
-// write there, so this is the same wherever it is asked. A run in progress has told nothing yet.
+// write there, so this is the same wherever it is asked. A run in progress has told nothing yet;
+// related records are no rows of their stream.
 
 import type { ClientBase } from 'pg'
 
@@ -26,7 +27,7 @@ export async function readRowRates(client: Pick<ClientBase, 'query'>): Promise<R
          extract(epoch from started_at - begins)::float8 * 1000 as from_ms,
          extract(epoch from greatest(finished_at, started_at + interval '1 ms') - begins)::float8 * 1000 as to_ms
        from (select * from tidemark.run order by id desc limit $3) as run, span
-       where finished_at > begins and inserted + updated + marked_deleted > 0
+       where finished_at > begins and lane <> 'related' and inserted + updated + marked_deleted > 0
      ), spread as (
        select stream, bucket,
          sum(changed * (least(to_ms, (bucket + 1) * $1) - greatest(from_ms, bucket * $1)) / (to_ms - from_ms)) as changed

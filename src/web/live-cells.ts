@@ -40,7 +40,7 @@ function numbersOf(stream: StreamSight, sight: Sight): Record<string, Html | nul
       completeAt === null || lagMs === null
         ? html`not complete yet`
         : html`<time datetime="${completeAt.toISOString()}" title="${stamp(completeAt)}">${ageInWords(lagMs)}</time>`,
-    rate: html`now ${count(rates.at(-1) ?? 0)}, at most ${count(Math.max(0, ...rates))}`,
+    rate: html`now ${count(rates.at(-1) ?? 0)}, peak ${count(Math.max(0, ...rates))}`,
     position: html`${position === '0' ? 'none yet' : position}`,
     rows: stream.rows === null ? html`none yet` : html`about ${count(stream.rows)}`,
     lookback:

@@ -5,11 +5,11 @@ import type { Concern } from '../../concerns.ts'
 import { type Html, html } from '../html.ts'
 import { foreign, stamp } from '../words.ts'
 
-export const concernBanner = (concerns: readonly Concern[]): Html =>
-  html`<section class="concerns" aria-label="What needs a person">
-<p class="count" role="status" data-live="concern-count">${concernCount(concerns)}</p>
+export const concernBanner = (concerns: readonly Concern[], isOpen: boolean): Html =>
+  html`<details class="concerns"${isOpen && html` open`}>
+<summary><span role="status" data-live="concern-count">${concernCount(concerns)}</span></summary>
 <div data-live="concerns">${concernList(concerns)}</div>
-</section>`
+</details>`
 
 export const concernCount = ({ length }: readonly Concern[]): Html | null =>
   length === 0 ? null : html`${length === 1 ? 'One thing needs' : `${length} things need`} a person`

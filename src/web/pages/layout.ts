@@ -4,7 +4,7 @@ import type { Concern } from '../../concerns.ts'
 import type { Assets } from '../assets.ts'
 import { type Html, html } from '../html.ts'
 import type { Viewer } from '../viewer.ts'
-import { stamp } from '../words.ts'
+import { foreign, stamp } from '../words.ts'
 import { concernBanner } from './concerns.ts'
 
 type Layout = {
@@ -15,8 +15,8 @@ type Layout = {
   /** Null while nothing is known. */
   readonly concerns: readonly Concern[] | null
   readonly body: Html
-  /** As of when the page is; null when it says so itself. */
-  readonly asOf: Date | null
+  /** As of when the page is, when it does not say so itself. */
+  readonly asOf?: Date | null
   /** The page loads itself again after this long. */
   readonly reloadSeconds?: number
 }
@@ -61,7 +61,7 @@ ${reloadSeconds !== undefined && html`<meta http-equiv="refresh" content="${relo
 ${signIn(viewer)}
 </header>
 <main id="content" tabindex="-1">
-${concerns && concernBanner(concerns)}
+${concerns && concernBanner(concerns, path === '/')}
 <h1>${title}</h1>
 ${viewer.told && html`<p class="told ${viewer.told.isGood ? 'good' : 'bad'}" role="status">${foreign(viewer.told.text, 600)}</p>`}
 ${body}

@@ -61,6 +61,6 @@ function laneTable(stream: string, { laneRuns, nextRuns }: Sight, cell: (name: s
 
 function plot(stream: string, { from, bucketMs, buckets, streams }: RowRates, rate: Html): Html {
   const rates = (streams.get(stream) ?? []).map((one) => Math.round(one))
-  return html`<figure><figcaption>Rows a minute, the last half hour: ${rate}</figcaption>
+  return html`<figure><figcaption><span>Rows a minute, 30 minutes</span> ${rate}</figcaption>
 <div class="plot" data-plot="${stream}" data-from="${from.getTime()}" data-bucket-ms="${bucketMs}" data-buckets="${buckets}" data-rates="${rates.join(',')}">${sparkline(rates)}</div></figure>`
 }
