@@ -2,9 +2,7 @@
 // its own, so that it goes on after a kill where it was (P8), and never the stream's.
 
 import { type Backfill, BackfillCancelled, type Backfills } from './audit-ports.ts'
-import { knownFacts } from './facts.ts'
-import { type ChangesContext, largePageSize } from './head.ts'
-import { readChanges } from './read-changes.ts'
+import { type ChangesContext, readRange } from './read-range.ts'
 import { type LaneOutcome, runLane } from './run-lane.ts'
 
 export type BackfillContext = Omit<ChangesContext, 'mirror'> & { readonly mirror: Backfills }
@@ -29,37 +27,16 @@ export async function runNextBackfill(context: BackfillContext): Promise<LaneOut
 }
 
 async function runBackfill(context: BackfillContext, backfill: Backfill): Promise<LaneOutcome> {
-  const { mirror, stream, pageSize, now, signal } = context
-  const lane = {
-    mirror: { startRun: () => mirror.startBackfill(stream.name, backfill.id) },
-    source: context.source,
-    stream: stream.name,
-    lane: 'backfill',
-    collectArrivals: false,
-    signal,
-  } as const
-  return await runLane(lane, async (run, source) => {
-    const { facts, position } = run.state
+  const { mirror, stream } = context
+  const taking = { startRun: () => mirror.startBackfill(stream.name, backfill.id) }
+  return await runLane({ ...context, mirror: taking, lane: 'backfill' }, async (run, source) => {
+    const { position } = run.state
     try {
       const reading =
         position < backfill.to
-          ? await readChanges(
-              {
-                ...context,
-                source,
-                run,
-                keyFields: stream.keyFields,
-                versionFields: stream.versionFields,
-                movesPosition: true,
-              },
-              {
-                ...knownFacts(facts, now()),
-                from: position,
-                until: backfill.to,
-                pageSize,
-                largePageSize: largePageSize(pageSize),
-                maxPasses,
-              },
+          ? await readRange(
+              { ...context, source, run },
+              { from: position, until: backfill.to, maxPasses, movesPosition: true },
             )
           : { isComplete: true, gaveWay: false, note: null }
       if (!reading.gaveWay) await run.endBackfill(reading.isComplete, reading.note)

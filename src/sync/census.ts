@@ -4,10 +4,10 @@
 import type { Json, JsonObject } from '../json/json.ts'
 import { isFlaggedDeleted, readRecords } from '../record.ts'
 import type { AuditRun, Audits, Gone, Shortfall } from './audit-ports.ts'
-import type { ChangesContext } from './head.ts'
 import { listWhole } from './list-whole.ts'
 import { currentLookBack } from './look-back.ts'
 import type { Arrival, Mirror, Source, Written } from './ports.ts'
+import type { ChangesContext } from './read-range.ts'
 import { type LaneOutcome, type LaneReading, runLane } from './run-lane.ts'
 import { measureLateness } from './trailing.ts'
 
@@ -41,7 +41,6 @@ const looksAtOnce = 4
 type Findings = { -readonly [Name in keyof CensusFindings]: CensusFindings[Name] }
 
 export async function takeCensus(context: CensusContext): Promise<CensusOutcome> {
-  const { mirror, source, stream, signal } = context
   const findings: Findings = {
     rescued: 0,
     samples: [],
@@ -52,14 +51,8 @@ export async function takeCensus(context: CensusContext): Promise<CensusOutcome>
     unclear: 0,
     held: null,
   }
-  const lane = {
-    mirror: { startRun: mirror.startAudit },
-    source,
-    stream: stream.name,
-    lane: 'census',
-    collectArrivals: true,
-    signal,
-  } as const
+  const taking = { startRun: context.mirror.startAudit }
+  const lane = { ...context, mirror: taking, lane: 'census', collectArrivals: true } as const
   const outcome = await runLane(lane, (run, counted) => census(context, run, counted, findings))
   return { ...outcome, findings }
 }

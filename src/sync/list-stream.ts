@@ -4,10 +4,9 @@
 import type { Json } from '../json/json.ts'
 import { chooseKeyField, readRecords } from '../record.ts'
 import type { ListStream, MirroredStream } from '../streams.ts'
-import { beginListing, type ListingMove, nextPass, sawCount, sawPage, wantedKeys } from './listing.ts'
+import { listWhole } from './list-whole.ts'
 import type { Mirror, Run, Source, Written } from './ports.ts'
 import { type LaneOutcome, type LaneReading, runLane } from './run-lane.ts'
-import { openWriteWindow } from './write-window.ts'
 
 export type ListContext = {
   readonly mirror: Mirror
@@ -27,83 +26,37 @@ class KeyUnknown extends Error {
   override readonly name = 'KeyUnknown'
 }
 
-const pagesInFlight = 2
-const maxPasses = 4
-
 export function pollList(context: ListContext): Promise<LaneOutcome> {
-  const { mirror, stream, signal } = context
-  const lane = {
-    mirror,
-    source: context.source,
-    stream: stream.name,
-    lane: 'head',
-    collectArrivals: false,
-    signal,
-  } as const
-  return runLane(lane, (run, source) => listOnce(context, run, source))
+  return runLane({ ...context, lane: 'head' }, (run, source) => listOnce(context, run, source))
 }
 
 async function listOnce(context: ListContext, run: Run, source: Source): Promise<LaneReading> {
-  const { signal, pageSize } = context
-  const writes = openWriteWindow(pagesInFlight)
-  let keyField = run.state.keyField
-  let move: ListingMove = beginListing({
-    // More than was asked for is taken for everything.
-    askedSize: source.listHasPages ? pageSize : 0,
-    maxPasses,
-    ceiling: null,
-  })
-  try {
-    for (;;) {
-      const { listing, step } = move
-      switch (step.kind) {
-        case 'page': {
-          signal.throwIfAborted()
-          const answer = await source.list(step, signal)
-          if (answer.records.length > 0 && keyField === null) {
-            keyField = chooseKey(context.stream, context.keyField, answer.records)
-            await run.setKeyField(keyField)
-          }
-          const records = readRecords(answer.records, [keyField ?? ''], null)
-          move = sawPage(listing, { received: answer.records.length, rows: records.rows })
-          if (answer.records.length === 0) break
-          const keys = wantedKeys({ received: answer.records.length, rows: records.rows }, null)
-          await writes.start(async () => {
-            const written = await run.write(records, null)
-            await run.see(listing.pageNumber, keys)
-            context.onWritten?.(written)
-          })
-          break
-        }
-        case 'passed':
-          await writes.settled()
-          // When nothing lacks there is nothing to prove.
-          if ((await run.countAbsent(1)) > 0) move = nextPass(listing)
-          else move = { listing, step: { kind: 'complete', highest: null } }
-          break
-        case 'count':
-          await writes.settled()
-          move = sawCount(listing, await run.countSeenAround(step.around))
-          break
-        case 'uncertain':
-          return {
-            note: `the list changed during each of ${step.passes} passes: nothing is taken for gone`,
-            isComplete: false,
-            gaveWay: false,
-          }
-        case 'complete': {
-          await writes.settled()
-          const { held } = await run.settleAbsences(1, context.release)
-          return {
-            note: held > 0 ? `held: ${held} rows would be marked deleted` : null,
-            isComplete: true,
-            gaveWay: false,
-          }
-        }
-      }
+  const { stream, signal, pageSize } = context
+  let { keyField } = run.state
+  const read = async (records: readonly Json[]) => {
+    if (records.length > 0 && keyField === null) {
+      keyField = chooseKey(stream, context.keyField, records)
+      await run.setKeyField(keyField)
     }
-  } finally {
-    await writes.settled()
+    return readRecords(records, [keyField ?? ''], null)
+  }
+  // When nothing lacks there is nothing to prove.
+  const isEnough = async () => (await run.countAbsent(1)) === 0
+  const listed = await listWhole({ source, run, pageSize, signal, read, isEnough }, async (page) => {
+    const written = await run.write(page, null)
+    context.onWritten?.(written)
+  })
+  if (!listed.isProven)
+    return {
+      note: `the list changed during each of ${listed.passes} passes: nothing is taken for gone`,
+      isComplete: false,
+      gaveWay: false,
+    }
+  const { held } = await run.settleAbsences(1, context.release)
+  return {
+    note: held > 0 ? `held: ${held} rows would be marked deleted` : null,
+    isComplete: true,
+    gaveWay: false,
   }
 }
 

@@ -1,5 +1,5 @@
-// Lists a stream whole through its list operation, while it changes, until the listing is proven complete. What becomes of
-// a page is the caller's; the run remembers which keys were shown.
+// Lists a stream whole through its list operation, while it changes, until the listing is proven complete. What becomes of a
+// page is the caller's; the run remembers which keys were shown.
 
 import type { Json } from '../json/json.ts'
 import type { Records } from '../record.ts'
@@ -8,11 +8,13 @@ import type { Run, Source } from './ports.ts'
 import { openWriteWindow } from './write-window.ts'
 
 export type ListWholeContext = {
-  readonly source: Source
+  readonly source: Pick<Source, 'list' | 'listHasPages'>
   readonly run: Pick<Run, 'see' | 'countSeenAround'>
-  readonly read: (records: readonly Json[]) => Records
+  readonly read: (records: readonly Json[]) => Records | Promise<Records>
   readonly pageSize: number
   readonly signal: AbortSignal
+  /** Asked after a pass, when its pages are done with: there is nothing left that another pass could prove. */
+  readonly isEnough?: () => Promise<boolean>
 }
 export type Listed = {
   /** Every record that was there was shown. */
@@ -25,9 +27,10 @@ const pagesInFlight = 2
 const maxPasses = 6
 
 export async function listWhole(
-  { source, run, read, pageSize, signal }: ListWholeContext,
+  context: ListWholeContext,
   eachPage: (page: Records) => Promise<void>,
 ): Promise<Listed> {
+  const { source, run, signal } = context
   const pages = openWriteWindow(pagesInFlight)
   let received = 0
   // Page 1 begins the listing: what later pages showed must not be noted before it.
@@ -39,7 +42,7 @@ export async function listWhole(
   }
   let move: ListingMove = beginListing({
     // More than was asked for is taken for everything.
-    askedSize: source.listHasPages ? pageSize : 0,
+    askedSize: source.listHasPages ? context.pageSize : 0,
     maxPasses,
     ceiling: null,
   })
@@ -51,7 +54,7 @@ export async function listWhole(
           signal.throwIfAborted()
           const { records } = await source.list(step, signal)
           received += records.length
-          const page = read(records)
+          const page = await context.read(records)
           const seen = { received: records.length, rows: page.rows }
           move = sawPage(listing, seen)
           if (records.length === 0) break
@@ -64,6 +67,8 @@ export async function listWhole(
           break
         }
         case 'passed':
+          if (context.isEnough) await pages.settled()
+          if (await context.isEnough?.()) return { isProven: true, passes: listing.pass, received }
           move = nextPass(listing)
           break
         case 'count':

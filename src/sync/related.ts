@@ -33,9 +33,8 @@ export function readRelated(context: RelatedContext): Promise<LaneOutcome> {
   const lane = {
     mirror: { startRun: () => mirror.startRelated() },
     source,
-    stream: 'assignment',
+    stream: { name: 'assignment' },
     lane: 'related',
-    collectArrivals: false,
     signal,
   } as const
   return runLane(lane, (run, counted) => readBacklog({ ...context, source: counted }, run))

@@ -23,17 +23,9 @@ export type RetryOutcome = LaneOutcome & { readonly findings: RetryFindings }
 type Findings = { -readonly [Name in keyof RetryFindings]: RetryFindings[Name] }
 
 export async function retryQuarantine(context: RetryContext): Promise<RetryOutcome> {
-  const { mirror, source, stream, signal, entries, settle } = context
+  const { stream, signal, entries, settle } = context
   const findings: Findings = { tried: 0, taken: 0, gone: 0 }
-  const lane = {
-    mirror,
-    source,
-    stream: stream.name,
-    lane: 'backfill',
-    collectArrivals: false,
-    signal,
-  } as const
-  const outcome = await runLane(lane, async (run, counted) => {
+  const outcome = await runLane({ ...context, lane: 'backfill' }, async (run, counted) => {
     const read = reader(stream, run)
     for await (const { id, record } of entries) {
       signal.throwIfAborted()

@@ -1,7 +1,7 @@
 // What every run has around its reading: the lane is taken, requests and rows are counted, and the end is written into the
 // ledger, whatever the end is.
 
-import type { Lane } from '../streams.ts'
+import type { Lane, Stream } from '../streams.ts'
 import type { Busy, Mirror, Run, Source, WriteCounts } from './ports.ts'
 
 export type Tally = WriteCounts & { readonly requests: number; readonly bytes: number }
@@ -26,9 +26,9 @@ export type LaneContext<OwnRun extends Run> = {
     startRun(...parameters: Parameters<Mirror['startRun']>): Promise<OwnRun | Busy>
   }
   readonly source: Source
-  readonly stream: string
+  readonly stream: Pick<Stream, 'name'>
   readonly lane: Lane
-  readonly collectArrivals: boolean
+  readonly collectArrivals?: boolean
   readonly signal: AbortSignal
 }
 
@@ -36,10 +36,11 @@ export async function runLane<OwnRun extends Run>(
   context: LaneContext<OwnRun>,
   read: (run: OwnRun, source: Source) => Promise<LaneReading>,
 ): Promise<LaneOutcome> {
-  const { mirror, stream, lane, signal } = context
+  const { mirror, lane, signal, collectArrivals = false } = context
+  const stream = context.stream.name
   const tally = { inserted: 0, updated: 0, unchanged: 0, rescued: 0, quarantined: 0, requests: 0, bytes: 0 }
   const outcome = { stream, lane, tally, note: null, error: null, isComplete: false, gaveWay: false }
-  const run = await mirror.startRun(stream, lane, { collectArrivals: context.collectArrivals })
+  const run = await mirror.startRun(stream, lane, { collectArrivals })
   if ('busy' in run) return { ...outcome, status: 'skipped', runId: null, note: run.busy }
   const finish = (
     status: 'done' | 'failed',

@@ -3,11 +3,9 @@
 
 import { readRecords } from '../record.ts'
 import type { ChangesStream } from '../streams.ts'
-import { knownFacts } from './facts.ts'
-import { type ChangesContext, largePageSize } from './head.ts'
 import { currentLookBack, latenessMs, nextLookBack, recentPast } from './look-back.ts'
 import type { Arrival, LateArrival, Mirror, Run, Source, StreamState } from './ports.ts'
-import { readChanges } from './read-changes.ts'
+import { type ChangesContext, readRange } from './read-range.ts'
 import { type LaneOutcome, runLane } from './run-lane.ts'
 
 export type TrailingContext = ChangesContext & { readonly lookbackFloorMs: number }
@@ -18,31 +16,20 @@ const rowsToLookAt = 5
 const mostRecorded = 1000
 
 export function readTrailing(context: TrailingContext): Promise<LaneOutcome> {
-  const { mirror, stream, pageSize, now, signal } = context
-  const lane = {
-    mirror,
-    source: context.source,
-    stream: stream.name,
-    lane: 'trailing',
-    collectArrivals: true,
-    signal,
-  } as const
-  return runLane(lane, async (run, source) => {
-    const { position, facts, lastTrailingAt } = run.state
+  const { mirror, stream, now, signal } = context
+  return runLane({ ...context, lane: 'trailing', collectArrivals: true }, async (run, source) => {
+    const { position, lastTrailingAt } = run.state
     if (position === 0n) return { note: null, isComplete: true, gaveWay: false }
     const lookbackMs = currentLookBack(run.state.lookbackMs, context.lookbackFloorMs)
     const past = recentPast(now(), lookbackMs, lastTrailingAt)
     const held = (await mirror.positionAt(stream.name, past)) ?? 0n
     const arrivals: Arrival[] = []
     let lateCount = 0
-    const reading = await readChanges(
+    const reading = await readRange(
       {
         ...context,
         source,
         run,
-        keyFields: stream.keyFields,
-        versionFields: stream.versionFields,
-        movesPosition: false,
         onWritten(written, progress) {
           const late = written.arrivals.filter(({ version }) => version !== null && version <= position)
           lateCount += late.length
@@ -51,13 +38,11 @@ export function readTrailing(context: TrailingContext): Promise<LaneOutcome> {
         },
       },
       {
-        ...knownFacts(facts, now()),
         // From below the position: an upstream that went on as it was serves at least the position's own record.
         from: held < position ? held : position - 1n,
         until: position,
-        pageSize,
-        largePageSize: largePageSize(pageSize),
         maxPasses: 3,
+        movesPosition: false,
       },
     )
     if (reading.highestServed === null || reading.highestServed < position)

@@ -24,16 +24,13 @@ const keysAtOnce = 200
 const mostLooks = 4
 
 export async function verifyStream(context: VerifyContext): Promise<VerifyOutcome> {
-  const { mirror, source, stream, signal } = context
+  const { stream } = context
   const findings = { compared: 0, differences: 0, repaired: 0, unclear: 0, isWhole: true }
   const lane = {
-    mirror: { startRun: mirror.startAudit },
-    source,
-    stream: stream.name,
+    ...context,
+    mirror: { startRun: context.mirror.startAudit },
     // A list stream must not be polled meanwhile: without versions nothing tells the older record from the newer.
     lane: stream.kind === 'list' ? 'head' : 'census',
-    collectArrivals: false,
-    signal,
   } as const
   const outcome = await runLane(lane, (run, counted) => {
     const read: Inspection['read'] =
