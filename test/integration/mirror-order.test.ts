@@ -85,6 +85,16 @@ describe.skipIf(!hasPostgres)('pages in any order', () => {
     )
   })
 
+  it('of one version leave the content that came last (P3)', async () => {
+    const run = await begin(mirrorOf(database))
+    const as = (text: string) => assignments({ AssignmentId: 1, RowVersion: 5, Text: text })
+    await run.write(as('first'), null)
+    expect(await run.write(as('other'), null)).toMatchObject({ inserted: 0, updated: 1 })
+    expect(await run.write(as('other'), null)).toMatchObject({ updated: 0, unchanged: 1 })
+    await run.finish(done)
+    expect((await stateOf(database)).get('1')?.text).toBe('other')
+  })
+
   it('are whole or not there at all when the connection is cut at any statement, and end in the same table (P1, P8)', async () => {
     const cut = fc.record({ after: fc.integer({ min: 0, max: 40 }), isHeard: fc.boolean() })
     let cuts = 0

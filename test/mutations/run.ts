@@ -6,7 +6,9 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type Mutation, mutations } from './mutations.ts'
+import type { Mutation } from './mutation.ts'
+import { promiseMutations } from './promise-mutations.ts'
+import { readingMutations } from './reading-mutations.ts'
 
 const checkout = fileURLToPath(new URL('../..', import.meta.url))
 const copied = [
@@ -22,7 +24,7 @@ const copied = [
 ]
 
 const words = process.argv.slice(2).join(' ')
-const chosen = mutations.filter(({ name }) => name.includes(words))
+const chosen = [...promiseMutations, ...readingMutations].filter(({ name }) => name.includes(words))
 let missed = 0
 for (const mutation of chosen) {
   const wasNoticed = notices(mutation)

@@ -1,19 +1,11 @@
-// Faults put into the code on purpose, one for each rule that a promise rests on, with the test that must notice.
+// Faults in the rules of reading (P6).
 
-export type Mutation = {
-  readonly name: string
-  readonly promise: string
-  readonly file: string
-  readonly find: string
-  readonly replace: string
-  readonly project: 'unit' | 'property' | 'integration' | 'e2e'
-  readonly test: string
-}
+import type { Mutation } from './mutation.ts'
 
 const decisions = { promise: 'P6', project: 'unit' } as const
 const reading = { promise: 'P6', project: 'property', test: 'test/property/reading.test.ts' } as const
 
-export const mutations: readonly Mutation[] = [
+export const readingMutations: readonly Mutation[] = [
   {
     ...reading,
     name: 'sorting is believed without a proof',
