@@ -5,7 +5,7 @@ CREATE TABLE "tidemark"."alert" (
 	"what" text NOT NULL,
 	"what_to_do" text NOT NULL,
 	"since" timestamp with time zone NOT NULL,
-	"last_seen_at" timestamp with time zone NOT NULL,
+	"gone_since" timestamp with time zone,
 	"told_at" timestamp with time zone,
 	"attempts" integer DEFAULT 0 NOT NULL,
 	"retry_at" timestamp with time zone

@@ -200,6 +200,14 @@ export const workerVariables = {
     fallback: '15m',
     schema: durationMs('15m', 1000),
   },
+  ALERT_WEBHOOK_URL: {
+    describe: 'webhook of a Slack or Teams channel that is told what needs a person',
+    fallback: 'none: nobody is told',
+    secret: true,
+    schema: url(/^https?:$/, 'https://hooks.slack.com/services/…')
+      .optional()
+      .transform((value) => value ?? null),
+  },
   PUBLIC_URL: {
     describe: 'where the upstream reaches this worker; set, the worker subscribes itself to its webhooks',
     fallback: 'none: it does not',

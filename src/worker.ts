@@ -3,6 +3,7 @@
 
 import { setTimeout as wait } from 'node:timers/promises'
 import { openActions } from './actions.ts'
+import { keepTelling } from './alerts/telling.ts'
 import type { Concern } from './concerns.ts'
 import type { Config } from './config.ts'
 import { openDesk } from './desk.ts'
@@ -12,6 +13,7 @@ import { openNudgeWindow } from './jobs/nudge-window.ts'
 import { openDriver } from './jobs/queue-driver.ts'
 import type { RunRequest } from './jobs/run-queue.ts'
 import type { Logger } from './log.ts'
+import { withAlertBook } from './mirror/alerts.ts'
 import { readOverview } from './mirror/overview.ts'
 import { pausedStreams } from './mirror/pauses.ts'
 import { openErrands } from './operator/errands.ts'
@@ -232,6 +234,14 @@ async function begin({ config, log, metrics, signal }: Beginning): Promise<Live>
     'the worker works',
   )
   const concerns = () => readConcerns({ workplace, config, jobs, parts, now: new Date() })
+  if (config.alertWebhookUrl !== null)
+    void keepTelling({
+      url: config.alertWebhookUrl,
+      concerns,
+      withBook: (work) => withAlertBook(workplace.database.pool, work),
+      signal,
+      log,
+    })
   return { workplace, jobs, parts, concerns }
 }
 

@@ -11,7 +11,8 @@ export const alertTable = tidemark.table('alert', {
   what: text('what').notNull(),
   whatToDo: text('what_to_do').notNull(),
   since: at('since').notNull(),
-  lastSeenAt: at('last_seen_at').notNull(),
+  /** Since when it is no longer seen; null while it stands. */
+  goneSince: at('gone_since'),
   /** Null until people were told that it began. */
   toldAt: at('told_at'),
   /** How often the telling failed, and when it is tried again. */

@@ -1,0 +1,67 @@
+// Tells people what needs them: looks at the concerns now and then, and sends what is news. Whatever fails here is tried again and
+// stops nothing else.
+
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Concern } from '../concerns.ts'
+import type { Logger } from '../log.ts'
+import type { AlertBook } from '../mirror/alerts.ts'
+import { alertBody } from './alert-message.ts'
+import { planAlerts, retryAfter } from './alert-rules.ts'
+import { AlertUndelivered, sendAlert } from './send-alert.ts'
+
+type Round = {
+  readonly concerns: readonly Concern[]
+  readonly book: AlertBook
+  readonly url: string
+  readonly now: Date
+  readonly signal: AbortSignal
+  readonly log: Logger
+}
+
+/** One look: what is news is sent in one message, unless the receiver is to be left alone for a while. */
+export async function tellNews({ concerns, book, url, now, signal, log }: Round): Promise<void> {
+  const { known, begun, over, forgotten } = planAlerts(await book.read(), concerns, now)
+  await book.write(known)
+  if (forgotten.length > 0) await book.forget(forgotten)
+  const news = [...begun, ...over]
+  if (news.length === 0 || news.some(({ retryAt }) => retryAt !== null && retryAt > now)) return
+  const failures = Math.max(...news.map(({ attempts }) => attempts))
+  try {
+    await sendAlert({ url, body: alertBody(url, { begun, over, now }), signal })
+  } catch (error) {
+    if (signal.aborted) return
+    log[failures === 0 ? 'warn' : 'debug']({ err: error }, 'what needs a person could not be told')
+    const askedForMs = error instanceof AlertUndelivered ? error.retryAfterMs : null
+    const retryAt = retryAfter(failures, askedForMs, now)
+    await book.write(news.map((alert) => ({ ...alert, attempts: failures + 1, retryAt })))
+    return
+  }
+  await book.write(begun.map((alert) => ({ ...alert, toldAt: now, attempts: 0, retryAt: null })))
+  await book.forget(over.map(({ key }) => key))
+  if (failures > 0) log.info({ failures }, 'alerts are delivered again')
+}
+
+const everyMs = 15_000
+
+type Options = {
+  readonly url: string
+  readonly concerns: () => Promise<readonly Concern[]>
+  readonly withBook: (work: (book: AlertBook) => Promise<void>) => Promise<void>
+  readonly signal: AbortSignal
+  readonly log: Logger
+}
+
+/** Until the signal. */
+export async function keepTelling({ concerns, withBook, ...options }: Options): Promise<void> {
+  const { signal, log } = options
+  while (!signal.aborted) {
+    try {
+      const found = await concerns()
+      await withBook((book) => tellNews({ ...options, concerns: found, book, now: new Date() }))
+    } catch (error) {
+      // That Postgres is away is told by whoever watches it.
+      log.debug({ err: error }, 'nobody could be told what needs a person')
+    }
+    await wait(everyMs, undefined, { signal, ref: false }).catch(() => null)
+  }
+}

@@ -1,0 +1,140 @@
+// Alerts as they arrive at a real receiver: once, in good and bad times, from several workers, and never at another address.
+
+import { once } from 'node:events'
+import { createServer, type RequestListener, type Server } from 'node:http'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { tellNews } from '../../src/alerts/telling.ts'
+import type { Concern } from '../../src/concerns.ts'
+import { openLog } from '../../src/log.ts'
+import { withAlertBook } from '../../src/mirror/alerts.ts'
+import { startSimulator } from '../../src/simulator/simulator.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { startTestWorker } from '../support/worker.ts'
+import { neverAborted } from '../support/workplace.ts'
+
+const start = new Date('2026-03-02T12:00:00Z')
+const at = (seconds: number) => new Date(start.getTime() + 1000 * seconds)
+const concern: Concern = {
+  key: 'held:assignment',
+  kind: 'held',
+  stream: 'assignment',
+  since: null,
+  what: 'the list lacks 3 of 4 rows',
+  whatToDo: 'look',
+}
+
+const servers: Server[] = []
+afterEach(() => {
+  for (const server of servers.splice(0)) {
+    server.close()
+    server.closeAllConnections()
+  }
+})
+
+async function listen(answer: RequestListener): Promise<string> {
+  const server = createServer(answer).listen(0, '127.0.0.1')
+  servers.push(server)
+  await once(server, 'listening')
+  const address = server.address()
+  return `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}/hook/canary-of-the-alerts`
+}
+
+/** Keeps what it was told. */
+async function startReceiver(): Promise<{ url: string; told: string[]; answer: { status: number } }> {
+  const told: string[] = []
+  const answer = { status: 200 }
+  const url = await listen((request, response) => {
+    const chunks: Buffer[] = []
+    request.on('data', (chunk) => chunks.push(chunk))
+    request.on('end', () => {
+      if (answer.status === 200) told.push(JSON.parse(Buffer.concat(chunks).toString()).text)
+      response.writeHead(answer.status).end()
+    })
+  })
+  return { url, told, answer }
+}
+
+describe.skipIf(!hasPostgres)('alerts', () => {
+  const database = createTestDatabase()
+  beforeEach(() => database.pool.query('truncate tidemark.alert'))
+
+  const look = async (url: string, seconds: number, concerns: readonly Concern[], logged: string[] = []) => {
+    const stream = { write: (line: string) => logged.push(line) } as unknown as NodeJS.WritableStream
+    const log = openLog({ level: 'info', stream })
+    await withAlertBook(database.pool, (book) =>
+      tellNews({ concerns, book, url, now: at(seconds), signal: neverAborted, log }),
+    )
+  }
+
+  it('tells that it began and that it is over, whichever worker looks', async () => {
+    const { url, told } = await startReceiver()
+    for (const seconds of [0, 15, 60, 75]) await look(url, seconds, [concern])
+    for (const seconds of [90, 150, 210, 225]) await look(url, seconds, [])
+    expect(told).toEqual([
+      '*Tidemark needs a person*\n• the list lacks 3 of 4 rows → look',
+      '*Tidemark: over*\n• the list lacks 3 of 4 rows – over, after 1 m 30 s',
+    ])
+    expect((await database.pool.query('select from tidemark.alert')).rowCount).toBe(0)
+  })
+
+  it('tells once when many workers look at the same moment', async () => {
+    const { url, told } = await startReceiver()
+    await look(url, 0, [concern])
+    await Promise.all(Array.from({ length: 5 }, () => look(url, 70, [concern])))
+    await look(url, 75, [concern])
+    expect(told).toHaveLength(1)
+  })
+
+  it('backs off while the receiver fails, says so once without its address, and tells then (P9)', async () => {
+    const { url, told, answer } = await startReceiver()
+    const logged: string[] = []
+    answer.status = 500
+    for (const seconds of [0, 60, 75, 90, 105, 120, 150, 155]) await look(url, seconds, [concern], logged)
+    expect(logged).toHaveLength(1)
+    expect(logged[0]).toContain('the receiver answered 500')
+    answer.status = 200
+    await look(url, 160, [concern], logged)
+    expect(told).toEqual([])
+    await look(url, 300, [concern], logged)
+    expect(told).toHaveLength(1)
+    expect(logged).toHaveLength(2)
+    expect(logged.join()).not.toContain('canary')
+  })
+
+  it('follows no redirect, and outlives a receiver that is not there', async () => {
+    const other = await startReceiver()
+    const redirecting = await listen((_request, response) =>
+      response.writeHead(307, { location: other.url }).end(),
+    )
+    const logged: string[] = []
+    await look(redirecting, 0, [concern])
+    await look(redirecting, 60, [concern], logged)
+    expect(logged[0]).toContain('redirects (307), which is not followed')
+    expect(other.told).toEqual([])
+    await database.pool.query('update tidemark.alert set attempts = 0, retry_at = null')
+    await look('http://127.0.0.1:1/canary-of-the-alerts', 75, [concern], logged)
+    expect(logged[1]).toMatch(/cannot be reached \((ECONNREFUSED|Error|bad port)/)
+    expect(logged.join()).not.toContain('canary')
+  })
+
+  it('are told by the worker, also what stood before it was started', async () => {
+    const { url, told } = await startReceiver()
+    await database.pool.query(
+      `update tidemark.stream set held = '{"missing": 3, "living": 4}' where name = 'assignment'`,
+    )
+    await database.pool.query(
+      `insert into tidemark.alert (key, kind, stream, what, what_to_do, since)
+       values ('held:assignment', 'held', 'assignment', 'before', 'before', now() - interval '5 minutes')`,
+    )
+    await using simulator = await startSimulator({ assignments: 3, trackers: 1 })
+    const worker = await startTestWorker(simulator, database, { ALERT_WEBHOOK_URL: url })
+    try {
+      await vi.waitFor(() => expect(told).toEqual([expect.stringContaining('lacks 3 of 4 rows')]), 20_000)
+      expect(await worker.metric('tidemark_concerns{kind="held"}')).toBe(1)
+      expect(await worker.metric('tidemark_concerns{kind="stopped"}')).toBe(0)
+      expect(worker.logged().join()).not.toContain('canary')
+    } finally {
+      await worker.stop()
+    }
+  })
+})

@@ -1,0 +1,181 @@
+// When people are told, and in which words.
+
+import { describe, expect, it } from 'vitest'
+import { alertBody } from '../../src/alerts/alert-message.ts'
+import { planAlerts, retryAfter } from '../../src/alerts/alert-rules.ts'
+import type { Concern } from '../../src/concerns.ts'
+import { keepSecret } from '../../src/log.ts'
+import type { Alert } from '../../src/mirror/alerts.ts'
+
+const start = new Date('2026-03-02T12:00:00Z')
+const at = (seconds: number) => new Date(start.getTime() + 1000 * seconds)
+const concern: Concern = {
+  key: 'held:assignment',
+  kind: 'held',
+  stream: 'assignment',
+  since: null,
+  what: 'assignment: the list lacks 3 of 4 rows',
+  whatToDo: 'when they are gone indeed: `tidemark census --release assignment`',
+}
+const drift: Concern = { ...concern, key: 'schema_drift:assignment:1', kind: 'schema_drift' }
+
+/** What is told at each look, when the concerns seen are these: `+` began, `-` over. */
+function tell(looks: readonly (readonly [seconds: number, ...seen: readonly Concern[]])[]): string[] {
+  let known: readonly Alert[] = []
+  const told: string[] = []
+  for (const [seconds, ...seen] of looks) {
+    const plan = planAlerts(known, seen, at(seconds))
+    for (const { key } of plan.begun) told.push(`${seconds} + ${key}`)
+    for (const { key } of plan.over) told.push(`${seconds} - ${key}`)
+    known = plan.known
+      .filter((alert) => !plan.over.includes(alert))
+      .map((alert) => (plan.begun.includes(alert) ? { ...alert, toldAt: at(seconds) } : alert))
+  }
+  return told
+}
+const looks = (from: number, to: number, ...seen: readonly Concern[]) =>
+  Array.from({ length: (to - from) / 15 }, (_, index) => [from + 15 * index, ...seen] as const)
+
+describe('planAlerts', () => {
+  it('tells once that a concern began, and once that it is over', () => {
+    expect(tell([...looks(0, 600, concern), ...looks(600, 1200)])).toEqual([
+      '60 + held:assignment',
+      '720 - held:assignment',
+    ])
+  })
+
+  it('tells nothing of what comes and goes', () => {
+    const flaps = [0, 150, 300, 450].flatMap((from) => [
+      ...looks(from, from + 45, concern),
+      ...looks(from + 45, from + 150),
+    ])
+    expect(tell(flaps)).toEqual([])
+    const lapses = [200, 400, 600].flatMap((from) => [
+      ...looks(from, from + 105),
+      ...looks(from + 105, from + 200, concern),
+    ])
+    expect(tell([...looks(0, 200, concern), ...lapses])).toEqual(['60 + held:assignment'])
+  })
+
+  it('takes what only one of two workers sees for standing', () => {
+    const inTurns = looks(0, 600, concern).map(([seconds, seen], index) =>
+      index % 2 === 0 ? ([seconds, seen] as const) : ([seconds] as const),
+    )
+    expect(tell(inTurns.map(([seconds, seen]) => (seen ? [seconds, seen] : [seconds])))).toEqual([
+      '60 + held:assignment',
+    ])
+  })
+
+  it('waits for a look before it calls over what stood when the workers stopped', () => {
+    expect(tell([...looks(0, 90, concern), [9000], [9015, concern], ...looks(9030, 9200, concern)])).toEqual([
+      '60 + held:assignment',
+    ])
+  })
+
+  it('tells an event once and never that it is over, also when it comes again the same day', () => {
+    expect(
+      tell([...looks(0, 90, drift), ...looks(90, 600), ...looks(3600, 3700, drift), ...looks(3705, 4500)]),
+    ).toEqual(['60 + schema_drift:assignment:1'])
+    expect(planAlerts([known(drift, { toldAt: at(0), goneSince: at(0) })], [], at(86_400))).toMatchObject({
+      forgotten: [drift.key],
+      known: [],
+    })
+  })
+
+  it('backs off for an hour at most, and as long as the receiver asks within that', () => {
+    const pauses = [0, 1, 2, 12].map(
+      (attempts) => retryAfter(attempts, null, start).getTime() - start.getTime(),
+    )
+    expect(pauses).toEqual([30_000, 60_000, 120_000, 3_600_000])
+    expect(retryAfter(0, 90_000, start)).toEqual(at(90))
+    expect(retryAfter(0, 9e9, start)).toEqual(at(3600))
+  })
+})
+
+function known({ key, kind, stream, what, whatToDo }: Concern, more: Partial<Alert> = {}): Alert {
+  return {
+    key,
+    kind,
+    stream,
+    what,
+    whatToDo,
+    since: start,
+    goneSince: null,
+    toldAt: null,
+    attempts: 0,
+    retryAt: null,
+    ...more,
+  }
+}
+
+const slack = 'https://hooks.slack.com/services/T0/B0/x'
+const teams = 'https://prod-11.westeurope.logic.azure.com:443/workflows/1/triggers/manual/paths/invoke?sig=y'
+
+describe('alertBody', () => {
+  it('is what Slack takes: text, with what to do', () => {
+    const body = JSON.parse(alertBody(slack, { begun: [known(concern)], over: [], now: at(60) }))
+    expect(body).toEqual({
+      text: '*Tidemark needs a person*\n• assignment: the list lacks 3 of 4 rows → when they are gone indeed: `tidemark census --release assignment`',
+      unfurl_links: false,
+      unfurl_media: false,
+    })
+    const over = JSON.parse(
+      alertBody(slack, { begun: [], over: [known(concern, { goneSince: at(90) })], now: at(999) }),
+    )
+    expect(over.text).toBe(
+      '*Tidemark: over*\n• assignment: the list lacks 3 of 4 rows – over, after 1 m 30 s',
+    )
+  })
+
+  it('is a card for Teams, whatever host its workflow has', () => {
+    for (const url of [
+      teams,
+      'https://default1.ae.environment.api.powerplatform.com:443/powerautomate/x?sig=y',
+      'https://acme.webhook.office.com/webhookb2/x',
+    ]) {
+      const body = JSON.parse(alertBody(url, { begun: [known(concern)], over: [], now: at(60) }))
+      expect(body).toMatchObject({
+        type: 'message',
+        attachments: [
+          {
+            contentType: 'application/vnd.microsoft.card.adaptive',
+            content: {
+              type: 'AdaptiveCard',
+              body: [
+                { inlines: [{ type: 'TextRun', text: 'Tidemark needs a person' }] },
+                { inlines: [{ type: 'TextRun', text: expect.stringContaining('lacks 3 of 4 rows') }] },
+              ],
+            },
+          },
+        ],
+      })
+    }
+    expect(
+      alertBody('https://logic.azure.com.evil.example/', { begun: [known(concern)], over: [], now: start }),
+    ).toContain('"text":"*')
+  })
+
+  it('makes no mention, link or markup out of text of the upstream', () => {
+    const what =
+      'x: <!channel> <https://evil.example|click> @everyone [a](http://evil.example) www.evil.example & \u202egnp.exe\r\n*Tidemark: over*'
+    const { text } = JSON.parse(
+      alertBody(slack, { begun: [known({ ...concern, what })], over: [], now: at(60) }),
+    )
+    expect(text).not.toMatch(/[<>]|&(?!amp;|lt;|gt;)|@everyone|:\/\/|\]\(|www\.e|evil\.e|\u202e|\r/)
+    expect(text.split('\n')).toHaveLength(2)
+    expect(text).toContain('&lt;!channel&gt;')
+  })
+
+  it('holds no secret, and no more than fits (P9)', () => {
+    keepSecret('a-secret-of-the-alert-tests')
+    const begun = Array.from({ length: 500 }, (_, index) =>
+      known({ ...concern, key: String(index), what: `a-secret-of-the-alert-tests ${'😀'.repeat(4_000)}` }),
+    )
+    for (const url of [slack, teams]) {
+      const body = alertBody(url, { begun, over: begun, now: at(60) })
+      expect(body).not.toContain('a-secret')
+      expect(body.length).toBeLessThan(28_000)
+      expect(body).toContain('and 490 more')
+    }
+  })
+})
