@@ -57,6 +57,15 @@ export async function dropFromQuarantine(
   return rowCount ?? 0
 }
 
+/** Takes out one that was tried again. When such a record comes once more it is a new entry, and not this one (P5). */
+export async function settleQuarantined(client: Queryable, id: string, why: string): Promise<void> {
+  await client.query(
+    `update tidemark.quarantine set dropped_at = now(), drop_reason = $2, fingerprint = fingerprint || ' ' || id
+     where dropped_at is null and id = $1`,
+    [id, why],
+  )
+}
+
 /** The stream of an entry that is still in quarantine. */
 export async function streamOfEntry(client: Queryable, id: bigint): Promise<string | null> {
   const { rows } = await client.query<{ stream: string }>(

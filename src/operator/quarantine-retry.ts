@@ -4,10 +4,10 @@ import type { Pool } from 'pg'
 import { parseJson } from '../json/exact-json.ts'
 import { type Json, type JsonObject, repeatedFields } from '../json/json.ts'
 import {
-  dropFromQuarantine,
   type QuarantineEntry,
   type QuarantineSelection,
   readQuarantine,
+  settleQuarantined,
 } from '../mirror/quarantine-review.ts'
 import { isObject } from '../record.ts'
 import type { Stream } from '../streams.ts'
@@ -31,9 +31,7 @@ export async function* retrySelected(
       ...workplace.contextOf<Stream>(stream),
       signal,
       entries: entriesOf(pool, ofStream),
-      settle: async (id, why) => {
-        await dropFromQuarantine(pool, { stream: stream.name, id: BigInt(id) }, why)
-      },
+      settle: (id, why) => settleQuarantined(pool, id, why),
     })
   }
 }
@@ -64,10 +62,11 @@ function unwrapped(value: Json): Json {
 }
 
 export function retrySentence({ stream, status, findings, note, error }: RetryOutcome): string {
-  const { tried, taken, gone } = findings
+  const { tried, taken, replaced, gone } = findings
   if (status === 'skipped') return `${stream}: skipped, ${note} is reading it again; try when that is done`
-  const stay = tried - taken - gone
-  const counts = `${taken} became rows, ${gone} gone from the upstream, ${stay} stay in quarantine`
+  const stay = tried - taken - replaced - gone
+  const later = replaced > 0 ? `${replaced} have rows of later records, ` : ''
+  const counts = `${taken} became rows, ${later}${gone} gone from the upstream, ${stay} stay in quarantine`
   return status === 'failed'
     ? `${stream}: failed: ${error?.message ?? 'for a reason unknown'} (${counts})`
     : `${stream}: ${counts}`

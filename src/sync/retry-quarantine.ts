@@ -4,12 +4,13 @@
 import type { Json } from '../json/json.ts'
 import { type Records, readRecords } from '../record.ts'
 import type { Stream } from '../streams.ts'
-import type { Mirror, Run, Source } from './ports.ts'
+import type { AuditRun, Audits } from './audit-ports.ts'
+import type { Source } from './ports.ts'
 import { type LaneOutcome, runLane } from './run-lane.ts'
 
 export type Quarantined = { readonly id: string; readonly record: Json }
 export type RetryContext = {
-  readonly mirror: Mirror
+  readonly mirror: Audits
   readonly source: Source
   readonly stream: Stream
   readonly signal: AbortSignal
@@ -17,15 +18,22 @@ export type RetryContext = {
   /** Takes one out of the quarantine, and says why. */
   readonly settle: (id: string, why: string) => Promise<void>
 }
-type RetryFindings = { readonly tried: number; readonly taken: number; readonly gone: number }
+type RetryFindings = {
+  readonly tried: number
+  readonly taken: number
+  /** Another record of their key is a row by now. */
+  readonly replaced: number
+  readonly gone: number
+}
 export type RetryOutcome = LaneOutcome & { readonly findings: RetryFindings }
 
 type Findings = { -readonly [Name in keyof RetryFindings]: RetryFindings[Name] }
 
 export async function retryQuarantine(context: RetryContext): Promise<RetryOutcome> {
-  const { stream, signal, entries, settle } = context
-  const findings: Findings = { tried: 0, taken: 0, gone: 0 }
-  const outcome = await runLane({ ...context, lane: 'backfill' }, async (run, counted) => {
+  const { mirror, stream, signal, entries, settle } = context
+  const findings: Findings = { tried: 0, taken: 0, replaced: 0, gone: 0 }
+  const lane = { ...context, mirror: { startRun: mirror.startAudit }, lane: 'backfill' } as const
+  const outcome = await runLane(lane, async (run, counted) => {
     const read = reader(stream, run)
     for await (const { id, record } of entries) {
       signal.throwIfAborted()
@@ -34,6 +42,9 @@ export async function retryQuarantine(context: RetryContext): Promise<RetryOutco
       if (current === 'gone') {
         findings.gone += 1
         await settle(id, 'the upstream has the record no longer')
+      } else if (stream.kind === 'list' && current === null && (await hasRow(run, read(record)))) {
+        findings.replaced += 1
+        await settle(id, 'a later record of its key is a row')
       } else if (await becomesRow(run, read(current ?? record))) {
         findings.taken += 1
         await settle(
@@ -53,7 +64,7 @@ export async function retryQuarantine(context: RetryContext): Promise<RetryOutco
 
 type Read = { (record: Json): Records; readonly keyOf: (record: Json) => string | null }
 
-function reader(stream: Stream, run: Run): Read {
+function reader(stream: Stream, run: AuditRun): Read {
   const keyFields = run.state.keyField === null ? stream.keyFields : [run.state.keyField]
   const versionFields = stream.kind === 'changes' ? stream.versionFields : null
   const read = (record: Json) => readRecords([record], keyFields, versionFields)
@@ -76,7 +87,14 @@ async function lookAgain(
   return answer === 'unclear' ? null : answer.found
 }
 
-async function becomesRow(run: Run, records: Records): Promise<boolean> {
+/** Without row versions nothing tells which of the two is older; what was kept is not the newer one (P3). */
+async function hasRow(run: AuditRun, records: Records): Promise<boolean> {
+  if (records.rows.length === 0) return false
+  const [difference] = await run.compare(records)
+  return difference?.kind !== 'missing'
+}
+
+async function becomesRow(run: AuditRun, records: Records): Promise<boolean> {
   if (records.rows.length === 0) return false
   return (await run.write(records, null)).quarantined === 0
 }

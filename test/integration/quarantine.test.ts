@@ -2,29 +2,27 @@
 
 import { describe, expect, it } from 'vitest'
 import { parseJson } from '../../src/json/exact-json.ts'
-import { dropFromQuarantine, readQuarantine } from '../../src/mirror/quarantine-review.ts'
+import { dropFromQuarantine, readQuarantine, settleQuarantined } from '../../src/mirror/quarantine-review.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { streams } from '../../src/streams.ts'
+import { type Stream, streams } from '../../src/streams.ts'
 import { type Quarantined, retryQuarantine } from '../../src/sync/retry-quarantine.ts'
 import type { Workplace } from '../../src/workplace.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { neverAborted, openTestWorkplace } from '../support/workplace.ts'
 
-const [assignment] = streams
+const [assignment, , tracker] = streams
 const signal = neverAborted
 
-async function retry({ contextOf, database: { pool } }: Workplace) {
-  const all = await readQuarantine(pool, { stream: 'assignment', id: null }, { after: '0', limit: 100 })
+async function retry({ contextOf, database: { pool } }: Workplace, stream: Stream = assignment) {
+  const all = await readQuarantine(pool, { stream: stream.name, id: null }, { after: '0', limit: 100 })
   async function* entries(): AsyncGenerator<Quarantined> {
     for (const { id, text } of all) yield { id, record: parseJson(Buffer.from(text)) }
   }
   return await retryQuarantine({
-    ...contextOf(assignment),
+    ...contextOf<Stream>(stream),
     signal,
     entries: entries(),
-    settle: async (id, why) => {
-      await dropFromQuarantine(pool, { stream: null, id: BigInt(id) }, why)
-    },
+    settle: (id, why) => settleQuarantined(pool, id, why),
   })
 }
 
@@ -47,7 +45,7 @@ describe.skipIf(!hasPostgres)('a record in quarantine', () => {
         )
       ).rows
     expect(await reasons()).toHaveLength(3)
-    expect((await retry(workplace)).findings).toEqual({ tried: 3, taken: 0, gone: 0 })
+    expect((await retry(workplace)).findings).toEqual({ tried: 3, taken: 0, replaced: 0, gone: 0 })
     simulator.source.remove('assignment', gone, 'hard')
     simulator.source.remove('assignment', mended, 'hard')
     simulator.source.insert('assignment', { Subject: 'mended' }, { id: mended })
@@ -66,5 +64,49 @@ describe.skipIf(!hasPostgres)('a record in quarantine', () => {
     ])
     expect(await dropFromQuarantine(pool, { stream: 'assignment', id: null }, 'ours')).toBe(1)
     expect((await retry(workplace)).findings.tried).toBe(0)
+  })
+
+  it('that was settled and comes again is shown again; one that was dropped is not (P5)', async () => {
+    await using simulator = await startSimulator({ assignments: 3 })
+    await using workplace = await openTestWorkplace(database, simulator)
+    const { pool } = database
+    const inQuarantine = async () =>
+      (await readQuarantine(pool, { stream: 'assignment', id: null }, { after: '0', limit: 10 })).map(
+        ({ id }) => id,
+      )
+    const unfit = () =>
+      simulator.source.appendRaw('assignment', '{"AssignmentId":900,"RowVersion":"none"}', { id: 900 })
+    unfit()
+    await workplace.read(assignment, 'head', { signal })
+    const [first] = await inQuarantine()
+    simulator.source.remove('assignment', 900, 'hard')
+    expect((await retry(workplace)).findings).toMatchObject({ tried: 1, gone: 1 })
+    expect(await inQuarantine()).toEqual([])
+    unfit()
+    await workplace.read(assignment, 'head', { signal })
+    const again = await inQuarantine()
+    expect(again).toHaveLength(1)
+    expect(again).not.toEqual([first])
+    await dropFromQuarantine(pool, { stream: null, id: BigInt(again[0] ?? 0) }, 'a test record of ours')
+    simulator.source.change('assignment', 1)
+    await workplace.read(assignment, 'head', { signal })
+    expect(await inQuarantine()).toEqual([])
+  })
+
+  it('of a list stream does not replace the row of a later record of its key (P3)', async () => {
+    await using simulator = await startSimulator({ assignments: 1, trackers: 3 })
+    await using workplace = await openTestWorkplace(database, simulator)
+    const { pool } = database
+    const poll = () => workplace.read(tracker, 'head', { signal })
+    await poll()
+    await pool.query(`alter table mirror.tracker_object add constraint odd check (name <> 'Odd')`)
+    simulator.source.change('tracker_object', 2, { Name: 'Odd' })
+    expect((await poll()).tally.quarantined).toBe(1)
+    await pool.query('alter table mirror.tracker_object drop constraint odd')
+    simulator.source.change('tracker_object', 2, { Name: 'Even' })
+    await poll()
+    expect((await retry(workplace, tracker)).findings).toMatchObject({ tried: 1, taken: 0, replaced: 1 })
+    const { rows } = await pool.query('select name from bi.tracker_object where tracker_object_id = 2')
+    expect(rows).toEqual([{ name: 'Even' }])
   })
 })
