@@ -195,7 +195,8 @@ async function begin({ config, log, metrics, signal }: Beginning): Promise<Live>
     async run(request, hooks) {
       const stream = streams.get(request.stream)
       const read = lanes[request.lane]
-      if (!stream || !read) throw new Error(`this worker does not read ${request.lane} of ${request.stream}`)
+      // Asked for before the stream or the lane was switched off.
+      if (!stream || !read) return null
       return await runUnlessPaused(request, hooks, isPaused, (ended) => read(stream, ended))
     },
     blame: blameFor,

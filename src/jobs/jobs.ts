@@ -50,7 +50,8 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
     driver: queue.driver,
     schedules: options.schedules,
     async onTick(tick) {
-      if (await options.isDue(tick)) await runs.nudge({ ...tick, cause: 'tick' })
+      // When that cannot be told, the run finds out what is wrong, and is owed until it is over.
+      if (await options.isDue(tick).catch(() => true)) await runs.nudge({ ...tick, cause: 'tick' })
     },
     onError,
   })

@@ -10,7 +10,8 @@ import type { Blame, Troubles } from './troubles.ts'
 import { lockOptions } from './worker-options.ts'
 
 export type RunHooks = { readonly signal: AbortSignal; readonly shouldGiveWay: () => boolean }
-export type DoRun = (request: RunRequest, hooks: RunHooks) => Promise<LaneOutcome>
+/** Null when there is nothing to do, or not for this worker. */
+export type DoRun = (request: RunRequest, hooks: RunHooks) => Promise<LaneOutcome | null>
 
 type Options = {
   readonly driver: Driver
@@ -62,6 +63,7 @@ export function startRunWorker(options: Options): RunWorker {
         signal: stopping.signal,
         shouldGiveWay: () => mayGiveWay(startedMs),
       })
+      if (outcome === null) return troubles.forget(request)
       options.onOutcome(request, outcome, Date.now() - startedMs)
       await settle(request, outcome, startedMs)
     } catch (error) {
@@ -73,7 +75,9 @@ export function startRunWorker(options: Options): RunWorker {
   async function settle(request: RunRequest, outcome: LaneOutcome, startedMs: number): Promise<void> {
     const { status, note, error } = outcome
     if (status === 'done') troubles.succeeded(request)
-    if (outcome.gaveWay) await queue.nudge(again(request))
+    // Whoever works next goes on with it.
+    const isCutShort = status === 'stopped' && stopping.signal.aborted
+    if (outcome.gaveWay || isCutShort) await queue.nudge(again(request))
     if (status === 'skipped') troubles.failed(request, startedMs, takenBy(note))
     if (status !== 'failed') return
     const blame = options.blame(error, true)

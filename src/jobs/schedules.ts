@@ -19,6 +19,9 @@ export type Changes = {
   readonly upsert: readonly { readonly id: string; readonly repeat: Repeat; readonly tick: Tick }[]
 }
 
+/** At the start nobody has taken ticks for a while: what is overdue is still going to come, and must not be put off. */
+type Now = { readonly nowMs: number; readonly isStart: boolean }
+
 /** What the queue offers for it. */
 export type ScheduleKeeper = {
   getJobSchedulers(): Promise<readonly Scheduled[]>
@@ -34,9 +37,9 @@ export type ScheduleKeeper = {
 export async function keepSchedules(
   queue: ScheduleKeeper,
   wanted: readonly Wanted[],
-  nowMs: number,
+  now: Now,
 ): Promise<number> {
-  const { remove, upsert } = scheduleChanges(await queue.getJobSchedulers(), wanted, nowMs)
+  const { remove, upsert } = scheduleChanges(await queue.getJobSchedulers(), wanted, now)
   for (const id of remove) await queue.removeJobScheduler(id)
   for (const { id, repeat, tick } of upsert)
     await queue.upsertJobScheduler(id, repeat, {
@@ -47,17 +50,13 @@ export async function keepSchedules(
   return remove.length + upsert.length
 }
 
-export function scheduleChanges(
-  there: readonly Scheduled[],
-  wanted: readonly Wanted[],
-  nowMs: number,
-): Changes {
+export function scheduleChanges(there: readonly Scheduled[], wanted: readonly Wanted[], now: Now): Changes {
   const byId = new Map(wanted.map((one) => [scheduleId(one), one]))
   const fine = new Set<string>()
   const remove: string[] = []
   for (const scheduled of there) {
     const one = byId.get(scheduled.key)
-    if (one && isAs(scheduled, one) && !isAstray(scheduled, one, nowMs)) fine.add(scheduled.key)
+    if (one && isAs(scheduled, one) && !isAstray(scheduled, one, now)) fine.add(scheduled.key)
     else remove.push(scheduled.key)
   }
   const upsert = wanted
@@ -87,11 +86,11 @@ const isAs = ({ every, pattern }: Scheduled, { schedule }: Wanted): boolean =>
 const slackMs = 60_000
 
 /** The clock jumped, or the chain of ticks broke: the next one is too far ahead, or long past without having come. */
-function isAstray({ next }: Scheduled, { schedule }: Wanted, nowMs: number): boolean {
+function isAstray({ next }: Scheduled, { schedule }: Wanted, { nowMs, isStart }: Now): boolean {
   if (next === undefined) return false
   const latest = 'cron' in schedule ? nextSlot(schedule.cron, nowMs) : nowMs + schedule.everyMs
   const earliest = nowMs - ('cron' in schedule ? 0 : 2 * schedule.everyMs)
-  return next > latest + slackMs || next < earliest - slackMs
+  return next > latest + slackMs || (!isStart && next < earliest - slackMs)
 }
 
 const nextSlot = (cron: string, nowMs: number): number =>

@@ -25,8 +25,15 @@ export async function startTickWorker(options: Options): Promise<TickWorker> {
   const { driver, schedules, onTick, onError } = options
   const queue = new Queue<Tick>(tickQueueName, placed(driver))
   queue.on('error', onError)
-  const keep = () => keepSchedules(queue, schedules, Date.now())
-  await keep()
+  let keeping: Promise<number> | null = null
+  // Two at once would make the same schedule twice; those that wait for a queue that is away would all come back together.
+  const keep = (isStart: boolean): Promise<number> => {
+    keeping ??= keepSchedules(queue, schedules, { nowMs: Date.now(), isStart }).finally(() => {
+      keeping = null
+    })
+    return keeping
+  }
+  await keep(true)
   const isWanted = ({ stream, lane }: Tick) =>
     schedules.some((wanted) => wanted.stream === stream && wanted.lane === lane)
   const worker = new Worker<Tick>(
@@ -39,7 +46,7 @@ export async function startTickWorker(options: Options): Promise<TickWorker> {
   )
   worker.on('error', onError)
   return {
-    keepSchedules: keep,
+    keepSchedules: () => keep(false),
     next: async () => nextTicks(await queue.getJobSchedulers(), schedules),
     async close() {
       await worker.close()

@@ -23,6 +23,8 @@ export type Troubles = {
   mustWait(request: RunRequest): boolean
   failed(request: RunRequest, startedMs: number, blame: Blame): void
   succeeded(request: RunRequest): void
+  /** There is nothing more to do for it, so nothing is owed. */
+  forget(request: RunRequest): void
   /** Names of the services that do not work. */
   servicesDown(): readonly string[]
   close(): void
@@ -40,6 +42,10 @@ type Options = {
   readonly nudge: (request: RunRequest) => Promise<void>
   readonly log: Logger
 }
+
+const severity: Readonly<Record<Blame['level'], number>> = { debug: 0, info: 1, warn: 2 }
+// Beyond it a timer fires at once.
+const longestTimerMs = 2 ** 31 - 1
 
 export function watchTroubles({ serviceOf, nudge, log }: Options): Troubles {
   const troubles = new Map<string, Trouble>()
@@ -92,13 +98,14 @@ export function watchTroubles({ serviceOf, nudge, log }: Options): Troubles {
         random: Math.random(),
       })
       clearTimeout(known?.timer)
-      const timer = setTimeout(() => settleDebts(key), Math.max(0, outage.untilMs - nowMs))
+      const timer = setTimeout(() => settleDebts(key), Math.min(longestTimerMs, outage.untilMs - nowMs))
       timer.unref()
       const owed = known?.owed ?? new Map<string, RunRequest>()
       owed.set(placeOf(request), request)
-      troubles.set(key, { outage, level: known?.level ?? blame.level, owed, timer })
+      const isWorse = known === undefined || severity[blame.level] > severity[known.level]
+      troubles.set(key, { outage, level: isWorse ? blame.level : known.level, owed, timer })
       const fields = { err: blame.error, stream: request.stream, lane: request.lane }
-      if (known) log.debug({ ...fields, failures: outage.failures }, `${key} still has trouble`)
+      if (!isWorse) log.debug({ ...fields, failures: outage.failures }, `${key} still has trouble`)
       else
         log[blame.level](
           fields,
@@ -119,6 +126,12 @@ export function watchTroubles({ serviceOf, nudge, log }: Options): Troubles {
         const level = trouble.level === 'debug' ? 'debug' : 'info'
         log[level](`${key} works again, after ${formatDuration(nowMs - trouble.outage.sinceMs)}`)
       }
+    },
+
+    forget(request) {
+      const key = streamKey(request)
+      clearTimeout(troubles.get(key)?.timer)
+      troubles.delete(key)
     },
 
     servicesDown: () =>

@@ -1,12 +1,12 @@
 // The lanes of audit and repair as the worker reads them: the census on its schedule, backfills as they are asked for.
 
-import type { Lane, Stream } from '../streams.ts'
+import type { Stream } from '../streams.ts'
 import { runNextBackfill } from '../sync/backfill.ts'
 import { takeCensus } from '../sync/census.ts'
 import type { LaneOutcome } from '../sync/run-lane.ts'
 import type { ReadOptions, Workplace } from '../workplace.ts'
 
-type ReadLane = (stream: Stream, options: ReadOptions) => Promise<LaneOutcome>
+type ReadLane = (stream: Stream, options: ReadOptions) => Promise<LaneOutcome | null>
 
 export const auditLanes = (
   workplace: Pick<Workplace, 'contextOf'>,
@@ -18,19 +18,7 @@ export const auditLanes = (
   async backfill(stream, { signal, shouldGiveWay }) {
     if (stream.kind === 'list') throw new Error(`${stream.name} has no past to read again`)
     const context = { ...workplace.contextOf(stream), signal, ...(shouldGiveWay && { shouldGiveWay }) }
-    return (await runNextBackfill(context)) ?? nothingToDo(stream.name, 'backfill')
+    // Null when somebody else was faster.
+    return await runNextBackfill(context)
   },
-})
-
-/** Somebody else was faster. */
-const nothingToDo = (stream: string, lane: Lane): LaneOutcome => ({
-  stream,
-  lane,
-  status: 'skipped',
-  runId: null,
-  note: 'nothing is left to do',
-  error: null,
-  tally: { inserted: 0, updated: 0, unchanged: 0, rescued: 0, quarantined: 0, requests: 0, bytes: 0 },
-  isComplete: false,
-  gaveWay: false,
 })

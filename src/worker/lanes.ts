@@ -14,7 +14,8 @@ import type { ReadOptions, Workplace } from '../workplace.ts'
 import { auditLanes } from './audit-lanes.ts'
 import { isPassingTrouble } from './open-patiently.ts'
 
-type ReadLane = (stream: Stream, options: ReadOptions) => Promise<LaneOutcome>
+/** Null when there is nothing to do. */
+type ReadLane = (stream: Stream, options: ReadOptions) => Promise<LaneOutcome | null>
 
 /** How each lane is read; one that is missing here is not scheduled. */
 export const laneTable = (workplace: Workplace): Partial<Record<Lane, ReadLane>> => ({

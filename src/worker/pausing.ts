@@ -13,8 +13,8 @@ export async function runUnlessPaused<RunHooks extends Hooks>(
   request: Request,
   hooks: RunHooks,
   isPaused: (stream: string) => Promise<boolean>,
-  run: (hooks: RunHooks) => Promise<LaneOutcome>,
-): Promise<LaneOutcome> {
+  run: (hooks: RunHooks) => Promise<LaneOutcome | null>,
+): Promise<LaneOutcome | null> {
   const { stream, lane, cause } = request
   if (await isPaused(stream)) return cause === 'operator' ? await run(hooks) : leftAlone(stream, lane)
   const paused = new AbortController()

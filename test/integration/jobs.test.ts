@@ -140,6 +140,21 @@ describe.each(backends)('the jobs in %s', (backend) => {
       expect(runs).toBe(1)
     })
 
+    it('asks for the run all the same when nobody can tell whether it is due', async () => {
+      let runs = 0
+      await start(
+        async (request) => {
+          runs++
+          return outcomeOf(request)
+        },
+        {
+          schedules: [{ stream: 'assignment', lane: 'census', schedule: { everyMs: 3_600_000 } }],
+          isDue: () => Promise.reject(new Error('the database is away')),
+        },
+      )
+      await expect.poll(() => runs, { timeout: 10_000 }).toBe(1)
+    })
+
     it('ticks again after the queue was flushed under a live worker', async () => {
       let runs = 0
       const queue = await openTestQueue(backend, database)
@@ -195,20 +210,26 @@ describe.each(backends)('the jobs in %s', (backend) => {
       expect(jobs.servicesDown()).toEqual([])
     })
 
-    it('stops a long run after the page in hand, within its time', async () => {
+    it('stops a long run after the page in hand, within its time, and leaves it to whoever works next', async () => {
       let wasStopped = false
       const jobs = await start(async (request, { signal }) => {
         await wait(60_000, undefined, { signal }).catch(() => {})
         wasStopped = signal.aborted
         return outcomeOf(request, { status: 'stopped', isComplete: false })
       })
-      await jobs.nudge(head('assignment'))
+      await jobs.nudge({ ...head('assignment'), lane: 'census' })
       await expect.poll(async () => (await jobs.counts()).active).toBe(1)
       started.splice(0)
       const startedMs = performance.now()
       await jobs.stop()
       expect(wasStopped).toBe(true)
       expect(performance.now() - startedMs).toBeLessThan(15_000)
+      const lanes: string[] = []
+      await start(async (request) => {
+        lanes.push(request.lane)
+        return outcomeOf(request)
+      })
+      await expect.poll(() => lanes, { timeout: 10_000 }).toEqual(['census'])
     })
   })
 })

@@ -1,9 +1,10 @@
 // The whole worker against the stand-in, with the queue in Postgres and in Redis.
 
 import { describe, expect, it } from 'vitest'
+import { openRunQueue } from '../../src/jobs/run-queue.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { type Backend, hasBackend, redisUrlOf } from '../support/queues.ts'
+import { type Backend, hasBackend, openTestQueue, redisUrlOf } from '../support/queues.ts'
 import { differences } from '../support/same-as-source.ts'
 import { adminToken, startTestWorker, type TestWorker, webhookSecret } from '../support/worker.ts'
 
@@ -102,6 +103,31 @@ describe.each(backends)('the worker with its queue in %s', (backend) => {
           await expect.poll(() => lines('the assignment service works again'), patience).toBe(1)
           expect(lines('the assignment service: ')).toBe(1)
         } finally {
+          await worker.stop()
+        }
+      },
+    )
+
+    itAlone(
+      'passes over what was asked for before it was switched off, and goes on with the rest',
+      async ({ database, startOn, equal }) => {
+        await using simulator = await startSimulator({ assignments: 20 })
+        const worker = await startOn(simulator, { STREAMS: 'assignment', SCHEDULE_ASSIGNMENT: '1s' })
+        const queue = await openTestQueue(backend, database)
+        const runs = openRunQueue(queue.driver, () => {})
+        try {
+          await expect.poll(equal(simulator), patience).toEqual([])
+          await runs.nudge({ stream: 'assignment', lane: 'related', cause: 'tick' })
+          await runs.nudge({ stream: 'tracker_object', lane: 'head', cause: 'tick' })
+          await expect.poll(async () => (await runs.counts()).waiting, patience).toBe(0)
+          const headRuns = () =>
+            worker.metric('tidemark_runs_total{stream="assignment",lane="head",status="done"}')
+          const before = (await headRuns()) ?? 0
+          await expect.poll(headRuns, patience).toBeGreaterThan(before + 2)
+          expect(worker.logged().filter((line) => line.includes('"level":40'))).toEqual([])
+        } finally {
+          await runs.close()
+          await queue.close()
           await worker.stop()
         }
       },

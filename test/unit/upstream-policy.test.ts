@@ -70,6 +70,13 @@ describe('notBeforeTime', () => {
     expect(read('Sat, 31 Jan 2026 12:00:30 GMT', 'Sat, 31 Jan 2026 12:00:20 GMT')).toBe(at)
   })
 
+  it('is a date whatever is asked for', () => {
+    for (const text of ['99999999999999', '9'.repeat(400), 'Sat, 13 Sep 275760 00:00:00 GMT'])
+      expect(new Date(read(text, 'Sat, 31 Jan 2026 11:59:00 GMT') ?? Number.NaN).getTime(), text).toBe(
+        8.64e15,
+      )
+  })
+
   it('makes nothing of what is neither', () => {
     for (const text of ['', 'soon', '-5', '1.5', '5s', '2026-01-31T12:00:30Z x'])
       expect(read(text), text).toBeNull()

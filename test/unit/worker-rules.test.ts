@@ -44,8 +44,8 @@ describe('schedules', () => {
     { key: 'assignment/head', every: 30_000, next: nowMs + 10_000 },
     { key: 'assignment/census', pattern: '0 3 * * *', next: nowMs + 3_600_000 },
   ]
-  const changed = (there: Scheduled[]) => {
-    const { remove, upsert } = scheduleChanges(there, [every, nightly], nowMs)
+  const changed = (there: Scheduled[], isStart = false) => {
+    const { remove, upsert } = scheduleChanges(there, [every, nightly], { nowMs, isStart })
     return { remove, upsert: upsert.map(({ id }) => id) }
   }
 
@@ -66,6 +66,12 @@ describe('schedules', () => {
       remove: ['assignment/head'],
       upsert: ['assignment/head'],
     })
+  })
+
+  it('that came due while no worker was there are left to come, and are made again when they do not', () => {
+    const overdue = fine.map((one) => ({ ...one, next: nowMs - 7_200_000 }))
+    expect(changed(overdue, true)).toEqual({ remove: [], upsert: [] })
+    expect(changed(overdue).upsert).toEqual(['assignment/head', 'assignment/census'])
   })
 
   it('that are missing are made, and those that nobody wants go', () => {
