@@ -56,21 +56,24 @@ export async function runLane<OwnRun extends Run>(
       isComplete: end.isComplete ?? false,
     })
   const ended = { ...outcome, runId: run.id }
+  let reading: LaneReading
   try {
     if (run.state.stoppedReason !== null) throw new StreamStopped(stream, run.state.stoppedReason)
-    const reading = await read(countingRun(run, tally), countingSource(context.source, tally))
-    await finish('done', reading)
-    return { ...ended, ...reading, status: 'done' }
+    reading = await read(countingRun(run, tally), countingSource(context.source, tally))
   } catch (cause) {
-    const error = cause instanceof Error ? cause : new Error(String(cause))
-    if (signal.aborted) {
+    // What fails while the run is told to stop has failed.
+    if (signal.aborted && cause === signal.reason) {
       const note = 'stopped between two pages'
       await finish('done', { note })
       return { ...ended, status: 'stopped', note }
     }
+    const error = cause instanceof Error ? cause : new Error(String(cause))
     await finish('failed', { error })
     return { ...ended, status: 'failed', error }
   }
+  // A run ends once: that its end cannot be written down is the caller's trouble.
+  await finish('done', reading)
+  return { ...ended, ...reading, status: 'done' }
 }
 
 const codeOf = (error: Error | undefined): string | null =>

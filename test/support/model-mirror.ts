@@ -2,7 +2,7 @@
 // alone. It can be made to fail before or after any write.
 
 import type { Row } from '../../src/record.ts'
-import type { Fact, Mirror, Run, StreamState } from '../../src/sync/ports.ts'
+import type { Fact, Mirror, Run, RunEnd, StreamState } from '../../src/sync/ports.ts'
 
 export type ModelMirror = Mirror & {
   readonly rows: Map<string, Row>
@@ -10,6 +10,8 @@ export type ModelMirror = Mirror & {
   readonly state: () => StreamState
   /** Called before and after each write; throws to crash there. */
   onWrite: (moment: 'before' | 'after') => void
+  /** Called when a run ends; throws when that cannot be written down. */
+  onFinish: (end: RunEnd) => void
   retreats: number
 }
 
@@ -37,6 +39,7 @@ export function modelMirror(now: () => Date): ModelMirror {
     position: () => position,
     state,
     onWrite: () => {},
+    onFinish: () => {},
     retreats: 0,
     async startRun(_stream, lane, options) {
       return startRun(lane, options?.collectArrivals ?? false)
@@ -112,8 +115,9 @@ export function modelMirror(now: () => Date): ModelMirror {
       async setLookback(ms) {
         lookbackMs = ms
       },
-      async finish({ isComplete }) {
-        if (lane === 'trailing' && isComplete) lastTrailingAt = startedAt
+      async finish(end) {
+        mirror.onFinish(end)
+        if (lane === 'trailing' && end.isComplete) lastTrailingAt = startedAt
       },
     }
   }

@@ -1,0 +1,68 @@
+// How a run ends: told to stop, failed, or failed while it was told to stop.
+
+import { describe, expect, it } from 'vitest'
+import { readHead } from '../../src/sync/head.ts'
+import { modelMirror } from '../support/model-mirror.ts'
+import { modelStream, modelUpstream } from '../support/model-upstream.ts'
+import { seededRandom } from '../support/random.ts'
+
+const world = {
+  order: 'row version',
+  inclusive: false,
+  sorts: 'honoured',
+  cap: null,
+  capArithmetic: 'requested',
+  paging: 'works',
+  deletes: 'hard',
+  tieChance: 0,
+  lateChance: 0,
+} as const
+
+describe('a run', () => {
+  const begin = () => {
+    const upstream = modelUpstream(world, seededRandom(1))
+    upstream.restore(
+      Array.from({ length: 30 }, (_, index) => ({ id: index, version: BigInt(index + 1), deleted: false })),
+    )
+    const now = () => new Date(0)
+    const mirror = modelMirror(now)
+    const stopping = new AbortController()
+    const read = () =>
+      readHead({
+        mirror,
+        source: upstream,
+        stream: modelStream,
+        pageSize: 5,
+        now,
+        signal: stopping.signal,
+      })
+    return { upstream, mirror, stopping, read }
+  }
+
+  it('that is told to stop has not failed', async () => {
+    const { mirror, stopping, read } = begin()
+    mirror.onWrite = () => stopping.abort(new Error('SIGTERM received'))
+    expect(await read()).toMatchObject({ status: 'stopped', error: null })
+    expect(mirror.rows.size).toBeGreaterThan(0)
+  })
+
+  it('whose page could not be written has failed, also when it was told to stop meanwhile', async () => {
+    const { mirror, stopping, read } = begin()
+    mirror.onWrite = () => {
+      stopping.abort(new Error('SIGTERM received'))
+      throw new Error('the disk is full')
+    }
+    expect(await read()).toMatchObject({ status: 'failed', error: { message: 'the disk is full' } })
+  })
+
+  it('whose end cannot be written down says why', async () => {
+    const { mirror, read } = begin()
+    const ends: string[] = []
+    mirror.onFinish = ({ status }) => {
+      ends.push(status)
+      throw new Error('the ledger is away')
+    }
+    await expect(read()).rejects.toThrow('the ledger is away')
+    expect(ends).toEqual(['done'])
+  })
+})
