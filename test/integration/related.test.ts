@@ -9,70 +9,11 @@ import { streams } from '../../src/streams.ts'
 import type { Workplace } from '../../src/workplace.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { seededRandom } from '../support/random.ts'
+import { childDifferences } from '../support/related-children.ts'
+import { openCaller } from '../support/simulator-caller.ts'
 import { openTestWorkplace, neverAborted as signal } from '../support/workplace.ts'
 
 const [assignment] = streams
-const groups = {
-  Customer: 'customer',
-  Employee: 'employee',
-  AssignmentProduct: 'assignment_product',
-  AssignmentService: 'assignment_service',
-  AssignmentQualityControl: 'assignment_quality_control',
-  Attachment: 'attachment',
-} as const
-
-async function call(simulator: Simulator, method: string, path: string, body?: unknown): Promise<unknown> {
-  const { clientGuid, subjectId, apiKey } = simulator.credentials
-  const signIn = await fetch(`${simulator.authUrl}/Token/GenerateAccessTokenFromCache`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ clientId: 3, subjectId, apiKey }),
-  })
-  const { accessToken } = (await signIn.json()) as { accessToken: string }
-  const answer = await fetch(`${simulator.assignmentUrl}${path}`, {
-    method,
-    headers: {
-      authorization: `Bearer ${accessToken}`,
-      clientId: clientGuid,
-      ...(body !== undefined && { 'content-type': 'application/json' }),
-    },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  })
-  if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status}`)
-  const text = await answer.text()
-  return text === '' ? null : JSON.parse(text)
-}
-
-type Child = Readonly<Record<string, unknown>>
-
-/** What each table should hold: the children of all living assignments, by key. */
-async function childrenOf(simulator: Simulator): Promise<Map<string, Map<string, Child>>> {
-  const tables = new Map<string, Map<string, Child>>(Object.values(groups).map((name) => [name, new Map()]))
-  for (const id of simulator.source.ids('assignment')) {
-    const extended = (await call(simulator, 'GET', `/api/Assignment/extended/Id/${id}`)) as Child
-    for (const [group, name] of Object.entries(groups))
-      for (const child of [extended[group] ?? []].flat() as Child[])
-        tables.get(name)?.set(String(child[`${group}Id`]), child)
-  }
-  return tables
-}
-
-async function childDifferences(pool: Pool, simulator: Simulator): Promise<string[]> {
-  const found: string[] = []
-  for (const [name, children] of await childrenOf(simulator)) {
-    const { rows } = await pool.query(`select * from bi.${name}`)
-    const mirrored = new Map(rows.map((row) => [String(row[`${name}_id`]), row]))
-    for (const [key, child] of children)
-      if (
-        String(mirrored.get(key)?.row_version) !== String(child.RowVersion) &&
-        child.RowVersion !== undefined
-      )
-        found.push(`${name} ${key}: ${mirrored.has(key) ? 'stale' : 'missing'}`)
-    for (const key of mirrored.keys()) if (!children.has(key)) found.push(`${name} ${key}: no longer there`)
-  }
-  return found
-}
-
 async function progress(pool: Pool) {
   const [overview] = await readOverview(pool, ['assignment'])
   return overview?.related
@@ -115,7 +56,7 @@ describe.skipIf(!hasPostgres)('related records', () => {
 
     it('know their assignment, and BI finds who takes part in which', async () => {
       await using workplace = await openTestWorkplace(database, simulator, { RELATED: 'true' })
-      await call(simulator, 'PUT', '/api/Assignment/5/participant/add/9')
+      await (await openCaller(simulator)).assignment('PUT /api/Assignment/5/participant/add/9')
       simulator.source.change('assignment', 5)
       await head(workplace)
       await related(workplace)

@@ -1,0 +1,78 @@
+// The reading of related records, killed again and again in the middle of its backlog.
+
+import { describe, expect, it } from 'vitest'
+import { readRelatedProgress } from '../../src/mirror/related-progress.ts'
+import { startSimulator } from '../../src/simulator/simulator.ts'
+import { streams } from '../../src/streams.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { environmentFor } from '../support/environment.ts'
+import { runTidemark, startTidemark } from '../support/program.ts'
+import { childDifferences } from '../support/related-children.ts'
+import { openTestWorkplace, neverAborted as signal } from '../support/workplace.ts'
+
+const [assignment] = streams
+const assignmentCount = 300
+const words = ['sync', 'assignment', '--lane', 'related']
+
+describe.skipIf(!hasPostgres)('the backlog of related records', () => {
+  const database = createTestDatabase()
+  it('that is killed in the middle ends with what the source has, children included (P7, P8)', {
+    timeout: 120_000,
+  }, async () => {
+    await using simulator = await startSimulator({ assignments: assignmentCount })
+    await using workplace = await openTestWorkplace(database, simulator)
+    const environment = environmentFor(simulator, database, { RELATED: 'true' })
+    const { pool } = database
+    const children: number[] = []
+    const changeSome = async () => {
+      for (let change = 0; change < 20; change++) {
+        const parent = 1 + ((change * 37 + children.length) % assignmentCount)
+        children.push(simulator.source.insert('assignment_product', { AssignmentId: parent }).id)
+        simulator.source.change('assignment', parent)
+      }
+      for (const id of children.splice(0, 7)) {
+        const parent = Number(simulator.source.record('assignment_product', id)?.AssignmentId)
+        simulator.source.remove('assignment_product', id, 'hard')
+        simulator.source.change('assignment', parent)
+      }
+      await workplace.read(assignment, 'head', { signal })
+    }
+    const links = async () =>
+      Number((await pool.query('select count(*) from tidemark.related_link')).rows[0]?.count)
+
+    /** Ends the program at this many extended reads, or once it has noted what an assignment has. */
+    const killAt = async (moment: number | 'linked') => {
+      const program = startTidemark(words, environment)
+      let reads = 0
+      const stopCounting = simulator.onRequest(({ path }) => {
+        if (path.includes('/extended/') && ++reads === moment) program.child.kill('SIGKILL')
+      })
+      if (moment === 'linked') {
+        const before = await links()
+        await expect.poll(links, { timeout: 30_000, interval: 2 }).not.toBe(before)
+        program.child.kill('SIGKILL')
+      }
+      expect((await program.ended).code).toBe(null)
+      stopCounting()
+    }
+
+    await changeSome()
+    for (const moment of ['linked', 30, 101, 'linked'] as const) {
+      await killAt(moment)
+      await changeSome()
+      expect((await readRelatedProgress(pool))?.waiting ?? assignmentCount).toBeGreaterThan(0)
+    }
+    const ended = await runTidemark([...words, '--json'], environment)
+    expect(ended).toMatchObject({ code: 0 })
+    expect(await readRelatedProgress(pool)).toMatchObject({
+      read: assignmentCount,
+      waiting: 0,
+    })
+    expect(await childDifferences(pool, simulator)).toEqual([])
+    const orphans = await pool.query(
+      `select from bi.assignment_product as mine where not exists (
+         select from tidemark.related_link where stream = 'assignment_product' and key = assignment_product_id::text)`,
+    )
+    expect(orphans.rowCount).toBe(0)
+  })
+})
