@@ -10,7 +10,7 @@ import { readOverview } from './mirror/overview.ts'
 import { pausedStreams } from './mirror/pauses.ts'
 import { acknowledgeRescues } from './mirror/rescues.ts'
 import { planBackfill } from './operator/backfill-plan.ts'
-import { findSpan, readSpanOptions } from './operator/backfill-span.ts'
+import { askedSpan } from './operator/backfill-span.ts'
 import { acknowledgedSentence, censusSentence, takeCensusOnce } from './operator/census-once.ts'
 import type { Errands } from './operator/errands.ts'
 import { heldOf } from './operator/held.ts'
@@ -93,11 +93,7 @@ export function openActions({ workplace, nudge, errands, pageSize, log }: Contex
     },
 
     async backfill(order) {
-      const stream = changesStreamOf(order)
-      const { from, to } = readSpanOptions(order.fields)
-      if (from === null)
-        throw new UsageError('A backfill needs to know where from: a row version, a checkpoint or a time')
-      const span = await findSpan({ pool, mirror: workplace.mirror }, stream, { from, to })
+      const { stream, span } = await askedSpan(workplace, order.target, order.fields)
       if (order.fields['dry-run'] !== undefined) return await planBackfill(pool, stream, span, pageSize)
       const { id } = await requestBackfill(pool, { stream: stream.name, ...span, by: order.by })
       const isPaused = (await pausedStreams(pool)).has(stream.name)

@@ -10,16 +10,19 @@ import { readOverview } from './mirror/overview.ts'
 import { readQuarantine } from './mirror/quarantine-review.ts'
 import { readRowRates } from './mirror/row-rates.ts'
 import { readRuns } from './mirror/run-list.ts'
+import { planBackfill } from './operator/backfill-plan.ts'
+import { askedSpan } from './operator/backfill-span.ts'
 import type { Desk } from './web/desk.ts'
 import type { Workplace } from './workplace.ts'
 
 type Context = {
-  readonly workplace: Pick<Workplace, 'database' | 'streams'>
+  readonly workplace: Pick<Workplace, 'database' | 'mirror' | 'streams'>
+  readonly pageSize: number
   readonly jobs: Pick<Jobs, 'nextTicks'>
   readonly concerns: Desk['concerns']
 }
 
-export function openDesk({ workplace, jobs, concerns }: Context): Desk {
+export function openDesk({ workplace, jobs, concerns, pageSize }: Context): Desk {
   const { pool } = workplace.database
   const names = workplace.streams.map(({ name }) => name)
   const kinds = new Map(workplace.streams.map(({ name, kind }) => [name, kind]))
@@ -53,5 +56,10 @@ export function openDesk({ workplace, jobs, concerns }: Context): Desk {
     fields: (search, limit) => readFields(pool, search, limit),
     fieldStreams: () => readFieldStreams(pool),
     facts: () => readFacts(pool),
+    async planBackfill(name, options) {
+      const { stream, span } = await askedSpan(workplace, name, options)
+      const { text, json } = await planBackfill(pool, stream, span, pageSize)
+      return { text, from: json.from, to: json.to }
+    },
   }
 }

@@ -137,7 +137,7 @@ export async function startWorker(options: {
   const beginning = begin({ config, log, metrics, signal: stopping.signal })
   const begun = beginning.then((started) => {
     live = started
-    desk = openDesk(started)
+    desk = openDesk({ ...started, pageSize })
     return started
   })
   // Whoever awaits `live` is told; nobody has to.

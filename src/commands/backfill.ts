@@ -78,7 +78,7 @@ async function run(call: Call): Promise<ExitCode> {
   const span = await findSpan({ pool, mirror: workplace.mirror }, stream, { from, to })
   if (values['dry-run']) {
     const plan = await planBackfill(pool, stream, span, config.pageSize)
-    stdout.write(values.json ? `${JSON.stringify(plan.json)}\n` : plan.text)
+    stdout.write(values.json ? `${JSON.stringify(plan.json)}\n` : `${plan.text}\n`)
     return exitCodes.done
   }
   const requested = await requestBackfill(pool, { stream: stream.name, ...span, by: operator() })

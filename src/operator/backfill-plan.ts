@@ -6,12 +6,21 @@ import { estimateBackfill } from '../mirror/backfills.ts'
 import { countBetween } from '../mirror/history.ts'
 import type { ChangesStream } from '../streams.ts'
 
+type BackfillPlan = {
+  readonly stream: string
+  readonly from: string
+  readonly to: string
+  readonly rows: number
+  readonly requests: number
+  readonly expected_ms: number | null
+}
+
 export async function planBackfill(
   pool: Pool,
   stream: ChangesStream,
   { from, to }: { readonly from: bigint; readonly to: bigint },
   pageSize: number,
-): Promise<{ readonly text: string; readonly json: object }> {
+): Promise<{ readonly text: string; readonly json: BackfillPlan }> {
   const rows = await countBetween(pool, stream, from, to)
   const { msPerRow, largestAnswer } = await estimateBackfill(pool, stream.name)
   // A capped page holds no more than the largest answer that was seen.
@@ -24,7 +33,7 @@ export async function planBackfill(
       ? 'how long that takes no earlier run tells'
       : `about ${formatDuration(expectedMs)}, as fast as earlier runs`
   return {
-    text: `${stream.name}: from ${from} to ${to} the mirror holds ${number(rows)} rows (what it lacks it cannot count): about ${number(requests)} requests, ${time}. Nothing was read.\n`,
+    text: `${stream.name}: from ${from} to ${to} the mirror holds ${number(rows)} rows (what it lacks it cannot count): about ${number(requests)} requests, ${time}. Nothing was read.`,
     json: {
       stream: stream.name,
       from: from.toString(),

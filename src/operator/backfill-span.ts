@@ -2,16 +2,18 @@
 
 import type { Pool } from 'pg'
 import { UsageError, type Values } from '../cli/command.ts'
+import { pickStream } from '../cli/pick-streams.ts'
 import type { ChangesStream } from '../streams.ts'
 import type { Mirror } from '../sync/ports.ts'
-import { findPosition, int64Option, readPositionOptions } from './positions.ts'
+import type { Workplace } from '../workplace.ts'
+import { asChangesStream, findPosition, int64Option, readPositionOptions } from './positions.ts'
 
-export type WantedSpan = {
+type WantedSpan = {
   readonly from: NonNullable<ReturnType<typeof readPositionOptions>>
   /** Null: up to the live position. */
   readonly to: bigint | null
 }
-export type Span = { readonly from: bigint; readonly to: bigint }
+type Span = { readonly from: bigint; readonly to: bigint }
 
 /** Looks at the words alone. `from` is null when none of its options is there. */
 export function readSpanOptions(values: Values): {
@@ -25,6 +27,19 @@ export function readSpanOptions(values: Values): {
   })
   const to = values['to-version']
   return { from, to: to === undefined ? null : int64Option('to-version', String(to)) }
+}
+
+/** All of it at once, for a stream and options that come as text. */
+export async function askedSpan(
+  { database, mirror, streams }: Pick<Workplace, 'database' | 'mirror' | 'streams'>,
+  name: string,
+  values: Values,
+): Promise<{ readonly stream: ChangesStream; readonly span: Span }> {
+  const stream = asChangesStream(pickStream(name, streams), streams)
+  const { from, to } = readSpanOptions(values)
+  if (from === null)
+    throw new UsageError('A backfill needs to know where from: a row version, a checkpoint or a time')
+  return { stream, span: await findSpan({ pool: database.pool, mirror }, stream, { from, to }) }
 }
 
 export async function findSpan(

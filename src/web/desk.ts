@@ -50,4 +50,9 @@ export type Desk = {
   /** Streams that have fields, related ones among them. */
   fieldStreams(): Promise<readonly string[]>
   facts(): Promise<readonly FactLine[]>
+  /** What a backfill would take, by the names of the verb's options. Rejects with a UsageError when it cannot be right. */
+  planBackfill(
+    stream: string,
+    options: Readonly<Record<string, string>>,
+  ): Promise<{ readonly text: string; readonly from: string; readonly to: string }>
 }

@@ -7,6 +7,7 @@ import type { Assets } from './assets.ts'
 import type { Desk } from './desk.ts'
 import { type Html, html } from './html.ts'
 import type { Routes } from './http-server.ts'
+import { backfillPage } from './pages/backfill.ts'
 import { checkpointsPage } from './pages/checkpoints.ts'
 import { dictionaryPage } from './pages/dictionary.ts'
 import { factsPage } from './pages/facts.ts'
@@ -14,6 +15,7 @@ import { layout } from './pages/layout.ts'
 import { overviewPage } from './pages/overview.ts'
 import type { Page } from './pages/page.ts'
 import { quarantinePage } from './pages/quarantine.ts'
+import { releasePage } from './pages/release.ts'
 import { runsPage } from './pages/runs.ts'
 import { sendPage } from './send-page.ts'
 import type { Viewer } from './viewer.ts'
@@ -28,6 +30,8 @@ type Options = {
 
 const pages: readonly Page[] = [
   overviewPage,
+  backfillPage,
+  releasePage,
   runsPage,
   checkpointsPage,
   quarantinePage,

@@ -1,8 +1,10 @@
 // `/checkpoints`: positions that were reached, and the backfills that were asked for.
 
 import type { Checkpoint } from '../../mirror/checkpoints.ts'
+import { backfillLink, cancelForm } from '../action-forms.ts'
 import type { BackfillLine } from '../desk.ts'
 import { type Html, html } from '../html.ts'
+import type { Viewer } from '../viewer.ts'
 import { age, count, foreign, time } from '../words.ts'
 import { chosen, filterForm, select } from './filters.ts'
 import type { Page } from './page.ts'
@@ -13,7 +15,7 @@ const most = 100
 export const checkpointsPage: Page = {
   path: '/checkpoints',
   title: 'Checkpoints',
-  async body({ desk, query, now }) {
+  async body({ desk, viewer, query, now }) {
     const stream = chosen(query, 'stream', desk.streams)
     const [checkpoints, backfills] = await Promise.all([
       desk.checkpoints(stream, most),
@@ -24,21 +26,21 @@ ${
   backfills.length > 0 &&
   table({
     caption: 'Backfills, the newest first',
-    columns: backfillColumns(now),
+    columns: backfillColumns(now, viewer),
     rows: backfills,
     empty: '',
   })
 }
 ${table({
   caption: `Positions that were reached, the newest first${checkpoints.length === most ? `: ${most} of more` : ''}`,
-  columns: checkpointColumns(now),
+  columns: checkpointColumns(now, viewer),
   rows: checkpoints,
   empty: 'No position was reached yet.',
 })}`
   },
 }
 
-const checkpointColumns = (now: Date): readonly Column<Checkpoint>[] => [
+const checkpointColumns = (now: Date, viewer: Viewer): readonly Column<Checkpoint>[] => [
   { title: 'Checkpoint', cell: ({ id }) => id, isNumber: true },
   { title: 'Stream', cell: ({ stream }) => stream },
   { title: 'Position', cell: ({ position }) => position, isNumber: true },
@@ -50,9 +52,10 @@ const checkpointColumns = (now: Date): readonly Column<Checkpoint>[] => [
         ? null
         : html`${foreign(reason, 500)}${moved_by !== null && html` (${foreign(moved_by)})`}`,
   },
+  ...(viewer.canAct ? [{ title: 'Act', cell: fromHere }] : []),
 ]
 
-const backfillColumns = (now: Date): readonly Column<BackfillLine>[] => [
+const backfillColumns = (now: Date, viewer: Viewer): readonly Column<BackfillLine>[] => [
   { title: 'Backfill', cell: ({ id }) => id, isNumber: true },
   { title: 'Stream', cell: ({ stream }) => stream },
   { title: 'State', cell: state },
@@ -71,7 +74,13 @@ const backfillColumns = (now: Date): readonly Column<BackfillLine>[] => [
       (error === null ? null : html`<span class="bad">${foreign(error, 500)}</span>`) ??
       (note === null ? null : foreign(note, 500)),
   },
+  ...(viewer.canAct ? [{ title: 'Act', cell: (one: BackfillLine) => cancel(one, viewer) }] : []),
 ]
+
+const fromHere = ({ stream, id }: Checkpoint): Html => backfillLink(stream, id)
+
+const cancel = ({ id, status }: BackfillLine, viewer: Viewer): Html | null =>
+  status === 'waiting' || status === 'running' ? cancelForm(viewer, id) : null
 
 function state({ status, from, to, position }: BackfillLine): Html {
   const span = to - from

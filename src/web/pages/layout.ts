@@ -46,6 +46,7 @@ ${reloadSeconds !== undefined && html`<meta http-equiv="refresh" content="${relo
 <link rel="icon" href="${icon}">
 <link rel="stylesheet" href="${assets.urlOf('uplot.css')}">
 <link rel="stylesheet" href="${assets.urlOf('page.css')}">
+<link rel="stylesheet" href="${assets.urlOf('actions.css')}">
 <script defer src="${assets.urlOf('uplot.js')}"></script>
 <script defer src="${assets.urlOf('page.js')}"></script>
 </head>

@@ -1,9 +1,11 @@
 // `/`: a card for each stream.
 
 import type { RowRates } from '../../mirror/row-rates.ts'
+import { streamActions } from '../action-forms.ts'
 import type { Sight, StreamSight } from '../desk.ts'
 import { type Html, html } from '../html.ts'
 import { type Cells, cellsOf, live } from '../live-cells.ts'
+import type { Viewer } from '../viewer.ts'
 import type { Page } from './page.ts'
 import { sparkline } from './sparkline.ts'
 
@@ -11,15 +13,16 @@ export const overviewPage: Page = {
   path: '/',
   title: 'Overview',
   isLive: true,
-  async body({ desk }) {
+  async body({ desk, viewer }) {
     const sight = await desk.sight()
     const cells = cellsOf(sight)
-    return html`<div class="cards">${sight.streams.map((stream) => card(stream, sight, cells))}</div>
+    return html`<div class="cards">${sight.streams.map((stream) => card(stream, sight, cells, viewer))}</div>
 <p class="as-of quiet">As of ${live(cells, 'as-of')}</p>`
   },
 }
 
-function card({ stream, kind, related }: StreamSight, sight: Sight, cells: Cells): Html {
+function card(one: StreamSight, sight: Sight, cells: Cells, viewer: Viewer): Html {
+  const { stream, kind, related } = one
   const cell = (name: string) => live(cells, `${stream}/${name}`)
   const number = (title: string, name: string, isWide = false) =>
     html`<div${isWide && html` class="wide"`}><dt>${title}</dt><dd>${cell(name)}</dd></div>`
@@ -41,6 +44,7 @@ ${isChanges && number('Backfills under way', 'backfills')}
 ${related && number('Assignments with related records', 'related', true)}
 </dl>
 ${laneTable(stream, sight, cell)}
+${streamActions(one, viewer)}
 </article>`
 }
 

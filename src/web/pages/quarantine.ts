@@ -1,7 +1,9 @@
 // `/quarantine`: records that cannot be rows, whole as far as a page can hold them.
 
 import type { QuarantineEntry } from '../../mirror/quarantine-review.ts'
-import { html } from '../html.ts'
+import { quarantineForms } from '../action-forms.ts'
+import { type Html, html } from '../html.ts'
+import type { Viewer } from '../viewer.ts'
 import { age, count, foreign } from '../words.ts'
 import { addressOf, chosen, filterForm, idIn, select } from './filters.ts'
 import type { Page } from './page.ts'
@@ -13,7 +15,7 @@ const mostCharacters = 2_000
 export const quarantinePage: Page = {
   path: '/quarantine',
   title: 'Quarantine',
-  async body({ desk, query, now }) {
+  async body({ desk, viewer, query, now }) {
     const stream = chosen(query, 'stream', desk.streams)
     const after = idIn(query, 'after') ?? '0'
     const page = { after, limit: pageSize + 1, mostCharacters: mostCharacters + 1 }
@@ -22,9 +24,10 @@ export const quarantinePage: Page = {
     const last = found.length > pageSize ? (shown.at(-1)?.id ?? null) : null
     return html`<p class="lead">Records that cannot be rows are kept here whole, and the rest of their page goes on. What can be mended at the source comes back by itself or with a retry.</p>
 ${filterForm('/quarantine', [select('Stream', 'stream', desk.streams, stream)])}
+${viewer.canAct && stream !== null && shown.length > 0 && html`<div class="actions">${quarantineForms(viewer, stream, `all of ${stream}`)}</div>`}
 ${table({
   caption: 'Records in quarantine, the oldest first',
-  columns: columns(now),
+  columns: columns(now, viewer),
   rows: shown,
   empty: 'Nothing is in quarantine.',
 })}
@@ -35,7 +38,7 @@ ${last !== null && html`<a rel="next" href="${addressOf('/quarantine', { stream,
   },
 }
 
-const columns = (now: Date): readonly Column<QuarantineEntry>[] => [
+const columns = (now: Date, viewer: Viewer): readonly Column<QuarantineEntry>[] => [
   { title: 'Entry', cell: ({ id }) => id, isNumber: true },
   { title: 'Stream', cell: ({ stream }) => stream },
   { title: 'Reason', cell: ({ reason }) => foreign(reason, 500) },
@@ -48,4 +51,8 @@ const columns = (now: Date): readonly Column<QuarantineEntry>[] => [
 <pre tabindex="0">${foreign(text, mostCharacters)}</pre>
 ${repeatedText !== null && html`<p>Earlier values of fields that came twice:</p><pre tabindex="0">${foreign(repeatedText, mostCharacters)}</pre>`}</details>`,
   },
+  ...(viewer.canAct ? [{ title: 'Act', cell: ({ id }: QuarantineEntry) => entryActions(viewer, id) }] : []),
 ]
+
+const entryActions = (viewer: Viewer, id: string): Html =>
+  html`<details class="actions"><summary>Retry or drop<span class="hidden"> entry ${id}</span></summary>${quarantineForms(viewer, id, `entry ${id}`)}</details>`

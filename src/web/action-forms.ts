@@ -1,0 +1,61 @@
+// The forms by which a person acts from a page. Each carries the session's token; without one there are none.
+
+import type { StreamOverview } from '../mirror/overview.ts'
+import { streams } from '../streams.ts'
+import { type Html, html } from './html.ts'
+import { addressOf } from './pages/filters.ts'
+import type { Viewer } from './viewer.ts'
+import { count } from './words.ts'
+
+/** Null for a viewer who cannot act. */
+export const actionForm = (viewer: Viewer, action: string, fields: Html): Html | null =>
+  viewer.csrfToken === null
+    ? null
+    : html`<form class="act" method="post" action="${action}"><input type="hidden" name="csrf" value="${viewer.csrfToken}">${fields}</form>`
+
+export const hasPositions = (stream: string): boolean =>
+  streams.some(({ name, kind }) => name === stream && kind === 'changes')
+
+/** What can be done with one stream. */
+export function streamActions(overview: StreamOverview, viewer: Viewer): Html | null {
+  if (!viewer.canAct) return null
+  const { stream, paused, held, censusRescues } = overview
+  const form = (action: string, fields: Html) => actionForm(viewer, `/streams/${stream}/${action}`, fields)
+  return html`<details class="actions"><summary>Actions<span class="hidden"> on ${stream}</span></summary>
+${held !== null && html`<p><a href="${addressOf('/release', { stream })}">Release what is held…</a></p>`}
+${
+  censusRescues > 0 &&
+  form('acknowledge', html`<button>Acknowledge ${count(censusRescues)} rescued rows</button>`)
+}
+${form('sync', html`${lanes(stream)}<button>Read now</button>`)}
+${
+  paused === null
+    ? form(
+        'pause',
+        html`<label>Why, for those who come later <input name="reason" maxlength="300" autocomplete="off"></label><button>Pause</button>`,
+      )
+    : form('resume', html`<button>Resume</button>`)
+}
+${hasPositions(stream) && html`<p><a href="${addressOf('/backfill', { stream })}">Backfill…</a></p>`}
+</details>`
+}
+
+/** List streams are read whole in their one lane. */
+const lanes = (stream: string): Html | false =>
+  hasPositions(stream) &&
+  html`<label>What <select name="lane"><option value="head">new changes</option><option value="trailing">the recent past</option><option value="census">everything: a census</option></select></label>`
+
+export const backfillLink = (stream: string, checkpoint: string): Html =>
+  html`<a href="${addressOf('/backfill', { stream, 'from-checkpoint': checkpoint })}">Backfill from ${checkpoint}…</a>`
+
+export const cancelForm = (viewer: Viewer, backfill: string): Html | null =>
+  actionForm(viewer, `/backfills/${backfill}/cancel`, html`<button>Cancel backfill ${backfill}</button>`)
+
+/** `target` is the id of an entry, or a stream for all of it. */
+export const quarantineForms = (viewer: Viewer, target: string, what: string): Html =>
+  html`${actionForm(viewer, `/quarantine/${target}/retry`, html`<button>Retry ${what}</button>`)}
+${actionForm(
+  viewer,
+  `/quarantine/${target}/drop`,
+  html`<label>Why <input name="reason" required maxlength="300" autocomplete="off"></label><button>Drop ${what}</button>`,
+)}`

@@ -1,0 +1,197 @@
+// What operators do from the status page, and what becomes of it in Postgres. One worker, one mirror.
+
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { requestBackfill } from '../../src/mirror/backfills.ts'
+import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import { type Browsing, openBrowsing } from '../support/browsing.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { differences } from '../support/same-as-source.ts'
+import { adminToken, startTestWorker, type TestWorker } from '../support/worker.ts'
+
+const patience = { timeout: 20_000, interval: 50 }
+const by = 'status page, 127.0.0.1'
+
+describe.skipIf(!hasPostgres)('an operator at the status page', () => {
+  const database = createTestDatabase()
+  let simulator: Simulator
+  let worker: TestWorker
+  let page: Browsing
+
+  beforeAll(async () => {
+    simulator = await startSimulator({ assignments: 400, notes: 20 })
+    worker = await startTestWorker(simulator, database, {
+      STREAMS: 'assignment,assignment_note',
+      SCHEDULE_ASSIGNMENT: '1h',
+      SCHEDULE_ASSIGNMENT_NOTE: '1h',
+      PAGE_SIZE: '50',
+    })
+    page = openBrowsing(worker.url)
+    await page.signIn(adminToken)
+    for (const stream of ['assignment', 'assignment_note'] as const)
+      await vi.waitFor(
+        async () => expect(await differences(database.pool, simulator, stream)).toEqual([]),
+        patience,
+      )
+    await worker.live
+  })
+  afterAll(async () => {
+    await worker?.stop()
+    await simulator?.close()
+  })
+
+  const rows = async (sql: string, values: unknown[] = []) => (await database.pool.query(sql, values)).rows
+  /** What the page says after an action. */
+  async function told(path: string, fields: Record<string, string> = {}): Promise<string> {
+    const answer = await page.submit(path, fields)
+    expect(answer.status).toBe(303)
+    const shown = await (await page.get(answer.headers.get('location') ?? '')).text()
+    return /class="told \w+" role="status"><bdi>([^<]*)/.exec(shown)?.[1] ?? 'nothing'
+  }
+  const script = (path: string, fields: Record<string, string> = {}) =>
+    fetch(`${worker.url}${path}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${adminToken}` },
+      body: new URLSearchParams(fields),
+    })
+
+  it('reads a stream now, in the lane that is wanted', async () => {
+    simulator.source.change('assignment', 7)
+    expect(await told('/streams/assignment/sync')).toBe('assignment: a run of the head lane is asked for')
+    await expect.poll(() => differences(database.pool, simulator, 'assignment'), patience).toEqual([])
+    const lanes = () =>
+      rows(`select distinct lane from tidemark.run where stream = 'assignment' order by lane`)
+    for (const lane of ['trailing', 'census']) await told('/streams/assignment/sync', { lane })
+    await expect.poll(lanes, patience).toEqual([{ lane: 'census' }, { lane: 'head' }, { lane: 'trailing' }])
+  })
+
+  it('pauses and resumes a stream, and is named with it', async () => {
+    const state = () =>
+      rows(
+        `select paused_at is not null as is_paused, paused_by, pause_reason from tidemark.stream where name = 'assignment'`,
+      )
+    expect(await told('/streams/assignment/pause', { reason: 'an <upgrade>' })).toContain('is paused')
+    expect(await state()).toEqual([{ is_paused: true, paused_by: by, pause_reason: 'an <upgrade>' }])
+    expect(await (await page.get('/')).text()).toContain('an &lt;upgrade&gt;')
+    expect(await told('/streams/assignment/pause')).toBe('assignment was paused already')
+    expect(await told('/streams/assignment/resume')).toContain('is read again')
+    expect(await state()).toEqual([{ is_paused: false, paused_by: null, pause_reason: null }])
+  })
+
+  it('sees what a backfill would take before it begins', async () => {
+    const inSpan = () => rows('select from mirror.assignment where row_version > 100 and row_version <= 300')
+    const whole = (await inSpan()).length
+    await rows('delete from mirror.assignment where row_version between 150 and 159')
+    const left = (await inSpan()).length
+    expect(left).toBeLessThan(whole)
+    const query = '/backfill?stream=assignment&from-version=100&to-version=300'
+    const dialogue = await (await page.get(query)).text()
+    expect(dialogue).toMatch(/from 100 to 300 the mirror holds \d+ rows/)
+    expect(await rows('select from tidemark.backfill')).toHaveLength(0)
+    const span = { 'from-version': '100', 'to-version': '300' }
+    const plan = await (await script('/streams/assignment/backfill', { ...span, 'dry-run': 'true' })).json()
+    expect(plan).toMatchObject({ stream: 'assignment', from: '100', to: '300', rows: left })
+    expect(await rows('select from tidemark.backfill')).toHaveLength(0)
+    expect(await told('/streams/assignment/backfill', span)).toContain('from 100 to 300 is asked for')
+    await expect
+      .poll(() => rows('select requested_by, status, inserted::int from tidemark.backfill'), patience)
+      .toEqual([{ requested_by: by, status: 'done', inserted: whole - left }])
+    const anonymous = await (await fetch(`${worker.url}${query}`)).text()
+    expect(anonymous).not.toContain('the mirror holds')
+  })
+
+  it('cancels a backfill', async () => {
+    await told('/streams/assignment/pause')
+    const { id } = await requestBackfill(database.pool, { stream: 'assignment', from: 1n, to: 9n, by })
+    expect(await told(`/backfills/${id}/cancel`)).toContain('is cancelled')
+    expect(await rows('select status, note from tidemark.backfill where id = $1', [id])).toEqual([
+      { status: 'cancelled', note: `cancelled by ${by}` },
+    ])
+    expect(await told(`/backfills/${id}/cancel`)).toBe(`There is no unfinished backfill ${id}`)
+    await told('/streams/assignment/resume')
+  })
+
+  it('releases held deletions, and only as many as were shown (P7)', async () => {
+    const notes = simulator.source.records('assignment_note').slice(0, 10)
+    for (const { AssignmentNoteId } of notes)
+      simulator.source.remove('assignment_note', Number(AssignmentNoteId), 'hard')
+    await told('/streams/assignment_note/sync', { lane: 'census' })
+    const held = () =>
+      rows(`select held -> 'missing' as missing from tidemark.stream where name = 'assignment_note'`)
+    await expect.poll(held, patience).toEqual([{ missing: 10 }])
+    const deleted = () => rows('select from mirror.assignment_note where _deleted_at is not null')
+    expect(await (await page.get('/release?stream=assignment_note')).text()).toContain('lacked 10 of 20 rows')
+    for (const wrong of ['9', '', '10x'])
+      expect(await told('/streams/assignment_note/release', { rows: wrong })).toContain('holds back 10 rows')
+    expect(await deleted()).toHaveLength(0)
+    expect(await told('/streams/assignment_note/release', { rows: '10' })).toContain('10 gone')
+    expect([await deleted(), await held()]).toEqual([Array(10).fill({}), [{ missing: null }]])
+    expect(await told('/streams/assignment_note/release', { rows: '10' })).toContain('holds nothing back')
+  })
+
+  it('retries and drops what is in quarantine', async () => {
+    const raw = (text: (id: number) => string) =>
+      simulator.source.appendRaw('assignment', ({ id }) => text(id)).id
+    const mended = raw((id) => `{"AssignmentId":${id},"RowVersion":"none"}`)
+    raw(() => `{"Subject":"<script>no key</script>","RowVersion":70000}`)
+    await told('/streams/assignment/sync')
+    const kept = () =>
+      rows(
+        'select id::text, reason, drop_reason from tidemark.quarantine where dropped_at is null order by id',
+      )
+    await expect.poll(async () => (await kept()).length, patience).toBe(2)
+    expect(await (await page.get('/quarantine')).text()).toContain('&lt;script&gt;no key')
+    simulator.source.remove('assignment', mended, 'hard')
+    simulator.source.insert('assignment', { Subject: 'mended' }, { id: mended })
+    expect(await told('/quarantine/assignment/retry')).toBe(
+      'assignment: 1 became rows, 0 gone from the upstream, 1 stay in quarantine',
+    )
+    const [{ id }] = (await kept()) as [{ id: string }]
+    expect(await told(`/quarantine/${id}/drop`)).toContain('Records are dropped for a reason')
+    expect(await kept()).toHaveLength(1)
+    expect(await told(`/quarantine/${id}/drop`, { reason: 'a test of ours' })).toBe('1 record dropped')
+    expect(await rows('select drop_reason from tidemark.quarantine where id = $1', [id])).toEqual([
+      { drop_reason: `a test of ours (${by})` },
+    ])
+  })
+
+  it('acknowledges what a census rescued', async () => {
+    await rows(
+      `insert into tidemark.rescue (stream, run_id, rows, samples) values ('assignment', 1, 3, '[]')`,
+    )
+    expect(await (await page.get('/')).text()).toContain('Acknowledge 3 rescued rows')
+    expect(await told('/streams/assignment/acknowledge')).toBe('assignment: 3 rescued rows acknowledged')
+    expect(await rows('select acknowledged_by from tidemark.rescue where run_id = 1')).toEqual([
+      { acknowledged_by: by },
+    ])
+  })
+
+  it('is told in one line what is wrong, and nothing changes', async () => {
+    const state = () =>
+      rows(
+        `select (select jsonb_agg(t) from tidemark.backfill as t) as backfills, (select jsonb_agg(t) from tidemark.quarantine as t) as quarantine,
+           (select jsonb_agg(t.paused_at) from tidemark.stream as t) as pauses`,
+      )
+    const before = await state()
+    const wrong: [string, Record<string, string>, RegExp][] = [
+      ['/streams/assignment/sync', { lane: 'backfill' }, /no lane "backfill"/],
+      ['/streams/assignment/backfill', {}, /where from/],
+      ['/streams/assignment/backfill', { 'from-version': '-1' }, /whole number/],
+      ['/streams/assignment/backfill', { 'from-version': '1', at: '2025-01-31' }, /exclude each other/],
+      ['/streams/assignment/backfill', { 'from-version': '9', 'to-version': '3' }, /not above/],
+      ['/streams/assignment/backfill', { 'from-checkpoint': '999999' }, /no checkpoint 999999/],
+      ['/streams/assignment/backfill', { at: '31.1.2025' }, /write a time as/],
+      ['/streams/assignment/release', {}, /holds nothing back/],
+      ['/backfills/abc/cancel', {}, /no unfinished backfill/],
+      ['/backfills/999/cancel', {}, /no unfinished backfill/],
+      ['/quarantine/999/retry', {}, /no record 999/],
+      ['/quarantine/nothing/drop', { reason: 'x' }, /no stream "nothing"/],
+    ]
+    for (const [path, fields, problem] of wrong) {
+      const answer = await script(path, fields)
+      const { error } = (await answer.json()) as { error: string }
+      expect([answer.status, error]).toEqual([400, expect.stringMatching(problem)])
+      expect(error).not.toContain('\n')
+    }
+    expect(await state()).toEqual(before)
+  })
+})
