@@ -15,7 +15,7 @@ type AssetName = keyof typeof files
 
 const files = {
   'page.css': import.meta.resolve('./assets/page.css'),
-  'actions.css': './assets/actions.css',
+  'actions.css': import.meta.resolve('./assets/actions.css'),
   'page.js': import.meta.resolve('./assets/page.js'),
   'uplot.js': import.meta.resolve('uplot/dist/uPlot.iife.min.js'),
   'uplot.css': import.meta.resolve('uplot/dist/uPlot.min.css'),
