@@ -22,6 +22,7 @@ const verbs: Readonly<Record<string, () => Promise<Command>>> = {
   verify: async () => (await import('./commands/verify.ts')).verify,
   quarantine: async () => (await import('./commands/quarantine.ts')).quarantine,
   probe: async () => (await import('./commands/probe.ts')).probe,
+  schema: async () => (await import('./commands/schema.ts')).schema,
   explain: async () => (await import('./commands/explain.ts')).explain,
   migrate: async () => (await import('./commands/migrate.ts')).migrate,
   webhooks: async () => (await import('./commands/webhooks.ts')).webhooks,

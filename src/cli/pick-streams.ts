@@ -1,15 +1,19 @@
 // The streams that a command was told to work on.
 
-import type { Stream } from '../streams.ts'
 import { UsageError } from './command.ts'
 import { nearest } from './suggest.ts'
 
-export function pickStreams(names: readonly string[], configured: readonly Stream[]): readonly Stream[] {
+type Named = { readonly name: string }
+
+export function pickStreams<Stream extends Named>(
+  names: readonly string[],
+  configured: readonly Stream[],
+): readonly Stream[] {
   if (names.length === 0) return configured
   return [...new Set(names)].map((name) => pickStream(name, configured))
 }
 
-export function pickStream(name: string, configured: readonly Stream[]): Stream {
+export function pickStream<Stream extends Named>(name: string, configured: readonly Stream[]): Stream {
   const stream = configured.find((candidate) => candidate.name === name)
   if (stream) return stream
   const known = configured.map((candidate) => candidate.name)

@@ -1,0 +1,50 @@
+// `tidemark schema`: what is in the mirror, as a dictionary, a diagram or sources for dbt.
+
+import { type Call, type Command, type ExitCode, exitCodes, UsageError } from '../cli/command.ts'
+import { pickStreams } from '../cli/pick-streams.ts'
+import { loadMirrorConfig } from '../config.ts'
+import { readSchemaMap, type ViewMap } from '../mirror/schema-map.ts'
+import { asDbtSources } from '../schema/dbt.ts'
+import { asMarkdown } from '../schema/markdown.ts'
+import { asMermaid } from '../schema/mermaid.ts'
+import { type MirroredStream, relatedStreams, streams } from '../streams.ts'
+import { openMigratedDatabase } from '../workplace.ts'
+
+const formats: Readonly<Record<string, (views: readonly ViewMap[]) => string>> = {
+  markdown: asMarkdown,
+  mermaid: asMermaid,
+  dbt: asDbtSources,
+}
+
+export const schema: Command = {
+  name: 'schema',
+  summary: 'what is in the mirror: a dictionary, a diagram, or sources for dbt',
+  usage: '[stream…] [--format markdown|mermaid|dbt] [--json]',
+  options: {
+    format: { type: 'string', value: 'FORMAT', describe: 'markdown (as it is without it), mermaid or dbt' },
+    json: { type: 'boolean', describe: 'print one JSON document' },
+  },
+  examples: [
+    'tidemark schema assignment',
+    'tidemark schema --format mermaid > schema.mmd',
+    'tidemark schema --format dbt > models/sources.yml',
+  ],
+  run,
+}
+
+async function run({ environment, positionals, values, log, stdout }: Call): Promise<ExitCode> {
+  const format = String(values.format ?? 'markdown')
+  const print = Object.hasOwn(formats, format) ? formats[format] : undefined
+  if (!print) throw new UsageError(`--format ${format}: write ${Object.keys(formats).join(', ')}`)
+  const known: readonly MirroredStream[] = [...streams, ...relatedStreams]
+  const wanted = pickStreams(positionals, known)
+  const database = await openMigratedDatabase(loadMirrorConfig(environment), log)
+  try {
+    const views = await readSchemaMap(database.pool, wanted)
+    if (values.json) stdout.write(`${JSON.stringify(views, null, 2)}\n`)
+    else stdout.write(views.length === 0 ? 'Nothing was mirrored yet.\n' : print(views))
+    return exitCodes.done
+  } finally {
+    await database.close()
+  }
+}

@@ -1,0 +1,171 @@
+// The dictionary, the diagram and the sources for dbt hold whatever fields are called.
+
+import { describe, expect, it } from 'vitest'
+import type { ColumnMap, ViewMap } from '../../src/mirror/schema-map.ts'
+import { asDbtSources } from '../../src/schema/dbt.ts'
+import { asMarkdown } from '../../src/schema/markdown.ts'
+import { asMermaid } from '../../src/schema/mermaid.ts'
+import { likelyReferences } from '../../src/schema/references.ts'
+
+const column = (name: string, more: Partial<ColumnMap> = {}): ColumnMap => ({
+  name,
+  type: 'bigint',
+  field: name,
+  isKey: false,
+  nullShare: null,
+  firstSeenAt: null,
+  rescued: 0,
+  note: null,
+  ...more,
+})
+const view = (name: string, key: string, ...columns: readonly ColumnMap[]): ViewMap => ({
+  name,
+  columns: [column(key, { isKey: true }), ...columns],
+  unplaced: [],
+})
+
+const hostile = [
+  `"; drop table x; --`,
+  'a: b # c',
+  '| `code` | <script>alert(1)</script> [x](http://evil.example)',
+  `{{ env_var('SECRET') }} {% raw %} {# x #}`,
+  'line\r\nend\u2028\u2029\u0085\0\u007f',
+  '\u202egnp.exe \ud800 \ufeff',
+  '%% comment #quot; }',
+  '',
+]
+const hostileView: ViewMap = {
+  ...view('assignment', 'assignment_id'),
+  columns: [
+    column('größe', { field: 'Größe', type: 'double precision' }),
+    column('名前', { type: 'text' }),
+    column('fk', { type: 'timestamp with time zone' }),
+    ...hostile.map((field, index) => column(`field_${index}`, { field, note: field })),
+  ],
+  unplaced: hostile.map((field) => ({ field, note: null })),
+}
+
+describe('likelyReferences', () => {
+  const views = [
+    view('assignment', 'assignment_id', column('parent_assignment_id'), column('status_id')),
+    view('assignment_note', 'assignment_note_id', column('assignment_id'), column('reg_employee_id')),
+    view('employee', 'employee_id', column('assignment_id', { type: 'text' })),
+    view('webhook_definition', 'id'),
+    view('webhook_subscription', 'id', column('webhook_definition_id')),
+    view('attachment', 'attachment_id'),
+    view('attachment_data', 'attachment_id'),
+  ]
+
+  it('follow names that are or end as a key, of the same type', () => {
+    expect(likelyReferences(views).map(({ from, column, to }) => `${from}.${column} → ${to}`)).toEqual([
+      'assignment.parent_assignment_id → assignment',
+      'assignment_note.assignment_id → assignment',
+      'assignment_note.reg_employee_id → employee',
+      'webhook_subscription.webhook_definition_id → webhook_definition',
+      'attachment_data.attachment_id → attachment',
+    ])
+  })
+})
+
+describe('asMarkdown', () => {
+  it('tells each column, its field and how empty it is', () => {
+    const city = column('city', {
+      type: 'text',
+      field: 'City',
+      nullShare: 0.25,
+      firstSeenAt: '2026-03-02T01:02:03Z',
+    })
+    expect(asMarkdown([view('assignment', 'assignment_id', city)])).toBe(
+      [
+        '## bi.assignment',
+        '',
+        '| column | type | role | what it holds |',
+        '| --- | --- | --- | --- |',
+        '| assignment_id | bigint | key | field assignment_id |',
+        '| city | text |  | field City; 25 % empty; first seen 2026-03-02 |',
+        '',
+      ].join('\n'),
+    )
+  })
+
+  it('keeps a row in its line and its cells, whatever the field is called', () => {
+    const lines = asMarkdown([hostileView]).split('\n')
+    const rows = lines.filter((line) => line.startsWith('| '))
+    expect(rows).toHaveLength(2 + hostileView.columns.length)
+    for (const row of rows) expect(row.match(/(?<!\\)\|/g)).toHaveLength(5)
+    expect(lines.filter((line) => line.startsWith('- '))).toHaveLength(hostile.length)
+    expect(lines.join('')).not.toMatch(/(?<!\\)[<`]|[\u202e\0]/)
+  })
+})
+
+describe('asMermaid', () => {
+  it('has only lines of its grammar', () => {
+    const text = asMermaid([
+      hostileView,
+      view('assignment_note', 'assignment_note_id', column('assignment_id')),
+    ])
+    const [first, ...lines] = text.trimEnd().split('\n')
+    expect(first).toBe('erDiagram')
+    for (const line of lines)
+      expect(line).toMatch(
+        / {2}[a-z_]+ \{$| {2}\}$| {4}[A-Za-z_]\w*( (?!fk\b)[A-Za-z_]\w*)( [PF]K(, FK)?)?( "[^"\n#;%{}<>]*")?$/,
+      )
+    expect(lines).toContain('    double_precision gro_e "Größe"')
+    expect(lines).toContain('    timestamp_with_time_zone _fk')
+  })
+
+  it('draws keys and references', () => {
+    const text = asMermaid([
+      view('assignment', 'assignment_id'),
+      view('assignment_note', 'assignment_note_id', column('assignment_id')),
+    ])
+    expect(text).toContain('    bigint assignment_note_id PK\n')
+    expect(text).toContain('    bigint assignment_id FK\n')
+    expect(text).toContain('  assignment ||--o{ assignment_note : "assignment_id"\n')
+  })
+})
+
+describe('asDbtSources', () => {
+  it('is YAML of known lines, with every text in double quotes, and no template', () => {
+    const text = asDbtSources([hostileView])
+    expect(text).not.toMatch(/\{\{|\{%|\{#|\}\}|%\}|[\u007f-\u009f\u2028\u2029\ufeff]/)
+    const values = text
+      .trimEnd()
+      .split('\n')
+      .flatMap((line) => / (?:name|description|data_type): (".*")$/.exec(line)?.[1] ?? [])
+    expect(values.length).toBe(2 + 3 * hostileView.columns.length)
+    for (const value of values) expect(typeof JSON.parse(value)).toBe('string')
+    const rest = text.split('\n').filter((line) => !/: ".*"$/.test(line))
+    expect(new Set(rest)).toEqual(
+      new Set([
+        'version: 2',
+        '',
+        'sources:',
+        '  - name: tidemark',
+        '    schema: bi',
+        '    tables:',
+        '        columns:',
+        '            quote: true',
+      ]),
+    )
+  })
+
+  it('tests the key and quotes what must be', () => {
+    expect(
+      asDbtSources([view('assignment', 'assignment_id', column('größe', { field: 'Größe' }))]),
+    ).toContain(
+      [
+        '      - name: "assignment"',
+        '        columns:',
+        '          - name: "assignment_id"',
+        '            data_type: "bigint"',
+        '            description: "field assignment_id"',
+        '            data_tests: [unique, not_null]',
+        '          - name: "größe"',
+        '            data_type: "bigint"',
+        '            quote: true',
+        '            description: "field Größe"',
+      ].join('\n'),
+    )
+  })
+})
