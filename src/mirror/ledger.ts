@@ -13,16 +13,23 @@ const lockSql = `hashtextextended('tidemark run ' || $1 || ' ' || $2, 0)`
 
 /**
  * Returns the new epoch of the lane, or null when somebody else has it. The lock is held by the connection until it is
- * given back or closed: a killed program gives it back by dying (P8).
+ * given back or closed: a killed program gives it back by dying, one that is silent for too long loses it (P8).
  */
-export async function takeLane(client: ClientBase, { stream, lane }: Place): Promise<string | null> {
+export async function takeLane(
+  client: ClientBase,
+  { stream, lane }: Place,
+  silenceMs: number,
+): Promise<string | null> {
   // A last commit of the run before holds its epoch; this waits for it, so that what is read afterwards includes it.
   const { rows } = await client.query<{ epoch: string }>(
-    `with lock as materialized (select pg_try_advisory_lock(${lockSql}) as is_mine)
+    `with lock as materialized (
+       select pg_try_advisory_lock(${lockSql}) as is_mine, set_config('idle_session_timeout', $3, false),
+         set_config('idle_in_transaction_session_timeout', $3, false)
+     )
      insert into tidemark.lane (stream, lane, epoch) select $1, $2, 1 from lock where is_mine
      on conflict (stream, lane) do update set epoch = lane.epoch + 1
      returning epoch`,
-    [stream, lane],
+    [stream, lane, `${silenceMs}ms`],
   )
   return rows[0]?.epoch ?? null
 }

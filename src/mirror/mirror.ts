@@ -11,6 +11,7 @@ import { nextBackfill, noteBackfillError } from './backfills.ts'
 import type { Database } from './database.ts'
 import { withinTurn } from './fence.ts'
 import { highestRows, positionAt, reachedAt } from './history.ts'
+import { longestSilenceMs } from './lane-session.ts'
 import { type RelatedOptions, relating } from './related.ts'
 import { thinHistory } from './retention.ts'
 import { takeRun } from './run.ts'
@@ -24,6 +25,8 @@ type Options = {
   readonly writeConnections?: 1 | 2
   /** How long the past of rows is kept, in the streams that keep it; null: it is not. */
   readonly historyMs?: number | null
+  /** How long a run may be silent before it loses its lane. */
+  readonly silenceMs?: number
   /** Which related records are wanted. */
   readonly related?: RelatedOptions
   readonly log: Logger
@@ -40,6 +43,7 @@ export function openMirror({
   writeConnections = 2,
   historyMs = defaultHistoryMs,
   related = { groups: [], refreshMs: null },
+  silenceMs = longestSilenceMs,
   log,
 }: Options): Mirror & Audits & Backfills & Relations {
   const { pool } = database
@@ -69,6 +73,7 @@ export function openMirror({
     timeZone: sourceTimezone,
     connections: writeConnections,
     keptMs: historyMs ?? 0,
+    silenceMs,
     log,
     afterChange: thin,
   })

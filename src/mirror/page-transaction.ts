@@ -39,8 +39,12 @@ export async function stagePage(
   await copyIn(client, `${beginSql(timeZone)}; ${copySql}`, page.chunks)
 }
 
+// A program that is frozen in the middle of a page holds its rows, and the row of its lane, no longer than this. A page that waits
+// for the one before it waits for locks at most.
+const frozenSql = `set local idle_in_transaction_session_timeout = '60s'`
+
 export const beginSql = (timeZone: string): string =>
-  `begin; set local timezone = ${pg.escapeLiteral(timeZone)}; ${mergeSettings}`
+  `begin; set local timezone = ${pg.escapeLiteral(timeZone)}; ${frozenSql}; ${mergeSettings}`
 
 /** Within a transaction the staging table goes when the transaction does; then `isLasting` is false. */
 export async function prepareStaging(client: ClientBase, shape: Shape, isLasting = true): Promise<void> {

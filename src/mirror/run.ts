@@ -9,6 +9,7 @@ import { countAbsent, settleAbsences } from './absences.ts'
 import { beginBackfill, retreatBackfill } from './backfill-progress.ts'
 import { type Connection, takeConnection } from './connections.ts'
 import { moveBack, type Turn } from './fence.ts'
+import { keepSpeaking } from './lane-session.ts'
 import { beginRun, endRun, giveBackLane, type RunTotals, takeLane, whoHasLane } from './ledger.ts'
 import { openNotes } from './notes.ts'
 import { startPageWriter } from './page-writer.ts'
@@ -26,6 +27,8 @@ type Options = {
   /** How long the past of rows is kept, where it is. */
   readonly keptMs: number
   readonly log: Logger
+  /** After so long without a word from this program its lane goes to whoever wants it. */
+  readonly silenceMs: number
   /** The backfill to take up; null in every other lane. */
   readonly backfill?: string | null
   /** Called after a run that changed something. */
@@ -53,7 +56,7 @@ export async function takeRun<Added>(
   const connection = await takeConnection(options.pool)
   const place = { stream: options.stream.name, lane: options.lane }
   try {
-    const epoch = await takeLane(connection.client, place)
+    const epoch = await takeLane(connection.client, place, options.silenceMs)
     if (epoch !== null) return await startRun(connection, options, epoch, add)
     const busy = await whoHasLane(connection.client, place)
     connection.release()
@@ -119,8 +122,11 @@ async function startRun<Added>(
 
   const listing = async () => ({ turn, shape: await readShape(client, stream), sightings })
 
+  const fallSilent = keepSpeaking(() => oneAtATime(() => client.query('select')), options.silenceMs)
+
   async function finish(end: RunEnd): Promise<void> {
     await writers.settled()
+    fallSilent()
     await oneAtATime(async () => {
       writers.close()
       let failure: unknown

@@ -50,7 +50,8 @@ const lockKey = 7_405_617
 async function subscribeOnce(options: Options): Promise<{ said: string; isFine: boolean }> {
   const client = await options.pool.connect()
   try {
-    await client.query('begin')
+    // It waits for the upstream, but not for ever: the others want to look after their subscription, too.
+    await client.query(`begin; set local idle_in_transaction_session_timeout = '15min'`)
     await client.query('select pg_advisory_xact_lock($1)', [lockKey])
     return await subscribe(options)
   } finally {

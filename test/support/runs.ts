@@ -9,7 +9,7 @@ import { quietLog, type TestDatabase } from './database.ts'
 
 export const mirrorOf = (
   database: Pick<TestDatabase, 'pool'>,
-  options: { sourceTimezone?: string; writeConnections?: 1 | 2 } = {},
+  options: { sourceTimezone?: string; writeConnections?: 1 | 2; silenceMs?: number } = {},
 ): Mirror => openMirror({ database, streams, sourceTimezone: 'UTC', log: quietLog, ...options })
 
 export async function begin(
