@@ -37,19 +37,23 @@ describe.skipIf(!hasPostgres)('the backlog of related records', () => {
       }
       await workplace.read(assignment, 'head', { signal })
     }
-    const links = async () =>
-      Number((await pool.query('select count(*) from tidemark.related_link')).rows[0]?.count)
+    /** What is committed before the records of a batch, and after them. */
+    const noted = {
+      linked: 'select count(*)::text as at from tidemark.related_link',
+      settled: 'select max(fetched_at)::text as at from tidemark.related_fetch',
+    }
 
-    /** Ends the program at this many extended reads, or once it has noted what an assignment has. */
-    const killAt = async (moment: number | 'linked') => {
+    /** Ends the program at this many extended reads, or once it has noted something. */
+    const killAt = async (moment: number | keyof typeof noted) => {
       const program = startTidemark(words, environment)
       let reads = 0
       const stopCounting = simulator.onRequest(({ path }) => {
         if (path.includes('/extended/') && ++reads === moment) program.child.kill('SIGKILL')
       })
-      if (moment === 'linked') {
-        const before = await links()
-        await expect.poll(links, { timeout: 30_000, interval: 2 }).not.toBe(before)
+      if (typeof moment === 'string') {
+        const state = async () => (await pool.query(noted[moment])).rows[0]?.at
+        const before = await state()
+        await expect.poll(state, { timeout: 30_000, interval: 2 }).not.toBe(before)
         program.child.kill('SIGKILL')
       }
       expect((await program.ended).code).toBe(null)
@@ -57,7 +61,7 @@ describe.skipIf(!hasPostgres)('the backlog of related records', () => {
     }
 
     await changeSome()
-    for (const moment of ['linked', 30, 101, 'linked'] as const) {
+    for (const moment of ['linked', 'settled', 30, 101, 'settled'] as const) {
       await killAt(moment)
       await changeSome()
       expect((await readRelatedProgress(pool))?.waiting ?? assignmentCount).toBeGreaterThan(0)
