@@ -20,3 +20,11 @@ it('the newest migration leaves nothing to do', async () => {
     'run: npm run migrate:new -- --name what-it-does',
   ).toEqual([])
 })
+
+it('their times rise, because the later one of two is what a database is asked for', () => {
+  const journal: { entries: { when: number }[] } = JSON.parse(
+    readFileSync(new URL('_journal.json', meta), 'utf8'),
+  )
+  const times = journal.entries.map(({ when }) => when)
+  expect(times).toEqual([...new Set(times)].sort((one, other) => one - other))
+})
