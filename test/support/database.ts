@@ -105,7 +105,7 @@ async function migratedTemplate(admin: pg.Client): Promise<string> {
 /** A given Postgres may hold templates of other versions of this program. */
 function schemaDigest(): string {
   const digest = createHash('sha256')
-  const sources = globSync(['migrations/*.sql', 'src/mirror/*.ts', 'src/streams.ts']).sort()
+  const sources = globSync(['migrations/*.sql', 'src/mirror/**/*.ts', 'src/streams.ts']).sort()
   for (const path of sources) digest.update(readFileSync(path))
   return digest.digest('hex').slice(0, 12)
 }

@@ -1,0 +1,80 @@
+// A database that an earlier version left, with data in it, goes on with this one.
+
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import pg from 'pg'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { parseJson } from '../../src/json/exact-json.ts'
+import type { Json } from '../../src/json/json.ts'
+import { migrateDatabase } from '../../src/mirror/migrate.ts'
+import { readOverview } from '../../src/mirror/overview.ts'
+import { streams } from '../../src/streams.ts'
+import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
+import { assignments, begin, done, mirrorOf } from '../support/runs.ts'
+
+const fixture = (name: string): Buffer =>
+  readFileSync(fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url)))
+const recordsOf = (name: string): readonly Json[] => parseJson(fixture(name)) as readonly Json[]
+
+describe.skipIf(!hasPostgres)('a database of an earlier version', () => {
+  const database = createTestDatabase({ isMigrated: false })
+
+  beforeAll(async () => {
+    // A session of its own: the file sets the search path.
+    const client = new pg.Client(database.url)
+    await client.connect()
+    await client.query(fixture('early-database.sql').toString())
+    await client.end()
+    await migrateDatabase({ database, streams, biRole: null, log: quietLog })
+  })
+
+  it('keeps its rows, its positions and what it set aside', async () => {
+    const { rows } = await database.pool.query(
+      `select assignment_id, row_version, title, price, _rescued, _deleted_reason
+       from mirror.assignment order by assignment_id`,
+    )
+    expect(rows).toEqual([
+      {
+        assignment_id: '1',
+        row_version: '9007199254740993',
+        title: 'Boiler – "Ærø"',
+        price: '12.340',
+        _rescued: null,
+        _deleted_reason: null,
+      },
+      {
+        assignment_id: '2',
+        row_version: '9007199254740999',
+        title: 'back\\slash\tand tab',
+        price: '100',
+        _rescued: null,
+        _deleted_reason: 'source',
+      },
+      {
+        assignment_id: '3',
+        row_version: '9007199254741003',
+        title: null,
+        price: null,
+        _rescued: { Title: 7 },
+        _deleted_reason: null,
+      },
+    ])
+    const overview = await readOverview(database.pool, ['assignment', 'tracker_object'])
+    expect(overview).toMatchObject([{ position: '9007199254741003', quarantined: 1 }, { position: '0' }])
+    const { rows: living } = await database.pool.query('select count(*)::int as count from bi.tracker_object')
+    expect(living).toEqual([{ count: 2 }])
+  })
+
+  it('takes the same records for unchanged, and newer ones and new fields as ever (P3)', async () => {
+    const run = await begin(mirrorOf(database))
+    const again = await run.write(assignments(...recordsOf('assignment.json')), null)
+    expect(again).toMatchObject({ inserted: 0, updated: 0, unchanged: 3 })
+    const newer = { AssignmentId: 1, RowVersion: 9007199254742003n.toString(), Title: 'new', Colour: 'red' }
+    expect(await run.write(assignments(newer), null)).toMatchObject({ updated: 1 })
+    await run.finish(done)
+    const { rows } = await database.pool.query(
+      'select title, colour from bi.assignment where assignment_id = 1',
+    )
+    expect(rows).toEqual([{ title: 'new', colour: 'red' }])
+  })
+})
