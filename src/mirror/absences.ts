@@ -3,7 +3,7 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { Absences } from '../sync/ports.ts'
-import { endTurn, type Turn } from './fence.ts'
+import { type Turn, withinTurn } from './fence.ts'
 import { keepingSql } from './row-history.ts'
 import { qualified, type Shape } from './shape.ts'
 import { type Sightings, sightingsTable } from './sightings.ts'
@@ -21,16 +21,7 @@ export async function settleAbsences(
 ): Promise<Absences> {
   if (!shape) return nothing
   await sightings.analyze()
-  await client.query('begin')
-  try {
-    const absences = await settle(client, turn, shape, firstPage, release)
-    await endTurn(client, turn, null)
-    await client.query('commit')
-    return absences
-  } catch (error) {
-    await client.query('rollback')
-    throw error
-  }
+  return await withinTurn(client, turn, () => settle(client, turn, shape, firstPage, release))
 }
 
 /** How many living rows no page from this one on has shown. */

@@ -1,5 +1,5 @@
-// Who may write (P2): a run carries the epoch of its lane, and every transaction of it ends by showing that the epoch is
-// still the lane's. The same statement moves the position (P1).
+// Who may write (P2): a run carries the epoch of its lane, and every transaction of it shows, at its end or throughout, that it
+// is still the lane's. The statement that ends a page moves the position too (P1).
 
 import type { ClientBase } from 'pg'
 import { RunFenced } from '../sync/ports.ts'
@@ -21,7 +21,7 @@ export async function endTurn(
   client: ClientBase,
   turn: Turn,
   position: bigint | null,
-  table = turn.stream,
+  table: string,
 ): Promise<number> {
   const { rows } = await client.query<{ is_mine: boolean; columns_version: number }>({
     name: 'tidemark_end_turn',
@@ -43,29 +43,16 @@ export async function endTurn(
   return rows[0].columns_version
 }
 
-/** Moves the position back, and records why. */
-export async function moveBack(
-  client: ClientBase,
-  turn: Turn,
-  position: bigint,
-  reason: string,
-): Promise<void> {
-  await client.query('begin')
-  try {
-    await endTurn(client, turn, null)
-    await client.query(
-      `with moved as (
-         update tidemark.stream set position = $2, position_reached_at = now()
-         where name = $1 and position > $2 returning position
-       )
-       insert into tidemark.checkpoint (stream, position, run_id, reason) select $1, position, $3, $4 from moved`,
-      [turn.stream, position.toString(), turn.runId, reason],
-    )
-    await client.query('commit')
-  } catch (error) {
-    await client.query('rollback')
-    throw error
-  }
+/**
+ * Keeps the turn until the transaction ends. Whatever locks more of the stream before its last statement begins with this: a
+ * rewind takes the lanes first as well, and neither waits for the other.
+ */
+export async function holdTurn(client: ClientBase, turn: Turn): Promise<void> {
+  const { rowCount } = await client.query(
+    'select from tidemark.lane where stream = $1 and lane = $2 and epoch = $3 for share',
+    [turn.stream, turn.lane, turn.epoch],
+  )
+  if (rowCount === 0) throw new RunFenced(turn.stream, turn.lane)
 }
 
 /** A transaction of a run that writes no page. */
@@ -76,12 +63,31 @@ export async function withinTurn<Result>(
 ): Promise<Result> {
   await client.query('begin')
   try {
+    await holdTurn(client, turn)
     const result = await work()
-    await endTurn(client, turn, null)
     await client.query('commit')
     return result
   } catch (error) {
     await client.query('rollback').catch(() => {})
     throw error
   }
+}
+
+/** Moves the position back, and records why. */
+export async function moveBack(
+  client: ClientBase,
+  turn: Turn,
+  position: bigint,
+  reason: string,
+): Promise<void> {
+  await withinTurn(client, turn, () =>
+    client.query(
+      `with moved as (
+         update tidemark.stream set position = $2, position_reached_at = now()
+         where name = $1 and position > $2 returning position
+       )
+       insert into tidemark.checkpoint (stream, position, run_id, reason) select $1, position, $3, $4 from moved`,
+      [turn.stream, position.toString(), turn.runId, reason],
+    ),
+  )
 }

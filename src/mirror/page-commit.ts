@@ -6,7 +6,7 @@ import type { Logger } from '../log.ts'
 import type { Row, Unfit } from '../record.ts'
 import type { MirroredStream } from '../streams.ts'
 import { advanceBackfill } from './backfill-progress.ts'
-import { endTurn, type Turn } from './fence.ts'
+import { endTurn, holdTurn, type Turn } from './fence.ts'
 import type { EncodedPage } from './page-encoding.ts'
 import {
   beginSql,
@@ -107,10 +107,11 @@ export async function commitCarefully(
 
 async function grow(
   client: ClientBase,
-  { log }: CommitContext,
+  { turn, log }: CommitContext,
   { table, growth, settledColumns }: { table: Table; growth: Growth; settledColumns: Set<string> },
 ): Promise<Table> {
   await limitLockWaits(client)
+  await holdTurn(client, turn)
   if (!(await growTable(client, table.shape, growth, log))) throw new TableChanged()
   await client.query('set local lock_timeout = 0')
   const shape = await readShape(client, table.shape.stream)

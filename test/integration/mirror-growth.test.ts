@@ -1,24 +1,13 @@
-// Tables whose columns are found in the data, while people read them and other programs write them.
+// Tables whose columns are found in the data, and the views that show them.
 
 import fc from 'fast-check'
-import { beforeEach, describe, expect, it } from 'vitest'
-import type { JsonObject } from '../../src/json/json.ts'
-import { createTestDatabase, hasPostgres } from '../support/database.ts'
-import { assignments, begin, done, failed, mirrorOf } from '../support/runs.ts'
+import { describe, expect, it } from 'vitest'
+import { hasPostgres } from '../support/database.ts'
+import { createGrowingTable } from '../support/growing-table.ts'
+import { mirrorOf } from '../support/runs.ts'
 
 describe.skipIf(!hasPostgres)('a table', () => {
-  const database = createTestDatabase()
-  let version = 1
-
-  beforeEach(async () => {
-    await database.pool.query(`
-      drop view if exists bi.assignment cascade;
-      drop table if exists mirror.assignment cascade;
-      delete from tidemark.field where stream = 'assignment';
-      truncate tidemark.quarantine`)
-  })
-
-  const query = async (sql: string) => (await database.pool.query(sql)).rows
+  const { database, query, write } = createGrowingTable()
   const columns = async (relation: string) =>
     (await query(`select attname as name, format_type(atttypid, atttypmod) as type from pg_attribute
        where attrelid = '${relation}'::regclass and attnum > 0 and not attisdropped order by attnum`)) as {
@@ -27,18 +16,6 @@ describe.skipIf(!hasPostgres)('a table', () => {
     }[]
   const typeOf = async (column: string) =>
     (await columns('mirror.assignment')).find(({ name }) => name === column)?.type
-
-  async function write(...records: JsonObject[]) {
-    const run = await begin(mirrorOf(database))
-    try {
-      return await run.write(
-        assignments(...records.map((record) => ({ AssignmentId: 1, RowVersion: version++, ...record }))),
-        null,
-      )
-    } finally {
-      await run.finish(done)
-    }
-  }
 
   it('takes its types from the values of the first page that has them', async () => {
     await write(
@@ -211,123 +188,4 @@ describe.skipIf(!hasPostgres)('a table', () => {
     await write({ Name: 'x', More: 1 })
     expect(await query('select more from mirror.assignment')).toEqual([{ more: '1' }])
   })
-
-  it('grows while a long query reads it, without a queue behind the change', async () => {
-    await write({ Name: 'x' })
-    const reader = await database.pool.connect()
-    await reader.query('begin; select * from bi.assignment')
-    const growing = write({ Name: 'y', More: 1 })
-    // Wait until the change has met the reader once; others must still get through at all times.
-    await expect
-      .poll(
-        async () =>
-          (await query(`select from pg_locks where mode = 'AccessExclusiveLock' and not granted`)).length,
-      )
-      .toBe(1)
-    const slowest = await slowestOf(20, () => query('select count(*) from bi.assignment'))
-    await reader.query('commit')
-    reader.release()
-    expect(await growing).toMatchObject({ updated: 1 })
-    expect(slowest).toBeLessThan(2_000)
-  })
-
-  it('gives up a change that a query holds up for too long, with a reason; nothing of the page is kept (P1)', async () => {
-    await write({ Name: 'x' })
-    const reader = await database.pool.connect()
-    await reader.query('begin; select * from bi.assignment')
-    const run = await begin(mirrorOf(database))
-    await expect(run.write(assignments({ AssignmentId: 9, RowVersion: 1, More: 1 }), 77n)).rejects.toThrow(
-      'wait too long',
-    )
-    await run.finish(failed)
-    await reader.query('commit')
-    reader.release()
-    expect(await query('select assignment_id from mirror.assignment')).toEqual([{ assignment_id: '1' }])
-  })
-
-  it('is written by what it is now when another program changed it meanwhile (P3)', async () => {
-    await write({ Name: 'x' })
-    const [mine, other] = [
-      await begin(mirrorOf(database), 'assignment', 'head'),
-      await begin(mirrorOf(database), 'assignment', 'trailing'),
-    ]
-    await mine.write(
-      assignments({ AssignmentId: 5, RowVersion: version++, Name: 'old list of columns' }),
-      null,
-    )
-    await other.write(assignments({ AssignmentId: 5, RowVersion: version++, Name: 'y', New: 1 }), null)
-    // This program has not seen `New` yet, and must clear it all the same.
-    await mine.write(assignments({ AssignmentId: 5, RowVersion: version++, Name: 'z' }), null)
-    await Promise.all([mine.finish(done), other.finish(done)])
-    expect(await query('select name, new from mirror.assignment where assignment_id = 5')).toEqual([
-      { name: 'z', new: null },
-    ])
-  })
-
-  it('is made and grown by any number of programs at once', async () => {
-    const lanes = ['head', 'trailing', 'census', 'backfill'] as const
-    const runs = await Promise.all(lanes.map((lane) => begin(mirrorOf(database), 'assignment', lane)))
-    await Promise.all(
-      runs.flatMap((run, index) =>
-        [0, 1, 2].map((page) =>
-          run.write(
-            assignments({
-              AssignmentId: index * 10 + page,
-              RowVersion: version++,
-              [`F${page}`]: 1,
-              [`G${index}`]: 2,
-            }),
-            null,
-          ),
-        ),
-      ),
-    )
-    await Promise.all(runs.map((run) => run.finish(done)))
-    expect(
-      await query('select count(*)::int, sum(f0)::int as f0, sum(g3)::int as g3 from mirror.assignment'),
-    ).toEqual([{ count: 12, f0: 4, g3: 6 }])
-  })
-
-  it('sends a record to quarantine that Postgres refuses, and keeps the rest of its page (P5)', async () => {
-    await write({ Amount: 1 })
-    await query('alter table mirror.assignment add constraint small check (amount < 100)')
-    const many = Array.from({ length: 20 }, (_, index) => ({
-      AssignmentId: index,
-      Amount: index === 13 ? 500 : index,
-    }))
-    expect(await write(...many)).toMatchObject({ inserted: 18, updated: 1, quarantined: 1 })
-    expect(await query('select reason, record from tidemark.quarantine')).toEqual([
-      {
-        reason: expect.stringContaining('violates check constraint "small"'),
-        record: expect.objectContaining({ AssignmentId: 13, Amount: 500 }),
-      },
-    ])
-  })
-
-  it('counts a record once that it quarantines again and again, and keeps it whole (P5, P10)', async () => {
-    const junk = { AssignmentId: 'A-17', Text: 'nul \0 and \ud800', Big: JSON.rawJSON('1e400') }
-    for (let time = 0; time < 3; time++)
-      expect(await write({ ...junk, RowVersion: 1 })).toMatchObject({ quarantined: 1 })
-    const [kept, ...others] = await query(
-      'select reason, record, record_text, times_seen from tidemark.quarantine',
-    )
-    expect(others).toEqual([])
-    expect(kept).toMatchObject({
-      reason: 'the key does not fit column assignment_id (bigint)',
-      record: null,
-      times_seen: '3',
-    })
-    expect(JSON.parse(kept.record_text)).toMatchObject({ AssignmentId: 'A-17', Text: 'nul \0 and \ud800' })
-    expect(kept.record_text).toContain('1e400')
-  })
-
-  async function slowestOf(times: number, work: () => Promise<unknown>): Promise<number> {
-    let slowest = 0
-    for (let time = 0; time < times; time++) {
-      const start = performance.now()
-      await work()
-      slowest = Math.max(slowest, performance.now() - start)
-    }
-    return slowest
-  }
 })
