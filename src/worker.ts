@@ -1,7 +1,6 @@
 // The worker, put together: HTTP first, so that it can be asked how it is doing while it still waits for Postgres or Redis; then
 // the mirror, the queue and the runs.
 
-import { setTimeout as wait } from 'node:timers/promises'
 import { openActions } from './actions.ts'
 import { keepTelling } from './alerts/telling.ts'
 import type { Concern } from './concerns.ts'
@@ -33,6 +32,7 @@ import { signInRoutes } from './web/sign-in-routes.ts'
 import { addStateGauges } from './web/state-gauges.ts'
 import { readOnlyViewer } from './web/viewer.ts'
 import { openVisits } from './web/visits.ts'
+import { ended, within } from './worker/deadlines.ts'
 import { blameFor, isLaneDue, laneTable, wantedSchedules } from './worker/lanes.ts'
 import { isPassingTrouble, openPatiently } from './worker/open-patiently.ts'
 import { keepSubscribed } from './worker/own-subscription.ts'
@@ -170,13 +170,17 @@ type Beginning = {
 }
 
 async function begin({ config, log, metrics, signal }: Beginning): Promise<Live> {
-  const workplace = await openPatiently({
-    what: 'Postgres',
-    open: () => openWorkplace({ config, log, observer: metrics.upstream }),
-    isPassing: isPassingTrouble,
-    signal,
-    log,
-  })
+  // What was opened is closed again when the rest cannot be, or when it was told to stop meanwhile.
+  await using opened = new AsyncDisposableStack()
+  const workplace = opened.use(
+    await openPatiently({
+      what: 'Postgres',
+      open: () => openWorkplace({ config, log, observer: metrics.upstream }),
+      isPassing: isPassingTrouble,
+      signal,
+      log,
+    }),
+  )
   const queue = await openPatiently({
     what: config.redisUrl === null ? 'the queue in Postgres' : 'Redis',
     open: () => openDriver({ redisUrl: config.redisUrl, database: workplace.database, log }),
@@ -184,6 +188,7 @@ async function begin({ config, log, metrics, signal }: Beginning): Promise<Live>
     signal,
     log,
   })
+  opened.defer(() => queue.close())
   const lanes = laneTable(workplace)
   const streams = new Map(workplace.streams.map((stream) => [stream.name, stream]))
   const schedules = wantedSchedules(config, workplace.streams, lanes)
@@ -243,6 +248,7 @@ async function begin({ config, log, metrics, signal }: Beginning): Promise<Live>
       signal,
       log,
     })
+  opened.move()
   return { workplace, jobs, parts, concerns }
 }
 
@@ -269,22 +275,5 @@ const overviewOf = ({ database, streams }: Workplace) =>
     streams.map(({ name }) => name),
   )
 
-async function within<Result>(ms: number, work: PromiseLike<Result>): Promise<Result> {
-  const late = new AbortController()
-  const timeout = wait(ms, undefined, { signal: late.signal, ref: false }).then(() => {
-    throw new Error(`no answer within ${ms} ms`)
-  })
-  try {
-    return await Promise.race([work, timeout])
-  } finally {
-    late.abort()
-    timeout.catch(() => {})
-  }
-}
-
 const orNull = <Result>(work: Promise<Result>): Promise<Result | null> =>
   within(askQueueMs, work).catch(() => null)
-
-async function ended(what: string, ms: number, work: PromiseLike<void>, log: Logger): Promise<void> {
-  await within(ms, work).catch((error) => log.warn({ err: error }, `${what} did not end in time`))
-}

@@ -31,7 +31,8 @@ async function run({ environment, positionals, signal, log }: Call): Promise<Exi
     const told = signal.aborted ? Promise.resolve([]) : once(signal, 'abort')
     await Promise.race([told, worker.live.then(() => told)])
   } finally {
-    setTimeout(() => process.exit(exitCodes.done), lastResortMs).unref()
+    const code = signal.aborted ? exitCodes.done : exitCodes.failed
+    setTimeout(() => process.exit(code), lastResortMs).unref()
     await worker.stop()
   }
   log.info('stopped')

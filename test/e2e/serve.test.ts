@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect } from 'node:net'
 import { dirname } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
@@ -15,6 +15,7 @@ import { differences } from '../support/same-as-source.ts'
 
 const patience = { timeout: 40_000, interval: 100 }
 const secret = 'a-webhook-secret-of-the-tests'
+const more = { HTTP_PORT: '0', LOG_LEVEL: 'info', WEBHOOK_SECRET: secret }
 
 async function listening(program: Program): Promise<string> {
   const url = () => /"url":"(http:[^"]+)"/.exec(program.stderr())?.[1]
@@ -27,10 +28,15 @@ const statusOf = (url: string) =>
     () => null,
   )
 
+function isListening(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => resolve(true))
+    socket.once('error', () => resolve(false)).once('connect', () => socket.destroy())
+  })
+}
+
 describe.skipIf(!hasPostgres)('tidemark serve', () => {
   const database = createTestDatabase()
-  const more = { HTTP_PORT: '0', LOG_LEVEL: 'info', WEBHOOK_SECRET: secret }
-
   it('drains on SIGTERM and ends with 0; what a kill -9 left open is taken up again (P8)', async () => {
     await using simulator = await startSimulator({ assignments: 3_000, notes: 100, trackers: 5, objects: 5 })
     const environment = environmentFor(simulator, database, { ...more, PAGE_SIZE: '50' })
@@ -110,27 +116,18 @@ describe.skipIf(!hasPostgres)('tidemark serve', () => {
     expect(stderr).not.toContain('secret-word')
   })
 
-  it('outlives a Postgres that ends all its sessions, whatever they were held for', async () => {
-    await using simulator = await startSimulator({ assignments: 20 })
-    // The subscription waits for the upstream, and a session waits with it.
-    simulator.faults.add({ kind: 'hang', path: 'Webhooks' })
+  it('stopped while it waits for Redis, takes the embedded Postgres with it', async () => {
+    await using simulator = await startSimulator()
     const program = startTidemark(
       ['serve'],
-      environmentFor(simulator, database, { ...more, PUBLIC_URL: 'http://127.0.0.1:9' }),
+      environmentFor(simulator, null, { ...more, REDIS_URL: 'redis://127.0.0.1:9' }),
     )
-    const url = await listening(program)
-    const ended = async () => {
-      const { rowCount } = await database.pool.query(
-        `select pg_terminate_backend(pid) from pg_stat_activity
-         where datname = current_database() and pid <> pg_backend_pid() and query ~ 'pg_advisory_xact_lock'`,
-      )
-      return rowCount
-    }
-    await expect.poll(ended, patience).toBe(1)
-    await expect.poll(() => differences(database.pool, simulator, 'assignment'), patience).toEqual([])
-    expect(await statusOf(`${url}/readyz`)).toBe(200)
+    await expect.poll(() => program.stderr(), patience).toContain('waiting for Redis')
+    const port = Number(/postgres:\/\/tidemark@127\.0\.0\.1:(\d+)/.exec(program.stderr())?.[1])
+    expect(await isListening(port)).toBe(true)
     program.child.kill('SIGTERM')
     expect((await program.ended).code).toBe(0)
+    expect(await isListening(port)).toBe(false)
   })
 
   it('hears SIGTERM as the first process of a container, started as the image starts it', async () => {
@@ -162,5 +159,32 @@ describe.skipIf(!hasPostgres)('tidemark serve', () => {
     process.kill(inside, 'SIGTERM')
     const [code] = await once(child, 'exit')
     expect([code, stderr.includes('"msg":"stopped"')]).toEqual([0, true])
+  })
+})
+
+describe.skipIf(!hasPostgres)('tidemark serve with webhooks', () => {
+  const database = createTestDatabase()
+
+  it('outlives a Postgres that ends all its sessions, whatever they were held for', async () => {
+    await using simulator = await startSimulator({ assignments: 20 })
+    // The subscription waits for the upstream, and a session waits with it.
+    simulator.faults.add({ kind: 'hang', path: 'Webhooks' })
+    const program = startTidemark(
+      ['serve'],
+      environmentFor(simulator, database, { ...more, PUBLIC_URL: 'http://127.0.0.1:9' }),
+    )
+    const url = await listening(program)
+    const ended = async () => {
+      const { rowCount } = await database.pool.query(
+        `select pg_terminate_backend(pid) from pg_stat_activity
+         where datname = current_database() and pid <> pg_backend_pid() and query ~ 'pg_advisory_xact_lock'`,
+      )
+      return rowCount
+    }
+    await expect.poll(ended, patience).toBe(1)
+    await expect.poll(() => differences(database.pool, simulator, 'assignment'), patience).toEqual([])
+    expect(await statusOf(`${url}/readyz`)).toBe(200)
+    program.child.kill('SIGTERM')
+    expect((await program.ended).code).toBe(0)
   })
 })
