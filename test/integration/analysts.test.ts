@@ -1,0 +1,112 @@
+// What the README and the dashboard promise to analysts, tried as the read-only role on a mirror of the stand-in.
+
+import { readFileSync } from 'node:fs'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { readSchemaMap } from '../../src/mirror/schema-map.ts'
+import { likelyReferences } from '../../src/schema/references.ts'
+import { startSimulator } from '../../src/simulator/simulator.ts'
+import { streams } from '../../src/streams.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { neverAborted, openTestWorkplace } from '../support/workplace.ts'
+
+const textOf = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
+
+/** The statements of the README's section. */
+function queriesOf(heading: string): string[] {
+  const [, section = ''] = textOf('README.md').split(`### ${heading}\n`)
+  const [own = ''] = section.split(/^#+ /m)
+  return [...own.matchAll(/```sql\n(.*?)```/gs)].flatMap(([, block = '']) =>
+    block.split(/;\n/).filter((statement) => statement.trim() !== ''),
+  )
+}
+
+describe.skipIf(!hasPostgres)('analysts', () => {
+  const database = createTestDatabase()
+  let reader: pg.Client
+
+  beforeAll(async () => {
+    const role = `${database.name}_bi`
+    await database.pool.query(`create role ${role} login password 'secret-of-the-role'`)
+    await using simulator = await startSimulator({ assignments: 300, notes: 300, trackers: 3 })
+    await using workplace = await openTestWorkplace(database, simulator, { BI_ROLE: role })
+    for (const stream of workplace.streams)
+      await workplace.read(stream, 'head', { signal: neverAborted, shouldGiveWay: () => false })
+    reader = new pg.Client(
+      Object.assign(new URL(database.url), { username: role, password: 'secret-of-the-role' }).href,
+    )
+    await reader.connect()
+  })
+  afterAll(async () => {
+    await reader.end()
+    await database.pool.query(`drop owned by ${database.name}_bi`)
+    await database.pool.query(`drop role ${database.name}_bi`)
+  })
+
+  it('get an answer from each of the five queries, and the moment of the data', async () => {
+    const queries = queriesOf('Five queries')
+    expect(queries).toHaveLength(6)
+    for (const query of queries) expect((await reader.query(query)).rows, query).not.toEqual([])
+    const [dataAsOf] = (await reader.query(queries.at(-1) ?? '')).rows
+    expect(dataAsOf).toEqual({ data_as_of: expect.any(Date) })
+  })
+
+  it('see something in each panel of the dashboard over the mirror', async () => {
+    const { panels }: { panels: { title: string; targets: { rawSql: string; format: string }[] }[] } =
+      JSON.parse(textOf('deploy/grafana/tidemark-mirror.json'))
+    expect(panels.length).toBeGreaterThan(5)
+    for (const { title, targets } of panels)
+      for (const { rawSql, format } of targets) {
+        const sql = rawSql.replaceAll(
+          /\$__timeFilter\(([^)]*)\)/g,
+          "$1 between now() - interval '1 day' and now()",
+        )
+        expect(sql, title).not.toContain('$__')
+        const { rows, fields } = await reader.query(sql)
+        expect(rows, title).not.toEqual([])
+        if (format === 'time_series')
+          expect(fields.map(({ name }) => name)).toEqual(['time', 'metric', 'value'])
+      }
+  })
+
+  it('find keys, fields and likely references in the schema', async () => {
+    const views = await readSchemaMap(database.pool, streams)
+    expect(views.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['assignment', 'assignment_note', 'tracker_object', 'tracker_object_history']),
+    )
+    const columns = views.find(({ name }) => name === 'assignment')?.columns ?? []
+    expect(columns.filter(({ isKey }) => isKey).map(({ name }) => name)).toEqual(['assignment_id'])
+    expect(columns.find(({ name }) => name === 'status_name')).toMatchObject({
+      type: 'text',
+      field: 'StatusName',
+      nullShare: 0,
+      rescued: 0,
+      note: null,
+    })
+    expect(columns.at(-1)).not.toMatchObject({ isKey: true })
+    expect(columns.find(({ name }) => name === '_synced_at')).toMatchObject({ field: null })
+    expect(likelyReferences(views)).toEqual(
+      expect.arrayContaining([
+        { from: 'assignment_note', column: 'assignment_id', to: 'assignment' },
+        { from: 'tracker_object_history', column: 'tracker_object_id', to: 'tracker_object' },
+      ]),
+    )
+  })
+
+  it('can read, and do nothing else', async () => {
+    const { rows } = await reader.query<{ relation: string; rights: string }>(
+      `select format('%I.%I', nspname, relname) as relation, string_agg(granted, ' ' order by granted) as rights
+       from pg_class join pg_namespace on pg_namespace.oid = relnamespace
+       cross join unnest(array['select', 'insert', 'update', 'delete', 'truncate', 'references', 'trigger']) as granted
+       where relkind in ('r', 'v', 'p', 'm', 'f') and nspname !~ '^pg_|^information_schema$' and has_table_privilege(pg_class.oid, granted)
+       group by 1`,
+    )
+    expect(new Set(rows.map(({ rights }) => rights))).toEqual(new Set(['select']))
+    const others = rows.map(({ relation }) => relation).filter((one) => !/^(bi|mirror)\./.test(one))
+    expect(others).toEqual(['tidemark.freshness'])
+    const { rows: schemas } = await reader.query(
+      `select nspname from pg_namespace where nspname in ('bi', 'mirror', 'tidemark', 'bullmq') and has_schema_privilege(oid, 'create')`,
+    )
+    expect(schemas).toEqual([])
+  })
+})

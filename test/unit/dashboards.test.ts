@@ -1,0 +1,100 @@
+// The dashboard and the alerts ask only for what the worker exports: each metric, label and value of a label that there is.
+
+import { spawnSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { concernKinds } from '../../src/concerns.ts'
+import { openMetrics } from '../../src/web/metrics.ts'
+import { addStateGauges } from '../../src/web/state-gauges.ts'
+
+const textOf = (name: string) => readFileSync(new URL(`../../deploy/${name}`, import.meta.url), 'utf8')
+
+type Panel = { title: string; description: string; targets: { expr: string; legendFormat: string }[] }
+const dashboard: { panels: Panel[] } = JSON.parse(textOf('grafana/tidemark.json'))
+const rules = textOf('prometheus/alerts.yml')
+
+/** Labels by the name of each series. */
+function exported(): ReadonlyMap<string, readonly string[]> {
+  const { registry } = openMetrics()
+  addStateGauges(registry, {
+    overview: async () => null,
+    concerns: async () => null,
+    queueCounts: async () => null,
+    parts: () => ({}),
+  })
+  const series = new Map<string, readonly string[]>()
+  for (const metric of registry.getMetricsAsArray()) {
+    const labels = 'labelNames' in metric && Array.isArray(metric.labelNames) ? metric.labelNames : []
+    const isHistogram = registry.getSingleMetric(metric.name)?.constructor.name === 'Histogram'
+    for (const suffix of isHistogram ? ['_bucket', '_sum', '_count'] : [''])
+      series.set(`${metric.name}${suffix}`, isHistogram ? [...labels, 'le'] : labels)
+  }
+  return series
+}
+const series = exported()
+
+/** Values of labels that are known beforehand. */
+const values: Readonly<Record<string, readonly string[]>> = {
+  kind: concernKinds,
+  outcome: ['inserted', 'updated', 'unchanged', 'rescued', 'quarantined'],
+  announced: ['true', 'false'],
+  stream: ['assignment', 'assignment_note'],
+}
+
+function expectKnown(expr: string): void {
+  const used = [...expr.matchAll(/\b(tidemark_\w+)(?:\{([^}]*)\})?/g)]
+  expect(used, `no metric in ${expr}`).not.toHaveLength(0)
+  const labels = used.flatMap(([, name = '']) => {
+    const known = series.get(name)
+    expect(known, `${name} is not exported, in ${expr}`).toBeDefined()
+    return known ?? []
+  })
+  for (const [, name = '', matchers = ''] of used)
+    for (const [, label = '', wanted = ''] of matchers.matchAll(/(\w+)\s*=~?\s*"([^"]*)"/g)) {
+      expect(series.get(name), `${name} has no label ${label}`).toContain(label)
+      for (const value of wanted.split('|')) expect(values[label], `${label}="${value}"`).toContain(value)
+    }
+  for (const [, list = ''] of expr.matchAll(/\b(?:by|on)\s*\(([^)]*)\)/g))
+    for (const label of list.split(',')) expect(labels, `a label in ${expr}`).toContain(label.trim())
+}
+
+describe('the dashboard', () => {
+  it('asks for metrics and labels that there are', () => {
+    const targets = dashboard.panels.flatMap((panel) => panel.targets)
+    expect(targets.length).toBeGreaterThan(20)
+    for (const { expr, legendFormat } of targets) {
+      expectKnown(expr)
+      const grouped = [...expr.matchAll(/\bby\s*\(([^)]*)\)/g)].flatMap(([, list = '']) => list.split(/,\s*/))
+      for (const [, label = ''] of legendFormat.matchAll(/\{\{(\w+)\}\}/g))
+        expect(grouped.length > 0 ? grouped : ['instance'], `${legendFormat} of ${expr}`).toContain(label)
+    }
+  })
+
+  it('says of each panel what it shows', () => {
+    for (const { title, description } of dashboard.panels) expect(description, title).toMatch(/\.$/)
+  })
+})
+
+describe('the alerts', () => {
+  const exprs = [...rules.matchAll(/^ {8}expr: (.+)$/gm)].map(([, expr = '']) => expr)
+
+  it('ask for metrics and labels that there are', () => {
+    expect(exprs).toHaveLength([...rules.matchAll(/- alert: /g)].length)
+    for (const expr of exprs) expectKnown(expr)
+  })
+
+  it('name commands that there are', () => {
+    const verbs = [...rules.matchAll(/`tidemark (\w+)/g)].map(([, verb]) => verb)
+    expect(verbs).toContain('probe')
+    for (const verb of verbs)
+      expect(existsSync(new URL(`../../src/commands/${verb}.ts`, import.meta.url)), verb).toBe(true)
+  })
+
+  const hasPromtool = spawnSync('promtool', ['--version']).status === 0
+  it.skipIf(!hasPromtool)('are rules to promtool', () => {
+    const path = new URL('../../deploy/prometheus/alerts.yml', import.meta.url).pathname
+    const { status, stdout, stderr } = spawnSync('promtool', ['check', 'rules', path], { encoding: 'utf8' })
+    expect(`${stdout}${stderr}`).toContain('SUCCESS')
+    expect(status).toBe(0)
+  })
+})
