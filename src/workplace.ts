@@ -14,6 +14,7 @@ import type { Mirror, Source } from './sync/ports.ts'
 import { type ReadStreamContext, readStream, type ScheduledLane } from './sync/read-stream.ts'
 import { readRelated } from './sync/related.ts'
 import type { Relations } from './sync/related-ports.ts'
+import { openRightOfWay } from './sync/right-of-way.ts'
 import type { LaneOutcome } from './sync/run-lane.ts'
 import { maskSource } from './upstream/masked-source.ts'
 import type { UpstreamObserver } from './upstream/observer.ts'
@@ -76,9 +77,12 @@ export async function openWorkplace(options: {
     const holdsSecret = stream.list === 'listWebhookSubscriptions' && config.webhookSecret
     return holdsSecret ? maskSource(source, holdsSecret) : source
   }
+  // Head runs are short; one that is not still leaves the backlog some reads a second.
+  const rightOfWay = openRightOfWay({ longestMs: 1_000 })
   const relatedSource = openRelatedSource(upstreams.assignment, {
     streams: related,
     requestsPerSecond: config.requestsPerSecond,
+    giveWay: rightOfWay.giveWay,
   })
   const contextOf = <Kind extends Stream>(stream: Kind): ReadingContext<Kind> => ({
     mirror,
@@ -97,7 +101,10 @@ export async function openWorkplace(options: {
     sourceOf,
     contextOf,
     related,
-    read: (stream, lane, hooks) => readStream({ ...contextOf(stream), ...hooks, lane }),
+    async read(stream, lane, hooks) {
+      const reading = () => readStream({ ...contextOf(stream), ...hooks, lane })
+      return lane === 'head' ? await rightOfWay.goFirst(reading) : await reading()
+    },
     isRelatedDue: () => isRelatedDue(database.pool, relatedOptions),
     readRelated: ({ onWritten, ...hooks }) =>
       readRelated({

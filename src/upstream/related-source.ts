@@ -1,5 +1,5 @@
-// The extended read of an assignment: as much of it as is wanted, and slower than the budget allows, so that other requests of
-// the service always have their share (P10).
+// The extended read of an assignment: as much of it as is wanted, after what is more urgent, and slower than the budget allows,
+// so that other requests of the service always have their share (P10).
 
 import type { Json, JsonObject } from '../json/json.ts'
 import { isObject, toInt64 } from '../record.ts'
@@ -17,9 +17,14 @@ const share = 0.5
 
 export function openRelatedSource(
   upstream: Upstream,
-  options: { readonly streams: readonly RelatedStream[]; readonly requestsPerSecond: number | null },
+  options: {
+    readonly streams: readonly RelatedStream[]
+    readonly requestsPerSecond: number | null
+    /** Waits for what goes first. */
+    readonly giveWay: (signal: AbortSignal) => Promise<void>
+  },
 ): Source {
-  const { streams, requestsPerSecond } = options
+  const { streams, requestsPerSecond, giveWay } = options
   const query = flagsFor(streams)
   const limit = openRateLimit({
     requestsPerSecond: requestsPerSecond && requestsPerSecond * share,
@@ -33,6 +38,7 @@ export function openRelatedSource(
     list: notOffered,
     listHasPages: false,
     async lookup(assignmentId, signal) {
+      await giveWay(signal)
       await limit.take(signal)
       try {
         const { body } = await upstream.call(
