@@ -143,8 +143,9 @@ export async function endRun(
      ), erased as (
        delete from tidemark.run where id = $3 and exists (select from shared)
      ), ended as (
+       -- A run that lost its lane was over when the next one began, whenever it hears of that.
        update tidemark.run
-       set status = $11, finished_at = now(), is_idle = $9, requests = $4, bytes = $5, unchanged = $6, rescued = $7,
+       set status = $11, finished_at = coalesce(finished_at, now()), is_idle = $9, requests = $4, bytes = $5, unchanged = $6, rescued = $7,
            quarantined = $8, note = $10, error = $12, error_code = $19, inserted = $13, updated = $14, marked_deleted = $15, position_to = $16
        where id = $3 and not exists (select from shared)
      )

@@ -44,9 +44,12 @@ describe.skipIf(!hasPostgres)('a lane', () => {
     await next.write(assignments({ AssignmentId: 1, RowVersion: 8 }), 8n)
     await next.finish(done)
     const { rows } = await database.pool.query(
-      `select position, status from tidemark.stream join tidemark.run on run.stream = name where name = 'assignment'
-       order by run.id desc limit 1`,
+      `select status, position_to as position, lag(finished_at) over (order by id) <= started_at as is_apart
+       from tidemark.run order by id desc limit 2`,
     )
-    expect(rows).toEqual([{ position: '8', status: 'done' }])
+    expect(rows).toEqual([
+      { status: 'done', position: '8', is_apart: true },
+      { status: 'failed', position: '6', is_apart: true },
+    ])
   })
 })
