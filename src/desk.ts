@@ -29,13 +29,12 @@ export function openDesk({ workplace, jobs, concerns, pageSize }: Context): Desk
   return {
     streams: names,
     async sight() {
-      const [streams, laneRuns, rates, nextRuns, concerned] = await Promise.all([
+      const [streams, laneRuns, rates, nextRuns] = await Promise.all([
         readOverview(pool, names),
         readLaneRuns(pool, names),
         readRowRates(pool),
         // The mirror can be shown without the queue.
         jobs.nextTicks().catch(() => []),
-        concerns(),
       ])
       // The other schedules look whether something is to be done; mostly nothing is.
       const shown = nextRuns.filter(({ lane }) => lane === 'head' || lane === 'census')
@@ -45,7 +44,6 @@ export function openDesk({ workplace, jobs, concerns, pageSize }: Context): Desk
         laneRuns,
         rates,
         nextRuns: shown,
-        concerns: concerned,
       }
     },
     concerns,

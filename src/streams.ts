@@ -2,7 +2,8 @@
 
 import { attachmentFields, type FieldKind } from './attachment-fields.ts'
 
-export type Lane = 'head' | 'trailing' | 'backfill' | 'census' | 'related'
+export const lanes = ['head', 'trailing', 'census', 'backfill', 'related'] as const
+export type Lane = (typeof lanes)[number]
 export type ServiceName = 'assignment' | 'tracking'
 
 type CommonStream = {

@@ -102,7 +102,7 @@ export async function startWorker(options: {
   const visits = openVisits(config.adminToken)
   const errands = openErrands(log)
   const { pageSize } = config
-  const events = openLiveEvents({ sight: () => desk?.sight() ?? null, log })
+  const events = openLiveEvents({ desk: () => desk, log })
   const http = await startHttpServer({
     host: config.httpHost,
     port: config.httpPort,

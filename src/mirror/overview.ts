@@ -1,6 +1,7 @@
 // What there is to say about each stream: how complete it is, what ran last, and what needs a person.
 
 import type { ClientBase } from 'pg'
+import { lanes } from '../streams.ts'
 import { type RelatedProgress, readRelatedProgress } from './related-progress.ts'
 
 export type StreamOverview = {
@@ -74,12 +75,18 @@ export async function readOverview(
      from unnest($1::text[]) with ordinality as wanted (name, place)
      join tidemark.stream on stream.name = wanted.name
      left join lateral (
-       select jsonb_build_object('id', id::text, 'lane', lane, 'status', status, 'startedAt', started_at,
+       select jsonb_build_object('id', id::text, 'lane', latest.lane, 'status', status, 'startedAt', started_at,
                 'finishedAt', finished_at, 'error', error, 'note', note) as line
-       from tidemark.run where run.stream = stream.name order by coalesce(finished_at, started_at) desc, id desc limit 1
+       -- The last of each lane is found by index, however long the ledger is.
+       from unnest($2::text[]) as known (lane)
+       cross join lateral (
+         select * from tidemark.run
+         where run.stream = stream.name and run.lane = known.lane order by id desc limit 1
+       ) as latest
+       order by coalesce(finished_at, started_at) desc, id desc limit 1
      ) as last_run on true
      order by wanted.place`,
-    [streams],
+    [streams, lanes],
   )
   const related = streams.includes('assignment') ? await readRelatedProgress(client) : null
   return rows.map((row) => ({

@@ -22,7 +22,6 @@ export type Sight = {
   readonly laneRuns: readonly LaneRun[]
   readonly rates: RowRates
   readonly nextRuns: readonly NextRun[]
-  readonly concerns: readonly Concern[]
 }
 
 /** Lists are cut at the limit; null is no restriction. */

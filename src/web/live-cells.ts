@@ -3,7 +3,6 @@
 
 import type { Sight, StreamSight } from './desk.ts'
 import { type Html, html } from './html.ts'
-import { concernCount, concernList } from './pages/concerns.ts'
 import { addressOf } from './pages/filters.ts'
 import { age, ageInWords, count, foreign, spanInWords, stamp, time } from './words.ts'
 
@@ -14,11 +13,7 @@ export const live = (cells: Cells, key: string): Html =>
   html`<span data-live="${key}">${cells.get(key)}</span>`
 
 export function cellsOf(sight: Sight): Cells {
-  const cells = new Map<string, Html | null>([
-    ['as-of', time(sight.at)],
-    ['concerns', concernList(sight.concerns)],
-    ['concern-count', concernCount(sight.concerns)],
-  ])
+  const cells = new Map<string, Html | null>([['as-of', time(sight.at)]])
   for (const stream of sight.streams)
     for (const [name, content] of Object.entries(numbersOf(stream, sight)))
       cells.set(`${stream.stream}/${name}`, content)

@@ -4,14 +4,15 @@
 import type { ServerResponse } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from '../log.ts'
-import type { Sight } from './desk.ts'
+import type { Desk } from './desk.ts'
 import { markupOf } from './html.ts'
 import type { Routes } from './http-server.ts'
 import { cellsOf } from './live-cells.ts'
+import { concernCells } from './pages/concerns.ts'
 
 type Options = {
   /** Null while the worker waits for what it needs. */
-  readonly sight: () => Promise<Sight> | null
+  readonly desk: () => Pick<Desk, 'sight' | 'concerns'> | null
   readonly everyMs?: number
   readonly mostListeners?: number
   readonly log: Logger
@@ -25,9 +26,11 @@ const defaultMostListeners = 100
 /** Who does not take what is sent is let go, and comes back by itself. */
 const mostUnsentBytes = 1_048_576
 const retryMs = 2_000
+/** A look that takes longer is waited for, but not silently. */
+const patienceMs = 5_000
 
 export function openLiveEvents(options: Options): LiveEvents {
-  const { sight, everyMs = defaultEveryMs, mostListeners = defaultMostListeners, log } = options
+  const { desk, everyMs = defaultEveryMs, mostListeners = defaultMostListeners, log } = options
   const closing = new AbortController()
   const listeners = new Set<ServerResponse>()
   let known: Update | null = null
@@ -40,12 +43,18 @@ export function openLiveEvents(options: Options): LiveEvents {
     }
   }
 
+  /** Whoever comes now is told nothing that may be over. */
+  function away(): void {
+    known = null
+    send('away', null)
+  }
+
   async function look(): Promise<void> {
-    const seen = await sight()
-    if (!seen) return send('away', null)
-    const cells = Object.fromEntries(
-      [...cellsOf(seen)].map(([key, cell]) => [key, cell ? markupOf(cell) : '']),
-    )
+    const there = desk()
+    if (!there) return away()
+    const [seen, concerns] = await Promise.all([there.sight(), there.concerns()])
+    const pieces = [...cellsOf(seen), ...concernCells(concerns)]
+    const cells = Object.fromEntries(pieces.map(([key, cell]) => [key, cell ? markupOf(cell) : '']))
     const { from, streams, ...rest } = seen.rates
     const before = known?.cells ?? {}
     known = { cells, rates: { ...rest, from: from.getTime(), streams: Object.fromEntries(streams) } }
@@ -63,10 +72,12 @@ export function openLiveEvents(options: Options): LiveEvents {
     if (isLooking) return
     isLooking = true
     while (listeners.size > 0 && !closing.signal.aborted) {
+      const tooLong = setTimeout(away, patienceMs)
       await look().catch((error) => {
         log.debug({ err: error }, 'what the pages show could not be looked up')
-        send('away', null)
+        away()
       })
+      clearTimeout(tooLong)
       await wait(everyMs, undefined, { signal: closing.signal, ref: false }).catch(() => {})
     }
     isLooking = false
@@ -75,7 +86,7 @@ export function openLiveEvents(options: Options): LiveEvents {
 
   return {
     routes(server) {
-      server.get('/events', (_request, reply) => {
+      server.get('/events', { exposeHeadRoute: false }, (_request, reply) => {
         if (listeners.size >= mostListeners || closing.signal.aborted)
           return reply.code(503).header('retry-after', '10').send({ error: 'too many listen already' })
         reply.hijack()

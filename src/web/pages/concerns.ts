@@ -11,10 +11,17 @@ export const concernBanner = (concerns: readonly Concern[], isOpen: boolean): Ht
 <div data-live="concerns">${concernList(concerns)}</div>
 </details>`
 
-export const concernCount = ({ length }: readonly Concern[]): Html | null =>
+/** The pieces of it that follow what happens, by their keys. */
+export const concernCells = (concerns: readonly Concern[]) =>
+  [
+    ['concern-count', concernCount(concerns)],
+    ['concerns', concernList(concerns)],
+  ] as const
+
+const concernCount = ({ length }: readonly Concern[]): Html | null =>
   length === 0 ? null : html`${length === 1 ? 'One thing needs' : `${length} things need`} a person`
 
-export const concernList = (concerns: readonly Concern[]): Html | null =>
+const concernList = (concerns: readonly Concern[]): Html | null =>
   concerns.length === 0 ? null : html`<ul>${concerns.map(line)}</ul>`
 
 const line = ({ what, whatToDo, since }: Concern): Html =>

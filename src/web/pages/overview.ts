@@ -1,6 +1,7 @@
 // `/`: a card for each stream.
 
 import type { RowRates } from '../../mirror/row-rates.ts'
+import { lanes } from '../../streams.ts'
 import { streamActions } from '../action-forms.ts'
 import type { Sight, StreamSight } from '../desk.ts'
 import { type Html, html } from '../html.ts'
@@ -47,8 +48,6 @@ ${laneTable(stream, sight, cell)}
 ${streamActions(one, viewer)}
 </article>`
 }
-
-const lanes = ['head', 'trailing', 'census', 'backfill', 'related']
 
 function laneTable(stream: string, { laneRuns, nextRuns }: Sight, cell: (name: string) => Html): Html {
   const has = (lane: string) =>

@@ -2,13 +2,13 @@
 
 import { formatDuration } from '../../duration.ts'
 import type { RunLine } from '../../mirror/run-list.ts'
+import { lanes } from '../../streams.ts'
 import { type Html, html } from '../html.ts'
 import { age, count, foreign } from '../words.ts'
 import { addressOf, chosen, filterForm, idIn, select } from './filters.ts'
 import type { Page } from './page.ts'
 import { type Column, table } from './table.ts'
 
-const lanes = ['head', 'trailing', 'census', 'backfill', 'related']
 const outcomes = ['changed', 'done', 'running', 'failed', 'skipped']
 const pageSize = 50
 

@@ -1,0 +1,145 @@
+// Every page in Chromium, on a desktop and on a phone, in front of the real worker and a mirror full of hostile text.
+
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import {
+  barriersOf,
+  createTestBrowser,
+  desktop,
+  hasChromium,
+  overflowOf,
+  phone,
+  untilLive,
+} from '../support/browser.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { fillMirror, hostileTexts } from '../support/hostile-mirror.ts'
+import { startTestWorker, type TestWorker } from '../support/worker.ts'
+
+const pages = ['/', '/runs', '/checkpoints', '/quarantine', '/dictionary', '/facts']
+/** The same pages with few rows. */
+const parts = ['/', '/runs?before=15', '/checkpoints', '/quarantine', '/dictionary?search=script', '/facts']
+const patience = { timeout: 15_000, interval: 50 }
+
+describe.skipIf(!hasPostgres || !hasChromium)('the status page', () => {
+  const database = createTestDatabase()
+  const browser = createTestBrowser()
+  let simulator: Simulator
+  let worker: TestWorker
+  const start = (port = '0') =>
+    startTestWorker(simulator, database, {
+      STREAMS: 'assignment,assignment_note',
+      SCHEDULE_ASSIGNMENT: '1s',
+      HTTP_PORT: port,
+    })
+
+  beforeAll(async () => {
+    simulator = await startSimulator({ assignments: 50, notes: 10 })
+    worker = await start()
+    await worker.live
+    await fillMirror(database.pool, 'assignment_note')
+    await vi.waitFor(async () => {
+      const { rows } = await database.pool.query('select from tidemark.stream where complete_at is not null')
+      expect(rows).toHaveLength(2)
+    }, patience)
+  })
+  afterAll(async () => {
+    await worker?.stop()
+    await simulator?.close()
+  })
+
+  describe.each([
+    ['a desktop', desktop],
+    ['a phone', phone],
+  ])('on %s', (_name, viewport) => {
+    it.each(parts)('%s takes no text for markup, keeps nobody out, and fits', async (path) => {
+      const page = await browser.open({ viewport })
+      await page.goto(worker.url + path)
+      await untilLive(page)
+      expect(await page.evaluate('globalThis.wasAttacked')).toBeUndefined()
+      expect(await overflowOf(page)).toBe(0)
+      expect(await barriersOf(page)).toEqual([])
+    })
+
+    it('fits whatever is in the pages', async () => {
+      const page = await browser.open({ viewport })
+      for (const path of pages) {
+        await page.goto(worker.url + path)
+        expect([path, await overflowOf(page)]).toEqual([path, 0])
+      }
+    })
+  })
+
+  it('shows hostile text as it is', async () => {
+    const page = await browser.open()
+    const [script = ''] = hostileTexts
+    for (const path of ['/dictionary?search=script', '/facts', '/quarantine', '/checkpoints']) {
+      await page.goto(worker.url + path)
+      expect(await page.locator('main').innerText()).toContain(script)
+    }
+  })
+
+  it('follows what the worker does, and goes on after it was started again', async () => {
+    const page = await browser.open()
+    await page.goto(worker.url)
+    await untilLive(page)
+    const position = () => page.locator('[data-live="assignment/position"]').innerText()
+    const before = await position()
+    simulator.source.change('assignment', 7)
+    await expect.poll(position, patience).not.toBe(before)
+
+    const { port } = new URL(worker.url)
+    await worker.stop()
+    await expect.poll(() => page.locator('[data-connection]').innerText(), patience).toBe('reconnecting')
+    const between = await position()
+    simulator.source.change('assignment', 8)
+    worker = await start(port)
+    await untilLive(page)
+    await expect.poll(position, patience).not.toBe(between)
+  })
+
+  it('is complete without its script', async () => {
+    const page = await browser.open({ javaScriptEnabled: false })
+    await page.goto(worker.url)
+    const card = page.getByRole('article', { name: 'assignment', exact: true })
+    const text = await card.innerText()
+    expect(text).toMatch(/Complete through\s+(just now|\d+ seconds? ago)/)
+    expect(text).toMatch(/Position\s+\d+/)
+    expect(text).toMatch(/head\s+(done|running)/)
+    expect(await card.locator('polyline').count()).toBe(1)
+  })
+
+  it('leads through the runs by filter and from page to page', async () => {
+    const page = await browser.open({ viewport: phone })
+    await page.goto(`${worker.url}/runs`)
+    await page.getByLabel('Stream').selectOption('assignment_note')
+    await page.getByLabel('Outcome').selectOption('failed')
+    await page.getByRole('button', { name: 'Show' }).click()
+    const seen = new Set<string>()
+    const ids = page.getByRole('rowheader')
+    for (let more = true; more; ) {
+      for (const id of await ids.allInnerTexts()) seen.add(id)
+      const older = page.getByRole('link', { name: 'Older' })
+      more = (await older.count()) > 0
+      if (more) await older.click()
+    }
+    expect(seen.size).toBe(200)
+  })
+
+  it('finds a field by a part of its name', async () => {
+    const page = await browser.open()
+    await page.goto(`${worker.url}/dictionary`)
+    await page.getByLabel('Name').fill('seededfield299')
+    await page.getByLabel('Name').press('Enter')
+    await expect.poll(() => page.getByRole('rowheader').allInnerTexts(), patience).toEqual(['SeededField299'])
+  })
+
+  it.each(pages)('%s is made within 300 ms from 10,000 runs and 300 fields', async (path) => {
+    const times: number[] = []
+    for (let time = 0; time < 5; time++) {
+      const startedMs = performance.now()
+      expect(await (await worker.get(path)).text()).toContain('</html>')
+      times.push(performance.now() - startedMs)
+    }
+    expect(times.toSorted((a, b) => a - b)[2]).toBeLessThan(300)
+  })
+})

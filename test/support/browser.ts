@@ -1,0 +1,116 @@
+// Chromium for the tests, one for each file: whatever goes wrong in a page fails the test. Where there is no Chromium the tests are
+// skipped loudly, and fail where CI is set.
+
+import { accessSync, constants, readFileSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, expect } from 'vitest'
+
+const chromiumPath = process.env.CHROMIUM_PATH ?? onPath(['chromium', 'chromium-browser', 'google-chrome'])
+
+/** For `describe.skipIf(!hasChromium)`. */
+export const hasChromium = chromiumPath !== null || isMissing()
+
+function onPath(names: readonly string[]): string | null {
+  for (const name of names)
+    for (const directory of (process.env.PATH ?? '').split(delimiter)) {
+      const path = join(directory, name)
+      try {
+        accessSync(path, constants.X_OK)
+        return path
+      } catch {}
+    }
+  return null
+}
+
+function isMissing(): false {
+  const message = 'there is no Chromium for the browser tests: install chromium, or set CHROMIUM_PATH'
+  if (process.env.CI) throw new Error(message)
+  process.stderr.write(`\n*** SKIPPED: ${message} ***\n\n`)
+  return false
+}
+
+export const desktop = { width: 1280, height: 860 }
+export const phone = { width: 360, height: 740 }
+
+export type TestBrowser = {
+  /** A page of its own, closed after the test. */
+  open(options?: BrowserContextOptions): Promise<Page>
+}
+
+/** Call it in a file or a `describe`. */
+export function createTestBrowser(): TestBrowser {
+  let browser: Browser | null = null
+  let troubles: string[] = []
+  beforeAll(async () => {
+    browser = await chromium.launch({
+      ...(chromiumPath !== null && { executablePath: chromiumPath }),
+      args: ['--no-sandbox'],
+    })
+  })
+  afterEach(async () => {
+    const seen = troubles
+    troubles = []
+    await Promise.all(browser?.contexts().map((context) => context.close()) ?? [])
+    expect(seen).toEqual([])
+  })
+  afterAll(() => browser?.close())
+
+  return {
+    async open(options = {}) {
+      if (!browser) throw new Error('the browser is there only while tests run')
+      const context = await browser.newContext({ viewport: desktop, reducedMotion: 'reduce', ...options })
+      const page = await context.newPage()
+      page.on('pageerror', (error) => troubles.push(`error in the page: ${error.message}`))
+      page.on('console', (message) => {
+        if (message.type() === 'error' && !isEvents(message.location().url))
+          troubles.push(`error on the console: ${message.text()}`)
+      })
+      page.on('requestfailed', (request) => {
+        if (!isEvents(request.url()))
+          troubles.push(`failed: ${request.url()} ${request.failure()?.errorText}`)
+      })
+      page.on('request', (request) => {
+        const { origin, protocol } = new URL(request.url())
+        const isOwn = protocol === 'data:' || page.url() === 'about:blank' || page.url().startsWith(origin)
+        if (!isOwn) troubles.push(`asked elsewhere: ${request.url()}`)
+      })
+      return page
+    },
+  }
+}
+
+/** Leaving a page, or stopping the worker, breaks its events off. */
+const isEvents = (url: string): boolean => url.endsWith('/events')
+
+/** The page hears from the worker. */
+export const untilLive = (page: Page): Promise<unknown> =>
+  page.locator('[data-connection="live"]').waitFor({ timeout: 15_000 })
+
+const axe = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8')
+
+type Finding = { readonly id: string; readonly impact: string; readonly nodes: readonly { html: string }[] }
+
+/** What keeps people out; colours in both themes. A page with hundreds of rows takes it minutes. */
+export async function barriersOf(page: Page): Promise<readonly string[]> {
+  // Evaluated by the debugger, which the page's policy does not bind.
+  await page.evaluate(axe)
+  const found: string[] = []
+  for (const [colorScheme, rules] of [
+    ['light', ''],
+    ['dark', `runOnly: ['color-contrast'],`],
+  ] as const) {
+    await page.emulateMedia({ colorScheme })
+    const run = `axe.run({ ${rules} resultTypes: ['violations'] })`
+    const { violations } = await page.evaluate<{ violations: Finding[] }>(run)
+    for (const { id, impact, nodes } of violations)
+      if (impact === 'serious' || impact === 'critical')
+        found.push(`${colorScheme}: ${id} at ${nodes.map(({ html }) => html.slice(0, 200)).join(' and ')}`)
+  }
+  return found
+}
+
+/** By how many pixels the page is wider than the window. */
+export const overflowOf = (page: Page): Promise<number> =>
+  page.evaluate<number>('document.documentElement.scrollWidth - document.documentElement.clientWidth')
