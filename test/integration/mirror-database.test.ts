@@ -114,4 +114,19 @@ describe.skipIf(!hasPostgres)('a database', () => {
     await database.pool.query(`drop view bi.later; drop table mirror.later; drop owned by ${role}`)
     await database.pool.query(`drop role ${role}`)
   })
+
+  it('starts with a BI role while another program changes a table', async () => {
+    // A name that must be quoted.
+    const role = `${database.name} BI`
+    const quoted = pg.escapeIdentifier(role)
+    await database.pool.query(`create role ${quoted}`)
+    await migrated(database.pool, role)
+    const growing = await database.pool.connect()
+    await growing.query('begin; alter table mirror.assignment add column grown int')
+    await migrated(database.pool, role)
+    await growing.query('rollback')
+    growing.release()
+    await database.pool.query(`drop owned by ${quoted}`)
+    await database.pool.query(`drop role ${quoted}`)
+  })
 })
