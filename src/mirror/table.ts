@@ -2,9 +2,11 @@
 // when the first rows come.
 
 import type { Pool } from 'pg'
+import type { Json } from '../json/json.ts'
 import type { Logger } from '../log.ts'
 import type { Row } from '../record.ts'
 import type { MirroredStream } from '../streams.ts'
+import { foldName } from './column-names.ts'
 import { fitsInt64, isUuid } from './column-types.ts'
 import { takeConnection } from './connections.ts'
 import { createPageEncoder, type EncodePage } from './page-encoding.ts'
@@ -56,6 +58,11 @@ function keyColumn({ stream, keyField }: Source, rows: readonly Row[]): KeyColum
   if (stream.kind === 'changes') return { field: stream.keyFields[0] ?? '', type: 'bigint' }
   if (keyField === null)
     throw new Error(`the key of ${stream.name} is not known yet, so its table cannot be made`)
-  if (rows.every((row) => fitsInt64(row.key))) return { field: keyField, type: 'bigint' }
+  // Digits in quotes are text: the next key may have letters.
+  if (rows.every((row) => fitsInt64(row.key) && typeof fieldOf(row, keyField) !== 'string'))
+    return { field: keyField, type: 'bigint' }
   return { field: keyField, type: rows.every((row) => isUuid(row.key)) ? 'uuid' : 'text' }
 }
+
+const fieldOf = ({ record }: Row, field: string): Json | undefined =>
+  record[Object.keys(record).find((name) => foldName(name) === foldName(field)) ?? '']

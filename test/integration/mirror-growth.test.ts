@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { hasPostgres } from '../support/database.ts'
 import { createGrowingTable } from '../support/growing-table.ts'
-import { mirrorOf } from '../support/runs.ts'
+import { begin, done, mirrorOf, trackers } from '../support/runs.ts'
 
 describe.skipIf(!hasPostgres)('a table', () => {
   const { database, query, write } = createGrowingTable()
@@ -71,6 +71,19 @@ describe.skipIf(!hasPostgres)('a table', () => {
       { key: '1', version: 12n },
     ])
     expect(await mirrorOf(database).highestRows('assignment', 29n, 5)).toEqual([{ key: '1', version: 12n }])
+  })
+
+  it('of a list stream takes keys of digits for text where they come as strings', async () => {
+    const run = await begin(mirrorOf(database), 'tracker_object')
+    await run.setKeyField('TrackerObjectId')
+    await run.write(trackers({ trackerObjectId: '1001' }), null)
+    const { quarantined } = await run.write(trackers({ trackerObjectId: 'A77' }), null)
+    await run.finish(done)
+    expect(quarantined).toBe(0)
+    expect(await query('select tracker_object_id from mirror.tracker_object order by 1')).toEqual([
+      { tracker_object_id: '1001' },
+      { tracker_object_id: 'A77' },
+    ])
   })
 
   it('widens bigint to numeric, also under our own view and its grants', async () => {
