@@ -169,9 +169,9 @@ export async function endRun(
       totals.rescued,
       totals.quarantined,
       end.isIdle,
-      end.note,
+      holdableText(end.note),
       end.status,
-      end.error,
+      holdableText(end.error),
       totals.inserted,
       totals.updated,
       totals.markedDeleted,
@@ -182,3 +182,6 @@ export async function endRun(
     ],
   )
 }
+
+/** Names of fields and the like come from the upstream, and Postgres holds no NUL. */
+const holdableText = (text: string | null): string | null => text?.replaceAll('\0', '\\0') ?? null

@@ -155,6 +155,11 @@ describe.skipIf(!hasPostgres)('a run', () => {
     ])
   })
 
+  it('that failed over a text that Postgres cannot hold says so all the same', async () => {
+    await (await begin(mirrorOf(database))).finish({ ...failed, error: 'fields seen: a\0b' })
+    expect(await ledger()).toMatchObject([{ status: 'failed', error: 'fields seen: a\\0b' }])
+  })
+
   it('tells how fresh its stream is', async () => {
     const run = await begin(mirrorOf(database))
     await run.write(assignments({ AssignmentId: 1, RowVersion: 5 }), 5n)
