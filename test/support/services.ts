@@ -112,6 +112,7 @@ async function redisContainer(): Promise<Service> {
 async function embeddedPostgres(): Promise<Service> {
   const directory = await mkdtemp(join(tmpdir(), 'tidemark-test-postgres-'))
   const server = await startEmbedded({ directory, log: openLog({ level: 'warn' }) })
+  await preferSpeed(server.url)
   return {
     url: server.url,
     async stop() {
@@ -124,6 +125,16 @@ async function embeddedPostgres(): Promise<Service> {
         )
     },
   }
+}
+
+/** What a power failure would take away, no test looks for. */
+async function preferSpeed(url: string): Promise<void> {
+  const client = new pg.Client(url)
+  await client.connect()
+  for (const setting of ['fsync', 'full_page_writes', 'synchronous_commit'])
+    await client.query(`alter system set ${setting} = off`)
+  await client.query('select pg_reload_conf()')
+  await client.end()
 }
 
 /** A test file drops its database, unless a test of it failed. */
