@@ -8,17 +8,5 @@ if (major < 24) {
   )
   process.exit(2)
 }
-// Most of the time to start is compiling; where the cache cannot be kept, Node goes on without.
-const { enableCompileCache, registerHooks } = await import('node:module')
-enableCompileCache?.()
-// To know what kind of file each of drizzle's 200 files is, Node would read its manifest of 180 KB each time: half a second and
-// 50 MB more.
-registerHooks?.({
-  resolve(specifier, context, next) {
-    const isNeighbour = specifier.startsWith('./') || specifier.startsWith('../')
-    if (!isNeighbour || !context.parentURL?.includes('/node_modules/drizzle-orm/'))
-      return next(specifier, context)
-    return { url: new URL(specifier, context.parentURL).href, format: 'module', shortCircuit: true }
-  },
-})
+await import('./quick-start.js')
 await import('../src/main.ts')
