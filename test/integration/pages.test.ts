@@ -1,0 +1,203 @@
+// What is around the pages: what browsers may do with them, what they load, and what they say while nothing can be read.
+
+import { afterEach, describe, expect, it } from 'vitest'
+import { readAssets } from '../../src/web/assets.ts'
+import type { Desk } from '../../src/web/desk.ts'
+import { type HttpServer, startHttpServer } from '../../src/web/http-server.ts'
+import { openLiveEvents } from '../../src/web/live-events.ts'
+import { pageRoutes } from '../../src/web/page-routes.ts'
+import { readOnlyViewer } from '../../src/web/viewer.ts'
+import { quietLog } from '../support/database.ts'
+import { deskWith, emptySight } from '../support/desk.ts'
+
+const assets = readAssets()
+const endings: (() => unknown)[] = []
+afterEach(async () => {
+  await Promise.all(endings.splice(0).map((end) => end()))
+})
+
+type Options = { desk?: Desk | null; mostListeners?: number; everyMs?: number }
+
+async function serve({ desk = deskWith(), ...options }: Options = {}): Promise<string> {
+  const events = openLiveEvents({ desk: () => desk, log: quietLog, ...options })
+  const server: HttpServer = await startHttpServer({
+    host: '127.0.0.1',
+    port: 0,
+    routes: [
+      assets.routes,
+      events.routes,
+      pageRoutes({ desk: () => desk, viewerOf: () => readOnlyViewer, assets, log: quietLog }),
+    ],
+    log: quietLog,
+  })
+  endings.push(async () => {
+    events.close()
+    await server.close()
+  })
+  return server.url
+}
+
+describe('a page', () => {
+  it('may load nothing from elsewhere, run nothing that stands in it, and be kept by nobody', async () => {
+    const { headers } = await fetch(await serve())
+    const policy = headers.get('content-security-policy')
+    expect(policy).toContain("default-src 'none'; script-src 'self'; style-src 'self'")
+    expect(policy).not.toContain('unsafe')
+    expect(headers.get('cache-control')).toBe('no-store')
+    expect(headers.get('x-content-type-options')).toBe('nosniff')
+    expect(headers.get('referrer-policy')).toBe('same-origin')
+  })
+
+  it('says that the worker waits, and loads itself again', async () => {
+    const answer = await fetch(`${await serve({ desk: null })}/facts`)
+    expect([answer.status, await answer.text()]).toEqual([
+      503,
+      expect.stringMatching(/http-equiv="refresh" content="3"[\s\S]*it waits for its database/),
+    ])
+  })
+
+  it('says that the database does not answer, and not why (P9)', async () => {
+    const facts = () => Promise.reject(new Error('password=hunter2'))
+    const answer = await fetch(`${await serve({ desk: deskWith({ facts }) })}/facts`)
+    const text = await answer.text()
+    expect([answer.status, text]).toEqual([503, expect.stringContaining('The database did not answer')])
+    expect(text).not.toContain('hunter2')
+  })
+
+  it('asks for nothing that its address should not be able to ask for', async () => {
+    const asked: unknown[] = []
+    const desk = deskWith({
+      async runs(...query) {
+        asked.push(query)
+        return []
+      },
+    })
+    const url = await serve({ desk })
+    await fetch(`${url}/runs?stream=nothing&lane=%27&outcome=__proto__&before=1e9`)
+    await fetch(`${url}/runs?stream=assignment&lane=head&outcome=failed&before=12&before=x&%E0%A4%A`)
+    expect(asked).toEqual([
+      [
+        { stream: null, lane: null, outcome: null },
+        { before: null, limit: 51 },
+      ],
+      [
+        { stream: 'assignment', lane: 'head', outcome: 'failed' },
+        { before: '12', limit: 51 },
+      ],
+    ])
+  })
+
+  it('tells what needs a person, in words and commands', async () => {
+    const concern = {
+      key: 'held assignment',
+      kind: 'held',
+      stream: 'assignment',
+      since: new Date('2026-01-02T03:04:05Z'),
+      what: 'assignment: <b>rows</b> are gone',
+      whatToDo: 'look: `tidemark census <x>`',
+    } as const
+    const text = await (
+      await fetch(await serve({ desk: deskWith({ concerns: async () => [concern] }) }))
+    ).text()
+    expect(text).toContain('One thing needs a person')
+    expect(text).toContain('assignment: &lt;b&gt;rows&lt;/b&gt; are gone')
+    expect(text).toContain('look: <code>tidemark census &lt;x&gt;</code>')
+    expect(await (await fetch(await serve())).text()).not.toContain('needs a person</span>')
+  })
+})
+
+describe('what pages load', () => {
+  it('is kept by browsers for good under its own address, and asked for again under any other', async () => {
+    const url = await serve()
+    const page = await (await fetch(url)).text()
+    const addresses = [...page.matchAll(/(?:href|src)="(\/assets\/[^"]+)"/g)].map(([, address]) => address)
+    expect(addresses.length).toBeGreaterThanOrEqual(4)
+    for (const address of addresses) {
+      const { status, headers } = await fetch(url + address)
+      expect([status, headers.get('cache-control')]).toEqual([200, 'public, max-age=31536000, immutable'])
+      const etag = headers.get('etag') ?? ''
+      const again = await fetch(url + address, { headers: { 'if-none-match': etag } })
+      expect(again.status).toBe(304)
+    }
+    const old = await fetch(`${url}/assets/page.js?older`)
+    expect([old.status, old.headers.get('cache-control')]).toEqual([200, 'no-cache'])
+    expect((await fetch(`${url}/assets/..%2fassets.ts`)).status).toBe(404)
+    expect((await fetch(`${url}/assets/constructor`)).status).toBe(404)
+  })
+})
+
+describe('GET /events', () => {
+  /** Each `data` that comes, with its event. */
+  async function* listen(url: string): AsyncGenerator<[string, string]> {
+    const stopping = new AbortController()
+    endings.push(() => stopping.abort())
+    const { body } = await fetch(`${url}/events`, { signal: stopping.signal })
+    let text = ''
+    for await (const chunk of (body ?? new ReadableStream()).pipeThrough(new TextDecoderStream())) {
+      text += chunk
+      const messages = text.split('\n\n')
+      text = messages.pop() ?? ''
+      for (const message of messages) {
+        const [, event, data] = /^event: (.*)\ndata: (.*)$/.exec(message) ?? []
+        if (event !== undefined && data !== undefined) yield [event, data]
+      }
+    }
+  }
+  const next = async (events: AsyncGenerator<[string, string]>) => (await events.next()).value
+
+  it('looks once for all who listen, and not at all when nobody does', async () => {
+    let looks = 0
+    const sight = async () => {
+      looks++
+      return emptySight
+    }
+    const url = await serve({ desk: deskWith({ sight }), everyMs: 30 })
+    expect(looks).toBe(0)
+    const listeners = Array.from({ length: 10 }, () => listen(url))
+    await Promise.all(listeners.map(next))
+    const before = looks
+    for (let event = 0; event < 3; event++) await Promise.all(listeners.map(next))
+    expect(looks - before).toBeLessThanOrEqual(6)
+    await Promise.all(endings.splice(1).map((end) => end()))
+    let seen = -1
+    const more = () => {
+      const before = seen
+      seen = looks
+      return seen - before
+    }
+    await expect.poll(more, { interval: 100 }).toBe(0)
+  })
+
+  it('sends everything once, and then only what changed', async () => {
+    let seconds = 5
+    const sight = async () => ({ ...emptySight, at: new Date(Date.UTC(2026, 0, 2, 3, 4, seconds)) })
+    const events = listen(await serve({ desk: deskWith({ sight }), everyMs: 30 }))
+    const keys = async () => {
+      const [, data] = (await next(events)) ?? []
+      return Object.keys(JSON.parse(data ?? '{}').cells)
+    }
+    expect(await keys()).toEqual(['as-of', 'concern-count', 'concerns'])
+    expect(await keys()).toEqual([])
+    seconds = 6
+    await expect.poll(keys).toEqual(['as-of'])
+  })
+
+  it('says when nothing can be read, and goes on', async () => {
+    let isAway = true
+    const sight = async () => {
+      if (isAway) throw new Error('away')
+      return emptySight
+    }
+    const events = listen(await serve({ desk: deskWith({ sight }), everyMs: 30 }))
+    expect(await next(events)).toEqual(['away', 'null'])
+    isAway = false
+    await expect.poll(async () => (await next(events))?.[0]).toBe('update')
+  })
+
+  it('takes a bounded number of listeners', async () => {
+    const url = await serve({ mostListeners: 2, everyMs: 30 })
+    await Promise.all([listen(url), listen(url)].map(next))
+    const { status, headers } = await fetch(`${url}/events`)
+    expect([status, headers.get('retry-after')]).toEqual([503, '10'])
+  })
+})
