@@ -28,6 +28,7 @@ import { openLiveEvents } from './web/live-events.ts'
 import { type Metrics, openMetrics } from './web/metrics.ts'
 import { metricsRoute } from './web/metrics-route.ts'
 import { pageRoutes } from './web/page-routes.ts'
+import { queueBoard } from './web/queue-board.ts'
 import { signInRoutes } from './web/sign-in-routes.ts'
 import { addStateGauges } from './web/state-gauges.ts'
 import { readOnlyViewer } from './web/viewer.ts'
@@ -126,6 +127,12 @@ export async function startWorker(options: {
         visits,
         streams: streams.map(({ name }) => name),
         actions: () => live && openActions({ workplace: live.workplace, nudge, errands, pageSize, log }),
+        log,
+      }),
+      queueBoard({
+        visits,
+        queues: () => (live && parts().queue?.isUp ? live.jobs.queues : null),
+        assets,
         log,
       }),
       signInRoutes({ visits, attempts: openAttempts(), assets, log }),

@@ -1,6 +1,7 @@
 // The working side of the queues, put together: schedules tick, ticks nudge, nudges become runs.
 
 import { setTimeout as wait } from 'node:timers/promises'
+import type { Queue as BullQueue } from 'bullmq'
 import type { Logger } from '../log.ts'
 import type { LaneOutcome } from '../sync/run-lane.ts'
 import type { OpenDriver } from './queue-driver.ts'
@@ -11,6 +12,8 @@ import { startTickWorker } from './tick-worker.ts'
 import { type Blame, watchTroubles } from './troubles.ts'
 
 export type Jobs = {
+  /** For those who look into them. */
+  readonly queues: readonly BullQueue[]
   nudge(request: RunRequest): Promise<void>
   counts(): Promise<QueueCounts>
   /** Rejects while the queue cannot be used. */
@@ -67,6 +70,7 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
     onError,
   })
   return {
+    queues: [runs.queue, ticks.queue],
     nudge: runs.nudge,
     counts: runs.counts,
     ping: queue.ping,

@@ -1,8 +1,9 @@
 // The queue of runs. Any number of nudges for a stream's lane become one run that is under way and at most one after it,
 // across all workers. A run begins after the nudge that asked for it, so no nudge is lost.
 
+import type { Queue as BullQueue } from 'bullmq'
 import type { Lane } from '../streams.ts'
-import { type Driver, placed, Queue } from './queue-classes.ts'
+import { type Driver, forTools, placed, Queue } from './queue-classes.ts'
 
 /** Why a run was asked for. */
 export type Cause = 'tick' | 'webhook' | 'operator' | 'again'
@@ -10,6 +11,7 @@ export type RunRequest = { readonly stream: string; readonly lane: Lane; readonl
 export type QueueCounts = { readonly waiting: number; readonly active: number; readonly delayed: number }
 
 export type RunQueue = {
+  readonly queue: BullQueue
   nudge(request: RunRequest): Promise<void>
   counts(): Promise<QueueCounts>
   close(): Promise<void>
@@ -22,6 +24,7 @@ export function openRunQueue(driver: Driver, onError: (error: Error) => void): R
   const queue = new Queue<RunRequest>(runQueueName, placed(driver))
   queue.on('error', onError)
   return {
+    queue: forTools(queue),
     async nudge(request) {
       await queue.add('run', request, {
         deduplication: { id: placeOf(request), keepLastIfActive: true },

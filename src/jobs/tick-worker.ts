@@ -1,10 +1,12 @@
 // Turns the ticks of the schedules into nudges. It does nothing else, so that a tick takes no longer than adding a job.
 
-import { type Driver, placed, Queue, Worker } from './queue-classes.ts'
+import type { Queue as BullQueue } from 'bullmq'
+import { type Driver, forTools, placed, Queue, Worker } from './queue-classes.ts'
 import { keepSchedules, type NextTick, nextTicks, type Tick, type Wanted } from './schedules.ts'
 import { lockOptions } from './worker-options.ts'
 
 export type TickWorker = {
+  readonly queue: BullQueue
   /** Makes the schedules what they should be. Returns how many were not. */
   keepSchedules(): Promise<number>
   /** When each schedule ticks next. */
@@ -46,6 +48,7 @@ export async function startTickWorker(options: Options): Promise<TickWorker> {
   )
   worker.on('error', onError)
   return {
+    queue: forTools(queue),
     keepSchedules: () => keep(false),
     next: async () => nextTicks(await queue.getJobSchedulers(), schedules),
     async close() {

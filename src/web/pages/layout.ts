@@ -34,6 +34,8 @@ const strokes = 'M3 8c3 0 3 3 6 3s3-3 6-3 3 3 6 3M3 15c3 0 3 3 6 3s3-3 6-3 3 3 6
 const waves = html`<svg viewBox="0 0 24 24" aria-hidden="true"><path d="${strokes}" fill="none" stroke="currentColor" stroke-width="2.4" stroke-linecap="round"/></svg>`
 const icon = `data:image/svg+xml,${encodeURIComponent(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><path d="${strokes}" fill="none" stroke="#1596a5" stroke-width="2.6" stroke-linecap="round"/></svg>`)}`
 
+const queuesPlace = ['/queues', 'Queues'] as const
+
 export const layout = ({ title, path, viewer, assets, concerns, body, asOf, reloadSeconds }: Layout): Html =>
   html`<!doctype html>
 <html lang="en">
@@ -55,7 +57,7 @@ ${reloadSeconds !== undefined && html`<meta http-equiv="refresh" content="${relo
 <header class="top">
 <p class="brand"><a href="/">${waves}Tidemark</a></p>
 <p class="connection" role="status" data-connection></p>
-<nav aria-label="Pages"><ul>${places.map(
+<nav aria-label="Pages"><ul>${[...places, ...(viewer.canAct ? [queuesPlace] : [])].map(
     ([address, name]) =>
       html`<li><a href="${address}"${address === path && html` aria-current="page"`}>${name}</a></li>`,
   )}</ul></nav>
