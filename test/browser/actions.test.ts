@@ -1,0 +1,218 @@
+// What people do on the pages, in Chromium: every action by clicking, on a desktop and on a phone; the queues behind the same door.
+
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import {
+  barriersOf,
+  createTestBrowser,
+  desktop,
+  hasChromium,
+  overflowOf,
+  phone,
+  untilLive,
+} from '../support/browser.ts'
+import { openBrowsing } from '../support/browsing.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { adminToken, startTestWorker, type TestWorker } from '../support/worker.ts'
+
+const patience = { timeout: 15_000, interval: 50 }
+
+describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
+  const database = createTestDatabase()
+  const browser = createTestBrowser()
+  let simulator: Simulator
+  let worker: TestWorker
+  let session: { readonly name: string; readonly value: string }
+  const rows = async (sql: string) => (await database.pool.query(sql)).rows
+
+  beforeAll(async () => {
+    simulator = await startSimulator({ assignments: 50, notes: 20 })
+    worker = await startTestWorker(simulator, database, {
+      STREAMS: 'assignment,assignment_note',
+      SCHEDULE_ASSIGNMENT: '1h',
+      SCHEDULE_ASSIGNMENT_NOTE: '1h',
+    })
+    await worker.live
+    const browsing = openBrowsing(worker.url)
+    await browsing.signIn(adminToken)
+    const [name = '', value = ''] = browsing.cookies().split('=')
+    session = { name, value }
+    await vi.waitFor(
+      async () =>
+        expect(await rows('select from tidemark.stream where complete_at is not null')).toHaveLength(2),
+      patience,
+    )
+  })
+  afterAll(async () => {
+    await worker?.stop()
+    await simulator?.close()
+  })
+
+  async function signedIn(viewport = desktop, path = '/'): Promise<Page> {
+    const page = await browser.open({ viewport })
+    await page.context().addCookies([{ ...session, url: worker.url, sameSite: 'Strict' }])
+    await page.goto(worker.url + path)
+    return page
+  }
+  const press = (page: Page, name: string) => page.getByRole('button', { name }).click()
+  /** What the page says after an action. */
+  const expectTold = (page: Page, text: string | RegExp) =>
+    expect.poll(() => page.locator('.told').innerText(), patience).toMatch(text)
+  /** In both themes; what keeps people out on a narrow page does so on a wide one. */
+  async function expectNoBarriers(page: Page): Promise<void> {
+    if (page.viewportSize()?.width === phone.width) expect(await barriersOf(page)).toEqual([])
+    expect(await overflowOf(page)).toBe(0)
+  }
+
+  describe.each([
+    ['a desktop', desktop],
+    ['a phone', phone],
+  ])('on %s', (_name, viewport) => {
+    it('leads in and out', async () => {
+      const page = await browser.open({ viewport })
+      await page.goto(`${worker.url}/login`)
+      await expectNoBarriers(page)
+      await page.getByLabel('Token').fill(adminToken)
+      await page.getByLabel('Token').press('Enter')
+      await press(page, 'Sign out')
+      await page.getByRole('link', { name: 'Sign in' }).waitFor()
+    })
+
+    it('does everything that can be done with a stream', async () => {
+      const page = await signedIn(viewport)
+      const card = page.getByRole('article', { name: 'assignment', exact: true })
+      const unfold = () => card.locator('summary').click()
+      const act = (name: string) => card.getByRole('button', { name }).click()
+
+      await untilLive(page)
+      await unfold()
+      await expectNoBarriers(page)
+      await card.getByLabel('What').selectOption('census')
+      await act('Read now')
+      await expectTold(page, 'census lane is asked for')
+      const censuses = () => rows(`select from tidemark.run where lane = 'census' and status = 'done'`)
+      await expect.poll(async () => (await censuses()).length, patience).toBeGreaterThan(0)
+
+      await unfold()
+      await card.getByLabel('Why').fill('a test <b>of ours</b>')
+      await act('Pause')
+      await expectTold(page, 'is paused')
+      await expect.poll(() => card.innerText(), patience).toContain('a test <b>of ours</b>')
+      await unfold()
+      await act('Resume')
+      await expectTold(page, 'is read again')
+
+      await rows(
+        `insert into tidemark.rescue (stream, run_id, rows, samples)
+         values ('assignment', (select coalesce(max(run_id), 0) + 1 from tidemark.rescue), 3, '[]')`,
+      )
+      await page.reload()
+      await unfold()
+      await act('Acknowledge 3 rescued rows')
+      await expectTold(page, 'assignment: 3 rescued rows acknowledged')
+    })
+
+    it('shows what a backfill would take, begins it and cancels it', async () => {
+      const page = await signedIn(viewport, '/checkpoints?stream=assignment')
+      // So that it waits to be cancelled.
+      await rows(
+        `update tidemark.stream set paused_at = now(), paused_by = 'a test' where name = 'assignment'`,
+      )
+      await page.getByRole('link', { name: 'Backfill from' }).first().click()
+      await page.getByLabel('From checkpoint').fill('999999')
+      await press(page, 'Estimate')
+      expect(await page.getByRole('alert').innerText()).toContain('There is no checkpoint 999999')
+      await page.getByLabel('From checkpoint').fill('')
+      await page.getByLabel('Above row version').fill('0')
+      await press(page, 'Estimate')
+      expect(await page.getByRole('main').innerText()).toMatch(/from 0 to \d+ the mirror holds \d+ rows/)
+      await expectNoBarriers(page)
+      await press(page, 'Begin the backfill')
+      await expectTold(page, 'waits until the stream is resumed')
+      await expectNoBarriers(page)
+      await press(page, 'Cancel backfill')
+      await expectTold(page, 'is cancelled')
+      expect(await rows(`select from tidemark.backfill where status <> 'cancelled'`)).toHaveLength(0)
+      await rows('update tidemark.stream set paused_at = null, paused_by = null')
+    })
+
+    it('releases what is held after saying how much', async () => {
+      const page = await signedIn(viewport)
+      // What a census leaves that found much too little; the one that releases finds everything.
+      await rows(
+        `update tidemark.stream set held = '{"missing": 10, "living": 20, "seen": 10}' where name = 'assignment_note'`,
+      )
+      await page.goto(worker.url)
+      const card = page.getByRole('article', { name: 'assignment_note', exact: true })
+      await card.locator('summary').click()
+      await card.getByRole('link', { name: 'Release what is held' }).click()
+      expect(await page.getByRole('main').innerText()).toContain('lacked 10 of 20 rows')
+      await expectNoBarriers(page)
+      await press(page, 'Release: about 10 rows')
+      await expectTold(page, /0 gone|has begun/)
+      await expect
+        .poll(() => rows(`select held from tidemark.stream where name = 'assignment_note'`), patience)
+        .toEqual([{ held: null }])
+    })
+
+    it('retries and drops what is in quarantine', async () => {
+      const page = await signedIn(viewport)
+      await rows(
+        `insert into tidemark.quarantine (stream, reason, record, fingerprint, times_seen)
+         select 'assignment', reason, '{"Subject": "<img src=x onerror=alert(1)>"}', gen_random_uuid()::text, 1
+         from unnest(array['no key', 'no version']) as reason`,
+      )
+      await page.goto(`${worker.url}/quarantine?stream=assignment`)
+      await press(page, 'Retry all of assignment')
+      await expectTold(page, /0 became rows|has begun/)
+      const kept = async () => (await rows('select from tidemark.quarantine where dropped_at is null')).length
+      const entry = page.locator('tbody details.actions').first()
+      await entry.locator('summary').click()
+      await expectNoBarriers(page)
+      await entry.getByLabel('Why').fill('a test of ours')
+      await entry.getByRole('button', { name: 'Drop entry' }).click()
+      await expectTold(page, '1 record dropped')
+      expect(await kept()).toBe(1)
+      await page.goto(`${worker.url}/quarantine?stream=assignment`)
+      await page.getByLabel('Why').first().fill('a test of ours')
+      await press(page, 'Drop all of assignment')
+      await expectTold(page, '1 record dropped')
+      expect(await kept()).toBe(0)
+    })
+  })
+
+  it('leads through the backfill dialogue by keyboard alone', async () => {
+    const page = await signedIn(desktop, '/backfill')
+    const focused = () =>
+      page.evaluate<string>('document.activeElement.name || document.activeElement.textContent.trim()')
+    async function tabTo(name: string): Promise<void> {
+      for (let presses = 0; presses < 30 && (await focused()) !== name; presses++)
+        await page.keyboard.press('Tab')
+      expect(await focused()).toBe(name)
+    }
+    await tabTo('stream')
+    await page.keyboard.type('assignment')
+    await tabTo('from-version')
+    await page.keyboard.type('0')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'What it would take' }).waitFor()
+    await tabTo('Begin the backfill')
+    await page.keyboard.press('Enter')
+    await expectTold(page, 'is asked for')
+    await expect
+      .poll(() => rows('select status from tidemark.backfill order by id desc limit 1'), patience)
+      .toEqual([{ status: 'done' }])
+  })
+
+  it('shows the queues to those who are signed in, and asks nobody else for anything', async () => {
+    const page = await browser.open()
+    await page.goto(`${worker.url}/queues`)
+    await page.getByLabel('Token').fill(adminToken)
+    await press(page, 'Sign in')
+    expect(page.url()).toBe(`${worker.url}/queues`)
+    await page.getByRole('link', { name: 'tidemark-ticks' }).first().click()
+    await page.waitForURL(/tidemark-ticks/)
+    await page.getByText('assignment/trailing').first().waitFor()
+  })
+})
