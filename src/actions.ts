@@ -17,7 +17,7 @@ import { heldOf } from './operator/held.ts'
 import { pauseInWords, resumeInWords } from './operator/pause.ts'
 import { asChangesStream } from './operator/positions.ts'
 import { droppedSentence, dropRecords } from './operator/quarantine-drop.ts'
-import { retrySelected, retrySentence } from './operator/quarantine-retry.ts'
+import { nothingTried, retrySelected, retrySentence } from './operator/quarantine-retry.ts'
 import { expectEntry, selectionOf } from './operator/quarantine-selection.ts'
 import type { Lane } from './streams.ts'
 import { type Actions, NotNow, type Order, type Outcome } from './web/actions.ts'
@@ -121,7 +121,7 @@ export function openActions({ workplace, nudge, errands, pageSize, log }: Contex
         const told: string[] = []
         for await (const outcome of retrySelected(workplace, selection, signal))
           told.push(retrySentence(outcome))
-        return told.join('; ') || 'nothing of it is in quarantine'
+        return told.join('; ') || (await nothingTried(pool, selection))
       })
     },
 

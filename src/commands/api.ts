@@ -51,7 +51,9 @@ function whatIsAsked({ positionals }: Call): Asked {
     throw new UsageError(
       `write the path only, beginning with /api: the base URL comes from the configuration`,
     )
-  const [path = '', query = ''] = target.split('?')
+  const [path = '', ...more] = target.split('?')
+  // A value of the query may hold more of them.
+  const query = more.join('?')
   const found = findOperation(method.toUpperCase(), path.startsWith('/') ? path : `/${path}`)
   if ('nearest' in found) {
     const advice = found.nearest.length > 0 ? `; the nearest are ${found.nearest.join(', ')}` : ''

@@ -41,7 +41,10 @@ async function run({ environment, positionals, values, log, signal, stdout }: Ca
       `${key} cannot be a key of ${stream.name}: its key ${table.shape.key.field} is ${keyKinds[table.shape.key.type] ?? 'a text'}`,
     )
   const row = table && (await readRow(pool, table, key))
-  const notes = await readKeyNotes(pool, stream.name, key)
+  const noted = await readKeyNotes(pool, stream.name, key)
+  // A row that came back is absent no more.
+  const livesAgain = row !== null && row.deletedAt === null && noted.evidence !== null
+  const notes: KeyNotes = livesAgain ? { ...noted, missingSince: null, evidence: null } : noted
   const upstream = await askUpstream({ workplace, stream, key, timeZone: config.sourceTimezone, log, signal })
   if (values.json) stdout.write(`${JSON.stringify(asJson(stream, key, row, notes, upstream), null, 2)}\n`)
   else stdout.write(told(stream, key, row, notes, upstream))

@@ -3,7 +3,7 @@
 import { type Call, type ExitCode, exitCodes } from '../cli/command.ts'
 import { loadConfig } from '../config.ts'
 import type { QuarantineSelection } from '../mirror/quarantine-review.ts'
-import { retrySelected, retrySentence } from '../operator/quarantine-retry.ts'
+import { nothingTried, retrySelected, retrySentence } from '../operator/quarantine-retry.ts'
 import { expectEntry } from '../operator/quarantine-selection.ts'
 import type { RetryOutcome } from '../sync/retry-quarantine.ts'
 import { openWorkplace } from '../workplace.ts'
@@ -19,7 +19,7 @@ export async function retryEntries(call: Call, selection: QuarantineSelection): 
     if (!values.json) stdout.write(`${retrySentence(outcome)}\n`)
   }
   if (values.json) stdout.write(`${JSON.stringify(outcomes.map(asJson), null, 2)}\n`)
-  else if (outcomes.length === 0) stdout.write('Nothing is in quarantine.\n')
+  else if (outcomes.length === 0) stdout.write(`${await nothingTried(workplace.database.pool, selection)}\n`)
   return outcomes.every(({ status }) => status === 'done') ? exitCodes.done : exitCodes.failed
 }
 

@@ -77,11 +77,17 @@ const lastRun = ({
     .filter(Boolean)
     .join(': ')
 
-const relatedLine = ({ read, waiting, setAside }: NonNullable<StreamOverview['related']>): string =>
+const relatedLine = ({
+  read,
+  waiting,
+  setAside,
+  quarantined,
+}: NonNullable<StreamOverview['related']>): string =>
   [
     `of ${read.toLocaleString('en')} assignments up to date`,
     `${waiting.toLocaleString('en')} waiting`,
     ...(setAside > 0 ? [`${setAside.toLocaleString('en')} of them could not be read`] : []),
+    ...(quarantined > 0 ? [`${quarantined.toLocaleString('en')} records in quarantine`] : []),
   ].join(', ')
 
 const pausedLine = ({ at, by, reason }: NonNullable<StreamOverview['paused']>): string =>
@@ -105,6 +111,7 @@ const asJson = (one: StreamOverview) => ({
     read: one.related.read,
     waiting: one.related.waiting,
     set_aside: one.related.setAside,
+    quarantined: one.related.quarantined,
   },
   late_arrivals: one.lateArrivals,
   quarantined: one.quarantined,

@@ -36,6 +36,14 @@ export async function* retrySelected(
   }
 }
 
+/** Why there was nothing to try. */
+export async function nothingTried(pool: Pool, selection: QuarantineSelection): Promise<string> {
+  const [left] = await readQuarantine(pool, selection, { after: '0', limit: 1, mostCharacters: 1 })
+  return left
+    ? `Records of ${left.stream} are not tried by themselves: they come again when their assignment or their list is read`
+    : 'Nothing of it is in quarantine'
+}
+
 /** A page at a time; what is tried and stays is not met again (P10). */
 async function* entriesOf(pool: Pool, selection: QuarantineSelection): AsyncGenerator<Quarantined> {
   for (let after = '0'; ; ) {

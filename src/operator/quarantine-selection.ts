@@ -5,13 +5,15 @@ import { UsageError } from '../cli/command.ts'
 import { parseInt64 } from '../cli/int64.ts'
 import { pickStream } from '../cli/pick-streams.ts'
 import { type QuarantineSelection, streamOfEntry } from '../mirror/quarantine-review.ts'
-import { streams } from '../streams.ts'
+import { relatedStreams, streams } from '../streams.ts'
 
 /** A word that is a number is an id, any other a stream. */
 export function selectionOf(target: string | undefined): QuarantineSelection {
   if (target === undefined) return { stream: null, id: null }
   const id = parseInt64(target)
-  return id === null ? { stream: pickStream(target, streams).name, id: null } : { stream: null, id }
+  return id === null
+    ? { stream: pickStream(target, [...streams, ...relatedStreams]).name, id: null }
+    : { stream: null, id }
 }
 
 export async function expectEntry(pool: Pool, { id }: QuarantineSelection): Promise<void> {

@@ -69,6 +69,11 @@ describe('tidemark api', () => {
     expect(logged).toContain('"earlier":{"Name":["old"]}')
   })
 
+  it('sends a query whole that holds another question mark', async () => {
+    await run(['GET', '/api/Assignment?Filters=Subject@=why?&Page=1'])
+    expect(latest()).toMatchObject({ query: { Filters: 'Subject@=why?', Page: '1' } })
+  })
+
   it('takes the query from the path, from options, and in any spelling of its names', async () => {
     await run(['get', 'api/assignment?page=1', '--query', 'pagesize=2', '--query', 'Filters=AssignmentId==3'])
     expect(latest()).toMatchObject({

@@ -3,6 +3,9 @@
 import { describe, expect, it } from 'vitest'
 import { readRelatedAgain } from '../../src/mirror/related-due.ts'
 import { readRelatedProgress } from '../../src/mirror/related-progress.ts'
+import { dropRecords } from '../../src/operator/quarantine-drop.ts'
+import { nothingTried } from '../../src/operator/quarantine-retry.ts'
+import { selectionOf } from '../../src/operator/quarantine-selection.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { streams } from '../../src/streams.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
@@ -27,7 +30,12 @@ describe.skipIf(!hasPostgres)('the backlog of related records', () => {
       expect(known).toMatchObject({ setAside: 1 })
       expect(known?.read).toBeGreaterThan(0)
       expect(await workplace.readRelated({ signal })).toMatchObject({ status: 'done', isComplete: true })
-      expect(await readRelatedProgress(database.pool)).toEqual({ read: 39, waiting: 1, setAside: 1 })
+      expect(await readRelatedProgress(database.pool)).toEqual({
+        read: 39,
+        waiting: 1,
+        setAside: 1,
+        quarantined: 0,
+      })
       const reads = simulator.requests.entries.filter(({ path }) => path.includes('/extended/'))
       expect(reads).toHaveLength(40)
     })
@@ -50,6 +58,31 @@ describe.skipIf(!hasPostgres)('the backlog of related records', () => {
       expect((await workplace.readRelated({ signal })).tally.requests).toBe(2)
       expect(isWritten).toBe(true)
       expect(await workplace.isRelatedDue()).toBe(false)
+    })
+  })
+
+  describe('with a record that cannot be a row', () => {
+    const database = createTestDatabase()
+    it('keeps it in a quarantine that an operator finds (P5)', async () => {
+      await using simulator = await startSimulator({ assignments: 3 })
+      await using workplace = await openTestWorkplace(database, simulator, { RELATED: 'true' })
+      await workplace.read(assignment, 'head', { signal })
+      simulator.source.insert('assignment_service', { AssignmentId: 1, Remark: 'usual' })
+      await workplace.readRelated({ signal })
+      await database.pool.query(
+        `alter table mirror.assignment_service add constraint odd check (remark <> 'Odd')`,
+      )
+      simulator.source.insert('assignment_service', { AssignmentId: 2, Remark: 'Odd' })
+      simulator.source.change('assignment', 2)
+      await workplace.read(assignment, 'head', { signal })
+      expect((await workplace.readRelated({ signal })).tally.quarantined).toBe(1)
+      expect(await readRelatedProgress(database.pool)).toMatchObject({ read: 3, quarantined: 1 })
+      const selection = selectionOf('assignment_service')
+      expect(await nothingTried(database.pool, selection)).toContain(
+        'when their assignment or their list is read',
+      )
+      expect(await dropRecords(database.pool, { selection, reason: 'ours', by: 'a test' })).toBe(1)
+      expect(await nothingTried(database.pool, selection)).toBe('Nothing of it is in quarantine')
     })
   })
 })

@@ -44,11 +44,11 @@ describe.skipIf(!hasPostgres)('related records', () => {
       await head(workplace)
       expect(await workplace.isRelatedDue()).toBe(false)
       await related(workplace)
-      expect(await progress(database.pool)).toEqual({ read: 30, waiting: 0, setAside: 0 })
+      expect(await progress(database.pool)).toEqual({ read: 30, waiting: 0, setAside: 0, quarantined: 0 })
       for (let change = 0; change < 10; change++) simulator.source.change('assignment', 7)
       await head(workplace)
       expect(await workplace.isRelatedDue()).toBe(true)
-      expect(await progress(database.pool)).toEqual({ read: 29, waiting: 1, setAside: 0 })
+      expect(await progress(database.pool)).toEqual({ read: 29, waiting: 1, setAside: 0, quarantined: 0 })
       expect((await related(workplace)).tally.requests).toBe(1)
       await related(workplace)
       expect(extendedReads(simulator)).toBe(before + 1)
@@ -171,7 +171,7 @@ describe.skipIf(!hasPostgres)('related records', () => {
         note: '1 assignments could not be read and are tried again later',
       })
       expect((await related(workplace)).tally.requests).toBe(0)
-      expect(await progress(database.pool)).toEqual({ read: 19, waiting: 1, setAside: 1 })
+      expect(await progress(database.pool)).toEqual({ read: 19, waiting: 1, setAside: 1, quarantined: 0 })
       simulator.faults.clear()
       await database.pool.query(
         'update tidemark.related_fetch set retry_at = now() where retry_at is not null',
