@@ -26,6 +26,19 @@ class KeyUnknown extends Error {
   override readonly name = 'KeyUnknown'
 }
 
+/** The operator's choice of the key came after the table was made by another one. */
+class KeyChanged extends Error {
+  override readonly name = 'KeyChanged'
+  constructor(stream: string, wanted: string, known: string) {
+    const variable = variableOf({ name: stream })
+    super(
+      `${variable} is ${wanted}, but the table of ${stream} was made by the key ${known}: take ${variable} back, or have the table made anew: drop view bi.${stream}; drop table mirror.${stream}; update tidemark.stream set key_field = null where name = '${stream}'`,
+    )
+  }
+}
+
+const variableOf = ({ name }: Pick<MirroredStream, 'name'>): string => `KEY_${name.toUpperCase()}`
+
 export function pollList(context: ListContext): Promise<LaneOutcome> {
   return runLane({ ...context, lane: 'head' }, (run, source) => listOnce(context, run, source))
 }
@@ -33,9 +46,12 @@ export function pollList(context: ListContext): Promise<LaneOutcome> {
 async function listOnce(context: ListContext, run: Run, source: Source): Promise<LaneReading> {
   const { stream, signal, pageSize } = context
   let { keyField } = run.state
+  const { keyField: wanted } = context
+  if (keyField !== null && wanted !== null && wanted.toLowerCase() !== keyField.toLowerCase())
+    throw new KeyChanged(stream.name, wanted, keyField)
   const read = async (records: readonly Json[]) => {
     if (records.length > 0 && keyField === null) {
-      keyField = chooseKey(stream, context.keyField, records)
+      keyField = chooseKey(stream, wanted, records)
       await run.setKeyField(keyField)
     }
     return readRecords(records, [keyField ?? ''], null)
@@ -70,7 +86,7 @@ export function chooseKey(
   if (chosen !== null) return chosen
   const first = records.find((record) => typeof record === 'object' && record !== null)
   const seen = Object.keys(first ?? {}).join(', ') || 'none'
-  const variable = `KEY_${stream.name.toUpperCase()}`
+  const variable = variableOf(stream)
   throw new KeyUnknown(
     keyField
       ? `${variable} is ${keyField}, but not every record of ${stream.name} has a usable value there; fields seen: ${seen}`

@@ -125,6 +125,27 @@ describe.skipIf(!hasPostgres)('a list stream', () => {
     })
   })
 
+  describe('whose key an operator changes', () => {
+    const database = createTestDatabase()
+    it('says that its table has another one, and how to have it made anew', async () => {
+      await using simulator = await startSimulator({ trackers: 20 })
+      const poll = async (key: string) => {
+        await using workplace = await openTestWorkplace(database, simulator, { KEY_TRACKER_OBJECT: key })
+        return await workplace.read(tracker, 'head', { signal })
+      }
+      expect(await poll('trackerobjectid')).toMatchObject({ status: 'done', tally: { inserted: 20 } })
+      expect(await poll('TrackerObjectId')).toMatchObject({ status: 'done', tally: { unchanged: 20 } })
+      const { status, error } = await poll('UID')
+      expect(status).toBe('failed')
+      const [, anew = ''] =
+        /KEY_TRACKER_OBJECT is UID, .* TrackerObjectId: .* anew: (.*)$/.exec(error?.message ?? '') ?? []
+      await database.pool.query(anew)
+      expect(await poll('UID')).toMatchObject({ status: 'done', tally: { inserted: 20 } })
+      const { rows } = await database.pool.query('select uid::text from bi.tracker_object')
+      expect(rows.length).toBe(20)
+    })
+  })
+
   describe('without paging', () => {
     const database = createTestDatabase()
     it('is asked for once', async () => {
