@@ -4,6 +4,7 @@
 import { Writable } from 'node:stream'
 import { type Logger, pino, stdSerializers } from 'pino'
 import pretty from 'pino-pretty'
+import { visible } from './visible.ts'
 
 export type { Logger } from 'pino'
 
@@ -49,7 +50,7 @@ export function openLog(options: {
     },
   })
   const sink = target.isTTY
-    ? pretty({ destination: redacting, colorize: true, ignore: 'pid,hostname', sync: true })
+    ? visibly(pretty({ destination: redacting, colorize: true, ignore: 'pid,hostname', sync: true }))
     : redacting
   return pino(
     {
@@ -61,3 +62,16 @@ export function openLog(options: {
     sink,
   )
 }
+
+/** JSON shows what is not seen by itself; for people's eyes it is unpacked again. */
+const visibly = (printer: NodeJS.WritableStream): Writable =>
+  new Writable({
+    decodeStrings: false,
+    write(line, _encoding, done) {
+      const seen = JSON.parse(String(line), (_name, value) =>
+        typeof value === 'string' ? visible(value) : value,
+      )
+      printer.write(`${JSON.stringify(seen)}\n`)
+      done()
+    },
+  })

@@ -7,6 +7,7 @@ import { findVerb, parseCall } from './cli/parse.ts'
 import { ConfigError, type Environment, readEnvironment } from './config.ts'
 import { type Logger, openLog, redact } from './log.ts'
 import { DatabaseError } from './mirror/connection.ts'
+import { visible } from './visible.ts'
 
 /** Loaded when called, so that a verb starts without the parts of all others. */
 const verbs: Readonly<Record<string, () => Promise<Command>>> = {
@@ -70,7 +71,7 @@ function tell(error: unknown): ExitCode {
   const isConfig = error instanceof ConfigError
   const message = error instanceof Error ? error.message : String(error)
   const text = isConfig ? `The configuration cannot be used:\n${message}` : message
-  process.stderr.write(`${redact(text)}\n`)
+  process.stderr.write(`${visible(redact(text))}\n`)
   return isUsage || isConfig || error instanceof DatabaseError ? exitCodes.usage : exitCodes.failed
 }
 

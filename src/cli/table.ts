@@ -1,6 +1,9 @@
-// Rows as aligned columns for a terminal.
+// Rows as aligned columns for a terminal, whatever the cells hold.
 
-export function alignedTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
+import { visible } from '../visible.ts'
+
+export function alignedTable(header: readonly string[], given: readonly (readonly string[])[]): string {
+  const rows = given.map((cells) => cells.map((cell) => visible(cell).replaceAll(/\s+/g, ' ')))
   const widths = header.map((title, column) =>
     Math.max(title.length, ...rows.map((row) => (row[column] ?? '').length)),
   )

@@ -13,6 +13,7 @@ import {
   takeCensusOnce,
 } from '../operator/census-once.ts'
 import { streams } from '../streams.ts'
+import { visible } from '../visible.ts'
 import { configuredStreams, openMigratedDatabase, openWorkplace } from '../workplace.ts'
 
 export const census: Command = {
@@ -61,7 +62,7 @@ async function run(call: Call): Promise<ExitCode> {
     })
     const result = { ...outcome, durationMs: Math.round(performance.now() - startedAt) }
     results.push(result)
-    if (!values.json) call.stdout.write(`${censusSentence(result)}${rescuesLine(result)}\n`)
+    if (!values.json) call.stdout.write(visible(`${censusSentence(result)}${rescuesLine(result)}\n`))
   }
   if (values.json) call.stdout.write(`${JSON.stringify({ streams: results.map(asJson) }, null, 2)}\n`)
   return results.some(({ status }) => status === 'failed') ? exitCodes.failed : exitCodes.done

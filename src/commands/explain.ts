@@ -11,6 +11,7 @@ import { isObject, readRecords } from '../record.ts'
 import type { Stream } from '../streams.ts'
 import type { Difference } from '../sync/audit-ports.ts'
 import type { Lookup, Source } from '../sync/ports.ts'
+import { visible } from '../visible.ts'
 import { configuredStreams, openWorkplace, type Workplace } from '../workplace.ts'
 
 export const explain: Command = {
@@ -47,7 +48,7 @@ async function run({ environment, positionals, values, log, signal, stdout }: Ca
   const notes: KeyNotes = livesAgain ? { ...noted, missingSince: null, evidence: null } : noted
   const upstream = await askUpstream({ workplace, stream, key, timeZone: config.sourceTimezone, log, signal })
   if (values.json) stdout.write(`${JSON.stringify(asJson(stream, key, row, notes, upstream), null, 2)}\n`)
-  else stdout.write(told(stream, key, row, notes, upstream))
+  else stdout.write(visible(told(stream, key, row, notes, upstream)))
   return upstream.says === 'failed' ? exitCodes.failed : exitCodes.done
 }
 

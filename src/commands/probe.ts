@@ -3,6 +3,7 @@
 
 import { type Call, type Command, type ExitCode, exitCodes, UsageError } from '../cli/command.ts'
 import { type Config, ConfigError, loadConfig } from '../config.ts'
+import { visible } from '../visible.ts'
 import { configuredStreams } from '../workplace.ts'
 import type { Check } from './probe-check.ts'
 import { probeHost } from './probe-network.ts'
@@ -77,5 +78,5 @@ const trackingUrls = (config: Config): readonly string[] =>
 function line({ name, isFine, says }: Check, isTerminal: boolean): string {
   const mark = isFine ? '✓' : '✗'
   const coloured = isTerminal ? `\x1b[${isFine ? 32 : 31}m${mark}\x1b[0m` : mark
-  return `${coloured} ${name.padEnd(30)} ${says}\n`
+  return `${coloured} ${name.padEnd(30)} ${visible(says)}\n`
 }

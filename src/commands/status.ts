@@ -6,6 +6,7 @@ import { loadMirrorConfig } from '../config.ts'
 import { formatDuration } from '../duration.ts'
 import { readOverview, type StreamOverview } from '../mirror/overview.ts'
 import { streams } from '../streams.ts'
+import { visible } from '../visible.ts'
 import { openMigratedDatabase } from '../workplace.ts'
 
 export const status: Command = {
@@ -23,7 +24,9 @@ async function run({ environment, positionals, values, log, stdout }: Call): Pro
   try {
     const overview = await readOverview(database.pool, wanted)
     stdout.write(
-      values.json ? `${JSON.stringify(overview.map(asJson), null, 2)}\n` : overview.map(paragraph).join('\n'),
+      values.json
+        ? `${JSON.stringify(overview.map(asJson), null, 2)}\n`
+        : visible(overview.map(paragraph).join('\n')),
     )
     return exitCodes.done
   } finally {

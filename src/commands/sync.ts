@@ -7,6 +7,7 @@ import { formatDuration } from '../duration.ts'
 import type { Stream } from '../streams.ts'
 import type { ScheduledLane } from '../sync/read-stream.ts'
 import type { LaneOutcome } from '../sync/run-lane.ts'
+import { visible } from '../visible.ts'
 import { configuredStreams, openWorkplace, type ReadOptions, type Workplace } from '../workplace.ts'
 import { startProgress } from './sync-progress.ts'
 
@@ -69,7 +70,7 @@ async function run({ environment, positionals, values, log, signal, stdout }: Ca
     progress.end()
     results.push(result)
     if (outcome.error) log.debug({ err: outcome.error, stream: stream.name }, 'the run failed')
-    if (!values.json) stdout.write(`${sentence(stream, result)}\n`)
+    if (!values.json) stdout.write(visible(`${sentence(stream, result)}\n`))
   }
   if (values.json) stdout.write(`${JSON.stringify({ streams: results.map(asJson) }, null, 2)}\n`)
   return results.some(({ status }) => status === 'failed') ? exitCodes.failed : exitCodes.done

@@ -7,6 +7,7 @@ import { formatDuration } from '../duration.ts'
 import type { Stream } from '../streams.ts'
 import type { Difference } from '../sync/audit-ports.ts'
 import { type VerifyOutcome, verifyStream } from '../sync/verify.ts'
+import { visible } from '../visible.ts'
 import { configuredStreams, openWorkplace } from '../workplace.ts'
 
 export const verify: Command = {
@@ -99,8 +100,9 @@ type Printer = {
 
 function linePrinter(stdout: NodeJS.WritableStream): Printer {
   return {
-    difference: (stream, difference) => stdout.write(`${stream} ${difference.key}: ${inWords(difference)}\n`),
-    result: (result) => stdout.write(`${sentence(result)}\n`),
+    difference: (stream, difference) =>
+      stdout.write(visible(`${stream} ${difference.key}: ${inWords(difference)}\n`)),
+    result: (result) => stdout.write(visible(`${sentence(result)}\n`)),
     end: () => {},
   }
 }

@@ -23,25 +23,37 @@ type Options = {
   /** 0 picks a free one. */
   readonly port: number
   readonly routes: readonly Routes[]
+  /** How long a client may take to send its request. */
+  readonly patienceMs?: number
   readonly log: Logger
 }
 
 const bodyLimitBytes = 1_048_576
-const requestTimeoutMs = 15_000
+const usualPatienceMs = 15_000
+const mostConnections = 1_000
 const keepAliveTimeoutMs = 5_000
 
-export async function startHttpServer({ host, port, routes, log }: Options): Promise<HttpServer> {
+export async function startHttpServer({
+  host,
+  port,
+  routes,
+  patienceMs = usualPatienceMs,
+  log,
+}: Options): Promise<HttpServer> {
   const server = fastify({
     logger: false,
     bodyLimit: bodyLimitBytes,
-    requestTimeout: requestTimeoutMs,
-    connectionTimeout: 2 * requestTimeoutMs,
+    requestTimeout: patienceMs,
+    connectionTimeout: 2 * patienceMs,
+    // Whoever sends a byte now and then is looked for as often as that.
+    http: { headersTimeout: patienceMs, connectionsCheckingInterval: patienceMs / 3 },
     keepAliveTimeout: keepAliveTimeoutMs,
     forceCloseConnections: true,
     // The address of a client, as a proxy on this machine tells it.
     trustProxy: 'loopback',
     routerOptions: { maxParamLength: 1_000 },
   })
+  server.server.maxConnections = mostConnections
   server.removeAllContentTypeParsers()
   // No body is ever needed; it is read to its end so that the client gets to read the answer.
   server.addContentTypeParser('*', (_request, payload, done) => {

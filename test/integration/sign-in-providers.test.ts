@@ -78,6 +78,25 @@ describe('with identity providers that', () => {
     expect(count).toBe(1)
   })
 
+  it.each([302, 307])('send elsewhere are not followed: the key stays here (P9, %s)', async (status) => {
+    await using elsewhere = await startServer(ok)
+    await using server = await startServer(ok, (_, response) => {
+      response.writeHead(status, { location: `${elsewhere.url}/api/Token` }).end()
+    })
+    const error = await failureOf(list(openServerClient(server)))
+    expect(error).toMatchObject({ retryable: false })
+    expect(elsewhere.received).toEqual([])
+  })
+
+  it('hand out a token that would be a header of its own are not believed', async () => {
+    await using server = await startServer(ok, (_, response) =>
+      response.end(JSON.stringify({ accessToken: 'a-token-of-theirs\r\nx-forged: yes' })),
+    )
+    const error = await failureOf(list(openServerClient(server)))
+    expect(error.message).not.toContain('a-token')
+    expect(server.received).toEqual([])
+  })
+
   it('show a page instead are named so', async () => {
     await using server = await startServer(ok, (_, response) => response.end('<html>Log in here</html>'))
     expect((await failureOf(list(openServerClient(server)))).message).toContain('a page of HTML or XML')

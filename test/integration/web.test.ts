@@ -116,6 +116,47 @@ describe('GET /healthz, /readyz and /metrics', () => {
 })
 
 describe('the server', () => {
+  /** What the server says to these bytes until it hangs up; more are sent one by one. */
+  async function answerTo(url: string, bytes: string, more = ''): Promise<string> {
+    const socket = connect(Number(new URL(url).port), '127.0.0.1')
+    const chunks: Buffer[] = []
+    socket.on('data', (chunk: Buffer) => chunks.push(chunk))
+    socket.on('error', () => {})
+    socket.write(bytes)
+    const dribble = setInterval(() => more && socket.write(more), 20)
+    await new Promise((resolve) => socket.once('close', resolve))
+    clearInterval(dribble)
+    return Buffer.concat(chunks).toString()
+  }
+
+  it('hangs up on clients that send a byte now and then, in headers and in bodies (P10)', async () => {
+    const server = await startHttpServer({
+      host: '127.0.0.1',
+      port: 0,
+      routes: [hookRoute({ secret, onDelivery: () => {} })],
+      patienceMs: 150,
+      log: quietLog,
+    })
+    servers.push(server)
+    const post = `POST /hooks/${secret} HTTP/1.1\r\nhost: x\r\n`
+    const [slowHeaders, slowBody] = await Promise.all([
+      answerTo(server.url, 'GET /healthz HTTP/1.1\r\nhost: x\r\nx: ', 'y'),
+      answerTo(server.url, `${post}content-length: 100000\r\n\r\n`, 'y'),
+    ])
+    expect(slowHeaders).toMatch(/^HTTP\/1\.1 408 /)
+    expect(slowBody).toMatch(/^(HTTP\/1\.1 408 |$)/)
+  })
+
+  it('refuses headers without end, and what could be read as two requests (P10)', async () => {
+    const url = await serve(healthRoutes(() => ({ isReady: true, parts: {}, servicesDown: [] })))
+    const get = 'GET /healthz HTTP/1.1\r\nhost: x\r\n'
+    const many = Array.from({ length: 5_000 }, (_, index) => `x-${index}: y\r\n`).join('')
+    for (const headers of [many, `x: ${'y'.repeat(70_000)}\r\n`])
+      expect(await answerTo(url, `${get}${headers}\r\n`)).toMatch(/^HTTP\/1\.1 431 /)
+    const smuggled = `${get}content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\nGET /x HTTP/1.1\r\n\r\n`
+    expect(await answerTo(url, smuggled)).toMatch(/^HTTP\/1\.1 400 /)
+  })
+
   it('says which address is taken', async () => {
     const url = await serve()
     const attempt = startHttpServer({

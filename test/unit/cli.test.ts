@@ -3,6 +3,7 @@ import { type Command, UsageError } from '../../src/cli/command.ts'
 import { commandHelp } from '../../src/cli/help.ts'
 import { findVerb, parseCall } from '../../src/cli/parse.ts'
 import { pickStreams } from '../../src/cli/pick-streams.ts'
+import { alignedTable } from '../../src/cli/table.ts'
 import { streams } from '../../src/streams.ts'
 
 const command: Command = {
@@ -63,5 +64,13 @@ describe('the command line', () => {
     expect(pickStreams([], streams)).toBe(streams)
     expect(pickStreams(['assignment', 'assignment'], streams).map(({ name }) => name)).toEqual(['assignment'])
     expect(problem(() => pickStreams(['asignment'], streams))).toContain('did you mean assignment?')
+  })
+})
+
+describe('alignedTable', () => {
+  it('keeps a row in its line, whatever its cells hold', () => {
+    expect(alignedTable(['id', 'record'], [['1', 'a\u001b[2J\nb\u202ec']])).toBe(
+      'id  record\n1   a\\u{1b}[2J b\\u{202e}c\n',
+    )
   })
 })

@@ -1,12 +1,13 @@
 // No secret leaves through the log, whatever it is wrapped in (P9).
 
 import { Writable } from 'node:stream'
+import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { keepSecret, openLog, redact } from '../../src/log.ts'
 
 const canary = 'canary"sings/at dawn'
 
-function logged(write: (log: ReturnType<typeof openLog>) => void): string {
+function logged(write: (log: ReturnType<typeof openLog>) => void, isTTY = false): string {
   let text = ''
   const stream = new Writable({
     write(chunk, _encoding, done) {
@@ -14,7 +15,9 @@ function logged(write: (log: ReturnType<typeof openLog>) => void): string {
       done()
     },
   })
-  write(openLog({ level: 'trace', stream: stream as unknown as NodeJS.WritableStream }))
+  write(
+    openLog({ level: 'trace', stream: Object.assign(stream, { isTTY }) as unknown as NodeJS.WritableStream }),
+  )
   return text
 }
 
@@ -37,6 +40,16 @@ describe('the log', () => {
         .filter(Boolean)
         .map((line) => JSON.parse(line)),
     ).toHaveLength(2)
+  })
+
+  it('lets no text of others forge a line, or move the cursor of a terminal', () => {
+    const hostile = 'x\r\n{"level":50,"msg":"forged"}\n\u001b[2J\u001b]0;title\u0007\u009b1A\u202ekcab'
+    const write = (log: ReturnType<typeof openLog>) =>
+      log.warn({ name: hostile, err: new Error(hostile) }, hostile)
+    expect(logged(write).split('\n')).toHaveLength(2)
+    const shown = stripVTControlCharacters(logged(write, true))
+    expect(shown).toContain('\\u{1b}[2J')
+    expect(shown).not.toMatch(/[^\P{Cc}\n\t]|\u202e/u)
   })
 
   it('cuts what looks like a secret, known or not (P9)', () => {
