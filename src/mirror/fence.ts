@@ -13,6 +13,9 @@ export type Turn = {
   readonly backfill: string | null
 }
 
+// Finds nothing when the turn is lost.
+const holdSql = 'select from tidemark.lane where stream = $1 and lane = $2 and epoch = $3 for share'
+
 /**
  * The last statement before a commit. Moves the position when there is one to move to, never down. Returns the version of
  * the columns of the table that was written, which the page must have been written by.
@@ -28,7 +31,7 @@ export async function endTurn(
     text: `
       with fence as materialized (
         -- Locked, so that a rewind waits for this commit or is seen here.
-        select from tidemark.lane where stream = $1 and lane = $2 and epoch = $3 for share
+        ${holdSql}
       ), moved as (
         update tidemark.stream set position = $4, position_reached_at = now()
         where name = $1 and position < $4 and exists (select from fence)
@@ -48,10 +51,7 @@ export async function endTurn(
  * rewind takes the lanes first as well, and neither waits for the other.
  */
 export async function holdTurn(client: ClientBase, turn: Turn): Promise<void> {
-  const { rowCount } = await client.query(
-    'select from tidemark.lane where stream = $1 and lane = $2 and epoch = $3 for share',
-    [turn.stream, turn.lane, turn.epoch],
-  )
+  const { rowCount } = await client.query(holdSql, [turn.stream, turn.lane, turn.epoch])
   if (rowCount === 0) throw new RunFenced(turn.stream, turn.lane)
 }
 

@@ -34,7 +34,7 @@ export const promiseMutations: readonly Mutation[] = [
     name: 'a run that lost its turn goes on',
     file: 'src/mirror/fence.ts',
     find: 'where stream = $1 and lane = $2 and epoch = $3 for share',
-    replace: 'where stream = $1 and lane = $2 for share',
+    replace: 'where stream = $1 and lane = $2 and epoch >= $3 for share',
   },
   {
     ...order,
