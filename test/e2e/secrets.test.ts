@@ -37,7 +37,12 @@ describe.skipIf(!hasPostgres)('what the program prints', () => {
     await run(['sync', '--json'], { ...good, API_KEY: `${apiKey} that is wrong` })
     await run(['sync'], { ...good, DATABASE_URL: broken.href })
     await run(['sync'], { ...good, DATABASE_URL: `${broken.href}?sslmode=nonsense` })
-    await run(['sync'], { ...good, PAGE_SIZE: 'many', REDIS_URL: `redis://:${databasePassword}@127.0.0.1:1` })
+    await run(['sync'], {
+      ...good,
+      PAGE_SIZE: 'many',
+      ALERT_WEBHOOK_URL: 'ftp://canary.example/canary',
+      REDIS_URL: `redis://:${databasePassword}@127.0.0.1:1`,
+    })
     await run(['api', 'GET', '/api/Assignment/Id/1'], good)
     for (const kind of ['html', 'truncated', 'reset', 403] as const) {
       simulator.faults.add({ kind, path: 'api' })

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { ConfigError, loadConfig, loadMirrorConfig } from '../../src/config.ts'
+import { redact } from '../../src/log.ts'
 import { streams } from '../../src/streams.ts'
 import { variables } from '../../src/variables.ts'
 
@@ -98,6 +99,15 @@ describe('loadConfig', () => {
     expect(problemsOf({ ...complete, API_KEY_FILE: file })).toContain('API_KEY and API_KEY_FILE are both set')
     expect(problemsOf({ ...withoutKey, API_KEY_FILE: `${file}.gone` })).toBe(
       `  API_KEY_FILE names ${file}.gone, which cannot be read (ENOENT)`,
+    )
+  })
+
+  it('keeps the address of the alert receiver as a secret, as it is (P9)', () => {
+    const url = 'https://hooks.slack.example/services/T0/canary-of-the-config/'
+    expect(loadConfig({ ...complete, ALERT_WEBHOOK_URL: url }).alertWebhookUrl).toBe(url)
+    expect(redact(`POST ${url}: 404`)).toBe('POST [secret]: 404')
+    expect(problemsOf({ ...complete, ALERT_WEBHOOK_URL: 'file:///canary' })).toBe(
+      '  ALERT_WEBHOOK_URL must be a URL such as https://hooks.slack.com/services/…',
     )
   })
 
