@@ -32,7 +32,7 @@ ${
   paused === null
     ? form(
         'pause',
-        html`<label>Why, for those who come later <input name="reason" maxlength="300" autocomplete="off"></label><button>Pause</button>`,
+        html`<label>Why it is paused <input name="reason" maxlength="300" autocomplete="off"></label><button>Pause</button>`,
       )
     : form('resume', html`<button>Resume</button>`)
 }
@@ -43,7 +43,7 @@ ${hasPositions(stream) && html`<p><a href="${addressOf('/backfill', { stream })}
 /** List streams are read whole in their one lane. */
 const lanes = (stream: string): Html | false =>
   hasPositions(stream) &&
-  html`<label>What <select name="lane"><option value="head">new changes</option><option value="trailing">the recent past</option><option value="census">everything: a census</option></select></label>`
+  html`<label>What to read <select name="lane"><option value="head">new changes</option><option value="trailing">the recent past</option><option value="census">everything: a census</option></select></label>`
 
 export const backfillLink = (stream: string, checkpoint: string): Html =>
   html`<a href="${addressOf('/backfill', { stream, 'from-checkpoint': checkpoint })}">Backfill from ${checkpoint}…</a>`

@@ -31,8 +31,7 @@ const reloadSeconds = 3
 const contentPolicy = [
   "default-src 'none'",
   "script-src 'self'",
-  // Its widgets write style elements.
-  "style-src 'self' 'unsafe-inline'",
+  "style-src 'self'",
   "img-src 'self' data:",
   "font-src 'self'",
   "connect-src 'self'",
@@ -100,7 +99,7 @@ export const queueBoard =
             'referrer-policy': 'same-origin',
           })
           const isPage = String(reply.getHeader('content-type')).startsWith('text/html')
-          return isPage && typeof payload === 'string' ? withoutOthers(payload) : payload
+          return isPage && typeof payload === 'string' ? withoutUnwanted(payload) : payload
         })
         scope.register(adapter.registerPlugin())
       },
@@ -108,5 +107,8 @@ export const queueBoard =
     )
   }
 
-/** Its page asks another company for a font. */
-const withoutOthers = (page: string): string => page.replaceAll(/<link\b[^>]*href="https?:[^>]*>/g, '')
+/** A font from another company; and styles in the markup, which only dress up the moment before its script has begun. */
+const unwanted = [/<link\b[^>]*href="https?:[^>]*>/g, /<style>.*?<\/style>/gs, / style="[^"]*"/g]
+
+const withoutUnwanted = (page: string): string =>
+  unwanted.reduce((text, pattern) => text.replaceAll(pattern, ''), page)
