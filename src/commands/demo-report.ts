@@ -15,6 +15,7 @@ export function introduceDemo({ databaseUrl, pageUrl }: Places): string {
 
   for a BI tool      ${databaseUrl}
                      (schema bi: one view for each stream)
+  the status page    ${pageUrl}/
   the worker         ${pageUrl}   and ${pageUrl}/metrics, /readyz
   a query to try     psql '${databaseUrl}' \\
                        -c "${query}"

@@ -15,6 +15,8 @@ type AssetName = keyof typeof files
 
 const files = {
   'page.css': import.meta.resolve('./assets/page.css'),
+  'overview.css': import.meta.resolve('./assets/overview.css'),
+  'tables.css': import.meta.resolve('./assets/tables.css'),
   'actions.css': import.meta.resolve('./assets/actions.css'),
   'page.js': import.meta.resolve('./assets/page.js'),
   'uplot.js': import.meta.resolve('uplot/dist/uPlot.iife.min.js'),

@@ -30,6 +30,7 @@ const places = [
   ['/facts', 'Facts'],
 ] as const
 
+const styles = ['uplot.css', 'page.css', 'tables.css', 'overview.css', 'actions.css'] as const
 const strokes = 'M3 8c3 0 3 3 6 3s3-3 6-3 3 3 6 3M3 15c3 0 3 3 6 3s3-3 6-3 3 3 6 3'
 const waves = html`<svg viewBox="0 0 24 24" aria-hidden="true"><path d="${strokes}" fill="none" stroke="currentColor" stroke-width="2.4" stroke-linecap="round"/></svg>`
 const icon = `data:image/svg+xml,${encodeURIComponent(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><path d="${strokes}" fill="none" stroke="#1596a5" stroke-width="2.6" stroke-linecap="round"/></svg>`)}`
@@ -46,10 +47,7 @@ export const layout = ({ title, path, viewer, assets, concerns, body, asOf, relo
 ${reloadSeconds !== undefined && html`<meta http-equiv="refresh" content="${reloadSeconds}">`}
 <title>${title} · Tidemark</title>
 <link rel="icon" href="${icon}">
-<link rel="stylesheet" href="${assets.urlOf('uplot.css')}">
-<link rel="stylesheet" href="${assets.urlOf('page.css')}">
-<link rel="stylesheet" href="${assets.urlOf('actions.css')}">
-<script defer src="${assets.urlOf('uplot.js')}"></script>
+${styles.map((name) => html`<link rel="stylesheet" href="${assets.urlOf(name)}">\n`)}<script defer src="${assets.urlOf('uplot.js')}"></script>
 <script defer src="${assets.urlOf('page.js')}"></script>
 </head>
 <body>
