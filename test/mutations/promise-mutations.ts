@@ -169,4 +169,22 @@ export const promiseMutations: readonly Mutation[] = [
     find: 'Math.min(lastMs + intervalMs - nowMs, intervalMs)',
     replace: '0',
   },
+  {
+    project: 'integration',
+    test: 'test/integration/related-trouble.test.ts',
+    promise: 'P8',
+    name: 'a wish to read an assignment again is lost while it is read',
+    file: 'src/mirror/related.ts',
+    find: 'case when known.retry_at between $5 and clock_timestamp() then known.retry_at end',
+    replace: 'case when false then $5::timestamptz end',
+  },
+  {
+    project: 'integration',
+    test: 'test/integration/verify.test.ts',
+    promise: 'P3',
+    name: 'a verification closes what a rewind left open',
+    file: 'src/sync/verify.ts',
+    find: 'if (context.repair) findings.repaired += await run.markGone()',
+    replace: 'if (context.repair) findings.repaired += (await run.guardAgain(), await run.markGone())',
+  },
 ]
