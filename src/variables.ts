@@ -178,8 +178,8 @@ export const workerVariables = {
     schema: integer(8080, 0, 65_535),
   },
   ADMIN_TOKEN: {
-    describe: 'bearer token of the actions over HTTP',
-    fallback: 'none: they are off',
+    describe: 'token that signs in to the status page, and bearer token of actions over HTTP',
+    fallback: 'none: nobody can act',
     secret: true,
     schema: optionalText.refine(
       (token) => token === null || token.length >= 16,
