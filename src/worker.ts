@@ -101,7 +101,7 @@ export async function startWorker(options: {
   })
   const assets = readAssets()
   const visits = openVisits(config.adminToken)
-  const errands = openErrands(log)
+  const errands = openErrands({ log })
   const { pageSize } = config
   const events = openLiveEvents({ desk: () => desk, log })
   const http = await startHttpServer({

@@ -11,9 +11,15 @@ export type Errands = {
   stop(): Promise<void>
 }
 
-const patienceMs = 3_000
+const defaultPatienceMs = 3_000
 
-export function openErrands(log: Logger): Errands {
+export function openErrands({
+  patienceMs = defaultPatienceMs,
+  log,
+}: {
+  readonly patienceMs?: number
+  readonly log: Logger
+}): Errands {
   const stopping = new AbortController()
   const underWay = new Map<string, Promise<string>>()
   return {

@@ -63,8 +63,12 @@ export const actionRoutes =
           async (request, reply) => {
             const session = bearerOf(request) === null ? visits.sessionOf(request) : null
             const { csrf = '', ...fields } = fieldsOf(request)
-            if (bearerOf(request) === null && !(session && visits.isOwnForm(session, csrf)))
-              return reply.code(403).send({ error: 'the form is no longer valid: load the page again' })
+            if (bearerOf(request) === null && !(session && visits.isOwnForm(session, csrf))) {
+              const text = 'that form was no longer valid; this one is'
+              if (!session || !wantsPage(request)) return reply.code(403).send({ error: text })
+              visits.tell(session, request, reply, { isGood: false, text })
+              return reply.redirect(page, 303)
+            }
             const { target } = request.params
             if (url.startsWith('/streams/') && !streams.includes(target))
               return reply.code(404).send({ error: 'no such stream', streams })
@@ -112,8 +116,12 @@ async function refuseStrangers(
     if (isFromHere(request)) return
     return reply.code(403).send({ error: 'the form was sent by another site' })
   }
+  if (bearer === null && wantsPage(request)) return reply.redirect('/login', 303)
   return reply.code(401).header('www-authenticate', 'Bearer').send({ error: 'not signed in' })
 }
+
+/** A browser shows what it gets; others read it. */
+const wantsPage = ({ headers }: FastifyRequest): boolean => headers.accept?.includes('text/html') === true
 
 /** Null without the header; then the cookie counts. */
 function bearerOf({ headers }: FastifyRequest): string | null {
