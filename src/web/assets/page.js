@@ -20,6 +20,8 @@ function show({ cells, rates }) {
 }
 
 function listen() {
+  source?.close()
+  if (document.visibilityState !== 'visible') return
   source = new EventSource('/events')
   source.addEventListener('update', ({ data }) => show(JSON.parse(data)))
   source.addEventListener('away', () => say('waiting for the database'))
@@ -31,10 +33,7 @@ function listen() {
 }
 
 // A browser keeps few connections to one place; pages that nobody sees leave them to others.
-document.addEventListener('visibilitychange', () => {
-  source?.close()
-  if (document.visibilityState === 'visible') listen()
-})
+document.addEventListener('visibilitychange', listen)
 
 function series({ from, bucketMs, buckets }, values) {
   const times = Array.from({ length: buckets }, (_, index) => (from + index * bucketMs) / 1_000)
@@ -75,4 +74,4 @@ function draw(place) {
 }
 
 for (const place of document.querySelectorAll('[data-plot]')) draw(place)
-if (document.visibilityState === 'visible') listen()
+listen()
