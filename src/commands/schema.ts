@@ -7,10 +7,13 @@ import { readSchemaMap, type ViewMap } from '../mirror/schema-map.ts'
 import { asDbtSources } from '../schema/dbt.ts'
 import { asMarkdown } from '../schema/markdown.ts'
 import { asMermaid } from '../schema/mermaid.ts'
+import { likelyReferences, type Reference } from '../schema/references.ts'
 import { type MirroredStream, relatedStreams, streams } from '../streams.ts'
 import { openMigratedDatabase } from '../workplace.ts'
 
-const formats: Readonly<Record<string, (views: readonly ViewMap[]) => string>> = {
+const formats: Readonly<
+  Record<string, (views: readonly ViewMap[], references: readonly Reference[]) => string>
+> = {
   markdown: asMarkdown,
   mermaid: asMermaid,
   dbt: asDbtSources,
@@ -40,11 +43,30 @@ async function run({ environment, positionals, values, log, stdout }: Call): Pro
   const wanted = pickStreams(positionals, known)
   const database = await openMigratedDatabase(loadMirrorConfig(environment), log)
   try {
-    const views = await readSchemaMap(database.pool, wanted)
-    if (values.json) stdout.write(`${JSON.stringify(views, null, 2)}\n`)
-    else stdout.write(views.length === 0 ? 'Nothing was mirrored yet.\n' : print(views))
+    const all = await readSchemaMap(database.pool, known)
+    const views = all.filter(({ stream }) => wanted.some(({ name }) => name === stream))
+    const references = likelyReferences(all).filter(({ from }) => views.some(({ name }) => name === from))
+    if (values.json) stdout.write(`${JSON.stringify(asJson(views, references), null, 2)}\n`)
+    else stdout.write(views.length === 0 ? 'Nothing was mirrored yet.\n' : print(views, references))
     return exitCodes.done
   } finally {
     await database.close()
   }
 }
+
+const asJson = (views: readonly ViewMap[], references: readonly Reference[]) =>
+  views.map(({ name, columns, unplaced }) => ({
+    view: `bi.${name}`,
+    columns: columns.map((column) => ({
+      name: column.name,
+      type: column.type,
+      field: column.field,
+      is_key: column.isKey,
+      likely_refers_to: references.find((one) => one.from === name && one.column === column.name)?.to ?? null,
+      null_share: column.nullShare,
+      first_seen_at: column.firstSeenAt,
+      rescued: column.rescued,
+      note: column.note,
+    })),
+    fields_without_column: unplaced,
+  }))

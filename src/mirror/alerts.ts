@@ -26,7 +26,7 @@ export type AlertBook = {
   forget(keys: readonly string[]): Promise<void>
 }
 
-const lockKey = 7_405_616
+const lockKey = 7_405_618
 
 /** Does nothing while another worker is at it. */
 export async function withAlertBook(pool: Pool, work: (book: AlertBook) => Promise<void>): Promise<void> {

@@ -18,6 +18,7 @@ export type ColumnMap = {
 }
 export type ViewMap = {
   readonly name: string
+  readonly stream: string
   readonly columns: readonly ColumnMap[]
   /** Fields that have no column: their values are in `_rescued` of the table in `mirror`. */
   readonly unplaced: readonly { readonly field: string; readonly note: string | null }[]
@@ -38,7 +39,7 @@ export async function readSchemaMap(
 ): Promise<readonly ViewMap[]> {
   const wanted = streams.flatMap((stream) => viewsOf(stream).map((view) => ({ view, stream: stream.name })))
   const { rows } = await client.query<ViewMap>(
-    `select view.relname as name,
+    `select view.relname as name, wanted.stream,
        coalesce((
          select jsonb_agg(jsonb_build_object(
                   'name', attname, 'type', format_type(atttypid, null), 'field', source_name,

@@ -1,11 +1,10 @@
 // The data dictionary as Markdown: a table for each view.
 
 import type { ViewMap } from '../mirror/schema-map.ts'
-import { likelyReferences } from './references.ts'
+import type { Reference } from './references.ts'
 import { describeColumn, oneLine } from './words.ts'
 
-export function asMarkdown(views: readonly ViewMap[]): string {
-  const references = likelyReferences(views)
+export function asMarkdown(views: readonly ViewMap[], references: readonly Reference[]): string {
   return views
     .map(({ name, columns, unplaced }) => {
       const rows = columns.map((column) => {

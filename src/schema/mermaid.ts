@@ -2,11 +2,10 @@
 // becomes one, and the true name stands in the comment.
 
 import type { ColumnMap, ViewMap } from '../mirror/schema-map.ts'
-import { likelyReferences } from './references.ts'
+import type { Reference } from './references.ts'
 import { oneLine } from './words.ts'
 
-export function asMermaid(views: readonly ViewMap[]): string {
-  const references = likelyReferences(views)
+export function asMermaid(views: readonly ViewMap[], references: readonly Reference[]): string {
   const isReference = (view: ViewMap, column: ColumnMap) =>
     references.some(({ from, column: name }) => from === view.name && name === column.name)
   const entities = views.flatMap((view) => [

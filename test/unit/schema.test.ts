@@ -20,6 +20,7 @@ const column = (name: string, more: Partial<ColumnMap> = {}): ColumnMap => ({
 })
 const view = (name: string, key: string, ...columns: readonly ColumnMap[]): ViewMap => ({
   name,
+  stream: name,
   columns: [column(key, { isKey: true }), ...columns],
   unplaced: [],
 })
@@ -75,7 +76,7 @@ describe('asMarkdown', () => {
       nullShare: 0.25,
       firstSeenAt: '2026-03-02T01:02:03Z',
     })
-    expect(asMarkdown([view('assignment', 'assignment_id', city)])).toBe(
+    expect(asMarkdown([view('assignment', 'assignment_id', city)], [])).toBe(
       [
         '## bi.assignment',
         '',
@@ -89,7 +90,7 @@ describe('asMarkdown', () => {
   })
 
   it('keeps a row in its line and its cells, whatever the field is called', () => {
-    const lines = asMarkdown([hostileView]).split('\n')
+    const lines = asMarkdown([hostileView], []).split('\n')
     const rows = lines.filter((line) => line.startsWith('| '))
     expect(rows).toHaveLength(2 + hostileView.columns.length)
     for (const row of rows) expect(row.match(/(?<!\\)\|/g)).toHaveLength(5)
@@ -98,9 +99,11 @@ describe('asMarkdown', () => {
   })
 })
 
+const diagram = (views: readonly ViewMap[]) => asMermaid(views, likelyReferences(views))
+
 describe('asMermaid', () => {
   it('has only lines of its grammar', () => {
-    const text = asMermaid([
+    const text = diagram([
       hostileView,
       view('assignment_note', 'assignment_note_id', column('assignment_id')),
     ])
@@ -115,7 +118,7 @@ describe('asMermaid', () => {
   })
 
   it('draws keys and references', () => {
-    const text = asMermaid([
+    const text = diagram([
       view('assignment', 'assignment_id'),
       view('assignment_note', 'assignment_note_id', column('assignment_id')),
     ])
