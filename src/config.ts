@@ -67,6 +67,20 @@ export function loadMirrorConfig(environment: Environment): MirrorConfig {
   return config
 }
 
+/** What is needed besides to tell which streams are late. */
+export function loadStatusConfig(
+  environment: Environment,
+): MirrorConfig & Pick<Config, 'streams' | 'trackingBaseUrl' | 'staleAfterMs' | 'schedules'> {
+  const { values, perStreamValues, finish } = reader(environment)
+  const { STREAMS, TRACKING_BASE_URL } = upstreamVariables
+  const { STALE_AFTER } = workerVariables
+  const { staleAfter, ...wanted } = values({ STREAMS, TRACKING_BASE_URL, STALE_AFTER })
+  const schedules = perStreamValues('SCHEDULE', streams, ({ defaultSchedule }) => schedule(defaultSchedule))
+  const config = { ...values(mirrorVariables), ...wanted, staleAfterMs: staleAfter, schedules }
+  finish()
+  return config
+}
+
 export function loadConfig(environment: Environment): Config {
   const { values, perStreamValues, complain, finish } = reader(environment)
   const { lookback, requestTimeout, trackerHistory, relatedRefresh, ...upstream } = values(upstreamVariables)

@@ -38,7 +38,7 @@ import { blameFor, isLaneDue, laneTable, wantedSchedules } from './worker/lanes.
 import { isPassingTrouble, openPatiently } from './worker/open-patiently.ts'
 import { keepSubscribed } from './worker/own-subscription.ts'
 import { runUnlessPaused } from './worker/pausing.ts'
-import { readConcerns } from './worker/read-concerns.ts'
+import { readConcerns, viewOf } from './worker/read-concerns.ts'
 import { type PartsWatch, watchParts } from './worker/watch-parts.ts'
 import { configuredStreams, openWorkplace, type Workplace } from './workplace.ts'
 
@@ -246,7 +246,14 @@ async function begin({ config, log, metrics, signal }: Beginning): Promise<Live>
     { database: workplace.database.address, queue: queue.address, streams: [...streams.keys()] },
     'the worker works',
   )
-  const concerns = () => readConcerns({ workplace, config, jobs, parts, now: new Date() })
+  const concerns = () =>
+    readConcerns({
+      pool: workplace.database.pool,
+      streams: workplace.streams,
+      config,
+      view: viewOf(jobs, parts),
+      now: new Date(),
+    })
   if (config.alertWebhookUrl !== null)
     void keepTelling({
       url: config.alertWebhookUrl,

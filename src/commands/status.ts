@@ -2,12 +2,14 @@
 
 import { type Call, type Command, type ExitCode, exitCodes } from '../cli/command.ts'
 import { pickStreams } from '../cli/pick-streams.ts'
-import { loadMirrorConfig } from '../config.ts'
+import type { Concern } from '../concerns.ts'
+import { loadStatusConfig } from '../config.ts'
 import { formatDuration } from '../duration.ts'
 import { readOverview, type StreamOverview } from '../mirror/overview.ts'
 import { streams } from '../streams.ts'
 import { visible } from '../visible.ts'
-import { openMigratedDatabase } from '../workplace.ts'
+import { readConcerns } from '../worker/read-concerns.ts'
+import { configuredStreams, openMigratedDatabase } from '../workplace.ts'
 
 export const status: Command = {
   name: 'status',
@@ -20,21 +22,39 @@ export const status: Command = {
 
 async function run({ environment, positionals, values, log, stdout }: Call): Promise<ExitCode> {
   const wanted = pickStreams(positionals, streams).map(({ name }) => name)
-  const database = await openMigratedDatabase(loadMirrorConfig(environment), log)
+  const config = loadStatusConfig(environment)
+  const { pool, close } = await openMigratedDatabase(config, log)
   try {
-    const overview = await readOverview(database.pool, wanted)
+    const overview = await readOverview(pool, wanted)
+    const concerns = await readConcerns({
+      pool,
+      streams: configuredStreams(config),
+      config,
+      view: { partsDown: [], servicesDown: [] },
+      now: new Date(),
+    })
+    const about = (one: StreamOverview) => concerns.filter(({ stream }) => stream === one.stream)
+    const general = concerns.filter(({ stream }) => stream === null)
+    const paragraphs = [
+      ...general.map(({ what, whatToDo }) => `needs a person: ${what}; ${whatToDo}\n`),
+      ...overview.map((one) => paragraph(one, about(one))),
+    ]
     stdout.write(
       values.json
-        ? `${JSON.stringify(overview.map(asJson), null, 2)}\n`
-        : visible(overview.map(paragraph).join('\n')),
+        ? `${JSON.stringify(
+            overview.map((one) => asJson(one, about(one))),
+            null,
+            2,
+          )}\n`
+        : visible(paragraphs.join('\n')),
     )
     return exitCodes.done
   } finally {
-    await database.close()
+    await close()
   }
 }
 
-function paragraph(one: StreamOverview): string {
+function paragraph(one: StreamOverview, concerns: readonly Concern[]): string {
   const lines: [string, string | null][] = [
     ['position', one.position === '0' ? null : one.position],
     [
@@ -54,15 +74,8 @@ function paragraph(one: StreamOverview): string {
     ['quarantined', some(one.quarantined)],
     ['rescued values', some(one.rescued)],
     ['backfills', one.unfinishedBackfills === 0 ? null : `${one.unfinishedBackfills} not finished`],
-    [
-      'census rescued',
-      one.censusRescues === 0
-        ? null
-        : `${one.censusRescues.toLocaleString('en')} rows that nothing else had brought; when you have seen them: tidemark census --acknowledge ${one.stream}`,
-    ],
-    ['held', one.held === null ? null : JSON.stringify(one.held)],
-    ['stopped', one.stoppedReason],
     ['paused', one.paused && pausedLine(one.paused)],
+    ...concerns.map(({ what, whatToDo }): [string, string] => ['needs a person', `${what}; ${whatToDo}`]),
   ]
   const told = lines.flatMap(([name, value]) => (value === null ? [] : [`  ${name.padEnd(16)}  ${value}\n`]))
   return `${one.stream}\n${told.join('') || '  nothing was read yet\n'}`
@@ -98,7 +111,7 @@ const pausedLine = ({ at, by, reason }: NonNullable<StreamOverview['paused']>): 
 
 const some = (count: number): string | null => (count === 0 ? null : count.toLocaleString('en'))
 
-const asJson = (one: StreamOverview) => ({
+const asJson = (one: StreamOverview, concerns: readonly Concern[]) => ({
   stream: one.stream,
   position: one.position,
   complete_through: one.completeAt,
@@ -123,5 +136,6 @@ const asJson = (one: StreamOverview) => ({
   unfinished_backfills: one.unfinishedBackfills,
   held: one.held,
   stopped_reason: one.stoppedReason,
+  concerns: concerns.map(({ kind, since, what, whatToDo }) => ({ kind, since, what, what_to_do: whatToDo })),
   paused: one.paused,
 })

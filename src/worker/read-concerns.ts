@@ -1,39 +1,34 @@
 // Looks up what needs a person: brings together what the mirror knows, what the worker sees and what the configuration calls
 // too long.
 
-import { type Concern, eventsLastMs, findConcerns } from '../concerns.ts'
+import type { Pool } from 'pg'
+import { type Concern, eventsLastMs, findConcerns, type WorkerView } from '../concerns.ts'
 import type { Config } from '../config.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import { readSymptoms } from '../mirror/symptoms.ts'
-import type { Workplace } from '../workplace.ts'
+import type { Stream } from '../streams.ts'
 import { isStale } from './staleness.ts'
 import type { PartsWatch } from './watch-parts.ts'
 
 type Options = {
-  readonly workplace: Pick<Workplace, 'database' | 'streams'>
+  readonly pool: Pool
+  readonly streams: readonly Stream[]
   readonly config: Pick<Config, 'schedules' | 'staleAfterMs'>
-  readonly jobs: Pick<Jobs, 'servicesDown'>
-  readonly parts: Pick<PartsWatch, 'states'>
+  readonly view: WorkerView
   readonly now: Date
 }
 
 export async function readConcerns({
-  workplace,
+  pool,
+  streams,
   config,
-  jobs,
-  parts,
+  view,
   now,
 }: Options): Promise<readonly Concern[]> {
-  const { database, streams } = workplace
   const names = streams.map(({ name }) => name)
   return findConcerns({
-    symptoms: await readSymptoms(database.pool, names, eventsLastMs),
-    view: {
-      partsDown: Object.entries(parts.states()).flatMap(([name, { isUp, since }]) =>
-        isUp ? [] : [{ name, since }],
-      ),
-      servicesDown: jobs.servicesDown(),
-    },
+    symptoms: await readSymptoms(pool, names, eventsLastMs),
+    view,
     rules: {
       serviceOf: (name) => streams.find((stream) => stream.name === name)?.service ?? 'assignment',
       isStale(name, completeAt, at) {
@@ -44,3 +39,10 @@ export async function readConcerns({
     now,
   })
 }
+
+export const viewOf = (jobs: Pick<Jobs, 'servicesDown'>, parts: Pick<PartsWatch, 'states'>): WorkerView => ({
+  partsDown: Object.entries(parts.states()).flatMap(([name, { isUp, since }]) =>
+    isUp ? [] : [{ name, since }],
+  ),
+  servicesDown: jobs.servicesDown(),
+})
