@@ -6,7 +6,7 @@ import { UsageError } from '../cli/command.ts'
 import type { Logger } from '../log.ts'
 import { type Fields, fieldsOf, withForms } from './forms.ts'
 import type { Routes } from './http-server.ts'
-import { isFromHere, type Visits } from './visits.ts'
+import { addressOf, isFromHere, type Visits } from './visits.ts'
 
 export type Order = {
   /** A stream, or the id of what is meant. */
@@ -72,7 +72,7 @@ export const actionRoutes =
             const { target } = request.params
             if (url.startsWith('/streams/') && !streams.includes(target))
               return reply.code(404).send({ error: 'no such stream', streams })
-            const by = `${session ? 'status page' : 'HTTP'}, ${request.ip}`
+            const by = `${session ? 'status page' : 'HTTP'}, ${addressOf(request)}`
             const { status, text, json } = await answer(() => perform(name, { target, fields, by }))
             if (!session) return reply.code(status).send(json)
             visits.tell(session, request, reply, { isGood: status < 300, text })

@@ -1,5 +1,6 @@
 // Who makes a request: its session, whether it comes from a page of this worker, and the cookies it gets back.
 
+import { isIP } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { isSecret } from './secrets.ts'
 import { openSessions, type Session, sessionMs } from './sessions.ts'
@@ -84,6 +85,10 @@ function addCookie(
 const cameByHttps = ({ headers }: FastifyRequest): boolean =>
   headers.origin?.startsWith('https://') === true ||
   /^https\s*(?:,|$)/i.test(String(headers['x-forwarded-proto'] ?? ''))
+
+/** What a proxy on this machine says of it may be anything, and is recorded: only addresses are taken from it. */
+export const addressOf = ({ ip, socket }: Pick<FastifyRequest, 'ip' | 'socket'>): string =>
+  isIP(ip) ? ip : (socket.remoteAddress ?? 'nowhere')
 
 /** False when the browser says that another site made the request. */
 export function isFromHere({ headers }: Pick<FastifyRequest, 'headers'>): boolean {

@@ -225,6 +225,15 @@ describe('an action', () => {
     ).toBe(303)
   })
 
+  it('is recorded with the address that a proxy on this machine tells, and with nothing else from it', async () => {
+    const { url, orders } = await serve()
+    const authorization = `Bearer ${adminToken}`
+    for (const told of ['192.0.2.7', '198.51.100.1, 192.0.2.7', '<script>', "'; drop table"])
+      await fetch(`${url}${pausing}`, { method: 'POST', headers: { authorization, 'x-forwarded-for': told } })
+    const here = 'HTTP, 127.0.0.1'
+    expect(orders.map(({ by }) => by)).toEqual(['HTTP, 192.0.2.7', 'HTTP, 192.0.2.7', here, here])
+  })
+
   it('leads whoever was signed out meanwhile back to a page', async () => {
     const { url, orders, pass } = await serve()
     const browsing = openBrowsing(url)
