@@ -43,17 +43,35 @@ export function readRecords(
   return { rows, unfit }
 }
 
-/** The first candidate that every record has a usable value of, spelt as in the records; null when there is none. */
-export function chooseKeyField(records: readonly Json[], candidates: readonly string[]): string | null {
+/**
+ * The first candidate that every record has a usable value of, spelt as in the records; null when there is none. Records of one
+ * answer are told apart by their keys: a candidate that other records share would make one row of them (P5).
+ */
+export function chooseKeyField(
+  records: readonly Json[],
+  candidates: readonly string[],
+  areOneAnswer = false,
+): string | null {
   const objects = records.filter(isObject)
   const first = objects[0]
   if (!first) return null
   for (const candidate of candidates) {
     const read = fieldReader([candidate])
-    if (objects.every((record) => keyText(read(record)) !== null))
-      return Object.keys(first).find((name) => name.toLowerCase() === candidate.toLowerCase()) ?? null
+    const keys = objects.map((record) => keyText(read(record)))
+    if (keys.includes(null) || (areOneAnswer && isShared(keys, objects))) continue
+    return Object.keys(first).find((name) => name.toLowerCase() === candidate.toLowerCase()) ?? null
   }
   return null
+}
+
+function isShared(keys: readonly (string | null)[], records: readonly JsonObject[]): boolean {
+  const known = new Map<string | null, string>()
+  return records.some((record, index) => {
+    const text = JSON.stringify(record)
+    const other = known.get(keys[index] ?? null)
+    known.set(keys[index] ?? null, text)
+    return other !== undefined && other !== text
+  })
 }
 
 /** Names a record that has no key, so that two passes over a list can tell it again. */

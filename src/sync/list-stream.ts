@@ -51,7 +51,7 @@ async function listOnce(context: ListContext, run: Run, source: Source): Promise
     throw new KeyChanged(stream.name, wanted, keyField)
   const read = async (records: readonly Json[]) => {
     if (records.length > 0 && keyField === null) {
-      keyField = chooseKey(stream, wanted, records)
+      keyField = chooseKey(stream, wanted, records, true)
       await run.setKeyField(keyField)
     }
     return readRecords(records, [keyField ?? ''], null)
@@ -81,15 +81,16 @@ export function chooseKey(
   stream: Pick<MirroredStream, 'name' | 'keyFields'>,
   keyField: string | null,
   records: readonly Json[],
+  areOneAnswer = false,
 ): string {
-  const chosen = chooseKeyField(records, keyField ? [keyField] : stream.keyFields)
+  const chosen = chooseKeyField(records, keyField ? [keyField] : stream.keyFields, areOneAnswer)
   if (chosen !== null) return chosen
   const first = records.find((record) => typeof record === 'object' && record !== null)
   const seen = Object.keys(first ?? {}).join(', ') || 'none'
   const variable = variableOf(stream)
   throw new KeyUnknown(
     keyField
-      ? `${variable} is ${keyField}, but not every record of ${stream.name} has a usable value there; fields seen: ${seen}`
+      ? `${variable} is ${keyField}, but not every record of ${stream.name} has a usable value of its own there; fields seen: ${seen}`
       : `${stream.name} has no usable key among ${stream.keyFields.join(', ')}: set ${variable} to one of its fields (seen: ${seen})`,
   )
 }

@@ -176,12 +176,12 @@ describe.skipIf(!hasPostgres)('an idle poll', () => {
       Number((await database.pool.query('select pg_database_size(current_database()) as size')).rows[0].size)
     await database.pool.query('vacuum')
     const before = await size()
-    for (let poll = 0; poll < 1000; poll++) await workplace.read(assignment, 'head', { signal })
+    for (let poll = 0; poll < 100; poll++) await workplace.read(assignment, 'head', { signal })
     expect((await size()) - before).toBeLessThan(1024 * 1024)
     const { rows } = await database.pool.query(
       `select count(*)::int as lines, sum(polls)::int as polls from tidemark.run`,
     )
-    expect(rows[0].polls).toBeGreaterThan(1000)
+    expect(rows[0].polls).toBeGreaterThan(100)
     expect(rows[0].lines).toBeLessThan(10)
   })
 

@@ -95,6 +95,17 @@ describe('chooseKeyField', () => {
     expect(chooseKeyField([{ uid: 'a', id: 1 }], ['Id', 'UID'])).toBe('id')
   })
 
+  it('P5: takes none that different records of one answer share; the same record may come twice', () => {
+    const vans = [
+      { id: 0, uid: 'a' },
+      { id: 0, uid: 'b' },
+      { id: 0, uid: 'b' },
+    ]
+    expect(chooseKeyField(vans, ['Id', 'UID'], true)).toBe('uid')
+    expect(chooseKeyField(vans, ['Id'], true)).toBeNull()
+    expect(chooseKeyField(vans, ['Id', 'UID'])).toBe('id')
+  })
+
   it('knows none when there is none, or no record', () => {
     expect(chooseKeyField([{ name: 'a' }], ['Id'])).toBeNull()
     expect(chooseKeyField([], ['Id'])).toBeNull()
