@@ -97,28 +97,29 @@ const serviceDown = (service: string): Concern => ({
   whatToDo: 'when it lasts, find out what it says: `tidemark probe`',
 })
 
-/** With the time since when. */
+type Refusal = Pick<StreamSymptoms['failing'][number], 'since' | 'error'>
+
 function refusedServices(
   symptoms: readonly StreamSymptoms[],
   { serviceOf }: ConcernRules,
-): ReadonlyMap<string, Date> {
-  const services = new Map<string, Date>()
+): ReadonlyMap<string, Refusal> {
+  const services = new Map<string, Refusal>()
   for (const { stream, failing: lanes } of symptoms)
-    for (const { failures, code, since } of lanes) {
+    for (const { failures, code, since, error } of lanes) {
       if (failures < refusalsThatCount || !refusals.includes(code)) continue
       const service = serviceOf(stream)
       const known = services.get(service)
-      if (!known || since < known) services.set(service, since)
+      if (!known || since < known.since) services.set(service, { since, error })
     }
   return services
 }
 
-const tokenRefused = ([service, since]: readonly [string, Date]): Concern => ({
+const tokenRefused = ([service, { since, error }]: readonly [string, Refusal]): Concern => ({
   key: `token_refused:${service}`,
   kind: 'token_refused',
   stream: null,
   since,
-  what: `the sign-in of the ${service} service is refused: nothing of it is read`,
+  what: `the sign-in of the ${service} service is refused, and nothing of it is read: ${error ?? 'no reason was noted'}`,
   whatToDo:
     service === 'tracking'
       ? 'check TRACKING_SUBJECT_ID and TRACKING_API_KEY (SUBJECT_ID and API_KEY when they are not set), then `tidemark probe`'
