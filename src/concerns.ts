@@ -68,8 +68,8 @@ export function findConcerns({ symptoms, view, rules, now }: Given): readonly Co
     ...[...refused].map(tokenRefused),
     ...symptoms.flatMap((one) => [
       ...stopped(one),
-      ...(isTroubled(rules.serviceOf(one.stream)) ? [] : failing(one)),
-      ...stale(one, rules, now),
+      // A cause is told instead of its effects.
+      ...(isTroubled(rules.serviceOf(one.stream)) ? [] : [...failing(one), ...stale(one, rules, now)]),
       ...held(one),
       ...quarantined(one),
       ...rescued(one),

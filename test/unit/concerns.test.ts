@@ -73,9 +73,19 @@ describe('findConcerns', () => {
     ])
   })
 
+  it('calls a stream stale with the moment through which it is complete', () => {
+    expect(find([{ completeAt: ago(16) }])).toMatchObject([
+      { kind: 'stale', since: ago(16), what: expect.stringContaining('16 m ago') },
+    ])
+  })
+
   it('tells a refused sign-in once, and not as failures of each stream', () => {
     const refused = failing(7, 'UPSTREAM_UNAUTHORIZED')
-    const streams = ['assignment', 'assignment_note'].map((stream) => ({ stream, failing: refused }))
+    const streams = ['assignment', 'assignment_note'].map((stream) => ({
+      stream,
+      failing: refused,
+      completeAt: ago(999),
+    }))
     const found = find([...streams, { stream: 'tracker_object', failing: failing(3, 'UPSTREAM_STATUS') }], {
       servicesDown: ['assignment'],
     })
@@ -88,7 +98,10 @@ describe('findConcerns', () => {
 
   it('tells what the worker sees, and blames a service that is down for its streams', () => {
     const view = { partsDown: [{ name: 'queue', since: ago(1) }], servicesDown: ['assignment'] }
-    expect(kinds([{ failing: failing(9) }], view)).toEqual(['part_down', 'service_down'])
+    expect(kinds([{ failing: failing(9), completeAt: ago(999) }], view)).toEqual([
+      'part_down',
+      'service_down',
+    ])
   })
 
   it('divides the reason of a stopped stream into what happened and what to do', () => {
