@@ -20,6 +20,9 @@ export const concernKinds = [
 ] as const
 export type ConcernKind = (typeof concernKinds)[number]
 
+/** What happened, rather than what lasts: worth knowing, and over by itself. */
+export const isNews = (kind: string): boolean => kind === 'fact_flipped' || kind === 'schema_drift'
+
 export type Concern = {
   /** The same as long as it is the same concern. */
   readonly key: string

@@ -1,6 +1,7 @@
 // One message about what began and what is over, as the receiver's kind of chat takes it. Text of the upstream is made harmless:
 // no mentions, no links, no secrets, and never more than fits (P9).
 
+import { isNews } from '../concerns.ts'
 import { formatDuration } from '../duration.ts'
 import { redact } from '../log.ts'
 import type { Alert } from '../mirror/alerts.ts'
@@ -20,13 +21,15 @@ export function alertBody(url: string, told: Told): string {
 }
 
 function sectionsOf({ begun, over, now }: Told): readonly Section[] {
+  const needs = begun.filter(({ kind }) => !isNews(kind))
   const lastedMs = ({ since, goneSince }: Alert) => (goneSince ?? now).getTime() - since.getTime()
   return [
     {
       title:
-        begun.length === 1 ? 'Tidemark needs a person' : `Tidemark needs a person: ${begun.length} concerns`,
-      lines: begun.map(({ what, whatToDo }) => `${harmless(what)} → ${harmless(whatToDo)}`),
+        needs.length === 1 ? 'Tidemark needs a person' : `Tidemark needs a person: ${needs.length} concerns`,
+      lines: needs.map(asked),
     },
+    { title: 'Tidemark: good to know', lines: begun.filter(({ kind }) => isNews(kind)).map(asked) },
     {
       title: over.length === 1 ? 'Tidemark: over' : `Tidemark: ${over.length} concerns are over`,
       lines: over.map((alert) => `${harmless(alert.what)} – over, after ${formatDuration(lastedMs(alert))}`),
@@ -35,6 +38,8 @@ function sectionsOf({ begun, over, now }: Told): readonly Section[] {
     .filter(({ lines }) => lines.length > 0)
     .map(({ title, lines }) => ({ title, lines: bounded(lines) }))
 }
+
+const asked = ({ what, whatToDo }: Alert): string => `${harmless(what)} → ${harmless(whatToDo)}`
 
 const bounded = (lines: readonly string[]): readonly string[] =>
   lines.length <= mostLines

@@ -1,7 +1,7 @@
 // Which concerns people are told about, and when: once when one has stood for a while, once when it has been over for a while.
 // Pure: what is known and what is seen now go in, what is to be told comes out.
 
-import { type Concern, type ConcernKind, eventsLastMs } from '../concerns.ts'
+import { type Concern, eventsLastMs, isNews } from '../concerns.ts'
 import type { Alert } from '../mirror/alerts.ts'
 
 export type AlertPlan = {
@@ -18,8 +18,6 @@ const standsMs = 60_000
 const goneMs = 120_000
 const forgetUntoldMs = 45_000
 
-const events: readonly string[] = ['fact_flipped', 'schema_drift'] satisfies ConcernKind[]
-
 export function planAlerts(before: readonly Alert[], concerns: readonly Concern[], now: Date): AlertPlan {
   const agoMs = (moment: Date) => now.getTime() - moment.getTime()
   const seen = new Set(concerns.map(({ key }) => key))
@@ -34,16 +32,13 @@ export function planAlerts(before: readonly Alert[], concerns: readonly Concern[
     .filter(({ key }) => !seen.has(key))
     .map((alert) => ({ ...alert, goneSince: alert.goneSince ?? now }))
   const isForgotten = ({ kind, toldAt, goneSince }: (typeof gone)[number]) =>
-    toldAt === null
-      ? agoMs(goneSince) >= forgetUntoldMs
-      : events.includes(kind) && agoMs(goneSince) >= eventsLastMs
+    toldAt === null ? agoMs(goneSince) >= forgetUntoldMs : isNews(kind) && agoMs(goneSince) >= eventsLastMs
   const kept = gone.filter((alert) => !isForgotten(alert))
   return {
     known: [...standing, ...kept],
     begun: standing.filter(({ toldAt, since }) => toldAt === null && agoMs(since) >= standsMs),
     over: kept.filter(
-      ({ kind, toldAt, goneSince }) =>
-        toldAt !== null && !events.includes(kind) && agoMs(goneSince) >= goneMs,
+      ({ kind, toldAt, goneSince }) => toldAt !== null && !isNews(kind) && agoMs(goneSince) >= goneMs,
     ),
     forgotten: gone.filter(isForgotten).map(({ key }) => key),
   }

@@ -97,9 +97,13 @@ describe('a page', () => {
       whatToDo: 'look: `tidemark census <x>`',
     } as const
     const text = await (
-      await fetch(await serve({ desk: deskWith({ concerns: async () => [concern] }) }))
+      await fetch(
+        await serve({
+          desk: deskWith({ concerns: async () => [concern, { ...concern, kind: 'fact_flipped' }] }),
+        }),
+      )
     ).text()
-    expect(text).toContain('One thing needs a person')
+    expect(text).toContain('One thing needs a person, one change to know of')
     expect(text).toContain('assignment: &lt;b&gt;rows&lt;/b&gt; are gone')
     expect(text).toContain('look: <code>tidemark census &lt;x&gt;</code>')
     expect(await (await fetch(await serve())).text()).not.toContain('needs a person</span>')

@@ -127,6 +127,12 @@ describe('alertBody', () => {
     )
   })
 
+  it('calls what merely happened good to know', () => {
+    const body = JSON.parse(alertBody(slack, { begun: [known(drift)], over: [], now: at(60) }))
+    expect(body.text).toMatch(/^\*Tidemark: good to know\*\n• /)
+    expect(body.text).not.toContain('needs a person')
+  })
+
   it('is a card for Teams, whatever host its workflow has', () => {
     for (const url of [
       teams,

@@ -1,7 +1,7 @@
 // What needs a person, at the top of every page; nothing when nothing does. What is announced is how much there is, so that a screen
 // reader is not told every changed word.
 
-import type { Concern } from '../../concerns.ts'
+import { type Concern, isNews } from '../../concerns.ts'
 import { type Html, html } from '../html.ts'
 import { foreign, stamp } from '../words.ts'
 
@@ -18,8 +18,16 @@ export const concernCells = (concerns: readonly Concern[]) =>
     ['concerns', concernList(concerns)],
   ] as const
 
-const concernCount = ({ length }: readonly Concern[]): Html | null =>
-  length === 0 ? null : html`${length === 1 ? 'One thing needs' : `${length} things need`} a person`
+const concernCount = (concerns: readonly Concern[]): Html | null => {
+  const news = concerns.filter(({ kind }) => isNews(kind)).length
+  const needs = concerns.length - news
+  const parts = [
+    needs > 0 && (needs === 1 ? 'One thing needs a person' : `${needs} things need a person`),
+    news > 0 && (news === 1 ? 'one change to know of' : `${news} changes to know of`),
+  ]
+  const text = parts.filter(Boolean).join(', ')
+  return text === '' ? null : html`${text}`
+}
 
 const concernList = (concerns: readonly Concern[]): Html | null =>
   concerns.length === 0 ? null : html`<ul>${concerns.map(line)}</ul>`
