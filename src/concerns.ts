@@ -107,10 +107,15 @@ function refusedServices(
   { serviceOf }: ConcernRules,
 ): ReadonlyMap<string, Refusal> {
   const services = new Map<string, Refusal>()
+  // A lane that is read once a day may have been refused last, and would be let in by now.
+  const wasLetIn = (service: string, after: Date) =>
+    symptoms.some(
+      (one) => serviceOf(one.stream) === service && one.lastSuccessAt && one.lastSuccessAt > after,
+    )
   for (const { stream, failing: lanes } of symptoms)
-    for (const { failures, code, since, error } of lanes) {
-      if (failures < refusalsThatCount || !refusals.includes(code)) continue
+    for (const { failures, code, since, lastAt, error } of lanes) {
       const service = serviceOf(stream)
+      if (failures < refusalsThatCount || !refusals.includes(code) || wasLetIn(service, lastAt)) continue
       const known = services.get(service)
       if (!known || since < known.since) services.set(service, { since, error })
     }

@@ -8,6 +8,7 @@ type Failing = {
   /** Runs in a row that failed. */
   readonly failures: number
   readonly since: Date
+  readonly lastAt: Date
   readonly error: string | null
   readonly code: string | null
 }
@@ -27,6 +28,8 @@ export type StreamSymptoms = {
   readonly stream: string
   readonly completeAt: Date | null
   readonly isPaused: boolean
+  /** Of any lane. */
+  readonly lastSuccessAt: Date | null
   readonly stoppedReason: string | null
   readonly stoppedAt: Date | null
   readonly held: { readonly missing: number; readonly living: number; readonly at: Date | null } | null
@@ -57,6 +60,7 @@ export async function readSymptoms(
   const { rows } = await client.query<Found>(
     `with recently as materialized (select now() - $2::float8 * interval '1 millisecond' as began)
      select stream.name as stream, complete_at as "completeAt", paused_at is not null as "isPaused",
+       last_success_at as "lastSuccessAt",
        stopped_reason as "stoppedReason", stopped_at as "stoppedAt",
        held, aside.records as quarantined, aside.since as "quarantinedSince",
        rescue.rows as "censusRescues", rescue.since as "rescuedSince",
@@ -74,7 +78,7 @@ export async function readSymptoms(
      ) as rescue
      cross join lateral (
        select coalesce(jsonb_agg(jsonb_build_object('lane', lane.lane, 'failures', failures, 'since', since,
-                'error', last.error, 'code', last.error_code) order by lane.lane), '[]') as lanes
+                'lastAt', last.finished_at, 'error', last.error, 'code', last.error_code) order by lane.lane), '[]') as lanes
        from tidemark.lane
        cross join lateral (
          select count(*)::int as failures, min(finished_at) as since, max(id) as last_id
@@ -112,7 +116,7 @@ export async function readSymptoms(
   return rows.map((row) => ({
     ...row,
     held: row.held && { ...row.held, at: row.held.at === undefined ? null : new Date(row.held.at) },
-    failing: row.failing.map((one) => ({ ...one, since: new Date(one.since) })),
+    failing: row.failing.map((one) => ({ ...one, since: new Date(one.since), lastAt: new Date(one.lastAt) })),
     flippedFacts: row.flippedFacts.map((one) => ({ ...one, changedAt: new Date(one.changedAt) })),
     drift: row.drift.map((one) => ({ ...one, at: new Date(one.at) })),
   }))

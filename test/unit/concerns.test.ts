@@ -11,6 +11,7 @@ const well: StreamSymptoms = {
   stream: 'assignment',
   completeAt: ago(0),
   isPaused: false,
+  lastSuccessAt: ago(60),
   stoppedReason: null,
   stoppedAt: null,
   held: null,
@@ -36,7 +37,7 @@ const find = (symptoms: readonly Partial<StreamSymptoms>[], view: Partial<Worker
   })
 const kinds = (...given: Parameters<typeof find>) => find(...given).map(({ kind }) => kind)
 const failing = (failures: number, code: string | null = null) => [
-  { lane: 'head', failures, since: ago(3), error: 'GET /x: it failed', code },
+  { lane: 'head', failures, since: ago(3), lastAt: ago(2), error: 'GET /x: it failed', code },
 ]
 
 describe('findConcerns', () => {
@@ -94,6 +95,7 @@ describe('findConcerns', () => {
       ['failing', 'tracker_object'],
     ])
     expect(found[0]?.whatToDo).toContain('API_KEY')
+    expect(kinds([...streams, { lastSuccessAt: ago(1) }]).includes('token_refused')).toBe(false)
   })
 
   it('tells what the worker sees, and blames a service that is down for its streams', () => {
