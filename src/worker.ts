@@ -3,7 +3,7 @@
 
 import { openActions } from './actions.ts'
 import { keepTelling } from './alerts/telling.ts'
-import type { Concern } from './concerns.ts'
+import type { Concern } from './concerns/concern.ts'
 import type { Config } from './config.ts'
 import { openDesk } from './desk.ts'
 import { formatDuration } from './duration.ts'

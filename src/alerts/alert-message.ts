@@ -1,7 +1,7 @@
 // One message about what began and what is over, as the receiver's kind of chat takes it. Text of the upstream is made harmless:
 // no mentions, no links, no secrets, and never more than fits (P9).
 
-import { isNews } from '../concerns.ts'
+import { isNews } from '../concerns/concern.ts'
 import { formatDuration } from '../duration.ts'
 import { redact } from '../log.ts'
 import type { Alert } from '../mirror/alerts.ts'

@@ -1,7 +1,7 @@
 // Which concerns people are told about, and when: once when one has stood for a while, once when it has been over for a while.
 // Pure: what is known and what is seen now go in, what is to be told comes out.
 
-import { type Concern, eventsLastMs, isNews } from '../concerns.ts'
+import { type Concern, eventsLastMs, isNews } from '../concerns/concern.ts'
 import type { Alert } from '../mirror/alerts.ts'
 
 export type AlertPlan = {

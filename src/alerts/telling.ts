@@ -2,7 +2,7 @@
 // stops nothing else.
 
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Concern } from '../concerns.ts'
+import type { Concern } from '../concerns/concern.ts'
 import type { Logger } from '../log.ts'
 import type { AlertBook } from '../mirror/alerts.ts'
 import { alertBody } from './alert-message.ts'

@@ -2,7 +2,7 @@
 
 import { type Call, type Command, type ExitCode, exitCodes } from '../cli/command.ts'
 import { pickStreams } from '../cli/pick-streams.ts'
-import type { Concern } from '../concerns.ts'
+import type { Concern } from '../concerns/concern.ts'
 import { loadStatusConfig } from '../config.ts'
 import { formatDuration } from '../duration.ts'
 import { readOverview, type StreamOverview } from '../mirror/overview.ts'

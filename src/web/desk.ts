@@ -1,6 +1,6 @@
 // What the pages read: one object, put together where the parts of the worker meet. Pages see no SQL and no queue.
 
-import type { Concern } from '../concerns.ts'
+import type { Concern } from '../concerns/concern.ts'
 import type { listBackfills } from '../mirror/backfills.ts'
 import type { Checkpoint } from '../mirror/checkpoints.ts'
 import type { FactLine } from '../mirror/fact-list.ts'

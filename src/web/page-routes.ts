@@ -1,7 +1,7 @@
 // Serves the pages. While the worker waits for Postgres, or Postgres does not answer, they say so and load themselves again.
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Concern } from '../concerns.ts'
+import type { Concern } from '../concerns/concern.ts'
 import type { Logger } from '../log.ts'
 import type { Assets } from './assets.ts'
 import type { Desk } from './desk.ts'

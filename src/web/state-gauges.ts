@@ -2,7 +2,7 @@
 // that is away leaves these out; the rest is still told.
 
 import { Gauge, type Registry } from 'prom-client'
-import { type Concern, concernKinds } from '../concerns.ts'
+import { type Concern, concernKinds } from '../concerns/concern.ts'
 import type { StreamOverview } from '../mirror/overview.ts'
 
 export type States = {

@@ -2,7 +2,8 @@
 // too long.
 
 import type { Pool } from 'pg'
-import { type Concern, eventsLastMs, findConcerns, type WorkerView } from '../concerns.ts'
+import { type Concern, eventsLastMs } from '../concerns/concern.ts'
+import { findConcerns, type WorkerView } from '../concerns/find-concerns.ts'
 import type { Config } from '../config.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import { readSymptoms } from '../mirror/symptoms.ts'

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import { alertBody } from '../../src/alerts/alert-message.ts'
 import { planAlerts, retryAfter } from '../../src/alerts/alert-rules.ts'
-import type { Concern } from '../../src/concerns.ts'
+import type { Concern } from '../../src/concerns/concern.ts'
 import { keepSecret } from '../../src/log.ts'
 import type { Alert } from '../../src/mirror/alerts.ts'
 

@@ -1,7 +1,7 @@
 // What needs a person, and what not: from symptoms and the worker's view to concerns that name their commands.
 
 import { describe, expect, it } from 'vitest'
-import { findConcerns, type WorkerView } from '../../src/concerns.ts'
+import { findConcerns, type WorkerView } from '../../src/concerns/find-concerns.ts'
 import type { StreamSymptoms } from '../../src/mirror/symptoms.ts'
 import { isStale } from '../../src/worker/staleness.ts'
 

@@ -3,7 +3,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { concernKinds } from '../../src/concerns.ts'
+import { concernKinds } from '../../src/concerns/concern.ts'
 import { openMetrics } from '../../src/web/metrics.ts'
 import { addStateGauges } from '../../src/web/state-gauges.ts'
 

@@ -1,7 +1,7 @@
 // What needs a person, at the top of every page; nothing when nothing does. What is announced is how much there is, so that a screen
 // reader is not told every changed word.
 
-import { type Concern, isNews } from '../../concerns.ts'
+import { type Concern, isNews } from '../../concerns/concern.ts'
 import { type Html, html } from '../html.ts'
 import { foreign, stamp } from '../words.ts'
 

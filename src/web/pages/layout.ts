@@ -1,6 +1,6 @@
 // What all pages have around them: navigation, what needs a person, who is signed in.
 
-import type { Concern } from '../../concerns.ts'
+import type { Concern } from '../../concerns/concern.ts'
 import type { Assets } from '../assets.ts'
 import { type Html, html } from '../html.ts'
 import type { Viewer } from '../viewer.ts'

@@ -1,0 +1,103 @@
+// Finds what needs a person in what the mirror knows and the worker sees: a cause is told instead of its effects. Pure: time and
+// thresholds come in.
+
+import type { StreamSymptoms } from '../mirror/symptoms.ts'
+import type { ServiceName } from '../streams.ts'
+import type { Concern } from './concern.ts'
+import { failing, held, type IsStale, quarantined, rescued, stale, stopped } from './stream-concerns.ts'
+import { drifted, flipped } from './upstream-changes.ts'
+
+export type WorkerView = {
+  readonly partsDown: readonly { readonly name: string; readonly since: Date }[]
+  readonly servicesDown: readonly string[]
+}
+export type ConcernRules = {
+  readonly serviceOf: (stream: string) => ServiceName
+  readonly isStale: IsStale
+}
+type Given = {
+  readonly symptoms: readonly StreamSymptoms[]
+  readonly view: WorkerView
+  readonly rules: ConcernRules
+  readonly now: Date
+}
+
+const refusalsThatCount = 2
+const refusals: readonly (string | null)[] = [
+  'UPSTREAM_SIGN_IN',
+  'UPSTREAM_UNAUTHORIZED',
+  'UPSTREAM_TOKEN_REPEATED',
+]
+
+export function findConcerns({ symptoms, view, rules, now }: Given): readonly Concern[] {
+  const refused = refusedServices(symptoms, rules)
+  const isTroubled = (service: string) => refused.has(service) || view.servicesDown.includes(service)
+  return [
+    ...view.partsDown.map(partDown),
+    ...view.servicesDown.filter((service) => !refused.has(service)).map(serviceDown),
+    ...[...refused].map(tokenRefused),
+    ...symptoms.flatMap((one) => [
+      ...stopped(one),
+      ...(isTroubled(rules.serviceOf(one.stream))
+        ? []
+        : [...failing(one), ...stale(one, rules.isStale, now)]),
+      ...held(one),
+      ...quarantined(one),
+      ...rescued(one),
+      ...flipped(one),
+      ...drifted(one),
+    ]),
+  ]
+}
+
+const partDown = ({ name, since }: WorkerView['partsDown'][number]): Concern => ({
+  key: `part_down:${name}`,
+  kind: 'part_down',
+  stream: null,
+  since,
+  what: `the ${name} does not answer: runs wait until it does`,
+  whatToDo: 'see that it runs and can be reached: `tidemark probe`',
+})
+
+const serviceDown = (service: string): Concern => ({
+  key: `service_down:${service}`,
+  kind: 'service_down',
+  stream: null,
+  since: null,
+  what: `the ${service} service of the upstream does not answer as it should; it is tried again by itself`,
+  whatToDo: 'when it lasts, find out what it says: `tidemark probe`',
+})
+
+type Refusal = Pick<StreamSymptoms['failing'][number], 'since' | 'error'>
+
+function refusedServices(
+  symptoms: readonly StreamSymptoms[],
+  { serviceOf }: ConcernRules,
+): ReadonlyMap<string, Refusal> {
+  const services = new Map<string, Refusal>()
+  // A lane that is read once a day may have been refused last, and would be let in by now.
+  const wasLetIn = (service: string, after: Date) =>
+    symptoms.some(
+      (one) => serviceOf(one.stream) === service && one.lastSuccessAt && one.lastSuccessAt > after,
+    )
+  for (const { stream, failing: lanes } of symptoms)
+    for (const { failures, code, since, lastAt, error } of lanes) {
+      const service = serviceOf(stream)
+      if (failures < refusalsThatCount || !refusals.includes(code) || wasLetIn(service, lastAt)) continue
+      const known = services.get(service)
+      if (!known || since < known.since) services.set(service, { since, error })
+    }
+  return services
+}
+
+const tokenRefused = ([service, { since, error }]: readonly [string, Refusal]): Concern => ({
+  key: `token_refused:${service}`,
+  kind: 'token_refused',
+  stream: null,
+  since,
+  what: `the sign-in of the ${service} service is refused, and nothing of it is read: ${error ?? 'no reason was noted'}`,
+  whatToDo:
+    service === 'tracking'
+      ? 'check TRACKING_SUBJECT_ID and TRACKING_API_KEY (SUBJECT_ID and API_KEY when they are not set), then `tidemark probe`'
+      : 'check SUBJECT_ID, API_KEY and CLIENT_GUID, then `tidemark probe`',
+})

@@ -1,0 +1,109 @@
+// What of a stream's symptoms needs a person, and the command for it. Text of the upstream stands in `what` only.
+
+import { formatDuration } from '../duration.ts'
+import type { StreamSymptoms } from '../mirror/symptoms.ts'
+import type { Concern } from './concern.ts'
+import { count, plural } from './words.ts'
+
+/** Whether a stream that is complete through a moment should have been read again by now. */
+export type IsStale = (stream: string, completeAt: Date, now: Date) => boolean
+
+const failuresThatCount = 3
+
+export function failing({ stream, failing: lanes, stoppedReason }: StreamSymptoms): Concern[] {
+  if (stoppedReason !== null) return []
+  const lasting = lanes.filter(({ failures }) => failures >= failuresThatCount)
+  const [worst] = lasting.toSorted((a, b) => b.failures - a.failures)
+  if (!worst) return []
+  const named = lasting.map(({ lane }) => lane).join(', ')
+  return [
+    {
+      key: `failing:${stream}`,
+      kind: 'failing',
+      stream,
+      since: worst.since,
+      what: `${stream}: ${worst.failures} runs in a row failed (${named}): ${worst.error ?? 'no reason was noted'}`,
+      whatToDo: `do what the error says; \`tidemark status ${stream}\` shows the last run, \`tidemark probe\` looks for causes`,
+    },
+  ]
+}
+
+export function stale(
+  { stream, completeAt, isPaused }: StreamSymptoms,
+  isStale: IsStale,
+  now: Date,
+): Concern[] {
+  if (completeAt === null || isPaused || !isStale(stream, completeAt, now)) return []
+  return [
+    {
+      key: `stale:${stream}`,
+      kind: 'stale',
+      stream,
+      since: completeAt,
+      what: `${stream} is complete only through ${completeAt.toISOString()}, ${formatDuration(now.getTime() - completeAt.getTime())} ago`,
+      whatToDo: `\`tidemark status ${stream}\` tells what its last run said; \`tidemark sync ${stream}\` reads it now`,
+    },
+  ]
+}
+
+const restoredReason = /^UPSTREAM_REWOUND: (.*?Nothing was changed\.) (.*)$/s
+
+export function stopped({ stream, stoppedReason, stoppedAt }: StreamSymptoms): Concern[] {
+  if (stoppedReason === null) return []
+  const [, what = stoppedReason, whatToDo] = restoredReason.exec(stoppedReason) ?? []
+  return [
+    {
+      key: `stopped:${stream}`,
+      kind: 'stopped',
+      stream,
+      since: stoppedAt,
+      what: `${stream} is stopped: ${what}`,
+      whatToDo:
+        whatToDo ??
+        `when the reason is gone: \`tidemark rewind ${stream} --to-version N --reason TEXT\` starts it again`,
+    },
+  ]
+}
+
+export function held({ stream, held: shortfall }: StreamSymptoms): Concern[] {
+  if (shortfall === null) return []
+  const { missing, living, at } = shortfall
+  return [
+    {
+      key: `held:${stream}`,
+      kind: 'held',
+      stream,
+      since: at,
+      what: `${stream}: the list lacks ${count(missing)} of ${count(living)} rows, which is too many to believe; none was marked deleted`,
+      whatToDo: `when they are gone indeed: \`tidemark census --release ${stream}\``,
+    },
+  ]
+}
+
+export function quarantined({ stream, quarantined: records, quarantinedSince }: StreamSymptoms): Concern[] {
+  if (records === 0) return []
+  return [
+    {
+      key: `quarantine:${stream}`,
+      kind: 'quarantine',
+      stream,
+      since: quarantinedSince,
+      what: `${stream}: ${plural(records, 'record')} cannot be rows and ${records === 1 ? 'is' : 'are'} in quarantine`,
+      whatToDo: `\`tidemark quarantine list ${stream}\` tells why; then \`tidemark quarantine retry ${stream}\`, or drop them with a reason`,
+    },
+  ]
+}
+
+export function rescued({ stream, censusRescues, rescuedSince }: StreamSymptoms): Concern[] {
+  if (censusRescues === 0) return []
+  return [
+    {
+      key: `census_rescue:${stream}`,
+      kind: 'census_rescue',
+      stream,
+      since: rescuedSince,
+      what: `${stream}: a census found ${plural(censusRescues, 'row')} that nothing else had brought; they are in the mirror now`,
+      whatToDo: `when you have seen them: \`tidemark census --acknowledge ${stream}\`; when it happens again, raise LOOKBACK`,
+    },
+  ]
+}
