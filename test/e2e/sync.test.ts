@@ -1,27 +1,30 @@
 // The real program against the stand-in and a real Postgres: killed at random moments, started twice, told to stop, and with
 // an upstream that fails in every way it can. The mirror ends equal to the source, row by row, value by value (P1, P6, P8).
 
+import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { mildMix } from '../../src/simulator/fault-text.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
-import { createTestDatabase, hasPostgres, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
 import { runTidemark, startTidemark } from '../support/program.ts'
 import { seededRandom } from '../support/random.ts'
 import { differences } from '../support/same-as-source.ts'
 import { positionOf } from '../support/workplace.ts'
 
-async function rowCount({ pool }: TestDatabase): Promise<number> {
-  return (await pool.query('select count(*)::int as rows from mirror.assignment')).rows[0].rows
-}
+type Asked = { readonly path: string }
+const isForChanges = ({ path }: Asked): boolean => path.includes('neworchanged')
 
-/** Resolves when the program has come so far, or has ended. */
-async function untilRows(database: TestDatabase, wanted: number, ended: Promise<unknown>): Promise<void> {
-  let hasEnded = false
-  void ended.then(() => {
-    hasEnded = true
+/** Resolves when the changes have been asked for that often. */
+function untilAsked(simulator: Simulator, times: number): Promise<void> {
+  return new Promise((resolve) => {
+    let asked = 0
+    const stop = simulator.onRequest((request) => {
+      if (!isForChanges(request) || ++asked < times) return
+      stop()
+      resolve()
+    })
   })
-  while (!hasEnded && (await rowCount(database)) < wanted);
 }
 
 describe.skipIf(!hasPostgres)('a sync that is killed 25 times', () => {
@@ -34,9 +37,9 @@ describe.skipIf(!hasPostgres)('a sync that is killed 25 times', () => {
     const environment = environmentFor(simulator, database, { PAGE_SIZE: '500' })
     let position = 0n
     for (let kill = 0; kill < 25; kill++) {
-      const before = await rowCount(database)
+      const asked = untilAsked(simulator, 1 + random.integer(6))
       const program = startTidemark(['sync', 'assignment'], environment)
-      await untilRows(database, before + random.integer(2500), program.ended)
+      await Promise.race([asked.then(() => wait(random.integer(40))), program.ended])
       program.child.kill('SIGKILL')
       await program.ended
       const reached = await positionOf(database.pool)
@@ -59,13 +62,18 @@ describe.skipIf(!hasPostgres)('a sync', () => {
   let simulator: Simulator
 
   it('that is started twice runs once; the other says who is running (P2)', async () => {
-    simulator = await startSimulator({ assignments: 20_000, notes: 10 })
+    simulator = await startSimulator({ assignments: 3000, notes: 10 })
     const environment = environmentFor(simulator, database, { PAGE_SIZE: '100' })
+    const asked = untilAsked(simulator, 1)
+    const isOver = Promise.withResolvers<void>()
+    const stopWaiting = simulator.onRequest((request) => (isForChanges(request) ? isOver.promise : undefined))
     const first = startTidemark(['sync', 'assignment'], environment)
-    await untilRows(database, 100, first.ended)
+    await asked
     const second = await runTidemark(['sync', 'assignment'], environment)
     expect(second.code).toBe(0)
     expect(second.stdout).toMatch(new RegExp(`^assignment: skipped, process ${first.child.pid} on `))
+    stopWaiting()
+    isOver.resolve()
     expect((await first.ended).code).toBe(0)
     expect(await differences(database.pool, simulator, 'assignment')).toEqual([])
   })
@@ -74,14 +82,16 @@ describe.skipIf(!hasPostgres)('a sync', () => {
     simulator.source.bulkUpdate('assignment')
     const environment = environmentFor(simulator, database, { PAGE_SIZE: '100' })
     const before = await positionOf(database.pool)
+    const asked = untilAsked(simulator, 8)
     const program = startTidemark(['sync', 'assignment'], environment)
-    while ((await positionOf(database.pool)) === before);
+    await asked
     const toldAt = performance.now()
     program.child.kill('SIGTERM')
     const { code, stdout } = await program.ended
     expect(code).toBe(0)
     expect(stdout).toContain('assignment: stopped')
     expect(performance.now() - toldAt).toBeLessThan(10_000)
+    expect(await positionOf(database.pool)).toBeGreaterThan(before)
     expect((await runTidemark(['sync', 'assignment'], environment)).code).toBe(0)
     expect(await differences(database.pool, simulator, 'assignment')).toEqual([])
     await simulator.close()
