@@ -1,5 +1,6 @@
 // A backfill that is killed again and again beside a live reader of a source that changes.
 
+import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { readBackfill, requestBackfill } from '../../src/mirror/backfills.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
@@ -38,6 +39,7 @@ describe.skipIf(!hasPostgres)('a backfill', () => {
         const position = await positionOf(pool)
         if (position < lowest) throw new Error(`the live position went back from ${lowest} to ${position}`)
         lowest = position
+        await wait(50)
       }
     })()
 
