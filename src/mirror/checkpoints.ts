@@ -22,7 +22,7 @@ export async function readCheckpoints(
     `select id::text, stream, position::text, reached_at, reason, moved_by
      from tidemark.checkpoint
      where $1::text is null or stream = $1
-     order by reached_at desc, id desc
+     order by id desc
      limit $2`,
     [options.stream, options.limit],
   )

@@ -46,7 +46,9 @@ async function readBacklog(context: RelatedContext, run: RelatedRun): Promise<La
   const size = streams.some(({ bulkField }) => bulkField) ? batchSizeWithFiles : batchSize
   let asideCount = 0
   const note = () =>
-    asideCount > 0 ? `${asideCount} assignments could not be read and are tried again later` : null
+    asideCount > 0
+      ? `could not be read, and tried again later: ${asideCount} assignment${asideCount === 1 ? '' : 's'}`
+      : null
   for (;;) {
     const picked = await run.due(pickedAtOnce)
     if (picked.length === 0) {

@@ -168,7 +168,7 @@ describe.skipIf(!hasPostgres)('related records', () => {
       simulator.faults.add({ kind: 400, while: ({ path }) => path.endsWith('/extended/Id/6') })
       expect(await related(workplace)).toMatchObject({
         status: 'done',
-        note: '1 assignments could not be read and are tried again later',
+        note: 'could not be read, and tried again later: 1 assignment',
       })
       expect((await related(workplace)).tally.requests).toBe(0)
       expect(await progress(database.pool)).toEqual({ read: 19, waiting: 1, setAside: 1, quarantined: 0 })
