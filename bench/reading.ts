@@ -74,7 +74,10 @@ async function measure(
 
 async function startUpstream(assignments: number): Promise<{ environment: Environment; stop(): void }> {
   const words = ['simulate', '--port', '0', '--notes', '0', '--assignments', String(assignments)]
-  const child = spawn(program, words, { stdio: ['ignore', 'pipe', 'inherit'] })
+  // With room for its garbage: it is not what is measured.
+  const child = spawn(process.execPath, ['--max-semi-space-size=64', program, ...words], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   let introduction = ''
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     introduction += text
