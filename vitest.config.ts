@@ -7,6 +7,8 @@ const services = { globalSetup: ['test/support/services.ts'], hookTimeout: 60_00
 // Unit and property tests share nothing with the outside; the others share one Postgres and one Redis.
 export default defineConfig({
   test: {
+    // Many wait for time to pass or for another program.
+    maxWorkers: 4,
     projects: [
       { test: { name: 'unit', include: ['test/unit/**/*.test.ts'], execArgv } },
       { test: { name: 'property', include: ['test/property/**/*.test.ts'], testTimeout: 120_000, execArgv } },
