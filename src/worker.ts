@@ -1,22 +1,16 @@
-// The worker, put together: HTTP first, so that it can be asked how it is doing while it still waits for Postgres or Redis; then
-// the mirror, the queue and the runs.
+// The worker, put together: HTTP first, so that it can be asked how it is doing while it still waits for Postgres or Redis. What
+// begins once they answer is in live.ts.
 
 import { openActions } from './actions.ts'
-import { keepTelling } from './alerts/telling.ts'
-import type { Concern } from './concerns/concern.ts'
 import type { Config } from './config.ts'
 import { openDesk } from './desk.ts'
-import { formatDuration } from './duration.ts'
-import { type Jobs, startJobs } from './jobs/jobs.ts'
 import { openNudgeWindow } from './jobs/nudge-window.ts'
-import { openDriver } from './jobs/queue-driver.ts'
 import type { RunRequest } from './jobs/run-queue.ts'
+import { goLive, type Live } from './live.ts'
 import type { Logger } from './log.ts'
-import { withAlertBook } from './mirror/alerts.ts'
 import { readOverview } from './mirror/overview.ts'
 import { pausedStreams } from './mirror/pauses.ts'
 import { openErrands } from './operator/errands.ts'
-import type { LaneOutcome } from './sync/run-lane.ts'
 import { actionRoutes } from './web/actions.ts'
 import { readAssets } from './web/assets.ts'
 import { openAttempts } from './web/attempts.ts'
@@ -25,7 +19,7 @@ import { healthRoutes } from './web/health-routes.ts'
 import { hookRoute } from './web/hook-route.ts'
 import { startHttpServer } from './web/http-server.ts'
 import { openLiveEvents } from './web/live-events.ts'
-import { type Metrics, openMetrics } from './web/metrics.ts'
+import { openMetrics } from './web/metrics.ts'
 import { metricsRoute } from './web/metrics-route.ts'
 import { pageRoutes } from './web/page-routes.ts'
 import { queueBoard } from './web/queue-board.ts'
@@ -34,22 +28,8 @@ import { addStateGauges } from './web/state-gauges.ts'
 import { readOnlyViewer } from './web/viewer.ts'
 import { openVisits } from './web/visits.ts'
 import { ended, within } from './worker/deadlines.ts'
-import { blameFor, isLaneDue, laneTable, wantedSchedules } from './worker/lanes.ts'
-import { isPassingTrouble, openPatiently } from './worker/open-patiently.ts'
-import { keepSubscribed } from './worker/own-subscription.ts'
-import { runUnlessPaused } from './worker/pausing.ts'
-import { readConcerns, viewOf } from './worker/read-concerns.ts'
-import { type PartsWatch, watchParts } from './worker/watch-parts.ts'
-import { configuredStreams, openWorkplace, type Workplace } from './workplace.ts'
+import { configuredStreams, type Workplace } from './workplace.ts'
 
-/** What there is once the worker works. */
-export type Live = {
-  readonly workplace: Workplace
-  readonly jobs: Jobs
-  readonly parts: PartsWatch
-  /** What needs a person. */
-  readonly concerns: () => Promise<readonly Concern[]>
-}
 export type TidemarkWorker = {
   readonly url: string
   /** Resolves once runs are done; rejects when waiting cannot help. */
@@ -60,7 +40,6 @@ export type TidemarkWorker = {
 
 const webhookWindowMs = 2_000
 const askQueueMs = 5_000
-const scheduleCheckMs = 30_000
 const drainMs = 20_000
 const closeMs = 3_000
 
@@ -141,8 +120,7 @@ export async function startWorker(options: {
       pageRoutes({ desk: () => desk, viewerOf: visits?.viewerOf ?? (() => readOnlyViewer), assets, log }),
     ],
   })
-  const beginning = begin({ config, log, metrics, signal: stopping.signal })
-  const begun = beginning.then((started) => {
+  const begun = goLive({ config, log, metrics, signal: stopping.signal }).then((started) => {
     live = started
     desk = openDesk({ ...started, pageSize })
     return started
@@ -167,117 +145,6 @@ export async function startWorker(options: {
       await ended('the HTTP server', closeMs, http.close(), log)
     },
   }
-}
-
-type Beginning = {
-  readonly config: Config
-  readonly log: Logger
-  readonly metrics: Metrics
-  readonly signal: AbortSignal
-}
-
-async function begin({ config, log, metrics, signal }: Beginning): Promise<Live> {
-  // What was opened is closed again when the rest cannot be, or when it was told to stop meanwhile.
-  await using opened = new AsyncDisposableStack()
-  const workplace = opened.use(
-    await openPatiently({
-      what: 'Postgres',
-      open: () => openWorkplace({ config, log, observer: metrics.upstream }),
-      isPassing: isPassingTrouble,
-      signal,
-      log,
-    }),
-  )
-  const queue = await openPatiently({
-    what: config.redisUrl === null ? 'the queue in Postgres' : 'Redis',
-    open: () => openDriver({ redisUrl: config.redisUrl, database: workplace.database, log }),
-    isPassing: () => true,
-    signal,
-    log,
-  })
-  opened.defer(() => queue.close())
-  const lanes = laneTable(workplace)
-  const streams = new Map(workplace.streams.map((stream) => [stream.name, stream]))
-  const schedules = wantedSchedules(config, workplace.streams, lanes)
-  const isPaused = async (stream: string) => (await pausedStreams(workplace.database.pool)).has(stream)
-  const jobs = await startJobs({
-    queue,
-    schedules,
-    isDue: (tick) => isLaneDue(workplace, config.lookbackMs, tick),
-    async run(request, hooks) {
-      const stream = streams.get(request.stream)
-      const read = lanes[request.lane]
-      // Asked for before the stream or the lane was switched off.
-      if (!stream || !read) return null
-      return await runUnlessPaused(request, hooks, isPaused, (ended) => read(stream, ended))
-    },
-    blame: blameFor,
-    serviceOf: (name) => streams.get(name)?.service ?? 'assignment',
-    onOutcome(request, outcome, durationMs) {
-      const { stream, lane } = request
-      const isByWebhooks = lane === 'head' && streams.get(stream)?.kind === 'changes'
-      const isAnnounced = isByWebhooks ? request.cause === 'webhook' : null
-      const { status, tally } = outcome
-      // Its rows are not rows of assignments.
-      const counted = lane === 'related' ? lane : stream
-      metrics.runDone({ stream: counted, lane, status, durationMs, isAnnounced, tally })
-      tellOutcome(log, outcome, durationMs)
-    },
-    log,
-  })
-  const keepSchedules = () =>
-    jobs.keepSchedules().catch((error) => log.debug({ err: error }, 'the schedules could not be looked at'))
-  const keeping = setInterval(keepSchedules, scheduleCheckMs)
-  keeping.unref()
-  signal.addEventListener('abort', () => clearInterval(keeping))
-  const parts = watchParts(
-    [
-      { name: 'database', check: async () => void (await workplace.database.pool.query('select 1')) },
-      { name: 'queue', check: jobs.ping, onReturn: keepSchedules },
-    ],
-    log,
-  )
-  const { publicUrl, webhookSecret: secret } = config
-  if (publicUrl !== null && secret !== null) {
-    const { assignmentService: upstream, database } = workplace
-    void keepSubscribed({ upstream, pool: database.pool, publicUrl, secret, signal, log })
-  }
-  log.info(
-    { database: workplace.database.address, queue: queue.address, streams: [...streams.keys()] },
-    'the worker works',
-  )
-  const concerns = () =>
-    readConcerns({
-      pool: workplace.database.pool,
-      streams: workplace.streams,
-      config,
-      view: viewOf(jobs, parts),
-      now: new Date(),
-    })
-  if (config.alertWebhookUrl !== null)
-    void keepTelling({
-      url: config.alertWebhookUrl,
-      concerns,
-      withBook: (work) => withAlertBook(workplace.database.pool, work),
-      signal,
-      log,
-    })
-  opened.move()
-  return { workplace, jobs, parts, concerns }
-}
-
-const longRunMs = 30_000
-
-/** Most runs say nothing new; those that somebody would ask about are told. */
-function tellOutcome(log: Logger, outcome: LaneOutcome, durationMs: number): void {
-  const { stream, lane, status, note, tally } = outcome
-  const isNews = note !== null || durationMs > longRunMs || tally.quarantined > 0 || tally.rescued > 0
-  const { inserted, updated, unchanged, quarantined, rescued } = tally
-  const level = isNews && status === 'done' ? 'info' : 'debug'
-  log[level](
-    { stream, lane, status, inserted, updated, unchanged, quarantined, rescued, note },
-    `a run took ${formatDuration(durationMs)}`,
-  )
 }
 
 const isDown = (live: Live | null, service: string): boolean =>

@@ -1,0 +1,143 @@
+// What the worker does once Postgres and the queue answer: opens the mirror and the queue, works on the runs, keeps schedules and its
+// subscription, and tells people what needs them. HTTP is not its business.
+
+import { keepTelling } from './alerts/telling.ts'
+import type { Concern } from './concerns/concern.ts'
+import type { Config } from './config.ts'
+import { formatDuration } from './duration.ts'
+import { type Jobs, startJobs } from './jobs/jobs.ts'
+import { openDriver } from './jobs/queue-driver.ts'
+import type { Logger } from './log.ts'
+import { withAlertBook } from './mirror/alerts.ts'
+import { pausedStreams } from './mirror/pauses.ts'
+import type { LaneOutcome } from './sync/run-lane.ts'
+import type { Metrics } from './web/metrics.ts'
+import { blameFor, isLaneDue, laneTable, wantedSchedules } from './worker/lanes.ts'
+import { isPassingTrouble, openPatiently } from './worker/open-patiently.ts'
+import { keepSubscribed } from './worker/own-subscription.ts'
+import { runUnlessPaused } from './worker/pausing.ts'
+import { readConcerns, viewOf } from './worker/read-concerns.ts'
+import { type PartsWatch, watchParts } from './worker/watch-parts.ts'
+import { openWorkplace, type Workplace } from './workplace.ts'
+
+/** What there is once the worker works. */
+export type Live = {
+  readonly workplace: Workplace
+  readonly jobs: Jobs
+  readonly parts: PartsWatch
+  /** What needs a person. */
+  readonly concerns: () => Promise<readonly Concern[]>
+}
+
+const scheduleCheckMs = 30_000
+
+type Beginning = {
+  readonly config: Config
+  readonly log: Logger
+  readonly metrics: Metrics
+  readonly signal: AbortSignal
+}
+
+export async function goLive({ config, log, metrics, signal }: Beginning): Promise<Live> {
+  // What was opened is closed again when the rest cannot be, or when it was told to stop meanwhile.
+  await using opened = new AsyncDisposableStack()
+  const workplace = opened.use(
+    await openPatiently({
+      what: 'Postgres',
+      open: () => openWorkplace({ config, log, observer: metrics.upstream }),
+      isPassing: isPassingTrouble,
+      signal,
+      log,
+    }),
+  )
+  const queue = await openPatiently({
+    what: config.redisUrl === null ? 'the queue in Postgres' : 'Redis',
+    open: () => openDriver({ redisUrl: config.redisUrl, database: workplace.database, log }),
+    isPassing: () => true,
+    signal,
+    log,
+  })
+  opened.defer(() => queue.close())
+  const lanes = laneTable(workplace)
+  const streams = new Map(workplace.streams.map((stream) => [stream.name, stream]))
+  const schedules = wantedSchedules(config, workplace.streams, lanes)
+  const isPaused = async (stream: string) => (await pausedStreams(workplace.database.pool)).has(stream)
+  const jobs = await startJobs({
+    queue,
+    schedules,
+    isDue: (tick) => isLaneDue(workplace, config.lookbackMs, tick),
+    async run(request, hooks) {
+      const stream = streams.get(request.stream)
+      const read = lanes[request.lane]
+      // Asked for before the stream or the lane was switched off.
+      if (!stream || !read) return null
+      return await runUnlessPaused(request, hooks, isPaused, (ended) => read(stream, ended))
+    },
+    blame: blameFor,
+    serviceOf: (name) => streams.get(name)?.service ?? 'assignment',
+    onOutcome(request, outcome, durationMs) {
+      const { stream, lane } = request
+      const isByWebhooks = lane === 'head' && streams.get(stream)?.kind === 'changes'
+      const isAnnounced = isByWebhooks ? request.cause === 'webhook' : null
+      const { status, tally } = outcome
+      // Its rows are not rows of assignments.
+      const counted = lane === 'related' ? lane : stream
+      metrics.runDone({ stream: counted, lane, status, durationMs, isAnnounced, tally })
+      tellOutcome(log, outcome, durationMs)
+    },
+    log,
+  })
+  const keepSchedules = () =>
+    jobs.keepSchedules().catch((error) => log.debug({ err: error }, 'the schedules could not be looked at'))
+  const keeping = setInterval(keepSchedules, scheduleCheckMs)
+  keeping.unref()
+  signal.addEventListener('abort', () => clearInterval(keeping))
+  const parts = watchParts(
+    [
+      { name: 'database', check: async () => void (await workplace.database.pool.query('select 1')) },
+      { name: 'queue', check: jobs.ping, onReturn: keepSchedules },
+    ],
+    log,
+  )
+  const { publicUrl, webhookSecret: secret } = config
+  if (publicUrl !== null && secret !== null) {
+    const { assignmentService: upstream, database } = workplace
+    void keepSubscribed({ upstream, pool: database.pool, publicUrl, secret, signal, log })
+  }
+  log.info(
+    { database: workplace.database.address, queue: queue.address, streams: [...streams.keys()] },
+    'the worker works',
+  )
+  const concerns = () =>
+    readConcerns({
+      pool: workplace.database.pool,
+      streams: workplace.streams,
+      config,
+      view: viewOf(jobs, parts),
+      now: new Date(),
+    })
+  if (config.alertWebhookUrl !== null)
+    void keepTelling({
+      url: config.alertWebhookUrl,
+      concerns,
+      withBook: (work) => withAlertBook(workplace.database.pool, work),
+      signal,
+      log,
+    })
+  opened.move()
+  return { workplace, jobs, parts, concerns }
+}
+
+const longRunMs = 30_000
+
+/** Most runs say nothing new; those that somebody would ask about are told. */
+function tellOutcome(log: Logger, outcome: LaneOutcome, durationMs: number): void {
+  const { stream, lane, status, note, tally } = outcome
+  const isNews = note !== null || durationMs > longRunMs || tally.quarantined > 0 || tally.rescued > 0
+  const { inserted, updated, unchanged, quarantined, rescued } = tally
+  const level = isNews && status === 'done' ? 'info' : 'debug'
+  log[level](
+    { stream, lane, status, inserted, updated, unchanged, quarantined, rescued, note },
+    `a run took ${formatDuration(durationMs)}`,
+  )
+}
