@@ -13,19 +13,28 @@ import { readRuns } from './mirror/run-list.ts'
 import { planBackfill } from './operator/backfill-plan.ts'
 import { askedSpan } from './operator/backfill-span.ts'
 import type { Desk } from './web/desk.ts'
+import { within } from './worker/deadlines.ts'
+import type { PartsWatch } from './worker/watch-parts.ts'
 import type { Workplace } from './workplace.ts'
 
 type Context = {
   readonly workplace: Pick<Workplace, 'database' | 'mirror' | 'streams'>
   readonly pageSize: number
   readonly jobs: Pick<Jobs, 'nextTicks'>
+  readonly parts: Pick<PartsWatch, 'states'>
   readonly concerns: Desk['concerns']
 }
 
-export function openDesk({ workplace, jobs, concerns, pageSize }: Context): Desk {
+/** A queue that went away a moment ago has not been noticed yet, and answers when it is back. */
+const queuePatienceMs = 1_000
+
+export function openDesk({ workplace, jobs, parts, concerns, pageSize }: Context): Desk {
   const { pool } = workplace.database
   const names = workplace.streams.map(({ name }) => name)
   const kinds = new Map(workplace.streams.map(({ name, kind }) => [name, kind]))
+  // The mirror can be shown without the queue.
+  const nextTicks = async () =>
+    parts.states().queue?.isUp ? await within(queuePatienceMs, jobs.nextTicks()).catch(() => []) : []
   return {
     streams: names,
     async sight() {
@@ -33,8 +42,7 @@ export function openDesk({ workplace, jobs, concerns, pageSize }: Context): Desk
         readOverview(pool, names),
         readLaneRuns(pool, names),
         readRowRates(pool),
-        // The mirror can be shown without the queue.
-        jobs.nextTicks().catch(() => []),
+        nextTicks(),
       ])
       // The other schedules look whether something is to be done; mostly nothing is.
       const shown = nextRuns.filter(({ lane }) => lane === 'head' || lane === 'census')

@@ -72,7 +72,7 @@ export async function startWorker(options: {
   const refresh = addStateGauges(metrics.registry, {
     overview: async () => (live ? orNull(overviewOf(live.workplace)) : null),
     concerns: async () => (live ? orNull(live.concerns()) : null),
-    queueCounts: async () => (live ? orNull(live.jobs.counts()) : null),
+    queueCounts: async () => (live && parts().queue?.isUp ? orNull(live.jobs.counts()) : null),
     parts: () => ({
       ...Object.fromEntries(Object.entries(parts()).map(([name, { isUp }]) => [name, isUp])),
       ...Object.fromEntries(streams.map(({ service }) => [service, !isDown(live, service)])),

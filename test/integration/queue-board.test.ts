@@ -1,4 +1,4 @@
-// The page of the queues: who may see it, on both backends, and while the queue is away.
+// The page of the queues: who may see it, on both backends, and what pages show while the queue is away.
 
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { describe, expect, it } from 'vitest'
@@ -90,7 +90,7 @@ describe.each(backends)('the page of the queues in %s', (backend) => {
 describe.skipIf(!hasBackend('redis'))('the page of the queues without its queue', () => {
   const database = createTestDatabase()
 
-  it('says so instead of hanging', async () => {
+  it('says so instead of hanging, and the mirror is shown all the same', async () => {
     await using simulator = await startSimulator({ assignments: 5 })
     const target = new URL(redisUrlOf('redis') ?? '')
     const way = await startWay(target)
@@ -101,10 +101,14 @@ describe.skipIf(!hasBackend('redis'))('the page of the queues without its queue'
       const browsing = openBrowsing(worker.url)
       await browsing.signIn(adminToken)
       way.cut()
+      const overview = async () => (await (await browsing.get('/')).text()).includes('id="stream-assignment"')
       // At first nobody has noticed.
+      expect(await overview()).toBe(true)
       expect([500, 503]).toContain((await browsing.get('/queues/api/queues')).status)
       await expect.poll(async () => (await browsing.get('/queues')).status, patience).toBe(503)
       expect(await (await browsing.get('/queues')).text()).toContain('does not answer at the moment')
+      expect(await overview()).toBe(true)
+      expect(await worker.metric('tidemark_up{part="queue"}')).toBe(0)
     } finally {
       await worker.stop()
       way.close()
