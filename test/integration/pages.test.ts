@@ -16,7 +16,7 @@ afterEach(async () => {
   await Promise.all(endings.splice(0).map((end) => end()))
 })
 
-type Options = { desk?: Desk | null; mostListeners?: number; everyMs?: number }
+type Options = { desk?: Desk | null; mostListeners?: number; everyMs?: number; patienceMs?: number }
 
 async function serve({ desk = deskWith(), ...options }: Options = {}): Promise<string> {
   const events = openLiveEvents({ desk: () => desk, log: quietLog, ...options })
@@ -132,10 +132,11 @@ describe('what pages load', () => {
 
 describe('GET /events', () => {
   /** Each `data` that comes, with its event. */
-  async function* listen(url: string): AsyncGenerator<[string, string]> {
+  async function* listen(url: string, onThere = () => {}): AsyncGenerator<[string, string]> {
     const stopping = new AbortController()
     endings.push(() => stopping.abort())
     const { body } = await fetch(`${url}/events`, { signal: stopping.signal })
+    onThere()
     let text = ''
     for await (const chunk of (body ?? new ReadableStream()).pipeThrough(new TextDecoderStream())) {
       text += chunk
@@ -184,6 +185,52 @@ describe('GET /events', () => {
     expect(await keys()).toEqual([])
     seconds = 6
     await expect.poll(keys).toEqual(['as-of'])
+  })
+
+  it('tells who comes new what is now, not what was seen before they came', async () => {
+    let seconds = 5
+    let looks = 0
+    let held: PromiseWithResolvers<void> | null = null
+    const sight = async () => {
+      looks++
+      const at = new Date(Date.UTC(2026, 0, 2, 3, 4, seconds))
+      await held?.promise
+      return { ...emptySight, at }
+    }
+    const url = await serve({ desk: deskWith({ sight }), everyMs: 60_000 })
+    const told = async (events: AsyncGenerator<[string, string]>) => {
+      const [, data] = (await next(events)) ?? []
+      const { cells, isWhole } = JSON.parse(data ?? '{}')
+      return [isWhole, /03:04:\d\d/.exec(cells['as-of'])?.[0]]
+    }
+    const first = listen(url)
+    expect(await told(first)).toEqual([true, '03:04:05'])
+    seconds = 6
+    const holding = Promise.withResolvers<void>()
+    held = holding
+    const toSecond = told(listen(url))
+    await expect.poll(() => looks).toBe(2)
+    const isThere = Promise.withResolvers<void>()
+    const toThird = told(listen(url, isThere.resolve))
+    await isThere.promise
+    seconds = 7
+    held = null
+    holding.resolve()
+    expect([await toSecond, await toThird]).toEqual([
+      [true, '03:04:06'],
+      [true, '03:04:07'],
+    ])
+    expect([await told(first), await told(first)]).toEqual([
+      [false, '03:04:06'],
+      [false, '03:04:07'],
+    ])
+  })
+
+  it('says to all, whenever they come, that a look takes too long', async () => {
+    const sight = () => new Promise<never>(() => {})
+    const url = await serve({ desk: deskWith({ sight }), patienceMs: 30 })
+    expect(await next(listen(url))).toEqual(['away', 'null'])
+    expect(await next(listen(url))).toEqual(['away', 'null'])
   })
 
   it('says when nothing can be read, and goes on', async () => {

@@ -11,7 +11,10 @@ function say(state) {
   connection.dataset.connection = state
 }
 
-function show({ cells, rates }) {
+function show({ cells, rates, isWhole }) {
+  if (isWhole)
+    for (const place of document.querySelectorAll('[data-live]'))
+      if (!(place.dataset.live in cells)) place.innerHTML = ''
   for (const [key, markup] of Object.entries(cells))
     for (const place of document.querySelectorAll(`[data-live="${CSS.escape(key)}"]`))
       place.innerHTML = markup
