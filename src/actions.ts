@@ -6,6 +6,7 @@ import { pickStream } from './cli/pick-streams.ts'
 import type { RunRequest } from './jobs/run-queue.ts'
 import type { Logger } from './log.ts'
 import { cancelBackfill, requestBackfill } from './mirror/backfills.ts'
+import { heldOf } from './mirror/held.ts'
 import { readOverview } from './mirror/overview.ts'
 import { pausedStreams } from './mirror/pauses.ts'
 import { acknowledgeRescues } from './mirror/rescues.ts'
@@ -13,7 +14,6 @@ import { planBackfill } from './operator/backfill-plan.ts'
 import { askedSpan } from './operator/backfill-span.ts'
 import { acknowledgedSentence, censusSentence, takeCensusOnce } from './operator/census-once.ts'
 import type { Errands } from './operator/errands.ts'
-import { heldOf } from './operator/held.ts'
 import { pauseInWords, resumeInWords } from './operator/pause.ts'
 import { asChangesStream } from './operator/positions.ts'
 import { droppedSentence, dropRecords } from './operator/quarantine-drop.ts'
@@ -81,6 +81,10 @@ export function openActions({ workplace, nudge, errands, pageSize, log }: Contex
       const [overview] = await readOverview(pool, [stream.name])
       const held = heldOf(overview?.held)
       if (!held) throw new UsageError(`${stream.name} holds nothing back`)
+      if (held.missing === null)
+        throw new UsageError(
+          `${stream.name} holds rows back, and how many was not noted: have all of it read first, which notes it`,
+        )
       if (order.fields.rows !== String(held.missing))
         throw new UsageError(
           `${stream.name} holds back ${held.missing} rows: say so with rows=${held.missing}, so that no other number is released`,

@@ -68,14 +68,16 @@ export function stopped({ stream, stoppedReason, stoppedAt }: StreamSymptoms): C
 export function held({ stream, held: shortfall }: StreamSymptoms): Concern[] {
   if (shortfall === null) return []
   const { missing, living, at } = shortfall
+  const isKnown = missing !== null && living !== null
+  const release = `when they are gone indeed: \`tidemark census --release ${stream}\``
   return [
     {
       key: `held:${stream}`,
       kind: 'held',
       stream,
       since: at,
-      what: `${stream}: the list lacks ${count(missing)} of ${count(living)} rows, which is too many to believe; none was marked deleted`,
-      whatToDo: `when they are gone indeed: \`tidemark census --release ${stream}\``,
+      what: `${stream}: the list lacks ${isKnown ? `${count(missing)} of ${count(living)}` : 'an unknown number of'} rows, which is too many to believe; none was marked deleted`,
+      whatToDo: isKnown ? release : `\`tidemark census ${stream}\` tells how many; ${release}`,
     },
   ]
 }

@@ -2,6 +2,7 @@
 // lately. Read-only; what of it needs a person is decided elsewhere.
 
 import type { ClientBase } from 'pg'
+import { type Held, heldOf } from './held.ts'
 
 type Failing = {
   readonly lane: string
@@ -32,7 +33,7 @@ export type StreamSymptoms = {
   readonly lastSuccessAt: Date | null
   readonly stoppedReason: string | null
   readonly stoppedAt: Date | null
-  readonly held: { readonly missing: number; readonly living: number; readonly at: Date | null } | null
+  readonly held: Pick<Held, 'missing' | 'living' | 'at'> | null
   readonly quarantined: number
   readonly quarantinedSince: Date | null
   readonly censusRescues: number
@@ -45,7 +46,7 @@ export type StreamSymptoms = {
 /** Dates are text inside jsonb. */
 type Row<Item> = { readonly [Name in keyof Item]: Item[Name] extends Date ? string : Item[Name] }
 type Found = Omit<StreamSymptoms, 'held' | 'failing' | 'flippedFacts' | 'drift'> & {
-  readonly held: { readonly missing: number; readonly living: number; readonly at?: string } | null
+  readonly held: unknown
   readonly failing: readonly Row<Failing>[]
   readonly flippedFacts: readonly Row<Flip>[]
   readonly drift: readonly Row<Drift>[]
@@ -115,7 +116,7 @@ export async function readSymptoms(
   )
   return rows.map((row) => ({
     ...row,
-    held: row.held && { ...row.held, at: row.held.at === undefined ? null : new Date(row.held.at) },
+    held: heldOf(row.held),
     failing: row.failing.map((one) => ({ ...one, since: new Date(one.since), lastAt: new Date(one.lastAt) })),
     flippedFacts: row.flippedFacts.map((one) => ({ ...one, changedAt: new Date(one.changedAt) })),
     drift: row.drift.map((one) => ({ ...one, at: new Date(one.at) })),

@@ -135,6 +135,23 @@ describe.skipIf(!hasPostgres)('an operator at the status page', () => {
       .toContain('holds nothing back')
   })
 
+  it.each(['{}', '[]', '5', 'false', '"much"', '{"missing": "10", "living": null, "at": "yesterday"}'])(
+    'is told that rows are held, and releases none, when %s is all that was noted (P7)',
+    async (held) => {
+      await rows(`update tidemark.stream set held = $1 where name = 'assignment_note'`, [held])
+      const overview = await page.get('/')
+      expect([overview.status, await overview.text()]).toEqual([
+        200,
+        expect.stringContaining('lacks an unknown number of rows'),
+      ])
+      const release = await (await page.get('/release?stream=assignment_note')).text()
+      expect(release).toContain('how many was not noted')
+      for (const wanted of ['', '10', 'null', 'NaN'])
+        expect(await told('/streams/assignment_note/release', { rows: wanted })).toContain('was not noted')
+      await rows(`update tidemark.stream set held = null where name = 'assignment_note'`)
+    },
+  )
+
   it('retries and drops what is in quarantine', async () => {
     const raw = (text: (id: number) => string) =>
       simulator.source.appendRaw('assignment', ({ id }) => text(id)).id

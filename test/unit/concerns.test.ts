@@ -67,6 +67,17 @@ describe('findConcerns', () => {
     expect(found[2]?.whatToDo).toContain('`tidemark census --acknowledge assignment`')
   })
 
+  it('tells that rows are held when it is not known how many', () => {
+    expect(find([{ held: { missing: null, living: null, at: null } }])).toMatchObject([
+      {
+        kind: 'held',
+        since: null,
+        what: expect.stringContaining('lacks an unknown number of rows'),
+        whatToDo: expect.stringContaining('`tidemark census assignment` tells how many'),
+      },
+    ])
+  })
+
   it('calls a lane failing from the third failure in a row on', () => {
     expect(kinds([{ failing: failing(2) }])).toEqual([])
     expect(find([{ failing: failing(3) }])).toMatchObject([

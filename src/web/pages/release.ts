@@ -1,6 +1,6 @@
 // `/release`: what is said before held deletions are believed, with their number.
 
-import { type Held, heldOf } from '../../operator/held.ts'
+import { type Held, heldOf } from '../../mirror/held.ts'
 import { actionForm } from '../action-forms.ts'
 import { type Html, html } from '../html.ts'
 import type { Viewer } from '../viewer.ts'
@@ -17,14 +17,17 @@ export const releasePage: Page = {
     const held = heldOf(streams.find((one) => one.stream === stream)?.held)
     if (stream === null || held === null)
       return html`<p class="notice">Nothing is held here. <a href="/">All streams</a></p>`
-    return html`<p class="lead">${whatIsHeld(stream, held)}</p>${releaseForm(stream, held, viewer)}`
+    const { missing } = held
+    if (missing === null)
+      return html`<p class="notice">Deletions of ${stream} are held, and how many was not noted. Have all of it read first, by a census or a reading of the whole list: <a href="/">all streams</a></p>`
+    return html`<p class="lead">${whatIsHeld(stream, { ...held, missing })}</p>${releaseForm(stream, missing, viewer)}`
   },
 }
 
-const whatIsHeld = (stream: string, { missing, living, seen }: Held): string =>
-  `The last listing of ${stream} showed ${count(seen)} records and lacked ${count(missing)} of ${count(living)} rows. So much is not believed without a person: the upstream may have answered with a part. Releasing takes another census and believes it, and rows whose records are gone are marked as deleted. They stay in the table, and come back when their records do.`
+const whatIsHeld = (stream: string, { missing, living, seen }: Held & { readonly missing: number }): string =>
+  `The last listing of ${stream} ${seen === null ? '' : `showed ${count(seen)} records and `}lacked ${count(missing)}${living === null ? '' : ` of ${count(living)}`} rows. So much is not believed without a person: the upstream may have answered with a part. Releasing takes another census and believes it, and rows whose records are gone are marked as deleted. They stay in the table, and come back when their records do.`
 
-const releaseForm = (stream: string, { missing }: Held, viewer: Viewer): Html | null =>
+const releaseForm = (stream: string, missing: number, viewer: Viewer): Html | null =>
   actionForm(
     viewer,
     `/streams/${stream}/release`,
