@@ -6,7 +6,7 @@ import { pickStream } from '../cli/pick-streams.ts'
 import type { ChangesStream } from '../streams.ts'
 import type { Mirror } from '../sync/ports.ts'
 import type { Workplace } from '../workplace.ts'
-import { asChangesStream, findPosition, int64Option, readPositionOptions } from './positions.ts'
+import { asChangesStream, findPosition, readPositionOptions, rowVersionIn } from './positions.ts'
 
 type WantedSpan = {
   readonly from: NonNullable<ReturnType<typeof readPositionOptions>>
@@ -26,7 +26,7 @@ export function readSpanOptions(values: Values): {
     time: 'at',
   })
   const to = values['to-version']
-  return { from, to: to === undefined ? null : int64Option('to-version', String(to)) }
+  return { from, to: to === undefined ? null : rowVersionIn(String(to)) }
 }
 
 /** All of it at once, for a stream and options that come as text. */
@@ -62,7 +62,7 @@ export async function findSpan(
     throw new UsageError(
       wanted.to === null
         ? `The live position of ${stream.name} is ${live}: there is nothing between ${from} and it to read again`
-        : `--to-version ${to} is not above ${from}, where the backfill would begin`,
+        : `Row version ${to} is not above ${from}, where the backfill would begin`,
     )
   return { from, to }
 }

@@ -1,5 +1,5 @@
-// A position as an operator names it: by version, by checkpoint or by time. Says in one line what would be right when it
-// is none. Changes nothing.
+// A position as an operator names it: by version, by checkpoint or by time. Says in one line what would be right when it is none, in
+// words that help at the terminal and on the page. Changes nothing.
 
 import type { Pool } from 'pg'
 import { UsageError, type Values } from '../cli/command.ts'
@@ -15,44 +15,45 @@ type Wanted =
   | { readonly kind: 'checkpoint'; readonly id: bigint }
   | { readonly kind: 'time'; readonly time: Date }
 
+const whatItIs = { version: 'a row version', checkpoint: 'a checkpoint', time: 'a time' } as const
+
 /** Looks at the words alone; null when none of the options is there. */
 export function readPositionOptions(values: Values, options: PositionOptions): Wanted | null {
-  const given = Object.entries(options).filter(([, name]) => values[name] !== undefined)
-  if (given.length > 1)
-    throw new UsageError(`--${given[0]?.[1]} and --${given[1]?.[1]} exclude each other: write one of them`)
-  const [kind, name] = given[0] ?? []
-  if (kind === undefined || name === undefined) return null
-  const text = String(values[name])
-  if (kind === 'version') return { kind, position: int64Option(name, text) }
-  if (kind === 'checkpoint') return { kind, id: checkpointId(name, text) }
-  return { kind: 'time', time: timeOption(name, text) }
+  const kinds = ['version', 'checkpoint', 'time'] as const
+  const [kind, other] = kinds.filter((one) => values[options[one]] !== undefined)
+  if (kind === undefined) return null
+  if (other !== undefined)
+    throw new UsageError(`Write ${whatItIs[kind]} or ${whatItIs[other]}: they exclude each other`)
+  const text = String(values[options[kind]])
+  if (kind === 'version') return { kind, position: rowVersionIn(text) }
+  if (kind === 'checkpoint') return { kind, id: checkpointIn(text) }
+  return { kind, time: timeIn(text) }
 }
 
-export function int64Option(name: string, text: string): bigint {
+export function rowVersionIn(text: string): bigint {
   const version = parseInt64(text)
   if (version === null)
     throw new UsageError(
-      `--${name} ${text}: a row version is a whole number from 0 to 9223372036854775807, without signs or separators`,
+      `"${text}": a row version is a whole number from 0 to 9223372036854775807, without signs or separators`,
     )
   return version
 }
 
-function checkpointId(name: string, text: string): bigint {
+function checkpointIn(text: string): bigint {
   const id = parseInt64(text)
-  if (id === null) throw new UsageError(`--${name} ${text}: write an id that \`tidemark checkpoints\` shows`)
+  if (id === null)
+    throw new UsageError(`"${text}": write the number of a checkpoint, as \`tidemark checkpoints\` shows them`)
   return id
 }
 
 const isoTime = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?$/i
 
-function timeOption(name: string, text: string): Date {
+function timeIn(text: string): Date {
   const match = isoTime.exec(text)
   // Without an offset the language would read the time zone of the machine.
   const time = new Date(match && text.includes('T') && !match[1] ? `${text}Z` : text)
   if (!match || Number.isNaN(time.getTime()))
-    throw new UsageError(
-      `--${name} ${text}: write a time as 2025-01-31T14:30:00Z (without an offset it is UTC)`,
-    )
+    throw new UsageError(`"${text}": write a time as 2025-01-31T14:30:00Z (without an offset it is UTC)`)
   return time
 }
 

@@ -38,7 +38,7 @@ describe.skipIf(!hasPostgres)('wrong input', () => {
     const cases: readonly (readonly [words: readonly string[], told: RegExp])[] = [
       [
         ['rewind', 'assignment', '--to-version', '1e5', ...because],
-        /--to-version 1e5: a row version is a whole number from 0 to 9223372036854775807/,
+        /^"1e5": a row version is a whole number from 0 to 9223372036854775807/,
       ],
       [
         ['rewind', 'assignment', '--to-version', '9223372036854775808', ...because],
@@ -76,7 +76,7 @@ describe.skipIf(!hasPostgres)('wrong input', () => {
       [['backfill', 'assignment', '--from-version', 'x'], /a row version is a whole number/],
       [
         ['backfill', 'assignment', '--from-version', '5', '--to-version', '5'],
-        /--to-version 5 is not above 5/,
+        /Row version 5 is not above 5/,
       ],
       [['backfill', 'assignment', '--from-version', '99999999'], /there is nothing between 99999999 and it/],
       [['backfill', 'assignment', '--from-checkpoint', ofAnother], /not of assignment/],
