@@ -18,6 +18,7 @@ import type { Desk } from './web/desk.ts'
 import { healthRoutes } from './web/health-routes.ts'
 import { hookRoute } from './web/hook-route.ts'
 import { startHttpServer } from './web/http-server.ts'
+import { byKnownNames } from './web/known-names.ts'
 import { openLiveEvents } from './web/live-events.ts'
 import { openMetrics } from './web/metrics.ts'
 import { metricsRoute } from './web/metrics-route.ts'
@@ -116,8 +117,10 @@ export async function startWorker(options: {
       }),
       signInRoutes({ visits, attempts: openAttempts(), assets, log }),
       assets.routes,
-      events.routes,
-      pageRoutes({ desk: () => desk, viewerOf: visits?.viewerOf ?? (() => readOnlyViewer), assets, log }),
+      byKnownNames({ listensOn: config.httpHost, publicUrl: config.publicUrl }, [
+        events.routes,
+        pageRoutes({ desk: () => desk, viewerOf: visits?.viewerOf ?? (() => readOnlyViewer), assets, log }),
+      ]),
     ],
   })
   const begun = goLive({ config, log, metrics, signal: stopping.signal }).then((started) => {

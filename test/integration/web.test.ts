@@ -6,6 +6,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { healthRoutes } from '../../src/web/health-routes.ts'
 import { hookRoute } from '../../src/web/hook-route.ts'
 import { AddressUnusable, type HttpServer, type Routes, startHttpServer } from '../../src/web/http-server.ts'
+import { byKnownNames } from '../../src/web/known-names.ts'
 import { metricsRoute } from '../../src/web/metrics-route.ts'
 import { quietLog } from '../support/database.ts'
 
@@ -155,6 +156,26 @@ describe('the server', () => {
       expect(await answerTo(url, `${get}${headers}\r\n`)).toMatch(/^HTTP\/1\.1 431 /)
     const smuggled = `${get}content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\nGET /x HTTP/1.1\r\n\r\n`
     expect(await answerTo(url, smuggled)).toMatch(/^HTTP\/1\.1 400 /)
+  })
+
+  it('shows pages by names that are its own, by addresses and over TLS, and by none that a site could bind to it', async () => {
+    const page: Routes = (server) => void server.get('/', async () => 'a page')
+    const publicUrl = 'https://mirror.example/tidemark'
+    const url = await serve(byKnownNames({ listensOn: '127.0.0.1', publicUrl }, [page]))
+    const open = await serve(byKnownNames({ listensOn: '0.0.0.0', publicUrl }, [page]))
+    const isShown = async (host: string, more = '', at = url) => {
+      const answer = await answerTo(at, `GET / HTTP/1.1\r\nhost: ${host}\r\n${more}connection: close\r\n\r\n`)
+      return /^HTTP\/1\.1 200 [\s\S]*a page$/.test(answer)
+    }
+    const own = ['127.0.0.1:8080', 'localhost', 'LOCALHOST:8080', 'x.localhost', '[::1]:8080', '192.0.2.7']
+    for (const host of [...own, 'mirror.example', 'Mirror.example:444'])
+      expect([host, await isShown(host)]).toEqual([host, true])
+    const strange = ['evil.example', 'evil.example:8080', '127.evil.example', 'localhost.evil.example', 'evil']
+    for (const host of [...strange, 'mirror.example.evil.example', '127.0.0.1@evil.example', ''])
+      expect([host, await isShown(host)]).toEqual([host, false])
+    expect(await isShown('by.a.proxy.example', 'sec-fetch-site: same-origin\r\n')).toBe(true)
+    expect(await isShown('evil.example', 'x-forwarded-host: localhost\r\n')).toBe(false)
+    expect(await isShown('inside.example', '', open)).toBe(true)
   })
 
   it('says which address is taken', async () => {
