@@ -138,12 +138,11 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
     })
 
     it('releases what is held after saying how much', async () => {
-      const page = await signedIn(viewport)
       // What a census leaves that found much too little; the one that releases finds everything.
       await rows(
         `update tidemark.stream set held = '{"missing": 10, "living": 20, "seen": 10}' where name = 'assignment_note'`,
       )
-      await page.goto(worker.url)
+      const page = await signedIn(viewport)
       const card = page.getByRole('article', { name: 'assignment_note', exact: true })
       await card.locator('summary').click()
       await card.getByRole('link', { name: 'Release what is held' }).click()
@@ -157,13 +156,12 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
     })
 
     it('retries and drops what is in quarantine', async () => {
-      const page = await signedIn(viewport)
       await rows(
         `insert into tidemark.quarantine (stream, reason, record, fingerprint, times_seen)
          select 'assignment', reason, '{"Subject": "<img src=x onerror=alert(1)>"}', gen_random_uuid()::text, 1
          from unnest(array['no key', 'no version']) as reason`,
       )
-      await page.goto(`${worker.url}/quarantine?stream=assignment`)
+      const page = await signedIn(viewport, '/quarantine?stream=assignment')
       await press(page, 'Retry all of assignment')
       await expectTold(page, /0 became rows|has begun/)
       const kept = async () => (await rows('select from tidemark.quarantine where dropped_at is null')).length

@@ -4,7 +4,7 @@
 import { accessSync, constants, readFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect } from 'vitest'
 
 const chromiumPath = process.env.CHROMIUM_PATH ?? onPath(['chromium', 'chromium-browser', 'google-chrome'])
@@ -35,13 +35,14 @@ export const desktop = { width: 1280, height: 860 }
 export const phone = { width: 360, height: 740 }
 
 export type TestBrowser = {
-  /** A page of its own, closed after the test. */
+  /** A page of its own, closed after the test. What pages load is kept for the next one, their cookies are not. */
   open(options?: BrowserContextOptions): Promise<Page>
 }
 
 /** Call it in a file or a `describe`. */
 export function createTestBrowser(): TestBrowser {
   let browser: Browser | null = null
+  const contexts = new Map<string, BrowserContext>()
   let troubles: string[] = []
   beforeAll(async () => {
     browser = await chromium.launch({
@@ -52,7 +53,10 @@ export function createTestBrowser(): TestBrowser {
   afterEach(async () => {
     const seen = troubles
     troubles = []
-    await Promise.all(browser?.contexts().map((context) => context.close()) ?? [])
+    for (const context of contexts.values()) {
+      await Promise.all(context.pages().map((page) => page.close()))
+      await context.clearCookies()
+    }
     expect(seen).toEqual([])
   })
   afterAll(() => browser?.close())
@@ -60,7 +64,9 @@ export function createTestBrowser(): TestBrowser {
   return {
     async open(options = {}) {
       if (!browser) throw new Error('the browser is there only while tests run')
-      const context = await browser.newContext({ viewport: desktop, reducedMotion: 'reduce', ...options })
+      const wanted: BrowserContextOptions = { viewport: desktop, reducedMotion: 'reduce', ...options }
+      const context = contexts.get(JSON.stringify(wanted)) ?? (await browser.newContext(wanted))
+      contexts.set(JSON.stringify(wanted), context)
       const page = await context.newPage()
       page.on('pageerror', (error) => troubles.push(`error in the page: ${error.message}`))
       page.on('console', (message) => {
