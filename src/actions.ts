@@ -81,17 +81,18 @@ export function openActions({ workplace, nudge, errands, pageSize, log }: Contex
       const [overview] = await readOverview(pool, [stream.name])
       const held = heldOf(overview?.held)
       if (!held) throw new UsageError(`${stream.name} holds nothing back`)
-      if (held.missing === null)
+      const { missing } = held
+      if (missing === null)
         throw new UsageError(
           `${stream.name} holds rows back, and how many was not noted: have all of it read first, which notes it`,
         )
-      if (order.fields.rows !== String(held.missing))
+      if (order.fields.rows !== String(missing))
         throw new UsageError(
-          `${stream.name} holds back ${held.missing} rows: say so with rows=${held.missing}, so that no other number is released`,
+          `${stream.name} holds back ${missing} rows: say so with rows=${missing}, so that no other number is released`,
         )
       return await errand(`the census of ${stream.name} that releases`, async (signal) => {
         const startedAt = performance.now()
-        const outcome = await takeCensusOnce(workplace, stream, { release: true, signal, log })
+        const outcome = await takeCensusOnce(workplace, stream, { release: missing, signal, log })
         return censusSentence({ ...outcome, durationMs: Math.round(performance.now() - startedAt) })
       })
     },

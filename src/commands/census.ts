@@ -56,7 +56,7 @@ async function run(call: Call): Promise<ExitCode> {
     if (stream.kind === 'list' && released === null && positionals.length === 0) continue
     const startedAt = performance.now()
     const outcome = await takeCensusOnce(workplace, stream, {
-      release: released !== null,
+      release: released === null ? 0 : Number.POSITIVE_INFINITY,
       signal: call.signal,
       log,
     })

@@ -1,5 +1,5 @@
 // What a complete listing lacked (P7): a row is marked deleted when the complete listing before lacked it too. A listing
-// that is empty or has shrunk by more than a fifth proves nothing and is held for an operator.
+// that is empty or has shrunk by more than a fifth proves nothing and is held for an operator, who believes a number of rows.
 
 import pg, { type ClientBase } from 'pg'
 import type { Absences } from '../sync/ports.ts'
@@ -17,7 +17,7 @@ export async function settleAbsences(
   client: ClientBase,
   { turn, shape, sightings }: Listing,
   firstPage: number,
-  release: boolean,
+  release: number,
 ): Promise<Absences> {
   if (!shape) return nothing
   await sightings.analyze()
@@ -57,7 +57,7 @@ async function settle(
   turn: Turn,
   shape: Shape,
   firstPage: number,
-  release: boolean,
+  release: number,
 ): Promise<Absences> {
   const { living, missing, seen } = await compare(client, shape, firstPage)
   // Whatever else the listing proves: what it showed is not absent.
@@ -66,7 +66,7 @@ async function settle(
      where absence.stream = $1 and absence.key = seen.key and seen.last_page >= $2`,
     [turn.stream, firstPage],
   )
-  const isHeld = !release && missing > 0 && (seen === 0 || missing * 5 > living)
+  const isHeld = missing > release && (seen === 0 || missing * 5 > living)
   await client.query('update tidemark.stream set held = $2 where name = $1 and held is distinct from $2', [
     turn.stream,
     isHeld ? JSON.stringify({ missing, living, seen, at: new Date().toISOString() }) : null,

@@ -185,7 +185,7 @@ async function startRun<Added>(
       keyField = field
     },
     countAbsent: (firstPage) => afterWrites(async () => countAbsent(client, await listing(), firstPage)),
-    settleAbsences: (firstPage, release = false) =>
+    settleAbsences: (firstPage, release = 0) =>
       afterWrites(async () => {
         const absences = await settleAbsences(client, await listing(), firstPage, release)
         totals.markedDeleted += absences.marked

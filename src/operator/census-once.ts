@@ -9,8 +9,8 @@ import type { LaneOutcome } from '../sync/run-lane.ts'
 import type { Workplace } from '../workplace.ts'
 
 type Options = {
-  /** Also when the listing is empty or lost more than a fifth. */
-  readonly release: boolean
+  /** How many rows may be gone although the listing is empty or lost more than a fifth; 0: none. */
+  readonly release: number
   readonly signal: AbortSignal
   readonly log: Logger
 }
@@ -39,11 +39,11 @@ async function listTwice(
   workplace: Workplace,
   stream: ListStream,
   signal: AbortSignal,
-  release: boolean,
+  release: number,
 ): Promise<LaneOutcome> {
   const context = { ...workplace.contextOf(stream), signal, release, onWritten: () => {} }
   const first = await pollList(context)
-  return first.status === 'done' && first.isComplete && release ? await pollList(context) : first
+  return first.status === 'done' && first.isComplete && release > 0 ? await pollList(context) : first
 }
 
 /** In one line; a rescue is told by its number alone. */

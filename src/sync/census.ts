@@ -14,8 +14,8 @@ import { measureLateness } from './trailing.ts'
 export type CensusContext = Omit<ChangesContext, 'mirror'> & {
   readonly mirror: Mirror & Audits
   readonly lookbackFloorMs: number
-  /** An operator believes a listing that is empty or has shrunk by more than a fifth. */
-  readonly release: boolean
+  /** An operator believes that so many rows are gone, although the listing is empty or has shrunk by more than a fifth; 0: nobody does. */
+  readonly release: number
 }
 type CensusFindings = {
   /** Rows at or below the position that nothing else had brought, the first of them by key. */
@@ -78,7 +78,7 @@ async function census(
     )
   const shortfall = await run.gatherAbsent()
   findings.missing = shortfall.missing
-  if (!context.release && isDoubtful(shortfall)) {
+  if (shortfall.missing > context.release && isDoubtful(shortfall)) {
     findings.held = shortfall
     await run.hold(shortfall)
     return reading(

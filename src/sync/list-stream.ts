@@ -15,8 +15,8 @@ export type ListContext = {
   /** The operator's choice of the key, which goes before the usual names. */
   readonly keyField: string | null
   readonly pageSize: number
-  /** An operator believes a listing that is empty or has shrunk by more than a fifth. */
-  readonly release?: boolean
+  /** An operator believes that so many rows are gone, although the listing is empty or has shrunk by more than a fifth. */
+  readonly release?: number
   readonly signal: AbortSignal
   readonly onWritten?: (written: Written) => void
 }

@@ -109,9 +109,9 @@ export type Run = {
   /**
    * After a complete listing whose pages began at `firstPage`: marks living rows that lacked in this one and in the complete
    * listing before it (P7). Marks nothing and reports `held` when the listing is empty or lost more than a fifth, unless an operator
-   * believes it (`release`).
+   * believes that so many rows are gone (`release`).
    */
-  settleAbsences(firstPage: number, release?: boolean): Promise<Absences>
+  settleAbsences(firstPage: number, release?: number): Promise<Absences>
   finish(end: RunEnd): Promise<void>
 }
 /** The run lost its turn to another run of the same stream and lane, or to a rewind. Nothing of its last page was kept (P2). */

@@ -13,7 +13,7 @@ export const auditLanes = (
 ): Readonly<Record<'census' | 'backfill', ReadLane>> => ({
   async census(stream, { signal }) {
     if (stream.kind === 'list') throw new Error(`${stream.name} is listed whole by every poll`)
-    return await takeCensus({ ...workplace.contextOf(stream), signal, release: false })
+    return await takeCensus({ ...workplace.contextOf(stream), signal, release: 0 })
   },
   async backfill(stream, { signal, shouldGiveWay }) {
     if (stream.kind === 'list') throw new Error(`${stream.name} has no past to read again`)

@@ -113,9 +113,11 @@ describe.skipIf(!hasPostgres)('an operator at the status page', () => {
   })
 
   it('releases held deletions, and only as many as were shown (P7)', async () => {
-    const notes = simulator.source.records('assignment_note').slice(0, 10)
-    for (const { AssignmentNoteId } of notes)
-      simulator.source.remove('assignment_note', Number(AssignmentNoteId), 'hard')
+    const notes = simulator.source.records('assignment_note').map((note) => Number(note.AssignmentNoteId))
+    const remove = (from: number, to: number) => {
+      for (const id of notes.slice(from, to)) simulator.source.remove('assignment_note', id, 'hard')
+    }
+    remove(0, 10)
     await told('/streams/assignment_note/sync', { lane: 'census' })
     const held = () =>
       rows(`select held -> 'missing' as missing from tidemark.stream where name = 'assignment_note'`)
@@ -125,14 +127,18 @@ describe.skipIf(!hasPostgres)('an operator at the status page', () => {
     for (const wrong of ['9', '', '10x'])
       expect(await told('/streams/assignment_note/release', { rows: wrong })).toContain('holds back 10 rows')
     expect(await deleted()).toHaveLength(0)
+    // One more is gone since.
+    remove(10, 11)
     // A slow machine is not waited for.
-    expect(await told('/streams/assignment_note/release', { rows: '10' })).toMatch(/10 gone|has begun/)
+    expect(await told('/streams/assignment_note/release', { rows: '10' })).toMatch(/lacks 11|has begun/)
+    await expect.poll(held, patience).toEqual([{ missing: 11 }])
+    expect(await deleted()).toHaveLength(0)
+    const release = () => told('/streams/assignment_note/release', { rows: '11' })
+    await expect.poll(release, patience).toMatch(/11 gone|has begun/)
     await expect
       .poll(async () => [await deleted(), await held()], patience)
-      .toEqual([Array(10).fill({}), [{ missing: null }]])
-    await expect
-      .poll(() => told('/streams/assignment_note/release', { rows: '10' }), patience)
-      .toContain('holds nothing back')
+      .toEqual([Array(11).fill({}), [{ missing: null }]])
+    await expect.poll(release, patience).toContain('holds nothing back')
   })
 
   it.each(['{}', '[]', '5', 'false', '"much"', '{"missing": "10", "living": null, "at": "yesterday"}'])(

@@ -39,7 +39,7 @@ describe.skipIf(!hasPostgres)('censuses', () => {
         await using workplace = await openTestWorkplace(database, simulator, { PAGE_SIZE: '20' })
         const { source } = simulator
         const census = async () => {
-          const outcome = await takeCensus({ ...workplace.contextOf(assignment), signal, release: false })
+          const outcome = await takeCensus({ ...workplace.contextOf(assignment), signal, release: 0 })
           if (outcome.error) throw outcome.error
           const { rows } = await pool.query<{ id: string }>(
             `select assignment_id::text as id from mirror.assignment where _deleted_reason = 'absent'`,

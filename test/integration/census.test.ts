@@ -13,8 +13,8 @@ import { neverAborted, openTestWorkplace } from '../support/workplace.ts'
 const [assignment] = streams
 const signal = neverAborted
 
-const censusOf = (workplace: Workplace, options: { release?: boolean; signal?: AbortSignal } = {}) =>
-  takeCensus({ ...workplace.contextOf(assignment), signal, release: false, ...options })
+const censusOf = (workplace: Workplace, options: { release?: number; signal?: AbortSignal } = {}) =>
+  takeCensus({ ...workplace.contextOf(assignment), signal, release: 0, ...options })
 
 describe.skipIf(!hasPostgres)('a census', () => {
   /** A mirror that has read everything, and what the test does to it. */
@@ -147,7 +147,8 @@ describe.skipIf(!hasPostgres)('a census', () => {
       expect(held.note).toContain('tidemark census --release assignment')
       expect(await heldOf()).toMatchObject({ missing: 21, living: 100, seen: 79 })
       expect(await deleted()).toEqual([])
-      const released = await censusOf(workplace, { release: true })
+      expect(await censusOf(workplace, { release: 20 })).toMatchObject({ findings: { marked: 0, missing: 21 } })
+      const released = await censusOf(workplace, { release: 21 })
       expect(released).toMatchObject({ isComplete: true, findings: { marked: 21 } })
       expect(await heldOf()).toBeNull()
       await same()

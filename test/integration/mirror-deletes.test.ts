@@ -72,13 +72,13 @@ describe.skipIf(!hasPostgres)('a row', () => {
     const ids = (count: number) => Array.from({ length: count }, (_, index) => index + 1)
 
     /** One complete listing. */
-    async function list(keys: readonly number[]) {
+    async function list(keys: readonly number[], release?: number) {
       const run = await begin(mirrorOf(database), 'tracker_object')
       await run.setKeyField('TrackerObjectId')
       await run.write(trackers(...keys.map((key) => ({ TrackerObjectId: key, Name: `v${key}` }))), null)
       await run.see(1, keys.map(String))
       const absent = await run.countAbsent(1)
-      const absences = await run.settleAbsences(1)
+      const absences = await run.settleAbsences(1, release)
       await run.finish(done)
       return { ...absences, absent }
     }
@@ -117,6 +117,17 @@ describe.skipIf(!hasPostgres)('a row', () => {
       expect(await list(ids(8))).toMatchObject({ marked: 0, waiting: 2, held: 0 })
       expect(await held()).toBeNull()
       expect(await list(ids(8))).toMatchObject({ marked: 2 })
+    })
+
+    it('is marked when an operator believes so many gone, and held when more are (P7)', async () => {
+      await list(ids(10))
+      expect(await list(ids(7))).toMatchObject({ held: 3 })
+      expect(await list([], 3)).toMatchObject({ marked: 0, waiting: 0, held: 10 })
+      expect(await list(ids(7), 3)).toMatchObject({ marked: 0, waiting: 3, held: 0 })
+      expect(await list([], 3)).toMatchObject({ marked: 0, held: 10 })
+      expect(await deleted()).toEqual([])
+      await list(ids(7), 3)
+      expect(await list(ids(7), 3)).toMatchObject({ marked: 3, held: 0 })
     })
 
     it('that a held listing showed is not absent any more (P7)', async () => {
