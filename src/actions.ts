@@ -18,7 +18,7 @@ import { pauseInWords, resumeInWords } from './operator/pause.ts'
 import { asChangesStream } from './operator/positions.ts'
 import { droppedSentence, dropRecords } from './operator/quarantine-drop.ts'
 import { nothingTried, retrySelected, retrySentence } from './operator/quarantine-retry.ts'
-import { expectEntry, selectionOf } from './operator/quarantine-selection.ts'
+import { entryIn, expectEntry, selectionOf } from './operator/quarantine-selection.ts'
 import type { Lane } from './streams.ts'
 import { type Actions, NotNow, type Order, type Outcome } from './web/actions.ts'
 import type { Workplace } from './workplace.ts'
@@ -132,7 +132,8 @@ export function openActions({ workplace, nudge, errands, pageSize, log }: Contex
 
     async dropQuarantine({ target, fields, by }) {
       const selection = selectionOf(target)
-      const dropped = await dropRecords(pool, { selection, reason: fields.reason ?? '', by })
+      const through = fields.through === undefined ? {} : { through: entryIn(fields.through) }
+      const dropped = await dropRecords(pool, { selection, ...through, reason: fields.reason ?? '', by })
       return { text: droppedSentence(dropped), json: { dropped } }
     },
   }

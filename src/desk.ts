@@ -7,7 +7,7 @@ import { readFacts } from './mirror/fact-list.ts'
 import { readFieldStreams, readFields } from './mirror/field-list.ts'
 import { readLaneRuns } from './mirror/lane-runs.ts'
 import { readOverview } from './mirror/overview.ts'
-import { readQuarantine } from './mirror/quarantine-review.ts'
+import { newestInQuarantine, readQuarantine } from './mirror/quarantine-review.ts'
 import { readRowRates } from './mirror/row-rates.ts'
 import { readRuns } from './mirror/run-list.ts'
 import { planBackfill } from './operator/backfill-plan.ts'
@@ -59,6 +59,7 @@ export function openDesk({ workplace, jobs, parts, concerns, pageSize }: Context
     checkpoints: (stream, limit) => readCheckpoints(pool, { stream, limit }),
     backfills: (stream) => listBackfills(pool, stream),
     quarantine: (stream, page) => readQuarantine(pool, { stream, id: null }, page),
+    newestInQuarantine: (stream) => newestInQuarantine(pool, stream),
     fields: (search, limit) => readFields(pool, search, limit),
     fieldStreams: () => readFieldStreams(pool),
     facts: () => readFacts(pool),

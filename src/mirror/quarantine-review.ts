@@ -43,16 +43,27 @@ export async function readQuarantine(
   return rows
 }
 
-/** Returns how many there were. */
+/** The highest id of a stream; null when it has none. */
+export async function newestInQuarantine(client: Queryable, stream: string): Promise<string | null> {
+  const { rows } = await client.query<{ id: string | null }>(
+    'select max(id)::text as id from tidemark.quarantine where dropped_at is null and stream = $1',
+    [stream],
+  )
+  return rows[0]?.id ?? null
+}
+
+/** Those up to an id (null: all that there are). Returns how many there were. */
 export async function dropFromQuarantine(
   client: Queryable,
   { stream, id }: QuarantineSelection,
+  through: bigint | null,
   reason: string,
 ): Promise<number> {
   const { rowCount } = await client.query(
     `update tidemark.quarantine set dropped_at = now(), drop_reason = $3
-     where dropped_at is null and ($1::text is null or stream = $1) and ($2::bigint is null or id = $2)`,
-    [stream, id?.toString() ?? null, reason],
+     where dropped_at is null and ($1::text is null or stream = $1) and ($2::bigint is null or id = $2)
+       and ($4::bigint is null or id <= $4)`,
+    [stream, id?.toString() ?? null, reason, through?.toString() ?? null],
   )
   return rowCount ?? 0
 }

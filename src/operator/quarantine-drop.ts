@@ -7,14 +7,16 @@ import { expectEntry } from './quarantine-selection.ts'
 
 type Wanted = {
   readonly selection: QuarantineSelection
+  /** No later entry than this one: what nobody has seen yet stays (P5). */
+  readonly through?: bigint
   readonly reason: string
   readonly by: string
 }
 
-export async function dropRecords(pool: Pool, { selection, reason, by }: Wanted): Promise<number> {
+export async function dropRecords(pool: Pool, { selection, through, reason, by }: Wanted): Promise<number> {
   if (reason === '') throw new UsageError('Records are dropped for a reason, which is kept with them')
   await expectEntry(pool, selection)
-  return await dropFromQuarantine(pool, selection, `${reason} (${by})`)
+  return await dropFromQuarantine(pool, selection, through ?? null, `${reason} (${by})`)
 }
 
 export const droppedSentence = (dropped: number): string =>

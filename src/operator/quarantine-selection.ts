@@ -16,6 +16,13 @@ export function selectionOf(target: string | undefined): QuarantineSelection {
     : { stream: null, id }
 }
 
+/** The number of an entry, as people type it. */
+export function entryIn(text: string): bigint {
+  const id = parseInt64(text)
+  if (id !== null) return id
+  throw new UsageError(`"${text}": write the number of an entry in quarantine, as \`tidemark quarantine\` shows them`)
+}
+
 export async function expectEntry(pool: Pool, { id }: QuarantineSelection): Promise<void> {
   if (id === null || (await streamOfEntry(pool, id)) !== null) return
   throw new UsageError(

@@ -51,11 +51,16 @@ export const backfillLink = (stream: string, checkpoint: string): Html =>
 export const cancelForm = (viewer: Viewer, backfill: string): Html | null =>
   actionForm(viewer, `/backfills/${backfill}/cancel`, html`<button>Cancel backfill ${backfill}</button>`)
 
-/** `target` is the id of an entry, or a stream for all of it. */
-export const quarantineForms = (viewer: Viewer, target: string, what: string): Html =>
+/** `target` is the id of an entry, or a stream for all of it; then `through` is the newest entry that there is to see. */
+export const quarantineForms = (
+  viewer: Viewer,
+  target: string,
+  what: string,
+  through: string | null = null,
+): Html =>
   html`${actionForm(viewer, `/quarantine/${target}/retry`, html`<button>Retry ${what}</button>`)}
 ${actionForm(
   viewer,
   `/quarantine/${target}/drop`,
-  html`<label>Why <input name="reason" required maxlength="300" autocomplete="off"></label><button>Drop ${what}</button>`,
+  html`${through !== null && html`<input type="hidden" name="through" value="${through}">`}<label>Why <input name="reason" required maxlength="300" autocomplete="off"></label><button>Drop ${what}</button>`,
 )}`

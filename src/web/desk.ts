@@ -42,6 +42,8 @@ export type Desk = {
     stream: string | null,
     page: { readonly after: string; readonly limit: number; readonly mostCharacters: number },
   ): Promise<readonly QuarantineEntry[]>
+  /** The highest id of a stream; null when it has none. */
+  newestInQuarantine(stream: string): Promise<string | null>
   fields(
     search: { readonly stream: string | null; readonly text: string },
     limit: number,

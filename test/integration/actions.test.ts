@@ -185,6 +185,25 @@ describe.skipIf(!hasPostgres)('an operator at the status page', () => {
     ])
   })
 
+  it('drops no more of the quarantine than there was to see (P5)', async () => {
+    const quarantine = (reason: string) =>
+      rows(
+        `insert into tidemark.quarantine (stream, reason, record, fingerprint, times_seen)
+         values ('assignment_note', $1, '{}', $1, 1)`,
+        [reason],
+      )
+    await quarantine('seen')
+    const shown = await (await page.get('/quarantine?stream=assignment_note')).text()
+    const [, through = ''] = /name="through" value="(\d+)"/.exec(shown) ?? []
+    await quarantine('came later')
+    const drop = { reason: 'a test of ours', through }
+    expect(await told('/quarantine/assignment_note/drop', drop)).toBe('1 record dropped')
+    const left = `select reason from tidemark.quarantine where stream = 'assignment_note' and dropped_at is null`
+    expect(await rows(left)).toEqual([{ reason: 'came later' }])
+    expect(await told('/quarantine/assignment_note/drop', { ...drop, through: 'x' })).toContain('the number of')
+    expect(await told('/quarantine/assignment_note/drop', { reason: 'all' })).toBe('1 record dropped')
+  })
+
   it('acknowledges what a census rescued', async () => {
     await rows(
       `insert into tidemark.rescue (stream, run_id, rows, samples) values ('assignment', 1, 3, '[]')`,

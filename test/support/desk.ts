@@ -18,6 +18,7 @@ export const deskWith = (more: Partial<Desk> = {}): Desk => ({
   checkpoints: async () => [],
   backfills: async () => [],
   quarantine: async () => [],
+  newestInQuarantine: async () => null,
   fields: async () => [],
   fieldStreams: async () => [],
   facts: async () => [],
