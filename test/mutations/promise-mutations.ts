@@ -103,6 +103,14 @@ export const promiseMutations: readonly Mutation[] = [
     replace: 'missing > living',
   },
   {
+    ...deletes,
+    promise: 'P7',
+    name: 'an operator who believes a few rows gone believes them all gone',
+    file: 'src/mirror/absences.ts',
+    find: 'missing > release &&',
+    replace: 'release === 0 && missing > 0 &&',
+  },
+  {
     project: 'integration',
     test: 'test/integration/census.test.ts',
     promise: 'P7',
