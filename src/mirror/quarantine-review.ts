@@ -52,12 +52,12 @@ export async function newestInQuarantine(client: Queryable, stream: string): Pro
   return rows[0]?.id ?? null
 }
 
-/** Those up to an id (null: all that there are). Returns how many there were. */
+/** Those up to an id, or all that there are. Returns how many there were. */
 export async function dropFromQuarantine(
   client: Queryable,
   { stream, id }: QuarantineSelection,
-  through: bigint | null,
   reason: string,
+  through: bigint | null = null,
 ): Promise<number> {
   const { rowCount } = await client.query(
     `update tidemark.quarantine set dropped_at = now(), drop_reason = $3

@@ -42,7 +42,9 @@ export function rowVersionIn(text: string): bigint {
 function checkpointIn(text: string): bigint {
   const id = parseInt64(text)
   if (id === null)
-    throw new UsageError(`"${text}": write the number of a checkpoint, as \`tidemark checkpoints\` shows them`)
+    throw new UsageError(
+      `"${text}": write the number of a checkpoint, as \`tidemark checkpoints\` shows them`,
+    )
   return id
 }
 

@@ -16,7 +16,7 @@ type Wanted = {
 export async function dropRecords(pool: Pool, { selection, through, reason, by }: Wanted): Promise<number> {
   if (reason === '') throw new UsageError('Records are dropped for a reason, which is kept with them')
   await expectEntry(pool, selection)
-  return await dropFromQuarantine(pool, selection, through ?? null, `${reason} (${by})`)
+  return await dropFromQuarantine(pool, selection, `${reason} (${by})`, through)
 }
 
 export const droppedSentence = (dropped: number): string =>

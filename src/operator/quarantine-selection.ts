@@ -20,7 +20,9 @@ export function selectionOf(target: string | undefined): QuarantineSelection {
 export function entryIn(text: string): bigint {
   const id = parseInt64(text)
   if (id !== null) return id
-  throw new UsageError(`"${text}": write the number of an entry in quarantine, as \`tidemark quarantine\` shows them`)
+  throw new UsageError(
+    `"${text}": write the number of an entry in quarantine, as \`tidemark quarantine\` shows them`,
+  )
 }
 
 export async function expectEntry(pool: Pool, { id }: QuarantineSelection): Promise<void> {

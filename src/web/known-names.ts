@@ -21,7 +21,10 @@ export const byKnownNames =
   (server) => {
     const publicName = publicUrl === null ? null : new URL(publicUrl).hostname
     const isKnown = (name: string) => isLoopback(name) || isIP(name) !== 0 || name === publicName
-    async function admit({ headers }: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> {
+    async function admit(
+      { headers }: FastifyRequest,
+      reply: FastifyReply,
+    ): Promise<FastifyReply | undefined> {
       if (!isLoopback(listensOn) || headers.host === undefined || isKnown(nameIn(headers.host))) return
       // Browsers send it to this machine and over TLS only, and no script can: there is a proxy that speaks TLS.
       if (headers['sec-fetch-site'] !== undefined) return

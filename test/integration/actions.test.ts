@@ -200,7 +200,9 @@ describe.skipIf(!hasPostgres)('an operator at the status page', () => {
     expect(await told('/quarantine/assignment_note/drop', drop)).toBe('1 record dropped')
     const left = `select reason from tidemark.quarantine where stream = 'assignment_note' and dropped_at is null`
     expect(await rows(left)).toEqual([{ reason: 'came later' }])
-    expect(await told('/quarantine/assignment_note/drop', { ...drop, through: 'x' })).toContain('the number of')
+    expect(await told('/quarantine/assignment_note/drop', { ...drop, through: 'x' })).toContain(
+      'the number of',
+    )
     expect(await told('/quarantine/assignment_note/drop', { reason: 'all' })).toBe('1 record dropped')
   })
 
@@ -226,7 +228,11 @@ describe.skipIf(!hasPostgres)('an operator at the status page', () => {
       ['/streams/assignment/sync', { lane: 'backfill' }, /no lane "backfill"/],
       ['/streams/assignment/backfill', {}, /where from/],
       ['/streams/assignment/backfill', { 'from-version': '-1' }, /whole number/],
-      ['/streams/assignment/backfill', { 'from-version': '1', at: '2025-01-31' }, /^Write a row version or a time: they exclude each other$/],
+      [
+        '/streams/assignment/backfill',
+        { 'from-version': '1', at: '2025-01-31' },
+        /^Write a row version or a time: they exclude each other$/,
+      ],
       ['/streams/assignment/backfill', { 'from-version': '9', 'to-version': '3' }, /not above/],
       ['/streams/assignment/backfill', { 'from-checkpoint': '999999' }, /no checkpoint 999999/],
       ['/streams/assignment/backfill', { at: '31.1.2025' }, /write a time as/],

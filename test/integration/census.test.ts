@@ -147,7 +147,9 @@ describe.skipIf(!hasPostgres)('a census', () => {
       expect(held.note).toContain('tidemark census --release assignment')
       expect(await heldOf()).toMatchObject({ missing: 21, living: 100, seen: 79 })
       expect(await deleted()).toEqual([])
-      expect(await censusOf(workplace, { release: 20 })).toMatchObject({ findings: { marked: 0, missing: 21 } })
+      expect(await censusOf(workplace, { release: 20 })).toMatchObject({
+        findings: { marked: 0, missing: 21 },
+      })
       const released = await censusOf(workplace, { release: 21 })
       expect(released).toMatchObject({ isComplete: true, findings: { marked: 21 } })
       expect(await heldOf()).toBeNull()

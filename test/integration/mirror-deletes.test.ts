@@ -126,7 +126,6 @@ describe.skipIf(!hasPostgres)('a row', () => {
       expect(await list(ids(7), 3)).toMatchObject({ marked: 0, waiting: 3, held: 0 })
       expect(await list([], 3)).toMatchObject({ marked: 0, held: 10 })
       expect(await deleted()).toEqual([])
-      await list(ids(7), 3)
       expect(await list(ids(7), 3)).toMatchObject({ marked: 3, held: 0 })
     })
 

@@ -170,7 +170,13 @@ describe('the server', () => {
     const own = ['127.0.0.1:8080', 'localhost', 'LOCALHOST:8080', 'x.localhost', '[::1]:8080', '192.0.2.7']
     for (const host of [...own, 'mirror.example', 'Mirror.example:444'])
       expect([host, await isShown(host)]).toEqual([host, true])
-    const strange = ['evil.example', 'evil.example:8080', '127.evil.example', 'localhost.evil.example', 'evil']
+    const strange = [
+      'evil.example',
+      'evil.example:8080',
+      '127.evil.example',
+      'localhost.evil.example',
+      'evil',
+    ]
     for (const host of [...strange, 'mirror.example.evil.example', '127.0.0.1@evil.example', ''])
       expect([host, await isShown(host)]).toEqual([host, false])
     expect(await isShown('by.a.proxy.example', 'sec-fetch-site: same-origin\r\n')).toBe(true)
