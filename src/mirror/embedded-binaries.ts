@@ -30,10 +30,11 @@ export function findBinaries(): Binaries {
         await execute(file, rest, { ...options, ...identity })
       } catch (cause) {
         const { stderr = '', stdout = '' } = cause as { stderr?: string; stdout?: string }
-        const said = `${stderr}${stdout}`.trim().split('\n').slice(-4).join(' ')
-        throw new DatabaseError(`the embedded Postgres failed (${program}): ${said || String(cause)}`, {
-          cause,
-        })
+        const said = (stderr.trim() || stdout.trim()).split('\n').slice(-4).join(' ')
+        throw new DatabaseError(
+          `the embedded Postgres failed (${program}): ${said || String(cause)}; mend that, or set DATABASE_URL`,
+          { cause },
+        )
       }
     },
   }

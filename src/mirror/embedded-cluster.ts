@@ -3,8 +3,9 @@
 
 import { randomBytes } from 'node:crypto'
 import { chown, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { freePort } from '../free-port.ts'
+import { DatabaseError } from './connection.ts'
 import type { Binaries } from './embedded-binaries.ts'
 
 export const superuser = 'tidemark'
@@ -13,6 +14,14 @@ export type Cluster = { readonly data: string; readonly password: string; readon
 
 /** Opens the cluster in a directory; makes it when there is none. Any number of programs may do so at once. */
 export async function openCluster(directory: string, binaries: Binaries): Promise<Cluster> {
+  try {
+    return await findOrMake(directory, binaries)
+  } catch (cause) {
+    throw inPlainWords(directory, cause)
+  }
+}
+
+async function findOrMake(directory: string, binaries: Binaries): Promise<Cluster> {
   const data = join(directory, 'postgres')
   const existing = await readSettings(data)
   if (existing) return { data, ...existing }
@@ -36,8 +45,8 @@ export async function openCluster(directory: string, binaries: Binaries): Promis
 
 /** A port that nobody listens on: the same as ever where possible, because BI tools have it written down. */
 export async function choosePort(cluster: Cluster, binaries: Binaries): Promise<Cluster> {
-  if (await isFree(cluster.port)) return cluster
-  const port = await freePort()
+  const port = await freePort(cluster.port)
+  if (port === cluster.port) return cluster
   const settings = { password: cluster.password, port }
   await writePrivately(join(cluster.data, settingsFile), JSON.stringify(settings), binaries)
   return { ...cluster, port }
@@ -114,16 +123,25 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-const isFree = (port: number): Promise<boolean> => listenOnce(port).then(Boolean)
-const freePort = async (): Promise<number> => (await listenOnce(0)) ?? 54_320
+const advice: Readonly<Record<string, string>> = {
+  EACCES: 'this user may not read and write there (was it made by another one?)',
+  EPERM: 'this user may not read and write there (was it made by another one?)',
+  EROFS: 'it is on a file system that is read-only',
+  // So Node says when it makes a directory on such a file system.
+  ENOENT: 'it cannot be made; is the file system read-only?',
+  ENOSPC: 'the disk is full',
+  EDQUOT: 'the quota of this user is used up',
+  // Postgres itself says so.
+  53100: 'the disk is full',
+}
 
-function listenOnce(port: number): Promise<number | null> {
-  return new Promise((resolve) => {
-    const server = createServer()
-    server.once('error', () => resolve(null))
-    server.listen(port, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === 'object' ? (address?.port ?? null) : null))
-    })
-  })
+/** What the file system says, with what to do about it. */
+export function inPlainWords(directory: string, cause: unknown): unknown {
+  const { code = '' } = cause as NodeJS.ErrnoException
+  const problem = Object.hasOwn(advice, code) ? advice[code] : undefined
+  if (problem === undefined) return cause
+  return new DatabaseError(
+    `the embedded Postgres cannot be kept in ${directory}: ${problem} (${code}); mend that, run in another directory, or set DATABASE_URL`,
+    { cause },
+  )
 }

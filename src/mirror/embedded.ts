@@ -11,11 +11,13 @@ import { type Binaries, findBinaries } from './embedded-binaries.ts'
 import {
   type Cluster,
   choosePort,
+  inPlainWords,
   isAlive,
   openCluster,
   superuser,
   writePrivately,
 } from './embedded-cluster.ts'
+import { lockKeys } from './lock-keys.ts'
 
 export type EmbeddedServer = {
   readonly url: string
@@ -27,8 +29,6 @@ export type EmbeddedServer = {
 }
 
 const database = 'tidemark'
-// The lock that every program in the directory shares while it uses the server.
-const membershipKey = 7_405_613
 const patienceMs = 60_000
 const pauseMs = 100
 
@@ -40,8 +40,14 @@ export async function startEmbedded(options: { directory: string; log: Logger })
   const url = `postgres://${superuser}:${cluster.password}@127.0.0.1:${port}/${database}?sslmode=disable`
   const address = `postgres://${superuser}@127.0.0.1:${port}/${database}`
   const urlFile = join(directory, 'url')
-  await createDatabase(membership)
-  await writePrivately(urlFile, `${url}\n`, { owner: null })
+  try {
+    await createDatabase(membership)
+    await writePrivately(urlFile, `${url}\n`, { owner: null })
+  } catch (cause) {
+    // Nobody else would: a server that is left running keeps this program from ending.
+    await leaveServer(membership, cluster, binaries).catch(() => {})
+    throw inPlainWords(directory, cause)
+  }
   options.log.info(
     { address, urlFile },
     'the embedded Postgres is ready; the file holds its URL with the password',
@@ -67,7 +73,7 @@ async function joinServer(cluster: Cluster, binaries: Binaries): Promise<Members
     await wait(pauseMs)
   }
   throw new DatabaseError(
-    `the embedded Postgres in ${cluster.data} does not start; its log is server.log there`,
+    `the embedded Postgres in ${cluster.data} does not start: server.log there says why; mend that, or set DATABASE_URL`,
     {
       cause: failure,
     },
@@ -123,7 +129,7 @@ async function becomeMember({ password }: Cluster, port: number): Promise<pg.Cli
   membership.on('error', () => {})
   try {
     await membership.connect()
-    await membership.query('select pg_advisory_lock_shared($1)', [membershipKey])
+    await membership.query('select pg_advisory_lock_shared($1)', [lockKeys.embeddedMembers])
     return membership
   } catch {
     await membership.end().catch(() => {})
@@ -142,10 +148,10 @@ async function createDatabase(membership: pg.Client): Promise<void> {
 
 async function leaveServer(membership: pg.Client, cluster: Cluster, binaries: Binaries): Promise<void> {
   try {
-    await membership.query('select pg_advisory_unlock_shared($1)', [membershipKey])
+    await membership.query('select pg_advisory_unlock_shared($1)', [lockKeys.embeddedMembers])
     const { rows } = await membership.query<{ is_last: boolean }>(
       'select pg_try_advisory_lock($1) as is_last',
-      [membershipKey],
+      [lockKeys.embeddedMembers],
     )
     if (rows[0]?.is_last)
       await binaries.run('pg_ctl', ['stop', '-s', '-m', 'fast', '-D', cluster.data], cluster.data)

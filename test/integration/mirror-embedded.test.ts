@@ -3,7 +3,16 @@
 
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chownSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -76,6 +85,22 @@ describe('the embedded Postgres', { timeout: 120_000 }, () => {
     const readable = readdirSync(directory).filter((name) => statSync(join(directory, name)).mode & 0o077)
     expect(readable).toEqual([])
     await again.close()
+  })
+
+  it('says why it cannot be kept in a directory, and what to do', async () => {
+    const elsewhere = openDatabase({ url: null, directory: '/sys/tidemark', log: quietLog })
+    await expect(elsewhere).rejects.toThrow(
+      /^the embedded Postgres cannot be kept in \/sys\/tidemark: .+ \(E\w+\); .*set DATABASE_URL$/,
+    )
+  })
+
+  it('is stopped again when its address cannot be written down', async () => {
+    const urlFile = join(directory, 'url')
+    rmSync(urlFile)
+    mkdirSync(urlFile)
+    await expect(open()).rejects.toThrow('EISDIR')
+    expect(serverPid()).toBeNull()
+    rmSync(urlFile, { recursive: true })
   })
 
   it('outlives a program that is killed, and the next one finds it (P8)', async () => {
