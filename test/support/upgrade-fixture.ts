@@ -1,0 +1,42 @@
+// `npm run upgrade-fixture`: writes the records of test/fixtures/ into the database that DATABASE_URL names, with the program of this
+// checkout. What comes of it is kept as `early-database.sql`, from which later versions must go on; RELEASING.md says how.
+
+import { readFileSync } from 'node:fs'
+import { loadMirrorConfig, readEnvironment } from '../../src/config.ts'
+import { parseJson } from '../../src/json/exact-json.ts'
+import type { Json } from '../../src/json/json.ts'
+import { openLog } from '../../src/log.ts'
+import { openDatabase } from '../../src/mirror/database.ts'
+import { migrateDatabase } from '../../src/mirror/migrate.ts'
+import { openMirror } from '../../src/mirror/mirror.ts'
+import { type Records, readRecords } from '../../src/record.ts'
+import { streams } from '../../src/streams.ts'
+
+const log = openLog({ level: 'warn' })
+const { databaseUrl } = loadMirrorConfig(readEnvironment())
+if (databaseUrl === null) throw new Error('set DATABASE_URL to an empty database')
+const database = await openDatabase({ url: databaseUrl, log })
+await migrateDatabase({ database, streams, biRole: null, log })
+const mirror = openMirror({ database, streams, sourceTimezone: 'UTC', log })
+
+const recordsOf = (file: string): readonly Json[] =>
+  parseJson(readFileSync(new URL(`../fixtures/${file}`, import.meta.url))) as readonly Json[]
+
+async function write(stream: string, page: Records, keyField: string | null): Promise<void> {
+  const run = await mirror.startRun(stream, 'head')
+  if ('busy' in run) throw new Error(`${stream} is being read by ${run.busy}`)
+  if (keyField !== null) await run.setKeyField(keyField)
+  const versions = page.rows.flatMap(({ version }) => version ?? [])
+  await run.write(page, versions.toSorted((a, b) => (a < b ? -1 : 1)).at(-1) ?? null)
+  const end = { status: 'done', error: null, errorCode: null, note: null, isComplete: true } as const
+  await run.finish({ ...end, requests: 1, bytes: 100 })
+}
+
+await write(
+  'assignment',
+  readRecords(recordsOf('assignment.json'), ['AssignmentId'], ['RowVersion', 'SysRowVersion']),
+  null,
+)
+await write('tracker_object', readRecords(recordsOf('tracker_object.json'), ['UID'], null), 'UID')
+await database.close()
+process.stdout.write(`The records are in ${database.address}\n`)
