@@ -75,6 +75,15 @@ describe('the dashboard', () => {
   })
 })
 
+describe('the README', () => {
+  it('tells of every metric, but for those of the process', () => {
+    const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
+    const names = [...series.keys()].filter((name) => !/^tidemark_(process|nodejs)_|_(sum|count)$/.test(name))
+    expect(names.length).toBeGreaterThan(25)
+    expect(names.filter((name) => !readme.includes(`\`${name.replace(/_bucket$/, '')}`))).toEqual([])
+  })
+})
+
 describe('the alerts', () => {
   const exprs = [...rules.matchAll(/^ {8}expr: (.+)$/gm)].map(([, expr = '']) => expr)
 
