@@ -54,6 +54,8 @@ export type Config = MirrorConfig &
     readonly schedules: Readonly<Record<string, Schedule>>
   }
 
+const listStreams = streams.filter(({ kind }) => kind === 'list')
+
 /** The variables of this process, with those of a `.env` file in the working directory beneath them. */
 export function readEnvironment(): Environment {
   return { ...readDotEnv(), ...process.env }
@@ -84,8 +86,9 @@ export function loadStatusConfig(
 export function loadConfig(environment: Environment): Config {
   const { values, perStreamValues, complain, finish } = reader(environment)
   const { lookback, requestTimeout, trackerHistory, relatedRefresh, ...upstream } = values(upstreamVariables)
-  if (upstream.streams?.includes('tracker_object') && !upstream.trackingBaseUrl)
-    complain('STREAMS names tracker_object, which needs TRACKING_BASE_URL')
+  for (const { name, service } of streams)
+    if (service === 'tracking' && upstream.streams?.includes(name) && !upstream.trackingBaseUrl)
+      complain(`STREAMS names ${name}, which needs TRACKING_BASE_URL`)
   if (upstream.attachmentData && !upstream.related.includes('attachment'))
     complain('ATTACHMENT_DATA needs RELATED to be true, or to name attachment')
   const { staleAfter, ...worker } = values(workerVariables)
@@ -104,7 +107,7 @@ export function loadConfig(environment: Environment): Config {
     ...worker,
     staleAfterMs: staleAfter,
     schedules: perStreamValues('SCHEDULE', streams, (stream) => schedule(stream.defaultSchedule)),
-    keyFields: perStreamValues('KEY', [...streams, ...relatedStreams], () => optionalText),
+    keyFields: perStreamValues('KEY', [...listStreams, ...relatedStreams], () => optionalText),
   })
   finish()
   return config

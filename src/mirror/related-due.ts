@@ -26,13 +26,13 @@ export async function readRelatedAgain(
     ])
     return
   }
-  const [assignment] = streams
-  const shape = await readShape(client, assignment)
+  const assignment = streams.find(({ name }) => name === 'assignment')
+  const shape = assignment && (await readShape(client, assignment))
   const idExt = shape?.columns.find(({ field }) => foldName(field) === 'assignmentidext')
   // One that is not mirrored yet will be read when it is.
   if (!shape || !idExt) return
   await client.query(
-    `update tidemark.related_fetch as known set retry_at = now() from ${qualified(assignment)} as mine
+    `update tidemark.related_fetch as known set retry_at = now() from ${qualified(shape.stream)} as mine
      where known.assignment_id = mine.${pg.escapeIdentifier(shape.key.name)}
        and mine.${pg.escapeIdentifier(idExt.name)}::text = $1`,
     [named.idExt],

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Environment } from '../../src/config.ts'
 
-const program = fileURLToPath(new URL('../../bin/tidemark.js', import.meta.url))
+const checkout = fileURLToPath(new URL('../..', import.meta.url))
 /** No `.env` of the checkout is read here. */
 const directory = mkdtempSync(join(tmpdir(), 'tidemark-'))
 
@@ -19,8 +19,9 @@ export type Program = {
   stderr(): string
 }
 
-export function startTidemark(words: readonly string[], environment: Environment): Program {
-  const child = spawn(process.execPath, [program, ...words], {
+/** `from` is the checkout whose program runs. */
+export function startTidemark(words: readonly string[], environment: Environment, from = checkout): Program {
+  const child = spawn(process.execPath, [join(from, 'bin/tidemark.js'), ...words], {
     cwd: directory,
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -39,5 +40,8 @@ export function startTidemark(words: readonly string[], environment: Environment
   return { child, ended, stdout: () => stdout, stderr: () => stderr }
 }
 
-export const runTidemark = (words: readonly string[], environment: Environment): Promise<Ended> =>
-  startTidemark(words, environment).ended
+export const runTidemark = (
+  words: readonly string[],
+  environment: Environment,
+  from = checkout,
+): Promise<Ended> => startTidemark(words, environment, from).ended

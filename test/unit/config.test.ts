@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { ConfigError, loadConfig, loadMirrorConfig } from '../../src/config.ts'
 import { redact } from '../../src/log.ts'
-import { streams } from '../../src/streams.ts'
 import { variables } from '../../src/variables.ts'
 
 const complete = {
@@ -170,7 +169,8 @@ describe('the table of variables', () => {
 
   it('is the one in .env.example', () => {
     const names = [...text('.env.example').matchAll(/^#? ?([A-Z_]+)=/gm)].map(([, name]) => name)
-    const perStream = ['SCHEDULE', 'KEY'].map((prefix) => `${prefix}_${streams[0].name.toUpperCase()}`)
-    expect(names.toSorted()).toEqual([...Object.keys(variables), ...perStream].toSorted())
+    expect(names.toSorted()).toEqual(
+      [...Object.keys(variables), 'SCHEDULE_ASSIGNMENT', 'KEY_TRACKER_OBJECT'].toSorted(),
+    )
   })
 })
