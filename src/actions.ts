@@ -1,8 +1,6 @@
 // The actions of the status page, put together: each is done by what the verb of the same name uses.
 
-import { UsageError } from './cli/command.ts'
-import { parseInt64 } from './cli/int64.ts'
-import { pickStream } from './cli/pick-streams.ts'
+import { parseInt64 } from './int64.ts'
 import type { RunRequest } from './jobs/run-queue.ts'
 import type { Logger } from './log.ts'
 import { cancelBackfill, requestBackfill } from './mirror/backfills.ts'
@@ -19,7 +17,9 @@ import { asChangesStream } from './operator/positions.ts'
 import { droppedSentence, dropRecords } from './operator/quarantine-drop.ts'
 import { nothingTried, retrySelected, retrySentence } from './operator/quarantine-retry.ts'
 import { entryIn, expectEntry, selectionOf } from './operator/quarantine-selection.ts'
+import { pickStream } from './pick-streams.ts'
 import type { Lane } from './streams.ts'
+import { UsageError } from './usage-error.ts'
 import { type Actions, NotNow, type Order, type Outcome } from './web/actions.ts'
 import type { Workplace } from './workplace.ts'
 

@@ -1,12 +1,13 @@
 // The composition root: the list of verbs, the signals, and how an error leaves the program.
 
 import { readFileSync } from 'node:fs'
-import { type Command, type ExitCode, exitCodes, UsageError } from './cli/command.ts'
+import { type Command, type ExitCode, exitCodes } from './cli/command.ts'
 import { commandHelp, programHelp } from './cli/help.ts'
 import { findVerb, parseCall } from './cli/parse.ts'
 import { ConfigError, type Environment, readEnvironment } from './config.ts'
 import { type Logger, openLog, redact } from './log.ts'
 import { DatabaseError } from './mirror/connection.ts'
+import { UsageError } from './usage-error.ts'
 import { visible } from './visible.ts'
 
 /** Loaded when called, so that a verb starts without the parts of all others. */
@@ -57,7 +58,7 @@ async function run([verb, ...rest]: readonly string[]): Promise<ExitCode> {
       stdout: process.stdout,
     })
   } catch (error) {
-    return tell(error)
+    return tell(causeOf(error))
   }
 }
 
@@ -65,6 +66,10 @@ function print(text: string): ExitCode {
   process.stdout.write(text)
   return exitCodes.done
 }
+
+/** What could not be closed afterwards is seldom what went wrong. */
+const causeOf = (error: unknown): unknown =>
+  error instanceof SuppressedError ? causeOf(error.suppressed) : error
 
 function tell(error: unknown): ExitCode {
   const isUsage = error instanceof UsageError

@@ -35,8 +35,3 @@ export type Command = {
   readonly examples: readonly string[]
   run(call: Call): Promise<ExitCode>
 }
-
-/** The caller wrote something that cannot be done; the message is one line that says what would be right. Exit 2. */
-export class UsageError extends Error {
-  override readonly name = 'UsageError'
-}

@@ -1,8 +1,9 @@
 // Turns the words after `tidemark` into a call of one command, or into the one line that says what would be right.
 
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
-import { type Command, UsageError, type Values } from './command.ts'
-import { nearest } from './suggest.ts'
+import { nearest } from '../nearest.ts'
+import { UsageError } from '../usage-error.ts'
+import type { Command, Values } from './command.ts'
 
 export type Parsed = {
   readonly positionals: readonly string[]

@@ -1,8 +1,9 @@
 // `tidemark api`: any operation of the upstream, as a person writes it: a method and a path, a query, a body or a form.
 
-import { type Call, type Command, UsageError } from '../cli/command.ts'
+import type { Call, Command } from '../cli/command.ts'
 import { type Found, findOperation } from '../upstream/find-operation.ts'
 import type { AnyRequest } from '../upstream/request.ts'
+import { UsageError } from '../usage-error.ts'
 import { readFormFields, readJsonFile } from './request-input.ts'
 import { callUpstream } from './upstream-call.ts'
 

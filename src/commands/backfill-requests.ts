@@ -1,13 +1,14 @@
 // `tidemark backfill --list` and `--cancel`: the requests that are stored. They need the mirror alone.
 
-import { type Call, type ExitCode, exitCodes, UsageError } from '../cli/command.ts'
-import { parseInt64 } from '../cli/int64.ts'
+import { type Call, type ExitCode, exitCodes } from '../cli/command.ts'
 import { operator } from '../cli/operator.ts'
-import { pickStream } from '../cli/pick-streams.ts'
 import { alignedTable } from '../cli/table.ts'
 import { loadMirrorConfig } from '../config.ts'
+import { parseInt64 } from '../int64.ts'
 import { cancelBackfill, listBackfills, readBackfill } from '../mirror/backfills.ts'
+import { pickStream } from '../pick-streams.ts'
 import { streams } from '../streams.ts'
+import { UsageError } from '../usage-error.ts'
 import { openMigratedDatabase } from '../workplace.ts'
 import { backfillJson, backfillSentence } from './backfill-progress.ts'
 

@@ -1,9 +1,8 @@
 // `tidemark census`: lists streams whole, to find what is missing and what is gone; and the two words an operator may say
 // about its findings.
 
-import { type Call, type Command, type ExitCode, exitCodes, UsageError } from '../cli/command.ts'
+import { type Call, type Command, type ExitCode, exitCodes } from '../cli/command.ts'
 import { operator } from '../cli/operator.ts'
-import { pickStream, pickStreams } from '../cli/pick-streams.ts'
 import { loadConfig, loadMirrorConfig } from '../config.ts'
 import { acknowledgeRescues } from '../mirror/rescues.ts'
 import {
@@ -12,7 +11,9 @@ import {
   censusSentence,
   takeCensusOnce,
 } from '../operator/census-once.ts'
+import { pickStream, pickStreams } from '../pick-streams.ts'
 import { streams } from '../streams.ts'
+import { UsageError } from '../usage-error.ts'
 import { visible } from '../visible.ts'
 import { configuredStreams, openMigratedDatabase, openWorkplace } from '../workplace.ts'
 

@@ -1,11 +1,12 @@
 // `tidemark checkpoints`: positions that were reached, with their times. Any of them can be re-run from.
 
-import { type Call, type Command, type ExitCode, exitCodes, UsageError } from '../cli/command.ts'
-import { pickStream } from '../cli/pick-streams.ts'
+import { type Call, type Command, type ExitCode, exitCodes } from '../cli/command.ts'
 import { alignedTable } from '../cli/table.ts'
 import { loadMirrorConfig } from '../config.ts'
 import { readCheckpoints } from '../mirror/checkpoints.ts'
+import { pickStream } from '../pick-streams.ts'
 import { streams } from '../streams.ts'
+import { UsageError } from '../usage-error.ts'
 import { openMigratedDatabase } from '../workplace.ts'
 
 export const checkpoints: Command = {

@@ -3,12 +3,14 @@
 
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { resolve } from 'node:path'
-import { type Call, type Command, type ExitCode, exitCodes, UsageError } from '../cli/command.ts'
+import { type Call, type Command, type ExitCode, exitCodes } from '../cli/command.ts'
 import { type Config, loadConfig } from '../config.ts'
+import { freePort } from '../free-port.ts'
 import { type Database, openDatabase } from '../mirror/database.ts'
+import { lockKeys } from '../mirror/lock-keys.ts'
 import { type Simulator, startSimulator } from '../simulator/simulator.ts'
+import { UsageError } from '../usage-error.ts'
 import { startWorker } from '../worker.ts'
 import { introduceDemo, reportCounts } from './demo-report.ts'
 
@@ -78,14 +80,12 @@ async function run({ environment, positionals, values, signal, log, stdout }: Ca
   return exitCodes.done
 }
 
-const demoLock = 7_405_616
-
 /** What is left of an earlier demo came from an upstream that is gone. Two demos in one directory would fight. */
 async function beginWithNothing({ pool }: Database): Promise<{ release(destroy: boolean): void }> {
   const client = await pool.connect()
   try {
     const { rows } = await client.query<{ is_mine: boolean }>('select pg_try_advisory_lock($1) as is_mine', [
-      demoLock,
+      lockKeys.demo,
     ])
     if (!rows[0]?.is_mine) throw new UsageError(`Another demo uses ${resolve(directory)}: stop it first`)
     await client.query('drop schema if exists bi, mirror, tidemark, bullmq cascade')
@@ -110,20 +110,5 @@ function configFor(simulator: Simulator, databaseUrl: string, port: number): Con
     HTTP_PORT: String(port),
     PUBLIC_URL: `http://127.0.0.1:${port}`,
     WEBHOOK_SECRET: randomBytes(24).toString('base64url'),
-  })
-}
-
-async function freePort(wanted: number): Promise<number> {
-  return (await listenOnce(wanted)) ?? (await listenOnce(0)) ?? 0
-}
-
-function listenOnce(port: number): Promise<number | null> {
-  return new Promise((resolve) => {
-    const server = createServer()
-    server.once('error', () => resolve(null))
-    server.listen(port, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === 'object' && address ? address.port : null))
-    })
   })
 }

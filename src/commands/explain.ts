@@ -1,16 +1,17 @@
 // `tidemark explain`: the story of one row: what the mirror holds, how it came there, and what the upstream says now.
 
-import { type Call, type Command, type ExitCode, exitCodes, UsageError } from '../cli/command.ts'
-import { pickStream } from '../cli/pick-streams.ts'
+import { type Call, type Command, type ExitCode, exitCodes } from '../cli/command.ts'
 import { loadConfig } from '../config.ts'
 import { parseJson } from '../json/exact-json.ts'
 import type { Json, JsonObject } from '../json/json.ts'
 import { startComparison } from '../mirror/comparison.ts'
 import { type KeyNotes, type RowStory, readKeyNotes, readRow, storyTable } from '../mirror/row-story.ts'
+import { pickStream } from '../pick-streams.ts'
 import { isObject, readRecords } from '../record.ts'
 import type { Stream } from '../streams.ts'
 import type { Difference } from '../sync/audit-ports.ts'
 import type { Lookup, Source } from '../sync/ports.ts'
+import { UsageError } from '../usage-error.ts'
 import { visible } from '../visible.ts'
 import { configuredStreams, openWorkplace, type Workplace } from '../workplace.ts'
 

@@ -1,12 +1,13 @@
 // `tidemark pause` and `tidemark resume`: whether the workers read a stream by themselves.
 
 import type { Pool } from 'pg'
-import { type Call, type Command, type ExitCode, exitCodes, UsageError } from '../cli/command.ts'
+import { type Call, type Command, type ExitCode, exitCodes } from '../cli/command.ts'
 import { operator } from '../cli/operator.ts'
-import { pickStream } from '../cli/pick-streams.ts'
 import { loadMirrorConfig } from '../config.ts'
 import { pauseInWords, resumeInWords } from '../operator/pause.ts'
+import { pickStream } from '../pick-streams.ts'
 import { streams } from '../streams.ts'
+import { UsageError } from '../usage-error.ts'
 import { openMigratedDatabase } from '../workplace.ts'
 
 export const pause: Command = {

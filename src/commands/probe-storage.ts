@@ -56,7 +56,10 @@ export async function probeQueue(redisUrl: string | null): Promise<Check> {
     retryStrategy: () => null,
     connectTimeout: patienceMs,
   })
-  redis.on('error', () => {})
+  let trouble: unknown = null
+  redis.on('error', (error) => {
+    trouble = error
+  })
   try {
     await redis.connect()
     const info = await redis.info()
@@ -66,7 +69,9 @@ export async function probeQueue(redisUrl: string | null): Promise<Check> {
     const advice = isFine ? '' : ': it may throw jobs away; set maxmemory-policy noeviction'
     return { name: 'queue', isFine, says: `Redis ${version}, maxmemory-policy ${policy}${advice}` }
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error)
+    // What the connection itself said tells more.
+    const cause = trouble ?? error
+    const why = cause instanceof Error ? cause.message : String(cause)
     return { name: 'queue', isFine: false, says: `Redis cannot be reached: ${why}; check REDIS_URL` }
   } finally {
     redis.disconnect()

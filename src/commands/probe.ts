@@ -1,8 +1,9 @@
 // `tidemark probe`: everything that has to be right before a mirror can work, a line each, then what the upstream is like.
 // Reads only.
 
-import { type Call, type Command, type ExitCode, exitCodes, UsageError } from '../cli/command.ts'
+import { type Call, type Command, type ExitCode, exitCodes } from '../cli/command.ts'
 import { type Config, ConfigError, loadConfig } from '../config.ts'
+import { UsageError } from '../usage-error.ts'
 import { visible } from '../visible.ts'
 import { configuredStreams } from '../workplace.ts'
 import type { Check } from './probe-check.ts'

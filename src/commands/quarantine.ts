@@ -1,7 +1,7 @@
 // `tidemark quarantine`: records that cannot be rows. Shows them, tries them again, or takes them out with a reason.
 
 import type { Pool } from 'pg'
-import { type Call, type Command, type ExitCode, exitCodes, UsageError } from '../cli/command.ts'
+import { type Call, type Command, type ExitCode, exitCodes } from '../cli/command.ts'
 import { operator } from '../cli/operator.ts'
 import { alignedTable } from '../cli/table.ts'
 import { loadMirrorConfig } from '../config.ts'
@@ -12,6 +12,7 @@ import {
 } from '../mirror/quarantine-review.ts'
 import { droppedSentence, dropRecords } from '../operator/quarantine-drop.ts'
 import { expectEntry, selectionOf } from '../operator/quarantine-selection.ts'
+import { UsageError } from '../usage-error.ts'
 import { openMigratedDatabase } from '../workplace.ts'
 import { retryEntries } from './quarantine-retry.ts'
 

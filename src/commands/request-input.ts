@@ -3,10 +3,10 @@
 import { readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { buffer } from 'node:stream/consumers'
-import { UsageError } from '../cli/command.ts'
 import { JsonError, parseJson } from '../json/exact-json.ts'
 import type { Json } from '../json/json.ts'
 import { isObject } from '../record.ts'
+import { UsageError } from '../usage-error.ts'
 
 export async function readJsonFile(option: string, file: string): Promise<Json> {
   const bytes = await readBytes(option, file)

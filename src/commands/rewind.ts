@@ -1,14 +1,15 @@
 // `tidemark rewind`: moves the live position of a stream, with who and why. The next run reads on from there.
 
-import { type Call, type Command, type ExitCode, exitCodes, UsageError } from '../cli/command.ts'
+import { type Call, type Command, type ExitCode, exitCodes } from '../cli/command.ts'
 import { operator } from '../cli/operator.ts'
-import { pickStream } from '../cli/pick-streams.ts'
 import { loadMirrorConfig } from '../config.ts'
 import { positionAt } from '../mirror/history.ts'
 import { readOverview } from '../mirror/overview.ts'
 import { rewindStream } from '../mirror/rewind.ts'
 import { asChangesStream, findPosition, readPositionOptions } from '../operator/positions.ts'
+import { pickStream } from '../pick-streams.ts'
 import { streams } from '../streams.ts'
+import { UsageError } from '../usage-error.ts'
 import { openMigratedDatabase } from '../workplace.ts'
 
 export const rewind: Command = {

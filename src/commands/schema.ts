@@ -1,14 +1,15 @@
 // `tidemark schema`: what is in the mirror, as a dictionary, a diagram or sources for dbt.
 
-import { type Call, type Command, type ExitCode, exitCodes, UsageError } from '../cli/command.ts'
-import { pickStreams } from '../cli/pick-streams.ts'
+import { type Call, type Command, type ExitCode, exitCodes } from '../cli/command.ts'
 import { loadMirrorConfig } from '../config.ts'
 import { readSchemaMap, type ViewMap } from '../mirror/schema-map.ts'
+import { pickStreams } from '../pick-streams.ts'
 import { asDbtSources } from '../schema/dbt.ts'
 import { asMarkdown } from '../schema/markdown.ts'
 import { asMermaid } from '../schema/mermaid.ts'
 import { likelyReferences, type Reference } from '../schema/references.ts'
 import { type MirroredStream, relatedStreams, streams } from '../streams.ts'
+import { UsageError } from '../usage-error.ts'
 import { openMigratedDatabase } from '../workplace.ts'
 
 const formats: Readonly<

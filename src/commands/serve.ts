@@ -1,8 +1,9 @@
 // `tidemark serve`: the worker, until it is told to stop.
 
 import { once } from 'node:events'
-import { type Call, type Command, type ExitCode, exitCodes, UsageError } from '../cli/command.ts'
+import { type Call, type Command, type ExitCode, exitCodes } from '../cli/command.ts'
 import { loadConfig } from '../config.ts'
+import { UsageError } from '../usage-error.ts'
 import { AddressUnusable } from '../web/http-server.ts'
 import { startWorker } from '../worker.ts'
 

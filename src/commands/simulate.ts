@@ -7,7 +7,6 @@ import {
   type ExitCode,
   exitCodes,
   type Option,
-  UsageError,
   type Values,
 } from '../cli/command.ts'
 import type { Behaviour } from '../simulator/behaviour.ts'
@@ -17,6 +16,7 @@ import { type HurtfulKind, hurtfulKinds } from '../simulator/hurtful-records.ts'
 import { introduction } from '../simulator/introduction.ts'
 import { startSimulator } from '../simulator/simulator.ts'
 import { readSwitch, switchOptions } from '../simulator/switch-text.ts'
+import { UsageError } from '../usage-error.ts'
 
 const options: Record<string, Option> = {
   port: { type: 'string', value: 'N', describe: 'port, 0 picks a free one (8090)' },

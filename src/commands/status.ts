@@ -1,11 +1,11 @@
 // `tidemark status`: how complete each stream is, and what needs a person.
 
 import { type Call, type Command, type ExitCode, exitCodes } from '../cli/command.ts'
-import { pickStreams } from '../cli/pick-streams.ts'
 import type { Concern } from '../concerns/concern.ts'
 import { loadStatusConfig } from '../config.ts'
 import { formatDuration } from '../duration.ts'
 import { readOverview, type StreamOverview } from '../mirror/overview.ts'
+import { pickStreams } from '../pick-streams.ts'
 import { streams } from '../streams.ts'
 import { visible } from '../visible.ts'
 import { readConcerns } from '../worker/read-concerns.ts'

@@ -1,12 +1,14 @@
 // `tidemark sync`: reads streams once, without a queue, and ends.
 
-import { type Call, type Command, type ExitCode, exitCodes, UsageError } from '../cli/command.ts'
-import { pickStreams } from '../cli/pick-streams.ts'
+import { type Call, type Command, type ExitCode, exitCodes } from '../cli/command.ts'
 import { loadConfig } from '../config.ts'
 import { formatDuration } from '../duration.ts'
+import { readTrailingState } from '../mirror/trailing-state.ts'
+import { pickStreams } from '../pick-streams.ts'
 import type { Stream } from '../streams.ts'
 import type { ScheduledLane } from '../sync/read-stream.ts'
 import type { LaneOutcome } from '../sync/run-lane.ts'
+import { UsageError } from '../usage-error.ts'
 import { visible } from '../visible.ts'
 import { configuredStreams, openWorkplace, type ReadOptions, type Workplace } from '../workplace.ts'
 import { startProgress } from './sync-progress.ts'
@@ -51,7 +53,7 @@ async function run({ environment, positionals, values, log, signal, stdout }: Ca
     throw new UsageError(
       lane === 'related'
         ? 'Only assignment has a related lane'
-        : 'Only changes streams have a trailing lane: assignment, assignment_note',
+        : `Only changes streams have a trailing lane, and none of ${wanted.map(({ name }) => name).join(', ')} is one`,
     )
   await using workplace = await openWorkplace({ config, log })
   const results: Result[] = []
@@ -64,6 +66,7 @@ async function run({ environment, positionals, values, log, signal, stdout }: Ca
       lane === 'related' ? await drainRelated(workplace, hooks) : await workplace.read(stream, lane, hooks)
     const result = {
       ...outcome,
+      note: outcome.note ?? (await whyNothing(workplace, stream, outcome)),
       durationMs: Math.round(performance.now() - startedAt),
       position: progress.position(),
     }
@@ -74,6 +77,19 @@ async function run({ environment, positionals, values, log, signal, stdout }: Ca
   }
   if (values.json) stdout.write(`${JSON.stringify({ streams: results.map(asJson) }, null, 2)}\n`)
   return results.some(({ status }) => status === 'failed') ? exitCodes.failed : exitCodes.done
+}
+
+/** Whoever has just begun would take an upstream that shows nothing for one that was read. */
+async function whyNothing(
+  { database }: Workplace,
+  stream: Stream,
+  { status, tally }: LaneOutcome,
+): Promise<string | null> {
+  const { inserted, updated, unchanged, quarantined } = tally
+  const hasSeen = inserted + updated + unchanged + quarantined > 0
+  if (status !== 'done' || hasSeen || stream.kind !== 'changes') return null
+  if ((await readTrailingState(database.pool, stream.name))?.hasPosition) return null
+  return 'the upstream shows nothing yet: there is no data, or CLIENT_GUID is not yours'
 }
 
 /** Turns end after a while; here there is nobody to give way to. */

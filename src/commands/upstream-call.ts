@@ -1,7 +1,7 @@
 // One call of the upstream for a person: what it answers is printed as its own JSON, with every digit, less what is known to
 // be secret (P9). A write is followed by a nudge.
 
-import { type Call, type ExitCode, exitCodes, UsageError } from '../cli/command.ts'
+import { type Call, type ExitCode, exitCodes } from '../cli/command.ts'
 import { loadConfig } from '../config.ts'
 import { openConfiguredUpstream } from '../configured-upstream.ts'
 import { type Json, repeatedFields, type WithRepeatedFields } from '../json/json.ts'
@@ -12,6 +12,7 @@ import { type Operation, type OperationName, operations } from '../upstream/oper
 import { ParameterError } from '../upstream/parameters.ts'
 import { type AnyRequest, prepareRequest, type RequestOf } from '../upstream/request.ts'
 import { UpstreamError } from '../upstream/upstream-error.ts'
+import { UsageError } from '../usage-error.ts'
 import { nudgeAfterWrite } from './nudge-after-write.ts'
 
 export async function callUpstream(call: Call, name: OperationName, request: AnyRequest): Promise<ExitCode> {

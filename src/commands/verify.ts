@@ -1,12 +1,13 @@
 // `tidemark verify`: names the rows that differ from their records, and mends them when told to. Exit 1 when any differs.
 
-import { type Call, type Command, type ExitCode, exitCodes, UsageError } from '../cli/command.ts'
-import { pickStreams } from '../cli/pick-streams.ts'
+import { type Call, type Command, type ExitCode, exitCodes } from '../cli/command.ts'
 import { loadConfig } from '../config.ts'
 import { formatDuration } from '../duration.ts'
+import { pickStreams } from '../pick-streams.ts'
 import type { Stream } from '../streams.ts'
 import type { Difference } from '../sync/audit-ports.ts'
 import { type VerifyOutcome, verifyStream } from '../sync/verify.ts'
+import { UsageError } from '../usage-error.ts'
 import { visible } from '../visible.ts'
 import { configuredStreams, openWorkplace } from '../workplace.ts'
 

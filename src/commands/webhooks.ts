@@ -1,10 +1,11 @@
 // `tidemark webhooks`: the upstream's webhook definitions and subscriptions. What fields a subscription has is the upstream's
 // to say, so it is given as JSON and shown as JSON.
 
-import { type Call, type Command, type ExitCode, UsageError } from '../cli/command.ts'
-import { nearest } from '../cli/suggest.ts'
+import type { Call, Command, ExitCode } from '../cli/command.ts'
+import { nearest } from '../nearest.ts'
 import { isObject } from '../record.ts'
 import type { OperationName } from '../upstream/operations.ts'
+import { UsageError } from '../usage-error.ts'
 import { readJsonFile } from './request-input.ts'
 import { callUpstream } from './upstream-call.ts'
 

@@ -2,6 +2,7 @@
 // that is empty or has shrunk by more than a fifth proves nothing and is held for an operator, who believes a number of rows.
 
 import pg, { type ClientBase } from 'pg'
+import { isDoubtful, type Shortfall } from '../sync/audit-ports.ts'
 import type { Absences } from '../sync/ports.ts'
 import { type Turn, withinTurn } from './fence.ts'
 import { keepingSql } from './row-history.ts'
@@ -36,10 +37,8 @@ export async function countAbsent(
   return missing
 }
 
-type Comparison = { readonly living: number; readonly missing: number; readonly seen: number }
-
-async function compare(client: ClientBase, shape: Shape, firstPage: number): Promise<Comparison> {
-  const { rows } = await client.query<Comparison>(
+async function compare(client: ClientBase, shape: Shape, firstPage: number): Promise<Shortfall> {
+  const { rows } = await client.query<Shortfall>(
     `select count(*)::int as living, count(*) filter (where seen.key is null)::int as missing,
        (select count(*)::int from ${sightingsTable} where last_page >= $1) as seen
      from ${qualified(shape.stream)} as mine
@@ -59,17 +58,18 @@ async function settle(
   firstPage: number,
   release: number,
 ): Promise<Absences> {
-  const { living, missing, seen } = await compare(client, shape, firstPage)
+  const shortfall = await compare(client, shape, firstPage)
+  const { missing } = shortfall
   // Whatever else the listing proves: what it showed is not absent.
   await client.query(
     `delete from tidemark.absence using ${sightingsTable} as seen
      where absence.stream = $1 and absence.key = seen.key and seen.last_page >= $2`,
     [turn.stream, firstPage],
   )
-  const isHeld = missing > release && (seen === 0 || missing * 5 > living)
+  const isHeld = missing > release && isDoubtful(shortfall)
   await client.query('update tidemark.stream set held = $2 where name = $1 and held is distinct from $2', [
     turn.stream,
-    isHeld ? JSON.stringify({ missing, living, seen, at: new Date().toISOString() }) : null,
+    isHeld ? JSON.stringify({ ...shortfall, at: new Date().toISOString() }) : null,
   ])
   if (isHeld) return { ...nothing, held: missing }
   return missing > 0 ? await markOrWait(client, turn, shape, firstPage) : nothing

@@ -3,6 +3,7 @@
 
 import type { Pool, PoolClient } from 'pg'
 import { takeConnection } from './connections.ts'
+import { lockKeys } from './lock-keys.ts'
 
 export type Alert = {
   readonly key: string
@@ -26,8 +27,6 @@ export type AlertBook = {
   forget(keys: readonly string[]): Promise<void>
 }
 
-const lockKey = 7_405_618
-
 /** Does nothing while another worker is at it. */
 export async function withAlertBook(pool: Pool, work: (book: AlertBook) => Promise<void>): Promise<void> {
   const connection = await takeConnection(pool)
@@ -35,11 +34,11 @@ export async function withAlertBook(pool: Pool, work: (book: AlertBook) => Promi
   let failure: unknown
   try {
     const { rows } = await client.query<{ is_mine: boolean }>('select pg_try_advisory_lock($1) as is_mine', [
-      lockKey,
+      lockKeys.alertBook,
     ])
     if (!rows[0]?.is_mine) return
     await work(bookOf(client))
-    await client.query('select pg_advisory_unlock($1)', [lockKey])
+    await client.query('select pg_advisory_unlock($1)', [lockKeys.alertBook])
   } catch (error) {
     // Closing the connection gives the lock back.
     failure = error

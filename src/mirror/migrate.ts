@@ -10,6 +10,7 @@ import type { Logger } from '../log.ts'
 import type { Stream } from '../streams.ts'
 import { DatabaseError } from './connection.ts'
 import type { Database } from './database.ts'
+import { lockKeys } from './lock-keys.ts'
 import { grantReading } from './readers.ts'
 import { createTable } from './table-creation.ts'
 
@@ -20,7 +21,6 @@ type Options = {
   readonly log: Logger
 }
 
-const lockKey = 7_405_614
 const migrationsFolder = fileURLToPath(new URL('../../migrations', import.meta.url))
 const history = { migrationsSchema: 'tidemark', migrationsTable: 'migration' }
 
@@ -28,7 +28,7 @@ const history = { migrationsSchema: 'tidemark', migrationsTable: 'migration' }
 export async function migrateDatabase({ database, streams, biRole, log }: Options): Promise<number> {
   const client = await database.pool.connect()
   try {
-    await client.query('select pg_advisory_lock($1)', [lockKey])
+    await client.query('select pg_advisory_lock($1)', [lockKeys.migration])
     const applied = await applyMigrations(client)
     await client.query(
       'insert into tidemark.stream (name) select unnest($1::text[]) on conflict do nothing',

@@ -1,12 +1,12 @@
 // The part of a stream's past that an operator names for a backfill.
 
 import type { Pool } from 'pg'
-import { UsageError, type Values } from '../cli/command.ts'
-import { pickStream } from '../cli/pick-streams.ts'
+import { pickStream } from '../pick-streams.ts'
 import type { ChangesStream } from '../streams.ts'
 import type { Mirror } from '../sync/ports.ts'
+import { UsageError } from '../usage-error.ts'
 import type { Workplace } from '../workplace.ts'
-import { asChangesStream, findPosition, readPositionOptions, rowVersionIn } from './positions.ts'
+import { type Asked, asChangesStream, findPosition, readPositionOptions, rowVersionIn } from './positions.ts'
 
 type WantedSpan = {
   readonly from: NonNullable<ReturnType<typeof readPositionOptions>>
@@ -16,7 +16,7 @@ type WantedSpan = {
 type Span = { readonly from: bigint; readonly to: bigint }
 
 /** Looks at the words alone. `from` is null when none of its options is there. */
-export function readSpanOptions(values: Values): {
+export function readSpanOptions(values: Asked): {
   readonly from: WantedSpan['from'] | null
   readonly to: bigint | null
 } {
@@ -33,7 +33,7 @@ export function readSpanOptions(values: Values): {
 export async function askedSpan(
   { database, mirror, streams }: Pick<Workplace, 'database' | 'mirror' | 'streams'>,
   name: string,
-  values: Values,
+  values: Asked,
 ): Promise<{ readonly stream: ChangesStream; readonly span: Span }> {
   const stream = asChangesStream(pickStream(name, streams), streams)
   const { from, to } = readSpanOptions(values)

@@ -2,8 +2,8 @@
 // once at a time; stopping ends them all between two pages.
 
 import { setTimeout as wait } from 'node:timers/promises'
-import { UsageError } from '../cli/command.ts'
 import type { Logger } from '../log.ts'
+import { UsageError } from '../usage-error.ts'
 
 export type Errands = {
   /** What came of it in one line; null when it goes on. */

@@ -2,14 +2,16 @@
 // words that help at the terminal and on the page. Changes nothing.
 
 import type { Pool } from 'pg'
-import { UsageError, type Values } from '../cli/command.ts'
-import { parseInt64 } from '../cli/int64.ts'
+import { parseInt64 } from '../int64.ts'
 import { findCheckpoint, firstCheckpointAt } from '../mirror/checkpoints.ts'
 import type { ChangesStream, Stream } from '../streams.ts'
 import type { Mirror } from '../sync/ports.ts'
+import { UsageError } from '../usage-error.ts'
 
 /** The names of the three options, e.g. `to-version`, `to-checkpoint` and `to-time`. */
 export type PositionOptions = { readonly version: string; readonly checkpoint: string; readonly time: string }
+/** What was asked for, by the names of the verb's options. */
+export type Asked = { readonly [option: string]: unknown }
 type Wanted =
   | { readonly kind: 'version'; readonly position: bigint }
   | { readonly kind: 'checkpoint'; readonly id: bigint }
@@ -18,7 +20,7 @@ type Wanted =
 const whatItIs = { version: 'a row version', checkpoint: 'a checkpoint', time: 'a time' } as const
 
 /** Looks at the words alone; null when none of the options is there. */
-export function readPositionOptions(values: Values, options: PositionOptions): Wanted | null {
+export function readPositionOptions(values: Asked, options: PositionOptions): Wanted | null {
   const kinds = ['version', 'checkpoint', 'time'] as const
   const [kind, other] = kinds.filter((one) => values[options[one]] !== undefined)
   if (kind === undefined) return null

@@ -1,8 +1,8 @@
 // Taking records out of quarantine for good, with a reason that is kept with them.
 
 import type { Pool } from 'pg'
-import { UsageError } from '../cli/command.ts'
 import { dropFromQuarantine, type QuarantineSelection } from '../mirror/quarantine-review.ts'
+import { UsageError } from '../usage-error.ts'
 import { expectEntry } from './quarantine-selection.ts'
 
 type Wanted = {

@@ -1,11 +1,11 @@
 // Which records in quarantine an operator means.
 
 import type { Pool } from 'pg'
-import { UsageError } from '../cli/command.ts'
-import { parseInt64 } from '../cli/int64.ts'
-import { pickStream } from '../cli/pick-streams.ts'
+import { parseInt64 } from '../int64.ts'
 import { type QuarantineSelection, streamOfEntry } from '../mirror/quarantine-review.ts'
+import { pickStream } from '../pick-streams.ts'
 import { relatedStreams, streams } from '../streams.ts'
+import { UsageError } from '../usage-error.ts'
 
 /** A word that is a number is an id, any other a stream. */
 export function selectionOf(target: string | undefined): QuarantineSelection {

@@ -52,6 +52,10 @@ export type Backfills = {
 
 /** Living rows that a complete listing did not show. */
 export type Shortfall = { readonly living: number; readonly missing: number; readonly seen: number }
+/** An empty listing, or one that lost more than a fifth, proves nothing (P7). */
+export const isDoubtful = ({ living, missing, seen }: Shortfall): boolean =>
+  missing > 0 && (seen === 0 || missing * 5 > living)
+
 export type Gone = { readonly key: string; readonly evidence: string }
 
 /**

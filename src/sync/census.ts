@@ -3,7 +3,7 @@
 
 import type { Json, JsonObject } from '../json/json.ts'
 import { isFlaggedDeleted, readRecords } from '../record.ts'
-import type { AuditRun, Audits, Gone, Shortfall } from './audit-ports.ts'
+import { type AuditRun, type Audits, type Gone, isDoubtful, type Shortfall } from './audit-ports.ts'
 import { listWhole } from './list-whole.ts'
 import { currentLookBack } from './look-back.ts'
 import type { Arrival, Mirror, Source, Written } from './ports.ts'
@@ -93,10 +93,6 @@ async function census(
   await run.guardAgain()
   return reading(true, findings, null)
 }
-
-/** An empty list, or one that lost more than a fifth, proves nothing (P7). */
-export const isDoubtful = ({ living, missing, seen }: Shortfall): boolean =>
-  missing > 0 && (seen === 0 || missing * 5 > living)
 
 function reading(isComplete: boolean, findings: Findings, why: string | null): LaneReading {
   const { rescued, samples, late, marked, unclear } = findings

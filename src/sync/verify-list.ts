@@ -3,7 +3,8 @@
 
 import { type Records, readRecords } from '../record.ts'
 import type { ListStream } from '../streams.ts'
-import { batches, isDoubtful } from './census.ts'
+import { isDoubtful } from './audit-ports.ts'
+import { batches } from './census.ts'
 import { chooseKey } from './list-stream.ts'
 import { listWhole } from './list-whole.ts'
 import type { LaneReading } from './run-lane.ts'

@@ -2,8 +2,8 @@
 // second look. Writes nothing, unless it is told to mend what it found.
 
 import { readRecords } from '../record.ts'
-import type { Difference } from './audit-ports.ts'
-import { batches, isDoubtful } from './census.ts'
+import { type Difference, isDoubtful } from './audit-ports.ts'
+import { batches } from './census.ts'
 import { listWhole } from './list-whole.ts'
 import { type LaneOutcome, type LaneReading, runLane } from './run-lane.ts'
 import {

@@ -2,7 +2,7 @@
 // known, so none is required here.
 
 import { attachmentFields, type Field, type FieldKind } from '../attachment-fields.ts'
-import { nearest } from '../cli/suggest.ts'
+import { nearest } from '../nearest.ts'
 import {
   booleanText,
   type IntegerValue,

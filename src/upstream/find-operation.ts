@@ -1,6 +1,6 @@
 // Finds the operation that a method and a path with concrete values mean, for a person who typed them.
 
-import { nearest } from '../cli/suggest.ts'
+import { nearest } from '../nearest.ts'
 import {
   type Operation,
   type OperationName,

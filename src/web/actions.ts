@@ -2,11 +2,11 @@
 // bring the token get JSON. What an action does is told from outside.
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { UsageError } from '../cli/command.ts'
 import type { Logger } from '../log.ts'
+import { UsageError } from '../usage-error.ts'
 import { type Fields, fieldsOf, withForms } from './forms.ts'
 import type { Routes } from './http-server.ts'
-import { addressOf, isFromHere, type Visits } from './visits.ts'
+import { clientAddress, isFromHere, type Visits } from './visits.ts'
 
 export type Order = {
   /** A stream, or the id of what is meant. */
@@ -72,7 +72,7 @@ export const actionRoutes =
             const { target } = request.params
             if (url.startsWith('/streams/') && !streams.includes(target))
               return reply.code(404).send({ error: 'no such stream', streams })
-            const by = `${session ? 'status page' : 'HTTP'}, ${addressOf(request)}`
+            const by = `${session ? 'status page' : 'HTTP'}, ${clientAddress(request)}`
             const { status, text, json } = await answer(() => perform(name, { target, fields, by }))
             if (!session) return reply.code(status).send(json)
             visits.tell(session, request, reply, { isGood: status < 300, text })

@@ -9,7 +9,7 @@ import { type Html, html } from './html.ts'
 import type { Routes } from './http-server.ts'
 import { layout } from './pages/layout.ts'
 import { sendPage } from './send-page.ts'
-import { addressOf, isFromHere, type Visits } from './visits.ts'
+import { clientAddress, isFromHere, type Visits } from './visits.ts'
 
 type Options = {
   /** Null without a token: then there is no way to sign in. */
@@ -40,7 +40,7 @@ export const signInRoutes =
       )
       scope.post('/login', async (request, reply) => {
         if (!isFromHere(request)) return show(request, reply, 403, 'The form was sent by another site.')
-        const waitMs = attempts.waitMs(addressOf(request), now())
+        const waitMs = attempts.waitMs(clientAddress(request), now())
         if (waitMs > 0) {
           const seconds = Math.ceil(waitMs / 1000)
           reply.header('retry-after', seconds)
@@ -48,9 +48,9 @@ export const signInRoutes =
         }
         const { token = '', to = '/' } = fieldsOf(request)
         if (!visits.isAdminToken(token)) {
-          attempts.failed(addressOf(request), now())
+          attempts.failed(clientAddress(request), now())
           log.warn(
-            { address: addressOf(request) },
+            { address: clientAddress(request) },
             'somebody tried to sign in to the status page with a wrong token',
           )
           return show(request, reply, 401, 'That is not the token: it is the value of ADMIN_TOKEN.')

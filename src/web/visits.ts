@@ -87,7 +87,7 @@ const cameByHttps = ({ headers }: FastifyRequest): boolean =>
   /^https\s*(?:,|$)/i.test(String(headers['x-forwarded-proto'] ?? ''))
 
 /** What a proxy on this machine says of it may be anything, and is recorded: only addresses are taken from it. */
-export const addressOf = ({ ip, socket }: Pick<FastifyRequest, 'ip' | 'socket'>): string =>
+export const clientAddress = ({ ip, socket }: Pick<FastifyRequest, 'ip' | 'socket'>): string =>
   isIP(ip) ? ip : (socket.remoteAddress ?? 'nowhere')
 
 /** False when the browser says that another site made the request. */

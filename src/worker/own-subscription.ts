@@ -4,6 +4,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Pool } from 'pg'
 import type { Logger } from '../log.ts'
+import { lockKeys } from '../mirror/lock-keys.ts'
 import { type Stream, streams } from '../streams.ts'
 import type { Source } from '../sync/ports.ts'
 import { openSource } from '../upstream/source.ts'
@@ -44,15 +45,13 @@ export async function keepSubscribed(options: Options): Promise<void> {
   }
 }
 
-// Two workers that subscribe at once would subscribe twice.
-const lockKey = 7_405_617
-
 async function subscribeOnce(options: Options): Promise<{ said: string; isFine: boolean }> {
   const client = await options.pool.connect()
   try {
     // It waits for the upstream, but not for ever: the others want to look after their subscription, too.
     await client.query(`begin; set local idle_in_transaction_session_timeout = '15min'`)
-    await client.query('select pg_advisory_xact_lock($1)', [lockKey])
+    // Two workers that subscribe at once would subscribe twice.
+    await client.query('select pg_advisory_xact_lock($1)', [lockKeys.subscription])
     return await subscribe(options)
   } finally {
     // The lock goes with the transaction, or with the connection.

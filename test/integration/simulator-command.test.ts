@@ -3,9 +3,9 @@
 import { PassThrough } from 'node:stream'
 import { pino } from 'pino'
 import { describe, expect, it } from 'vitest'
-import { UsageError } from '../../src/cli/command.ts'
 import { parseCall } from '../../src/cli/parse.ts'
 import { simulate } from '../../src/commands/simulate.ts'
+import { UsageError } from '../../src/usage-error.ts'
 
 type Running = { readonly printed: string; stop(): Promise<number> }
 

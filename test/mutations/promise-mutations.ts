@@ -98,7 +98,7 @@ export const promiseMutations: readonly Mutation[] = [
     ...deletes,
     promise: 'P7',
     name: 'an empty listing is believed',
-    file: 'src/mirror/absences.ts',
+    file: 'src/sync/audit-ports.ts',
     find: '(seen === 0 || missing * 5 > living)',
     replace: 'missing > living',
   },

@@ -3,10 +3,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync } from 'node:fs'
-import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Redis } from 'ioredis'
+import { freePort } from '../../src/free-port.ts'
 import { openLog } from '../../src/log.ts'
 import { startEmbedded } from '../../src/mirror/embedded.ts'
 import { findBinaries } from '../../src/mirror/embedded-binaries.ts'
@@ -81,12 +81,4 @@ export async function startRedis(directory: string): Promise<World & { flush(): 
     flush: () => withRedis(async (redis) => void (await redis.flushall())),
     stop: kill,
   }
-}
-
-async function freePort(): Promise<number> {
-  const server: Server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  return typeof address === 'object' && address ? address.port : 0
 }

@@ -7,6 +7,7 @@ import pg from 'pg'
 import { afterAll, afterEach, beforeAll, inject } from 'vitest'
 import { openLog } from '../../src/log.ts'
 import { type Database, openDatabase } from '../../src/mirror/database.ts'
+import { lockKeys } from '../../src/mirror/lock-keys.ts'
 import { migrateDatabase } from '../../src/mirror/migrate.ts'
 import { streams } from '../../src/streams.ts'
 
@@ -71,14 +72,12 @@ export function createTestDatabase({ isMigrated = true } = {}): TestDatabase {
   }
 }
 
-const templateLock = 7_405_615
-
 async function asAdmin<Result>(work: (admin: pg.Client) => Promise<Result>): Promise<Result> {
   const admin = new pg.Client(adminUrl())
   await admin.connect()
   try {
     // Copying a template and making it exclude each other.
-    await admin.query('select pg_advisory_lock($1)', [templateLock])
+    await admin.query('select pg_advisory_lock($1)', [lockKeys.testTemplate])
     return await work(admin)
   } finally {
     await admin.end()

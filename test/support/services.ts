@@ -4,12 +4,13 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { request } from 'node:http'
-import { connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import pg from 'pg'
 import type { TestProject } from 'vitest/node'
+import { freePort } from '../../src/free-port.ts'
 import { openLog } from '../../src/log.ts'
 import { startEmbedded } from '../../src/mirror/embedded.ts'
 
@@ -190,17 +191,6 @@ function answersPing(port: number): Promise<boolean> {
     socket.once('data', (answer) => {
       resolve(answer.toString().startsWith('+PONG'))
       socket.destroy()
-    })
-  })
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer()
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
     })
   })
 }

@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { type Command, UsageError } from '../../src/cli/command.ts'
+import type { Command } from '../../src/cli/command.ts'
 import { commandHelp } from '../../src/cli/help.ts'
 import { findVerb, parseCall } from '../../src/cli/parse.ts'
-import { pickStreams } from '../../src/cli/pick-streams.ts'
 import { alignedTable } from '../../src/cli/table.ts'
+import { pickStreams } from '../../src/pick-streams.ts'
 import { streams } from '../../src/streams.ts'
+import { UsageError } from '../../src/usage-error.ts'
 
 const command: Command = {
   name: 'water',

@@ -1,6 +1,6 @@
 // `/backfill`: the dialogue that comes before a backfill. First what it would take, then the word to begin.
 
-import { UsageError } from '../../cli/command.ts'
+import { UsageError } from '../../usage-error.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
 import type { Desk } from '../desk.ts'
 import { type Html, html } from '../html.ts'

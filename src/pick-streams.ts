@@ -1,7 +1,7 @@
-// The streams that a command was told to work on.
+// The streams that somebody named.
 
-import { UsageError } from './command.ts'
-import { nearest } from './suggest.ts'
+import { nearest } from './nearest.ts'
+import { UsageError } from './usage-error.ts'
 
 type Named = { readonly name: string }
 
