@@ -68,8 +68,9 @@ function print(text: string): ExitCode {
 }
 
 /** What could not be closed afterwards is seldom what went wrong. */
-const causeOf = (error: unknown): unknown =>
-  error instanceof SuppressedError ? causeOf(error.suppressed) : error
+function causeOf(error: unknown): unknown {
+  return error instanceof SuppressedError ? causeOf(error.suppressed) : error
+}
 
 function tell(error: unknown): ExitCode {
   const isUsage = error instanceof UsageError

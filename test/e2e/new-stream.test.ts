@@ -76,11 +76,12 @@ describe.skipIf(!hasPostgres)('an entry more in the table of streams', () => {
       await expect.poll(() => countOf('bi.depot'), patience).toBe(13)
       await expect.poll(() => countOf('bi.visit'), patience).toBe(31)
 
-      expect(
-        await rowsOf(`select stream, complete_through_time is not null as is_complete,
+      // Told when a run ends, a moment after its rows are there.
+      const freshness = () =>
+        rowsOf(`select stream, complete_through_time is not null as is_complete,
             complete_through_version is not null as has_version
-          from tidemark.freshness where stream in ('depot', 'visit') order by stream`),
-      ).toEqual([
+          from tidemark.freshness where stream in ('depot', 'visit') order by stream`)
+      await expect.poll(freshness, patience).toEqual([
         { stream: 'depot', is_complete: true, has_version: false },
         { stream: 'visit', is_complete: true, has_version: true },
       ])
