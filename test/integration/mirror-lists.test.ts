@@ -22,7 +22,7 @@ describe.skipIf(!hasPostgres)('the lists', () => {
     const read = (filter = {}, before: string | null = null, limit = 20_000) =>
       readRuns(database.pool, { ...all, ...filter }, { before, limit })
     const runs = await read()
-    expect(runs).toHaveLength(10_000)
+    expect(runs.length).toBeGreaterThanOrEqual(10_000)
     const [newest, ...others] = runs
     expect(Number(newest?.id)).toBe(Math.max(...runs.map(({ id }) => Number(id))))
     expect(await read({}, newest?.id, 3)).toEqual(others.slice(0, 3))
