@@ -62,6 +62,15 @@ async function run([verb, ...rest]: readonly string[]): Promise<ExitCode> {
   }
 }
 
+/** What Postgres says when it goes down or comes up tells nobody what to do. */
+function adviceOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  if (code === '53100') return ': make room on the disk of Postgres, then try again'
+  return /^57P0[1-5]$/.test(code)
+    ? ': Postgres went down or is starting. Its own log says why, a full disk for instance (that of the embedded one is .tidemark/postgres/server.log); try again when it is up'
+    : ''
+}
+
 function print(text: string): ExitCode {
   process.stdout.write(text)
   return exitCodes.done
@@ -75,7 +84,7 @@ function causeOf(error: unknown): unknown {
 function tell(error: unknown): ExitCode {
   const isUsage = error instanceof UsageError
   const isConfig = error instanceof ConfigError
-  const message = error instanceof Error ? error.message : String(error)
+  const message = `${error instanceof Error ? error.message : String(error)}${adviceOf(error)}`
   const text = isConfig ? `The configuration cannot be used:\n${message}` : message
   process.stderr.write(`${visible(redact(text))}\n`)
   return isUsage || isConfig || error instanceof DatabaseError ? exitCodes.usage : exitCodes.failed

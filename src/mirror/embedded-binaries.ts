@@ -30,7 +30,10 @@ export function findBinaries(): Binaries {
         await execute(file, rest, { ...options, ...identity })
       } catch (cause) {
         const { stderr = '', stdout = '' } = cause as { stderr?: string; stdout?: string }
-        const said = (stderr.trim() || stdout.trim()).split('\n').slice(-4).join(' ')
+        const lines = (stderr.trim() || stdout.trim()).split('\n')
+        // What went wrong comes first, and what followed from it last.
+        const telling = lines.filter((line) => /ERROR|FATAL|PANIC|HINT|error:/.test(line))
+        const said = (telling.length > 0 ? telling.slice(0, 3) : lines.slice(-4)).join(' ')
         throw new DatabaseError(
           `the embedded Postgres failed (${program}): ${said || String(cause)}; mend that, or set DATABASE_URL`,
           { cause },
