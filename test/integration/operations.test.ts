@@ -1,6 +1,6 @@
 // Every operation of the table, called by the client over HTTP, and looked at from the server's side.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Json, JsonObject } from '../../src/json/json.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { type OperationName, operationNames, operations } from '../../src/upstream/operations.ts'
@@ -30,7 +30,7 @@ let subscriptionId: string
 let noteIdExt: string
 let deletedNoteIdExt: string
 
-beforeAll(async () => {
+beforeEach(async () => {
   simulator = await startSimulator({ assignments: 20, notes: 5, trackers: 7, objects: 4 })
   assignment = openSimulatorClient(simulator)
   tracking = openSimulatorClient(simulator, 'tracking')
@@ -47,7 +47,7 @@ beforeAll(async () => {
   subscriptionId = String((body as JsonObject).WebhookSubscriptionId)
   simulator.requests.start()
 })
-afterAll(() => simulator.close())
+afterEach(() => simulator.close())
 
 const page = { Sorts: '-RowVersion', Page: 2, PageSize: 3 } as const
 const pageText = { Sorts: '-RowVersion', Page: '2', PageSize: '3' }
@@ -251,7 +251,17 @@ describe('each operation, seen from the server', () => {
     expected.answer(answer.body)
   })
 
-  it('changes and deletes reach the records they name', () => {
+  it('changes and deletes reach the records they name', async () => {
+    for (const name of [
+      'updateAssignment',
+      'updateAssignmentNote',
+      'deleteAssignment',
+      'deleteAssignmentByIdExt',
+      'createAssignment',
+    ] as const) {
+      const [request] = cases[name] as unknown as [() => AnyRequest]
+      await assignment.call(name, request() as RequestOf<OperationName>, noSignal)
+    }
     const { source } = simulator
     expect(source.record('assignment', 6)).toMatchObject({ Subject: 'other' })
     expect(source.record('assignment_note', 3)).toMatchObject({ NoteText: 'other' })

@@ -27,86 +27,94 @@ async function retry({ contextOf, database: { pool } }: Workplace, stream: Strea
 }
 
 describe.skipIf(!hasPostgres)('a record in quarantine', () => {
-  const database = createTestDatabase()
-  it('leaves it when it can be a row now, or is gone; otherwise it stays, whole (P5)', async () => {
-    await using simulator = await startSimulator({ assignments: 10 })
-    await using workplace = await openTestWorkplace(database, simulator)
-    const { pool } = database
-    const raw = (text: (id: number) => string) =>
-      simulator.source.appendRaw('assignment', ({ id }) => text(id)).id
-    const mended = raw((id) => `{"AssignmentId":${id},"RowVersion":"none"}`)
-    const gone = raw((id) => `{"AssignmentId":${id},"RowVersion":"none","Subject":"gone"}`)
-    raw(() => `{"Subject":"no key","RowVersion":70000}`)
-    await workplace.read(assignment, 'head', { signal })
-    const reasons = async () =>
-      (
-        await pool.query(
-          'select reason, dropped_at is not null as dropped, drop_reason from tidemark.quarantine order by drop_reason',
-        )
-      ).rows
-    expect(await reasons()).toHaveLength(3)
-    expect((await retry(workplace)).findings).toEqual({ tried: 3, taken: 0, replaced: 0, gone: 0 })
-    simulator.source.remove('assignment', gone, 'hard')
-    simulator.source.remove('assignment', mended, 'hard')
-    simulator.source.insert('assignment', { Subject: 'mended' }, { id: mended })
-    expect(await retry(workplace)).toMatchObject({
-      status: 'done',
-      findings: { tried: 3, taken: 1, gone: 1 },
+  describe('of a changes stream', () => {
+    const database = createTestDatabase()
+    it('leaves it when it can be a row now, or is gone; otherwise it stays, whole (P5)', async () => {
+      await using simulator = await startSimulator({ assignments: 10 })
+      await using workplace = await openTestWorkplace(database, simulator)
+      const { pool } = database
+      const raw = (text: (id: number) => string) =>
+        simulator.source.appendRaw('assignment', ({ id }) => text(id)).id
+      const mended = raw((id) => `{"AssignmentId":${id},"RowVersion":"none"}`)
+      const gone = raw((id) => `{"AssignmentId":${id},"RowVersion":"none","Subject":"gone"}`)
+      raw(() => `{"Subject":"no key","RowVersion":70000}`)
+      await workplace.read(assignment, 'head', { signal })
+      const reasons = async () =>
+        (
+          await pool.query(
+            'select reason, dropped_at is not null as dropped, drop_reason from tidemark.quarantine order by drop_reason',
+          )
+        ).rows
+      expect(await reasons()).toHaveLength(3)
+      expect((await retry(workplace)).findings).toEqual({ tried: 3, taken: 0, replaced: 0, gone: 0 })
+      simulator.source.remove('assignment', gone, 'hard')
+      simulator.source.remove('assignment', mended, 'hard')
+      simulator.source.insert('assignment', { Subject: 'mended' }, { id: mended })
+      expect(await retry(workplace)).toMatchObject({
+        status: 'done',
+        findings: { tried: 3, taken: 1, gone: 1 },
+      })
+      const { rows } = await pool.query('select subject from mirror.assignment where assignment_id = $1', [
+        mended,
+      ])
+      expect(rows).toEqual([{ subject: 'mended' }])
+      expect(await reasons()).toMatchObject([
+        { dropped: true, drop_reason: expect.stringContaining('became a row') },
+        { dropped: true, drop_reason: expect.stringContaining('no longer') },
+        { dropped: false },
+      ])
+      expect(await dropFromQuarantine(pool, { stream: 'assignment', id: null }, 'ours')).toBe(1)
+      expect((await retry(workplace)).findings.tried).toBe(0)
     })
-    const { rows } = await pool.query('select subject from mirror.assignment where assignment_id = $1', [
-      mended,
-    ])
-    expect(rows).toEqual([{ subject: 'mended' }])
-    expect(await reasons()).toMatchObject([
-      { dropped: true, drop_reason: expect.stringContaining('became a row') },
-      { dropped: true, drop_reason: expect.stringContaining('no longer') },
-      { dropped: false },
-    ])
-    expect(await dropFromQuarantine(pool, { stream: 'assignment', id: null }, 'ours')).toBe(1)
-    expect((await retry(workplace)).findings.tried).toBe(0)
   })
 
-  it('that was settled and comes again is shown again; one that was dropped is not (P5)', async () => {
-    await using simulator = await startSimulator({ assignments: 3 })
-    await using workplace = await openTestWorkplace(database, simulator)
-    const { pool } = database
-    const inQuarantine = async () =>
-      (await readQuarantine(pool, { stream: 'assignment', id: null }, { after: '0', limit: 10 })).map(
-        ({ id }) => id,
-      )
-    const unfit = () =>
-      simulator.source.appendRaw('assignment', '{"AssignmentId":900,"RowVersion":"none"}', { id: 900 })
-    unfit()
-    await workplace.read(assignment, 'head', { signal })
-    const [first] = await inQuarantine()
-    simulator.source.remove('assignment', 900, 'hard')
-    expect((await retry(workplace)).findings).toMatchObject({ tried: 1, gone: 1 })
-    expect(await inQuarantine()).toEqual([])
-    unfit()
-    await workplace.read(assignment, 'head', { signal })
-    const again = await inQuarantine()
-    expect(again).toHaveLength(1)
-    expect(again).not.toEqual([first])
-    await dropFromQuarantine(pool, { stream: null, id: BigInt(again[0] ?? 0) }, 'a test record of ours')
-    simulator.source.change('assignment', 1)
-    await workplace.read(assignment, 'head', { signal })
-    expect(await inQuarantine()).toEqual([])
+  describe('that comes again', () => {
+    const database = createTestDatabase()
+    it('is shown again when it was settled, and not when it was dropped (P5)', async () => {
+      await using simulator = await startSimulator({ assignments: 3 })
+      await using workplace = await openTestWorkplace(database, simulator)
+      const { pool } = database
+      const inQuarantine = async () =>
+        (await readQuarantine(pool, { stream: 'assignment', id: null }, { after: '0', limit: 10 })).map(
+          ({ id }) => id,
+        )
+      const unfit = () =>
+        simulator.source.appendRaw('assignment', '{"AssignmentId":900,"RowVersion":"none"}', { id: 900 })
+      unfit()
+      await workplace.read(assignment, 'head', { signal })
+      const [first] = await inQuarantine()
+      simulator.source.remove('assignment', 900, 'hard')
+      expect((await retry(workplace)).findings).toMatchObject({ tried: 1, gone: 1 })
+      expect(await inQuarantine()).toEqual([])
+      unfit()
+      await workplace.read(assignment, 'head', { signal })
+      const again = await inQuarantine()
+      expect(again).toHaveLength(1)
+      expect(again).not.toEqual([first])
+      await dropFromQuarantine(pool, { stream: null, id: BigInt(again[0] ?? 0) }, 'a test record of ours')
+      simulator.source.change('assignment', 1)
+      await workplace.read(assignment, 'head', { signal })
+      expect(await inQuarantine()).toEqual([])
+    })
   })
 
-  it('of a list stream does not replace the row of a later record of its key (P3)', async () => {
-    await using simulator = await startSimulator({ assignments: 1, trackers: 3 })
-    await using workplace = await openTestWorkplace(database, simulator)
-    const { pool } = database
-    const poll = () => workplace.read(tracker, 'head', { signal })
-    await poll()
-    await pool.query(`alter table mirror.tracker_object add constraint odd check (name <> 'Odd')`)
-    simulator.source.change('tracker_object', 2, { Name: 'Odd' })
-    expect((await poll()).tally.quarantined).toBe(1)
-    await pool.query('alter table mirror.tracker_object drop constraint odd')
-    simulator.source.change('tracker_object', 2, { Name: 'Even' })
-    await poll()
-    expect((await retry(workplace, tracker)).findings).toMatchObject({ tried: 1, taken: 0, replaced: 1 })
-    const { rows } = await pool.query('select name from bi.tracker_object where tracker_object_id = 2')
-    expect(rows).toEqual([{ name: 'Even' }])
+  describe('of a list stream', () => {
+    const database = createTestDatabase()
+    it('does not replace the row of a later record of its key (P3)', async () => {
+      await using simulator = await startSimulator({ assignments: 1, trackers: 3 })
+      await using workplace = await openTestWorkplace(database, simulator)
+      const { pool } = database
+      const poll = () => workplace.read(tracker, 'head', { signal })
+      await poll()
+      await pool.query(`alter table mirror.tracker_object add constraint odd check (name <> 'Odd')`)
+      simulator.source.change('tracker_object', 2, { Name: 'Odd' })
+      expect((await poll()).tally.quarantined).toBe(1)
+      await pool.query('alter table mirror.tracker_object drop constraint odd')
+      simulator.source.change('tracker_object', 2, { Name: 'Even' })
+      await poll()
+      expect((await retry(workplace, tracker)).findings).toMatchObject({ tried: 1, taken: 0, replaced: 1 })
+      const { rows } = await pool.query('select name from bi.tracker_object where tracker_object_id = 2')
+      expect(rows).toEqual([{ name: 'Even' }])
+    })
   })
 })
