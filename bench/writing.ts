@@ -16,8 +16,8 @@ const ordinaryRowCount = 20_000
 const later = 10_000_000
 const many = 1_000_000
 const probeRowCount = 50_000
-// A quarter of the garbage that Node would let gather before it looks.
-const youngHeap = '--max-semi-space-size=16'
+// An eighth of the garbage that Node would let gather before it looks.
+const youngHeap = '--max-semi-space-size=8'
 
 const pages = makePages(20)
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S node --max-semi-space-size=16
+#!/usr/bin/env -S node --max-semi-space-size=8
 // Starts the program with little room for young garbage, without which a busy run takes 100 MB more (V8 hears of it only at the
 // start), or says which Node it needs: older ones cannot even read the TypeScript to complain about it.
 const major = Number(process.versions.node.split('.')[0])
