@@ -41,8 +41,8 @@ export async function listWhole(
     await see()
   }
   let move: ListingMove = beginListing({
-    // More than was asked for is taken for everything.
-    askedSize: source.listHasPages ? context.pageSize : 0,
+    askedSize: context.pageSize,
+    hasPages: source.listHasPages,
     maxPasses,
     ceiling: null,
   })

@@ -13,14 +13,19 @@ export type SeenPage = {
 
 type PassEnd = {
   readonly pageNumber: number
-  /** How many rows the set held then. */
+  /** How many rows the set held then, when pages held no more than was asked for. */
   readonly total: number
+  /** How often a page had a successor, and how long each was taken to be. */
+  readonly turns: number
+  readonly pageSize: number
   /** The highest version seen by then. */
   readonly highest: bigint | null
 }
 
 export type Listing = {
   readonly askedSize: number
+  /** Some lists know no pages: one answer is all there is. */
+  readonly hasPages: boolean
   readonly maxPasses: number
   /** The set is sorted by row version, and only what is at or below this one is wanted. */
   readonly ceiling: bigint | null
@@ -30,11 +35,16 @@ export type Listing = {
   /** Within the pass. */
   readonly page: number
   readonly pageSize: number
+  readonly turns: number
   readonly total: number
   readonly highest: bigint | null
   readonly lastPage: SeenPage | null
-  /** The page before came again; a page far behind any end has been asked for, to know why. */
-  readonly repeated: SeenPage | null
+  /** The page before came again, or more came than was asked for; a page far behind any end has been asked for, to know why. */
+  readonly doubtful: SeenPage | null
+  /** The longest page that held more than was asked for: pages are at least as long as that. */
+  readonly ownSize: number
+  /** A page that was not full had a successor, so an empty one need not be the end. */
+  readonly hasGaps: boolean
   readonly ends: readonly PassEnd[]
   /** Ends of passes that are still to be counted around, the newest first. */
   readonly uncounted: readonly PassEnd[]
@@ -46,7 +56,7 @@ export type ListingStep =
   /** A pass is over, and nothing is proven yet. */
   | { readonly kind: 'passed' }
   /** Every row that was there is read, up to this version. */
-  | { readonly kind: 'complete'; readonly highest: bigint | null }
+  | { readonly kind: 'complete'; readonly highest: bigint | null; readonly ignoresPaging: boolean }
   | { readonly kind: 'uncertain'; readonly passes: number }
 
 export type ListingMove = { readonly listing: Listing; readonly step: ListingStep }
@@ -56,67 +66,85 @@ const farOffset = 2_000_000_000
 
 export function beginListing(options: {
   readonly askedSize: number
+  readonly hasPages?: boolean
   readonly maxPasses: number
   readonly ceiling: bigint | null
 }): ListingMove {
   return askPage({
+    hasPages: true,
     ...options,
     pass: 1,
     pageNumber: 1,
     page: 1,
     pageSize: options.askedSize,
+    turns: 0,
     total: 0,
     highest: null,
     lastPage: null,
-    repeated: null,
+    doubtful: null,
+    ownSize: 0,
+    hasGaps: false,
     ends: [],
     uncounted: [],
   })
 }
 
 export function sawPage(listing: Listing, page: SeenPage): ListingMove {
-  const { lastPage, repeated } = listing
-  if (page.received > listing.pageSize)
-    // Paging is ignored: one answer, one moment.
-    return { listing, step: { kind: 'complete', highest: highestOf(null, page, listing.ceiling) } }
-  if (repeated)
-    // Served far behind any end as well: paging is ignored, or the last page comes for ever. If not, rows had moved.
-    return isRepeatOf(page, repeated) ? endPass(listing) : countPage({ ...listing, repeated: null }, repeated)
-  if (page.received === 0) return endPass(listing)
-  return lastPage && isRepeatOf(page, lastPage)
-    ? askFarPage({ ...listing, repeated: page })
+  const { lastPage, doubtful } = listing
+  if (!listing.hasPages) return { listing, step: complete(highestOf(null, page, listing.ceiling)) }
+  if (doubtful) return sawFarPage({ ...listing, doubtful: null }, doubtful, page)
+  if (page.received === 0)
+    return listing.hasGaps && lastPage && lastPage.received > 0
+      ? askPage({ ...turnPage(listing), lastPage: page, turns: listing.turns + 1 })
+      : endPass(listing)
+  // Is this a page of the upstream's own size, or is paging ignored?
+  const isTooLong = lastPage === null && page.received > listing.pageSize
+  return isTooLong || (lastPage && isRepeatOf(page, lastPage))
+    ? askFarPage(listing, page)
     : countPage(listing, page)
+}
+
+/** Served far behind any end as well: paging is ignored, or the last page comes for ever. If not, rows had moved, or pages are long. */
+function sawFarPage(listing: Listing, doubtful: SeenPage, far: SeenPage): ListingMove {
+  if (!isRepeatOf(far, doubtful)) return countPage(listing, doubtful)
+  if (listing.lastPage !== null) return endPass(listing)
+  // One answer, one moment.
+  return { listing, step: complete(highestOf(null, doubtful, listing.ceiling), true) }
 }
 
 function countPage(listing: Listing, page: SeenPage): ListingMove {
   const { lastPage, pageSize } = listing
+  // A page that was not full and yet had a successor: rows came in between and were not seen, or are left out of pages.
+  const missed = lastPage ? Math.max(0, pageSize - lastPage.received) : 0
   const counted: Listing = {
     ...listing,
     // A capped page may still be skipped over by the size asked for, so go on by the size received.
     pageSize: lastPage ? pageSize : page.received,
-    // A page that was not full and yet had a successor: rows came in between, and were not seen.
-    total:
-      listing.total +
-      wantedKeys(page, listing.ceiling).length +
-      (lastPage ? pageSize - lastPage.received : 0),
+    turns: lastPage ? listing.turns + 1 : 0,
+    total: listing.total + wantedKeys(page, listing.ceiling).length + missed,
     highest: highestOf(listing.highest, page, listing.ceiling),
     lastPage: page,
+    ownSize: page.received > pageSize ? Math.max(listing.ownSize, page.received) : listing.ownSize,
+    hasGaps: listing.hasGaps || missed > 0,
   }
   if (page.rows.some(({ version }) => !isWanted(version, listing.ceiling))) return endPass(counted)
-  return askPage({ ...counted, page: counted.page + 1, pageNumber: counted.pageNumber + 1 })
+  return askPage(turnPage(counted))
 }
 
 /** The answer to a `count` step: how many keys were seen both by the end of that pass and again after it. */
 export function sawCount(listing: Listing, seenAround: number): ListingMove {
   const [asked, next] = listing.uncounted
-  if (asked && seenAround >= asked.total)
-    return { listing, step: { kind: 'complete', highest: asked.highest } }
+  if (asked && seenAround >= rowsThen(asked, listing.ownSize))
+    return { listing, step: complete(asked.highest) }
   if (!next) return nextPass(listing)
   return {
     listing: { ...listing, uncounted: listing.uncounted.slice(1) },
     step: { kind: 'count', around: next.pageNumber },
   }
 }
+
+const rowsThen = ({ total, turns, pageSize }: PassEnd, ownSize: number): number =>
+  total + turns * Math.max(0, ownSize - pageSize)
 
 /** Goes on after `passed`. */
 export function nextPass(listing: Listing): ListingMove {
@@ -127,9 +155,10 @@ export function nextPass(listing: Listing): ListingMove {
     pageNumber: listing.pageNumber + 1,
     page: 1,
     pageSize: listing.askedSize,
+    turns: 0,
     total: 0,
     lastPage: null,
-    repeated: null,
+    doubtful: null,
   })
 }
 
@@ -143,7 +172,8 @@ export function wantedKeys(page: SeenPage, ceiling: bigint | null): readonly str
 function endPass(listing: Listing): ListingMove {
   const uncounted = listing.ends.toReversed()
   const [newest] = uncounted
-  const end: PassEnd = { pageNumber: listing.pageNumber, total: listing.total, highest: listing.highest }
+  const { pageNumber, total, turns, pageSize, highest } = listing
+  const end: PassEnd = { pageNumber, total, turns, pageSize, highest }
   // A pass that saw nothing would be proven by any count.
   const ended: Listing = {
     ...listing,
@@ -151,7 +181,7 @@ function endPass(listing: Listing): ListingMove {
     uncounted,
   }
   if (newest) return { listing: ended, step: { kind: 'count', around: newest.pageNumber } }
-  if (end.total === 0) return { listing: ended, step: { kind: 'complete', highest: null } }
+  if (end.total === 0) return { listing: ended, step: complete(null) }
   return { listing: ended, step: { kind: 'passed' } }
 }
 
@@ -160,9 +190,24 @@ const askPage = (listing: Listing): ListingMove => ({
   step: { kind: 'page', page: listing.page, pageSize: listing.pageSize },
 })
 
-const askFarPage = (listing: Listing): ListingMove => ({
-  listing: { ...listing, pageNumber: listing.pageNumber + 1 },
-  step: { kind: 'page', page: Math.floor(farOffset / listing.pageSize), pageSize: listing.pageSize },
+function askFarPage(listing: Listing, doubtful: SeenPage): ListingMove {
+  const pageSize = Math.max(listing.pageSize, doubtful.received)
+  return {
+    listing: { ...listing, doubtful, pageNumber: listing.pageNumber + 1 },
+    step: { kind: 'page', page: Math.floor(farOffset / pageSize), pageSize },
+  }
+}
+
+const turnPage = (listing: Listing): Listing => ({
+  ...listing,
+  page: listing.page + 1,
+  pageNumber: listing.pageNumber + 1,
+})
+
+const complete = (highest: bigint | null, ignoresPaging = false): ListingStep => ({
+  kind: 'complete',
+  highest,
+  ignoresPaging,
 })
 
 function highestOf(known: bigint | null, page: SeenPage, ceiling: bigint | null): bigint | null {
@@ -176,9 +221,10 @@ function highestOf(known: bigint | null, page: SeenPage, ceiling: bigint | null)
 const isWanted = (version: bigint | null, ceiling: bigint | null): boolean =>
   ceiling === null || version === null || version <= ceiling
 
-/** Half of it is enough: the source may have changed between the two. */
+/** Half of both is enough: the source may have changed between the two. */
 function isRepeatOf(page: SeenPage, earlier: SeenPage): boolean {
   const known = new Set(earlier.rows.map(({ key }) => key))
   const again = page.rows.filter(({ key }) => known.has(key)).length
-  return page.received > 0 && earlier.received > 0 && 2 * again >= page.rows.length
+  const longer = Math.max(page.rows.length, earlier.rows.length)
+  return page.received > 0 && earlier.received > 0 && 2 * again >= longer
 }

@@ -1,7 +1,8 @@
 // The loop around the decisions of changes.ts: fetches, writes and commits. The next page is fetched while the last is written.
 
 import { type Records, readRecords } from '../record.ts'
-import { beginReading, sawAnswer, sawRefusal, sawSeenAround } from './changes.ts'
+import { beginReading, sawAnswer, sawRefusal } from './changes.ts'
+import { sawSeenAround } from './passes.ts'
 import type { Fact, Run, Source, Written } from './ports.ts'
 import type { Decision, Learnt, ReadingOptions } from './reading.ts'
 import { openWriteWindow } from './write-window.ts'

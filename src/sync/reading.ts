@@ -18,10 +18,22 @@ export type ReadingOptions = {
   readonly largestAnswer: number
 }
 
+/** A page of key-set reading that showed something new. */
+export type SortedPage = SeenPage & {
+  readonly since: bigint
+  readonly pageSize: number
+  readonly last: bigint
+  readonly isOneVersion: boolean
+}
+
 export type Phase =
   /** Page 1 of what lies above the position; key-set reading when sorting is proven. */
   | { readonly name: 'ahead'; readonly since: bigint; readonly pageSize: number }
   | { readonly name: 'proof'; readonly since: bigint; readonly answers: readonly SeenPage[] }
+  /** Is there anything behind this page? */
+  | { readonly name: 'tail'; readonly page: SortedPage }
+  /** There is; how far does it go now? */
+  | { readonly name: 'goal'; readonly page: SortedPage }
   | { readonly name: 'listing'; readonly since: bigint; readonly listing: Listing }
   | { readonly name: 'ended' }
 
@@ -34,8 +46,8 @@ export type Reading = {
   readonly sorting: Sorting
   readonly largestAnswer: number
   readonly highestServed: bigint | null
-  /** Answers in a row that held everything there was: the source changes faster than it is read. */
-  readonly wholeAnswers: number
+  /** The highest version there was at some moment of this reading: everything through it is enough. */
+  readonly goal: bigint | null
   readonly phase: Phase
 }
 
@@ -87,5 +99,7 @@ export const decide = (reading: Reading, step: Step): Decision => ({
   retreat: null,
   learnt: [],
 })
+
+export const versionsOf = (page: SeenPage): readonly bigint[] => page.rows.map(({ version }) => version ?? 0n)
 
 export const sortsOf = (reading: Reading) => (reading.sorting === 'refused' ? null : 'RowVersion')

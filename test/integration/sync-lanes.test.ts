@@ -15,14 +15,14 @@ describe.skipIf(!hasPostgres)('the trailing lane', () => {
     const database = createTestDatabase()
     it('finds it, measures how late it was, and looks back twice as far from then on (P6)', async () => {
       await using simulator = await startSimulator({ assignments: 100 })
-      await using workplace = await openTestWorkplace(database, simulator, { LOOKBACK: '1s' })
+      await using workplace = await openTestWorkplace(database, simulator, { LOOKBACK: '60s' })
       await workplace.read(assignment, 'head', { signal })
       const late = simulator.source.changeLate('assignment', 5, { Subject: 'late' })
       simulator.source.change('assignment', 6)
       await workplace.read(assignment, 'head', { signal })
       await database.pool.query(`update tidemark.checkpoint set reached_at = reached_at - interval '1 hour'`)
       await database.pool.query(
-        `update tidemark.checkpoint set reached_at = now() - interval '0.9 s' where position >= $1 - 1`,
+        `update tidemark.checkpoint set reached_at = now() - interval '54 s' where position >= $1 - 1`,
         [late.version.toString()],
       )
       late.commit()
@@ -37,7 +37,7 @@ describe.skipIf(!hasPostgres)('the trailing lane', () => {
       )
       expect(rows).toMatchObject([{ key: '5', version: late.version.toString(), distance: '1' }])
       const lateMs: number = rows[0].late_ms
-      expect(lateMs).toBeGreaterThanOrEqual(900)
+      expect(lateMs).toBeGreaterThanOrEqual(54_000)
       const stream = await database.pool.query(
         `select lookback_ms::int from tidemark.stream where name = 'assignment'`,
       )

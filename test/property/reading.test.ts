@@ -10,7 +10,7 @@ import { type ModelMirror, modelMirror } from '../support/model-mirror.ts'
 import { type ModelUpstream, modelStream, modelUpstream, type World } from '../support/model-upstream.ts'
 import { seededRandom } from '../support/random.ts'
 
-const worlds: fc.Arbitrary<World> = fc.record({
+const openWorlds: fc.Arbitrary<World> = fc.record({
   order: fc.constantFrom('row version', 'id', 'descending', 'unstable'),
   inclusive: fc.boolean(),
   sorts: fc.constantFrom(
@@ -22,15 +22,28 @@ const worlds: fc.Arbitrary<World> = fc.record({
     'switches paging off',
   ),
   cap: fc.option(fc.integer({ min: 1, max: 25 })),
+  capHalvesAt: fc.option(fc.integer({ min: 1, max: 60 }), { freq: 1 }),
   capArithmetic: fc.constantFrom('requested', 'capped'),
-  paging: fc.constantFrom('works', 'works', 'works', 'ignored', 'last page again'),
+  paging: fc.constantFrom('works', 'works', 'works', 'ignored', 'last page again', 'own size'),
+  hides: fc.constant(false),
   deletes: fc.constantFrom('hard', 'soft'),
   tieChance: fc.constantFrom(0, 0, 0.2, 0.7),
   lateChance: fc.constantFrom(0, 0, 0.1),
 })
 
+/** Pages are long enough that none is hidden whole: where one is, nobody can tell it from the end. */
+const hidingWorlds = openWorlds.map(
+  (world): World => ({
+    ...world,
+    hides: true,
+    cap: world.cap && world.cap + 25,
+    capHalvesAt: null,
+    paging: world.paging === 'last page again' ? 'works' : world.paging,
+  }),
+)
+
 const plans = fc.record({
-  world: worlds,
+  world: fc.oneof({ arbitrary: openWorlds, weight: 5 }, { arbitrary: hidingWorlds, weight: 1 }),
   seed: fc.nat(),
   pageSize: fc.integer({ min: 1, max: 40 }),
   initialChanges: fc.integer({ min: 0, max: 90 }),
@@ -50,8 +63,17 @@ describe('reading', () => {
       await fc.assert(
         fc.asyncProperty(
           plans,
-          async ({ world, seed, pageSize, initialChanges, rounds, changeChance, crashChance }) => {
+          async ({
+            world,
+            seed,
+            pageSize: smallPageSize,
+            initialChanges,
+            rounds,
+            changeChance,
+            crashChance,
+          }) => {
             const random = seededRandom(seed)
+            const pageSize = world.hides ? smallPageSize + 25 : smallPageSize
             const upstream = modelUpstream(world, random)
             for (let change = 0; change < initialChanges; change++) upstream.change(random)
             let time = 0

@@ -22,13 +22,20 @@ export type World = {
   readonly inclusive: boolean
   readonly sorts: 'honoured' | 'ascending only' | 'ignored' | 'refused' | 'switches paging off'
   readonly cap: number | null
+  /** From this request on the cap is half of what it was. */
+  readonly capHalvesAt: number | null
   /** A capped page is skipped over by the size asked for (Sieve), or by the cap. */
   readonly capArithmetic: 'requested' | 'capped'
-  readonly paging: 'works' | 'ignored' | 'last page again'
+  /** With a size of its own, `PageSize` changes nothing and `Page` counts. */
+  readonly paging: 'works' | 'ignored' | 'last page again' | 'own size'
+  /** Some rows are left out of a page after it was cut. */
+  readonly hides: boolean
   readonly deletes: 'hard' | 'soft'
   readonly tieChance: number
   readonly lateChance: number
 }
+
+const ownPageSize = 30
 
 export type ModelRow = { readonly id: number; readonly version: bigint; readonly deleted: boolean }
 
@@ -48,6 +55,12 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
   const late = new Set<number>()
   let version = 0n
   let lastId = 0
+  let requests = 0
+  const isShown = ({ id }: ModelRow) => !world.hides || id % 5 !== 0
+  const cap = () => {
+    const isHalved = world.capHalvesAt !== null && requests >= world.capHalvesAt
+    return world.cap && isHalved ? Math.ceil(world.cap / 2) : world.cap
+  }
 
   const nextVersion = () => {
     if (!(version > 0n && random.chance(world.tieChance))) version += BigInt(1 + random.integer(3))
@@ -74,7 +87,7 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
   const model: ModelUpstream = {
     onRequest: () => {},
     late,
-    visible: () => [...rows.values()],
+    visible: () => [...rows.values()].filter(isShown),
     change() {
       const kind = random.integer(11)
       if (kind < 3 || rows.size === 0) store({ id: ++lastId, version: nextVersion(), deleted: false })
@@ -105,10 +118,12 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
       for (const row of earlier) rows.set(row.id, row)
     },
     async changes(request) {
+      requests += 1
       model.onRequest()
       return serve(request)
     },
     async list(request) {
+      requests += 1
       model.onRequest()
       return answer(paged(ordered([...rows.values()], null), request, null))
     },
@@ -167,15 +182,16 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
     sorts: ChangesRequest['sorts'],
   ): readonly ModelRow[] {
     if (world.paging === 'ignored' || (sorts && world.sorts === 'switches paging off')) return set
-    const size = Math.min(request.pageSize, world.cap ?? request.pageSize)
-    const stride = world.capArithmetic === 'capped' ? size : request.pageSize
+    const isOwn = world.paging === 'own size'
+    const size = isOwn ? ownPageSize : Math.min(request.pageSize, cap() ?? request.pageSize)
+    const stride = isOwn || world.capArithmetic === 'capped' ? size : request.pageSize
     const lastPage = Math.max(1, Math.ceil(set.length / stride))
     const page = world.paging === 'last page again' ? Math.min(request.page, lastPage) : request.page
     return set.slice((page - 1) * stride, (page - 1) * stride + size)
   }
 
   function answer(served: readonly ModelRow[]): Answer {
-    return { records: served.map(record), bytes: served.length }
+    return { records: served.filter(isShown).map(record), bytes: served.length }
   }
 }
 

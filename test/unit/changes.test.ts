@@ -38,7 +38,32 @@ describe('reading changes', () => {
     const second = answer(beginReading(options), 11, 12, 13)
     expect(second.reading.position).toBe(12n)
     expect(asked(second)).toMatchObject({ since: 12n, page: 1 })
-    expect(answer(second, 13)).toMatchObject({ step: { kind: 'end' }, reading: { position: 13n } })
+    const third = answer(second, 13)
+    expect(third.reading.position).toBe(12n)
+    expect(answer(third)).toMatchObject({
+      step: { kind: 'end', isComplete: true },
+      reading: { position: 13n },
+    })
+  })
+
+  it('takes a short page for the end only when nothing is behind it', () => {
+    const short = answer(beginReading(options), 11, 12)
+    expect(short.reading.position).toBe(11n)
+    expect(asked(short)).toEqual({ since: 10n, page: 2, pageSize: 2, sorts: 'RowVersion' })
+    expect(answer(short)).toMatchObject({ step: { kind: 'end' }, reading: { position: 12n } })
+  })
+
+  it('asks for a larger page when one version has rows behind a short page', () => {
+    const goal = answer(answer(beginReading(options), 11, 11), 11)
+    expect(asked(goal)).toEqual({ since: 10n, page: 1, pageSize: 1, sorts: '-RowVersion' })
+    const larger = answer(goal, 11)
+    expect(larger.reading.position).toBe(10n)
+    expect(asked(larger)).toMatchObject({ since: 10n, page: 1, pageSize: 30 })
+  })
+
+  it('takes the proof back when what is behind a page is below it', () => {
+    const tail = answer(beginReading(options), 11, 14)
+    expect(answer(tail, 12)).toMatchObject({ retreat: expect.stringContaining('12 behind 14') })
   })
 
   it('asks for a larger page when one version fills it', () => {
@@ -84,16 +109,40 @@ describe('reading changes', () => {
     expect(decision.reading).toMatchObject({ sorting: 'ignored', position: 10n })
   })
 
-  it('ends after a few answers that held everything, when the source never rests', () => {
-    let decision = beginReading({ ...options, pageSize: 100, largestAnswer: 100 })
-    let version = 11
-    let answers = 0
-    while (decision.step.kind === 'ask' && answers < 100) {
-      decision = answer(decision, version, version + 1)
-      version += 1
-      answers += 1
+  it('ends beyond what there was at some moment, when the source never rests', () => {
+    let decision = beginReading({ ...options, pageSize: 100, largePageSize: 1000, largestAnswer: 100 })
+    let highest = 11
+    let requests = 0
+    while (decision.step.kind === 'ask' && requests < 100) {
+      const { sorts, page: number } = decision.step.request
+      const since = Number(decision.step.request.since)
+      const above = Array.from({ length: highest - since }, (_, index) => since + 1 + index)
+      if (sorts === '-RowVersion') decision = answer(decision, highest)
+      else decision = answer(decision, ...(number === 1 ? above : [highest]))
+      highest += 1
+      requests += 1
     }
-    expect(answers).toBeLessThan(5)
-    expect(decision.reading.position).toBeGreaterThan(10n)
+    expect(requests).toBeLessThan(8)
+    expect(decision.step).toMatchObject({
+      isComplete: true,
+      note: 'the source changes as fast as it is read',
+    })
+    expect(decision.reading.position).toBeGreaterThan(12n)
+  })
+
+  it('reads pages of the upstream’s own size where nothing sorts', () => {
+    const begun = answer(beginReading({ ...options, sorting: 'ignored' }), 11, 14, 12, 13, 15)
+    expect(begun.reading.position).toBe(10n)
+    expect(asked(begun)).toMatchObject({ since: 10n, page: 400_000_000, pageSize: 5 })
+    expect(asked(answer(begun))).toMatchObject({ since: 10n, page: 2, pageSize: 5 })
+  })
+
+  it('takes a long answer for everything when it comes again far behind any end', () => {
+    const begun = answer(beginReading({ ...options, sorting: 'ignored' }), 11, 14, 12, 13)
+    expect(answer(begun, 11, 14, 12, 13)).toMatchObject({
+      step: { kind: 'end', isComplete: true },
+      reading: { position: 14n },
+      learnt: [{ name: 'paging', value: 'ignored' }],
+    })
   })
 })

@@ -37,7 +37,7 @@ const two = [['1', '2'], ['3', '4'], []] as const
 
 describe('a listing', () => {
   it('is complete when a second pass shows all rows that the first counted', () => {
-    expect(read([...two, ...two]).step).toEqual({ kind: 'complete', highest: 4n })
+    expect(read([...two, ...two]).step).toMatchObject({ kind: 'complete', highest: 4n })
   })
 
   it('is not complete when a row slipped onto a page that was read already', () => {
@@ -46,17 +46,57 @@ describe('a listing', () => {
   })
 
   it('counts rows that came between a page that was not full and the one after it', () => {
-    const grown = [['1', '2'], ['3'], ['6'], []] as const
+    const grown = [['1', '2'], ['3'], ['6'], [], []] as const
     // What took the places behind 3 was not shown; that all that was shown comes again is no proof.
-    expect(read([...grown, ['1', '2'], ['3', '6'], []]).step).toMatchObject({ kind: 'page', page: 1 })
+    expect(read([...grown, ['1', '2'], ['3', '6'], [], []]).step).toMatchObject({ kind: 'page', page: 1 })
+  })
+
+  it('asks on behind an empty page where pages were not full', () => {
+    expect(read([['1', '2'], ['3'], ['6'], [], ['7'], [], []]).asked).toEqual([
+      '1/2',
+      '2/2',
+      '3/2',
+      '4/2',
+      '5/2',
+      '6/2',
+      '7/2',
+    ])
   })
 
   it('goes on by the size received, not by the size asked for (Sieve skips by the latter)', () => {
     expect(read([['1', '2'], ['3']], 10).asked).toEqual(['1/10', '2/2'])
   })
 
-  it('takes an answer longer than asked for everything there is', () => {
-    expect(read([['1', '2', '3']]).step).toEqual({ kind: 'complete', highest: 3n })
+  it('takes a long answer for everything there is when the same comes far behind any end', () => {
+    const { step, asked } = read([
+      ['1', '2', '3'],
+      ['1', '2', '3'],
+    ])
+    expect(asked).toEqual(['1/2', '666666666/3'])
+    expect(step).toEqual({ kind: 'complete', highest: 3n, ignoresPaging: true })
+  })
+
+  it('goes on behind a long answer when nothing is far behind it: pages have a size of their own', () => {
+    const own = [['1', '2', '3'], [], ['4'], []] as const
+    const { step, asked } = read([...own, ...own])
+    expect(asked.slice(0, 4)).toEqual(['1/2', '666666666/3', '2/3', '3/3'])
+    expect(step).toMatchObject({ kind: 'complete', highest: 4n, ignoresPaging: false })
+  })
+
+  it('learns from a later pass how long pages are, and counts the earlier one anew', () => {
+    // Page 1 held 3 of 4, and behind it a row came while two took places that no page showed.
+    const first = [['1', '2', '3'], [], ['6'], []] as const
+    const second = [['1', '2', '3', '6'], [], ['4', '5'], []] as const
+    expect(read([...first, ...second]).step).toMatchObject({ kind: 'page', page: 1 })
+    expect(read([...first, ...second, ...second]).step).toMatchObject({ kind: 'complete', highest: 6n })
+  })
+
+  it('takes one answer for everything where a list knows no pages', () => {
+    const { step } = sawPage(
+      beginListing({ askedSize: 2, hasPages: false, maxPasses: 3, ceiling: null }).listing,
+      page('1', '2', '3'),
+    )
+    expect(step).toMatchObject({ kind: 'complete', highest: 3n })
   })
 
   it('asks far behind the end when a page comes again, and ends the pass when that comes too', () => {
@@ -67,7 +107,7 @@ describe('a listing', () => {
     ] as const
     const { step, asked } = read([...repeating, ...repeating])
     expect(asked[2]).toBe('1000000000/2')
-    expect(step).toEqual({ kind: 'complete', highest: 2n })
+    expect(step).toMatchObject({ kind: 'complete', highest: 2n })
   })
 
   it('goes on when a page came again only because rows had moved', () => {

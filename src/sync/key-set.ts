@@ -1,0 +1,79 @@
+// Key-set reading, where the upstream is proven to sort by row version: each request begins at the last version of the page
+// before. Pure. Every page is checked; one out of order takes the proof back.
+
+import type { SeenPage } from './listing.ts'
+import { listTie, takeBackProof } from './passes.ts'
+import {
+  advance,
+  type Decision,
+  decide,
+  end,
+  lookAhead,
+  type Phase,
+  type Reading,
+  type SortedPage,
+  sortsOf,
+  versionsOf,
+} from './reading.ts'
+import { isAscending } from './sorting-proof.ts'
+
+/** `last` is the highest version of the page, above the cursor. */
+export function sawSorted(
+  reading: Reading,
+  { since, pageSize }: { readonly since: bigint; readonly pageSize: number },
+  page: SeenPage,
+  last: bigint,
+  isPerhapsCut: boolean,
+): Decision {
+  const { options, cursor } = reading
+  const versions = versionsOf(page)
+  if (!isAscending(versions)) return takeBackProof(reading, versions)
+  if (options.until !== null && last > options.until) return end(advance(reading, options.until))
+  const isOneVersion = versions.every((version) => version <= cursor || version === last)
+  const sorted: SortedPage = { ...page, since, pageSize, last, isOneVersion }
+  // The last version may go on behind the end of the page: only what is below it is complete (P6).
+  const moved = advance(reading, last - 1n)
+  return isPerhapsCut ? goOn(moved, sorted) : askTail(moved, sorted)
+}
+
+/** A short page proves nothing: its cap may have shrunk, or rows were left out after it was cut. Is there anything behind it? */
+const askTail = (reading: Reading, page: SortedPage): Decision =>
+  decide(
+    { ...reading, phase: { name: 'tail', page } },
+    {
+      kind: 'ask',
+      request: { since: page.since, page: 2, pageSize: page.received, sorts: sortsOf(reading) },
+    },
+  )
+
+export function sawTail(reading: Reading, { page }: Phase & { name: 'tail' }, tail: SeenPage): Decision {
+  if (tail.received === 0) return end(advance(reading, page.last))
+  // What the page showed may come again: a late row moved it on, or it was cut to more than is shown.
+  const shown = new Set(page.rows.map(({ key }) => key))
+  const fresh = { ...tail, rows: tail.rows.filter(({ key }) => !shown.has(key)) }
+  const versions = [page.last, ...versionsOf(fresh)]
+  if (!isAscending(versions)) return takeBackProof(reading, versions)
+  return reading.goal === null ? askGoal(reading, page) : goOn(reading, page)
+}
+
+/** The source may change as fast as it is read. What was there by now is enough; how far is that? */
+const askGoal = (reading: Reading, page: SortedPage): Decision =>
+  decide(
+    { ...reading, phase: { name: 'goal', page } },
+    { kind: 'ask', request: { since: page.since, page: 1, pageSize: 1, sorts: '-RowVersion' } },
+  )
+
+export function sawGoal(reading: Reading, { page }: Phase & { name: 'goal' }, answer: SeenPage): Decision {
+  const goal = versionsOf(answer)[0] ?? page.last
+  return goOn({ ...reading, goal }, page)
+}
+
+function goOn(reading: Reading, page: SortedPage): Decision {
+  if (reading.goal !== null && page.last > reading.goal)
+    return end(reading, 'the source changes as fast as it is read')
+  if (!page.isOneVersion) return lookAhead(reading)
+  const { largePageSize } = reading.options
+  return page.pageSize < largePageSize
+    ? lookAhead(reading, page.since, largePageSize)
+    : listTie(reading, page.since, page.last, page.pageSize)
+}
