@@ -58,6 +58,7 @@ export const switches = {
     ['sieve', 'clamped'],
     'with a page cap, sieve skips by the requested size and takes the capped one; clamped uses the capped one for both',
   ),
+  ownPageSize: optionalCount(null, 'records of a page, whatever PageSize says; Page counts'),
   defaultPageSize: optionalCount(100, 'page size when PageSize is absent; none: everything'),
   pagingIgnored: flag('Page and PageSize change nothing: every list is whole'),
   listWrapper: optionalText('lists come as {"NAME": […]} instead of […]'),

@@ -6,15 +6,16 @@ export type PageRequest = { readonly page: number | null; readonly pageSize: num
 export type Span = { readonly from: number; readonly to: number }
 export type PagingBehaviour = Pick<
   Behaviour,
-  'pageCap' | 'pageCapArithmetic' | 'defaultPageSize' | 'pagingIgnored'
+  'pageCap' | 'pageCapArithmetic' | 'ownPageSize' | 'defaultPageSize' | 'pagingIgnored'
 >
 
 const everything: Span = { from: 0, to: Number.POSITIVE_INFINITY }
 
 export function spanOf({ page, pageSize }: PageRequest, behaviour: PagingBehaviour): Span {
-  const requested = pageSize ?? behaviour.defaultPageSize
+  const { ownPageSize } = behaviour
+  const requested = ownPageSize ?? pageSize ?? behaviour.defaultPageSize
   if (behaviour.pagingIgnored || requested === null) return everything
-  const taken = Math.min(requested, behaviour.pageCap ?? requested)
+  const taken = ownPageSize ?? Math.min(requested, behaviour.pageCap ?? requested)
   const skippedBy = behaviour.pageCapArithmetic === 'sieve' ? requested : taken
   const from = ((page ?? 1) - 1) * skippedBy
   return { from, to: from + taken }

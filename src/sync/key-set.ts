@@ -64,8 +64,7 @@ const askGoal = (reading: Reading, page: SortedPage): Decision =>
   )
 
 export function sawGoal(reading: Reading, { page }: Phase & { name: 'goal' }, answer: SeenPage): Decision {
-  const goal = versionsOf(answer)[0] ?? page.last
-  return goOn({ ...reading, goal }, page)
+  return goOn({ ...reading, goal: versionsOf(answer)[0] ?? null }, page)
 }
 
 function goOn(reading: Reading, page: SortedPage): Decision {

@@ -19,6 +19,7 @@ const worlds = fc.record({
     order: fc.constantFrom('row-version', 'id', 'descending', 'unstable'),
     inclusive: fc.boolean(),
     pageCap: fc.constantFrom(null, 7, 23),
+    ownPageSize: fc.constantFrom(null, null, null, 27),
     pageCapArithmetic: fc.constantFrom('sieve', 'clamped'),
     pagingIgnored: fc.constantFrom(false, false, false, true),
   }),

@@ -29,6 +29,8 @@ const tempers: Readonly<Record<string, Partial<Behaviour>>> = {
     order: 'id',
   },
   'ignores paging': { pagingIgnored: true },
+  'has pages of its own size': { ownPageSize: 150 },
+  'has pages of its own size and ignores Sorts': { ownPageSize: 150, sorts: 'ignored', order: 'id' },
   'serves row versions as strings': { rowVersions: 'string' },
   'wraps its lists': { listWrapper: 'items' },
   'writes camelCase': { casing: 'camel' },

@@ -103,7 +103,13 @@ describe('pages', () => {
     arithmetic: 'sieve' | 'clamped',
     asked: number,
   ) => {
-    const behaviour = { pageCap, pageCapArithmetic: arithmetic, defaultPageSize: 100, pagingIgnored: false }
+    const behaviour = {
+      pageCap,
+      pageCapArithmetic: arithmetic,
+      ownPageSize: null,
+      defaultPageSize: 100,
+      pagingIgnored: false,
+    }
     const items = Array.from({ length: size }, (_, index) => index)
     return Array.from({ length: asked }, (_, index) => {
       const { from, to } = spanOf({ page: index + 1, pageSize }, behaviour)

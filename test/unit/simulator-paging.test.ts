@@ -6,6 +6,7 @@ import { type PagingBehaviour, spanOf } from '../../src/simulator/paging.ts'
 const plain: PagingBehaviour = {
   pageCap: null,
   pageCapArithmetic: 'sieve',
+  ownPageSize: null,
   defaultPageSize: 100,
   pagingIgnored: false,
 }
@@ -31,6 +32,12 @@ describe('spanOf', () => {
     const clamped = { ...plain, pageCap: 100, pageCapArithmetic: 'clamped' as const }
     expect(spanOf({ page: 2, pageSize: 1000 }, clamped)).toEqual({ from: 100, to: 200 })
     expect(spanOf({ page: 2, pageSize: 50 }, clamped)).toEqual({ from: 50, to: 100 })
+  })
+
+  it('has pages of its own size when told to', () => {
+    const own = { ...plain, ownPageSize: 250, pageCap: 100 }
+    expect(spanOf({ page: 2, pageSize: 10 }, own)).toEqual({ from: 250, to: 500 })
+    expect(spanOf({ page: 2, pageSize: 1000 }, own)).toEqual({ from: 250, to: 500 })
   })
 
   it('ignores paging when told to', () => {
