@@ -5,6 +5,8 @@ import type { Pool, PoolClient } from 'pg'
 
 export type Connection = {
   readonly client: PoolClient
+  /** It broke while nobody asked it anything. */
+  isBroken(): boolean
   /** With an error, or after one, the connection is closed instead of being reused. */
   release(error?: unknown): void
 }
@@ -18,6 +20,7 @@ export async function takeConnection(pool: Pool): Promise<Connection> {
   client.on('error', onError)
   return {
     client,
+    isBroken: () => failure !== undefined,
     release(error) {
       client.off('error', onError)
       client.release(Boolean(error ?? failure))

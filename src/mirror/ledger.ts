@@ -23,8 +23,9 @@ export async function takeLane(
   // A last commit of the run before holds its epoch; this waits for it, so that what is read afterwards includes it.
   const { rows } = await client.query<{ epoch: string }>(
     `with lock as materialized (
-       select pg_try_advisory_lock(${lockSql}) as is_mine, set_config('idle_session_timeout', $3, false),
-         set_config('idle_in_transaction_session_timeout', $3, false)
+       select is_mine, case when is_mine then set_config('idle_session_timeout', $3, false) end,
+         case when is_mine then set_config('idle_in_transaction_session_timeout', $3, false) end
+       from (select pg_try_advisory_lock(${lockSql}) as is_mine) as tried
      )
      insert into tidemark.lane (stream, lane, epoch) select $1, $2, 1 from lock where is_mine
      on conflict (stream, lane) do update set epoch = lane.epoch + 1
@@ -36,6 +37,8 @@ export async function takeLane(
 
 export async function giveBackLane(client: ClientBase, { stream, lane }: Place): Promise<void> {
   await client.query(`select pg_advisory_unlock(${lockSql})`, [stream, lane])
+  // Whoever gets the connection next may be silent for longer, while the upstream keeps it waiting.
+  await client.query('reset idle_session_timeout; reset idle_in_transaction_session_timeout')
 }
 
 /** Who has the lane, in words. */

@@ -85,8 +85,8 @@ export function startPageWriter(options: Options): PageWriter {
     // Encoded before its connection is free: this program works while Postgres does.
     const prepared = page.rows.length > 0 ? await prepare(page.rows) : null
     await order.slotFree
-    order.slot.connection ??= await takeConnection(pool)
-    const { client } = order.slot.connection
+    const connection = await connectionOf(order.slot)
+    const { client } = connection
     try {
       const { committed, encoded } = prepared
         ? await commitRows(client, page, prepared, order)
@@ -105,10 +105,20 @@ export function startPageWriter(options: Options): PageWriter {
       options.onCommit({ written, tally: encoded?.tally ?? null, newlyQuarantined, position: page.position })
       return written
     } catch (error) {
-      order.slot.connection.release(error)
+      connection.release(error)
       order.slot.connection = null
       throw error
     }
+  }
+
+  /** One that Postgres or the network ended between two pages held nothing of any. */
+  async function connectionOf(slot: Slot): Promise<Connection> {
+    if (slot.connection?.isBroken()) {
+      slot.connection.release()
+      slot.connection = null
+    }
+    slot.connection ??= await takeConnection(pool)
+    return slot.connection
   }
 
   async function prepare(rows: readonly Row[]): Promise<Prepared> {

@@ -30,6 +30,37 @@ describe.skipIf(!hasPostgres)('a lane', () => {
     await run.finish(done)
   })
 
+  it('leaves nothing of itself to the session, whose next user may be silent for longer (P8)', async () => {
+    const mirror = mirrorOf(database, { silenceMs, writeConnections: 1 })
+    const lanes = await Promise.all(['assignment', 'assignment_note'].map((stream) => begin(mirror, stream)))
+    expect(await mirror.startRun('assignment', 'head')).toEqual({ busy: expect.any(String) })
+    for (const lane of lanes) await lane.finish(done)
+    const limited = await Promise.all(
+      Array.from({ length: 3 }, () =>
+        database.pool.query(
+          `select name, setting, pg_sleep(0.05) from pg_settings where name like 'idle%session_timeout' and setting <> reset_val`,
+        ),
+      ),
+    )
+    expect(limited.flatMap(({ rows }) => rows)).toEqual([])
+  })
+
+  it('goes on when the session that its pages travel on was ended while its upstream kept it waiting (P8)', async () => {
+    const run = await begin(mirrorOf(database, { writeConnections: 1 }))
+    await run.write(assignments({ AssignmentId: 2, RowVersion: 15 }), null)
+    const idle = `pid <> pg_backend_pid() and datname = current_database() and application_name = 'tidemark'
+      and not exists (select from pg_locks where pg_locks.pid = pg_stat_activity.pid and locktype = 'advisory')`
+    await database.pool.query(`select pg_terminate_backend(pid) from pg_stat_activity where ${idle}`)
+    const left = async () =>
+      (await database.pool.query(`select from pg_stat_activity where ${idle}`)).rows.length
+    await expect.poll(left).toBe(0)
+    await database.pool.query('select')
+    expect(await run.write(assignments({ AssignmentId: 3, RowVersion: 16 }), null)).toMatchObject({
+      inserted: 1,
+    })
+    await run.finish(done)
+  })
+
   it('goes to another when its program is frozen, which cannot write when it is woken', async () => {
     const mirror = mirrorOf(database, { silenceMs })
     const frozen = await begin(mirror)
