@@ -8,17 +8,23 @@ import type { Json, JsonObject } from './json/json.ts'
 export type Row = { readonly key: string; readonly version: bigint | null; readonly record: JsonObject }
 /** A record that cannot be a row; it goes to quarantine, whole (P5). */
 export type Unfit = { readonly record: Json; readonly reason: string }
-export type Records = { readonly rows: readonly Row[]; readonly unfit: readonly Unfit[] }
+export type Records = {
+  readonly rows: readonly Row[]
+  readonly unfit: readonly Unfit[]
+  /** When the records were here, by the clock of this process that never jumps; missing: only just now. */
+  readonly readAtMs?: number
+}
 
 const int64 = { min: -(2n ** 63n), max: 2n ** 63n - 1n }
 const integerText = /^-?(?:0|[1-9]\d*)$/
 
-/** Splits a page into rows and what cannot be one. `versionFields` is null for streams that have no row version. */
+/** Splits a page that has just come into rows and what cannot be one. `versionFields` is null for streams that have no row version. */
 export function readRecords(
   records: readonly Json[],
   keyFields: readonly string[],
   versionFields: readonly string[] | null,
 ): Records {
+  const readAtMs = performance.now()
   const rows: Row[] = []
   const unfit: Unfit[] = []
   const keyOf = fieldReader(keyFields)
@@ -40,7 +46,7 @@ export function readRecords(
     }
     rows.push({ key, version, record })
   }
-  return { rows, unfit }
+  return { rows, unfit, readAtMs }
 }
 
 /**

@@ -33,7 +33,7 @@ export function auditing(parts: RunParts): Omit<AuditRun, keyof Run> {
     const shape = await readShape(client, stream)
     await sightings.analyze()
     await client.query(
-      `drop table if exists ${absentTable}; create temporary table tidemark_absent (key text primary key, evidence text)`,
+      `drop table if exists ${absentTable}; create temporary table tidemark_absent (key text primary key, asked_at timestamptz not null default now(), evidence text)`,
     )
     if (!shape) return { living: 0, missing: 0, seen: 0 }
     await client.query(
@@ -59,13 +59,21 @@ export function auditing(parts: RunParts): Omit<AuditRun, keyof Run> {
     return rows.map(({ key }) => key)
   }
 
+  /** The records of these keys are asked for after this. */
+  async function absentKeys(after: string | null, limit: number): Promise<readonly string[]> {
+    const keys = await keysOf(absentTable, after, limit)
+    await client.query(`update ${absentTable} set asked_at = clock_timestamp() where key = any ($1)`, [keys])
+    return keys
+  }
+
   async function markGone(): Promise<number> {
     const shape = await readShape(client, stream)
     if (!shape) return 0
     const { rowCount } = await client.query(
       `with marked as (
          update ${qualified(stream)} as mine
-         set _deleted_at = now(), _deleted_reason = 'absent', _synced_at = now()
+         -- What was read of it before the look is older than the proof.
+         set _deleted_at = absent.asked_at, _deleted_reason = 'absent', _synced_at = now()
          from ${absentTable} as absent
          where absent.evidence is not null and absent.key = ${keyText(shape)} and mine._deleted_at is null
            and ${isOlderThanRun}
@@ -126,7 +134,7 @@ export function auditing(parts: RunParts): Omit<AuditRun, keyof Run> {
 
   return {
     gatherAbsent: () => parts.afterWrites(gatherAbsent),
-    absentKeys: (after, limit) => parts.afterWrites(() => keysOf(absentTable, after, limit)),
+    absentKeys: (after, limit) => parts.afterWrites(() => absentKeys(after, limit)),
     noteGone: (gone: readonly Gone[]) =>
       parts.afterWrites(async () => {
         await client.query(

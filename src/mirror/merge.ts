@@ -30,7 +30,10 @@ export type MergedArrival = {
   readonly is_new: boolean
 }
 
-/** Answers with MergedCounts, or with a MergedArrival for each row that was written. */
+/**
+ * Answers with MergedCounts, or with a MergedArrival for each row that was written. Its parameter: how many milliseconds ago the
+ * page was read.
+ */
 export function mergeSql(shape: Shape, collectArrivals: boolean): string {
   const table = qualified(shape.stream)
   const names = shape.columns.map((column) => pg.escapeIdentifier(column.name))
@@ -56,17 +59,24 @@ export function mergeSql(shape: Shape, collectArrivals: boolean): string {
       order by page.${key}
       on conflict (${key}) do update set
         ${[...replaced, ...emptied, '_synced_at = now()'].join(', ')},
-        _deleted_at = case when excluded._deleted_at is not null then coalesce(mine._deleted_at, now()) end,
-        _deleted_reason = excluded._deleted_reason, _hash = excluded._hash, _rescued = excluded._rescued
+        _deleted_at = case when excluded._deleted_at is not null then coalesce(mine._deleted_at, now())
+                           when ${wentSince} then mine._deleted_at end,
+        _deleted_reason = case when excluded._deleted_at is null and ${wentSince} then mine._deleted_reason
+                               else excluded._deleted_reason end,
+        _hash = excluded._hash, _rescued = excluded._rescued
       where ${isNews(shape, 'excluded', 'excluded._deleted_at is null')}
       returning mine.${key}::text as key, (${version('mine') ?? 'null'})::text as version, mine.xmax = 0 as is_new${keeping && ', mine as written'}
     )${keeping}
     ${outcome}`
 }
 
+// The record was asked for and gone after the page had come, which says no more about it than that it was there before (P7).
+// Of the two moments this one is taken too late rather than too early.
+const wentSince = `(mine._deleted_reason = 'absent' and mine._deleted_at > statement_timestamp() - make_interval(secs => $1::float8 / 1000))`
+
 /** A higher version, or the same version (or a stream that has none) with other content, or back from the dead. */
 function isNews(shape: Shape, incoming: string, incomingLives: string): string {
-  const isOther = `${incoming}._hash <> mine._hash or (mine._deleted_at is not null and ${incomingLives})`
+  const isOther = `${incoming}._hash <> mine._hash or (mine._deleted_at is not null and ${incomingLives} and ${wentSince} is not true)`
   const theirs = versionSql(shape, incoming)
   const ours = versionSql(shape, 'mine')
   if (theirs === null) return `(${isOther})`

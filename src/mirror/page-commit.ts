@@ -26,6 +26,8 @@ import { type Growth, growTable } from './table-growth.ts'
 export type Page = {
   readonly rows: readonly Row[]
   readonly unfit: readonly Unfit[]
+  /** As in Records. */
+  readonly readAtMs: number
   /** Where the position moves to; null when this page moves none. */
   readonly position: bigint | null
 }
@@ -58,7 +60,7 @@ export async function commitQuickly(
   return await orRollBack(client, async () => {
     await stagePage(client, table.shape, encoded, context.timeZone)
     if (!(await isStillCurrent())) throw new TableChanged()
-    const merged = await mergePage(client, table.shape, context.collectArrivals)
+    const merged = await mergePage(client, table.shape, context.collectArrivals, page.readAtMs)
     return await end(client, context, page, {
       merged,
       unfit: encoded.unfit,
@@ -91,13 +93,9 @@ export async function commitCarefully(
       await client.query(beginSql(context.timeZone))
       const changed = growth ? await grow(client, context, { table, growth, settledColumns }) : table
       await prepareStaging(client, changed.shape, false)
-      const merged = await mergeApart(
-        client,
-        changed.shape,
-        changed.encode,
-        page.rows,
-        context.collectArrivals,
-      )
+      const { collectArrivals } = context
+      const into = { ...changed, collectArrivals, readAtMs: page.readAtMs }
+      const merged = await mergeApart(client, into, page.rows)
       const columnsVersion = changed.shape.version
       const committed = await end(client, context, page, { merged, unfit: merged.refused, columnsVersion })
       return { committed, table: changed }

@@ -55,9 +55,16 @@ export async function prepareStaging(client: ClientBase, shape: Shape, isLasting
   if (isLasting) stagingOf.set(client, sql)
 }
 
-export async function mergePage(client: ClientBase, shape: Shape, collectArrivals: boolean): Promise<Merged> {
+/** `readAtMs` is as in Records: what was proven gone since then stays so. */
+export async function mergePage(
+  client: ClientBase,
+  shape: Shape,
+  collectArrivals: boolean,
+  readAtMs = performance.now(),
+): Promise<Merged> {
   const text = mergeSql(shape, collectArrivals)
-  const statement = { name: `tidemark_merge_${digest(text)}`, text }
+  const ageMs = performance.now() - readAtMs
+  const statement = { name: `tidemark_merge_${digest(text)}`, text, values: [ageMs] }
   if (!collectArrivals) {
     const { rows } = await client.query<MergedCounts>(statement)
     return { inserted: Number(rows[0]?.inserted ?? 0), updated: Number(rows[0]?.updated ?? 0), arrivals: [] }
@@ -76,24 +83,25 @@ const toArrival = ({ key, version, is_new }: MergedArrival): Arrival => ({
 const digest = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 16)
 
 export type Separated = Merged & { readonly refused: readonly Unfit[] }
+type Into = {
+  readonly shape: Shape
+  readonly encode: EncodePage
+  readonly collectArrivals: boolean
+  readonly readAtMs: number
+}
 
 /**
  * Merges rows of which Postgres refuses at least one for its content. Halves them until the refused ones stand alone, so
  * that they do not take the page with them (P5). Within a transaction that has begun.
  */
-export async function mergeApart(
-  client: ClientBase,
-  shape: Shape,
-  encode: EncodePage,
-  rows: readonly Row[],
-  collectArrivals: boolean,
-): Promise<Separated> {
+export async function mergeApart(client: ClientBase, into: Into, rows: readonly Row[]): Promise<Separated> {
+  const { shape, encode, collectArrivals, readAtMs } = into
   if (rows.length === 0) return { ...nothingMerged, refused: [] }
   await client.query(`savepoint part; ${emptyStagingSql}`)
   try {
     const page = await encode(rows)
     await copyIn(client, copySql, page.chunks)
-    const merged = await mergePage(client, shape, collectArrivals)
+    const merged = await mergePage(client, shape, collectArrivals, readAtMs)
     await client.query('release savepoint part')
     return { ...merged, refused: page.unfit }
   } catch (error) {
@@ -106,8 +114,8 @@ export async function mergeApart(
         refused: [{ record: only.record, reason: `Postgres refused it: ${error.message}` }],
       }
     const middle = rows.length >> 1
-    const first = await mergeApart(client, shape, encode, rows.slice(0, middle), collectArrivals)
-    const second = await mergeApart(client, shape, encode, rows.slice(middle), collectArrivals)
+    const first = await mergeApart(client, into, rows.slice(0, middle))
+    const second = await mergeApart(client, into, rows.slice(middle))
     return {
       inserted: first.inserted + second.inserted,
       updated: first.updated + second.updated,

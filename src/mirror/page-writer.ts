@@ -68,6 +68,7 @@ export function startPageWriter(options: Options): PageWriter {
     const page: Page = {
       rows: newestOfEachKey(records.rows),
       unfit: records.unfit,
+      readAtMs: records.readAtMs ?? performance.now(),
       // Only the head lane reads everything above the position, so only it can tell that it is complete (P6). A backfill
       // moves a position of its own.
       position: turn.lane === 'head' || turn.backfill !== null ? position : null,

@@ -57,7 +57,7 @@ async function nameConfirmed({ context, run, findings }: Inspection, page: Recor
   findings.differences += named.length
   for (const difference of named) context.onDifference(difference)
   if (!context.repair) return
-  const wrong: Records = { rows: page.rows.filter(({ key }) => confirmed.has(key)), unfit: [] }
+  const wrong: Records = { ...page, rows: page.rows.filter(({ key }) => confirmed.has(key)), unfit: [] }
   await run.distrust([...confirmed])
   await run.write(wrong, null)
   findings.repaired += named.length - (await run.compare(wrong)).length

@@ -68,6 +68,26 @@ describe.skipIf(!hasPostgres)('a row', () => {
     expect(await rowOf(1)).toMatchObject({ is_deleted: false, _deleted_reason: null })
   })
 
+  it('that was proven gone stays so when a page comes late that was read before, and lives again by one read since (P7)', async () => {
+    const record = { AssignmentId: 1, RowVersion: 5, Name: 'x' }
+    const changed = { ...record, RowVersion: 6 }
+    await write(record)
+    const readBefore = [assignments(record), assignments(changed)]
+    const census = await mirrorOf(database).startAudit('assignment', 'census')
+    if ('busy' in census) throw new Error(census.busy)
+    await census.gatherAbsent()
+    expect(await census.absentKeys(null, 10)).toEqual(['1'])
+    await census.noteGone([{ key: '1', evidence: 'a test says so' }])
+    expect(await census.markGone()).toBe(1)
+    await census.finish(done)
+    const head = await begin(mirrorOf(database))
+    for (const page of readBefore) await head.write(page, null)
+    expect(await rowOf(1)).toMatchObject({ row_version: '6', is_deleted: true, _deleted_reason: 'absent' })
+    expect(await head.write(assignments(changed), null)).toMatchObject({ updated: 1 })
+    expect(await rowOf(1)).toMatchObject({ is_deleted: false, _deleted_reason: null })
+    await head.finish(done)
+  })
+
   describe('of a list', () => {
     const ids = (count: number) => Array.from({ length: count }, (_, index) => index + 1)
 

@@ -111,6 +111,14 @@ export const promiseMutations: readonly Mutation[] = [
     replace: 'release === 0 && missing > 0 &&',
   },
   {
+    ...deletes,
+    promise: 'P7',
+    name: 'a page from before a deletion takes it back',
+    file: 'src/mirror/merge.ts',
+    find: '${incomingLives} and ${wentSince} is not true',
+    replace: '${incomingLives}',
+  },
+  {
     project: 'integration',
     test: 'test/integration/census.test.ts',
     promise: 'P7',
@@ -132,9 +140,9 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P8',
     name: 'a page is committed in two parts',
     file: 'src/mirror/page-commit.ts',
-    find: 'const merged = await mergePage(client, table.shape, context.collectArrivals)\n',
+    find: 'const merged = await mergePage(client, table.shape, context.collectArrivals, page.readAtMs)\n',
     replace:
-      "const merged = await mergePage(client, table.shape, context.collectArrivals)\n    await client.query('commit; begin')\n",
+      "const merged = await mergePage(client, table.shape, context.collectArrivals, page.readAtMs)\n    await client.query('commit; begin')\n",
   },
   {
     ...log,

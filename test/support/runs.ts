@@ -4,13 +4,14 @@ import type { Json } from '../../src/json/json.ts'
 import { openMirror } from '../../src/mirror/mirror.ts'
 import { type Records, readRecords } from '../../src/record.ts'
 import { type Lane, streams } from '../../src/streams.ts'
+import type { Audits } from '../../src/sync/audit-ports.ts'
 import type { Mirror, Run } from '../../src/sync/ports.ts'
 import { quietLog, type TestDatabase } from './database.ts'
 
 export const mirrorOf = (
   database: Pick<TestDatabase, 'pool'>,
   options: { sourceTimezone?: string; writeConnections?: 1 | 2; silenceMs?: number } = {},
-): Mirror => openMirror({ database, streams, sourceTimezone: 'UTC', log: quietLog, ...options })
+): Mirror & Audits => openMirror({ database, streams, sourceTimezone: 'UTC', log: quietLog, ...options })
 
 export async function begin(
   mirror: Mirror,
