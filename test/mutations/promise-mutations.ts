@@ -115,8 +115,8 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P7',
     name: 'a page from before a deletion takes it back',
     file: 'src/mirror/merge.ts',
-    find: '${incomingLives} and ${wentSince} is not true',
-    replace: '${incomingLives}',
+    find: 'mine._deleted_at > statement_timestamp() - make_interval(secs => $1::float8 / 1000)',
+    replace: '$1::float8 < 0',
   },
   {
     project: 'integration',
