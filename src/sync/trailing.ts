@@ -45,15 +45,21 @@ export function readTrailing(context: TrailingContext): Promise<LaneOutcome> {
         movesPosition: false,
       },
     )
-    if (reading.highestServed === null || reading.highestServed < position)
-      await lookForRewind({ mirror, source, stream, run, signal, highestServed: reading.highestServed })
+    const isThere =
+      (reading.highestServed !== null && reading.highestServed >= position) ||
+      (await lookForRewind({ mirror, source, stream, run, signal, highestServed: reading.highestServed }))
     const late = await measureLateness(mirror, stream.name, arrivals, run.state, now())
     if (late.length > 0) await run.recordLateArrivals(late)
     const next = nextLookBack(run.state.lookbackMs, context.lookbackFloorMs, late)
     if (next) await run.setLookback(next.lookbackMs, next.reason)
-    return { ...reading, note: lateCount > 0 ? `${lateCount} late` : null }
+    const note = lateCount > 0 ? `${lateCount} late` : null
+    // The next reading has to go back as far as this one did.
+    return isThere ? { ...reading, note } : { ...reading, isComplete: false, note: note ?? showsNothing }
   })
 }
+
+const showsNothing =
+  'nothing of the recent past is shown, and none of the records with the highest versions is there: does the upstream know this CLIENT_GUID, and what the user may read?'
 
 /** How late versions came that became visible after the position had passed them. */
 export async function measureLateness(
@@ -73,7 +79,10 @@ export async function measureLateness(
   return late
 }
 
-/** Nothing as high as the position is served any more: deleted, or has the upstream gone back to an older state? */
+/**
+ * Nothing as high as the position is served any more: deleted, or has the upstream gone back to an older state? Returns false when
+ * it shows nothing at all of what was there.
+ */
 async function lookForRewind(look: {
   readonly mirror: Mirror
   readonly source: Source
@@ -81,16 +90,18 @@ async function lookForRewind(look: {
   readonly run: Run
   readonly signal: AbortSignal
   readonly highestServed: bigint | null
-}): Promise<void> {
+}): Promise<boolean> {
   const { mirror, source, stream, run, signal, highestServed } = look
-  if (!source.lookup) return
-  for (const { key, version } of await mirror.highestRows(stream.name, run.state.position, rowsToLookAt)) {
+  if (!source.lookup) return true
+  const newest = await mirror.highestRows(stream.name, run.state.position, rowsToLookAt)
+  for (const { key, version } of newest) {
     const answer = await source.lookup(key, signal)
     if (answer === 'gone' || answer === 'unclear') continue
     const found = readRecords([answer.found], stream.keyFields, stream.versionFields).rows[0]?.version ?? null
-    if (found === null || found >= version) return
+    if (found === null || found >= version) return true
     const reason = `UPSTREAM_REWOUND: record ${key} has version ${found} there and ${version} here, and nothing above ${highestServed ?? run.state.position} is served: the upstream was restored from an older state. Nothing was changed. When that is so, run \`tidemark rewind ${stream.name} --to-version ${highestServed ?? found} --reason "restored from backup"\` and then \`tidemark verify ${stream.name} --repair\`.`
     await run.stopStream(reason)
     throw new Error(reason)
   }
+  return highestServed !== null || newest.length === 0
 }

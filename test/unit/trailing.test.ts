@@ -23,30 +23,73 @@ const plain = {
 
 const minuteMs = 60_000
 
-it('finds what came late while nothing was read, however long that was (P6)', async () => {
+/** A mirror that is asked to read that upstream, and a clock that only moves when it is told to. */
+function scene() {
   const upstream = modelUpstream(plain, seededRandom(1))
   let time = 0
   const now = () => new Date(time)
   const mirror = modelMirror(now)
   const signal = new AbortController().signal
   const context = { mirror, source: upstream, stream: modelStream, pageSize: 100, now, signal }
-  const read = async () => {
-    await readHead(context)
-    return await readTrailing({ ...context, lookbackFloorMs: 10 * minuteMs })
+  return {
+    upstream,
+    mirror,
+    pass: (ms: number) => {
+      time += ms
+    },
+    read: async () => {
+      await readHead(context)
+      return await readTrailing({ ...context, lookbackFloorMs: 10 * minuteMs })
+    },
   }
-  const row = (id: number, version: bigint) => ({ id, version, deleted: false })
-  const old = Array.from({ length: 50 }, (_, index) => row(index + 1, BigInt(index + 1)))
+}
+const row = (id: number, version: bigint) => ({ id, version, deleted: false })
+const old = Array.from({ length: 50 }, (_, index) => row(index + 1, BigInt(index + 1)))
+
+it('finds what came late while nothing was read, however long that was (P6)', async () => {
+  const { upstream, mirror, pass, read } = scene()
   upstream.restore(old)
   await read()
-  time += 30 * minuteMs
+  pass(30 * minuteMs)
   upstream.restore([...old, row(60, 60n)])
   await read()
   // Version 59 becomes visible just after; then nobody reads for hours.
   upstream.restore([...old, row(60, 60n), row(59, 59n)])
-  time += 5 * 60 * minuteMs
+  pass(5 * 60 * minuteMs)
   expect(await read()).toMatchObject({ status: 'done', note: '1 late' })
   expect(mirror.rows.get('59')?.version).toBe(59n)
   // What was read long before is not read again.
   const quiet = await read()
   expect(quiet.tally.unchanged).toBeLessThan(10)
+})
+
+it('finds what came late while the upstream showed this client nothing at all (P6)', async () => {
+  const { upstream, mirror, pass, read } = scene()
+  upstream.restore(old)
+  await read()
+  pass(30 * minuteMs)
+  upstream.restore([...old, row(60, 60n)])
+  expect(await read()).toMatchObject({ isComplete: true })
+  // Another CLIENT_GUID, or a right that was lost: status 200 and an empty list.
+  upstream.restore([])
+  for (let reading = 0; reading < 5; reading++) {
+    pass(60 * minuteMs)
+    expect(await read()).toMatchObject({
+      status: 'done',
+      isComplete: false,
+      note: expect.stringContaining('CLIENT_GUID'),
+    })
+  }
+  upstream.restore([...old, row(60, 60n), row(59, 59n)])
+  expect(await read()).toMatchObject({ status: 'done', isComplete: true, note: '1 late' })
+  expect(mirror.rows.get('59')?.version).toBe(59n)
+})
+
+it('is complete when the records with the highest versions are gone and others are not', async () => {
+  const { upstream, pass, read } = scene()
+  upstream.restore(old)
+  await read()
+  pass(30 * minuteMs)
+  upstream.restore(old.slice(0, 48))
+  expect(await read()).toMatchObject({ status: 'done', isComplete: true, note: null })
 })
