@@ -5,7 +5,7 @@ import type { Queue as BullQueue } from 'bullmq'
 import type { Logger } from '../log.ts'
 import type { LaneOutcome } from '../sync/run-lane.ts'
 import type { OpenDriver } from './queue-driver.ts'
-import { openRunQueue, type QueueCounts, type RunRequest } from './run-queue.ts'
+import { again, openRunQueue, type QueueCounts, type RunRequest } from './run-queue.ts'
 import { type DoRun, startRunWorker } from './run-worker.ts'
 import type { NextTick, Tick, Wanted } from './schedules.ts'
 import { startTickWorker } from './tick-worker.ts'
@@ -69,6 +69,11 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
     onOutcome,
     onError,
   })
+  /** Whoever works next does what this one still owes: a census comes once a day. */
+  async function handBack(): Promise<void> {
+    await Promise.all(troubles.owed().map((request) => runs.nudge(again(request))))
+  }
+
   return {
     queues: [runs.queue, ticks.queue],
     nudge: runs.nudge,
@@ -81,7 +86,7 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
     nextTicks: ticks.next,
     servicesDown: troubles.servicesDown,
     async stop() {
-      const drained = Promise.all([ticks.close(), worker.close()]).then(runs.close)
+      const drained = Promise.all([ticks.close(), worker.close()]).then(handBack).then(runs.close)
       // What waits for a queue that is away would wait for ever.
       drained.catch((error) => log.debug({ err: error }, 'the queue was away when the worker stopped'))
       await Promise.race([drained, wait(drainMs, undefined, { ref: false })])

@@ -25,6 +25,8 @@ export type Troubles = {
   succeeded(request: RunRequest): void
   /** There is nothing more to do for it, so nothing is owed. */
   forget(request: RunRequest): void
+  /** What was made to wait and not asked for again yet. */
+  owed(): readonly RunRequest[]
   /** Names of the services that do not work. */
   servicesDown(): readonly string[]
   close(): void
@@ -133,6 +135,8 @@ export function watchTroubles({ serviceOf, nudge, log }: Options): Troubles {
       clearTimeout(troubles.get(key)?.timer)
       troubles.delete(key)
     },
+
+    owed: () => [...troubles.values()].flatMap(({ owed }) => [...owed.values()]),
 
     servicesDown: () =>
       [...troubles.keys()].flatMap((key) => /^the (\w+) service$/.exec(key)?.slice(1) ?? []),

@@ -189,6 +189,26 @@ describe.each(backends)('the jobs in %s', (backend) => {
       await expect.poll(() => order, { timeout: 30_000 }).toEqual(['long', 'short', 'long'])
     })
 
+    it('hands back what it owes when it ends while a service is down, for whoever works next (P8)', async () => {
+      const census: RunRequest = { stream: 'assignment', lane: 'census', cause: 'tick' }
+      const stopped = await start(async (request) =>
+        outcomeOf(request, { status: 'failed', error: new Error('down') }),
+      )
+      await stopped.nudge(census)
+      await expect.poll(() => stopped.servicesDown()).toEqual(['assignment'])
+      // Not even tried, and owed all the same.
+      await stopped.nudge({ ...census, stream: 'assignment_note' })
+      await expect.poll(stopped.counts).toEqual({ waiting: 0, active: 0, delayed: 0 })
+      started.splice(0)
+      await stopped.stop()
+      const done: string[] = []
+      await start(async (request) => {
+        done.push(`${request.stream}/${request.lane}`)
+        return outcomeOf(request)
+      })
+      await expect.poll(() => done.toSorted()).toEqual(['assignment/census', 'assignment_note/census'])
+    })
+
     it('leaves a service that is down alone, and owes no stream its run when it is back', async () => {
       let isDown = true
       const attempts: string[] = []
