@@ -20,6 +20,10 @@ export type RecordPlan = {
   readonly deletionFlag: string | null
 }
 
+// The dictionary is found by names, and an index of Postgres holds no entry of a third of a page.
+const mostNameBytes = 2_000
+const isTooLong = (name: string): boolean => Buffer.byteLength(name) > mostNameBytes
+
 // An upstream may make up a field name for every record; what was planned for such names is forgotten again (P10).
 const maxPlans = 200
 
@@ -32,7 +36,7 @@ export function createPlanner(shape: Shape): (record: JsonObject) => RecordPlan 
   function makePlan(fields: readonly string[]): RecordPlan {
     const folded = fields.map(foldName)
     const places = folded.map(
-      (name) => columnOf.get(name) ?? (shape.unplaced.has(name) ? noColumn : unknownField),
+      (name) => columnOf.get(name) ?? (shape.unplaced.has(name) || isTooLong(name) ? noColumn : unknownField),
     )
     const columns = places.filter((place) => place >= 0)
     const isPlain =

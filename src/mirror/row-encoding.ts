@@ -27,6 +27,9 @@ export type PageNotes = {
 /** What the lines begin with, as columns of the staging table. */
 export const leadingColumns = [...hashAndFlagColumns, '_rescued jsonb'] as const
 
+const otherVersions = 'fields that differ only in case hold different row versions'
+const noVersionColumn = 'the table has no column for its row version'
+
 /** A row that does not fit the table's key adds no line, and is noted as unfit. */
 export function createRowEncoder(
   shape: Shape,
@@ -91,8 +94,8 @@ export function createRowEncoder(
       notes.rescued.set(field, (notes.rescued.get(field) ?? 0) + 1)
     }
 
-    if (!plan.isPlain && versionIndexes.length > 0 && versionCell() !== String(row.version))
-      return noteUnfit(row, notes, 'fields that differ only in case hold different row versions')
+    if (!plan.isPlain && row.version !== null && versionCell() !== String(row.version))
+      return noteUnfit(row, notes, versionIndexes.length > 0 ? otherVersions : noVersionColumn)
     if (repeated) noteRepeated(notes, repeated)
     const isDeleted = plan.deletionFlag !== null && saysDeleted(record[plan.deletionFlag])
     const rescue = rescued || repeated ? escapeCopy(rescueText(rescued ?? [], repeated)) : copyNull

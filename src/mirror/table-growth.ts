@@ -52,7 +52,7 @@ async function addColumns(
   const owners = new Map(shape.columns.map((column) => [column.name, column.field]))
   const statements: string[] = []
   const added: string[] = []
-  for (const [field, type] of fields) {
+  for (const [field, type] of versionsFirst(shape, fields)) {
     const name = columnName(field)
     const reason = placingProblem(shape, owners, added, name)
     if (reason === null) {
@@ -71,6 +71,13 @@ async function addColumns(
   statements.push(...versionIndexes(shape, owners, added))
   if (statements.length > 0) await client.query(statements.join(';\n'))
   return added
+}
+
+/** Without a column for its version no row is safe from older ones (P3): no other field takes its name, or the last place. */
+const versionsFirst = (shape: Shape, fields: Growth['fields']) => {
+  const isVersion = ([field]: readonly [string, ColumnType]) =>
+    versionFields(shape.stream).includes(foldName(field))
+  return [...fields].toSorted((one, other) => Number(isVersion(other)) - Number(isVersion(one)))
 }
 
 /** The row version is the first version field that is not null, so the others are only looked up where that one is. */

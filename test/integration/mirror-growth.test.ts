@@ -1,10 +1,11 @@
 // Tables whose columns are found in the data, and the views that show them.
 
+import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { hasPostgres } from '../support/database.ts'
 import { createGrowingTable } from '../support/growing-table.ts'
-import { begin, done, mirrorOf, trackers } from '../support/runs.ts'
+import { assignments, begin, done, mirrorOf, trackers, writeAll } from '../support/runs.ts'
 
 describe.skipIf(!hasPostgres)('a table', () => {
   const { database, query, write } = createGrowingTable()
@@ -16,6 +17,32 @@ describe.skipIf(!hasPostgres)('a table', () => {
     }[]
   const typeOf = async (column: string) =>
     (await columns('mirror.assignment')).find(({ name }) => name === column)?.type
+
+  const many = Object.fromEntries(Array.from({ length: 450 }, (_, index) => [`Field${index}`, index]))
+  it.each([
+    ['its column has the name that another field asks for first', { Row_Version: 'x' }],
+    ['there are more fields than columns', many],
+    ['no index could hold the name of another', { [randomBytes(5_000).toString('hex')]: 1 }],
+  ])('keeps an older version from replacing a newer one when %s (P3)', async (_, fields) => {
+    const page = (version: number) =>
+      assignments({ AssignmentId: 1, ...fields, RowVersion: version, Name: `v${version}` })
+    await writeAll(mirrorOf(database), 'assignment', page(5), page(3))
+    expect(await query("select row_version, _rescued ->> 'Name' as rescued from mirror.assignment")).toEqual([
+      { row_version: '5', rescued: fields === many ? 'v5' : null },
+    ])
+    expect(await query('select from tidemark.quarantine')).toEqual([])
+  })
+
+  it('takes no row whose version has no column: nothing would tell it from an older one (P3, P5)', async () => {
+    await write({ RowVersion: 5, Name: 'new' })
+    await query('alter table mirror.assignment rename column row_version to renamed')
+    await query(`update tidemark.field set column_name = null where folded = 'rowversion'`)
+    expect(await write({ RowVersion: 3, Name: 'old' })).toMatchObject({ updated: 0, quarantined: 1 })
+    expect(await query('select name from mirror.assignment')).toEqual([{ name: 'new' }])
+    expect(await query('select reason from tidemark.quarantine')).toEqual([
+      { reason: 'the table has no column for its row version' },
+    ])
+  })
 
   it('takes its types from the values of the first page that has them', async () => {
     await write(
