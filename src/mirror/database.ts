@@ -28,6 +28,8 @@ type Options = {
 
 const maxConnections = 40
 const connectTimeoutMs = 15_000
+/** Others may use the pooler between two looks. */
+const sessionLooks = 3
 /** A Postgres whose machine is gone is noticed this soon after its last word; without it after two hours. */
 const keepAliveMs = 10_000
 
@@ -60,8 +62,12 @@ async function connect(url: string, log: Logger): Promise<Database> {
     keepAlive: true,
     keepAliveInitialDelayMillis: keepAliveMs,
   })
-  // One that breaks while somebody holds it fails the next query of whoever holds it; unheard it would end the program.
-  pool.on('connect', (client) => void client.on('error', () => {}))
+  pool.on('connect', (client) => {
+    // One that breaks while somebody holds it fails the next query of whoever holds it; unheard it would end the program.
+    client.on('error', () => {})
+    // A limit that somebody set for all is meant for people's queries. It would end every census of a large table.
+    client.query('set statement_timeout = 0').catch(() => {})
+  })
   // A connection that breaks while nobody uses it; the next one who needs one gets a new one.
   pool.on('error', (error) => log.debug({ err: error }, 'an idle connection to Postgres broke'))
   return { pool, connection, url, address: describe(url), embedded: null, close: () => pool.end() }
@@ -70,17 +76,18 @@ async function connect(url: string, log: Logger): Promise<Database> {
 async function firstWayThatWorks(ways: readonly PoolConfig[], where: string): Promise<PoolConfig> {
   let failure: unknown
   for (const way of ways) {
-    const client = new pg.Client({ ...way, connectionTimeoutMillis: connectTimeoutMs })
-    client.on('error', () => {})
+    const [client, other] = [clientFor(way), clientFor(way)]
     try {
       await client.connect()
       await check(client, where)
+      await other.connect()
+      await checkSessions(client, other, where)
       return way
     } catch (error) {
       if (error instanceof DatabaseError) throw error
       failure = error
     } finally {
-      await client.end().catch(() => {})
+      await Promise.all([client, other].map((one) => one.end().catch(() => {})))
     }
   }
   throw new DatabaseError(
@@ -89,6 +96,28 @@ async function firstWayThatWorks(ways: readonly PoolConfig[], where: string): Pr
       cause: failure,
     },
   )
+}
+
+function clientFor(way: PoolConfig): pg.Client {
+  const client = new pg.Client({ ...way, connectionTimeoutMillis: connectTimeoutMs })
+  client.on('error', () => {})
+  return client
+}
+
+/**
+ * A pooler in transaction mode gives one session to many: their locks hold nobody off, their temporary tables are one table, and a
+ * lock that nobody gives back holds up all others for ever.
+ */
+async function checkSessions(client: pg.Client, other: pg.Client, where: string): Promise<void> {
+  const sessionOf = async (one: pg.Client) => {
+    const { rows } = await one.query<{ pid: number }>('select pg_backend_pid() as pid')
+    return rows[0]?.pid
+  }
+  for (let look = 0; look < sessionLooks; look++)
+    if ((await sessionOf(client)) === (await sessionOf(other)))
+      throw new DatabaseError(
+        `Postgres at ${where} is behind a pooler that shares sessions (PgBouncer in transaction mode?), and Tidemark needs sessions of its own; give DATABASE_URL the address of Postgres itself, or let the pooler keep a session for each client (pool_mode = session)`,
+      )
 }
 
 type Properties = {

@@ -6,6 +6,7 @@ import { openDatabase } from '../../src/mirror/database.ts'
 import { migrateDatabase } from '../../src/mirror/migrate.ts'
 import { streams } from '../../src/streams.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
+import { startSharingPooler } from '../support/sharing-pooler.ts'
 
 const open = (url: string) => openDatabase({ url, log: quietLog })
 
@@ -53,6 +54,24 @@ describe.skipIf(!hasPostgres)('a database', () => {
     expect(rows).toEqual([{ tables: 1 }])
     await broken.close()
     await database.pool.query(`drop database ${other} with (force)`)
+  })
+
+  it('gives long statements their time, whatever its own limit for statements is', async () => {
+    await database.pool.query(`alter database ${database.name} set statement_timeout = 50`)
+    const limited = await open(database.url)
+    await expect(limited.pool.query('select pg_sleep(0.2)')).resolves.toMatchObject({ rowCount: 1 })
+    await limited.close()
+    await database.pool.query(`alter database ${database.name} reset statement_timeout`)
+  })
+
+  it('is refused behind a pooler that lets programs share a session: locks would hold nobody off (P2)', async () => {
+    const { hostname, port } = new URL(database.url)
+    await using pooler = await startSharingPooler({ host: hostname, port: Number(port) })
+    const behind = Object.assign(new URL(database.url), { hostname: '127.0.0.1', port: String(pooler.port) })
+    behind.searchParams.set('sslmode', 'disable')
+    await expect(open(behind.href)).rejects.toThrow(
+      /pooler .*; give DATABASE_URL the address of Postgres itself/,
+    )
   })
 
   it('is refused in plain words when it is missing, not UTF-8, read-only or closed to the role, without the password (P9)', async () => {
