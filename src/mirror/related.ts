@@ -107,6 +107,8 @@ export const relating =
     return {
       due: (limit) => parts.afterWrites(() => due(limit)),
       linked: (assignmentIds) => parts.afterWrites(() => linked(client, assignmentIds)),
+      othersWith: (group, besides, limit) =>
+        parts.afterWrites(() => othersWith(client, group, besides, limit)),
       keyFieldOf: (group) => parts.afterWrites(() => keyFieldOf(group)),
       keepKeyField: (group, field) =>
         within(async () => {
@@ -147,6 +149,22 @@ async function linked(
     [assignmentIds],
   )
   return rows
+}
+
+async function othersWith(
+  client: ClientBase,
+  group: string,
+  besides: readonly string[],
+  limit: number,
+): Promise<readonly string[]> {
+  const { rows } = await client.query<{ assignmentId: string }>(
+    `select distinct assignment_id::text as "assignmentId" from (
+       select assignment_id from tidemark.related_link
+       where stream = $1 and assignment_id <> all ($2::bigint[]) order by assignment_id desc limit 1000
+     ) as others limit $3`,
+    [group, besides, limit],
+  )
+  return rows.map(({ assignmentId }) => assignmentId)
 }
 
 async function putAside(client: ClientBase, aside: readonly SetAside[]): Promise<void> {

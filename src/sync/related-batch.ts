@@ -29,16 +29,21 @@ type Batch = {
 type Failure = { readonly error: unknown }
 
 const readsAtOnce = 4
+/** Of those that are not read now, when a group seems to be gone. */
+const othersAsked = 3
+/** So many assignments that had records of a group and show none. */
+const fewestSilent = 3
 
 export async function readFamilies(
   context: Context,
-  run: KeyFields & Pick<RelatedWork, 'linked'>,
+  run: KeyFields & Pick<RelatedWork, 'linked' | 'othersWith'>,
   wanted: readonly Due[],
 ): Promise<Batch> {
   const first = await readAll(context, wanted, readsAtOnce)
   const keys = await keyFieldsOf(context.streams, run, first.answers)
   const before = first.answers.map((answer) => understand(answer, context.streams, keys))
-  const doubtful = doubtfulOf(before, await run.linked(before.map(({ due }) => due.assignmentId)))
+  const linked = await run.linked(before.map(({ due }) => due.assignmentId))
+  const doubtful = doubtfulOf(before, linked)
   // One after the other, so that of two answers the later one is known.
   const again = await readAll(context, first.failure ? [] : [...doubtful], 1)
   const understood = [
@@ -47,15 +52,24 @@ export async function readFamilies(
   ]
   const earlier = new Map(before.map((one) => [one.due, one]))
   const isSteady = (one: Understood) => keysText(one) === keysText(earlier.get(one.due) ?? one)
+  const silent = await silentGroups(context, run, understood, linked)
+  const lostSome = new Map(
+    linked.filter(({ stream }) => silent.has(stream)).map((link) => [link.assignmentId, link.stream]),
+  )
+  const isBelieved = (one: Understood) => isSteady(one) && !lostSome.has(one.due.assignmentId)
   return {
     shown: understood.map(familyOf),
-    families: understood.filter(isSteady).map(familyOf),
+    families: understood.filter(isBelieved).map(familyOf),
     aside: [
       ...first.aside,
       ...again.aside,
       ...understood
         .filter((one) => !isSteady(one))
         .map(({ due }) => ({ due, problem: 'two answers in a row had different records' })),
+      ...understood.filter(isSteady).flatMap(({ due }) => {
+        const group = lostSome.get(due.assignmentId)
+        return group === undefined ? [] : [{ due, problem: silenceOf(group) }]
+      }),
     ],
     pages: pagesOf(context.streams, keys, understood),
     failure: first.failure ?? again.failure,
@@ -170,6 +184,42 @@ function doubtfulOf(understood: readonly Understood[], linked: readonly Link[]):
   }
   return doubtful
 }
+
+const silenceOf = (group: string): string =>
+  `nothing of ${group} is shown any more, of whatever assignment: what the mirror has of it is kept until the user may read it again`
+
+/**
+ * Groups that all these assignments lack now, and others as well that had records of it: that proves nothing about the records
+ * (P7). Of few assignments it is believed.
+ */
+async function silentGroups(
+  context: Context,
+  run: Pick<RelatedWork, 'othersWith'>,
+  understood: readonly Understood[],
+  linked: readonly Link[],
+): Promise<ReadonlySet<string>> {
+  const silent = new Set<string>()
+  for (const stream of context.streams) {
+    const answered = understood.flatMap(({ due, groups }) =>
+      groups
+        .filter((group) => group.stream === stream)
+        .map(({ records }) => ({ id: due.assignmentId, isEmpty: records.length === 0 })),
+    )
+    const had = new Set(linked.filter((link) => link.stream === stream.name).map((link) => link.assignmentId))
+    const emptied = answered.filter(({ id }) => had.has(id))
+    if (emptied.length === 0 || answered.some(({ isEmpty }) => !isEmpty)) continue
+    const ids = understood.map(({ due }) => due.assignmentId)
+    const others = await run.othersWith(stream.name, ids, othersAsked)
+    const { answers } = await readAll(context, others.map(asDue), 1)
+    const isShown = answers.some(
+      ({ due, answer }) => (groupRecords(answer, stream, due.assignmentId) ?? []).length > 0,
+    )
+    if (!isShown && emptied.length + others.length >= fewestSilent) silent.add(stream.name)
+  }
+  return silent
+}
+
+const asDue = (assignmentId: string): Due => ({ assignmentId, hash: '', isGone: false })
 
 const placeOf = (...parts: readonly string[]): string => JSON.stringify(parts)
 

@@ -24,6 +24,8 @@ export type RelatedWork = {
   linked(
     assignmentIds: readonly string[],
   ): Promise<readonly { readonly assignmentId: string; readonly stream: string; readonly key: string }[]>
+  /** Other assignments that had records of a group when they were last read. */
+  othersWith(group: string, besides: readonly string[], limit: number): Promise<readonly string[]>
   keyFieldOf(group: string): Promise<string | null>
   keepKeyField(group: string, field: string): Promise<void>
   /** Before the records are written: notes which ones each assignment has, besides those it had. */
