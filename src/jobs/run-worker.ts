@@ -73,8 +73,8 @@ export function startRunWorker(options: Options): RunWorker {
   }
 
   async function settle(request: RunRequest, outcome: LaneOutcome, startedMs: number): Promise<void> {
-    const { status, note, error } = outcome
-    if (status === 'done') troubles.succeeded(request)
+    const { status, note, error, tally } = outcome
+    if (status === 'done') troubles.succeeded(request, tally.requests)
     // Whoever works next goes on with it.
     const isCutShort = status === 'stopped' && stopping.signal.aborted
     if (outcome.gaveWay || isCutShort) await queue.nudge(again(request))

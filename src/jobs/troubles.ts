@@ -22,7 +22,8 @@ export type Troubles = {
   /** True when the request has to wait; it is asked for again when its trouble is over, or may be. */
   mustWait(request: RunRequest): boolean
   failed(request: RunRequest, startedMs: number, blame: Blame): void
-  succeeded(request: RunRequest): void
+  /** A run that had nothing to ask for says nothing about its service. */
+  succeeded(request: RunRequest, requestCount: number): void
   /** There is nothing more to do for it, so nothing is owed. */
   forget(request: RunRequest): void
   /** What was made to wait and not asked for again yet. */
@@ -115,10 +116,12 @@ export function watchTroubles({ serviceOf, nudge, log }: Options): Troubles {
         )
     },
 
-    succeeded(request) {
+    succeeded(request, requestCount) {
       const nowMs = Date.now()
-      lastSuccessMs.set(serviceKey(request), nowMs)
-      for (const key of keysOf(request)) {
+      const hasAsked = requestCount > 0
+      if (hasAsked) lastSuccessMs.set(serviceKey(request), nowMs)
+      const proven = keysOf(request).filter((key) => hasAsked || key !== serviceKey(request))
+      for (const key of proven) {
         const trouble = troubles.get(key)
         if (!trouble) continue
         clearTimeout(trouble.timer)

@@ -34,7 +34,7 @@ it('is told once however often it fails, and once when it works again', () => {
   for (let attempt = 0; attempt < 3; attempt++) troubles.failed(request, Date.now(), broken)
   expect(told()).toEqual([[40, expect.stringContaining('the head lane of assignment: the answer is not')]])
   expect(troubles.mustWait(request)).toBe(true)
-  troubles.succeeded(request)
+  troubles.succeeded(request, 1)
   expect(told()).toEqual([[30, expect.stringContaining('the head lane of assignment works again')]])
   expect(troubles.mustWait(request)).toBe(false)
 })
@@ -47,4 +47,19 @@ it('is told again when what was nobody’s fault turns out to be a failure', () 
     [40, expect.stringContaining('the answer is not a list')],
   ])
   troubles.close()
+})
+
+it('takes a run that asked for nothing as no sign that its service works (P10)', () => {
+  const { troubles, told } = watch()
+  const idle: RunRequest = { stream: 'assignment', lane: 'related', cause: 'tick' }
+  const away: Blame = { ...broken, scope: 'service', message: 'refuses connections' }
+  const startedMs = Date.now()
+  troubles.failed(request, startedMs, away)
+  troubles.succeeded(idle, 0)
+  expect(troubles.servicesDown()).toEqual(['assignment'])
+  expect(troubles.mustWait(request)).toBe(true)
+  troubles.failed(request, startedMs, away)
+  expect(told()).toEqual([[40, expect.stringContaining('the assignment service: refuses connections')]])
+  troubles.succeeded(idle, 1)
+  expect(troubles.servicesDown()).toEqual([])
 })
