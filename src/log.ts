@@ -2,7 +2,7 @@
 // object, error cause or URL they came in (P9).
 
 import { Writable } from 'node:stream'
-import { type Logger, pino, stdSerializers } from 'pino'
+import { type Logger, pino, type SerializedError, stdSerializers } from 'pino'
 import pretty from 'pino-pretty'
 import { visible } from './visible.ts'
 
@@ -10,14 +10,71 @@ export type { Logger } from 'pino'
 
 const mask = '[secret]'
 
-/** Secrets known to this process: configured ones at the start, tokens as they are received. */
-const secrets = new Set<string>()
+/** Secrets known to this process, with what finds them: those that were configured, and the newest tokens. */
+const secrets = new Map<string, RegExp>()
+const tokens = new Map<string, RegExp>()
+/** A token that ended long ago opens nothing, and a new one every few minutes would fill the memory (P10). */
+const mostTokens = 100
+/** Shorter ones are not cut: they would match by chance. */
+const shortest = 4
+const shortestPassword = 8
 
-/** From now on this text is cut from everything that is printed. Very short texts are not: they would match by chance. */
+/** From now on this text is cut from everything that is printed, and the password in it when it is a URL. */
 export function keepSecret(secret: string): void {
-  if (secret.length < 4) return
-  for (const form of [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)])
-    secrets.add(form)
+  if (secret.length >= shortest) secrets.set(secret, anySpelling(secret))
+  const password = URL.canParse(secret) ? passwordIn(new URL(secret)) : null
+  if (password !== null) secrets.set(password, anySpelling(password))
+}
+
+/** The same for a token that was received. */
+export function keepToken(token: string): void {
+  tokens.delete(token)
+  tokens.set(token, anySpelling(token))
+  const [oldest] = tokens.keys()
+  if (tokens.size > mostTokens && oldest !== undefined) tokens.delete(oldest)
+}
+
+/** As drivers hold it. One that is a plain word, or the user's name, hides nothing, and would be cut out of what people read. */
+function passwordIn({ username, password }: URL): string | null {
+  try {
+    const plain = decodeURIComponent(password)
+    return plain.length >= shortestPassword && plain !== decodeURIComponent(username) ? plain : null
+  } catch {
+    return null
+  }
+}
+
+/** As it is, or as JSON, URLs, forms and HTML write its characters, inside each other too: a proxy or an upstream sends it back so. */
+const anySpelling = (secret: string): RegExp =>
+  new RegExp([...secret].map((character) => spellings(character)).join(''), 'g')
+
+// Bounded repetition: a body of nothing but backslashes must not take its square to look through.
+function spellings(character: string): string {
+  if (/[\w~-]/.test(character)) return character
+  const plain = character < '\x80' ? `\\${character}` : character
+  if (character === '.') return plain
+  const inUrls = [...Buffer.from(character)].map((byte) => `%(?:25){0,3}${hex(byte, 2)}`).join('')
+  const units = character.split('').map((unit) => unit.charCodeAt(0))
+  const inJson = units.map((unit) => `\\\\{1,8}u${hex(unit, 4)}`).join('')
+  const code = character.codePointAt(0) ?? 0
+  const entities = [`#0{0,6}${code}`, `#[xX]0{0,6}${hex(code, 1)}`, ...(entityNames[character] ?? [])]
+  const inHtml = `&(?:amp;){0,3}(?:${entities.join('|')});`
+  const all = [`\\\\{0,8}${plain}`, inUrls, inJson, inHtml, ...(character === ' ' ? ['\\+'] : [])]
+  return `(?:${all.join('|')})`
+}
+
+const hex = (number: number, digits: number): string =>
+  number
+    .toString(16)
+    .padStart(digits, '0')
+    .replaceAll(/[a-f]/g, (digit) => `[${digit}${digit.toUpperCase()}]`)
+
+const entityNames: Readonly<Record<string, readonly string[]>> = {
+  '&': ['amp'],
+  '<': ['lt'],
+  '>': ['gt'],
+  '"': ['quot'],
+  "'": ['apos'],
 }
 
 const shapes: readonly [RegExp, string][] = [
@@ -32,7 +89,7 @@ const shapes: readonly [RegExp, string][] = [
 
 export function redact(text: string): string {
   let clean = text
-  for (const secret of secrets) if (clean.includes(secret)) clean = clean.replaceAll(secret, mask)
+  for (const spelling of [...secrets.values(), ...tokens.values()]) clean = clean.replaceAll(spelling, mask)
   for (const [shape, replacement] of shapes) clean = clean.replace(shape, replacement)
   return clean
 }
@@ -57,10 +114,20 @@ export function openLog(options: {
       level: options.level,
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
-      serializers: { err: stdSerializers.errWithCause },
+      serializers: { err: withoutWork },
     },
     sink,
   )
+}
+
+/** Drivers hang what they were doing on their errors: Redis's commands hold its password, Postgres's clients all that they know (P9). */
+function withoutWork(error: Error): SerializedError {
+  const seen = stdSerializers.errWithCause(error)
+  for (let one: SerializedError | undefined = seen; one; one = one.cause) {
+    delete one.command
+    delete one.client
+  }
+  return seen
 }
 
 /** JSON shows what is not seen by itself; for people's eyes it is unpacked again. */

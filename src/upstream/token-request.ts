@@ -1,6 +1,6 @@
 // Asks the identity provider for a token: the one request, what a refusal means, and patience with what passes.
 
-import { keepSecret, type Logger } from '../log.ts'
+import { keepToken, type Logger } from '../log.ts'
 import type { ServiceName } from '../streams.ts'
 import { statusError } from './answer-body.ts'
 import type { Clock } from './clock.ts'
@@ -62,7 +62,7 @@ async function ask(options: SignInOptions): Promise<TokenAnswer> {
       status,
       problem: `the sign-in of the ${service} service was answered, but no token is recognisable: ${found.noToken}. Check AUTH_URL.`,
     })
-  keepSecret(found.token)
+  keepToken(found.token)
   return found
 }
 

@@ -149,8 +149,8 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P9',
     name: 'a known secret is printed',
     file: 'src/log.ts',
-    find: 'if (clean.includes(secret))',
-    replace: 'if (clean === secret)',
+    find: '[...secrets.values(), ...tokens.values()]',
+    replace: '[...tokens.values()]',
   },
   {
     ...log,

@@ -3,7 +3,7 @@
 import { Writable } from 'node:stream'
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { keepSecret, openLog, redact } from '../../src/log.ts'
+import { keepSecret, keepToken, openLog, redact } from '../../src/log.ts'
 
 const canary = 'canary"sings/at dawn'
 
@@ -40,6 +40,57 @@ describe('the log', () => {
         .filter(Boolean)
         .map((line) => JSON.parse(line)),
     ).toHaveLength(2)
+  })
+
+  it('cuts a known secret however JSON, a URL, a form or HTML spells it (P9)', () => {
+    const key = 'k3y+of/the "tests"&é'
+    keepSecret(key)
+    const json = JSON.stringify(key)
+    for (const spelled of [
+      json,
+      JSON.stringify(json),
+      json.replaceAll('/', '\\/'),
+      'k3y\\u002Bof/the \\u0022tests\\u0022\\u0026\\u00E9',
+      JSON.stringify('k3y\\u002bof\\/the \\u0022tests\\u0022\\u0026\\u00e9'),
+      encodeURIComponent(key),
+      encodeURIComponent(key).toLowerCase(),
+      encodeURIComponent(encodeURIComponent(key)),
+      String(new URLSearchParams({ key })),
+      'k3y&#x2B;of/the &quot;tests&quot;&amp;&#xE9;',
+      'k3y&#43;of&#47;the &#34;tests&#34;&amp;&#233;',
+    ])
+      expect(redact(`seen: ${spelled}.`), spelled).not.toMatch(/k3y|tests/)
+  })
+
+  it('takes no longer for a text that is made to take long (P10)', () => {
+    keepSecret('"+/key" that begins with odd characters')
+    for (const piece of ['\\', '%25', '&amp;', '"+/key" ', '"']) redact(piece.repeat(65_536 / piece.length))
+  }, 2_000)
+
+  it('cuts the password of a URL from what drivers say of it (P9)', () => {
+    keepSecret('redis://:open%2Bsesame@queue.example:6379')
+    keepSecret('postgres://postgres:postgres@db.example/tidemark')
+    keepSecret('redis://:short@queue.example')
+    expect(redact('AUTH default open+sesame')).toBe('AUTH default [secret]')
+    expect(redact('postgres on short notice')).toBe('postgres on short notice')
+    const refused = Object.assign(new Error('WRONGPASS'), { command: { name: 'auth', args: ['short'] } })
+    const broken = Object.assign(new Error('gone'), {
+      client: { connectionParameters: { user: 'a' } },
+      cause: refused,
+    })
+    const text = logged((log) => log.warn({ err: broken }, 'waiting'))
+    expect(text).toContain('WRONGPASS')
+    expect(text).not.toMatch(/short|connectionParameters/)
+  })
+
+  it('remembers the newest tokens and every configured secret, however many tokens come (P9, P10)', () => {
+    keepSecret('a key for ever')
+    const tokens = Array.from({ length: 1_000 }, (_, number) => `token-number-${number}-`)
+    for (const token of tokens) keepToken(token)
+    keepToken('token-number-950-')
+    const cut = tokens.filter((token) => redact(token) === '[secret]')
+    expect(cut).toEqual(tokens.slice(-100))
+    expect(redact('a key for ever')).toBe('[secret]')
   })
 
   it('lets no text of others forge a line, or move the cursor of a terminal', () => {
