@@ -153,7 +153,8 @@ export async function endRun(
        where id = $3 and not exists (select from shared)
      )
      update tidemark.stream as known
-     set last_success_at = now(),
+     -- A run that had nothing to ask for has read nothing.
+     set last_success_at = case when $4 > 0 then now() else known.last_success_at end,
          complete_at = case when $2 = 'head' and $17 then begun.started_at else known.complete_at end,
          first_complete_at = case when $2 = 'head' and $17 then coalesce(known.first_complete_at, now())
                                   else known.first_complete_at end,

@@ -50,6 +50,14 @@ describe.skipIf(!hasPostgres)('the symptoms of a stream', () => {
     ])
   })
 
+  it('takes a run that asked for nothing for no success', async () => {
+    await (await begin(mirror)).finish(done)
+    const { lastSuccessAt } = await symptoms()
+    expect(lastSuccessAt).toBeInstanceOf(Date)
+    await (await begin(mirror, 'assignment', 'trailing')).finish({ ...done, requests: 0 })
+    expect((await symptoms()).lastSuccessAt).toEqual(lastSuccessAt)
+  })
+
   it('takes no field of the first reading for drift, and every later one', async () => {
     await writeAll(mirror, 'assignment', assignments({ AssignmentId: 1, RowVersion: 1, Count: 1, Name: 'x' }))
     expect(await symptoms()).toMatchObject({ drift: [], completeAt: expect.any(Date) })
