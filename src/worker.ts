@@ -26,6 +26,7 @@ import { pageRoutes } from './web/page-routes.ts'
 import { queueBoard } from './web/queue-board.ts'
 import { signInRoutes } from './web/sign-in-routes.ts'
 import { addStateGauges } from './web/state-gauges.ts'
+import { openTokenCheck } from './web/token-check.ts'
 import { readOnlyViewer } from './web/viewer.ts'
 import { openVisits } from './web/visits.ts'
 import { ended, within } from './worker/deadlines.ts'
@@ -81,6 +82,7 @@ export async function startWorker(options: {
   })
   const assets = readAssets()
   const visits = openVisits(config.adminToken)
+  const checkToken = visits && openTokenCheck({ visits, attempts: openAttempts(), log })
   const errands = openErrands({ log })
   const { pageSize } = config
   const events = openLiveEvents({ desk: () => desk, log })
@@ -105,6 +107,7 @@ export async function startWorker(options: {
       }),
       actionRoutes({
         visits,
+        checkToken,
         streams: streams.map(({ name }) => name),
         actions: () => live && openActions({ workplace: live.workplace, nudge, errands, pageSize, log }),
         log,
@@ -115,7 +118,7 @@ export async function startWorker(options: {
         assets,
         log,
       }),
-      signInRoutes({ visits, attempts: openAttempts(), assets, log }),
+      signInRoutes({ visits, checkToken, assets }),
       assets.routes,
       byKnownNames({ listensOn: config.httpHost, publicUrl: config.publicUrl }, [
         events.routes,

@@ -6,6 +6,7 @@ import type { Logger } from '../log.ts'
 import { UsageError } from '../usage-error.ts'
 import { type Fields, fieldsOf, withForms } from './forms.ts'
 import type { Routes } from './http-server.ts'
+import type { TokenCheck } from './token-check.ts'
 import { clientAddress, isFromHere, type Visits } from './visits.ts'
 
 export type Order = {
@@ -45,6 +46,7 @@ const routes = [
 
 type Options = {
   readonly visits: Visits | null
+  readonly checkToken: TokenCheck | null
   readonly streams: readonly string[]
   /** Null while the worker waits for what it needs. */
   readonly actions: () => Actions | null
@@ -52,14 +54,14 @@ type Options = {
 }
 
 export const actionRoutes =
-  ({ visits, streams, actions, log }: Options): Routes =>
+  ({ visits, checkToken, streams, actions, log }: Options): Routes =>
   (server) => {
-    if (visits === null) return
+    if (visits === null || checkToken === null) return
     withForms(server, (scope) => {
       for (const [name, url, page] of routes)
         scope.post<{ Params: { target: string } }>(
           url,
-          { onRequest: async (request, reply) => refuseStrangers(visits, request, reply) },
+          { onRequest: async (request, reply) => refuseStrangers(visits, checkToken, request, reply) },
           async (request, reply) => {
             const session = bearerOf(request) === null ? visits.sessionOf(request) : null
             const { csrf = '', ...fields } = fieldsOf(request)
@@ -107,11 +109,17 @@ export const actionRoutes =
 /** Before the body is read. Returning a reply ends the request. */
 async function refuseStrangers(
   visits: Visits,
+  checkToken: TokenCheck,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply | undefined> {
   const bearer = bearerOf(request)
-  if (bearer !== null && visits.isAdminToken(bearer)) return
+  const verdict = bearer === null ? 'wrong' : checkToken(request, reply, bearer)
+  if (verdict === 'right') return
+  if (verdict !== 'wrong')
+    return reply
+      .code(429)
+      .send({ error: `too many wrong tokens: try again in ${verdict.waitSeconds} seconds` })
   if (bearer === null && visits.sessionOf(request) !== null) {
     if (isFromHere(request)) return
     return reply.code(403).send({ error: 'the form was sent by another site' })
@@ -123,8 +131,9 @@ async function refuseStrangers(
 /** A browser shows what it gets; others read it. */
 const wantsPage = ({ headers }: FastifyRequest): boolean => headers.accept?.includes('text/html') === true
 
-/** Null without the header; then the cookie counts. */
+/** Null without one; then the cookie counts. What else is in the header is for a proxy that knows its users. */
 function bearerOf({ headers }: FastifyRequest): string | null {
-  if (headers.authorization === undefined) return null
-  return /^Bearer\s+(\S+)$/i.exec(headers.authorization)?.[1] ?? ''
+  const { authorization = '' } = headers
+  if (!/^Bearer\b/i.test(authorization)) return null
+  return /^Bearer\s+(\S+)$/i.exec(authorization)?.[1] ?? ''
 }

@@ -43,6 +43,8 @@ const reloadSeconds = 3
 export const pageRoutes =
   ({ desk, viewerOf, assets, log }: Options): Routes =>
   (server) => {
+    // Every open page asks again every few seconds; one line tells that they cannot be shown.
+    let isTold = false
     for (const { path, title, isLive, body } of pages) {
       server.get(path, async (request, reply) => {
         const viewer = viewerOf(request, reply)
@@ -57,9 +59,11 @@ export const pageRoutes =
             body({ desk: there, viewer, query, now }),
             there.concerns(),
           ])
+          isTold = false
           return sendPage(reply, page(shown, concerns))
         } catch (error) {
-          log.warn({ err: error, path }, 'a page could not be shown')
+          log[isTold ? 'debug' : 'warn']({ err: error, path }, 'a page could not be shown')
+          isTold = true
           return sendPage(reply, page(silent, null, { reloadSeconds }), 503)
         }
       })

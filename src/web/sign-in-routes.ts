@@ -1,29 +1,26 @@
 // `/login` and `/logout`. The token is compared and forgotten; what stays is the signed cookie of visits.ts.
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Logger } from '../log.ts'
 import type { Assets } from './assets.ts'
-import type { Attempts } from './attempts.ts'
 import { fieldsOf, withForms } from './forms.ts'
 import { type Html, html } from './html.ts'
 import type { Routes } from './http-server.ts'
 import { layout } from './pages/layout.ts'
 import { sendPage } from './send-page.ts'
-import { clientAddress, isFromHere, type Visits } from './visits.ts'
+import type { TokenCheck } from './token-check.ts'
+import { isFromHere, type Visits } from './visits.ts'
 
 type Options = {
   /** Null without a token: then there is no way to sign in. */
   readonly visits: Visits | null
-  readonly attempts: Attempts
+  readonly checkToken: TokenCheck | null
   readonly assets: Pick<Assets, 'urlOf'>
-  readonly log: Logger
-  readonly now?: () => number
 }
 
 export const signInRoutes =
-  ({ visits, attempts, assets, log, now = Date.now }: Options): Routes =>
+  ({ visits, checkToken, assets }: Options): Routes =>
   (server) => {
-    if (visits === null) return
+    if (visits === null || checkToken === null) return
     const show = (request: FastifyRequest, reply: FastifyReply, status: number, problem: string | null) => {
       const to = destinationOf(new URLSearchParams(request.url.split('?')[1]).get('to'))
       const viewer = { ...visits.viewerOf(request, reply), canSignIn: false }
@@ -40,21 +37,17 @@ export const signInRoutes =
       )
       scope.post('/login', async (request, reply) => {
         if (!isFromHere(request)) return show(request, reply, 403, 'The form was sent by another site.')
-        const waitMs = attempts.waitMs(clientAddress(request), now())
-        if (waitMs > 0) {
-          const seconds = Math.ceil(waitMs / 1000)
-          reply.header('retry-after', seconds)
-          return show(request, reply, 429, `Too many attempts failed: try again in ${seconds} seconds.`)
-        }
         const { token = '', to = '/' } = fieldsOf(request)
-        if (!visits.isAdminToken(token)) {
-          attempts.failed(clientAddress(request), now())
-          log.warn(
-            { address: clientAddress(request) },
-            'somebody tried to sign in to the status page with a wrong token',
-          )
+        const verdict = checkToken(request, reply, token)
+        if (verdict === 'wrong')
           return show(request, reply, 401, 'That is not the token: it is the value of ADMIN_TOKEN.')
-        }
+        if (verdict !== 'right')
+          return show(
+            request,
+            reply,
+            429,
+            `Too many attempts failed: try again in ${verdict.waitSeconds} seconds.`,
+          )
         visits.signIn(request, reply)
         return reply.redirect(destinationOf(to), 303)
       })

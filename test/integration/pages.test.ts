@@ -1,6 +1,8 @@
 // What is around the pages: what browsers may do with them, what they load, and what they say while nothing can be read.
 
+import { PassThrough } from 'node:stream'
 import { afterEach, describe, expect, it } from 'vitest'
+import { type Logger, openLog } from '../../src/log.ts'
 import { readAssets } from '../../src/web/assets.ts'
 import type { Desk } from '../../src/web/desk.ts'
 import { type HttpServer, startHttpServer } from '../../src/web/http-server.ts'
@@ -16,9 +18,15 @@ afterEach(async () => {
   await Promise.all(endings.splice(0).map((end) => end()))
 })
 
-type Options = { desk?: Desk | null; mostListeners?: number; everyMs?: number; patienceMs?: number }
+type Options = {
+  desk?: Desk | null
+  mostListeners?: number
+  everyMs?: number
+  patienceMs?: number
+  log?: Logger
+}
 
-async function serve({ desk = deskWith(), ...options }: Options = {}): Promise<string> {
+async function serve({ desk = deskWith(), log = quietLog, ...options }: Options = {}): Promise<string> {
   const events = openLiveEvents({ desk: () => desk, log: quietLog, ...options })
   const server: HttpServer = await startHttpServer({
     host: '127.0.0.1',
@@ -26,7 +34,7 @@ async function serve({ desk = deskWith(), ...options }: Options = {}): Promise<s
     routes: [
       assets.routes,
       events.routes,
-      pageRoutes({ desk: () => desk, viewerOf: () => readOnlyViewer, assets, log: quietLog }),
+      pageRoutes({ desk: () => desk, viewerOf: () => readOnlyViewer, assets, log }),
     ],
     log: quietLog,
   })
@@ -62,6 +70,24 @@ describe('a page', () => {
     const text = await answer.text()
     expect([answer.status, text]).toEqual([503, expect.stringContaining('The database did not answer')])
     expect(text).not.toContain('hunter2')
+  })
+
+  it('is told of once in the log while it cannot be shown, however often it loads itself again (P10)', async () => {
+    let isAway = true
+    const facts = async () => {
+      if (isAway) throw new Error('no connection')
+      return []
+    }
+    const stream = new PassThrough()
+    const url = await serve({ desk: deskWith({ facts }), log: openLog({ level: 'info', stream }) })
+    const told = () => String(stream.read() ?? '').split('could not be shown').length - 1
+    for (let time = 0; time < 5; time++) await fetch(`${url}/facts`)
+    expect(told()).toBe(1)
+    isAway = false
+    await fetch(`${url}/facts`)
+    isAway = true
+    for (let time = 0; time < 5; time++) await fetch(`${url}/facts`)
+    expect(told()).toBe(1)
   })
 
   it('asks for nothing that its address should not be able to ask for', async () => {

@@ -8,6 +8,7 @@ import { type HttpServer, startHttpServer } from '../../src/web/http-server.ts'
 import { pageRoutes } from '../../src/web/page-routes.ts'
 import { sessionMs } from '../../src/web/sessions.ts'
 import { signInRoutes } from '../../src/web/sign-in-routes.ts'
+import { openTokenCheck } from '../../src/web/token-check.ts'
 import { readOnlyViewer } from '../../src/web/viewer.ts'
 import { openVisits } from '../../src/web/visits.ts'
 import { openBrowsing } from '../support/browsing.ts'
@@ -42,14 +43,18 @@ async function serve(token: string | null = adminToken): Promise<Served> {
     >),
   }
   const visits = openVisits(token, now)
+  const checkToken = visits && openTokenCheck({ visits, attempts: openAttempts(), log: quietLog, now })
   const assets = readAssets()
   const server = await startHttpServer({
     host: '127.0.0.1',
     port: 0,
     log: quietLog,
     routes: [
-      actionRoutes({ visits, streams: ['assignment', 'broken'], actions: () => actions, log: quietLog }),
-      signInRoutes({ visits, attempts: openAttempts(), assets, log: quietLog, now }),
+      actionRoutes({
+        ...{ visits, checkToken, streams: ['assignment', 'broken'] },
+        ...{ actions: () => actions, log: quietLog },
+      }),
+      signInRoutes({ visits, checkToken, assets }),
       pageRoutes({
         desk: () => null,
         viewerOf: visits?.viewerOf ?? (() => readOnlyViewer),
@@ -115,6 +120,20 @@ describe('signing in', () => {
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '55'])
     pass(55_000)
     expect((await browsing.signIn(adminToken)).status).toBe(303)
+  })
+
+  it('counts wrong tokens of scripts as well, which wait as long', async () => {
+    const { url, orders, pass } = await serve()
+    const browsing = openBrowsing(url)
+    const asScript = (token: string) => browsing.submit(pausing, {}, { authorization: `Bearer ${token}` })
+    for (let attempt = 0; attempt < 5; attempt++)
+      expect((await asScript(`guess-${attempt}`)).status).toBe(401)
+    const refused = await asScript(adminToken)
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '60'])
+    expect((await browsing.signIn(adminToken)).status).toBe(429)
+    expect(orders).toEqual([])
+    pass(60_000)
+    expect((await asScript(adminToken)).status).toBe(200)
   })
 
   it('is refused to everybody when many addresses guess, with bounded memory (P10)', () => {
@@ -223,6 +242,16 @@ describe('an action', () => {
     expect(
       (await browsing.submit(pausing, {}, { origin: url, 'sec-fetch-site': 'same-origin' })).status,
     ).toBe(303)
+  })
+
+  it('holds behind a proxy that knows its users by a header of its own', async () => {
+    const { url, orders } = await serve()
+    const browsing = openBrowsing(url)
+    await browsing.signIn(adminToken)
+    const basic = `Basic ${Buffer.from('ada:lovelace').toString('base64')}`
+    const accept = 'text/html'
+    const answer = await browsing.submit(pausing, {}, { authorization: basic, accept })
+    expect([answer.status, orders]).toEqual([303, [expect.objectContaining({ target: 'assignment' })]])
   })
 
   it('is recorded with the address that a proxy on this machine tells, and with nothing else from it', async () => {
