@@ -1,11 +1,13 @@
 // Schedules, nudges and runs on a real queue, on both backends.
 
+import { PassThrough } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
 import { type Jobs, type JobsOptions, startJobs } from '../../src/jobs/jobs.ts'
 import type { RunRequest } from '../../src/jobs/run-queue.ts'
 import type { RunHooks } from '../../src/jobs/run-worker.ts'
 import type { Blame } from '../../src/jobs/troubles.ts'
+import { openLog } from '../../src/log.ts'
 import type { LaneOutcome } from '../../src/sync/run-lane.ts'
 import { createTestDatabase, quietLog } from '../support/database.ts'
 import { type Backend, flushQueue, hasBackend, openTestQueue } from '../support/queues.ts'
@@ -170,6 +172,24 @@ describe.each(backends)('the jobs in %s', (backend) => {
       await jobs.keepSchedules()
       const before = runs
       await expect.poll(() => runs, { timeout: 15_000 }).toBeGreaterThan(before + 1)
+    })
+
+    it('says so once when two workers want other schedules and undo what each other does', async () => {
+      const stream = new PassThrough()
+      const tick = (name: string) => ({
+        stream: name,
+        lane: 'head' as const,
+        schedule: { everyMs: 3_600_000 },
+      })
+      const run: Run = async (request) => outcomeOf(request)
+      const one = await start(run, {
+        schedules: [tick('assignment')],
+        log: openLog({ level: 'warn', stream }),
+      })
+      const other = await start(run, { schedules: [tick('assignment_note')] })
+      for (let round = 0; round < 5; round++) for (const jobs of [one, other]) await jobs.keepSchedules()
+      const told = String(stream.read()).split('\n').filter(Boolean)
+      expect(told).toEqual([expect.stringContaining('all need the same STREAMS')])
     })
 
     it('lets a long run give way when all places are taken, and takes it up again', async () => {
