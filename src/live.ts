@@ -3,6 +3,7 @@
 
 import { keepTelling } from './alerts/telling.ts'
 import type { Concern } from './concerns/concern.ts'
+import { partsDown } from './concerns/find-concerns.ts'
 import type { Config } from './config.ts'
 import { formatDuration } from './duration.ts'
 import { type Jobs, startJobs } from './jobs/jobs.ts'
@@ -121,6 +122,7 @@ export async function goLive({ config, log, metrics, signal }: Beginning): Promi
       url: config.alertWebhookUrl,
       concerns,
       withBook: (work) => withAlertBook(workplace.database.pool, work),
+      bookAway: () => partsDown(viewOf(jobs, parts)).filter(({ key }) => key === 'part_down:database'),
       signal,
       log,
     })

@@ -4,7 +4,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Concern } from '../concerns/concern.ts'
 import type { Logger } from '../log.ts'
-import type { AlertBook } from '../mirror/alerts.ts'
+import type { Alert, AlertBook } from '../mirror/alerts.ts'
 import { alertBody } from './alert-message.ts'
 import { planAlerts, retryAfter } from './alert-rules.ts'
 import { AlertUndelivered, sendAlert } from './send-alert.ts'
@@ -41,27 +41,57 @@ export async function tellNews({ concerns, book, url, now, signal, log }: Round)
   if (failures > 0) log.info({ failures }, 'alerts are delivered again')
 }
 
-const everyMs = 15_000
+const defaultEveryMs = 15_000
 
 type Options = {
   readonly url: string
   readonly concerns: () => Promise<readonly Concern[]>
   readonly withBook: (work: (book: AlertBook) => Promise<void>) => Promise<void>
+  /** What keeps the others from being looked up, or the book from being read. Each worker tells it for itself. */
+  readonly bookAway: () => readonly Concern[]
+  readonly everyMs?: number
+  readonly now?: () => Date
   readonly signal: AbortSignal
   readonly log: Logger
 }
 
 /** Until the signal. */
-export async function keepTelling({ concerns, withBook, ...options }: Options): Promise<void> {
-  const { signal, log } = options
-  while (!signal.aborted) {
-    try {
+export async function keepTelling(options: Options): Promise<void> {
+  const { url, concerns, withBook, bookAway, now = () => new Date(), signal, log } = options
+  const tell = (found: readonly Concern[], book: AlertBook) =>
+    tellNews({ concerns: found, book, url, now: now(), signal, log })
+  const ownBook = openOwnBook()
+  await Promise.all([
+    keepLooking(options, async () => {
       const found = await concerns()
-      await withBook((book) => tellNews({ ...options, concerns: found, book, now: new Date() }))
-    } catch (error) {
-      // That Postgres is away is told by whoever watches it.
-      log.debug({ err: error }, 'nobody could be told what needs a person')
-    }
+      await withBook((book) => tell(found, book))
+    }),
+    // By itself, because the other one may wait for the book for ever.
+    keepLooking(options, () => tell(bookAway(), ownBook)),
+  ])
+}
+
+async function keepLooking(
+  { everyMs = defaultEveryMs, signal, log }: Options,
+  look: () => Promise<void>,
+): Promise<void> {
+  while (!signal.aborted) {
+    // That Postgres is away is told by whoever watches it.
+    await look().catch((error) => log.debug({ err: error }, 'nobody could be told what needs a person'))
     await wait(everyMs, undefined, { signal, ref: false }).catch(() => null)
+  }
+}
+
+/** For what cannot be kept in Postgres: that Postgres is away. */
+function openOwnBook(): AlertBook {
+  const alerts = new Map<string, Alert>()
+  return {
+    read: async () => [...alerts.values()],
+    async write(given) {
+      for (const alert of given) alerts.set(alert.key, alert)
+    },
+    async forget(keys) {
+      for (const key of keys) alerts.delete(key)
+    },
   }
 }

@@ -33,7 +33,7 @@ export function findConcerns({ symptoms, view, rules, now }: Given): readonly Co
   const refused = refusedServices(symptoms, rules)
   const isTroubled = (service: string) => refused.has(service) || view.servicesDown.includes(service)
   return [
-    ...view.partsDown.map(partDown),
+    ...partsDown(view),
     ...view.servicesDown.filter((service) => !refused.has(service)).map(serviceDown),
     ...[...refused].map(tokenRefused),
     ...symptoms.flatMap((one) => [
@@ -49,6 +49,9 @@ export function findConcerns({ symptoms, view, rules, now }: Given): readonly Co
     ]),
   ]
 }
+
+export const partsDown = (view: Pick<WorkerView, 'partsDown'>): readonly Concern[] =>
+  view.partsDown.map(partDown)
 
 const partDown = ({ name, since }: WorkerView['partsDown'][number]): Concern => ({
   key: `part_down:${name}`,

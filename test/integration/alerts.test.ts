@@ -3,12 +3,12 @@
 import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { tellNews } from '../../src/alerts/telling.ts'
+import { keepTelling, tellNews } from '../../src/alerts/telling.ts'
 import type { Concern } from '../../src/concerns/concern.ts'
 import { openLog } from '../../src/log.ts'
 import { withAlertBook } from '../../src/mirror/alerts.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 import { startTestWorker } from '../support/worker.ts'
 import { neverAborted } from '../support/workplace.ts'
 
@@ -116,6 +116,32 @@ describe.skipIf(!hasPostgres)('alerts', () => {
     expect(logged[1]).toMatch(/cannot be reached \((ECONNREFUSED|Error|bad port)/)
     expect(logged.join()).not.toContain('canary')
   })
+
+  it.each(['refuses', 'hangs'])(
+    'tell that Postgres is away, and that it is back, while it %s',
+    async (how) => {
+      const { url, told } = await startReceiver()
+      const down: Concern = { ...concern, key: 'part_down:database', kind: 'part_down', what: 'it is away' }
+      let away: readonly Concern[] = [down]
+      const begunMs = performance.now()
+      const ending = new AbortController()
+      const telling = keepTelling({
+        ...{ url, log: quietLog, everyMs: 5, signal: ending.signal },
+        concerns: () =>
+          how === 'hangs' ? new Promise(() => {}) : Promise.reject(new Error('no connection')),
+        withBook: () => Promise.reject(new Error('no connection')),
+        bookAway: () => away,
+        now: () => at(1_000 * (performance.now() - begunMs)),
+      })
+      await vi.waitFor(() => expect(told).toEqual([expect.stringContaining('• it is away')]))
+      away = []
+      await vi.waitFor(() =>
+        expect(told).toEqual([expect.anything(), expect.stringContaining('is away – over')]),
+      )
+      ending.abort()
+      if (how === 'refuses') await telling
+    },
+  )
 
   it('are told by the worker, also what stood before it was started', async () => {
     const { url, told } = await startReceiver()
