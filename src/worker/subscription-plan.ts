@@ -38,14 +38,14 @@ export function planSubscriptions(
     return { unusable: whatIsThere('webhook subscriptions', subscriptions, subscriptionKeys) }
   const names = subscriptionFields(known, keyField)
 
-  const wanted = new Map(keys.map((key) => [String(key), key]))
+  const wanted = new Map(keys.map((key) => [textOf(key), key]))
   const remove: string[] = []
   let kept = 0
   for (const one of ours) {
-    const definition = String(one[names.definition] ?? '')
+    const definition = textOf(one[names.definition] ?? '')
     const isRight = Object.values(one).includes(hookUrl) && isOn(one) && wanted.delete(definition)
     if (isRight) kept++
-    else if (idField !== null) remove.push(String(one[idField]))
+    else if (idField !== null) remove.push(textOf(one[idField] ?? null))
   }
   const create = [...wanted.values()].map((key) => ({ [names.definition]: key, [names.address]: hookUrl }))
   return { remove, create, kept }
@@ -62,7 +62,7 @@ export function checkCreated(record: Json, hookUrl: string): Unusable | null {
 export function subscriptionKeyOf(record: Json): string | null {
   const idField = chooseKeyField([record], subscriptionKeys)
   const fields: JsonObject = isObject(record) ? record : {}
-  return idField === null ? null : String(fields[idField])
+  return idField === null ? null : textOf(fields[idField] ?? null)
 }
 
 /** As other subscriptions spell them; with none to learn from, as the definitions spell theirs. */
@@ -83,6 +83,9 @@ function subscriptionFields(
   const address = names.find((name) => aboutAddress.test(name)) ?? (isCamel ? 'callbackUrl' : 'CallbackUrl')
   return { definition, address }
 }
+
+/** A number beyond 2^53 is kept as its text (P4). */
+const textOf = (value: Json): string => (JSON.isRawJSON(value) ? value.rawJSON : String(value))
 
 const isTextWith = (value: Json, beginning: string): boolean =>
   typeof value === 'string' && value.startsWith(beginning)

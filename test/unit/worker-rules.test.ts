@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { afterFailure, type Outage } from '../../src/jobs/back-off.ts'
 import { type Scheduled, scheduleChanges, type Wanted } from '../../src/jobs/schedules.ts'
 import { isSecret } from '../../src/web/secrets.ts'
-import { checkCreated, planSubscriptions } from '../../src/worker/subscription-plan.ts'
+import { checkCreated, planSubscriptions, subscriptionKeyOf } from '../../src/worker/subscription-plan.ts'
 
 describe('what fails', () => {
   const fail = (outage: Outage | null, nowMs: number, more = {}): Outage =>
@@ -112,6 +112,20 @@ describe('the own subscription', () => {
       { Id: 'e', WebhookDefinitionId: 1, Url: 'https://other.example/hooks/x' },
     ])
     expect(found).toEqual({ remove: ['b', 'c', 'd'], create: [], kept: 1 })
+  })
+
+  it('is found by ids that no JavaScript number holds (P4)', () => {
+    const [one, other] = ['9007199254740993', '9007199254740995'].map((id) => JSON.rawJSON(id) as never)
+    const mine = { WebhookDefinitionId: one, Url: urls.hookUrl }
+    const found = plan(
+      [
+        { ...mine, Id: one },
+        { ...mine, Id: other },
+      ],
+      [{ Id: one, Event: 'AssignmentChanged' }],
+    )
+    expect(found).toEqual({ remove: ['9007199254740995'], create: [], kept: 1 })
+    expect(subscriptionKeyOf({ Id: other })).toBe('9007199254740995')
   })
 
   it('is not made when the definitions are not usable, and what was seen is told', () => {
