@@ -116,7 +116,7 @@ export const upstreamVariables = {
     schema: integer(1000, 1, 100_000),
   },
   REQUESTS_PER_SECOND: {
-    describe: 'most requests per second, for each service',
+    describe: 'most requests per second to each service, of each worker',
     fallback: 'none',
     schema: text.optional().transform((value, context) => {
       if (value === undefined) return null

@@ -4,6 +4,7 @@
 import { describe, expect, it } from 'vitest'
 import { afterFailure, type Outage } from '../../src/jobs/back-off.ts'
 import { type Scheduled, scheduleChanges, type Wanted } from '../../src/jobs/schedules.ts'
+import type { JsonObject } from '../../src/json/json.ts'
 import { isSecret } from '../../src/web/secrets.ts'
 import { checkCreated, planSubscriptions, subscriptionKeyOf } from '../../src/worker/subscription-plan.ts'
 
@@ -88,10 +89,8 @@ describe('the own subscription', () => {
     { Id: 1, Name: 'AssignmentChanged' },
     { Id: 2, Name: 'InvoiceSent' },
   ]
-  const plan = (
-    subscriptions: Record<string, string | number | boolean>[],
-    defined: object[] = definitions,
-  ) => planSubscriptions({ definitions: defined as never, subscriptions }, urls)
+  const plan = (subscriptions: JsonObject[], defined: object[] = definitions) =>
+    planSubscriptions({ definitions: defined as never, subscriptions }, urls)
 
   it('is made for what is about assignments, with the names that others use', () => {
     const others = { Id: 'x', EventDefinition: 2, TargetUri: 'https://other.example' }
@@ -115,7 +114,8 @@ describe('the own subscription', () => {
   })
 
   it('is found by ids that no JavaScript number holds (P4)', () => {
-    const [one, other] = ['9007199254740993', '9007199254740995'].map((id) => JSON.rawJSON(id) as never)
+    const one = JSON.rawJSON('9007199254740993')
+    const other = JSON.rawJSON('9007199254740995')
     const mine = { WebhookDefinitionId: one, Url: urls.hookUrl }
     const found = plan(
       [
