@@ -102,6 +102,11 @@ export function openUpstream(options: UpstreamOptions): Upstream {
         await signIn.renew(token, allowance, signal)
         continue
       }
+      // Some upstreams say so of a token that is over, and of many nobody knows when that is.
+      if (answer.status === 403 && !asked.wasDoubted && (await signIn.doubt(token, signal))) {
+        asked.wasDoubted = true
+        continue
+      }
       signIn.confirm(token)
       const body = readAnswer(operation, request, answer)
       const sentAtMs = httpDate(answer.headers.date)
@@ -118,7 +123,14 @@ export function openUpstream(options: UpstreamOptions): Upstream {
         throw new Error(`${name} is an operation of the ${operation.service} service, not of ${service}`)
       const prepared = prepareRequest(operation, request as AnyRequest)
       const isWrite = operation.method !== 'GET'
-      const asked: Asked = { name, operation, prepared, allowance: { left: 2 }, wasRejected: false }
+      const asked: Asked = {
+        name,
+        operation,
+        prepared,
+        allowance: { left: 2 },
+        wasRejected: false,
+        wasDoubted: false,
+      }
       for (let attempt = 1; ; attempt++) {
         try {
           return await ask(asked, signal)
@@ -148,6 +160,7 @@ type Asked = {
   readonly prepared: PreparedRequest
   readonly allowance: SignInAllowance
   wasRejected: boolean
+  wasDoubted: boolean
 }
 
 function httpRequest(

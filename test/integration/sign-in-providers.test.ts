@@ -43,6 +43,55 @@ describe('with identity providers that', () => {
     expect(used.map((bearer) => bearer?.at(-1))).toEqual(['1', '1', '1', '2', '3'])
   })
 
+  it('do not tell when a token ends, and the upstream refuses it with a 403 then (P8)', async () => {
+    let count = 0
+    let ended = 0
+    await using server = await startServer(
+      ({ headers }, response) => {
+        if (Number(headers.authorization?.at(-1)) <= ended) response.writeHead(403)
+        response.end('[]')
+      },
+      (_, response) => response.end(`"token-number-${++count}"`),
+    )
+    const clock = jumpingClock()
+    const client = openServerClient(server, { clock })
+    await list(client)
+    clock.advance(3600_000)
+    ended = 1
+    await times(5, () => list(client))
+    expect(count).toBe(2)
+    ended = 9
+    expect(await failureOf(list(client))).toMatchObject({ status: 403, retryable: false })
+    expect(count).toBe(2)
+    clock.advance(3600_000)
+    await times(5, () => failureOf(list(client)))
+    expect(count).toBe(3)
+  })
+
+  it('refuse another token as well leave the one that is there to go on with', async () => {
+    let count = 0
+    const rights = { refused: true }
+    await using server = await startServer(
+      (_, response) => {
+        if (rights.refused) response.writeHead(403)
+        response.end('[]')
+      },
+      (_, response) => {
+        if (++count > 1) response.writeHead(401)
+        response.end('"the-only-token"')
+      },
+    )
+    const clock = jumpingClock()
+    const client = openServerClient(server, { clock })
+    for (let hour = 0; hour < 3; hour++) {
+      expect((await failureOf(list(client))).message).toContain('Check CLIENT_GUID')
+      clock.advance(3600_000)
+    }
+    expect(count).toBe(3)
+    rights.refused = false
+    await list(client)
+  })
+
   it('hand out the same token until its end are not asked for each request', async () => {
     let count = 0
     const endsAt = new Date(Date.now() + 3600_000).toISOString()
