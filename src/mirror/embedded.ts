@@ -1,5 +1,5 @@
 // The embedded Postgres: started by the first program in a directory, shared by those that come later, stopped by the
-// last one that leaves. It outlives a program that was killed, and the next one finds it.
+// last one that leaves. It outlives a program that was killed, and the next one finds it; killed itself, it is started again.
 
 import { readFile, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
@@ -36,7 +36,8 @@ export async function startEmbedded(options: { directory: string; log: Logger })
   const directory = resolve(options.directory)
   const binaries = findBinaries()
   const cluster = await openCluster(directory, binaries)
-  const { membership, port } = await joinServer(cluster, binaries)
+  const leaving = new AbortController()
+  const { membership, port } = await joinServer(cluster, binaries, leaving.signal)
   const url = `postgres://${superuser}:${cluster.password}@127.0.0.1:${port}/${database}?sslmode=disable`
   const address = `postgres://${superuser}@127.0.0.1:${port}/${database}`
   const urlFile = join(directory, 'url')
@@ -52,20 +53,64 @@ export async function startEmbedded(options: { directory: string; log: Logger })
     { address, urlFile },
     'the embedded Postgres is ready; the file holds its URL with the password',
   )
-  return { url, address, urlFile, leave: () => leaveServer(membership, cluster, binaries) }
+  const kept = keepMember({ cluster, binaries, membership, port, leaving, log: options.log })
+  return { url, address, urlFile, leave: kept.leave }
+}
+
+type Kept = Membership & {
+  readonly cluster: Cluster
+  readonly binaries: Binaries
+  readonly leaving: AbortController
+  readonly log: Logger
+}
+
+/** A membership ends with the server, which nobody else would start again (P8). */
+function keepMember({ cluster, binaries, leaving, log, ...first }: Kept): Pick<EmbeddedServer, 'leave'> {
+  const { signal } = leaving
+  let member: pg.Client | null = null
+  let joining: Promise<void> = Promise.resolve()
+  const become = (client: pg.Client) => {
+    member = client
+    client.once('end', () => {
+      member = null
+      if (!signal.aborted) joining = joinAgain()
+    })
+  }
+  async function joinAgain(): Promise<void> {
+    log.warn('the embedded Postgres is gone, its server.log says why; it is started again')
+    while (!signal.aborted && member === null)
+      try {
+        const { membership, port } = await joinServer(cluster, binaries, signal)
+        become(membership)
+        if (port === first.port) log.info('the embedded Postgres is there again')
+        else log.warn({ port }, 'the embedded Postgres has another port now: start this program again')
+      } catch (error) {
+        if (!signal.aborted) log.warn({ err: error }, 'the embedded Postgres is tried again')
+      }
+  }
+  become(first.membership)
+  return {
+    async leave() {
+      leaving.abort()
+      await joining
+      // It may have been started a moment ago.
+      const last = member ?? (await joinRunning(cluster))?.membership
+      if (last) await leaveServer(last, cluster, binaries)
+    },
+  }
 }
 
 type Membership = { readonly membership: pg.Client; readonly port: number }
 
-async function joinServer(cluster: Cluster, binaries: Binaries): Promise<Membership> {
+async function joinServer(cluster: Cluster, binaries: Binaries, signal: AbortSignal): Promise<Membership> {
   const deadline = Date.now() + patienceMs
   let failure: unknown
   while (Date.now() < deadline) {
-    const port = await runningPort(cluster)
-    const membership = port === null ? null : await becomeMember(cluster, port)
-    if (membership && port !== null) return { membership, port }
+    signal.throwIfAborted()
+    const joined = await joinRunning(cluster)
+    if (joined) return joined
     try {
-      if (port === null) await startServer(cluster, binaries)
+      if ((await runningPort(cluster)) === null) await startServer(cluster, binaries)
     } catch (error) {
       // Another program started it at the same moment, or the last one is still going down.
       failure = error
@@ -78,6 +123,13 @@ async function joinServer(cluster: Cluster, binaries: Binaries): Promise<Members
       cause: failure,
     },
   )
+}
+
+/** Null when there is none, or none that answers yet. */
+async function joinRunning(cluster: Cluster): Promise<Membership | null> {
+  const port = await runningPort(cluster)
+  const membership = port === null ? null : await becomeMember(cluster, port)
+  return membership && port !== null ? { membership, port } : null
 }
 
 /** Null when no server runs on the cluster. Postgres itself keeps two servers from one data directory. */

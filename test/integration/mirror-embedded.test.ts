@@ -114,6 +114,24 @@ describe('the embedded Postgres', { timeout: 120_000 }, () => {
     expect(serverPid()).toBeNull()
   })
 
+  it('is started again for a program that goes on, and stopped by it all the same (P8)', async () => {
+    const database = await open()
+    const pid = serverPid() ?? 0
+    process.kill(pid, 'SIGKILL')
+    const answer = () =>
+      database.pool.query('select 1 as one').then(
+        ({ rows }) => rows,
+        () => null,
+      )
+    await expect.poll(answer, { timeout: 60_000 }).toEqual([{ one: 1 }])
+    expect(serverPid()).not.toBe(pid)
+    const other = await open()
+    await other.close()
+    expect(await answer()).toEqual([{ one: 1 }])
+    await database.close()
+    expect(serverPid()).toBeNull()
+  })
+
   it.each(['is its own', 'belongs to another program by now'])(
     'starts again after it was killed itself, when the number it left behind %s (P8)',
     async (owner) => {
