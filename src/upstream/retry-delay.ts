@@ -32,7 +32,11 @@ export type RetryQuestion = {
 }
 
 /** Worth trying again later, but not now: the sign-in has done all it could. */
-const isSettled: ReadonlySet<UpstreamErrorCode> = new Set(['UPSTREAM_SIGN_IN', 'UPSTREAM_UNAUTHORIZED'])
+const isSettled: ReadonlySet<UpstreamErrorCode> = new Set([
+  'UPSTREAM_SIGN_IN',
+  'UPSTREAM_SIGN_IN_AWAY',
+  'UPSTREAM_UNAUTHORIZED',
+])
 
 /** Milliseconds to wait before asking again, or null: do not. */
 export function retryDelay({

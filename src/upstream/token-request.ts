@@ -79,7 +79,7 @@ function refusedOrPassing(service: ServiceName, request: HttpRequest, error: Ups
 /** Everything was tried; the cause says what. */
 const passingError = (service: ServiceName, cause: UpstreamError): UpstreamError =>
   new UpstreamError({
-    code: 'UPSTREAM_SIGN_IN',
+    code: 'UPSTREAM_SIGN_IN_AWAY',
     method: cause.method,
     path: cause.path,
     status: cause.status,

@@ -18,6 +18,8 @@ export type UpstreamErrorCode =
   /** The token is rejected, and the identity provider hands out the same one again. */
   | 'UPSTREAM_TOKEN_REPEATED'
   | 'UPSTREAM_SIGN_IN'
+  /** The identity provider does not answer as it should; nothing is said about the credentials. */
+  | 'UPSTREAM_SIGN_IN_AWAY'
   | 'UPSTREAM_HTML'
   | 'UPSTREAM_CONTENT_TYPE'
   | 'UPSTREAM_JSON'

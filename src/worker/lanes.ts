@@ -70,6 +70,7 @@ export async function isLaneDue(workplace: Workplace, lookbackFloorMs: number, t
 
 const aboutSignIn: ReadonlySet<UpstreamErrorCode> = new Set([
   'UPSTREAM_SIGN_IN',
+  'UPSTREAM_SIGN_IN_AWAY',
   'UPSTREAM_UNAUTHORIZED',
   'UPSTREAM_TOKEN_REPEATED',
 ])

@@ -24,7 +24,7 @@ describe('the network', () => {
     await server[Symbol.asyncDispose]()
     const client = openServerClient(server)
     const error = await failureOf(list(client))
-    expect(error).toMatchObject({ code: 'UPSTREAM_SIGN_IN', retryable: true, mayHaveArrived: false })
+    expect(error).toMatchObject({ code: 'UPSTREAM_SIGN_IN_AWAY', retryable: true, mayHaveArrived: false })
     expect(error.message).toContain(`127.0.0.1:${server.port} refuses connections`)
     expect(error.message.match(/POST/g)).toHaveLength(1)
     expect(client.told.signIns).toMatchObject([{ outcome: 'failed' }])
@@ -97,7 +97,7 @@ describe('the network', () => {
     const port = typeof address === 'object' ? address?.port : 0
     const url = `http://127.0.0.1:${port}`
     const error = await failureOf(list(openClient({ service: 'assignment', baseUrl: url, authUrl: url })))
-    expect(error).toMatchObject({ code: 'UPSTREAM_SIGN_IN', retryable: true })
+    expect(error).toMatchObject({ code: 'UPSTREAM_SIGN_IN_AWAY', retryable: true })
     server.close()
   })
 

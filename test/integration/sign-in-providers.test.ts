@@ -169,7 +169,7 @@ describe('with identity providers that', () => {
       response.writeHead(502).end('<html>Bad gateway</html>')
     })
     const error = await failureOf(list(openServerClient(server)))
-    expect(error).toMatchObject({ code: 'UPSTREAM_SIGN_IN', retryable: true, status: 502 })
+    expect(error).toMatchObject({ code: 'UPSTREAM_SIGN_IN_AWAY', retryable: true, status: 502 })
     expect(count).toBe(4)
     expect(server.received).toEqual([])
   })
@@ -184,7 +184,11 @@ describe('with identity providers that', () => {
     const client = openServerClient(server, { clock })
     for (let round = 0; round < 3; round++) {
       const error = await failureOf(list(client))
-      expect(error).toMatchObject({ code: 'UPSTREAM_SIGN_IN', retryable: true, notBefore: expect.any(Date) })
+      expect(error).toMatchObject({
+        code: 'UPSTREAM_SIGN_IN_AWAY',
+        retryable: true,
+        notBefore: expect.any(Date),
+      })
     }
     expect(count).toBe(1)
     clock.advance(600_000)

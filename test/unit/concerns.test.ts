@@ -109,6 +109,11 @@ describe('findConcerns', () => {
     expect(kinds([...streams, { lastSuccessAt: ago(1) }]).includes('token_refused')).toBe(false)
   })
 
+  it('tells of an identity provider that is away, and does not send people to the credentials', () => {
+    const away = { failing: failing(7, 'UPSTREAM_SIGN_IN_AWAY') }
+    expect(kinds([away], { servicesDown: ['assignment'] })).toEqual(['service_down'])
+  })
+
   it('tells what the worker sees, and blames a service that is down for its streams', () => {
     const view = { partsDown: [{ name: 'queue', since: ago(1) }], servicesDown: ['assignment'] }
     expect(kinds([{ failing: failing(9), completeAt: ago(999) }], view)).toEqual([

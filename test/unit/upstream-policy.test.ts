@@ -44,7 +44,7 @@ describe('retryDelay', () => {
 
   it('does not repeat what cannot help, nor what the sign-in has settled', () => {
     expect(ask({ failure: { ...failure, retryable: false } })).toBeNull()
-    for (const code of ['UPSTREAM_SIGN_IN', 'UPSTREAM_UNAUTHORIZED'] as const)
+    for (const code of ['UPSTREAM_SIGN_IN', 'UPSTREAM_SIGN_IN_AWAY', 'UPSTREAM_UNAUTHORIZED'] as const)
       expect(ask({ failure: { ...failure, code } })).toBeNull()
   })
 })
