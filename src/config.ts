@@ -57,8 +57,15 @@ export type Config = MirrorConfig &
 const listStreams = streams.filter(({ kind }) => kind === 'list')
 
 /** The variables of this process, with those of a `.env` file in the working directory beneath them. */
-export function readEnvironment(): Environment {
-  return { ...readDotEnv(), ...process.env }
+export function readEnvironment(file = '.env'): Environment {
+  return { ...readDotEnv(file), ...process.env }
+}
+
+/** Null when none is set, or one that is none: the verbs that need a configuration tell that, with all else that is wrong. */
+export function loadLogLevel(environment: Environment): string | null {
+  const { LOG_LEVEL } = mirrorVariables
+  const raw = readVariable(environment, 'LOG_LEVEL', [])
+  return raw === undefined ? null : (LOG_LEVEL.schema.safeParse(raw).data ?? null)
 }
 
 /** What commands need that only look at the mirror. */
@@ -116,16 +123,18 @@ export function loadConfig(environment: Environment): Config {
 function reader(environment: Environment) {
   const problems: string[] = []
   const read = (name: string, variable: Pick<Variable, 'schema'> & Partial<Variable>): unknown => {
+    const problemCount = problems.length
     const raw = readVariable(environment, name, problems)
     if (variable.secret && raw) keepSecret(raw)
     const result = variable.schema.safeParse(raw)
     if (result.success) return result.data
     const issue = result.error.issues[0]
     const missing = raw === undefined && issue?.code === 'invalid_type'
-    if (missing && environment[`${name}_FILE`]) return undefined
-    problems.push(
-      `${name} ${missing ? `is not set: ${variable.describe ?? 'required'}` : (issue?.message ?? 'is not usable')}`,
-    )
+    const isTold = problems.length > problemCount
+    if (missing && isTold) return undefined
+    const file = environment[`${name}_FILE`]?.trim()
+    const what = file ? `${name}_FILE names ${file}, which is empty` : (variable.describe ?? 'required')
+    problems.push(`${name} ${missing ? `is not set: ${what}` : (issue?.message ?? 'is not usable')}`)
     return undefined
   }
   return {
@@ -169,15 +178,20 @@ function readVariable(environment: Environment, name: string, problems: string[]
   }
 }
 
-function readDotEnv(): Environment {
+function readDotEnv(file: string): Environment {
+  const text = readDotEnvText(file)
+  // Windows writes a mark before the first name, or all of it in UTF-16.
+  if (text.includes('\0')) throw new ConfigError('  .env is not UTF-8: save it as UTF-8')
+  return parseEnv(text.replace(/^\ufeff/, ''))
+}
+
+function readDotEnvText(file: string): string {
   try {
-    return parseEnv(readFileSync('.env', 'utf8'))
+    return readFileSync(file, 'utf8')
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return {}
-    throw new ConfigError(
-      `  .env cannot be read (${(cause as NodeJS.ErrnoException).code}): make it readable or remove it`,
-      { cause },
-    )
+    const { code } = cause as NodeJS.ErrnoException
+    if (code === 'ENOENT') return ''
+    throw new ConfigError(`  .env cannot be read (${code}): make it readable or remove it`, { cause })
   }
 }
 

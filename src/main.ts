@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { type Command, type ExitCode, exitCodes } from './cli/command.ts'
 import { commandHelp, programHelp } from './cli/help.ts'
 import { findVerb, parseCall } from './cli/parse.ts'
-import { ConfigError, type Environment, readEnvironment } from './config.ts'
+import { ConfigError, loadLogLevel, readEnvironment } from './config.ts'
 import { type Logger, openLog, redact } from './log.ts'
 import { DatabaseError } from './mirror/connection.ts'
 import { UsageError } from './usage-error.ts'
@@ -48,7 +48,7 @@ async function run([verb, ...rest]: readonly string[]): Promise<ExitCode> {
     const { positionals, values, wantsHelp } = parseCall(command, rest)
     if (wantsHelp) return print(commandHelp(command))
     const environment = readEnvironment()
-    const log = openLog({ level: logLevel(environment) })
+    const log = openLog({ level: loadLogLevel(environment) ?? 'info' })
     return await command.run({
       positionals,
       values,
@@ -101,11 +101,6 @@ function stopSignal(log: Logger): AbortSignal {
     })
   }
   return controller.signal
-}
-
-function logLevel(environment: Environment): string {
-  const wanted = environment.LOG_LEVEL ?? ''
-  return ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'].includes(wanted) ? wanted : 'info'
 }
 
 function version(): string {

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { resolve } from 'node:path'
 import { type Call, type Command, type ExitCode, exitCodes } from '../cli/command.ts'
-import { type Config, loadConfig } from '../config.ts'
+import { type Config, loadConfig, loadLogLevel } from '../config.ts'
 import { freePort } from '../free-port.ts'
 import { type Database, openDatabase } from '../mirror/database.ts'
 import { lockKeys } from '../mirror/lock-keys.ts'
@@ -43,7 +43,7 @@ async function run({ environment, positionals, values, signal, log, stdout }: Ca
   const churnPerSecond = wholeNumber('churn', 5, 1_000)
   const wantedPort = values.port === undefined ? null : wholeNumber('port', usualPort, 65_535)
   // What the worker says of itself would only get between the lines.
-  const quiet = log.child({}, { level: environment.LOG_LEVEL ?? 'warn' })
+  const quiet = log.child({}, { level: loadLogLevel(environment) ?? 'warn' })
 
   stdout.write('Starting an embedded Postgres, the made-up upstream and the worker …\n')
   const port = await freePort(wantedPort ?? usualPort)

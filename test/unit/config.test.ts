@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { ConfigError, loadConfig, loadMirrorConfig } from '../../src/config.ts'
+import { ConfigError, loadConfig, loadLogLevel, loadMirrorConfig, readEnvironment } from '../../src/config.ts'
 import { redact } from '../../src/log.ts'
 import { variables } from '../../src/variables.ts'
 
@@ -99,6 +99,32 @@ describe('loadConfig', () => {
     expect(problemsOf({ ...withoutKey, API_KEY_FILE: `${file}.gone` })).toBe(
       `  API_KEY_FILE names ${file}.gone, which cannot be read (ENOENT)`,
     )
+    writeFileSync(file, '\n')
+    expect(problemsOf({ ...withoutKey, API_KEY_FILE: file })).toBe(
+      `  API_KEY is not set: API_KEY_FILE names ${file}, which is empty`,
+    )
+    expect(problemsOf({ ...withoutKey, API_KEY_FILE: ' ' })).toBe('  API_KEY is not set: sign-in: its key')
+  })
+
+  it('reads a .env file as an editor on Windows saves it, and says when it cannot', () => {
+    const directory = mkdtempSync(join(tmpdir(), 'tidemark-env-'))
+    const file = join(directory, '.env')
+    writeFileSync(file, '\ufeffAPI_KEY="of the file"\r\nPAGE_SIZE=7\r\n')
+    expect(readEnvironment(file)).toMatchObject({ API_KEY: 'of the file', PAGE_SIZE: '7' })
+    writeFileSync(file, '\ufeffAPI_KEY=wide', 'utf16le')
+    expect(() => readEnvironment(file)).toThrow('.env is not UTF-8: save it as UTF-8')
+    expect(() => readEnvironment(directory)).toThrow('.env cannot be read (EISDIR)')
+    expect(readEnvironment(join(directory, 'none'))).not.toHaveProperty('API_KEY')
+  })
+
+  it('finds the log level like any other variable', () => {
+    const file = join(mkdtempSync(join(tmpdir(), 'tidemark-level-')), 'level')
+    writeFileSync(file, 'debug\n')
+    expect(loadLogLevel({ LOG_LEVEL_FILE: file })).toBe('debug')
+    expect(loadLogLevel({ LOG_LEVEL: ' warn ' })).toBe('warn')
+    expect(loadLogLevel({})).toBeNull()
+    expect(loadLogLevel({ LOG_LEVEL: '' })).toBeNull()
+    expect(loadLogLevel({ LOG_LEVEL: 'loud' })).toBeNull()
   })
 
   it('keeps the address of the alert receiver as a secret, as it is (P9)', () => {
