@@ -40,6 +40,7 @@ process.exitCode = await run(words)
 async function run([verb, ...rest]: readonly string[]): Promise<ExitCode> {
   try {
     if (verb === '--version') return print(`tidemark ${version()}\n`)
+    if (verb === 'help' && rest[0] !== undefined) return await run([rest[0], '--help'])
     if (verb === undefined || verb === '--help' || verb === '-h' || verb === 'help') {
       print(programHelp(await Promise.all(Object.values(verbs).map((load) => load()))))
       return verb === undefined ? exitCodes.usage : exitCodes.done

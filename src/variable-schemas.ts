@@ -18,6 +18,15 @@ export const httpUrl = url(/^https?:$/, 'https://host.example/path').transform((
   value.replace(/\/+$/, ''),
 )
 
+/** Where requests go: nothing but a path may follow the host, and nobody's name may stand before it. */
+export const baseUrl = httpUrl.refine(
+  (value) => {
+    const { username, password, search, hash } = new URL(value)
+    return `${username}${password}${search}${hash}` === ''
+  },
+  { error: 'must be a URL such as https://host.example/path, without user, password, query and fragment' },
+)
+
 export const durationMs = (fallback: string, minimumMs = 1) =>
   text.default(fallback).transform((value, context) => {
     const parsed = parseDuration(value)

@@ -2,6 +2,7 @@
 
 import { z } from 'zod'
 import {
+  baseUrl,
   durationMs,
   durationOrOff,
   flag,
@@ -60,9 +61,9 @@ export const upstreamVariables = {
   ASSIGNMENT_BASE_URL: {
     describe: 'base URL of the assignment service',
     fallback: 'required',
-    schema: httpUrl,
+    schema: baseUrl,
   },
-  AUTH_URL: { describe: 'base URL of the identity provider', fallback: 'required', schema: httpUrl },
+  AUTH_URL: { describe: 'base URL of the identity provider', fallback: 'required', schema: baseUrl },
   CLIENT_GUID: {
     describe: 'header `clientId` of the assignment service',
     fallback: 'required',
@@ -82,12 +83,12 @@ export const upstreamVariables = {
   TRACKING_BASE_URL: {
     describe: 'base URL of the tracking service',
     fallback: 'none: trackers are not mirrored',
-    schema: httpUrl.optional().transform((value) => value ?? null),
+    schema: baseUrl.optional().transform((value) => value ?? null),
   },
   TRACKING_AUTH_URL: {
     describe: 'identity provider of the tracking service',
     fallback: '`AUTH_URL`',
-    schema: httpUrl.optional(),
+    schema: baseUrl.optional(),
   },
   TRACKING_SUBJECT_ID: {
     describe: 'sign-in of the tracking service',

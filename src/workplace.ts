@@ -55,7 +55,9 @@ export async function openWorkplace(options: {
   readonly observer?: UpstreamObserver
 }): Promise<Workplace> {
   const { config, log } = options
-  const database = await openMigratedDatabase(config, log)
+  // When the rest cannot be opened, the database is left again: it would keep the program from ending.
+  await using opened = new AsyncDisposableStack()
+  const database = opened.adopt(await openMigratedDatabase(config, log), ({ close }) => close())
   const related = wantedRelated(config)
   const relatedOptions = { groups: related.map(({ name }) => name), refreshMs: config.relatedRefreshMs }
   const mirror = openMirror({
@@ -70,6 +72,10 @@ export async function openWorkplace(options: {
     assignment: openConfiguredUpstream(options, 'assignment'),
     tracking: openConfiguredUpstream(options, 'tracking'),
   }
+  opened.defer(() => {
+    upstreams.assignment.close()
+    upstreams.tracking?.close()
+  })
   const sourceOf = (stream: Stream): Source => {
     const upstream = upstreams[stream.service]
     if (!upstream) throw new Error(`${stream.name} needs TRACKING_BASE_URL, which is not set`)
@@ -93,6 +99,7 @@ export async function openWorkplace(options: {
     keyField: config.keyFields[stream.name] ?? null,
     now: () => new Date(),
   })
+  const everything = opened.move()
   return {
     database,
     mirror,
@@ -115,11 +122,7 @@ export async function openWorkplace(options: {
         now: () => new Date(),
         ...(onWritten && { onWritten: (written) => onWritten(written, null) }),
       }),
-    async [Symbol.asyncDispose]() {
-      upstreams.assignment.close()
-      upstreams.tracking?.close()
-      await database.close()
-    },
+    [Symbol.asyncDispose]: () => everything.disposeAsync(),
   }
 }
 

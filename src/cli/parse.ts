@@ -48,6 +48,12 @@ export function parseCall(command: Command, words: readonly string[]): Parsed {
   return { positionals, values: rest as Values, wantsHelp: help === true }
 }
 
+/** For verbs that are told everything by options. */
+export function expectNoWords(verb: string, { positionals }: Pick<Parsed, 'positionals'>): void {
+  const [word] = positionals
+  if (word !== undefined) throw new UsageError(`\`tidemark ${verb}\` takes no words, and was given "${word}"`)
+}
+
 function unknownOption(command: Command, rawName: string): string {
   const known = ['help', ...Object.keys(command.options)]
   const [near] = nearest(rawName.replace(/^-+/, ''), known)

@@ -57,6 +57,10 @@ export const backfill: Command = {
 async function run(call: Call): Promise<ExitCode> {
   const { environment, positionals, values, log, stdout } = call
   if (positionals.length > 1) throw new UsageError('`tidemark backfill` takes one stream')
+  if (values.list && values.cancel !== undefined)
+    throw new UsageError('--list and --cancel exclude each other')
+  if (values.cancel !== undefined && positionals.length > 0)
+    throw new UsageError('`tidemark backfill --cancel` takes the id behind it, and no stream')
   if (values.list) return await listAll(call)
   if (values.cancel !== undefined) return await cancelOne(call, String(values.cancel))
   const [name] = positionals

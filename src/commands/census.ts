@@ -42,12 +42,17 @@ export const census: Command = {
 
 async function run(call: Call): Promise<ExitCode> {
   const { environment, positionals, values, log } = call
-  if (values.acknowledge !== undefined) return await acknowledge(call, String(values.acknowledge))
+  const { release, acknowledge } = values
+  if (release !== undefined && acknowledge !== undefined)
+    throw new UsageError('--release and --acknowledge exclude each other')
+  if ((release ?? acknowledge) !== undefined && positionals.length > 0)
+    throw new UsageError(
+      `\`tidemark census --${release === undefined ? 'acknowledge' : 'release'}\` takes the one stream behind it`,
+    )
+  if (acknowledge !== undefined) return await takeNote(call, String(acknowledge))
   const config = loadConfig(environment)
   const known = configuredStreams(config)
-  if (values.release !== undefined && positionals.length > 0)
-    throw new UsageError('`tidemark census --release` takes the one stream behind it')
-  const released = values.release === undefined ? null : pickStream(String(values.release), known)
+  const released = release === undefined ? null : pickStream(String(release), known)
   const wanted = released ? [released] : pickStreams(positionals, known)
   await using workplace = await openWorkplace({ config, log })
   const results: Result[] = []
@@ -71,7 +76,7 @@ async function run(call: Call): Promise<ExitCode> {
 
 type Result = CensusOnce & { readonly durationMs: number }
 
-async function acknowledge({ environment, values, log, stdout }: Call, name: string): Promise<ExitCode> {
+async function takeNote({ environment, values, log, stdout }: Call, name: string): Promise<ExitCode> {
   const stream = pickStream(name, streams).name
   const database = await openMigratedDatabase(loadMirrorConfig(environment), log)
   try {

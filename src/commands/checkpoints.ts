@@ -2,6 +2,7 @@
 
 import { type Call, type Command, type ExitCode, exitCodes } from '../cli/command.ts'
 import { alignedTable } from '../cli/table.ts'
+import { wholeNumber } from '../cli/whole-number.ts'
 import { loadMirrorConfig } from '../config.ts'
 import { readCheckpoints } from '../mirror/checkpoints.ts'
 import { pickStream } from '../pick-streams.ts'
@@ -29,9 +30,7 @@ async function run({ environment, positionals, values, log, stdout }: Call): Pro
   const [name, ...more] = positionals
   if (more.length > 0) throw new UsageError('`tidemark checkpoints` takes one stream, or none for all')
   const stream = name === undefined ? null : pickStream(name, streams).name
-  const limit = Number(values.limit ?? 100)
-  if (!Number.isInteger(limit) || limit < 1)
-    throw new UsageError(`--limit ${values.limit}: write a whole number from 1`)
+  const limit = wholeNumber(values, 'limit', { least: 1 }) ?? 100
   const database = await openMigratedDatabase(loadMirrorConfig(environment), log)
   try {
     const found = await readCheckpoints(database.pool, { stream, limit })

@@ -5,6 +5,8 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { resolve } from 'node:path'
 import { type Call, type Command, type ExitCode, exitCodes } from '../cli/command.ts'
+import { expectNoWords } from '../cli/parse.ts'
+import { wholeNumber } from '../cli/whole-number.ts'
 import { type Config, loadConfig, loadLogLevel } from '../config.ts'
 import { freePort } from '../free-port.ts'
 import { type Database, openDatabase } from '../mirror/database.ts'
@@ -32,26 +34,20 @@ const usualPort = 8080
 const lastResortMs = 28_000
 
 async function run({ environment, positionals, values, signal, log, stdout }: Call): Promise<ExitCode> {
-  if (positionals.length > 0)
-    throw new UsageError(`\`tidemark demo\` takes options only, and was given "${positionals[0]}"`)
-  const wholeNumber = (name: string, fallback: number, most: number): number => {
-    const value = values[name] ?? String(fallback)
-    if (/^\d+$/.test(String(value)) && Number(value) <= most) return Number(value)
-    throw new UsageError(`--${name} ${value}: write a whole number up to ${most}`)
-  }
-  const assignments = wholeNumber('assignments', 5_000, 1_000_000)
-  const churnPerSecond = wholeNumber('churn', 5, 1_000)
-  const wantedPort = values.port === undefined ? null : wholeNumber('port', usualPort, 65_535)
+  expectNoWords('demo', { positionals })
+  const assignments = wholeNumber(values, 'assignments', { least: 0, most: 1_000_000 }) ?? 5_000
+  const churnPerSecond = wholeNumber(values, 'churn', { least: 0, most: 1_000 }) ?? 5
+  const wantedPort = wholeNumber(values, 'port', { least: 0, most: 65_535 }) ?? usualPort
   // What the worker says of itself would only get between the lines.
   const quiet = log.child({}, { level: loadLogLevel(environment) ?? 'warn' })
 
   stdout.write('Starting an embedded Postgres, the made-up upstream and the worker …\n')
-  const port = await freePort(wantedPort ?? usualPort)
-  if (port !== (wantedPort ?? usualPort))
-    stdout.write(`Port ${wantedPort ?? usualPort} is taken: the worker listens on ${port} instead.\n`)
   const database = await openDatabase({ url: null, directory: resolve(directory), log: quiet })
   try {
     const lock = await beginWithNothing(database)
+    const port = await freePort(wantedPort)
+    if (wantedPort !== 0 && port !== wantedPort)
+      stdout.write(`Port ${wantedPort} is taken: the worker listens on ${port} instead.\n`)
     await using simulator = await startSimulator({
       assignments,
       notes: 2 * assignments,

@@ -2,6 +2,7 @@
 // verb is for those who want it done beforehand, or by another role.
 
 import { type Call, type Command, type ExitCode, exitCodes } from '../cli/command.ts'
+import { expectNoWords } from '../cli/parse.ts'
 import { loadMirrorConfig } from '../config.ts'
 import { openDatabase } from '../mirror/database.ts'
 import { migrateDatabase } from '../mirror/migrate.ts'
@@ -16,7 +17,8 @@ export const migrate: Command = {
   run,
 }
 
-async function run({ environment, values, log, stdout }: Call): Promise<ExitCode> {
+async function run({ environment, positionals, values, log, stdout }: Call): Promise<ExitCode> {
+  expectNoWords('migrate', { positionals })
   const { databaseUrl, biRole } = loadMirrorConfig(environment)
   const database = await openDatabase({ url: databaseUrl, log })
   try {

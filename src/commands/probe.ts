@@ -2,8 +2,8 @@
 // Reads only.
 
 import { type Call, type Command, type ExitCode, exitCodes } from '../cli/command.ts'
+import { expectNoWords } from '../cli/parse.ts'
 import { type Config, ConfigError, loadConfig } from '../config.ts'
-import { UsageError } from '../usage-error.ts'
 import { visible } from '../visible.ts'
 import { configuredStreams } from '../workplace.ts'
 import type { Check } from './probe-check.ts'
@@ -21,8 +21,8 @@ export const probe: Command = {
 }
 
 async function run(call: Call): Promise<ExitCode> {
-  const { positionals, values, stdout } = call
-  if (positionals.length > 0) throw new UsageError('`tidemark probe` takes no arguments')
+  const { values, stdout } = call
+  expectNoWords('probe', call)
   const checks: Check[] = []
   for await (const check of probeAll(call)) {
     checks.push(check)

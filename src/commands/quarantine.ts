@@ -4,6 +4,7 @@ import type { Pool } from 'pg'
 import { type Call, type Command, type ExitCode, exitCodes } from '../cli/command.ts'
 import { operator } from '../cli/operator.ts'
 import { alignedTable } from '../cli/table.ts'
+import { wholeNumber } from '../cli/whole-number.ts'
 import { loadMirrorConfig } from '../config.ts'
 import {
   type QuarantineEntry,
@@ -46,9 +47,7 @@ async function run(call: Call): Promise<ExitCode> {
 }
 
 async function list(call: Call, selection: QuarantineSelection): Promise<ExitCode> {
-  const limit = Number(call.values.limit ?? 100)
-  if (!Number.isInteger(limit) || limit < 1)
-    throw new UsageError(`--limit ${call.values.limit}: write a whole number from 1`)
+  const limit = wholeNumber(call.values, 'limit', { least: 1 }) ?? 100
   return await withPool(call, async (pool) => {
     await expectEntry(pool, selection)
     const entries = await readQuarantine(pool, selection, { after: '0', limit })

@@ -2,6 +2,7 @@
 
 import { once } from 'node:events'
 import { type Call, type Command, type ExitCode, exitCodes } from '../cli/command.ts'
+import { expectNoWords } from '../cli/parse.ts'
 import { loadConfig } from '../config.ts'
 import { UsageError } from '../usage-error.ts'
 import { AddressUnusable } from '../web/http-server.ts'
@@ -21,8 +22,7 @@ const lastResortMs = 28_000
 const lingerMs = 500
 
 async function run({ environment, positionals, signal, log }: Call): Promise<ExitCode> {
-  if (positionals.length > 0)
-    throw new UsageError(`\`tidemark serve\` takes no words, and was given "${positionals[0]}"`)
+  expectNoWords('serve', { positionals })
   const config = loadConfig(environment)
   const worker = await startWorker({ config, log }).catch((error) => {
     throw error instanceof AddressUnusable ? new UsageError(error.message, { cause: error }) : error

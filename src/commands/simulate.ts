@@ -9,6 +9,8 @@ import {
   type Option,
   type Values,
 } from '../cli/command.ts'
+import { expectNoWords } from '../cli/parse.ts'
+import { wholeNumber } from '../cli/whole-number.ts'
 import type { Behaviour } from '../simulator/behaviour.ts'
 import { faultSyntax, mildMix, readFault } from '../simulator/fault-text.ts'
 import type { Fault } from '../simulator/faults.ts'
@@ -70,18 +72,19 @@ export const simulate: Command = {
 }
 
 async function run({ positionals, values, signal, stdout, log }: Call): Promise<ExitCode> {
-  if (positionals.length > 0)
-    throw new UsageError(`\`tidemark simulate\` takes options only, and was given "${positionals[0]}"`)
-  const restoreAfterSeconds = wholeNumber(values, 'restore-backup-after', 0, 1, 1_000_000)
+  expectNoWords('simulate', { positionals })
+  const number = (name: string, fallback: number, most: number, least = 0): number =>
+    wholeNumber(values, name, { least, most }) ?? fallback
+  const restoreAfterSeconds = number('restore-backup-after', 0, 1_000_000, 1)
   await using simulator = await startSimulator({
     host: text(values, 'host') ?? '127.0.0.1',
-    port: wholeNumber(values, 'port', 8090, 0, 65_535),
-    seed: wholeNumber(values, 'seed', 1, 0, 2_147_483_647),
-    assignments: wholeNumber(values, 'assignments', 1_000, 0, 10_000_000),
-    notes: wholeNumber(values, 'notes', 2_000, 0, 10_000_000),
-    trackers: wholeNumber(values, 'trackers', 20, 0, 1_000_000),
-    objects: wholeNumber(values, 'objects', 100, 0, 1_000_000),
-    churnPerSecond: wholeNumber(values, 'churn', 0, 0, 100_000),
+    port: number('port', 8090, 65_535),
+    seed: number('seed', 1, 2_147_483_647),
+    assignments: number('assignments', 1_000, 10_000_000),
+    notes: number('notes', 2_000, 10_000_000),
+    trackers: number('trackers', 20, 1_000_000),
+    objects: number('objects', 100, 1_000_000),
+    churnPerSecond: number('churn', 0, 100_000),
     firstRowVersion: rowVersion(values),
     credentials: credentials(values),
     hurt: hurts(values),
@@ -105,14 +108,6 @@ async function run({ positionals, values, signal, stdout, log }: Call): Promise<
 function text(values: Values, name: string): string | undefined {
   const value = values[name]
   return typeof value === 'string' ? value : undefined
-}
-
-function wholeNumber(values: Values, name: string, fallback: number, least: number, most: number): number {
-  const value = text(values, name)
-  if (value === undefined) return fallback
-  const number = Number(value)
-  if (/^\d+$/.test(value) && number >= least && number <= most) return number
-  throw new UsageError(`--${name} ${value}: write a whole number from ${least} to ${most}`)
 }
 
 function rowVersion(values: Values): bigint {

@@ -1,6 +1,7 @@
 // `tidemark verify`: names the rows that differ from their records, and mends them when told to. Exit 1 when any differs.
 
 import { type Call, type Command, type ExitCode, exitCodes } from '../cli/command.ts'
+import { wholeNumber } from '../cli/whole-number.ts'
 import { loadConfig } from '../config.ts'
 import { formatDuration } from '../duration.ts'
 import { pickStreams } from '../pick-streams.ts'
@@ -35,7 +36,7 @@ export const verify: Command = {
 type Result = VerifyOutcome & { readonly durationMs: number }
 
 async function run({ environment, positionals, values, log, signal, stdout }: Call): Promise<ExitCode> {
-  const sample = sampleOf(values.sample)
+  const sample = wholeNumber(values, 'sample', { least: 1 })
   const repair = values.repair === true
   if (repair && sample !== null)
     throw new UsageError('--sample only reports: leave it out to mend with --repair')
@@ -83,14 +84,6 @@ function wantedStreams(
       `${without.name} offers no look at one record by its id: leave --sample out, and all of it is listed`,
     )
   return wanted.filter(({ lookup }) => lookup !== null)
-}
-
-function sampleOf(value: Call['values'][string]): number | null {
-  if (value === undefined) return null
-  const sample = Number(value)
-  if (!Number.isInteger(sample) || sample < 1)
-    throw new UsageError(`--sample ${value}: write a whole number from 1`)
-  return sample
 }
 
 type Printer = {

@@ -50,13 +50,13 @@ function checkpointIn(text: string): bigint {
   return id
 }
 
-const isoTime = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?$/i
+const isoTime = /^(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d(?::\d\d(?:\.\d+)?)?)(Z|[+-]\d\d:\d\d)?)?$/
 
 function timeIn(text: string): Date {
-  const match = isoTime.exec(text)
-  // Without an offset the language would read the time zone of the machine.
-  const time = new Date(match && text.includes('T') && !match[1] ? `${text}Z` : text)
-  if (!match || Number.isNaN(time.getTime()))
+  const [, day, timeOfDay = '00:00', offset = 'Z'] = isoTime.exec(text.toUpperCase()) ?? []
+  const time = new Date(`${day}T${timeOfDay}${offset}`)
+  // The language takes the 31st of February for the 3rd of March.
+  if (!day || Number.isNaN(time.getTime()) || new Date(day).toISOString().slice(0, 10) !== day)
     throw new UsageError(`"${text}": write a time as 2025-01-31T14:30:00Z (without an offset it is UTC)`)
   return time
 }

@@ -62,7 +62,7 @@ export function prepareRequest(operation: Operation, request: AnyRequest): Prepa
     case 'json':
       if (!isObject(request.body as Json | undefined))
         throw new ParameterError(
-          `${operation.method} ${operation.path} needs a body that is a JSON object, not ${shown(request.body)}`,
+          `${operation.method} ${operation.path} needs a body that is a JSON object, ${request.body === undefined ? 'and has none' : `not ${shown(request.body)}`}`,
         )
       return { target, contentType: 'application/json', body: JSON.stringify(request.body) }
     case 'form':

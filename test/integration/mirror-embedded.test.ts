@@ -5,6 +5,7 @@ import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
   chownSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -32,11 +33,14 @@ const serverPid = (): number | null => {
     return null
   }
 }
+/** As it is imported by a program that is a text. */
+const sourceFile = (path: string): string =>
+  JSON.stringify(new URL(`../../src/${path}`, import.meta.url).href)
 /** Another program that uses the database until its input ends or it is killed. */
 async function startProgram() {
   const source = `
-    const { openDatabase } = await import(${JSON.stringify(new URL('../../src/mirror/database.ts', import.meta.url).href)})
-    const { openLog } = await import(${JSON.stringify(new URL('../../src/log.ts', import.meta.url).href)})
+    const { openDatabase } = await import(${sourceFile('mirror/database.ts')})
+    const { openLog } = await import(${sourceFile('log.ts')})
     const database = await openDatabase({ url: null, directory: ${JSON.stringify(directory)}, log: openLog({ level: 'fatal' }) })
     process.stdout.write(database.address + '\\n')
     process.stdin.on('data', () => {}).on('end', () => database.close())`
@@ -61,6 +65,34 @@ async function startProgram() {
 describe('the embedded Postgres', { timeout: 120_000 }, () => {
   afterAll(() => {
     rmSync(directory, { recursive: true, force: true })
+  })
+
+  it('is left by a program that cannot open what comes after it, and that program ends', async () => {
+    const source = `
+      const { loadConfig } = await import(${sourceFile('config.ts')})
+      const { openLog } = await import(${sourceFile('log.ts')})
+      const { openWorkplace } = await import(${sourceFile('workplace.ts')})
+      const config = loadConfig({
+        ASSIGNMENT_BASE_URL: 'https://host.example',
+        AUTH_URL: 'https://host.example',
+        CLIENT_GUID: '6f1c2a52-0d3b-4c58-9f0e-3a1d2c4b5e6f',
+        SUBJECT_ID: 'integration',
+        API_KEY: 'a key of the tests',
+      })
+      const wrong = { ...config, assignmentBaseUrl: 'https://user@host.example' }
+      await openWorkplace({ config: wrong, log: openLog({ level: 'fatal' }) })`
+    const cwd = join(directory, 'workplace')
+    mkdirSync(cwd)
+    const program = execute(process.execPath, ['--input-type=module', '--eval', source], {
+      cwd,
+      timeout: 40_000,
+    })
+    await expect(program).rejects.toMatchObject({
+      killed: false,
+      code: 1,
+      stderr: expect.stringContaining('must have no user'),
+    })
+    expect(existsSync(join(cwd, '.tidemark/postgres/postmaster.pid'))).toBe(false)
   })
 
   it('is made once and shared by programs that start at the same moment; the last one stops it', async () => {

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import type { Command } from '../../src/cli/command.ts'
 import { commandHelp } from '../../src/cli/help.ts'
-import { findVerb, parseCall } from '../../src/cli/parse.ts'
+import { expectNoWords, findVerb, parseCall } from '../../src/cli/parse.ts'
 import { alignedTable } from '../../src/cli/table.ts'
+import { wholeNumber } from '../../src/cli/whole-number.ts'
 import { pickStreams } from '../../src/pick-streams.ts'
 import { streams } from '../../src/streams.ts'
 import { UsageError } from '../../src/usage-error.ts'
@@ -52,6 +53,23 @@ describe('the command line', () => {
     )
     expect(problem(() => parseCall(command, ['--litres', '--json']))).toContain('needs a value')
     expect(problem(() => parseCall(command, ['--json=yes']))).toContain('takes no value')
+  })
+
+  it('reads whole numbers, and says which are taken', () => {
+    const litres = (value?: string) =>
+      wholeNumber(value === undefined ? {} : { litres: value }, 'litres', { least: 1, most: 50 })
+    expect(litres()).toBeNull()
+    expect(litres('50')).toBe(50)
+    for (const wrong of ['0', '51', '-1', '1e1', '1.5', '', 'two', '99999999999999999999'])
+      expect(problem(() => litres(wrong))).toBe(`--litres ${wrong}: write a whole number from 1 to 50`)
+  })
+
+  it('takes no words after a verb that has none', () => {
+    const words = { positionals: ['foo', 'bar'] }
+    expect(problem(() => expectNoWords('water', words))).toBe(
+      '`tidemark water` takes no words, and was given "foo"',
+    )
+    expect(problem(() => expectNoWords('water', { positionals: [] }))).toBe('no problem')
   })
 
   it('shows options and examples in the help', () => {

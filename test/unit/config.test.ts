@@ -136,6 +136,17 @@ describe('loadConfig', () => {
     )
   })
 
+  it.each([
+    'https://user:canary@host.example',
+    'https://host.example/?a=canary',
+    'https://host.example/#canary',
+  ])('takes no base URL with more than a path: %s (P9)', (url) => {
+    for (const name of ['ASSIGNMENT_BASE_URL', 'AUTH_URL', 'TRACKING_BASE_URL', 'TRACKING_AUTH_URL'])
+      expect(problemsOf({ ...complete, [name]: url })).toBe(
+        `  ${name} must be a URL such as https://host.example/path, without user, password, query and fragment`,
+      )
+  })
+
   it('asks for TRACKING_BASE_URL when trackers are wanted', () => {
     expect(problemsOf({ ...complete, STREAMS: 'tracker_object' })).toContain('TRACKING_BASE_URL')
   })

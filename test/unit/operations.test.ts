@@ -122,7 +122,7 @@ describe('prepareRequest', () => {
     ],
     ['listAssignments', { query: { Page: 0 } }, 'Page must be a whole number from 1 to 2147483647, not 0'],
     ['listAssignments', { body: {} }, 'takes no body'],
-    ['createAssignment', {}, 'needs a body that is a JSON object'],
+    ['createAssignment', {}, 'needs a body that is a JSON object, and has none'],
     ['createAssignment', { body: [] }, 'needs a body that is a JSON object, not []'],
     ['addAttachment', { path: { assignmentId: 1 } }, 'must have at least one field'],
     [
