@@ -3,16 +3,7 @@
 
 import type { Piece, Rendering } from './rendering.ts'
 import type { Resource } from './resources.ts'
-import type { Row } from './row.ts'
-
-/** A buffer that holds the bytes of several rows, for as long as one of them lives. */
-type Slab = { readonly bytes: Buffer; rowCount: number }
-export type Span = {
-  readonly slab: Slab
-  readonly start: number
-  readonly end: number
-  readonly style: number
-}
+import type { Row, Span } from './row.ts'
 
 export type RowBytes = {
   joined(resource: Resource, rows: readonly Row[]): Buffer

@@ -1,12 +1,18 @@
 // What the stand-in keeps of a record. Rows never change: a change is another row with the same id, so a page that is
 // being sent, a backup and a write that is not committed yet can all hold on to theirs.
 
-import type { Span } from './row-bytes.ts'
-
 export type Fields = { readonly [name: string]: unknown }
 
 /** Just made, and still to be filled in. */
 export type FreshFields = { [name: string]: unknown }
+
+/** Where the bytes of a row are: in a buffer with those of others, for as long as one of them lives. */
+export type Span = {
+  readonly slab: { readonly bytes: Buffer; rowCount: number }
+  readonly start: number
+  readonly end: number
+  readonly style: number
+}
 
 export type Row = {
   readonly id: number
@@ -20,7 +26,7 @@ export type Row = {
   readonly own: Fields | null
   /** Served as it is, instead of everything above. */
   readonly raw: string | Uint8Array | null
-  /** Where its bytes are, while there is room for them; row-bytes.ts owns it. */
+  /** Null when there is no room for its bytes; row-bytes.ts owns it. */
   kept: Span | null
 }
 

@@ -1,7 +1,7 @@
 // Failures of the network by their codes: what they mean, whether trying again can help, and whether the request may have
 // arrived. The library's error itself goes no further: it carries the request's headers (P9).
 
-import type { HttpRequest } from './transport.ts'
+import type { Method } from './operations.ts'
 import { UpstreamError, type UpstreamErrorCode } from './upstream-error.ts'
 
 export type NetworkFailure = {
@@ -13,6 +13,8 @@ export type NetworkFailure = {
   readonly timedOutAt?: string | null
 }
 
+type Asked = { readonly method: Method; readonly url: URL }
+
 type Meaning = {
   readonly code: UpstreamErrorCode
   readonly problem: string
@@ -20,7 +22,7 @@ type Meaning = {
   readonly mayHaveArrived: boolean
 }
 
-export function networkError(request: HttpRequest, failure: NetworkFailure): UpstreamError {
+export function networkError(request: Asked, failure: NetworkFailure): UpstreamError {
   const { code, message } = failure
   return new UpstreamError({
     ...meaningOf(request.url.host, failure),
@@ -30,7 +32,7 @@ export function networkError(request: HttpRequest, failure: NetworkFailure): Ups
   })
 }
 
-export function tooLargeError(request: HttpRequest, maxResponseBytes: number): UpstreamError {
+export function tooLargeError(request: Asked, maxResponseBytes: number): UpstreamError {
   return new UpstreamError({
     code: 'UPSTREAM_TOO_LARGE',
     method: request.method,
