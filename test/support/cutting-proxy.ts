@@ -10,7 +10,8 @@ export type Cut = {
   readonly isHeard: boolean
 }
 export type CuttingProxy = {
-  readonly port: number
+  /** Of the database behind it; no TLS, or statements could not be counted. */
+  readonly url: string
   hasCut(): boolean
   /** How many statements were let through. */
   statementCount(): number
@@ -25,16 +26,18 @@ const statementTypes = new Set([0x51, 0x53])
 export const never: Cut = { after: Number.POSITIVE_INFINITY, isHeard: true }
 
 export async function startCuttingProxy(
-  target: { host: string; port: number },
+  databaseUrl: string,
   cut: Cut,
+  onCut: () => void = () => {},
 ): Promise<CuttingProxy> {
+  const { hostname, port } = new URL(databaseUrl)
   const sockets = new Set<Socket>()
   let passed = 0
   let hasCut = false
   let isHealed = false
 
   const server = createServer((client) => {
-    const upstream = connect(target)
+    const upstream = connect(Number(port || 5432), hostname)
     for (const socket of [client, upstream]) {
       sockets.add(socket)
       socket.on('error', () => {})
@@ -52,6 +55,7 @@ export async function startCuttingProxy(
         upstream.write(data)
         return
       }
+      if (!hasCut) onCut()
       hasCut = true
       // The answer would only arrive at a socket that is gone.
       client.destroy()
@@ -61,8 +65,12 @@ export async function startCuttingProxy(
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const address = server.address()
+  const url = new URL(databaseUrl)
+  url.hostname = '127.0.0.1'
+  url.port = String(typeof address === 'object' && address ? address.port : 0)
+  url.search = 'sslmode=disable'
   return {
-    port: typeof address === 'object' && address ? address.port : 0,
+    url: url.href,
     hasCut: () => hasCut,
     statementCount: () => passed,
     heal() {

@@ -5,6 +5,7 @@ import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { expect } from 'vitest'
 import type { Environment } from '../../src/config.ts'
 
 const checkout = fileURLToPath(new URL('../..', import.meta.url))
@@ -45,3 +46,16 @@ export const runTidemark = (
   environment: Environment,
   from = checkout,
 ): Promise<Ended> => startTidemark(words, environment, from).ended
+
+/** The address that a worker says it listens on. */
+export async function listening(program: Program): Promise<string> {
+  const url = () => /"url":"(http:[^"]+)"/.exec(program.stderr())?.[1]
+  await expect.poll(url, { timeout: 40_000, interval: 100 }).toBeDefined()
+  return url() ?? ''
+}
+
+export const statusOf = (url: string): Promise<number | null> =>
+  fetch(url).then(
+    ({ status }) => status,
+    () => null,
+  )

@@ -11,15 +11,10 @@ export async function openProxiedPool(
   database: Pick<TestDatabase, 'url' | 'connection'>,
   cut: Cut,
 ): Promise<{ proxy: CuttingProxy; pool: pg.Pool }> {
-  const { hostname, port } = new URL(database.url)
-  const proxy = await startCuttingProxy({ host: hostname, port: Number(port || 5432) }, cut)
-  const url = new URL(database.url)
-  url.hostname = '127.0.0.1'
-  url.port = String(proxy.port)
-  url.search = ''
+  const proxy = await startCuttingProxy(database.url, cut)
   const pool = new pg.Pool({
     ...database.connection,
-    connectionString: url.href,
+    connectionString: proxy.url,
     application_name: proxiedName,
     connectionTimeoutMillis: 2_000,
   })

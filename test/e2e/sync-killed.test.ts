@@ -1,0 +1,60 @@
+// The real program, killed again and again: when the upstream hears a request, and when Postgres is told a statement. The mirror
+// ends equal to the source, row by row, value by value (P1, P8).
+
+import { describe, expect, it } from 'vitest'
+import { startSimulator } from '../../src/simulator/simulator.ts'
+import { untilAsked } from '../support/asked.ts'
+import { startCuttingProxy } from '../support/cutting-proxy.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { environmentFor } from '../support/environment.ts'
+import { runTidemark, startTidemark } from '../support/program.ts'
+import { seededRandom } from '../support/random.ts'
+import { differences } from '../support/same-as-source.ts'
+import { positionOf } from '../support/workplace.ts'
+
+const words = ['sync', 'assignment']
+
+describe.skipIf(!hasPostgres)('a sync that is killed 25 times', () => {
+  const database = createTestDatabase()
+  it('ends equal to the source, and repeats nothing that was committed (P1, P8)', {
+    timeout: 180_000,
+  }, async () => {
+    const random = seededRandom(20_261_120)
+    await using simulator = await startSimulator({ assignments: 10_000 })
+    const environment = environmentFor(simulator, database, { PAGE_SIZE: '100' })
+    const killAtRequest = async () => {
+      const asked = untilAsked(simulator, 1 + random.integer(6))
+      const program = startTidemark(words, environment)
+      await Promise.race([asked, program.ended])
+      program.child.kill('SIGKILL')
+      return await program.ended
+    }
+    const killAtStatement = async () => {
+      const cut = { after: random.integer(80), isHeard: random.chance(0.5) }
+      const proxy = await startCuttingProxy(database.url, cut, () => program.child.kill('SIGKILL'))
+      const program = startTidemark(words, { ...environment, DATABASE_URL: proxy.url })
+      const ended = await program.ended
+      await proxy.close()
+      return ended
+    }
+    let position = 0n
+    for (let kill = 0; kill < 25; kill++) {
+      const ended = await (kill % 2 === 0 ? killAtRequest() : killAtStatement())
+      expect(ended.code, ended.stderr).toBe(null)
+      const reached = await positionOf(database.pool)
+      expect(reached).toBeGreaterThanOrEqual(position)
+      position = reached
+    }
+    const highest = simulator.source.highestVersion('assignment')
+    expect(position).toBeGreaterThan(0n)
+    expect(position).toBeLessThan(highest ?? 0n)
+    const last = await runTidemark([...words, '--json'], environment)
+    expect(last.code, last.stderr).toBe(0)
+    expect(await differences(database.pool, simulator, 'assignment')).toEqual([])
+    expect(await positionOf(database.pool)).toBe(highest)
+    const { rows } = await database.pool.query(
+      `select count(*)::int as left_running from tidemark.run where status = 'running'`,
+    )
+    expect(rows[0].left_running).toBe(0)
+  })
+})
