@@ -1,11 +1,14 @@
-// Wrong input to the verbs of audit and repair: one line that says what would be right, exit 2, and nothing changed.
+// Wrong input to the verbs of audit and repair: one line that says what would be right, exit 2, and nothing changed. The program is
+// started for the first case of each verb: how an error leaves it is the same for all.
 
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { streams } from '../../src/streams.ts'
+import { UsageError } from '../../src/usage-error.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
 import { runTidemark } from '../support/program.ts'
+import { callVerb } from '../support/verbs.ts'
 import { openTestWorkplace, neverAborted as signal } from '../support/workplace.ts'
 
 const [assignment, note] = streams
@@ -113,16 +116,19 @@ describe.skipIf(!hasPostgres)('wrong input', () => {
         /abc cannot be a key of assignment: its key AssignmentId is a whole number/,
       ],
     ]
-    for (let start = 0; start < cases.length; start += 4) {
-      const some = cases.slice(start, start + 4)
-      await Promise.all(
-        some.map(async ([words, told]) => {
-          const { code, stdout, stderr } = await runTidemark(words, environment)
-          expect({ words, code, stdout }).toEqual({ words, code: 2, stdout: '' })
-          expect(stderr).toMatch(told)
-          expect(stderr.trimEnd().split('\n')).toHaveLength(1)
-        }),
-      )
+    for (const [words, told] of cases) {
+      const { error, stdout, logged } = await callVerb(words, environment)
+      expect({ words, stdout, logged }).toEqual({ words, stdout: '', logged: '' })
+      expect(error, words.join(' ')).toBeInstanceOf(UsageError)
+      expect(error).toMatchObject({ message: expect.stringMatching(told) })
+      expect(error).toMatchObject({ message: expect.not.stringContaining('\n') })
+    }
+    const firstOfEachVerb = new Map(cases.toReversed().map((one) => [one[0][0], one]))
+    for (const [words, told] of firstOfEachVerb.values()) {
+      const { code, stdout, stderr } = await runTidemark(words, environment)
+      expect({ words, code, stdout }).toEqual({ words, code: 2, stdout: '' })
+      expect(stderr).toMatch(told)
+      expect(stderr.trimEnd().split('\n')).toHaveLength(1)
     }
     expect(await state()).toEqual(before)
   })

@@ -1,10 +1,11 @@
-// The documents that programs read: of verify, census and backfill.
+// The documents that programs read: of verify, census and backfill. The program itself is started where it ends with 1.
 
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
 import { runTidemark } from '../support/program.ts'
+import { callVerb } from '../support/verbs.ts'
 
 describe.skipIf(!hasPostgres)('the verbs of audit and repair', () => {
   const database = createTestDatabase()
@@ -12,12 +13,17 @@ describe.skipIf(!hasPostgres)('the verbs of audit and repair', () => {
     await using simulator = await startSimulator({ assignments: 40 })
     const environment = environmentFor(simulator, database)
     const tidemark = async (...words: string[]) => {
+      const { code, error, stdout } = await callVerb([...words, '--json'], environment)
+      expect(error).toBe(null)
+      return { code, told: JSON.parse(stdout) }
+    }
+    const program = async (...words: string[]) => {
       const { code, stdout } = await runTidemark([...words, '--json'], environment)
       return { code, told: JSON.parse(stdout) }
     }
-    await tidemark('sync', 'assignment')
+    expect(await program('sync', 'assignment')).toMatchObject({ code: 0 })
     await database.pool.query(`update mirror.assignment set subject = 'forged' where assignment_id = 7`)
-    expect(await tidemark('verify', 'assignment')).toMatchObject({
+    expect(await program('verify', 'assignment')).toMatchObject({
       code: 1,
       told: {
         differences: [{ stream: 'assignment', key: '7', kind: 'content', columns: ['subject'] }],

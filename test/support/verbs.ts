@@ -1,0 +1,50 @@
+// Verbs in the process of the test, called as src/main.ts calls them: for what is the verb's own to say, without half a second of
+// starting the program each time.
+
+import { PassThrough } from 'node:stream'
+import type { Command } from '../../src/cli/command.ts'
+import { findVerb, parseCall } from '../../src/cli/parse.ts'
+import { backfill } from '../../src/commands/backfill.ts'
+import { census } from '../../src/commands/census.ts'
+import { checkpoints } from '../../src/commands/checkpoints.ts'
+import { explain } from '../../src/commands/explain.ts'
+import { quarantine } from '../../src/commands/quarantine.ts'
+import { rewind } from '../../src/commands/rewind.ts'
+import { sync } from '../../src/commands/sync.ts'
+import { verify } from '../../src/commands/verify.ts'
+import type { Environment } from '../../src/config.ts'
+import { openLog } from '../../src/log.ts'
+import { neverAborted } from './workplace.ts'
+
+const verbs: Readonly<Record<string, Command>> = {
+  ...{ backfill, census, checkpoints, explain, quarantine, rewind, sync, verify },
+}
+
+export type Called = {
+  readonly code: number | null
+  /** What the verb threw, which the program tells in one line. */
+  readonly error: unknown
+  readonly stdout: string
+  readonly logged: string
+}
+
+export async function callVerb(
+  [name = '', ...words]: readonly string[],
+  environment: Environment,
+): Promise<Called> {
+  const [out, err] = [new PassThrough(), new PassThrough()]
+  const said = () => ({ stdout: String(out.read() ?? ''), logged: String(err.read() ?? '') })
+  try {
+    const command = findVerb(verbs, name)
+    const code = await command.run({
+      ...parseCall(command, words),
+      signal: neverAborted,
+      environment,
+      log: openLog({ level: 'error', stream: err }),
+      stdout: out as unknown as NodeJS.WriteStream,
+    })
+    return { code, error: null, ...said() }
+  } catch (error) {
+    return { code: null, error, ...said() }
+  }
+}
