@@ -2,7 +2,7 @@
 
 import { PassThrough } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, it } from 'vitest'
 import { type Jobs, type JobsOptions, startJobs } from '../../src/jobs/jobs.ts'
 import type { RunRequest } from '../../src/jobs/run-queue.ts'
 import type { RunHooks } from '../../src/jobs/run-worker.ts'
@@ -28,8 +28,9 @@ const head = (stream: string, cause: RunRequest['cause'] = 'operator'): RunReque
 })
 
 const backends: readonly Backend[] = ['postgres', 'redis']
-describe.each(backends)('the jobs in %s', (backend) => {
-  describe.skipIf(!hasBackend(backend))('with a queue', () => {
+// Most of it is waiting, so the backends are tried side by side.
+describe.concurrent.each(backends)('the jobs in %s', (backend) => {
+  describe.skipIf(!hasBackend(backend))('with a queue', { concurrent: false }, () => {
     const database = createTestDatabase()
     const started: Jobs[] = []
     afterEach(async () => {
@@ -56,7 +57,9 @@ describe.each(backends)('the jobs in %s', (backend) => {
       return jobs
     }
 
-    it('makes a thousand nudges one run and one after it, which begins after the last nudge', async () => {
+    it('makes a thousand nudges one run and one after it, which begins after the last nudge', async ({
+      expect,
+    }) => {
       const begun: number[] = []
       let letGo = () => {}
       const held = new Promise<void>((resolve) => {
@@ -77,7 +80,7 @@ describe.each(backends)('the jobs in %s', (backend) => {
       expect(await jobs.counts()).toEqual({ waiting: 0, active: 0, delayed: 0 })
     })
 
-    it('runs one stream at a time across workers, and different streams at once', async () => {
+    it('runs one stream at a time across workers, and different streams at once', async ({ expect }) => {
       const active = new Map<string, number>()
       let most = 0
       let overlaps = 0
@@ -102,7 +105,9 @@ describe.each(backends)('the jobs in %s', (backend) => {
       expect(most).toBeGreaterThan(1)
     })
 
-    it('ticks by schedule; a changed schedule holds after a restart, and a removed one is gone', async () => {
+    it('ticks by schedule; a changed schedule holds after a restart, and a removed one is gone', async ({
+      expect,
+    }) => {
       const seen: string[] = []
       const run: Run = async (request) => {
         seen.push(request.stream)
@@ -125,7 +130,7 @@ describe.each(backends)('the jobs in %s', (backend) => {
       expect(seen).not.toContain('gone')
     })
 
-    it('asks at each tick whether the lane is due', async () => {
+    it('asks at each tick whether the lane is due', async ({ expect }) => {
       let asked = 0
       let runs = 0
       await start(
@@ -142,7 +147,7 @@ describe.each(backends)('the jobs in %s', (backend) => {
       expect(runs).toBe(1)
     })
 
-    it('asks for the run all the same when nobody can tell whether it is due', async () => {
+    it('asks for the run all the same when nobody can tell whether it is due', async ({ expect }) => {
       let runs = 0
       await start(
         async (request) => {
@@ -157,7 +162,7 @@ describe.each(backends)('the jobs in %s', (backend) => {
       await expect.poll(() => runs, { timeout: 10_000 }).toBe(1)
     })
 
-    it('ticks again after the queue was flushed under a live worker', async () => {
+    it('ticks again after the queue was flushed under a live worker', async ({ expect }) => {
       let runs = 0
       const queue = await openTestQueue(backend, database)
       const jobs = await start(
@@ -174,7 +179,9 @@ describe.each(backends)('the jobs in %s', (backend) => {
       await expect.poll(() => runs, { timeout: 15_000 }).toBeGreaterThan(before + 1)
     })
 
-    it('says so once when two workers want other schedules and undo what each other does', async () => {
+    it('says so once when two workers want other schedules and undo what each other does', async ({
+      expect,
+    }) => {
       const stream = new PassThrough()
       const tick = (name: string) => ({
         stream: name,
@@ -192,7 +199,7 @@ describe.each(backends)('the jobs in %s', (backend) => {
       expect(told).toEqual([expect.stringContaining('all need the same STREAMS')])
     })
 
-    it('lets a long run give way when all places are taken, and takes it up again', async () => {
+    it('lets a long run give way when all places are taken, and takes it up again', async ({ expect }) => {
       const order: string[] = []
       const jobs = await start(
         async (request, { shouldGiveWay }) => {
@@ -209,7 +216,9 @@ describe.each(backends)('the jobs in %s', (backend) => {
       await expect.poll(() => order, { timeout: 30_000 }).toEqual(['long', 'short', 'long'])
     })
 
-    it('hands back what it owes when it ends while a service is down, for whoever works next (P8)', async () => {
+    it('hands back what it owes when it ends while a service is down, for whoever works next (P8)', async ({
+      expect,
+    }) => {
       const census: RunRequest = { stream: 'assignment', lane: 'census', cause: 'tick' }
       const stopped = await start(async (request) =>
         outcomeOf(request, { status: 'failed', error: new Error('down') }),
@@ -229,7 +238,9 @@ describe.each(backends)('the jobs in %s', (backend) => {
       await expect.poll(() => done.toSorted()).toEqual(['assignment/census', 'assignment_note/census'])
     })
 
-    it('leaves a service that is down alone, and owes no stream its run when it is back', async () => {
+    it('leaves a service that is down alone, and owes no stream its run when it is back', async ({
+      expect,
+    }) => {
       let isDown = true
       const attempts: string[] = []
       const jobs = await start(async (request) => {
@@ -250,7 +261,9 @@ describe.each(backends)('the jobs in %s', (backend) => {
       expect(jobs.servicesDown()).toEqual([])
     })
 
-    it('stops a long run after the page in hand, within its time, and leaves it to whoever works next', async () => {
+    it('stops a long run after the page in hand, within its time, and leaves it to whoever works next', async ({
+      expect,
+    }) => {
       let wasStopped = false
       const jobs = await start(async (request, { signal }) => {
         await wait(60_000, undefined, { signal }).catch(() => {})

@@ -1,6 +1,6 @@
 // The whole worker against the stand-in, with the queue in Postgres and in Redis.
 
-import { describe, expect, it } from 'vitest'
+import { describe, type ExpectStatic, it } from 'vitest'
 import { openRunQueue } from '../../src/jobs/run-queue.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -14,9 +14,12 @@ const hook = `/hooks/${webhookSecret}`
 const hourly = { SCHEDULE_ASSIGNMENT: '1h', SCHEDULE_ASSIGNMENT_NOTE: '1h' }
 
 const backends: readonly Backend[] = ['postgres', 'redis']
-describe.each(backends)('the worker with its queue in %s', (backend) => {
-  describe.skipIf(!hasBackend(backend))('as it runs', () => {
+// Most of it is waiting, so the backends are tried side by side.
+describe.concurrent.each(backends)('the worker with its queue in %s', (backend) => {
+  describe.skipIf(!hasBackend(backend))('as it runs', { concurrent: false }, () => {
     type World = {
+      /** That of the test, which tests side by side need. */
+      expect: ExpectStatic
       database: TestDatabase
       startOn: StartOn
       equal: (simulator: Simulator) => () => Promise<string[]>
@@ -29,12 +32,12 @@ describe.each(backends)('the worker with its queue in %s', (backend) => {
         const startOn: StartOn = (simulator, variables = {}) =>
           startTestWorker(simulator, database, { REDIS_URL: redisUrlOf(backend) ?? undefined, ...variables })
         const equal = (simulator: Simulator) => () => differences(database.pool, simulator, 'assignment')
-        it(title, () => test({ database, startOn, equal }))
+        it(title, ({ expect }) => test({ expect, database, startOn, equal }))
       })
 
     itAlone(
       'mirrors by itself, follows webhooks and what an operator asks for, and stops',
-      async ({ startOn, equal }) => {
+      async ({ expect, startOn, equal }) => {
         await using simulator = await startSimulator({ assignments: 300, notes: 50, trackers: 5, objects: 5 })
         const worker = await startOn(simulator, hourly)
         try {
@@ -58,7 +61,7 @@ describe.each(backends)('the worker with its queue in %s', (backend) => {
       },
     )
 
-    itAlone('turns ten thousand deliveries into a handful of runs', async ({ startOn, equal }) => {
+    itAlone('turns ten thousand deliveries into a handful of runs', async ({ expect, startOn, equal }) => {
       await using simulator = await startSimulator({ assignments: 20, notes: 20 })
       const worker = await startOn(simulator, { ...hourly, STREAMS: 'assignment,assignment_note' })
       try {
@@ -84,7 +87,7 @@ describe.each(backends)('the worker with its queue in %s', (backend) => {
 
     itAlone(
       'leaves an upstream that is down alone, says so once, and is back by itself',
-      async ({ startOn, equal }) => {
+      async ({ expect, startOn, equal }) => {
         await using simulator = await startSimulator({ assignments: 20, notes: 20 })
         simulator.faults.add({ kind: 503 })
         const worker = await startOn(simulator, {
@@ -108,7 +111,7 @@ describe.each(backends)('the worker with its queue in %s', (backend) => {
 
     itAlone(
       'passes over what was asked for before it was switched off, and goes on with the rest',
-      async ({ database, startOn, equal }) => {
+      async ({ expect, database, startOn, equal }) => {
         await using simulator = await startSimulator({ assignments: 20 })
         const worker = await startOn(simulator, { STREAMS: 'assignment', SCHEDULE_ASSIGNMENT: '1s' })
         const queue = await openTestQueue(backend, database)
@@ -133,7 +136,7 @@ describe.each(backends)('the worker with its queue in %s', (backend) => {
 
     itAlone(
       'subscribes itself once for each kind of event, however many workers start',
-      async ({ database, startOn }) => {
+      async ({ expect, database, startOn }) => {
         await using simulator = await startSimulator({ assignments: 5, notes: 5 })
         const publicUrl = 'http://127.0.0.1:9/away'
         const ours = () =>
