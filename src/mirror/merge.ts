@@ -30,17 +30,35 @@ export type MergedArrival = {
   readonly is_new: boolean
 }
 
+export type MergeOptions = {
+  readonly collectArrivals: boolean
+  /**
+   * No row of the page is expected to replace one: then it is a plain insert, a fifth less work for Postgres. Where a row
+   * would replace one after all, also one that another writer commits meanwhile, the unique key refuses the statement (P3).
+   */
+  readonly onlyInserts: boolean
+}
+
 /**
  * Answers with MergedCounts, or with a MergedArrival for each row that was written. Its parameter: how many milliseconds ago the
  * page was read.
  */
-export function mergeSql(shape: Shape, collectArrivals: boolean): string {
+export function mergeSql(shape: Shape, { collectArrivals, onlyInserts }: MergeOptions): string {
   const table = qualified(shape.stream)
   const names = shape.columns.map((column) => pg.escapeIdentifier(column.name))
   const key = pg.escapeIdentifier(shape.key.name)
   const version = (alias: string) => versionSql(shape, alias)
   const replaced = names.filter((name) => name !== key).map((name) => `${name} = excluded.${name}`)
   const emptied = shape.emptied.map((name) => `${pg.escapeIdentifier(name)} = null`)
+  const replacing = `
+      on conflict (${key}) do update set
+        ${[...replaced, ...emptied, '_synced_at = now()'].join(', ')},
+        _deleted_at = case when excluded._deleted_at is not null then coalesce(mine._deleted_at, now())
+                           when ${wentSince} then mine._deleted_at end,
+        _deleted_reason = case when excluded._deleted_at is null and ${wentSince} then mine._deleted_reason
+                               else excluded._deleted_reason end,
+        _hash = excluded._hash, _rescued = excluded._rescued
+      where ${isNews(shape, 'excluded', 'excluded._deleted_at is null')}`
   const keeping = keepingSql(shape, 'merged')
   const outcome = collectArrivals
     ? 'select key, version, is_new from merged'
@@ -56,15 +74,7 @@ export function mergeSql(shape: Shape, collectArrivals: boolean): string {
       left join ${table} as mine on mine.${key} = page.${key}
       where mine.${key} is null or ${isNews(shape, 'page', 'not page._deleted')}
       -- All writers take their row locks in the same order.
-      order by page.${key}
-      on conflict (${key}) do update set
-        ${[...replaced, ...emptied, '_synced_at = now()'].join(', ')},
-        _deleted_at = case when excluded._deleted_at is not null then coalesce(mine._deleted_at, now())
-                           when ${wentSince} then mine._deleted_at end,
-        _deleted_reason = case when excluded._deleted_at is null and ${wentSince} then mine._deleted_reason
-                               else excluded._deleted_reason end,
-        _hash = excluded._hash, _rescued = excluded._rescued
-      where ${isNews(shape, 'excluded', 'excluded._deleted_at is null')}
+      order by page.${key}${onlyInserts ? '' : replacing}
       returning mine.${key}::text as key, (${version('mine') ?? 'null'})::text as version, mine.xmax = 0 as is_new${keeping && ', mine as written'}
     )${keeping}
     ${outcome}`

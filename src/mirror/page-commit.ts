@@ -55,12 +55,20 @@ export async function commitQuickly(
     table,
     encoded,
     isStillCurrent,
-  }: { table: Table; encoded: EncodedPage; isStillCurrent: () => Promise<boolean> },
+    onlyInserts,
+  }: {
+    table: Table
+    encoded: EncodedPage
+    isStillCurrent: () => Promise<boolean>
+    /** Asked when it is this page's turn. */
+    onlyInserts: () => boolean
+  },
 ): Promise<Committed> {
   return await orRollBack(client, async () => {
     await stagePage(client, table.shape, encoded, context.timeZone)
     if (!(await isStillCurrent())) throw new TableChanged()
-    const merged = await mergePage(client, table.shape, context.collectArrivals, page.readAtMs)
+    const merging = { collectArrivals: context.collectArrivals, onlyInserts: onlyInserts() }
+    const merged = await mergePage(client, table.shape, { ...merging, readAtMs: page.readAtMs })
     return await end(client, context, page, {
       merged,
       unfit: encoded.unfit,

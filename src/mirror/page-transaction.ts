@@ -11,6 +11,7 @@ import {
   emptyStagingSql,
   type MergedArrival,
   type MergedCounts,
+  type MergeOptions,
   mergeSettings,
   mergeSql,
   stagingSql,
@@ -56,16 +57,13 @@ export async function prepareStaging(client: ClientBase, shape: Shape, isLasting
 }
 
 /** `readAtMs` is as in Records: what was proven gone since then stays so. */
-export async function mergePage(
-  client: ClientBase,
-  shape: Shape,
-  collectArrivals: boolean,
-  readAtMs = performance.now(),
-): Promise<Merged> {
-  const text = mergeSql(shape, collectArrivals)
-  const ageMs = performance.now() - readAtMs
+type Merging = MergeOptions & { readonly readAtMs: number }
+
+export async function mergePage(client: ClientBase, shape: Shape, merging: Merging): Promise<Merged> {
+  const text = mergeSql(shape, merging)
+  const ageMs = performance.now() - merging.readAtMs
   const statement = { name: `tidemark_merge_${digest(text)}`, text, values: [ageMs] }
-  if (!collectArrivals) {
+  if (!merging.collectArrivals) {
     const { rows } = await client.query<MergedCounts>(statement)
     return { inserted: Number(rows[0]?.inserted ?? 0), updated: Number(rows[0]?.updated ?? 0), arrivals: [] }
   }
@@ -101,7 +99,7 @@ export async function mergeApart(client: ClientBase, into: Into, rows: readonly 
   try {
     const page = await encode(rows)
     await copyIn(client, copySql, page.chunks)
-    const merged = await mergePage(client, shape, collectArrivals, readAtMs)
+    const merged = await mergePage(client, shape, { collectArrivals, readAtMs, onlyInserts: false })
     await client.query('release savepoint part')
     return { ...merged, refused: page.unfit }
   } catch (error) {

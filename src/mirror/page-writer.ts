@@ -62,6 +62,8 @@ export function startPageWriter(options: Options): PageWriter {
   let last: Promise<unknown> = Promise.resolve()
   let beforeLast: Promise<unknown> = last
   let current: Promise<Table> | null = null
+  // What a first reading does is only inserts. The first page of another kind is refused, and written once more.
+  let soFar: 'nothing' | 'only inserts' | 'more' = 'nothing'
 
   function write(records: Records, position: bigint | null): Promise<Written> {
     const slot = slots[pageCount++ % slots.length] as Slot
@@ -93,6 +95,8 @@ export function startPageWriter(options: Options): PageWriter {
         ? await commitRows(client, page, prepared, order)
         : await commitNoRows(client, page, order)
       const { inserted, updated, quarantined, arrivals } = committed
+      if (updated > 0) soFar = 'more'
+      else if (inserted > 0 && soFar === 'nothing') soFar = 'only inserts'
       const refused = quarantined - page.unfit.length
       const written = {
         inserted,
@@ -149,10 +153,16 @@ export function startPageWriter(options: Options): PageWriter {
       try {
         if (encoded.growth)
           return await commitAfterGrowth(client, page, table, encoded.growth, isStillCurrent)
-        const committed = await commitQuickly(client, options, page, { table, encoded, isStillCurrent })
+        const committed = await commitQuickly(client, options, page, {
+          ...{ table, encoded, isStillCurrent },
+          onlyInserts: () => soFar === 'only inserts',
+        })
         return { committed, encoded }
       } catch (error) {
-        if (isAboutContent(error)) return await commitApart(client, page, { table, encoded }, isStillCurrent)
+        if (isAboutContent(error)) {
+          soFar = 'more'
+          return await commitApart(client, page, { table, encoded }, isStillCurrent)
+        }
         if (!(error instanceof TableChanged)) throw error
         // By another program, unless it was the page before this one, which knows what the table is like now.
         if ((await current) === table) current = null

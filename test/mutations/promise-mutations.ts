@@ -140,9 +140,9 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P8',
     name: 'a page is committed in two parts',
     file: 'src/mirror/page-commit.ts',
-    find: 'const merged = await mergePage(client, table.shape, context.collectArrivals, page.readAtMs)\n',
+    find: 'const merged = await mergePage(client, table.shape, { ...merging, readAtMs: page.readAtMs })\n',
     replace:
-      "const merged = await mergePage(client, table.shape, context.collectArrivals, page.readAtMs)\n    await client.query('commit; begin')\n",
+      "const merged = await mergePage(client, table.shape, { ...merging, readAtMs: page.readAtMs })\n    await client.query('commit; begin')\n",
   },
   {
     ...log,
