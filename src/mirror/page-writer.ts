@@ -159,10 +159,11 @@ export function startPageWriter(options: Options): PageWriter {
         })
         return { committed, encoded }
       } catch (error) {
-        if (isAboutContent(error)) {
+        if (isAboutContent(error) && soFar === 'only inserts') {
           soFar = 'more'
-          return await commitApart(client, page, { table, encoded }, isStillCurrent)
+          continue
         }
+        if (isAboutContent(error)) return await commitApart(client, page, { table, encoded }, isStillCurrent)
         if (!(error instanceof TableChanged)) throw error
         // By another program, unless it was the page before this one, which knows what the table is like now.
         if ((await current) === table) current = null

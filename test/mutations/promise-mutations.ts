@@ -53,6 +53,14 @@ export const promiseMutations: readonly Mutation[] = [
     replace: 'false',
   },
   {
+    ...order,
+    promise: 'P3',
+    name: 'a first reading leaves out what would replace a row',
+    file: 'src/mirror/merge.ts',
+    find: "onlyInserts ? '' : replacing",
+    replace: "onlyInserts ? ' on conflict do nothing' : replacing",
+  },
+  {
     ...json,
     promise: 'P4',
     name: 'integers of 17 digits are taken for exact',
