@@ -34,7 +34,7 @@ const verbs: Readonly<Record<string, () => Promise<Command>>> = {
 }
 
 const words = process.argv.slice(2)
-process.stdout.on('error', endWhenNobodyReads)
+process.stdout.on('error', endWithoutOutput)
 process.exitCode = await run(words)
 
 async function run([verb, ...rest]: readonly string[]): Promise<ExitCode> {
@@ -111,7 +111,9 @@ function version(): string {
   return manifest.version
 }
 
-function endWhenNobodyReads(error: NodeJS.ErrnoException): void {
-  if (error.code === 'EPIPE') process.exit(exitCodes.done)
-  throw error
+function endWithoutOutput({ code, message }: NodeJS.ErrnoException): void {
+  // Whoever read it has seen enough.
+  if (code === 'EPIPE') process.exit(exitCodes.done)
+  process.stderr.write(`Standard output cannot be written (${code ?? message})\n`)
+  process.exit(exitCodes.failed)
 }

@@ -34,7 +34,10 @@ export async function nudgeAfterWrite(
     await nudge({ url, redisUrl, log }, stream, wantsRelated ? assignment : null)
     log.debug({ stream }, 'the worker was asked to read what changed')
   } catch (error) {
-    log.warn({ err: error, stream }, 'the write is done; the mirror shows it after the next scheduled run')
+    log.warn(
+      { why: messageOf(error), stream },
+      'the write is done; the mirror shows it after the next scheduled run',
+    )
   }
 }
 
@@ -63,6 +66,8 @@ async function nudge(
     await database.close()
   }
 }
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 /** Only of a server that is there already: none is started for this. */
 async function embeddedUrl(): Promise<string | null> {

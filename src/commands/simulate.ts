@@ -90,6 +90,8 @@ async function run({ positionals, values, signal, stdout, log }: Call): Promise<
     hurt: hurts(values),
     faults: faults(values),
     behaviour: behaviour(values),
+  }).catch((cause) => {
+    throw isAboutTheAddress(cause) ? new UsageError(cause.message, { cause }) : cause
   })
   stdout.write(introduction(simulator))
   const backup = simulator.source.takeBackup()
@@ -104,6 +106,9 @@ async function run({ positionals, values, signal, stdout, log }: Call): Promise<
   clearTimeout(timer)
   return exitCodes.done
 }
+
+const isAboutTheAddress = (error: unknown): error is Error =>
+  error instanceof Error && error.cause instanceof Error && 'syscall' in error.cause
 
 function text(values: Values, name: string): string | undefined {
   const value = values[name]

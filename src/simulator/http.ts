@@ -42,10 +42,10 @@ export async function listen(
 
 function started(server: Server, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
-    server.once('error', (cause) =>
+    server.once('error', (cause: NodeJS.ErrnoException) =>
       reject(
         new Error(
-          `The stand-in cannot listen on ${host}:${port} (${cause.message}): give it another port, or 0 for a free one.`,
+          `The stand-in cannot listen on ${host}:${port} (${cause.code ?? cause.message}): give it another port, or 0 for a free one`,
           { cause },
         ),
       ),

@@ -81,8 +81,7 @@ describe('the embedded Postgres', { timeout: 120_000 }, () => {
       })
       const wrong = { ...config, assignmentBaseUrl: 'https://user@host.example' }
       await openWorkplace({ config: wrong, log: openLog({ level: 'fatal' }) })`
-    const cwd = join(directory, 'workplace')
-    mkdirSync(cwd)
+    const cwd = mkdtempSync(join(tmpdir(), 'tidemark-workplace-'))
     const program = execute(process.execPath, ['--input-type=module', '--eval', source], {
       cwd,
       timeout: 40_000,
@@ -93,6 +92,7 @@ describe('the embedded Postgres', { timeout: 120_000 }, () => {
       stderr: expect.stringContaining('must have no user'),
     })
     expect(existsSync(join(cwd, '.tidemark/postgres/postmaster.pid'))).toBe(false)
+    rmSync(cwd, { recursive: true })
   })
 
   it('is made once and shared by programs that start at the same moment; the last one stops it', async () => {

@@ -50,6 +50,17 @@ async function assignments(printed: string, query: string): Promise<Response> {
 }
 
 describe('tidemark simulate', () => {
+  it('says in one line that its port is taken', async () => {
+    const first = await start('--port', '0', '--assignments', '1')
+    const { port } = new URL(setting(first.printed, 'AUTH_URL'))
+    const second = start('--port', port)
+    await expect(second).rejects.toThrow(UsageError)
+    await expect(second).rejects.toThrow(
+      `The stand-in cannot listen on 127.0.0.1:${port} (EADDRINUSE): give it another port, or 0 for a free one`,
+    )
+    await first.stop()
+  })
+
   it('prints settings that work, and ends when it is told to', async () => {
     const running = await start('--port', '0', '--assignments', '12', '--hurt', 'no-key,an-array')
     const records = (await (await assignments(running.printed, 'PageSize=100')).json()) as unknown[]
@@ -115,7 +126,7 @@ describe('tidemark simulate', () => {
     [['--first-row-version', '-1'], /--first-row-version/],
     [['--api-key', ''], /--api-key is empty/],
     [['--oder', 'id'], /did you mean --order/],
-    [['now'], /takes options only/],
+    [['now'], /takes no words/],
   ])('%j is refused with what to write', async (words, message) => {
     const attempt = start(...words)
     await expect(attempt).rejects.toThrow(UsageError)
