@@ -61,13 +61,13 @@ async function connect(url: string, log: Logger): Promise<Database> {
     application_name: 'tidemark',
     keepAlive: true,
     keepAliveInitialDelayMillis: keepAliveMs,
-  })
-  pool.on('connect', (client) => {
-    // One that breaks while somebody holds it fails the next query of whoever holds it; unheard it would end the program.
-    client.on('error', () => {})
     // A limit that somebody set for all is meant for people's queries. It would end every census of a large table.
-    client.query('set statement_timeout = 0').catch(() => {})
+    async onConnect(client) {
+      await client.query('set statement_timeout = 0')
+    },
   })
+  // One that breaks while somebody holds it fails the next query of whoever holds it; unheard it would end the program.
+  pool.on('connect', (client) => void client.on('error', () => {}))
   // A connection that breaks while nobody uses it; the next one who needs one gets a new one.
   pool.on('error', (error) => log.debug({ err: error }, 'an idle connection to Postgres broke'))
   return { pool, connection, url, address: describe(url), embedded: null, close: () => pool.end() }
