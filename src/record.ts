@@ -50,6 +50,29 @@ export function readRecords(
 }
 
 /**
+ * Of records without versions nothing tells which of two with one key is right. When one answer holds both, the later one is the row
+ * and the other is kept apart (P5).
+ */
+export function withoutTwins(records: Records): Records {
+  const kept = new Map(records.rows.map((row) => [row.key, row]))
+  if (kept.size === records.rows.length) return records
+  const textOf = ({ record }: Row) => JSON.stringify(record)
+  const isTwin = (row: Row) => {
+    const other = kept.get(row.key)
+    return other !== undefined && other !== row && textOf(other) !== textOf(row)
+  }
+  const twins = records.rows.filter(isTwin)
+  return {
+    ...records,
+    rows: [...kept.values()],
+    unfit: [
+      ...records.unfit,
+      ...twins.map(({ record }) => ({ record, reason: 'another record of the same answer has its key' })),
+    ],
+  }
+}
+
+/**
  * The first candidate that every record has a usable value of, spelt as in the records; null when there is none. Records of one
  * answer are told apart by their keys: a candidate that other records share would make one row of them (P5).
  */

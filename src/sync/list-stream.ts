@@ -2,7 +2,7 @@
 // listing that is proven complete.
 
 import type { Json } from '../json/json.ts'
-import { chooseKeyField, readRecords } from '../record.ts'
+import { chooseKeyField, readRecords, withoutTwins } from '../record.ts'
 import type { ListStream, MirroredStream } from '../streams.ts'
 import { listWhole } from './list-whole.ts'
 import type { Mirror, Run, Source, Written } from './ports.ts'
@@ -54,7 +54,7 @@ async function listOnce(context: ListContext, run: Run, source: Source): Promise
       keyField = chooseKey(stream, wanted, records, true)
       await run.setKeyField(keyField)
     }
-    return readRecords(records, [keyField ?? ''], null)
+    return withoutTwins(readRecords(records, [keyField ?? ''], null))
   }
   // When nothing lacks there is nothing to prove.
   const isEnough = async () => (await run.countAbsent(1)) === 0
