@@ -61,7 +61,7 @@ function paragraph(one: StreamOverview, concerns: readonly Concern[]): string {
       'complete through',
       one.completeAt && `${one.completeAt.toISOString()}, ${formatDuration(one.lagMs ?? 0)} ago`,
     ],
-    ['rows', one.rows === null ? null : `about ${one.rows.toLocaleString('en')}`],
+    ['rows', one.rows ? `about ${one.rows.toLocaleString('en')}` : null],
     ['running', one.running.join(', ') || null],
     ['last run', one.lastRun && lastRun(one.lastRun)],
     ['last census', one.lastCensusAt?.toISOString() ?? null],

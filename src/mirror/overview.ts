@@ -9,7 +9,7 @@ export type StreamOverview = {
   readonly position: string
   readonly completeAt: Date | null
   readonly lagMs: number | null
-  /** As Postgres has counted along, or estimates them after a crash of its own; null before the first row. */
+  /** As Postgres has counted along, or estimates them after a crash of its own; null when it does not know yet. */
   readonly rows: number | null
   readonly lastSuccessAt: Date | null
   readonly lastCensusAt: Date | null
@@ -52,8 +52,11 @@ export async function readOverview(
        stream.position::text as position,
        complete_at as "completeAt",
        extract(epoch from now() - complete_at) * 1000 as "lagMs",
-       (select coalesce(nullif(pg_stat_get_live_tuples(oid), 0)::float8, nullif(reltuples, -1)::float8)
-        from pg_class where oid = to_regclass(format('mirror.%I', stream.name))) as rows,
+       -- A Postgres that was killed forgets how many there are, until it counts them some day.
+       case when to_regclass(format('mirror.%I', stream.name)) is null then 0 else
+         (select coalesce(nullif(pg_stat_get_live_tuples(oid), 0)::float8, nullif(reltuples, -1)::float8,
+                          case when pg_relation_size(oid) = 0 then 0 end)
+          from pg_class where oid = to_regclass(format('mirror.%I', stream.name))) end as rows,
        last_success_at as "lastSuccessAt",
        last_census_at as "lastCensusAt",
        last_run.line as "lastRun",

@@ -37,7 +37,12 @@ function numbersOf(stream: StreamSight, sight: Sight): Record<string, Html | nul
         : html`<time datetime="${completeAt.toISOString()}" title="${stamp(completeAt)}">${ageInWords(lagMs)}</time>`,
     rate: html`now ${count(rates.at(-1) ?? 0)}, peak ${count(Math.max(0, ...rates))}`,
     position: html`${position === '0' ? 'none yet' : position}`,
-    rows: stream.rows === null ? html`none yet` : html`about ${count(stream.rows)}`,
+    rows:
+      stream.rows === null
+        ? html`not counted yet`
+        : stream.rows === 0
+          ? html`none yet`
+          : html`about ${count(stream.rows)}`,
     lookback:
       lookbackMs === null
         ? html`as configured: nothing was measured yet`

@@ -53,6 +53,20 @@ describe.skipIf(!hasPostgres)('the lists', () => {
     expect(Date.now() - endsMs).toBeLessThan(bucketMs + 1_000)
   })
 
+  it('do not call a table empty whose rows Postgres has forgotten to have counted', async () => {
+    const { pool } = database
+    const rowsOf = async (stream: string) => (await readOverview(pool, [stream]))[0]?.rows
+    expect(await rowsOf('webhook_definition')).toBe(0)
+    expect(await rowsOf('assignment_note')).toBe(0)
+    await pool.query('create table mirror.webhook_definition as select 1 as id')
+    // As a Postgres that was killed begins.
+    await pool.query(`select pg_stat_reset_single_table_counters('mirror.webhook_definition'::regclass)`)
+    expect(await rowsOf('webhook_definition')).toBeNull()
+    await pool.query('analyze mirror.webhook_definition')
+    expect(await rowsOf('webhook_definition')).toBe(1)
+    await pool.query('drop table mirror.webhook_definition')
+  })
+
   it('find the last run of a stream and of its lanes, whatever their order', async () => {
     const { pool } = database
     await pool.query(
