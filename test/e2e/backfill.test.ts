@@ -8,11 +8,12 @@ import { streams } from '../../src/streams.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
 import { runTidemark, startTidemark } from '../support/program.ts'
+import { seededRandom } from '../support/random.ts'
 import { differences } from '../support/same-as-source.ts'
 import { openTestWorkplace, positionOf, neverAborted as signal } from '../support/workplace.ts'
 
 const [assignment] = streams
-const rowCount = Number(process.env.BACKFILL_ROWS ?? 6000)
+const rowCount = Number(process.env.BACKFILL_ROWS ?? 2400)
 
 describe.skipIf(!hasPostgres)('a backfill', () => {
   const database = createTestDatabase()
@@ -28,12 +29,13 @@ describe.skipIf(!hasPostgres)('a backfill', () => {
     const { id } = await requestBackfill(pool, { stream: 'assignment', from: 0n, to, by: 'a test' })
     const environment = environmentFor(simulator, database, { PAGE_SIZE: String(Math.ceil(rowCount / 120)) })
 
+    const random = seededRandom(11)
     let isOver = false
     let lowest = to
     const live = (async () => {
       while (!isOver) {
         for (let change = 0; change < 5; change++)
-          simulator.source.change('assignment', 1 + Math.floor(Math.random() * rowCount))
+          simulator.source.change('assignment', 1 + random.integer(rowCount))
         const outcome = await workplace.read(assignment, 'head', { signal })
         if (outcome.error) throw outcome.error
         const position = await positionOf(pool)
@@ -48,7 +50,7 @@ describe.skipIf(!hasPostgres)('a backfill', () => {
       const before = (await readBackfill(pool, id))?.position ?? 0n
       const program = startTidemark(['backfill', 'assignment'], environment)
       await expect
-        .poll(async () => (await readBackfill(pool, id))?.position ?? 0n, { timeout: 60_000, interval: 5 })
+        .poll(async () => (await readBackfill(pool, id))?.position ?? 0n, { timeout: 60_000, interval: 10 })
         .toBeGreaterThan(before)
       program.child.kill('SIGKILL')
       await program.ended
