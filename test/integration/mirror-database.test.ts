@@ -11,7 +11,7 @@ import { startSharingPooler } from '../support/sharing-pooler.ts'
 const open = (url: string) => openDatabase({ url, log: quietLog })
 
 describe.skipIf(!hasPostgres)('a database', () => {
-  const database = createTestDatabase({ isMigrated: false })
+  const database = createTestDatabase({ isMigrated: false, forEach: true })
   const migrated = (pool: pg.Pool, biRole: string | null = null) =>
     migrateDatabase({ database: { pool }, streams, biRole, log: quietLog })
   const withRole = (role: string) => {

@@ -11,7 +11,7 @@ const python = '/usr/bin/python3'
 const hasOdbc = hasPostgres && findOdbc()
 
 describe.skipIf(!hasOdbc)('through ODBC', () => {
-  const database = createTestDatabase()
+  const database = createTestDatabase({ forEach: true })
 
   it('numbers, booleans and timestamps arrive as such, not as text', async () => {
     const record = {
@@ -40,6 +40,7 @@ describe.skipIf(!hasOdbc)('through ODBC', () => {
   })
 
   it('the freshness of streams arrives as numbers and timestamps', async () => {
+    await writeAll(mirrorOf(database), 'assignment', assignments({ AssignmentId: 7, RowVersion: 1 }))
     const row = await readThroughOdbc(
       database.url,
       `select * from tidemark.freshness where stream = 'assignment'`,

@@ -83,7 +83,7 @@ describe.skipIf(!hasPostgres)('the trailing lane', () => {
 
 describe.skipIf(!hasPostgres)('a list stream', () => {
   describe('that loses rows', () => {
-    const database = createTestDatabase()
+    const database = createTestDatabase({ forEach: true })
     const deleted = async () =>
       (
         await database.pool.query<{ key: string }>(

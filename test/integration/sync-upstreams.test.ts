@@ -72,15 +72,15 @@ describe.skipIf(!hasPostgres)('sync', () => {
     })
   })
 
-  describe('rows of one version', () => {
+  describe('5,000 rows of one version', () => {
     const database = createTestDatabase()
-    it('are all read through a cap that fifty pages of them reach (P6)', async () => {
-      await using simulator = await startSimulator({ assignments: 1300, behaviour: { pageCap: 25 } })
+    it('are all read through a cap of 100 (P6)', async () => {
+      await using simulator = await startSimulator({ assignments: 5200, behaviour: { pageCap: 100 } })
       await using workplace = await openTestWorkplace(database, simulator)
       await workplace.read(assignment, 'head', { signal: neverAborted })
       const tied = simulator.source.tie(
         'assignment',
-        Array.from({ length: 1250 }, (_, index) => index + 1),
+        Array.from({ length: 5000 }, (_, index) => index + 1),
       )
       const outcome = await workplace.read(assignment, 'head', { signal: neverAborted })
       expect(outcome).toMatchObject({ status: 'done', isComplete: true })

@@ -5,13 +5,13 @@ import { migrateDatabase } from '../../src/mirror/migrate.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { streams } from '../../src/streams.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
-import { begin, done, failed, mirrorOf, trackers } from '../support/runs.ts'
+import { begin, done, failed, mirrorOf, trackers, writeAll } from '../support/runs.ts'
 import { openTestWorkplace, neverAborted as signal } from '../support/workplace.ts'
 
 const [, , tracker] = streams
 
 describe.skipIf(!hasPostgres)('the history of trackers', () => {
-  const database = createTestDatabase()
+  const database = createTestDatabase({ forEach: true })
   const query = async (sql: string, values: readonly unknown[] = []) =>
     (await database.pool.query(sql, [...values])).rows
   const count = async () =>
@@ -21,6 +21,9 @@ describe.skipIf(!hasPostgres)('the history of trackers', () => {
       await query(`select 'tidemark.' || relname as name from pg_inherits join pg_class on pg_class.oid = inhrelid
                    where inhparent = 'mirror.tracker_object_history'::regclass order by 1`)
     ).map(({ name }) => name)
+
+  const pollOne = () =>
+    writeAll(mirrorOf(database), 'tracker_object', trackers({ TrackerObjectId: 1, Name: 'the first' }))
 
   it('has a row for each change that was seen, and none for what stayed as it was', async () => {
     await using simulator = await startSimulator({ trackers: 250 })
@@ -64,6 +67,7 @@ describe.skipIf(!hasPostgres)('the history of trackers', () => {
   })
 
   it('is written with the page or not at all (P1)', async () => {
+    await pollOne()
     const before = await count()
     const run = await begin(mirrorOf(database), 'tracker_object')
     await database.pool.query(`update tidemark.lane set epoch = epoch + 1 where stream = 'tracker_object'`)
@@ -75,6 +79,7 @@ describe.skipIf(!hasPostgres)('the history of trackers', () => {
   })
 
   it('gets the columns and the wider types of its table', async () => {
+    await pollOne()
     const run = await begin(mirrorOf(database), 'tracker_object')
     const wide = JSON.rawJSON('92233720368547758080')
     await run.write(trackers({ TrackerObjectId: 1, Load: 5, Trailer: 'T1' }), null)
@@ -91,6 +96,7 @@ describe.skipIf(!hasPostgres)('the history of trackers', () => {
   })
 
   it('makes its months ahead, drops the old ones, and keeps where things stood (P10)', async () => {
+    await pollOne()
     const now = new Date()
     const monthsAgo = (months: number) =>
       new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - months, 1)).toISOString()
@@ -130,6 +136,7 @@ describe.skipIf(!hasPostgres)('the history of trackers', () => {
   })
 
   it('may be read by the BI role, of its partitions nothing', async () => {
+    await pollOne()
     const role = `${database.name}_bi`
     await query(`create role ${role}`)
     try {

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { parseJson } from '../../src/json/exact-json.ts'
 import type { Json } from '../../src/json/json.ts'
 import { migrateDatabase } from '../../src/mirror/migrate.ts'
@@ -17,9 +17,9 @@ const fixture = (name: string): Buffer =>
 const recordsOf = (name: string): readonly Json[] => parseJson(fixture(name)) as readonly Json[]
 
 describe.skipIf(!hasPostgres)('a database of an earlier version', () => {
-  const database = createTestDatabase({ isMigrated: false })
+  const database = createTestDatabase({ isMigrated: false, forEach: true })
 
-  beforeAll(async () => {
+  beforeEach(async () => {
     // A session of its own: the file sets the search path.
     const client = new pg.Client(database.url)
     await client.connect()

@@ -1,10 +1,10 @@
-// A database of its own for each test file, copied from a template that was migrated once. It stays when a test failed,
-// and says its name.
+// A database of its own for each test file, or for each test, copied from a template that was migrated once. It stays when
+// a test failed, and says its name.
 
 import { createHash, randomBytes } from 'node:crypto'
 import { globSync, readFileSync } from 'node:fs'
 import pg from 'pg'
-import { afterAll, afterEach, beforeAll, inject } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, inject } from 'vitest'
 import { openLog } from '../../src/log.ts'
 import { type Database, openDatabase } from '../../src/mirror/database.ts'
 import { lockKeys } from '../../src/mirror/lock-keys.ts'
@@ -18,8 +18,8 @@ export const quietLog = openLog({ level: 'fatal' })
 
 export type TestDatabase = Omit<Database, 'close'> & { readonly name: string }
 
-/** Call it in a file or a `describe`; the database is there once the tests run. */
-export function createTestDatabase({ isMigrated = true } = {}): TestDatabase {
+/** Call it in a file or a `describe`; the database is there once the tests run. `forEach`: each test begins with nothing in it. */
+export function createTestDatabase({ isMigrated = true, forEach = false } = {}): TestDatabase {
   let opened: (Database & { name: string }) | null = null
   let hasFailed = false
   const there = () => {
@@ -27,22 +27,21 @@ export function createTestDatabase({ isMigrated = true } = {}): TestDatabase {
     return opened
   }
 
-  beforeAll(async () => {
+  const open = async () => {
     const name = `tidemark_test_${randomBytes(6).toString('hex')}`
     await asAdmin(async (admin) => {
       const template = isMigrated ? await migratedTemplate(admin) : 'template0'
       await admin.query(`create database ${name} template ${template}`)
     })
     opened = { ...(await openDatabase({ url: urlOf(name), log: quietLog })), name }
-  })
-  afterEach(({ task }) => {
-    hasFailed ||= task.result?.state === 'fail'
-  })
-  afterAll(async () => {
+  }
+  const drop = async () => {
     if (!opened) return
     const { name } = opened
     const closed = opened.close()
+    opened = null
     if (hasFailed) {
+      hasFailed = false
       process.stderr.write(`\nThe database of the failed test stays: ${name}\n`)
       // What failed may hold a connection forever.
       closed.catch(() => {})
@@ -50,7 +49,14 @@ export function createTestDatabase({ isMigrated = true } = {}): TestDatabase {
     }
     await closed
     await asAdmin((admin) => admin.query(`drop database ${name} with (force)`))
+  }
+  if (forEach) beforeEach(open)
+  else beforeAll(open)
+  afterEach(async ({ task }) => {
+    hasFailed ||= task.result?.state === 'fail'
+    if (forEach) await drop()
   })
+  if (!forEach) afterAll(drop)
 
   return {
     get name() {

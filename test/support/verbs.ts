@@ -8,6 +8,7 @@ import { backfill } from '../../src/commands/backfill.ts'
 import { census } from '../../src/commands/census.ts'
 import { checkpoints } from '../../src/commands/checkpoints.ts'
 import { explain } from '../../src/commands/explain.ts'
+import { migrate } from '../../src/commands/migrate.ts'
 import { quarantine } from '../../src/commands/quarantine.ts'
 import { rewind } from '../../src/commands/rewind.ts'
 import { sync } from '../../src/commands/sync.ts'
@@ -17,7 +18,7 @@ import { openLog } from '../../src/log.ts'
 import { neverAborted } from './workplace.ts'
 
 const verbs: Readonly<Record<string, Command>> = {
-  ...{ backfill, census, checkpoints, explain, quarantine, rewind, sync, verify },
+  ...{ backfill, census, checkpoints, explain, migrate, quarantine, rewind, sync, verify },
 }
 
 export type Called = {
