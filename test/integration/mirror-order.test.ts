@@ -51,7 +51,7 @@ function oracle(all: readonly (readonly JsonObject[])[]): State {
 
 async function stateOf(database: TestDatabase): Promise<State> {
   const { rows } = await database.pool.query(
-    `select assignment_id, row_version, to_jsonb(mine) ->> 'text' as text, _rescued -> 'Text' as rescued, _deleted_at is not null as is_deleted
+    `select assignment_id, to_jsonb(mine) ->> 'row_version' as row_version, to_jsonb(mine) ->> 'text' as text, _rescued -> 'Text' as rescued, _deleted_at is not null as is_deleted
      from mirror.assignment as mine order by assignment_id`,
   )
   return new Map(
