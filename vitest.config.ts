@@ -8,7 +8,7 @@ const services = { globalSetup: ['test/support/services.ts'], hookTimeout: 60_00
 export default defineConfig({
   test: {
     // Many wait for time to pass or for another program.
-    maxWorkers: 6,
+    maxWorkers: 5,
     projects: [
       { test: { name: 'unit', include: ['test/unit/**/*.test.ts'], execArgv } },
       { test: { name: 'property', include: ['test/property/**/*.test.ts'], testTimeout: 120_000, execArgv } },

@@ -31,6 +31,7 @@ export type EmbeddedServer = {
 const database = 'tidemark'
 const patienceMs = 60_000
 const pauseMs = 100
+const stopLookMs = 20
 
 export async function startEmbedded(options: { directory: string; log: Logger }): Promise<EmbeddedServer> {
   const directory = resolve(options.directory)
@@ -110,7 +111,10 @@ async function joinServer(cluster: Cluster, binaries: Binaries, signal: AbortSig
     const joined = await joinRunning(cluster)
     if (joined) return joined
     try {
-      if ((await runningPort(cluster)) === null) await startServer(cluster, binaries)
+      if ((await runningPort(cluster)) === null) {
+        await startServer(cluster, binaries)
+        continue
+      }
     } catch (error) {
       // Another program started it at the same moment, or the last one is still going down.
       failure = error
@@ -205,10 +209,21 @@ async function leaveServer(membership: pg.Client, cluster: Cluster, binaries: Bi
       'select pg_try_advisory_lock($1) as is_last',
       [lockKeys.embeddedMembers],
     )
-    if (rows[0]?.is_last)
-      await binaries.run('pg_ctl', ['stop', '-s', '-m', 'fast', '-D', cluster.data], cluster.data)
+    if (rows[0]?.is_last) await stopServer(cluster, binaries)
   } finally {
     await membership.end().catch(() => {})
+  }
+}
+
+/** Waits for this server to end and no other: a program that was about to join may have started the next one already. */
+async function stopServer({ data }: Cluster, binaries: Binaries): Promise<void> {
+  const [pid] = (await readIfThere(join(data, 'postmaster.pid')))?.split('\n') ?? []
+  await binaries.run('pg_ctl', ['stop', '-W', '-s', '-m', 'fast', '-D', data], data)
+  const deadline = Date.now() + patienceMs
+  while (await isPostgres(Number(pid))) {
+    if (Date.now() > deadline)
+      throw new DatabaseError(`the embedded Postgres in ${data} does not stop: server.log there says why`)
+    await wait(stopLookMs)
   }
 }
 
