@@ -1,0 +1,128 @@
+// Who may act by the status page and its routes: forms of this site and of others, proxies, scripts.
+
+import { describe, expect, it } from 'vitest'
+import { sessionMs } from '../../src/web/sessions.ts'
+import { openBrowsing } from '../support/browsing.ts'
+import { adminToken, pausing, serveActions } from '../support/served-actions.ts'
+
+describe('an action', () => {
+  it('is done for a form of this site, told once on the next page, and never as markup', async () => {
+    const { url, orders } = await serveActions()
+    const browsing = openBrowsing(url)
+    await browsing.signIn(adminToken)
+    const done = await browsing.submit(pausing, { reason: ' for a test ', empty: ' ' })
+    expect([done.status, done.headers.get('location')]).toEqual([303, '/'])
+    expect(orders).toEqual([
+      { target: 'assignment', fields: { reason: 'for a test' }, by: 'status page, 127.0.0.1' },
+    ])
+    expect(await (await browsing.get('/')).text()).toContain('&lt;b&gt;assignment&lt;/b&gt; is noted')
+    expect(await (await browsing.get('/')).text()).not.toContain('is noted')
+    const forged = { cookie: `${browsing.cookies()}; tidemark_told=+Zm9yZ2Vk.${'A'.repeat(43)}` }
+    expect(await (await fetch(url, { headers: forged })).text()).not.toContain('forged')
+  })
+
+  it('is refused without the token of the session, with that of another one, and to other sites', async () => {
+    const { url, orders } = await serveActions()
+    const [browsing, another] = [openBrowsing(url), openBrowsing(url)]
+    await browsing.signIn(adminToken)
+    await another.signIn(adminToken)
+    const page = await (await another.get('/')).text()
+    const [, csrf = ''] = /name="csrf" value="([^"]+)"/.exec(page) ?? []
+    const host = new URL(url).host
+    const attempts: [Record<string, string>, Record<string, string>][] = [
+      [{ csrf: '' }, {}],
+      [{ csrf: 'wrong' }, {}],
+      [{ csrf }, {}],
+      [{}, { origin: 'https://evil.example' }],
+      [{}, { origin: 'null' }],
+      [{}, { origin: `http://${host}.evil.example` }],
+      [{}, { origin: url, 'sec-fetch-site': 'cross-site' }],
+      [{}, { origin: url, 'sec-fetch-site': 'same-site' }],
+    ]
+    for (const [fields, headers] of attempts)
+      expect((await browsing.submit(pausing, fields, headers)).status).toBe(403)
+    expect((await browsing.submit('/logout', { csrf })).status).toBe(403)
+    expect(
+      (await browsing.submit('/login', { token: adminToken }, { origin: 'https://evil.example' })).status,
+    ).toBe(403)
+    expect((await fetch(`${url}${pausing}`, { headers: { cookie: browsing.cookies() } })).status).toBe(404)
+    expect(orders).toEqual([])
+    // A proxy that rewrites the host says what it was.
+    const proxied = { origin: 'https://mirror.example', 'x-forwarded-host': 'mirror.example' }
+    expect((await browsing.submit(pausing, {}, proxied)).status).toBe(303)
+    expect(
+      (await browsing.submit(pausing, {}, { origin: url, 'sec-fetch-site': 'same-origin' })).status,
+    ).toBe(303)
+  })
+
+  it('holds behind a proxy that knows its users by a header of its own', async () => {
+    const { url, orders } = await serveActions()
+    const browsing = openBrowsing(url)
+    await browsing.signIn(adminToken)
+    const basic = `Basic ${Buffer.from('ada:lovelace').toString('base64')}`
+    const accept = 'text/html'
+    const answer = await browsing.submit(pausing, {}, { authorization: basic, accept })
+    expect([answer.status, orders]).toEqual([303, [expect.objectContaining({ target: 'assignment' })]])
+  })
+
+  it('is recorded with the address that a proxy on this machine tells, and with nothing else from it', async () => {
+    const { url, orders } = await serveActions()
+    const authorization = `Bearer ${adminToken}`
+    for (const told of ['192.0.2.7', '198.51.100.1, 192.0.2.7', '<script>', "'; drop table"])
+      await fetch(`${url}${pausing}`, { method: 'POST', headers: { authorization, 'x-forwarded-for': told } })
+    const here = 'HTTP, 127.0.0.1'
+    expect(orders.map(({ by }) => by)).toEqual(['HTTP, 192.0.2.7', 'HTTP, 192.0.2.7', here, here])
+  })
+
+  it('leads whoever was signed out meanwhile back to a page', async () => {
+    const { url, orders, pass } = await serveActions()
+    const browsing = openBrowsing(url)
+    const accept = 'text/html,*/*;q=0.8'
+    await browsing.signIn(adminToken)
+    const stale = await browsing.submit(pausing, { csrf: 'of a session before' }, { accept })
+    expect([stale.status, stale.headers.get('location')]).toEqual([303, '/'])
+    expect(await (await browsing.get('/')).text()).toContain('no longer valid')
+    pass(sessionMs)
+    const expired = await browsing.submit(pausing, {}, { accept })
+    expect([expired.status, expired.headers.get('location')]).toEqual([303, '/login'])
+    expect(orders).toEqual([])
+  })
+
+  it('is done for a script that brings the token, and answered with JSON', async () => {
+    const { url, orders } = await serveActions()
+    const post = (path: string, authorization?: string) =>
+      fetch(`${url}${path}`, {
+        method: 'POST',
+        headers: authorization === undefined ? {} : { authorization },
+        body: new URLSearchParams({ reason: 'a script' }),
+      })
+    for (const wrong of [undefined, 'Bearer', 'Bearer x', `Basic ${adminToken}`, `Bearer ${adminToken}x`]) {
+      const answer = await post('/streams/assignment/sync', wrong)
+      expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([401, 'Bearer'])
+    }
+    expect(orders).toEqual([])
+    const right = `Bearer ${adminToken}`
+    const done = await post(pausing, right)
+    expect([done.status, await done.json()]).toEqual([200, { noted: 'assignment' }])
+    expect(orders[0]).toMatchObject({ fields: { reason: 'a script' }, by: 'HTTP, 127.0.0.1' })
+    const unknown = await post('/streams/nothing/sync', right)
+    expect([unknown.status, await unknown.json()]).toEqual([
+      404,
+      { error: 'no such stream', streams: ['assignment', 'broken'] },
+    ])
+    // P9: what went wrong is for the log.
+    const broken = await post('/streams/broken/sync', right)
+    expect([broken.status, await broken.json()]).toEqual([500, { error: 'it failed; the log says why' }])
+  })
+
+  it('takes no body that is larger than a form', async () => {
+    const { url, orders } = await serveActions()
+    const answer = await fetch(`${url}${pausing}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${adminToken}` },
+      body: new URLSearchParams({ reason: 'x'.repeat(20_000) }),
+    })
+    expect(answer.status).toBe(413)
+    expect(orders).toEqual([])
+  })
+})

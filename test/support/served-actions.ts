@@ -1,0 +1,66 @@
+// The routes of the status page, served for one test around actions that only write down what was asked for.
+
+import { afterEach } from 'vitest'
+import { type Actions, actionRoutes, type Order } from '../../src/web/actions.ts'
+import { readAssets } from '../../src/web/assets.ts'
+import { openAttempts } from '../../src/web/attempts.ts'
+import { type HttpServer, startHttpServer } from '../../src/web/http-server.ts'
+import { pageRoutes } from '../../src/web/page-routes.ts'
+import { signInRoutes } from '../../src/web/sign-in-routes.ts'
+import { openTokenCheck } from '../../src/web/token-check.ts'
+import { readOnlyViewer } from '../../src/web/viewer.ts'
+import { openVisits } from '../../src/web/visits.ts'
+import { quietLog } from './database.ts'
+
+export const adminToken = 'an-admin-token-of-the-tests'
+const servers: HttpServer[] = []
+afterEach(async () => {
+  await Promise.all(servers.splice(0).map((server) => server.close()))
+})
+
+type Served = { readonly url: string; readonly orders: readonly Order[]; pass(ms: number): void }
+
+export async function serveActions(token: string | null = adminToken): Promise<Served> {
+  let nowMs = 1_700_000_000_000
+  const now = () => nowMs
+  const orders: Order[] = []
+  const noted = async (order: Order) => {
+    orders.push(order)
+    if (order.target === 'broken') throw new Error('password=hunter2')
+    return { text: `<b>${order.target}</b> is noted`, json: { noted: order.target } }
+  }
+  const names = ['pause', 'resume', 'acknowledge', 'release', 'backfill', 'cancelBackfill'] as const
+  const actions: Actions = {
+    sync: noted,
+    retryQuarantine: noted,
+    dropQuarantine: noted,
+    ...(Object.fromEntries(names.map((name) => [name, noted])) as Record<
+      (typeof names)[number],
+      typeof noted
+    >),
+  }
+  const visits = openVisits(token, now)
+  const checkToken = visits && openTokenCheck({ visits, attempts: openAttempts(), log: quietLog, now })
+  const assets = readAssets()
+  const server = await startHttpServer({
+    host: '127.0.0.1',
+    port: 0,
+    log: quietLog,
+    routes: [
+      actionRoutes({
+        ...{ visits, checkToken, streams: ['assignment', 'broken'] },
+        ...{ actions: () => actions, log: quietLog },
+      }),
+      signInRoutes({ visits, checkToken, assets }),
+      pageRoutes({
+        desk: () => null,
+        viewerOf: visits?.viewerOf ?? (() => readOnlyViewer),
+        assets,
+        log: quietLog,
+      }),
+    ],
+  })
+  servers.push(server)
+  return { url: server.url, orders, pass: (ms) => (nowMs += ms) }
+}
+export const pausing = '/streams/assignment/pause'
