@@ -19,10 +19,12 @@ export type World = {
 }
 
 export async function startPostgres(directory: string): Promise<World> {
-  const server = await startEmbedded({ directory, log: openLog({ level: 'warn' }) })
+  const embedded = await startEmbedded({ directory, log: openLog({ level: 'warn' }) })
+  // Whoever stays its member would start it again when it is cut.
+  await embedded.leave()
   const data = join(directory, 'postgres')
   const binaries = findBinaries()
-  const { port } = new URL(server.url)
+  const { port } = new URL(embedded.url)
   const settings = [
     `port=${port}`,
     'listen_addresses=127.0.0.1',
@@ -31,12 +33,14 @@ export async function startPostgres(directory: string): Promise<World> {
   ]
   const flags = settings.map((setting) => `-c ${setting}`).join(' ')
   const control = (...words: string[]) => binaries.run('pg_ctl', [...words, '-w', '-s', '-D', data], data)
+  const start = () => control('start', '-l', join(data, 'server.log'), '-o', flags)
+  await start()
   return {
-    url: server.url,
+    url: embedded.url,
     async cut(awayMs) {
       await control('stop', '-m', 'immediate')
       await wait(awayMs)
-      await control('start', '-l', join(data, 'server.log'), '-o', flags)
+      await start()
     },
     stop: () => control('stop', '-m', 'immediate'),
   }
