@@ -111,22 +111,21 @@ export async function startServer(answer: Answering, signIn = signEverybodyIn): 
 export const openServerClient = (server: LocalServer, changes: ClientChanges = {}): Client =>
   openClient({ service: 'assignment', baseUrl: server.url, authUrl: `${server.url}/auth`, ...changes })
 
-/** A clock on which waiting takes no time. */
+/** A clock that stands still, and on which waiting takes no time. */
 export function jumpingClock(): Clock & { advance(ms: number): void; readonly waitedMs: readonly number[] } {
-  let aheadMs = 0
+  let nowMs = Date.now()
   const waitedMs: number[] = []
-  const now = () => Date.now() + aheadMs
   return {
-    now,
+    now: () => nowMs,
     waitedMs,
     advance: (ms) => {
-      aheadMs += ms
+      nowMs += ms
     },
     async waitUntil(timeMs, signal) {
       signal.throwIfAborted()
-      const leftMs = Math.max(0, timeMs - now())
+      const leftMs = Math.max(0, timeMs - nowMs)
       waitedMs.push(leftMs)
-      aheadMs += leftMs
+      nowMs += leftMs
     },
   }
 }
