@@ -28,7 +28,7 @@ export async function runCeiling(database: Database, { shape, encoded }: Ceiling
   const start = performance.now()
   for (const page of encoded) {
     await stagePage(client, shape, page, 'UTC')
-    await mergePage(client, shape, { collectArrivals: false, onlyInserts: true, readAtMs: performance.now() })
+    await mergePage(client, shape, { collectArrivals: false, readAtMs: performance.now() })
     await client.query('commit')
   }
   const seconds = (performance.now() - start) / 1000

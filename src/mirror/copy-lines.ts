@@ -9,13 +9,19 @@ export type Lines = {
   chunks(): readonly Buffer[]
 }
 
-/** What each line begins with, as columns of the staging table. */
-export const hashAndFlagColumns = ['_hash bytea', '_deleted boolean'] as const
+/** What each line begins with: the columns, and their types. */
+export const hashAndFlagColumns = {
+  _hash: 'bytea',
+  _deleted_at: 'timestamptz',
+  _deleted_reason: 'text',
+} as const
 
 // Long enough that no two records of a mirror will ever share one by chance.
 const hashDigits = 32
 const beforeHash = '\\\\x'
-const prefixBytes = `${beforeHash}${'0'.repeat(hashDigits)}\tf\t`.length
+const hashBytes = beforeHash.length + hashDigits
+// To Postgres `now` is when the transaction began.
+const flagCells = { deleted: '\tnow\tsource\t', living: `\t${copyNull}\t${copyNull}\t` } as const
 const emptyCellBytes = `\t${copyNull}`.length
 const chunkBytes = 262_144
 // UTF-8 needs at most three bytes for each unit of UTF-16.
@@ -36,12 +42,14 @@ export function openLines(): Lines {
   return {
     add(cells, emptyCells, isDeleted) {
       const line = `${cells}\n`
+      const flags = isDeleted ? flagCells.deleted : flagCells.living
+      const prefixBytes = hashBytes + flags.length
       makeRoom(prefixBytes + mostBytes(line))
       const start = end + prefixBytes
       const lineEnd = start + chunk.write(line, start)
       const hashed = chunk.subarray(start, lineEnd - 1 - emptyCells * emptyCellBytes)
       const digest = hash('sha1', hashed, 'hex').slice(0, hashDigits)
-      chunk.write(`${beforeHash}${digest}\t${isDeleted ? 't' : 'f'}\t`, end, 'latin1')
+      chunk.write(`${beforeHash}${digest}${flags}`, end, 'latin1')
       end = lineEnd
     },
     chunks: () => (end > 0 ? [...full, chunk.subarray(0, end)] : full),

@@ -1,5 +1,5 @@
-// The statements that bring a page into its table: the staging table, the COPY into it, and the merge, which is the guard
-// of P3. Text only; runs nothing.
+// The statements that bring a page into its table: the COPY of what is all new, the staging table for the rest, and the merge,
+// which is the guard of P3. Text only; runs nothing.
 
 import pg from 'pg'
 import { distrustedHash, isRewoundSql } from './guard.ts'
@@ -13,12 +13,21 @@ export const stagingTable = 'pg_temp.tidemark_page'
 export const stagingSql = (shape: Shape): string => `
   drop table if exists ${stagingTable};
   create temporary table tidemark_page (${[
-    ...leadingColumns,
+    ...Object.entries(leadingColumns).map(([name, type]) => `${name} ${type}`),
     ...shape.columns.map((column) => `${pg.escapeIdentifier(column.name)} ${column.type}`),
   ].join(', ')}) on commit delete rows`
 
 export const emptyStagingSql = `delete from ${stagingTable}`
-export const copySql = `copy ${stagingTable} from stdin`
+export const stageSql = `copy ${stagingTable} from stdin`
+
+/**
+ * Straight into the table: two thirds of the work, where all rows are new. Where one would replace a row after all, also one that
+ * another writer commits meanwhile, the unique key refuses the page (P3).
+ */
+export const insertSql = (shape: Shape): string =>
+  `copy ${qualified(shape.stream)} (${[...Object.keys(leadingColumns), ...columnNames(shape)].join(', ')}) from stdin`
+
+const columnNames = ({ columns }: Shape): string[] => columns.map(({ name }) => pg.escapeIdentifier(name))
 
 // One lookup by key for each row, whatever the planner believes about the size of the table.
 export const mergeSettings = `set local enable_hashjoin = off; set local enable_mergejoin = off; set local jit = off`
@@ -30,35 +39,17 @@ export type MergedArrival = {
   readonly is_new: boolean
 }
 
-export type MergeOptions = {
-  readonly collectArrivals: boolean
-  /**
-   * No row of the page is expected to replace one: then it is a plain insert, a fifth less work for Postgres. Where a row
-   * would replace one after all, also one that another writer commits meanwhile, the unique key refuses the statement (P3).
-   */
-  readonly onlyInserts: boolean
-}
-
 /**
  * Answers with MergedCounts, or with a MergedArrival for each row that was written. Its parameter: how many milliseconds ago the
  * page was read.
  */
-export function mergeSql(shape: Shape, { collectArrivals, onlyInserts }: MergeOptions): string {
+export function mergeSql(shape: Shape, collectArrivals: boolean): string {
   const table = qualified(shape.stream)
-  const names = shape.columns.map((column) => pg.escapeIdentifier(column.name))
+  const names = columnNames(shape)
   const key = pg.escapeIdentifier(shape.key.name)
   const version = (alias: string) => versionSql(shape, alias)
   const replaced = names.filter((name) => name !== key).map((name) => `${name} = excluded.${name}`)
   const emptied = shape.emptied.map((name) => `${pg.escapeIdentifier(name)} = null`)
-  const replacing = `
-      on conflict (${key}) do update set
-        ${[...replaced, ...emptied, '_synced_at = now()'].join(', ')},
-        _deleted_at = case when excluded._deleted_at is not null then coalesce(mine._deleted_at, now())
-                           when ${wentSince} then mine._deleted_at end,
-        _deleted_reason = case when excluded._deleted_at is null and ${wentSince} then mine._deleted_reason
-                               else excluded._deleted_reason end,
-        _hash = excluded._hash, _rescued = excluded._rescued
-      where ${isNews(shape, 'excluded', 'excluded._deleted_at is null')}`
   const keeping = keepingSql(shape, 'merged')
   const outcome = collectArrivals
     ? 'select key, version, is_new from merged'
@@ -68,13 +59,21 @@ export function mergeSql(shape: Shape, { collectArrivals, onlyInserts }: MergeOp
       insert into ${table} as mine
         (${names.join(', ')}, _first_seen_at, _synced_at, _deleted_at, _deleted_reason, _hash, _rescued)
       select ${names.map((name) => `page.${name}`).join(', ')}, now(), now(),
-        case when page._deleted then now() end, case when page._deleted then 'source' end, page._hash, page._rescued
+        page._deleted_at, page._deleted_reason, page._hash, page._rescued
       from ${stagingTable} as page
       -- Rows that would change nothing are left out here: meeting them in "on conflict" would lock and so rewrite them.
       left join ${table} as mine on mine.${key} = page.${key}
-      where mine.${key} is null or ${isNews(shape, 'page', 'not page._deleted')}
+      where mine.${key} is null or ${isNews(shape, 'page')}
       -- All writers take their row locks in the same order.
-      order by page.${key}${onlyInserts ? '' : replacing}
+      order by page.${key}
+      on conflict (${key}) do update set
+        ${[...replaced, ...emptied, '_synced_at = now()'].join(', ')},
+        _deleted_at = case when excluded._deleted_at is not null then coalesce(mine._deleted_at, now())
+                           when ${wentSince} then mine._deleted_at end,
+        _deleted_reason = case when excluded._deleted_at is null and ${wentSince} then mine._deleted_reason
+                               else excluded._deleted_reason end,
+        _hash = excluded._hash, _rescued = excluded._rescued
+      where ${isNews(shape, 'excluded')}
       returning mine.${key}::text as key, (${version('mine') ?? 'null'})::text as version, mine.xmax = 0 as is_new${keeping && ', mine as written'}
     )${keeping}
     ${outcome}`
@@ -85,8 +84,9 @@ export function mergeSql(shape: Shape, { collectArrivals, onlyInserts }: MergeOp
 const wentSince = `(mine._deleted_reason = 'absent' and mine._deleted_at > statement_timestamp() - make_interval(secs => $1::float8 / 1000))`
 
 /** A higher version, or the same version (or a stream that has none) with other content, or back from the dead. */
-function isNews(shape: Shape, incoming: string, incomingLives: string): string {
-  const isOther = `${incoming}._hash <> mine._hash or (mine._deleted_at is not null and ${incomingLives} and ${wentSince} is not true)`
+function isNews(shape: Shape, incoming: string): string {
+  const isBack = `mine._deleted_at is not null and ${incoming}._deleted_at is null and ${wentSince} is not true`
+  const isOther = `${incoming}._hash <> mine._hash or (${isBack})`
   const theirs = versionSql(shape, incoming)
   const ours = versionSql(shape, 'mine')
   if (theirs === null) return `(${isOther})`

@@ -10,6 +10,7 @@ import { endTurn, holdTurn, type Turn } from './fence.ts'
 import type { EncodedPage } from './page-encoding.ts'
 import {
   beginSql,
+  insertPage,
   type Merged,
   mergeApart,
   mergePage,
@@ -55,24 +56,37 @@ export async function commitQuickly(
     table,
     encoded,
     isStillCurrent,
-    onlyInserts,
+    isAllNew,
   }: {
     table: Table
     encoded: EncodedPage
     isStillCurrent: () => Promise<boolean>
-    /** Asked when it is this page's turn. */
-    onlyInserts: () => boolean
+    /** Whether no row of the page is expected to be there, by what the pages before it were. */
+    isAllNew: () => boolean
   },
 ): Promise<Committed> {
-  return await orRollBack(client, async () => {
-    await stagePage(client, table.shape, encoded, context.timeZone)
+  const { collectArrivals, timeZone } = context
+  const { shape } = table
+  const takeTurn = async () => {
     if (!(await isStillCurrent())) throw new TableChanged()
-    const merging = { collectArrivals: context.collectArrivals, onlyInserts: onlyInserts() }
-    const merged = await mergePage(client, table.shape, { ...merging, readAtMs: page.readAtMs })
+  }
+  const mayInsert = () => isAllNew() && !collectArrivals && shape.history === null
+  const insertOrMerge = async () => {
+    if (mayInsert()) {
+      // Not beside the page before: both may hold one row, and then each would wait for the other.
+      await takeTurn()
+      if (mayInsert()) return await insertPage(client, shape, encoded, timeZone)
+    }
+    await stagePage(client, shape, encoded, timeZone)
+    await takeTurn()
+    return await mergePage(client, shape, { collectArrivals, readAtMs: page.readAtMs })
+  }
+  return await orRollBack(client, async () => {
+    const merged = await insertOrMerge()
     return await end(client, context, page, {
       merged,
       unfit: encoded.unfit,
-      columnsVersion: table.shape.version,
+      columnsVersion: shape.version,
     })
   })
 }

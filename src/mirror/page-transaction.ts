@@ -7,13 +7,13 @@ import type { Row, Unfit } from '../record.ts'
 import type { Arrival } from '../sync/ports.ts'
 import { copyIn } from './copy.ts'
 import {
-  copySql,
   emptyStagingSql,
+  insertSql,
   type MergedArrival,
   type MergedCounts,
-  type MergeOptions,
   mergeSettings,
   mergeSql,
+  stageSql,
   stagingSql,
 } from './merge.ts'
 import type { EncodedPage, EncodePage } from './page-encoding.ts'
@@ -37,7 +37,18 @@ export async function stagePage(
   timeZone: string,
 ): Promise<void> {
   await prepareStaging(client, shape)
-  await copyIn(client, `${beginSql(timeZone)}; ${copySql}`, page.chunks)
+  await copyIn(client, `${beginSql(timeZone)}; ${stageSql}`, page.chunks)
+}
+
+/** Instead of staging and merging, for a page of which all rows are new. Begins the transaction. */
+export async function insertPage(
+  client: ClientBase,
+  shape: Shape,
+  page: EncodedPage,
+  timeZone: string,
+): Promise<Merged> {
+  await copyIn(client, `${beginSql(timeZone)}; ${insertSql(shape)}`, page.chunks)
+  return { ...nothingMerged, inserted: page.rowCount }
 }
 
 // A program that is frozen in the middle of a page holds its rows, and the row of its lane, no longer than this. A page that waits
@@ -56,11 +67,14 @@ export async function prepareStaging(client: ClientBase, shape: Shape, isLasting
   if (isLasting) stagingOf.set(client, sql)
 }
 
-/** `readAtMs` is as in Records: what was proven gone since then stays so. */
-type Merging = MergeOptions & { readonly readAtMs: number }
+type Merging = {
+  readonly collectArrivals: boolean
+  /** As in Records: what was proven gone since then stays so. */
+  readonly readAtMs: number
+}
 
 export async function mergePage(client: ClientBase, shape: Shape, merging: Merging): Promise<Merged> {
-  const text = mergeSql(shape, merging)
+  const text = mergeSql(shape, merging.collectArrivals)
   const ageMs = performance.now() - merging.readAtMs
   const statement = { name: `tidemark_merge_${digest(text)}`, text, values: [ageMs] }
   if (!merging.collectArrivals) {
@@ -98,8 +112,8 @@ export async function mergeApart(client: ClientBase, into: Into, rows: readonly 
   await client.query(`savepoint part; ${emptyStagingSql}`)
   try {
     const page = await encode(rows)
-    await copyIn(client, copySql, page.chunks)
-    const merged = await mergePage(client, shape, { collectArrivals, readAtMs, onlyInserts: false })
+    await copyIn(client, stageSql, page.chunks)
+    const merged = await mergePage(client, shape, { collectArrivals, readAtMs })
     await client.query('release savepoint part')
     return { ...merged, refused: page.unfit }
   } catch (error) {
@@ -126,3 +140,7 @@ export async function mergeApart(client: ClientBase, into: Into, rows: readonly 
 /** Bad data, a constraint that somebody added, or a row that is too large: errors that another attempt would meet again. */
 export const isAboutContent = (error: unknown): error is pg.DatabaseError =>
   error instanceof pg.DatabaseError && /^(?:22|23|54)/.test(error.code ?? '')
+
+/** A row is there already, two writers waited for each other, or row security takes no COPY: errors that a merge may not meet. */
+export const isAboutInserting = (error: unknown): boolean =>
+  isAboutContent(error) || (error instanceof pg.DatabaseError && /^(?:0A|40)/.test(error.code ?? ''))

@@ -15,7 +15,8 @@ import {
   TableChanged,
 } from './page-commit.ts'
 import type { EncodedPage, Tally } from './page-encoding.ts'
-import { isAboutContent } from './page-transaction.ts'
+import { lastRows, rowsToWrite } from './page-rows.ts'
+import { isAboutContent, isAboutInserting } from './page-transaction.ts'
 import { openTable, type Table } from './table.ts'
 import type { Growth } from './table-growth.ts'
 
@@ -62,19 +63,21 @@ export function startPageWriter(options: Options): PageWriter {
   let last: Promise<unknown> = Promise.resolve()
   let beforeLast: Promise<unknown> = last
   let current: Promise<Table> | null = null
-  // What a first reading does is only inserts. The first page of another kind is refused, and written once more.
-  let soFar: 'nothing' | 'only inserts' | 'more' = 'nothing'
+  // A first reading meets only new rows. The first page that holds another one is refused, and written once more.
+  let soFar: 'nothing' | 'new rows' | 'others too' = 'nothing'
+  let before: readonly Row[] = []
 
   function write(records: Records, position: bigint | null): Promise<Written> {
     const slot = slots[pageCount++ % slots.length] as Slot
     const page: Page = {
-      rows: newestOfEachKey(records.rows),
+      rows: rowsToWrite(records.rows, soFar === 'others too' ? [] : before),
       unfit: records.unfit,
       readAtMs: records.readAtMs ?? performance.now(),
       // Only the head lane reads everything above the position, so only it can tell that it is complete (P6). A backfill
       // moves a position of its own.
       position: turn.lane === 'head' || turn.backfill !== null ? position : null,
     }
+    before = lastRows(records.rows)
     const order: Order = { room: beforeLast, slot, slotFree: slot.free, previous: last }
     const written = writeInOrder(page, records.rows.length, order)
     beforeLast = last
@@ -95,8 +98,8 @@ export function startPageWriter(options: Options): PageWriter {
         ? await commitRows(client, page, prepared, order)
         : await commitNoRows(client, page, order)
       const { inserted, updated, quarantined, arrivals } = committed
-      if (updated > 0) soFar = 'more'
-      else if (inserted > 0 && soFar === 'nothing') soFar = 'only inserts'
+      if (encoded && encoded.rowCount > inserted) soFar = 'others too'
+      else if (inserted > 0 && soFar === 'nothing') soFar = 'new rows'
       const refused = quarantined - page.unfit.length
       const written = {
         inserted,
@@ -155,12 +158,12 @@ export function startPageWriter(options: Options): PageWriter {
           return await commitAfterGrowth(client, page, table, encoded.growth, isStillCurrent)
         const committed = await commitQuickly(client, options, page, {
           ...{ table, encoded, isStillCurrent },
-          onlyInserts: () => soFar === 'only inserts',
+          isAllNew: () => soFar === 'new rows',
         })
         return { committed, encoded }
       } catch (error) {
-        if (isAboutContent(error) && soFar === 'only inserts') {
-          soFar = 'more'
+        if (isAboutInserting(error) && soFar === 'new rows') {
+          soFar = 'others too'
           continue
         }
         if (isAboutContent(error)) return await commitApart(client, page, { table, encoded }, isStillCurrent)
@@ -209,15 +212,4 @@ export function startPageWriter(options: Options): PageWriter {
       for (const slot of slots) slot.connection?.release()
     },
   }
-}
-
-/** The newest version of each key; of equal versions the one that came last. */
-function newestOfEachKey(rows: readonly Row[]): readonly Row[] {
-  const newest = new Map<string, Row>()
-  for (const row of rows) {
-    const other = newest.get(row.key)
-    if (!other || other.version === null || row.version === null || row.version >= other.version)
-      newest.set(row.key, row)
-  }
-  return newest.size === rows.length ? rows : [...newest.values()]
 }

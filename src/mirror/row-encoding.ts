@@ -24,8 +24,8 @@ export type PageNotes = {
   readonly unfit: Unfit[]
 }
 
-/** What the lines begin with, as columns of the staging table. */
-export const leadingColumns = [...hashAndFlagColumns, '_rescued jsonb'] as const
+/** What the lines begin with, before the columns of the table: names and types. */
+export const leadingColumns = { ...hashAndFlagColumns, _rescued: 'jsonb' } as const
 
 const otherVersions = 'fields that differ only in case hold different row versions'
 const noVersionColumn = 'the table has no column for its row version'

@@ -49,8 +49,8 @@ async function create(
   await client.query(`
     create table ${table} (
       ${column} ${key.type} primary key,
-      _first_seen_at timestamptz not null,
-      _synced_at timestamptz not null,
+      _first_seen_at timestamptz not null default now(),
+      _synced_at timestamptz not null default now(),
       _deleted_at timestamptz,
       _deleted_reason text,
       _hash bytea not null,

@@ -95,29 +95,6 @@ describe.skipIf(!hasPostgres)('pages in any order', () => {
     expect((await stateOf(database)).get('1')?.text).toBe('other')
   })
 
-  it('of a run that only inserted so far give way to a higher version that another writer commits meanwhile (P3)', async () => {
-    const run = await begin(mirrorOf(database))
-    const at = (id: number, version: number) => ({
-      AssignmentId: id,
-      RowVersion: version,
-      Text: `v${version}`,
-    })
-    await run.write(assignments(at(1, 1), at(2, 2)), null)
-    const other = await database.pool.connect()
-    await other.query(`begin;
-      insert into mirror.assignment (assignment_id, row_version, text, _first_seen_at, _synced_at, _hash)
-      values (4, 9, 'v9', now(), now(), 'other')`)
-    const writing = run.write(assignments(at(3, 3), at(4, 4), at(5, 5)), null)
-    await expect.poll(() => writersThatWait(database)).toBe(1)
-    await other.query('commit')
-    other.release()
-    expect(await writing).toMatchObject({ inserted: 2, updated: 0, unchanged: 1, quarantined: 0 })
-    expect(await run.write(assignments(at(5, 6), at(6, 7)), null)).toMatchObject({ inserted: 1, updated: 1 })
-    await run.finish(done)
-    const versions = [...(await stateOf(database)).values()].map(({ version }) => version)
-    expect(versions).toEqual(['1', '2', '3', '9', '6', '7'])
-  })
-
   it('are whole or not there at all when the connection is cut at any statement, and end in the same table (P1, P8)', async () => {
     const cut = fc.record({ after: fc.integer({ min: 0, max: 40 }), isHeard: fc.boolean() })
     let cuts = 0
@@ -144,13 +121,6 @@ describe.skipIf(!hasPostgres)('pages in any order', () => {
     expect(cuts).toBeGreaterThan(10)
   })
 })
-
-async function writersThatWait(database: TestDatabase): Promise<number> {
-  const { rows } = await database.pool.query<{ count: string }>(
-    "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
-  )
-  return Number(rows[0]?.count)
-}
 
 /** Page n moves the position to n, so the position tells which pages are in. */
 async function writeUntilCut(pool: pg.Pool, all: readonly (readonly JsonObject[])[]): Promise<void> {
