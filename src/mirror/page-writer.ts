@@ -52,6 +52,9 @@ type Order = {
 type Prepared = { readonly table: Table; readonly encoded: EncodedPage }
 type Result = { readonly committed: Committed; readonly encoded: EncodedPage | null }
 
+/** Of pages that were expected to be all new. A source may go on changing while it is read. */
+const mostRefusals = 5
+
 export function startPageWriter(options: Options): PageWriter {
   const { pool, turn } = options
   const slots = Array.from(
@@ -63,21 +66,22 @@ export function startPageWriter(options: Options): PageWriter {
   let last: Promise<unknown> = Promise.resolve()
   let beforeLast: Promise<unknown> = last
   let current: Promise<Table> | null = null
-  // A first reading meets only new rows. The first page that holds another one is refused, and written once more.
-  let soFar: 'nothing' | 'new rows' | 'others too' = 'nothing'
+  // After a page of new rows another one is expected. Where it is not, it is refused and written once more.
+  let wasAllNew = false
+  let refusals = 0
   let before: readonly Row[] = []
 
   function write(records: Records, position: bigint | null): Promise<Written> {
     const slot = slots[pageCount++ % slots.length] as Slot
     const page: Page = {
-      rows: rowsToWrite(records.rows, soFar === 'others too' ? [] : before),
+      rows: rowsToWrite(records.rows, before),
       unfit: records.unfit,
       readAtMs: records.readAtMs ?? performance.now(),
       // Only the head lane reads everything above the position, so only it can tell that it is complete (P6). A backfill
       // moves a position of its own.
       position: turn.lane === 'head' || turn.backfill !== null ? position : null,
     }
-    before = lastRows(records.rows)
+    if (records.rows.length > 0) before = lastRows(records.rows)
     const order: Order = { room: beforeLast, slot, slotFree: slot.free, previous: last }
     const written = writeInOrder(page, records.rows.length, order)
     beforeLast = last
@@ -98,8 +102,7 @@ export function startPageWriter(options: Options): PageWriter {
         ? await commitRows(client, page, prepared, order)
         : await commitNoRows(client, page, order)
       const { inserted, updated, quarantined, arrivals } = committed
-      if (encoded && encoded.rowCount > inserted) soFar = 'others too'
-      else if (inserted > 0 && soFar === 'nothing') soFar = 'new rows'
+      if (encoded) wasAllNew = inserted === encoded.rowCount
       const refused = quarantined - page.unfit.length
       const written = {
         inserted,
@@ -158,12 +161,13 @@ export function startPageWriter(options: Options): PageWriter {
           return await commitAfterGrowth(client, page, table, encoded.growth, isStillCurrent)
         const committed = await commitQuickly(client, options, page, {
           ...{ table, encoded, isStillCurrent },
-          isAllNew: () => soFar === 'new rows',
+          isAllNew: () => wasAllNew && refusals < mostRefusals,
         })
         return { committed, encoded }
       } catch (error) {
-        if (isAboutInserting(error) && soFar === 'new rows') {
-          soFar = 'others too'
+        if (isAboutInserting(error) && wasAllNew) {
+          wasAllNew = false
+          refusals++
           continue
         }
         if (isAboutContent(error)) return await commitApart(client, page, { table, encoded }, isStillCurrent)
