@@ -5,9 +5,10 @@ import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import type { z } from 'zod'
 import { keepSecret } from './log.ts'
+import { misspelt } from './misspelt.ts'
 import { relatedStreams, streams } from './streams.ts'
 import { optionalText, type Schedule, schedule } from './variable-schemas.ts'
-import { mirrorVariables, upstreamVariables, type Variable, workerVariables } from './variables.ts'
+import { mirrorVariables, upstreamVariables, type Variable, variables, workerVariables } from './variables.ts'
 
 export type { Schedule } from './variable-schemas.ts'
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -151,6 +152,9 @@ function reader(environment: Environment) {
         const name = `${prefix}_${stream.name.toUpperCase()}`
         return [stream.name, read(name, { schema: schemaOf(stream) }) as Value] as const
       })
+      const known = [...named.map(({ name }) => `${prefix}_${name.toUpperCase()}`), ...Object.keys(variables)]
+      for (const { name, meant } of misspelt(environment, `${prefix}_`, known))
+        problems.push(`${name} names no stream: did you mean ${meant}?`)
       return Object.freeze(Object.fromEntries(entries)) as Readonly<Record<string, Value>>
     },
     complain(problem: string) {

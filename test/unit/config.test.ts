@@ -177,6 +177,32 @@ describe('loadConfig', () => {
     expect(problemsOf({ ...complete, TRACKER_HISTORY: '1h' })).toContain('at least 1 d')
   })
 
+  it('names a variable of a stream that is misspelt, and leaves alone what is near to none', () => {
+    expect(problemsOf({ ...complete, SCHEDULE_ASSIGNMENTS: '5s' })).toBe(
+      '  SCHEDULE_ASSIGNMENTS names no stream: did you mean SCHEDULE_ASSIGNMENT?',
+    )
+    for (const [name, meant] of [
+      ['SCHEDULE_TRACKERS', 'SCHEDULE_TRACKER_OBJECT'],
+      ['SCHEDULE_ASSIGNMENT_NOTES_FILE', 'SCHEDULE_ASSIGNMENT_NOTE_FILE'],
+      ['SCHEDULE_CENSSUS', 'SCHEDULE_CENSUS'],
+      ['KEY_ASSIGNMENT', 'KEY_ASSIGNMENT_OBJECT'],
+      ['KEY_CUSTOMERS', 'KEY_CUSTOMER'],
+    ] as const)
+      expect(problemsOf({ ...complete, [name]: 'x' })).toContain(
+        `${name} names no stream: did you mean ${meant}?`,
+      )
+    for (const name of [
+      'KEY_VAULT_NAME',
+      'KEY_STORE',
+      'KEY_USER',
+      'KEY_CLUSTER',
+      'KEY_FILE',
+      'SCHEDULE_BACKUP',
+    ])
+      expect(problemsOf({ ...complete, [name]: 'x' })).toBe('')
+    expect(problemsOf({ ...complete, SCHEDULE_ASSIGNMENTS: '' })).toBe('')
+  })
+
   it('needs no credentials to look at the mirror', () => {
     expect(loadMirrorConfig({})).toMatchObject({ databaseUrl: null, biRole: null })
   })
