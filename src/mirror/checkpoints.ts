@@ -20,9 +20,10 @@ export async function readCheckpoints(
 ): Promise<readonly Checkpoint[]> {
   const { rows } = await client.query<Checkpoint>(
     `select id::text, stream, position::text, reached_at, reason, moved_by
-     from tidemark.checkpoint
+     from tidemark.checkpoint as known
      where $1::text is null or stream = $1
-     order by id desc
+     -- Without the table it would be the text above, and 9 the newest of ten.
+     order by known.id desc
      limit $2`,
     [options.stream, options.limit],
   )

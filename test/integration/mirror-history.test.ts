@@ -1,6 +1,7 @@
 // What is known of a stream's past, and what of it is forgotten.
 
 import { beforeEach, describe, expect, it } from 'vitest'
+import { readCheckpoints } from '../../src/mirror/checkpoints.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { assignments, begin, done, mirrorOf } from '../support/runs.ts'
 
@@ -24,6 +25,13 @@ describe.skipIf(!hasPostgres)('the history of a stream', () => {
     expect(await at('2024-01-02T00:00Z')).toBe(5n)
     expect(await mirror.reachedAt('assignment', 11n)).toEqual(new Date('2024-01-01T11:00Z'))
     expect(await mirror.reachedAt('assignment', 21n)).toBeNull()
+  })
+
+  it('lists the newest positions first, also when their ids have grown by a digit', async () => {
+    await query(`insert into tidemark.checkpoint (id, stream, position) overriding system value
+      select n, 'assignment', n from generate_series(8, 12) as n`)
+    const newest = await readCheckpoints(database.pool, { stream: 'assignment', limit: 3 })
+    expect(newest.map(({ id }) => id)).toEqual(['12', '11', '10'])
   })
 
   it('knows the living rows with the highest versions', async () => {
