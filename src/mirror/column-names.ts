@@ -1,6 +1,7 @@
 // From the upstream's field names to column names: deterministic, and always something Postgres takes.
 
 import { createHash } from 'node:crypto'
+import pg from 'pg'
 
 /** A field's name as Postgres can hold it. */
 export const printable = (field: string): string =>
@@ -8,6 +9,9 @@ export const printable = (field: string): string =>
 
 /** Fields whose names differ only in case are one field. */
 export const foldName = (field: string): string => printable(field.toLowerCase())
+
+/** The comment by which a column, whatever it is called, can be traced to its field. */
+export const fieldComment = (field: string): string => pg.escapeLiteral(`field ${printable(field)}`)
 
 const maxBytes = 63
 // Postgres gives these to every table.

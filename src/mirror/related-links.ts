@@ -82,6 +82,7 @@ async function showLinks(client: ClientBase, name: string): Promise<void> {
   await client.query(
     `create view ${view} as
      select assignment_id, key::${shape.key.type} as ${pg.escapeIdentifier(shape.key.name)}
-     from tidemark.related_link where stream = ${pg.escapeLiteral(name)}`,
+     from tidemark.related_link where stream = ${pg.escapeLiteral(name)};
+     comment on view ${view} is ${pg.escapeLiteral(`which assignment has which ${name}`)}`,
   )
 }

@@ -3,6 +3,7 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../log.ts'
+import { fieldComment } from './column-names.ts'
 import { limitLockWaits, withPatience } from './patience.ts'
 import { historyOf, qualified, readShape, type Shape } from './shape.ts'
 import { historyViewOf, showColumns } from './views.ts'
@@ -55,7 +56,10 @@ async function createTable(client: ClientBase, { stream, columns, key }: Shape, 
     ) partition by range (_observed_at);
     create index on ${table} (${pg.escapeIdentifier(key.name)}, _observed_at);
     create index on ${table} (_observed_at);
-    comment on column ${table}._observed_at is 'when the row was first seen like this'`)
+    comment on table ${table} is ${pg.escapeLiteral(`observed changes of ${stream.name}`)};
+    ${columns.map(({ name, field }) => `comment on column ${table}.${pg.escapeIdentifier(name)} is ${fieldComment(field)}`).join(';\n')};
+    comment on column ${table}._observed_at is 'when the row was first seen like this';
+    comment on column ${table}._deleted_at is 'when the row was found to be gone; empty while it lives'`)
   await showColumns(
     client,
     historyViewOf(stream),

@@ -4,7 +4,7 @@
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../log.ts'
 import type { MirroredStream } from '../streams.ts'
-import { columnName, foldName, printable } from './column-names.ts'
+import { columnName, fieldComment, foldName, printable } from './column-names.ts'
 import type { ColumnType } from './column-types.ts'
 import { qualified } from './shape.ts'
 import { showColumns, viewOf } from './views.ts'
@@ -57,7 +57,13 @@ async function create(
       _rescued jsonb
     );
     create index on ${table} (_synced_at);
-    comment on column ${table}.${column} is ${pg.escapeLiteral(`field ${printable(key.field)}`)};
+    comment on table ${table} is ${pg.escapeLiteral(`${stream.name}, deleted rows and the mirror’s own columns too`)};
+    comment on column ${table}.${column} is ${fieldComment(key.field)};
+    comment on column ${table}._first_seen_at is 'when the row first came to the mirror';
+    comment on column ${table}._synced_at is 'when the row last changed in the mirror';
+    comment on column ${table}._deleted_at is 'when the row was found to be gone; empty while it lives';
+    comment on column ${table}._deleted_reason is 'source: the upstream said so; absent: its list lacked the row, and that was proven';
+    comment on column ${table}._hash is 'of the whole record, to see whether it changed';
     comment on column ${table}._rescued is 'values that fit no column, by their field'`)
   await client.query(
     `insert into tidemark.field (stream, folded, source_name, column_name, column_type) values ($1, $2, $3, $4, $5)

@@ -3,7 +3,7 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../log.ts'
-import { columnName, foldName, printable } from './column-names.ts'
+import { columnName, fieldComment, foldName, printable } from './column-names.ts'
 import type { ColumnType } from './column-types.ts'
 import { qualified, type Shape, versionFields } from './shape.ts'
 import { historyViewOf, showColumns, viewOf, withoutView } from './views.ts'
@@ -61,7 +61,7 @@ async function addColumns(
         statements.push(
           // A history outlives its table, when somebody drops that to have it filled anew.
           `alter table ${table} add column ${table === shape.history?.table ? 'if not exists ' : ''}${column} ${type}`,
-          `comment on column ${table}.${column} is ${pg.escapeLiteral(`field ${printable(field)}`)}`,
+          `comment on column ${table}.${column} is ${fieldComment(field)}`,
         )
       owners.set(name, field)
       added.push(name)

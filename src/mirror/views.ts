@@ -8,6 +8,7 @@ import { historyOf, qualified } from './shape.ts'
 
 export type View = {
   readonly name: string
+  readonly describe: string
   /** Columns of the mirror's own that it shows. */
   readonly ownColumns: readonly string[]
   readonly condition: string
@@ -15,11 +16,13 @@ export type View = {
 
 export const viewOf = ({ name }: Pick<MirroredStream, 'name'>): View => ({
   name,
+  describe: `${name}: living rows, with the upstream’s fields`,
   ownColumns: ['_synced_at'],
   condition: 'where _deleted_at is null',
 })
 export const historyViewOf = (stream: Pick<MirroredStream, 'name'>): View => ({
   ...historyOf(stream),
+  describe: `every observed change of ${stream.name}`,
   ownColumns: ['_observed_at', '_deleted_at'],
   condition: '',
 })
@@ -56,6 +59,23 @@ async function refreshView(client: ClientBase, view: View, columns: readonly str
     `create or replace view ${inBi(view)} as
      select ${names.map(pg.escapeIdentifier).join(', ')} from ${qualified(view)} ${view.condition}`,
   )
+  await describeView(client, view)
+}
+
+/** In the words of the table, for the tools that show them. Words that somebody put there stay. */
+async function describeView(client: ClientBase, view: View): Promise<void> {
+  const { rows } = await client.query<{ statement: string }>(
+    `select format('comment on column %s.%I is %L', $1::text, shown.attname, col_description(told.attrelid, told.attnum)) as statement
+     from pg_attribute as shown
+     join pg_attribute as told on told.attrelid = to_regclass($2) and told.attname = shown.attname
+     where shown.attrelid = to_regclass($1) and shown.attnum > 0
+       and col_description(shown.attrelid, shown.attnum) is null and col_description(told.attrelid, told.attnum) is not null
+     union all
+     select format('comment on view %s is %L', $1::text, $3::text)
+     where obj_description(to_regclass($1), 'pg_class') is null`,
+    [inBi(view), qualified(view), view.describe],
+  )
+  await client.query(rows.map(({ statement }) => statement).join(';\n'))
 }
 
 /** Takes the view away for as long as `change` takes, because Postgres changes no type that a view shows. */

@@ -69,6 +69,27 @@ describe.skipIf(!hasPostgres)('analysts', () => {
       }
   })
 
+  it('find a word on each schema, view and column that they see', async () => {
+    const { rows } = await reader.query<{ name: string }>(
+      `select format('%I.%I.%I', nspname, relname, attname) as name
+       from pg_class join pg_namespace on pg_namespace.oid = relnamespace
+       cross join lateral (
+         select attname, attnum from pg_attribute where attrelid = pg_class.oid and attnum > 0 and not attisdropped
+         union all select '', 0
+       ) as shown
+       where (nspname in ('bi', 'mirror') or (nspname, relname) = ('tidemark', 'freshness')) and relkind in ('v', 'r', 'p')
+         and case when attnum = 0 then obj_description(pg_class.oid) else col_description(pg_class.oid, attnum) end is null
+       union all
+       select nspname from pg_namespace where nspname in ('bi', 'mirror', 'tidemark') and obj_description(oid) is null`,
+    )
+    expect(rows.map(({ name }) => name)).toEqual([])
+    const { rows: words } = await reader.query(
+      `select col_description('bi.assignment'::regclass, attnum) as word from pg_attribute
+       where attrelid = 'bi.assignment'::regclass and attname in ('status_name', '_synced_at') order by attname`,
+    )
+    expect(words).toEqual([{ word: 'when the row last changed in the mirror' }, { word: 'field StatusName' }])
+  })
+
   it('find keys, fields and likely references in the schema', async () => {
     const views = await readSchemaMap(database.pool, streams)
     expect(views.map(({ name }) => name)).toEqual(

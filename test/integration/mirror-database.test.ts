@@ -56,6 +56,22 @@ describe.skipIf(!hasPostgres)('a database', () => {
     await database.pool.query(`drop database ${other} with (force)`)
   })
 
+  it('may have schemas that somebody else made and lent', async () => {
+    const role = `${database.name}_guest`
+    await database.pool.query(`
+      create role ${role} login password 'secret-of-the-role';
+      grant create, temporary on database ${database.name} to ${role};
+      create schema bi; create schema mirror; create schema tidemark;
+      grant all on schema bi, mirror, tidemark to ${role}`)
+    const guest = await open(withRole(role))
+    try {
+      expect(await migrated(guest.pool)).toBeGreaterThan(0)
+    } finally {
+      await guest.close()
+      await database.pool.query(`drop owned by ${role}; drop role ${role}`)
+    }
+  })
+
   it('gives long statements their time, whatever its own limit for statements is', async () => {
     await database.pool.query(`alter database ${database.name} set statement_timeout = 50`)
     const limited = await open(database.url)

@@ -194,6 +194,16 @@ describe.skipIf(!hasPostgres)('a table', () => {
     ).toEqual([{ comment: 'field AssignmentId' }, { comment: 'field AssignmentIdExt' }])
   })
 
+  it('leaves a comment alone that somebody wrote about a column of the view', async () => {
+    await write({ Kept: 1 })
+    await query(`comment on column bi.assignment.kept is 'our own words'`)
+    await write({ AssignmentId: 2, Kept: 2, New: 1 })
+    expect(
+      await query(`select col_description('bi.assignment'::regclass, attnum) as comment from pg_attribute
+      where attrelid = 'bi.assignment'::regclass and attname in ('kept', 'new') order by attname`),
+    ).toEqual([{ comment: 'our own words' }, { comment: 'field New' }])
+  })
+
   it('keeps a view on top working through 20 random additions', async () => {
     const name = fc.string({ unit: 'binary', maxLength: 20 })
     const value = fc.oneof(
