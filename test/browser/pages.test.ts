@@ -8,6 +8,7 @@ import {
   hasChromium,
   overflowOf,
   phone,
+  strayTextsOf,
   untilLive,
 } from '../support/browser.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
@@ -54,6 +55,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('the pages', () => {
       expect(await overflowOf(page)).toBe(0)
       await page.setViewportSize(phone)
       expect(await overflowOf(page)).toBe(0)
+      expect(await strayTextsOf(page)).toEqual([])
       expect(await page.evaluate('globalThis.wasAttacked')).toBeUndefined()
       if (!parts.includes(path)) return
       await untilLive(page)

@@ -32,7 +32,7 @@ ${
   })
 }
 ${table({
-  caption: `Positions that were reached, the newest first${checkpoints.length === most ? `: ${most} of more` : ''}`,
+  caption: `Positions that were reached, the newest first${checkpoints.length === most ? `: ${most}, and there are more` : ''}`,
   columns: checkpointColumns(now, viewer),
   rows: checkpoints,
   empty: 'No position was reached yet.',
