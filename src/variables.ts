@@ -32,7 +32,7 @@ export const mirrorVariables = {
     describe: 'the Postgres that holds the mirror',
     fallback: 'an embedded Postgres in `.tidemark/`',
     secret: true,
-    schema: url(/^postgres(ql)?:$/, 'postgres://user:password@host:5432/database')
+    schema: url(/^postgres(ql)?:$/, 'postgres://host:5432/database, with user:password@ before the host')
       .optional()
       .transform((value) => value ?? null),
   },
@@ -144,7 +144,7 @@ export const upstreamVariables = {
   },
   ATTACHMENT_DATA: {
     describe: '`true` mirrors the bytes of attached files as well',
-    fallback: 'without them',
+    fallback: '`false`',
     schema: flag,
   },
   RELATED_REFRESH: {

@@ -11,8 +11,10 @@ import {
   type QuarantineSelection,
   readQuarantine,
 } from '../mirror/quarantine-review.ts'
+import { nearest } from '../nearest.ts'
 import { droppedSentence, dropRecords } from '../operator/quarantine-drop.ts'
 import { expectEntry, selectionOf } from '../operator/quarantine-selection.ts'
+import { relatedStreams, streams } from '../streams.ts'
 import { UsageError } from '../usage-error.ts'
 import { openMigratedDatabase } from '../workplace.ts'
 import { retryEntries } from './quarantine-retry.ts'
@@ -34,9 +36,16 @@ export const quarantine: Command = {
   run,
 }
 
+const mirroredNames = [...streams, ...relatedStreams].map(({ name }) => name)
+
 async function run(call: Call): Promise<ExitCode> {
   const [first, ...rest] = call.positionals
   const verbs: readonly string[] = ['list', 'retry', 'drop']
+  const [near] = first === undefined ? [] : nearest(first, [...verbs, ...mirroredNames])
+  if (first !== near && near !== undefined && verbs.includes(near))
+    throw new UsageError(
+      `\`tidemark quarantine\` has no "${first}": did you mean \`tidemark quarantine ${near}\`?`,
+    )
   const [verb, target, ...more] =
     first === undefined || verbs.includes(first) ? [first ?? 'list', ...rest] : ['list', first, ...rest]
   if (more.length > 0)

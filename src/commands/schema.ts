@@ -39,7 +39,7 @@ export const schema: Command = {
 async function run({ environment, positionals, values, log, stdout }: Call): Promise<ExitCode> {
   const format = String(values.format ?? 'markdown')
   const print = Object.hasOwn(formats, format) ? formats[format] : undefined
-  if (!print) throw new UsageError(`--format ${format}: write ${Object.keys(formats).join(', ')}`)
+  if (!print) throw new UsageError(`--format ${format}: write one of ${Object.keys(formats).join(', ')}`)
   const known: readonly MirroredStream[] = [...streams, ...relatedStreams]
   const wanted = pickStreams(positionals, known)
   const database = await openMigratedDatabase(loadMirrorConfig(environment), log)

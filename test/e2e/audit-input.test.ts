@@ -110,6 +110,11 @@ describe.skipIf(!hasPostgres)('wrong input', () => {
       [['quarantine', 'drop', '5'], /needs --reason/],
       [['quarantine', 'drop', '5', ...because], /There is no record 5 in quarantine/],
       [['quarantine', 'retry', '5'], /There is no record 5 in quarantine/],
+      [
+        ['quarantine', 'retyr'],
+        /`tidemark quarantine` has no "retyr": did you mean `tidemark quarantine retry`\?/,
+      ],
+      [['quarantine', 'asignment'], /There is no stream "asignment"; did you mean assignment\?/],
       [['explain', 'assignment'], /takes a stream and a key/],
       [
         ['explain', 'assignment', 'abc'],

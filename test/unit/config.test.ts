@@ -147,6 +147,12 @@ describe('loadConfig', () => {
       )
   })
 
+  it('shows what a URL looks like, also where the example itself would be taken for a secret', () => {
+    const problem = problemsOf({ ...complete, DATABASE_URL: 'mysql://host/database' })
+    expect(problem).toContain('such as postgres://')
+    expect(redact(problem)).toBe(problem)
+  })
+
   it('asks for TRACKING_BASE_URL when trackers are wanted', () => {
     expect(problemsOf({ ...complete, STREAMS: 'tracker_object' })).toContain('TRACKING_BASE_URL')
   })

@@ -44,7 +44,7 @@ const checkpointColumns = (now: Date, viewer: Viewer): readonly Column<Checkpoin
   { title: 'Checkpoint', cell: ({ id }) => id, isNumber: true },
   { title: 'Stream', cell: ({ stream }) => stream },
   { title: 'Position', cell: ({ position }) => position, isNumber: true },
-  { title: 'Reached', cell: ({ reached_at }) => html`${time(reached_at)}, ${age(reached_at, now)}` },
+  { title: 'Reached', cell: ({ reached_at }) => html`${time(reached_at)} (${age(reached_at, now)})` },
   {
     title: 'Moved back',
     cell: ({ reason, moved_by }) =>
