@@ -47,7 +47,7 @@ export const mirrorVariables = {
     schema: roleName,
   },
   LOG_LEVEL: {
-    describe: 'how much is logged',
+    describe: 'how much is logged: trace, debug, info, warn, error, fatal, silent',
     fallback: 'info',
     schema: z
       .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], {

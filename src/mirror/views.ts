@@ -85,16 +85,21 @@ export async function withoutView(
   change: () => Promise<void>,
 ): Promise<void> {
   const columns = await viewColumns(client, view)
-  const { rows: grants } = await client.query<{ statement: string }>(
+  const { rows: lost } = await client.query<{ statement: string }>(
     `select format('grant %s on %s to %s', privilege_type, $1::text,
                    case when grantee = 0 then 'public' else quote_ident(pg_get_userbyid(grantee)) end) as statement
-     from pg_class, aclexplode(relacl) where oid = to_regclass($1) and grantee <> relowner`,
+     from pg_class, aclexplode(relacl) where oid = to_regclass($1) and grantee <> relowner
+     union all
+     select case when objsubid = 0 then format('comment on view %s is %L', $1::text, description)
+                 else format('comment on column %s.%I is %L', $1::text, attname, description) end
+     from pg_description left join pg_attribute on attrelid = objoid and attnum = objsubid and objsubid > 0
+     where classoid = 'pg_class'::regclass and objoid = to_regclass($1)`,
     [inBi(view)],
   )
   await client.query(`drop view if exists ${inBi(view)} restrict`)
   await change()
   if (columns.length > 0) await refreshView(client, view, columns)
-  for (const { statement } of grants) await client.query(statement)
+  for (const { statement } of lost) await client.query(statement)
 }
 
 async function viewColumns(client: ClientBase, view: View): Promise<readonly string[]> {

@@ -194,14 +194,18 @@ describe.skipIf(!hasPostgres)('a table', () => {
     ).toEqual([{ comment: 'field AssignmentId' }, { comment: 'field AssignmentIdExt' }])
   })
 
-  it('leaves a comment alone that somebody wrote about a column of the view', async () => {
+  it('leaves comments alone that somebody wrote about the view, also when a type is widened', async () => {
     await write({ Kept: 1 })
     await query(`comment on column bi.assignment.kept is 'our own words'`)
-    await write({ AssignmentId: 2, Kept: 2, New: 1 })
+    await query(`comment on view bi.assignment is 'jobs'`)
+    await write({ AssignmentId: 2, Kept: 5.25, New: 1 })
     expect(
       await query(`select col_description('bi.assignment'::regclass, attnum) as comment from pg_attribute
       where attrelid = 'bi.assignment'::regclass and attname in ('kept', 'new') order by attname`),
     ).toEqual([{ comment: 'our own words' }, { comment: 'field New' }])
+    expect(await query(`select obj_description('bi.assignment'::regclass) as comment`)).toEqual([
+      { comment: 'jobs' },
+    ])
   })
 
   it('keeps a view on top working through 20 random additions', async () => {
