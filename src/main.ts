@@ -33,6 +33,9 @@ const verbs: Readonly<Record<string, () => Promise<Command>>> = {
   simulate: async () => (await import('./commands/simulate.ts')).simulate,
 }
 
+const whereFrom =
+  'Variables come from the environment, or from a file .env in this directory; .env.example tells what each is'
+
 const words = process.argv.slice(2)
 process.stdout.on('error', endWithoutOutput)
 process.exitCode = await run(words)
@@ -86,7 +89,7 @@ function tell(error: unknown): ExitCode {
   const isUsage = error instanceof UsageError
   const isConfig = error instanceof ConfigError
   const message = `${error instanceof Error ? error.message : String(error)}${adviceOf(error)}`
-  const text = isConfig ? `The configuration cannot be used:\n${message}` : message
+  const text = isConfig ? `The configuration cannot be used:\n${message}\n${whereFrom}` : message
   process.stderr.write(`${visible(redact(text))}\n`)
   return isUsage || isConfig || error instanceof DatabaseError ? exitCodes.usage : exitCodes.failed
 }

@@ -15,7 +15,7 @@ import { openMigratedDatabase } from '../workplace.ts'
 export const rewind: Command = {
   name: 'rewind',
   summary: 'move the live position of a stream back, and read on from there',
-  usage: '<stream> --to-version N | --to-checkpoint ID | --to-time TIME --reason TEXT [--force] [--json]',
+  usage: '<stream> (--to-version N | --to-checkpoint ID | --to-time TIME) --reason TEXT [--force] [--json]',
   options: {
     'to-version': { type: 'string', value: 'N', describe: 'to this row version' },
     'to-checkpoint': {

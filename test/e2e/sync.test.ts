@@ -54,12 +54,18 @@ describe.skipIf(!hasPostgres)('a sync that is told to stop', () => {
 describe.skipIf(!hasPostgres)('a sync', () => {
   const database = createTestDatabase()
 
-  it('says in one line what is wrong with what it was told', async () => {
+  it('says shortly what is wrong with what it was told, and what to do', async () => {
     await using simulator = await startSimulator()
     const environment = environmentFor(simulator, database)
     for (const [words, more, code, message] of [
       [['asignment'], {}, 2, /^There is no stream "asignment"; did you mean assignment\?[^\n]*\n$/],
       [['--lane', 'tail'], {}, 2, /^There is no lane "tail"[^\n]*\n$/],
+      [
+        [],
+        { API_KEY: '' },
+        2,
+        /^The configuration [^\n]*:\n {2}API_KEY is not set[^\n]*\nVariables come from [^\n]* \.env\.example [^\n]*\n$/,
+      ],
       [['--lan', 'head'], {}, 2, /did you mean --lane\?\n$/],
       [
         [],
