@@ -179,7 +179,8 @@ export const workerVariables = {
     schema: integer(8080, 0, 65_535),
   },
   ADMIN_TOKEN: {
-    describe: 'token that signs in to the status page, and bearer token of actions over HTTP',
+    describe:
+      'token that signs in to the status page, and bearer token of actions over HTTP; 16 characters or more',
     fallback: 'none: nobody can act',
     secret: true,
     schema: optionalText.refine(
@@ -188,8 +189,8 @@ export const workerVariables = {
     ),
   },
   WEBHOOK_SECRET: {
-    describe: 'last part of the path that receives webhooks',
-    fallback: 'none: it is off',
+    describe: 'last part of the path that receives webhooks; 16 letters and digits or more',
+    fallback: 'none: webhooks are not received',
     secret: true,
     schema: optionalText.refine(
       (secret) => secret === null || /^[A-Za-z0-9_-]{16,}$/.test(secret),
@@ -211,7 +212,7 @@ export const workerVariables = {
   },
   PUBLIC_URL: {
     describe: 'where the upstream reaches this worker; set, the worker subscribes itself to its webhooks',
-    fallback: 'none: it does not',
+    fallback: 'none: it subscribes to nothing',
     schema: httpUrl.optional().transform((value) => value ?? null),
   },
 } as const satisfies Record<string, Variable>
