@@ -115,8 +115,9 @@ function told(
   if (row) {
     lines.push('  values')
     const values = parseJson(Buffer.from(row.text))
-    const width = Math.max(...Object.keys(isObject(values) ? values : {}).map((name) => name.length))
-    for (const [name, value] of Object.entries(isObject(values) ? (values as JsonObject) : {}))
+    const fields = Object.entries(isObject(values) ? values : {})
+    const width = Math.max(...fields.map(([name]) => name.length))
+    for (const [name, value] of fields)
       if (!ownColumns.has(name)) lines.push(`    ${name.padEnd(width)}  ${shown(value)}`)
   }
   return `${lines.join('\n')}\n`

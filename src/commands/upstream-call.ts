@@ -4,7 +4,7 @@
 import { type Call, type ExitCode, exitCodes } from '../cli/command.ts'
 import { loadConfig } from '../config.ts'
 import { openConfiguredUpstream } from '../configured-upstream.ts'
-import { type Json, repeatedFields, type WithRepeatedFields } from '../json/json.ts'
+import { type Json, repeatedFields } from '../json/json.ts'
 import { redact } from '../log.ts'
 import type { NamedAssignment } from '../mirror/related-due.ts'
 import { isObject } from '../record.ts'
@@ -54,7 +54,7 @@ function checkBeforeSending(operation: Operation, request: AnyRequest): void {
 function print({ log, stdout }: Call, body: Json): void {
   stdout.write(`${redact(JSON.stringify(body, null, 2))}\n`)
   for (const record of Array.isArray(body) ? body : [body]) {
-    const earlier = isObject(record) ? (record as WithRepeatedFields)[repeatedFields] : undefined
+    const earlier = isObject(record) ? record[repeatedFields] : undefined
     if (earlier) log.warn({ earlier }, 'fields that the answer has twice: the last value is printed')
   }
 }

@@ -8,14 +8,19 @@ declare global {
   }
 }
 
-export type ExactNumber = { readonly rawJSON: string }
+// An interface: an alias would be taken for one of the objects, which have whatever fields there are.
+export interface ExactNumber {
+  readonly rawJSON: string
+}
 export type JsonArray = readonly Json[]
-export type JsonObject = { readonly [field: string]: Json }
+export type JsonObject = {
+  readonly [field: string]: Json
+  /**
+   * Earlier values of fields that the object carried twice; the last one is the field's value. Each field has an array of
+   * them, oldest first. An object also holds those of the objects inside it, named by their path, e.g. `Customer.Name`.
+   */
+  readonly [repeatedFields]?: JsonObject
+}
 export type Json = string | number | boolean | null | ExactNumber | JsonArray | JsonObject
 
-/**
- * Earlier values of fields that one object carried twice; the last one is the field's value. Each field has an array of
- * them, oldest first. An object also holds those of the objects inside it, named by their path, e.g. `Customer.Name`.
- */
 export const repeatedFields: unique symbol = Symbol('repeated fields')
-export type WithRepeatedFields = { readonly [repeatedFields]?: { readonly [path: string]: JsonArray } }

@@ -1,17 +1,16 @@
 // JSON text as the mirror keeps it: the same text for the same content whatever the order of fields, and always
 // something that jsonb can hold (P4, P5).
 
-import type { Json, JsonObject } from '../json/json.ts'
+import type { Json } from '../json/json.ts'
 import { isObject } from '../record.ts'
 import { fitsNumeric } from './column-types.ts'
 
 /** Fields sorted at every level; numbers as they were written. */
 export function canonicalText(value: Json): string {
-  if (typeof value !== 'object' || value === null || JSON.isRawJSON(value)) return JSON.stringify(value)
   if (Array.isArray(value)) return `[${value.map(canonicalText).join(',')}]`
-  const object = value as JsonObject
-  const fields = Object.keys(object).sort()
-  return `{${fields.map((field) => `${JSON.stringify(field)}:${canonicalText(object[field] ?? null)}`).join(',')}}`
+  if (!isObject(value)) return JSON.stringify(value)
+  const fields = Object.keys(value).sort()
+  return `{${fields.map((field) => `${JSON.stringify(field)}:${canonicalText(value[field] ?? null)}`).join(',')}}`
 }
 
 // NUL and lone surrogates, which JSON text can escape and jsonb cannot hold. An even run of backslashes before it is text.

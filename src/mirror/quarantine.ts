@@ -3,7 +3,7 @@
 
 import { createHash } from 'node:crypto'
 import type { ClientBase } from 'pg'
-import { repeatedFields, type WithRepeatedFields } from '../json/json.ts'
+import { repeatedFields } from '../json/json.ts'
 import { isObject, type Unfit } from '../record.ts'
 import { canonicalText, fitsJsonb, holdableValue } from './json-text.ts'
 
@@ -41,7 +41,7 @@ export async function quarantine(
 
 function describe({ record, reason }: Unfit) {
   const text = canonicalText(record)
-  const earlier = isObject(record) ? (record as WithRepeatedFields)[repeatedFields] : undefined
+  const earlier = isObject(record) ? record[repeatedFields] : undefined
   const repeated = earlier ? holdableValue(earlier) : null
   const holds = fitsJsonb(record, text)
   return {

@@ -1,6 +1,6 @@
 // One row as a line of COPY text: whether the source deleted it, what fits no column, and its columns.
 
-import { type Json, type JsonObject, repeatedFields, type WithRepeatedFields } from '../json/json.ts'
+import { type Json, type JsonObject, repeatedFields } from '../json/json.ts'
 import { type Row, saysDeleted, toInt64, type Unfit } from '../record.ts'
 import { foldName } from './column-names.ts'
 import { type ColumnType, commonType, fitsInt64, fitsNumeric, isUuid, typeOf } from './column-types.ts'
@@ -61,7 +61,7 @@ export function createRowEncoder(
   return (row, notes, lines) => {
     if (!fitsKey(row.key))
       return noteUnfit(row, notes, `the key does not fit column ${shape.key.name} (${shape.key.type})`)
-    const record: JsonObject & WithRepeatedFields = row.record
+    const { record } = row
     const plan = planOf(record)
     // One call for all of them: three times as fast as asking by name.
     const values = Object.values(record)

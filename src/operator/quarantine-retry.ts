@@ -2,7 +2,7 @@
 
 import type { Pool } from 'pg'
 import { parseJson } from '../json/exact-json.ts'
-import { type Json, type JsonObject, repeatedFields } from '../json/json.ts'
+import { type Json, repeatedFields } from '../json/json.ts'
 import {
   type QuarantineEntry,
   type QuarantineSelection,
@@ -59,13 +59,12 @@ function recordOf({ text, repeatedText }: QuarantineEntry): Json {
   const record = parseJson(Buffer.from(text))
   if (repeatedText === null || !isObject(record)) return record
   const repeated = unwrapped(parseJson(Buffer.from(repeatedText)))
-  const whole: JsonObject = { ...record, [repeatedFields]: repeated }
-  return whole
+  return isObject(repeated) ? { ...record, [repeatedFields]: repeated } : record
 }
 
 /** What jsonb could not hold was kept as its text. */
 function unwrapped(value: Json): Json {
-  const text = isObject(value) ? (value as JsonObject).$json : undefined
+  const text = isObject(value) ? value.$json : undefined
   return typeof text === 'string' ? parseJson(Buffer.from(text)) : value
 }
 

@@ -1,7 +1,7 @@
 // A source whose records do not show a secret of this program (P9): the address that the worker subscribes with holds one, and
 // subscriptions are mirrored like everything else.
 
-import { type Json, type JsonObject, repeatedFields, type WithRepeatedFields } from '../json/json.ts'
+import { type Json, type JsonObject, repeatedFields } from '../json/json.ts'
 import { isObject } from '../record.ts'
 import type { Source } from '../sync/ports.ts'
 
@@ -11,11 +11,10 @@ export function maskSource(source: Source, secret: string): Source {
     if (Array.isArray(value)) return value.map(mask)
     return isObject(value) ? maskObject(value) : value
   }
-  const maskFields = <Value extends Json>(fields: { readonly [name: string]: Value }) =>
-    Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, mask(value) as Value]))
-  const maskObject = (record: JsonObject & WithRepeatedFields): JsonObject => {
+  const maskObject = (record: JsonObject): JsonObject => {
+    const masked = Object.fromEntries(Object.entries(record).map(([name, value]) => [name, mask(value)]))
     const repeated = record[repeatedFields]
-    return { ...maskFields(record), ...(repeated && { [repeatedFields]: maskFields(repeated) }) }
+    return repeated ? { ...masked, [repeatedFields]: maskObject(repeated) } : masked
   }
   const { lookup } = source
   return {

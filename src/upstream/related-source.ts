@@ -1,7 +1,7 @@
 // The extended read of an assignment: as much of it as is wanted, after what is more urgent, and slower than the budget allows,
 // so that other requests of the service always have their share (P10).
 
-import type { Json, JsonObject } from '../json/json.ts'
+import type { Json } from '../json/json.ts'
 import { isObject, toInt64 } from '../record.ts'
 import type { RelatedStream } from '../streams.ts'
 import type { Lookup, Source } from '../sync/ports.ts'
@@ -73,9 +73,8 @@ function flagsFor(streams: readonly RelatedStream[]): Flags {
 
 /** Where the assignment's own fields stand in the answer is not known; when its key is there, it must be the one asked for. */
 function extendedRecord(body: Json | null, assignmentId: string): Lookup {
-  if (body === null || !isObject(body)) return 'unclear'
-  const record: JsonObject = body
-  const name = Object.keys(record).find((field) => field.toLowerCase() === 'assignmentid')
-  const own = name === undefined ? null : toInt64(record[name])
-  return own === null || own.toString() === assignmentId ? { found: record } : 'unclear'
+  if (!isObject(body)) return 'unclear'
+  const name = Object.keys(body).find((field) => field.toLowerCase() === 'assignmentid')
+  const own = name === undefined ? null : toInt64(body[name])
+  return own === null || own.toString() === assignmentId ? { found: body } : 'unclear'
 }

@@ -1,7 +1,7 @@
 // A stream of the upstream as the rules of reading see it: pages of changes, pages of a list, one record by its key.
 // What an answer means for the mirror is not decided here.
 
-import type { Json, JsonArray, JsonObject } from '../json/json.ts'
+import type { Json, JsonArray } from '../json/json.ts'
 import { isObject, readRecords } from '../record.ts'
 import type { Stream } from '../streams.ts'
 import type { Answer, Lookup, Source } from '../sync/ports.ts'
@@ -84,8 +84,8 @@ function listOf({ operation }: Named, { body, bytes, status }: UpstreamAnswer): 
 
 /** The list inside a wrapping object. Lists of complaints are none: `{"errors":[]}` is not an empty page. */
 function wrappedList(body: Json | null): JsonArray | null {
-  if (!isObject(body ?? undefined)) return null
-  const lists = Object.entries(body as JsonObject).flatMap(([field, value]) =>
+  if (!isObject(body)) return null
+  const lists = Object.entries(body).flatMap(([field, value]) =>
     Array.isArray(value) && !/^(?:validation)?_?(?:error|warning|message|problem)s?$/i.test(field)
       ? [value]
       : [],
@@ -94,8 +94,8 @@ function wrappedList(body: Json | null): JsonArray | null {
 }
 
 function shapeOf(body: Json | null): string {
-  if (!isObject(body ?? undefined)) return body === null ? 'null' : `a ${typeof body}`
-  const fields = Object.entries(body as JsonObject).map(
+  if (!isObject(body)) return body === null ? 'null' : `a ${typeof body}`
+  const fields = Object.entries(body).map(
     ([field, value]) => `${field.slice(0, 60)} (${Array.isArray(value) ? 'a list' : typeof value})`,
   )
   return fields.length === 0 ? 'an empty object' : `an object with ${fields.slice(0, 20).join(', ')}`

@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parseJson } from '../../src/json/exact-json.ts'
-import { type JsonObject, repeatedFields, type WithRepeatedFields } from '../../src/json/json.ts'
+import { type JsonObject, repeatedFields } from '../../src/json/json.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { readBack, recover } from '../support/recovered.ts'
 import { assignments, begin, done, mirrorOf } from '../support/runs.ts'
@@ -123,7 +123,7 @@ describe.skipIf(!hasPostgres)('any JSON value', () => {
           const recovered = recover(rows.get(String(index)))
           for (const [field, value] of Object.entries(record))
             expect(recovered.field(field, value)).toBe(true)
-          expect(recovered.repeated((record as WithRepeatedFields)[repeatedFields])).toBe(true)
+          expect(recovered.repeated(record[repeatedFields])).toBe(true)
         }
       }),
       { numRuns: 150 },

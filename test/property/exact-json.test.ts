@@ -140,7 +140,7 @@ describe('parseJson', () => {
     const object = fc.array(fc.tuple(name, tree), { maxLength: 6 }).map((fields) => ({ fields }))
     fc.assert(
       fc.property(object, space, (node, gap) => {
-        const value = parseJson(Buffer.from(textOf(node, gap))) as JsonObject & { [repeatedFields]?: object }
+        const value = parseJson(Buffer.from(textOf(node, gap))) as JsonObject
         const expected = repeatsOf(node)
         const kept = Object.entries(value[repeatedFields] ?? {}).flatMap(([path, values]) =>
           (values as Json[]).map((earlier) => ({ path, value: earlier })),

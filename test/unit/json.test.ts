@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
 import { JsonError, parseJson } from '../../src/json/exact-json.ts'
-import { type Json, repeatedFields, type WithRepeatedFields } from '../../src/json/json.ts'
+import { type Json, type JsonObject, repeatedFields } from '../../src/json/json.ts'
 import { findFields } from '../../src/json/json-scan.ts'
 
 setFlagsFromString('--expose-gc')
@@ -10,7 +10,7 @@ const collect: () => void = runInNewContext('gc')
 
 const parse = (text: string): Json => parseJson(Buffer.from(text))
 const rewrite = (text: string): string => JSON.stringify(parse(text))
-const repeats = (value: Json) => (value as WithRepeatedFields)[repeatedFields]
+const repeats = (value: Json) => (value as JsonObject)[repeatedFields]
 
 function failure(bytes: Uint8Array): JsonError {
   try {
