@@ -2,7 +2,7 @@
 // forgets nothing. Whoever has the lock tells.
 
 import type { Pool, PoolClient } from 'pg'
-import { takeConnection } from './connections.ts'
+import { withConnection } from './connections.ts'
 import { lockKeys } from './lock-keys.ts'
 
 export type Alert = {
@@ -29,23 +29,15 @@ export type AlertBook = {
 
 /** Does nothing while another worker is at it. */
 export async function withAlertBook(pool: Pool, work: (book: AlertBook) => Promise<void>): Promise<void> {
-  const connection = await takeConnection(pool)
-  const { client } = connection
-  let failure: unknown
-  try {
+  // An error closes the connection, which gives the lock back.
+  await withConnection(pool, async (client) => {
     const { rows } = await client.query<{ is_mine: boolean }>('select pg_try_advisory_lock($1) as is_mine', [
       lockKeys.alertBook,
     ])
     if (!rows[0]?.is_mine) return
     await work(bookOf(client))
     await client.query('select pg_advisory_unlock($1)', [lockKeys.alertBook])
-  } catch (error) {
-    // Closing the connection gives the lock back.
-    failure = error
-    throw error
-  } finally {
-    connection.release(failure)
-  }
+  })
 }
 
 const bookOf = (client: PoolClient): AlertBook => ({

@@ -27,3 +27,19 @@ export async function takeConnection(pool: Pool): Promise<Connection> {
     },
   }
 }
+
+/** For as long as the work takes. After an error nobody knows what state it is in. */
+export async function withConnection<Result>(
+  pool: Pool,
+  work: (client: PoolClient) => Promise<Result>,
+): Promise<Result> {
+  const connection = await takeConnection(pool)
+  try {
+    const result = await work(connection.client)
+    connection.release()
+    return result
+  } catch (error) {
+    connection.release(error)
+    throw error
+  }
+}

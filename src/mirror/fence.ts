@@ -3,6 +3,7 @@
 
 import type { ClientBase } from 'pg'
 import { RunFenced } from '../sync/ports.ts'
+import { inTransaction } from './transaction.ts'
 
 export type Turn = {
   readonly stream: string
@@ -56,22 +57,15 @@ export async function holdTurn(client: ClientBase, turn: Turn): Promise<void> {
 }
 
 /** A transaction of a run that writes no page. */
-export async function withinTurn<Result>(
+export const withinTurn = <Result>(
   client: ClientBase,
   turn: Turn,
   work: () => Promise<Result>,
-): Promise<Result> {
-  await client.query('begin')
-  try {
+): Promise<Result> =>
+  inTransaction(client, async () => {
     await holdTurn(client, turn)
-    const result = await work()
-    await client.query('commit')
-    return result
-  } catch (error) {
-    await client.query('rollback').catch(() => {})
-    throw error
-  }
-}
+    return await work()
+  })
 
 /** Moves the position back, and records why. */
 export async function moveBack(

@@ -6,6 +6,7 @@ import type { Logger } from '../log.ts'
 import { fieldComment } from './column-names.ts'
 import { limitLockWaits, withPatience } from './patience.ts'
 import { historyOf, qualified, readShape, type Shape } from './shape.ts'
+import { inTransaction } from './transaction.ts'
 import { historyViewOf, showColumns } from './views.ts'
 
 /** What follows a CTE that returns `mine as written`: keeps the rows as they are now. Empty where no past is kept. */
@@ -43,7 +44,7 @@ export async function prepareHistory(
 }
 
 async function makeTable(client: ClientBase, shape: Shape, log: Logger): Promise<Shape> {
-  await inTransaction(client, () => createTable(client, shape, log))
+  await inBriefTransaction(client, () => createTable(client, shape, log))
   return (await readShape(client, shape.stream)) ?? shape
 }
 
@@ -93,7 +94,7 @@ async function makePartition(client: ClientBase, shape: Shape, month: string): P
   const [from, to] = [startOf(month), endOf(month)]
   // Attached afterwards, which unlike "partition of" does not wait for those who read the table.
   await withPatience(`a new month of ${table}`, () =>
-    inTransaction(client, () =>
+    inBriefTransaction(client, () =>
       client.query(`
         create table ${partition} (like ${table} including all);
         alter table ${table} attach partition ${partition} for values from (${literal(from)}) to (${literal(to)})`),
@@ -112,7 +113,7 @@ async function dropPartition(
   const key = pg.escapeIdentifier(shape.key.name)
   const names = (shape.history?.columns ?? []).map(pg.escapeIdentifier).join(', ')
   try {
-    await inTransaction(client, () =>
+    await inBriefTransaction(client, () =>
       client.query(`
         insert into ${table} (${names}, _observed_at)
         select ${names}, ${literal(startOf(next))} from (
@@ -137,17 +138,11 @@ async function catchUp(client: ClientBase, { stream, history }: Shape): Promise<
   )
 }
 
-async function inTransaction(client: ClientBase, work: () => Promise<unknown>): Promise<void> {
-  await client.query('begin')
-  try {
+const inBriefTransaction = (client: ClientBase, work: () => Promise<unknown>): Promise<unknown> =>
+  inTransaction(client, async () => {
     await limitLockWaits(client)
     await work()
-    await client.query('commit')
-  } catch (error) {
-    await client.query('rollback').catch(() => {})
-    throw error
-  }
-}
+  })
 
 function monthAfter(time: Date, months: number): string {
   const start = new Date(Date.UTC(time.getUTCFullYear(), time.getUTCMonth() + months, 1))

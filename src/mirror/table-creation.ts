@@ -7,6 +7,7 @@ import type { MirroredStream } from '../streams.ts'
 import { columnName, fieldComment, foldName, printable } from './column-names.ts'
 import type { ColumnType } from './column-types.ts'
 import { qualified } from './shape.ts'
+import { inTransaction } from './transaction.ts'
 import { showColumns, viewOf } from './views.ts'
 
 export type KeyColumn = { readonly field: string; readonly type: ColumnType }
@@ -18,8 +19,7 @@ export async function createTable(
   key: KeyColumn,
   log: Logger,
 ): Promise<void> {
-  await client.query('begin')
-  try {
+  await inTransaction(client, async () => {
     // Two programs that make one table at the same moment would otherwise get an error from the catalog.
     await client.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [
       `tidemark create ${stream.name}`,
@@ -30,11 +30,7 @@ export async function createTable(
       [stream.name],
     )
     if (rows.length === 0) await create(client, stream, key, log)
-    await client.query('commit')
-  } catch (error) {
-    await client.query('rollback').catch(() => {})
-    throw error
-  }
+  })
 }
 
 async function create(

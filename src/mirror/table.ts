@@ -8,7 +8,7 @@ import type { Row } from '../record.ts'
 import type { MirroredStream } from '../streams.ts'
 import { foldName } from './column-names.ts'
 import { fitsInt64, isUuid } from './column-types.ts'
-import { takeConnection } from './connections.ts'
+import { withConnection } from './connections.ts'
 import { createPageEncoder, type EncodePage } from './page-encoding.ts'
 import { prepareHistory } from './row-history.ts'
 import { readShape, type Shape } from './shape.ts'
@@ -32,9 +32,7 @@ export async function openTable(
   settled: ReadonlySet<string>,
 ): Promise<Table> {
   const { pool, stream } = source
-  const connection = await takeConnection(pool)
-  try {
-    const { client } = connection
+  return await withConnection(pool, async (client) => {
     const existing = await readShape(client, stream)
     if (existing) return tableOf(await prepareHistory(client, existing, source), settled)
     await createTable(client, stream, keyColumn(source, rows), source.log)
@@ -44,9 +42,7 @@ export async function openTable(
         `mirror.${stream.name} has no primary key of one column: it is not a table of Tidemark's`,
       )
     return tableOf(await prepareHistory(client, made, source), settled)
-  } finally {
-    connection.release()
-  }
+  })
 }
 
 export const tableOf = (shape: Shape, settled: ReadonlySet<string>): Table => ({
