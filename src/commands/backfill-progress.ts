@@ -1,5 +1,6 @@
 // How far a backfill has come: a line that is written over on a terminal, and the sentence at its end.
 
+import { count } from '../count.ts'
 import { formatDuration } from '../duration.ts'
 import type { Backfill } from '../sync/audit-ports.ts'
 
@@ -46,13 +47,12 @@ export function progressLine(backfill: Backfill, first: Backfill, elapsedMs: num
   const rowsPerSecond = elapsedMs > 0 ? ((rowsRead - first.rowsRead) / elapsedMs) * 1000 : 0
   const leftMs = Number(to - position) * (elapsedMs / Math.max(1, Number(position - first.position)))
   const estimate = position > first.position ? `, about ${formatDuration(leftMs)} left` : ''
-  return `${stream}: ${rowsRead.toLocaleString('en')} rows, ${Math.round(rowsPerSecond).toLocaleString('en')} rows/s, at ${position} of ${to} (${share} %)${estimate}`
+  return `${stream}: ${count(rowsRead)} rows, ${count(Math.round(rowsPerSecond))} rows/s, at ${position} of ${to} (${share} %)${estimate}`
 }
 
 export function backfillSentence(backfill: Backfill): string {
   const { id, stream, status, rowsRead, inserted, updated, quarantined, note, error } = backfill
-  const number = (value: number) => value.toLocaleString('en')
-  const counts = `${number(rowsRead)} rows read, ${number(inserted)} new, ${number(updated)} changed${quarantined > 0 ? `, ${number(quarantined)} in quarantine` : ''}`
+  const counts = `${count(rowsRead)} rows read, ${count(inserted)} new, ${count(updated)} changed${quarantined > 0 ? `, ${count(quarantined)} in quarantine` : ''}`
   const span = `from ${backfill.from} to ${backfill.to}`
   if (status === 'done') return `${stream}: backfill ${id} ${span} done, ${counts}${note ? `; ${note}` : ''}`
   if (status === 'cancelled')

@@ -2,6 +2,7 @@
 
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Pool } from 'pg'
+import { count } from '../count.ts'
 import { formatDuration } from '../duration.ts'
 import { streams } from '../streams.ts'
 
@@ -39,13 +40,13 @@ export async function reportCounts({ pool, signal, stdout }: Watched): Promise<v
   for (let before: readonly Count[] = []; !signal.aborted; ) {
     const counts = await countRows(pool).catch(() => before)
     if (stdout.isTTY) {
-      const lines = counts.map((count) => tableLine(count, before))
+      const lines = counts.map((one) => tableLine(one, before))
       stdout.write(
         `${drawnLines > 0 ? `\x1b[${drawnLines}A` : ''}${lines.map((line) => `\x1b[K${line}\n`).join('')}`,
       )
       drawnLines = lines.length
     } else {
-      const text = counts.map(({ stream, rows }) => `${stream} ${rows.toLocaleString('en')}`).join(', ')
+      const text = counts.map(({ stream, rows }) => `${stream} ${count(rows)}`).join(', ')
       if (text !== lastText) stdout.write(`mirrored: ${text}\n`)
       lastText = text
     }
@@ -58,10 +59,10 @@ export async function reportCounts({ pool, signal, stdout }: Watched): Promise<v
 
 function tableLine({ stream, rows, lagMs }: Count, before: readonly Count[]): string {
   const known = before.find((one) => one.stream === stream)?.rows ?? rows
-  const grown = rows === known ? '' : ` (${rows > known ? '+' : ''}${(rows - known).toLocaleString('en')})`
+  const grown = rows === known ? '' : ` (${rows > known ? '+' : ''}${count(rows - known)})`
   const complete =
     lagMs === null ? 'being read for the first time' : `complete as of ${formatDuration(lagMs)} ago`
-  return `  ${stream.padEnd(22)}${rows.toLocaleString('en').padStart(9)} rows${grown.padEnd(10)} ${complete}`
+  return `  ${stream.padEnd(22)}${count(rows).padStart(9)} rows${grown.padEnd(10)} ${complete}`
 }
 
 async function countRows(pool: Pool): Promise<readonly Count[]> {

@@ -4,6 +4,7 @@
 import { type Call, type Command, type ExitCode, exitCodes } from '../cli/command.ts'
 import { expectNoWords } from '../cli/parse.ts'
 import { loadMirrorConfig } from '../config.ts'
+import { plural } from '../count.ts'
 import { openDatabase } from '../mirror/database.ts'
 import { migrateDatabase } from '../mirror/migrate.ts'
 import { streams } from '../streams.ts'
@@ -34,6 +35,4 @@ async function run({ environment, positionals, values, log, stdout }: Call): Pro
 }
 
 const sentence = (address: string, applied: number): string =>
-  applied === 0
-    ? `${address} is up to date`
-    : `${address}: ${applied} ${applied === 1 ? 'migration' : 'migrations'} applied`
+  applied === 0 ? `${address} is up to date` : `${address}: ${plural(applied, 'migration')} applied`

@@ -3,6 +3,7 @@
 import { type Call, type Command, type ExitCode, exitCodes } from '../cli/command.ts'
 import type { Concern } from '../concerns/concern.ts'
 import { loadStatusConfig } from '../config.ts'
+import { count } from '../count.ts'
 import { formatDuration } from '../duration.ts'
 import { readOverview, type StreamOverview } from '../mirror/overview.ts'
 import { pickStreams } from '../pick-streams.ts'
@@ -61,7 +62,7 @@ function paragraph(one: StreamOverview, concerns: readonly Concern[]): string {
       'complete through',
       one.completeAt && `${one.completeAt.toISOString()}, ${formatDuration(one.lagMs ?? 0)} ago`,
     ],
-    ['rows', one.rows ? `about ${one.rows.toLocaleString('en')}` : null],
+    ['rows', one.rows ? `about ${count(one.rows)}` : null],
     ['running', one.running.join(', ') || null],
     ['last run', one.lastRun && lastRun(one.lastRun)],
     ['last census', one.lastCensusAt?.toISOString() ?? null],
@@ -100,16 +101,16 @@ const relatedLine = ({
   quarantined,
 }: NonNullable<StreamOverview['related']>): string =>
   [
-    `of ${read.toLocaleString('en')} assignments up to date`,
-    `${waiting.toLocaleString('en')} waiting`,
-    ...(setAside > 0 ? [`${setAside.toLocaleString('en')} of them could not be read`] : []),
-    ...(quarantined > 0 ? [`${quarantined.toLocaleString('en')} records in quarantine`] : []),
+    `of ${count(read)} assignments up to date`,
+    `${count(waiting)} waiting`,
+    ...(setAside > 0 ? [`${count(setAside)} of them could not be read`] : []),
+    ...(quarantined > 0 ? [`${count(quarantined)} records in quarantine`] : []),
   ].join(', ')
 
 const pausedLine = ({ at, by, reason }: NonNullable<StreamOverview['paused']>): string =>
   `since ${new Date(at).toISOString()} by ${by}${reason === null ? '' : `: ${reason}`}`
 
-const some = (count: number): string | null => (count === 0 ? null : count.toLocaleString('en'))
+const some = (amount: number): string | null => (amount === 0 ? null : count(amount))
 
 const asJson = (one: StreamOverview, concerns: readonly Concern[]) => ({
   stream: one.stream,

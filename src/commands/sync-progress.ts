@@ -1,5 +1,6 @@
 // How far a run has come, on a terminal: one line that is written over.
 
+import { count } from '../count.ts'
 import type { Written } from '../sync/ports.ts'
 import type { Progress } from '../sync/read-changes.ts'
 
@@ -25,9 +26,7 @@ export function startProgress(stream: string, terminal: NodeJS.WriteStream): Pro
       drawnAt = now
       const perSecond = Math.round(rows / Math.max(0.001, (now - startedAt) / 1000))
       const where = last ? `, position ${last.position}${behind(last)}` : ''
-      terminal.write(
-        `\r\x1b[K${stream}: ${rows.toLocaleString('en')} rows, ${perSecond.toLocaleString('en')} rows/s${where}`,
-      )
+      terminal.write(`\r\x1b[K${stream}: ${count(rows)} rows, ${count(perSecond)} rows/s${where}`)
     },
     position: () => last?.position.toString() ?? null,
     end() {

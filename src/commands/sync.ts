@@ -2,6 +2,7 @@
 
 import { type Call, type Command, type ExitCode, exitCodes } from '../cli/command.ts'
 import { loadConfig } from '../config.ts'
+import { count, plural } from '../count.ts'
 import { formatDuration } from '../duration.ts'
 import { readTrailingState } from '../mirror/trailing-state.ts'
 import { pickStreams } from '../pick-streams.ts'
@@ -111,11 +112,11 @@ function laneOf(value: Call['values'][string]): SyncedLane {
 function sentence(stream: Stream, { status, tally, note, error, durationMs, position }: Result): string {
   const { inserted, updated, unchanged, rescued, quarantined, requests } = tally
   const parts = [
-    `${number(inserted)} new, ${number(updated)} changed, ${number(unchanged)} unchanged`,
-    ...(rescued > 0 ? [`${number(rescued)} values rescued`] : []),
-    ...(quarantined > 0 ? [`${number(quarantined)} records in quarantine`] : []),
+    `${count(inserted)} new, ${count(updated)} changed, ${count(unchanged)} unchanged`,
+    ...(rescued > 0 ? [`${count(rescued)} values rescued`] : []),
+    ...(quarantined > 0 ? [`${count(quarantined)} records in quarantine`] : []),
     ...(stream.kind === 'changes' && position !== null ? [`position ${position}`] : []),
-    `${number(requests)} ${requests === 1 ? 'request' : 'requests'}`,
+    plural(requests, 'request'),
     formatDuration(durationMs),
   ]
   if (status === 'skipped') return `${stream.name}: skipped, ${note} is reading it`
@@ -123,8 +124,6 @@ function sentence(stream: Stream, { status, tally, note, error, durationMs, posi
     return `${stream.name}: failed: ${error?.message ?? 'for a reason unknown'} (${parts.join(', ')})`
   return `${stream.name}: ${status}, ${parts.join(', ')}${note ? `; ${note}` : ''}`
 }
-
-const number = (value: number): string => value.toLocaleString('en')
 
 const asJson = ({
   stream,

@@ -3,6 +3,7 @@
 import { type Call, type Command, type ExitCode, exitCodes } from '../cli/command.ts'
 import { wholeNumber } from '../cli/whole-number.ts'
 import { loadConfig } from '../config.ts'
+import { count } from '../count.ts'
 import { formatDuration } from '../duration.ts'
 import { pickStreams } from '../pick-streams.ts'
 import type { Stream } from '../streams.ts'
@@ -146,9 +147,9 @@ function sentence({ stream, status, findings, note, error, tally, durationMs }: 
     return `${stream}: skipped, ${note} is reading or verifying it; try when that is done`
   if (status === 'failed') return `${stream}: failed: ${error?.message ?? 'for a reason unknown'}`
   const parts = [
-    `${findings.compared.toLocaleString('en')} records compared`,
+    `${count(findings.compared)} records compared`,
     ...(findings.unclear > 0 ? [`${findings.unclear} looks told nothing`] : []),
-    `${tally.requests.toLocaleString('en')} requests`,
+    `${count(tally.requests)} requests`,
     formatDuration(durationMs),
   ]
   return `${stream}: ${note} (${parts.join(', ')})`

@@ -1,9 +1,9 @@
 // What of a stream's symptoms needs a person, and the command for it. Text of the upstream stands in `what` only.
 
+import { count, plural } from '../count.ts'
 import { formatDuration } from '../duration.ts'
 import type { StreamSymptoms } from '../mirror/symptoms.ts'
 import type { Concern } from './concern.ts'
-import { count, plural } from './words.ts'
 
 /** Whether a stream that is complete through a moment should have been read again by now. */
 export type IsStale = (stream: string, completeAt: Date, now: Date) => boolean

@@ -1,8 +1,8 @@
 // What the upstream changed: how it behaves, and what its records hold. These are events: nobody has to do anything for them to end.
 
+import { count, plural } from '../count.ts'
 import type { StreamSymptoms } from '../mirror/symptoms.ts'
 import type { Concern } from './concern.ts'
-import { count, plural } from './words.ts'
 
 const longestList = 5
 

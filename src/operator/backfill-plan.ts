@@ -1,6 +1,7 @@
 // What a backfill would take, from what the mirror holds and how fast earlier readings were. Asks the upstream nothing.
 
 import type { Pool } from 'pg'
+import { count } from '../count.ts'
 import { formatDuration } from '../duration.ts'
 import { estimateBackfill } from '../mirror/backfills.ts'
 import { countBetween } from '../mirror/history.ts'
@@ -27,13 +28,12 @@ export async function planBackfill(
   const perPage = Math.max(1, largestAnswer === null ? pageSize : Math.min(pageSize, largestAnswer))
   const requests = Math.ceil(rows / perPage) + 1
   const expectedMs = msPerRow === null ? null : Math.round(rows * msPerRow)
-  const number = (value: number) => value.toLocaleString('en')
   const time =
     expectedMs === null
       ? 'how long that takes no earlier run tells'
       : `about ${formatDuration(expectedMs)}, as fast as earlier runs`
   return {
-    text: `${stream.name}: from ${from} to ${to} the mirror holds ${number(rows)} rows (what it lacks it cannot count): about ${number(requests)} requests, ${time}. Nothing was read.`,
+    text: `${stream.name}: from ${from} to ${to} the mirror holds ${count(rows)} rows (what it lacks it cannot count): about ${count(requests)} requests, ${time}. Nothing was read.`,
     json: {
       stream: stream.name,
       from: from.toString(),

@@ -1,5 +1,6 @@
 // One stream listed whole because an operator asks for it, and believed when the operator says so.
 
+import { count } from '../count.ts'
 import { formatDuration } from '../duration.ts'
 import type { Logger } from '../log.ts'
 import type { ListStream, Stream } from '../streams.ts'
@@ -60,20 +61,18 @@ export function censusSentence({
   if (status === 'failed') return `${stream}: failed: ${error?.message ?? 'for a reason unknown'}`
   const told = findings
     ? [
-        `${number(findings.rescued)} rescued`,
-        `${number(findings.marked)} gone`,
-        ...(findings.alive > 0 ? [`${number(findings.alive)} alive when looked at`] : []),
-        ...(findings.unclear > 0 ? [`${number(findings.unclear)} unclear`] : []),
+        `${count(findings.rescued)} rescued`,
+        `${count(findings.marked)} gone`,
+        ...(findings.alive > 0 ? [`${count(findings.alive)} alive when looked at`] : []),
+        ...(findings.unclear > 0 ? [`${count(findings.unclear)} unclear`] : []),
       ]
     : []
-  const counts = `${number(tally.inserted)} new, ${number(tally.updated)} changed, ${number(tally.unchanged)} unchanged`
-  const parts = [...told, counts, `${number(tally.requests)} requests`, formatDuration(durationMs)]
+  const counts = `${count(tally.inserted)} new, ${count(tally.updated)} changed, ${count(tally.unchanged)} unchanged`
+  const parts = [...told, counts, `${count(tally.requests)} requests`, formatDuration(durationMs)]
   return `${stream}: ${status}, ${parts.join(', ')}${note?.includes('held') || status !== 'done' ? `; ${note}` : ''}`
 }
 
 export const acknowledgedSentence = (stream: string, rows: number): string =>
   rows === 0
     ? `${stream}: there was nothing to acknowledge`
-    : `${stream}: ${number(rows)} rescued rows acknowledged`
-
-const number = (value: number): string => value.toLocaleString('en')
+    : `${stream}: ${count(rows)} rescued rows acknowledged`

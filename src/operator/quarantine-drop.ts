@@ -1,6 +1,7 @@
 // Taking records out of quarantine for good, with a reason that is kept with them.
 
 import type { Pool } from 'pg'
+import { plural } from '../count.ts'
 import { dropFromQuarantine, type QuarantineSelection } from '../mirror/quarantine-review.ts'
 import { UsageError } from '../usage-error.ts'
 import { expectEntry } from './quarantine-selection.ts'
@@ -19,5 +20,4 @@ export async function dropRecords(pool: Pool, { selection, through, reason, by }
   return await dropFromQuarantine(pool, selection, `${reason} (${by})`, through)
 }
 
-export const droppedSentence = (dropped: number): string =>
-  `${dropped} ${dropped === 1 ? 'record' : 'records'} dropped`
+export const droppedSentence = (dropped: number): string => `${plural(dropped, 'record')} dropped`

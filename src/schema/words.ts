@@ -1,5 +1,6 @@
 // What there is to say about a column, in one line, whatever the upstream called its field.
 
+import { count } from '../count.ts'
 import type { ColumnMap } from '../mirror/schema-map.ts'
 
 const ownColumns: Readonly<Record<string, string>> = {
@@ -22,7 +23,7 @@ export function describeColumn({ name, field, nullShare, firstSeenAt, rescued, n
     `field ${oneLine(field)}`,
     nullShare === null || nullShare === 0 ? null : `${percent(nullShare)} empty`,
     firstSeenAt === null ? null : `first seen ${firstSeenAt.slice(0, 10)}`,
-    rescued === 0 ? null : `${rescued.toLocaleString('en')} values did not fit`,
+    rescued === 0 ? null : `${count(rescued)} values did not fit`,
     note === null ? null : oneLine(note),
   ]
     .filter((part) => part !== null)

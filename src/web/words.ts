@@ -1,5 +1,6 @@
 // Ages, moments and numbers in plain words, as the pages show them. Pure.
 
+import { plural } from '../count.ts'
 import { type Html, html } from './html.ts'
 
 const units = [
@@ -12,8 +13,7 @@ const units = [
 /** `3 seconds`, `2 minutes`, `1 day`: the largest unit, cut. */
 export function spanInWords(ms: number): string {
   const [unit, unitMs] = units.find(([, size]) => ms >= size) ?? ['second', 1_000]
-  const amount = Math.max(0, Math.floor(ms / unitMs))
-  return `${amount.toLocaleString('en')} ${unit}${amount === 1 ? '' : 's'}`
+  return plural(Math.max(0, Math.floor(ms / unitMs)), unit)
 }
 
 export const ageInWords = (ms: number): string => (ms < 1_000 ? 'just now' : `${spanInWords(ms)} ago`)

@@ -1,5 +1,6 @@
 // `/dictionary`: every field that was seen, with its column.
 
+import { plural } from '../../count.ts'
 import type { FieldLine } from '../../mirror/field-list.ts'
 import { html } from '../html.ts'
 import { age, count, foreign } from '../words.ts'
@@ -23,7 +24,7 @@ export const dictionaryPage: Page = {
       select('Stream', 'stream', streams, stream),
     ])}
 ${table({
-  caption: `${count(fields.length)} field${fields.length === 1 ? '' : 's'}${fields.length === most ? ': the first of more, search to see others' : ''}`,
+  caption: `${plural(fields.length, 'field')}${fields.length === most ? ': the first of more, search to see others' : ''}`,
   columns: columns(now),
   rows: fields,
   empty: 'There is no such field.',

@@ -1,4 +1,4 @@
-// Numbers in the words of concerns.
+// Numbers as people read them.
 
 export const count = (number: number): string => number.toLocaleString('en')
 export const plural = (number: number, noun: string): string =>
