@@ -2,7 +2,9 @@
 // the mirror's business. Field names are matched without regard to case.
 
 import { createHash } from 'node:crypto'
+import { int64 } from './int64.ts'
 import type { Json, JsonObject } from './json/json.ts'
+import { isUuid } from './uuid.ts'
 
 /** A record that can be a row. The key is in canonical text: digits for integers, lower case for UUIDs. */
 export type Row = { readonly key: string; readonly version: bigint | null; readonly record: JsonObject }
@@ -15,7 +17,6 @@ export type Records = {
   readonly readAtMs?: number
 }
 
-const int64 = { min: -(2n ** 63n), max: 2n ** 63n - 1n }
 const integerText = /^-?(?:0|[1-9]\d*)$/
 
 /** Splits a page that has just come into rows and what cannot be one. `versionFields` is null for streams that have no row version. */
@@ -142,14 +143,12 @@ function integerSource(value: Json | undefined): string | null {
   return text !== null && integerText.test(text) ? text : null
 }
 
-const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
-
 function keyText(value: Json | undefined): string | null {
   const integer = toInt64(value)
   if (integer !== null) return integer.toString()
   if (typeof value !== 'string' || value === '' || value.length > 500) return null
   if (value.includes('\0') || !value.isWellFormed()) return null
-  return uuid.test(value) ? value.toLowerCase() : value
+  return isUuid(value) ? value.toLowerCase() : value
 }
 
 /** Reads the first of some fields that is there and not null. Remembers how the last record spelt each. */

@@ -1,6 +1,7 @@
 // Which Postgres type a field's values ask for. Decides; encodes nothing.
 
 import type { Json } from '../json/json.ts'
+import { isUuid } from '../uuid.ts'
 import { isInstant } from './instants.ts'
 
 export type ColumnType = 'bigint' | 'numeric' | 'boolean' | 'uuid' | 'timestamptz' | 'text' | 'jsonb'
@@ -14,9 +15,6 @@ export const columnTypes: readonly string[] = [
   'text',
   'jsonb',
 ] satisfies readonly ColumnType[]
-
-const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
-export const isUuid = (text: string): boolean => text.length === 36 && uuid.test(text)
 
 /** The type for one value; null asks for none. */
 export function typeOf(value: Json): ColumnType | null {
@@ -42,6 +40,12 @@ export function commonType(first: ColumnType, next: ColumnType): ColumnType {
 
 const isStringType = (type: ColumnType): boolean =>
   type === 'uuid' || type === 'timestamptz' || type === 'text'
+
+/** Whether a text is one that a key column of this type can hold. */
+export function keyCheck(type: ColumnType): (key: string) => boolean {
+  if (type === 'bigint') return fitsInt64
+  return type === 'uuid' ? isUuid : () => true
+}
 
 // Zeros in front would make 007 and 7 one key.
 const integer = /^-?(?:0|[1-9]\d*)$/

@@ -3,7 +3,7 @@
 import { type Json, type JsonObject, repeatedFields } from '../json/json.ts'
 import { type Row, saysDeleted, toInt64, type Unfit } from '../record.ts'
 import { foldName } from './column-names.ts'
-import { type ColumnType, commonType, fitsInt64, fitsNumeric, isUuid, typeOf } from './column-types.ts'
+import { type ColumnType, commonType, fitsNumeric, keyCheck, typeOf } from './column-types.ts'
 import { hashAndFlagColumns, type Lines } from './copy-lines.ts'
 import { documentedTypes } from './documented-types.ts'
 import { holdable, holdableValue } from './json-text.ts'
@@ -124,11 +124,6 @@ export function createRowEncoder(
     while (used > 0 && cells[used - 1] === copyNull) used--
     return cells.length - used
   }
-}
-
-function keyCheck(type: ColumnType): (key: string) => boolean {
-  if (type === 'bigint') return fitsInt64
-  return type === 'uuid' ? isUuid : () => true
 }
 
 function countValue({ nonNull }: PageNotes, column: number): void {

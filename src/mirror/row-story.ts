@@ -2,7 +2,7 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { Stream } from '../streams.ts'
-import { fitsInt64, isUuid } from './column-types.ts'
+import { keyCheck } from './column-types.ts'
 import { qualified, readShape, type Shape } from './shape.ts'
 
 type Queryable = Pick<ClientBase, 'query'>
@@ -36,9 +36,7 @@ export type StoryTable = { readonly shape: Shape; readonly takesKey: (key: strin
 export async function storyTable(client: Queryable, stream: Stream): Promise<StoryTable | null> {
   const shape = await readShape(client, stream)
   if (!shape) return null
-  const { type } = shape.key
-  const takesKey = type === 'bigint' ? fitsInt64 : type === 'uuid' ? isUuid : () => true
-  return { shape, takesKey }
+  return { shape, takesKey: keyCheck(shape.key.type) }
 }
 
 export async function readRow(

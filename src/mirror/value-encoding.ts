@@ -2,7 +2,8 @@
 // let through here must be taken by Postgres: one refusal would end the whole page.
 
 import type { Json } from '../json/json.ts'
-import { type ColumnType, fitsInt64, fitsNumeric, isUuid } from './column-types.ts'
+import { isUuid } from '../uuid.ts'
+import { type ColumnType, fitsInt64, fitsNumeric } from './column-types.ts'
 import { cutToMicroseconds, isInstant } from './instants.ts'
 import { canonicalText, fitsJsonb } from './json-text.ts'
 

@@ -3,6 +3,7 @@
 
 import { attachmentFields, type Field, type FieldKind } from '../attachment-fields.ts'
 import { nearest } from '../nearest.ts'
+import { isUuid } from '../uuid.ts'
 import {
   booleanText,
   type IntegerValue,
@@ -62,7 +63,7 @@ const shapes = {
   },
   uuid: {
     is: 'a UUID such as 123e4567-e89b-12d3-a456-426614174000',
-    fits: (text: string) => /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text),
+    fits: isUuid,
   },
   'date-time': { is: 'a date-time such as 2026-01-31T12:00:00Z', fits: isDateTime },
 } as const

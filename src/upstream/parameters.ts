@@ -1,5 +1,6 @@
 // What a parameter may be. Checked before anything is sent; an error names the parameter and its bound.
 
+import { int64 } from '../int64.ts'
 import type { ExactNumber } from '../json/json.ts'
 
 export class ParameterError extends Error {
@@ -10,7 +11,7 @@ type IntegerBound = { readonly min: bigint; readonly max: bigint }
 const integers = {
   uint8: { min: 0n, max: 255n },
   int32: { min: -(2n ** 31n), max: 2n ** 31n - 1n },
-  int64: { min: -(2n ** 63n), max: 2n ** 63n - 1n },
+  int64,
   pageNumber: { min: 1n, max: 2n ** 31n - 1n },
 } as const satisfies Record<string, IntegerBound>
 
