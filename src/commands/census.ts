@@ -3,7 +3,7 @@
 
 import { type Call, type Command, type ExitCode, exitCodes } from '../cli/command.ts'
 import { operator } from '../cli/operator.ts'
-import { loadConfig, loadMirrorConfig } from '../config.ts'
+import { loadConfig } from '../config.ts'
 import { acknowledgeRescues } from '../mirror/rescues.ts'
 import {
   acknowledgedSentence,
@@ -15,7 +15,8 @@ import { pickStream, pickStreams } from '../pick-streams.ts'
 import { streams } from '../streams.ts'
 import { UsageError } from '../usage-error.ts'
 import { visible } from '../visible.ts'
-import { configuredStreams, openMigratedDatabase, openWorkplace } from '../workplace.ts'
+import { configuredStreams, openWorkplace } from '../workplace.ts'
+import { withMirror } from './with-mirror.ts'
 
 export const census: Command = {
   name: 'census',
@@ -76,20 +77,16 @@ async function run(call: Call): Promise<ExitCode> {
 
 type Result = CensusOnce & { readonly durationMs: number }
 
-async function takeNote({ environment, values, log, stdout }: Call, name: string): Promise<ExitCode> {
+async function takeNote(call: Call, name: string): Promise<ExitCode> {
   const stream = pickStream(name, streams).name
-  const database = await openMigratedDatabase(loadMirrorConfig(environment), log)
-  try {
-    const rows = await acknowledgeRescues(database.pool, stream, operator())
-    stdout.write(
-      values.json
+  return await withMirror(call, async (pool) => {
+    const rows = await acknowledgeRescues(pool, stream, operator())
+    call.stdout.write(
+      call.values.json
         ? `${JSON.stringify({ stream, acknowledged: rows })}\n`
         : `${acknowledgedSentence(stream, rows)}\n`,
     )
-    return exitCodes.done
-  } finally {
-    await database.close()
-  }
+  })
 }
 
 function rescuesLine({ stream, findings }: Result): string {

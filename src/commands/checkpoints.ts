@@ -1,14 +1,13 @@
 // `tidemark checkpoints`: positions that were reached, with their times. Any of them can be re-run from.
 
-import { type Call, type Command, type ExitCode, exitCodes } from '../cli/command.ts'
+import type { Call, Command, ExitCode } from '../cli/command.ts'
 import { alignedTable } from '../cli/table.ts'
 import { wholeNumber } from '../cli/whole-number.ts'
-import { loadMirrorConfig } from '../config.ts'
 import { readCheckpoints } from '../mirror/checkpoints.ts'
 import { pickStream } from '../pick-streams.ts'
 import { streams } from '../streams.ts'
 import { UsageError } from '../usage-error.ts'
-import { openMigratedDatabase } from '../workplace.ts'
+import { withMirror } from './with-mirror.ts'
 
 export const checkpoints: Command = {
   name: 'checkpoints',
@@ -26,14 +25,14 @@ export const checkpoints: Command = {
   run,
 }
 
-async function run({ environment, positionals, values, log, stdout }: Call): Promise<ExitCode> {
+async function run(call: Call): Promise<ExitCode> {
+  const { positionals, values, stdout } = call
   const [name, ...more] = positionals
   if (more.length > 0) throw new UsageError('`tidemark checkpoints` takes one stream, or none for all')
   const stream = name === undefined ? null : pickStream(name, streams).name
   const limit = wholeNumber(values, 'limit', { least: 1 }) ?? 100
-  const database = await openMigratedDatabase(loadMirrorConfig(environment), log)
-  try {
-    const found = await readCheckpoints(database.pool, { stream, limit })
+  return await withMirror(call, async (pool) => {
+    const found = await readCheckpoints(pool, { stream, limit })
     const rows = found.map(({ id, stream, position, reached_at, reason, moved_by }) => [
       id,
       stream,
@@ -44,8 +43,5 @@ async function run({ environment, positionals, values, log, stdout }: Call): Pro
     if (values.json) stdout.write(`${JSON.stringify(found, null, 2)}\n`)
     else if (found.length === 0) stdout.write('No position was reached yet.\n')
     else stdout.write(alignedTable(['id', 'stream', 'position', 'reached at', 'reason'], rows))
-    return exitCodes.done
-  } finally {
-    await database.close()
-  }
+  })
 }

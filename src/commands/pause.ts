@@ -1,14 +1,13 @@
 // `tidemark pause` and `tidemark resume`: whether the workers read a stream by themselves.
 
 import type { Pool } from 'pg'
-import { type Call, type Command, type ExitCode, exitCodes } from '../cli/command.ts'
+import type { Call, Command, ExitCode } from '../cli/command.ts'
 import { operator } from '../cli/operator.ts'
-import { loadMirrorConfig } from '../config.ts'
 import { pauseInWords, resumeInWords } from '../operator/pause.ts'
 import { pickStream } from '../pick-streams.ts'
 import { streams } from '../streams.ts'
 import { UsageError } from '../usage-error.ts'
-import { openMigratedDatabase } from '../workplace.ts'
+import { withMirror } from './with-mirror.ts'
 
 export const pause: Command = {
   name: 'pause',
@@ -33,18 +32,14 @@ export const resume: Command = {
 }
 
 async function onStream(
-  { environment, positionals, log, stdout }: Call,
+  call: Call,
   work: (pool: Pool, stream: string) => Promise<string>,
 ): Promise<ExitCode> {
-  const [name, ...more] = positionals
+  const [name, ...more] = call.positionals
   if (name === undefined || more.length > 0)
     throw new UsageError('`tidemark pause` and `tidemark resume` take one stream: tidemark pause assignment')
   const stream = pickStream(name, streams).name
-  const database = await openMigratedDatabase(loadMirrorConfig(environment), log)
-  try {
-    stdout.write(`${await work(database.pool, stream)}\n`)
-    return exitCodes.done
-  } finally {
-    await database.close()
-  }
+  return await withMirror(call, async (pool) => {
+    call.stdout.write(`${await work(pool, stream)}\n`)
+  })
 }

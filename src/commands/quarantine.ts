@@ -1,11 +1,9 @@
 // `tidemark quarantine`: records that cannot be rows. Shows them, tries them again, or takes them out with a reason.
 
-import type { Pool } from 'pg'
-import { type Call, type Command, type ExitCode, exitCodes } from '../cli/command.ts'
+import type { Call, Command, ExitCode } from '../cli/command.ts'
 import { operator } from '../cli/operator.ts'
 import { alignedTable } from '../cli/table.ts'
 import { wholeNumber } from '../cli/whole-number.ts'
-import { loadMirrorConfig } from '../config.ts'
 import {
   type QuarantineEntry,
   type QuarantineSelection,
@@ -16,8 +14,8 @@ import { droppedSentence, dropRecords } from '../operator/quarantine-drop.ts'
 import { expectEntry, selectionOf } from '../operator/quarantine-selection.ts'
 import { relatedStreams, streams } from '../streams.ts'
 import { UsageError } from '../usage-error.ts'
-import { openMigratedDatabase } from '../workplace.ts'
 import { retryEntries } from './quarantine-retry.ts'
+import { withMirror } from './with-mirror.ts'
 
 export const quarantine: Command = {
   name: 'quarantine',
@@ -57,7 +55,7 @@ async function run(call: Call): Promise<ExitCode> {
 
 async function list(call: Call, selection: QuarantineSelection): Promise<ExitCode> {
   const limit = wholeNumber(call.values, 'limit', { least: 1 }) ?? 100
-  return await withPool(call, async (pool) => {
+  return await withMirror(call, async (pool) => {
     await expectEntry(pool, selection)
     const entries = await readQuarantine(pool, selection, { after: '0', limit })
     const rows = entries.map((entry) => [
@@ -71,7 +69,6 @@ async function list(call: Call, selection: QuarantineSelection): Promise<ExitCod
     if (call.values.json) call.stdout.write(`${JSON.stringify(entries.map(asJson), null, 2)}\n`)
     else if (rows.length === 0) call.stdout.write('Nothing is in quarantine.\n')
     else call.stdout.write(alignedTable(['id', 'stream', 'last seen', 'times', 'reason', 'record'], rows))
-    return exitCodes.done
   })
 }
 
@@ -84,23 +81,10 @@ async function drop(call: Call, target: string | undefined): Promise<ExitCode> {
   const reason = typeof call.values.reason === 'string' ? call.values.reason.trim() : ''
   if (reason === '')
     throw new UsageError('`tidemark quarantine drop` needs --reason TEXT: it is kept with the record')
-  return await withPool(call, async (pool) => {
+  return await withMirror(call, async (pool) => {
     const dropped = await dropRecords(pool, { selection, reason, by: operator() })
     call.stdout.write(call.values.json ? `${JSON.stringify({ dropped })}\n` : `${droppedSentence(dropped)}\n`)
-    return exitCodes.done
   })
-}
-
-async function withPool(
-  { environment, log }: Call,
-  work: (pool: Pool) => Promise<ExitCode>,
-): Promise<ExitCode> {
-  const database = await openMigratedDatabase(loadMirrorConfig(environment), log)
-  try {
-    return await work(database.pool)
-  } finally {
-    await database.close()
-  }
 }
 
 const asJson = (entry: QuarantineEntry) => ({

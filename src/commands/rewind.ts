@@ -1,16 +1,14 @@
 // `tidemark rewind`: moves the live position of a stream, with who and why. The next run reads on from there.
 
-import { type Call, type Command, type ExitCode, exitCodes } from '../cli/command.ts'
+import type { Call, Command, ExitCode } from '../cli/command.ts'
 import { operator } from '../cli/operator.ts'
-import { loadMirrorConfig } from '../config.ts'
-import { positionAt } from '../mirror/history.ts'
-import { readOverview } from '../mirror/overview.ts'
+import { livePosition, positionAt } from '../mirror/history.ts'
 import { rewindStream } from '../mirror/rewind.ts'
 import { asChangesStream, findPosition, readPositionOptions } from '../operator/positions.ts'
 import { pickStream } from '../pick-streams.ts'
 import { streams } from '../streams.ts'
 import { UsageError } from '../usage-error.ts'
-import { openMigratedDatabase } from '../workplace.ts'
+import { withMirror } from './with-mirror.ts'
 
 export const rewind: Command = {
   name: 'rewind',
@@ -39,7 +37,8 @@ export const rewind: Command = {
   run,
 }
 
-async function run({ environment, positionals, values, log, stdout }: Call): Promise<ExitCode> {
+async function run(call: Call): Promise<ExitCode> {
+  const { positionals, values, stdout } = call
   const [name, ...more] = positionals
   if (name === undefined || more.length > 0)
     throw new UsageError('`tidemark rewind` takes one stream: tidemark rewind assignment --to-version N')
@@ -58,13 +57,10 @@ async function run({ environment, positionals, values, log, stdout }: Call): Pro
     throw new UsageError(
       '`tidemark rewind` needs --reason TEXT: it is kept with the position for those who come later',
     )
-  const database = await openMigratedDatabase(loadMirrorConfig(environment), log)
-  try {
-    const { pool } = database
+  return await withMirror(call, async (pool) => {
     const mirror = { positionAt: (of: string, time: Date) => positionAt(pool, of, time) }
     const position = await findPosition({ pool, mirror }, stream, wanted)
-    const [overview] = await readOverview(pool, [stream.name])
-    const current = BigInt(overview?.position ?? 0)
+    const current = await livePosition(pool, stream.name)
     if (position > current && !values.force)
       throw new UsageError(
         `${stream.name} is at ${current}: going forward to ${position} would skip what lies between; add --force if that is meant`,
@@ -73,10 +69,7 @@ async function run({ environment, positionals, values, log, stdout }: Call): Pro
     stdout.write(
       values.json ? `${JSON.stringify(asJson(stream.name, rewound))}\n` : sentence(stream.name, rewound),
     )
-    return exitCodes.done
-  } finally {
-    await database.close()
-  }
+  })
 }
 
 type Rewound = Awaited<ReturnType<typeof rewindStream>>

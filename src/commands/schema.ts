@@ -1,7 +1,6 @@
 // `tidemark schema`: what is in the mirror, as a dictionary, a diagram or sources for dbt.
 
-import { type Call, type Command, type ExitCode, exitCodes } from '../cli/command.ts'
-import { loadMirrorConfig } from '../config.ts'
+import type { Call, Command, ExitCode } from '../cli/command.ts'
 import { readSchemaMap, type ViewMap } from '../mirror/schema-map.ts'
 import { pickStreams } from '../pick-streams.ts'
 import { asDbtSources } from '../schema/dbt.ts'
@@ -10,7 +9,7 @@ import { asMermaid } from '../schema/mermaid.ts'
 import { likelyReferences, type Reference } from '../schema/references.ts'
 import { type MirroredStream, relatedStreams, streams } from '../streams.ts'
 import { UsageError } from '../usage-error.ts'
-import { openMigratedDatabase } from '../workplace.ts'
+import { withMirror } from './with-mirror.ts'
 
 const formats: Readonly<
   Record<string, (views: readonly ViewMap[], references: readonly Reference[]) => string>
@@ -36,23 +35,20 @@ export const schema: Command = {
   run,
 }
 
-async function run({ environment, positionals, values, log, stdout }: Call): Promise<ExitCode> {
+async function run(call: Call): Promise<ExitCode> {
+  const { positionals, values, stdout } = call
   const format = String(values.format ?? 'markdown')
   const print = Object.hasOwn(formats, format) ? formats[format] : undefined
   if (!print) throw new UsageError(`--format ${format}: write one of ${Object.keys(formats).join(', ')}`)
   const known: readonly MirroredStream[] = [...streams, ...relatedStreams]
   const wanted = pickStreams(positionals, known)
-  const database = await openMigratedDatabase(loadMirrorConfig(environment), log)
-  try {
-    const all = await readSchemaMap(database.pool, known)
+  return await withMirror(call, async (pool) => {
+    const all = await readSchemaMap(pool, known)
     const views = all.filter(({ stream }) => wanted.some(({ name }) => name === stream))
     const references = likelyReferences(all).filter(({ from }) => views.some(({ name }) => name === from))
     if (values.json) stdout.write(`${JSON.stringify(asJson(views, references), null, 2)}\n`)
     else stdout.write(views.length === 0 ? 'Nothing was mirrored yet.\n' : print(views, references))
-    return exitCodes.done
-  } finally {
-    await database.close()
-  }
+  })
 }
 
 const asJson = (views: readonly ViewMap[], references: readonly Reference[]) =>

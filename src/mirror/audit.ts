@@ -7,6 +7,7 @@ import type { Run } from '../sync/ports.ts'
 import { startComparison } from './comparison.ts'
 import { withinTurn } from './fence.ts'
 import { distrustedHash } from './guard.ts'
+import { livePosition } from './history.ts'
 import { noteRescues } from './rescues.ts'
 import { keepingSql } from './row-history.ts'
 import type { RunParts } from './run.ts'
@@ -173,13 +174,6 @@ export function auditing(parts: RunParts): Omit<AuditRun, keyof Run> {
       parts.afterWrites(async () => (hasSuspects ? await keysOf(suspectTable, after, limit) : [])),
     distrust: (keys) => within(() => distrust(keys)),
     randomKeys: (limit) => parts.afterWrites(() => randomKeys(limit)),
-    currentPosition: () =>
-      parts.afterWrites(async () => {
-        const { rows } = await client.query<{ position: string }>(
-          'select position::text from tidemark.stream where name = $1',
-          [stream.name],
-        )
-        return BigInt(rows[0]?.position ?? 0)
-      }),
+    currentPosition: () => parts.afterWrites(() => livePosition(client, stream.name)),
   }
 }

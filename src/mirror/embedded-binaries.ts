@@ -24,7 +24,7 @@ export function findBinaries(): Binaries {
     async run(program, args, directory) {
       const path = join(folder, program)
       const [file = path, ...rest] = [...crossing(owner, path, directory), path, ...args]
-      const options = { env: { ...localeOnly(), LC_ALL: 'C' }, cwd: '/' }
+      const options = { env: environment, cwd: '/' }
       const identity = owner && file === path ? owner : {}
       try {
         await execute(file, rest, { ...options, ...identity })
@@ -44,9 +44,7 @@ export function findBinaries(): Binaries {
 }
 
 /** Postgres needs nothing of this program's environment, which may hold secrets (P9). */
-function localeOnly(): Record<string, string> {
-  return { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' }
-}
+const environment = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' }
 
 function binaryFolder(): string {
   // The package itself is not loaded: it would take over this program's signals.

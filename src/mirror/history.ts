@@ -1,4 +1,4 @@
-// Looks into the past of a stream: where its position was, when it got somewhere, and which rows are its newest.
+// Looks at a stream's position, now and in the past: where it was, when it got somewhere, and which rows are its newest.
 
 import { and, asc, desc, eq, gte, lte } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/node-postgres'
@@ -7,6 +7,15 @@ import type { Stream } from '../streams.ts'
 import { isRewoundSql } from './guard.ts'
 import { qualified, readShape, versionSql } from './shape.ts'
 import { checkpointTable } from './tables/positions.ts'
+
+/** The position as it is now; 0 before the first. */
+export async function livePosition(client: Pick<ClientBase, 'query'>, stream: string): Promise<bigint> {
+  const { rows } = await client.query<{ position: string }>(
+    'select position::text from tidemark.stream where name = $1',
+    [stream],
+  )
+  return BigInt(rows[0]?.position ?? 0)
+}
 
 /** The position that was held at a time; null before the first checkpoint. */
 export async function positionAt(pool: Pool, stream: string, time: Date): Promise<bigint | null> {

@@ -1,6 +1,7 @@
 // The part of a stream's past that an operator names for a backfill.
 
 import type { Pool } from 'pg'
+import { livePosition } from '../mirror/history.ts'
 import { pickStream } from '../pick-streams.ts'
 import type { ChangesStream } from '../streams.ts'
 import type { Mirror } from '../sync/ports.ts'
@@ -48,11 +49,7 @@ export async function findSpan(
   wanted: WantedSpan,
 ): Promise<Span> {
   const from = await findPosition({ pool, mirror }, stream, wanted.from)
-  const { rows } = await pool.query<{ position: string }>(
-    'select position::text from tidemark.stream where name = $1',
-    [stream.name],
-  )
-  const live = BigInt(rows[0]?.position ?? 0)
+  const live = await livePosition(pool, stream.name)
   const to = wanted.to ?? live
   if (live === 0n && wanted.to === null)
     throw new UsageError(
