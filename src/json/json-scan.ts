@@ -1,4 +1,4 @@
-// Looks at a JSON text for what JSON.parse forgets: how many fields there are, and how their numbers were written.
+// Looks at a JSON text for what JSON.parse forgets: how many fields there are (P5), and how their numbers were written (P4).
 // Knows nothing of nesting; the text is known to be JSON.
 
 /** Never fewer than there are: a string that begins with a colon looks like a field, too. */

@@ -1,5 +1,5 @@
 // How long Postgres keeps a lane for a program that says nothing. A frozen program, or one whose machine is gone, leaves a session
-// that looks alive, and with it the lane: so the session says a word now and then, and Postgres itself ends one that does not.
+// that looks alive, and with it the lane: so the session says a word now and then, and Postgres itself ends one that does not (P8).
 
 /** Longer than any page of JSON keeps this program from speaking. */
 export const longestSilenceMs = 30_000

@@ -12,7 +12,7 @@ type Place = { readonly stream: string; readonly lane: Lane }
 const lockSql = `hashtextextended('tidemark run ' || $1 || ' ' || $2, 0)`
 
 /**
- * Returns the new epoch of the lane, or null when somebody else has it. The lock is held by the connection until it is
+ * Returns the new epoch of the lane (P2), or null when somebody else has it. The lock is held by the connection until it is
  * given back or closed: a killed program gives it back by dying, one that is silent for too long loses it (P8).
  */
 export async function takeLane(

@@ -21,7 +21,7 @@ export const relating =
   (parts: RunParts): RelatedWork => {
     const { client, stream, turn } = parts
     const keyFields = new Map<string, string>()
-    /** What was asked to be read again after this may have changed after it was read. */
+    /** What was asked to be read again after this may have changed after it was read (P8). */
     let pickedAt = ''
 
     async function due(limit: number): Promise<readonly Due[]> {

@@ -1,4 +1,4 @@
-// One row as a line of COPY text: whether the source deleted it, what fits no column, and its columns.
+// One row as a line of COPY text: whether the source deleted it, what fits no column (P5), and its columns.
 
 import { type Json, type JsonObject, repeatedFields } from '../json/json.ts'
 import { type Row, saysDeleted, toInt64, type Unfit } from '../record.ts'

@@ -43,7 +43,7 @@ describe.skipIf(!hasPostgres)('the backlog of related records', () => {
 
   describe('when something is written while they are read', () => {
     const database = createTestDatabase()
-    it('has that assignment again', async () => {
+    it('has that assignment again (P8)', async () => {
       await using simulator = await startSimulator({ assignments: 3 })
       await using workplace = await openTestWorkplace(database, simulator, { RELATED: 'true' })
       await workplace.read(assignment, 'head', { signal })
