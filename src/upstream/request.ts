@@ -80,9 +80,11 @@ export const pathParameterNames = (path: string): readonly string[] =>
 function pathText(operation: Operation, values: Readonly<Record<string, unknown>>): string {
   const kinds: Readonly<Record<string, ParameterKind>> = pathParameters
   refuseUnknown(operation, values, pathParameterNames(operation.path))
-  return operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
-    encodeURIComponent(parameterText(name, kinds[name] ?? 'segment', values[name])),
-  )
+  return operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+    const kind = kinds[name]
+    if (kind === undefined) throw new Error(`pathParameters does not say what {${name}} may be`)
+    return encodeURIComponent(parameterText(name, kind, values[name]))
+  })
 }
 
 function queryText(operation: Operation, values: Readonly<Record<string, unknown>>): string {

@@ -3,15 +3,16 @@
 
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { streams } from '../../src/streams.ts'
 import { UsageError } from '../../src/usage-error.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
 import { runTidemark } from '../support/program.ts'
+import { streamOf } from '../support/streams.ts'
 import { callVerb } from '../support/verbs.ts'
 import { openTestWorkplace, neverAborted as signal } from '../support/workplace.ts'
 
-const [assignment, note] = streams
+const assignment = streamOf('assignment')
+const note = streamOf('assignment_note')
 
 describe.skipIf(!hasPostgres)('wrong input', () => {
   const database = createTestDatabase()

@@ -3,14 +3,14 @@
 import { describe, expect, it } from 'vitest'
 import { readRelatedProgress } from '../../src/mirror/related-progress.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { streams } from '../../src/streams.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
 import { runTidemark, startTidemark } from '../support/program.ts'
 import { childDifferences } from '../support/related-children.ts'
+import { streamOf } from '../support/streams.ts'
 import { openTestWorkplace, neverAborted as signal } from '../support/workplace.ts'
 
-const [assignment] = streams
+const assignment = streamOf('assignment')
 const assignmentCount = 300
 const words = ['sync', 'assignment', '--lane', 'related']
 

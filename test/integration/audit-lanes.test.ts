@@ -3,12 +3,12 @@
 import { describe, expect, it } from 'vitest'
 import { readBackfill, requestBackfill } from '../../src/mirror/backfills.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { streams } from '../../src/streams.ts'
 import { auditLanes } from '../../src/worker/audit-lanes.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { streamOf } from '../support/streams.ts'
 import { openTestWorkplace, positionOf, neverAborted as signal } from '../support/workplace.ts'
 
-const [assignment] = streams
+const assignment = streamOf('assignment')
 
 describe.skipIf(!hasPostgres)('the worker', () => {
   const database = createTestDatabase()

@@ -3,13 +3,13 @@
 import { describe, expect, it } from 'vitest'
 import { cancelBackfill, readBackfill, requestBackfill } from '../../src/mirror/backfills.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { streams } from '../../src/streams.ts'
 import { runNextBackfill } from '../../src/sync/backfill.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { differences } from '../support/same-as-source.ts'
+import { streamOf } from '../support/streams.ts'
 import { neverAborted, openTestWorkplace, positionOf } from '../support/workplace.ts'
 
-const [assignment] = streams
+const assignment = streamOf('assignment')
 const signal = neverAborted
 const span = { stream: 'assignment', from: 100n, to: 300n, by: 'somebody@here' } as const
 

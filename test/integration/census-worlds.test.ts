@@ -4,14 +4,14 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { streams } from '../../src/streams.ts'
 import { takeCensus } from '../../src/sync/census.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { seededRandom } from '../support/random.ts'
 import { differences } from '../support/same-as-source.ts'
+import { streamOf } from '../support/streams.ts'
 import { openTestWorkplace, neverAborted as signal } from '../support/workplace.ts'
 
-const [assignment] = streams
+const assignment = streamOf('assignment')
 
 const worlds = fc.record({
   seed: fc.nat(),

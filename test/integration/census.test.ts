@@ -3,14 +3,14 @@
 import { describe, expect, it } from 'vitest'
 import { acknowledgeRescues } from '../../src/mirror/rescues.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
-import { streams } from '../../src/streams.ts'
 import { takeCensus } from '../../src/sync/census.ts'
 import type { Workplace } from '../../src/workplace.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { differences } from '../support/same-as-source.ts'
+import { streamOf } from '../support/streams.ts'
 import { neverAborted, openTestWorkplace } from '../support/workplace.ts'
 
-const [assignment] = streams
+const assignment = streamOf('assignment')
 const signal = neverAborted
 
 const censusOf = (workplace: Workplace, options: { release?: number; signal?: AbortSignal } = {}) =>

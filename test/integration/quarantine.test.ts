@@ -4,13 +4,15 @@ import { describe, expect, it } from 'vitest'
 import { parseJson } from '../../src/json/exact-json.ts'
 import { dropFromQuarantine, readQuarantine, settleQuarantined } from '../../src/mirror/quarantine-review.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { type Stream, streams } from '../../src/streams.ts'
+import type { Stream } from '../../src/streams.ts'
 import { type Quarantined, retryQuarantine } from '../../src/sync/retry-quarantine.ts'
 import type { Workplace } from '../../src/workplace.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { streamOf } from '../support/streams.ts'
 import { neverAborted, openTestWorkplace } from '../support/workplace.ts'
 
-const [assignment, , tracker] = streams
+const assignment = streamOf('assignment')
+const tracker = streamOf('tracker_object')
 const signal = neverAborted
 
 async function retry({ contextOf, database: { pool } }: Workplace, stream: Stream = assignment) {

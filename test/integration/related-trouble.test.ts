@@ -7,11 +7,11 @@ import { dropRecords } from '../../src/operator/quarantine-drop.ts'
 import { nothingTried } from '../../src/operator/quarantine-retry.ts'
 import { selectionOf } from '../../src/operator/quarantine-selection.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { streams } from '../../src/streams.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { streamOf } from '../support/streams.ts'
 import { openTestWorkplace, neverAborted as signal } from '../support/workplace.ts'
 
-const [assignment] = streams
+const assignment = streamOf('assignment')
 
 describe.skipIf(!hasPostgres)('the backlog of related records', () => {
   describe('with an assignment whose answer cannot be used', () => {

@@ -5,15 +5,15 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { readOverview } from '../../src/mirror/overview.ts'
 import { mildMix } from '../../src/simulator/fault-text.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
-import { streams } from '../../src/streams.ts'
 import type { Workplace } from '../../src/workplace.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { seededRandom } from '../support/random.ts'
 import { childDifferences } from '../support/related-children.ts'
 import { openCaller } from '../support/simulator-caller.ts'
+import { streamOf } from '../support/streams.ts'
 import { openTestWorkplace, neverAborted as signal } from '../support/workplace.ts'
 
-const [assignment] = streams
+const assignment = streamOf('assignment')
 async function progress(pool: Pool) {
   const [overview] = await readOverview(pool, ['assignment'])
   return overview?.related

@@ -3,13 +3,13 @@
 import { describe, expect, it } from 'vitest'
 import { rewindStream } from '../../src/mirror/rewind.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { streams } from '../../src/streams.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { assignments, begin, done, mirrorOf, writeAll } from '../support/runs.ts'
 import { differences } from '../support/same-as-source.ts'
+import { streamOf } from '../support/streams.ts'
 import { neverAborted, openTestWorkplace, positionOf } from '../support/workplace.ts'
 
-const [assignment] = streams
+const assignment = streamOf('assignment')
 const signal = neverAborted
 const order = { stream: 'assignment', reason: 'a test', by: 'somebody@here' } as const
 

@@ -2,12 +2,14 @@
 
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { streams } from '../../src/streams.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { differences } from '../support/same-as-source.ts'
+import { streamOf } from '../support/streams.ts'
 import { neverAborted, openTestWorkplace, positionOf } from '../support/workplace.ts'
 
-const [assignment, , tracker, , webhookDefinition] = streams
+const assignment = streamOf('assignment')
+const tracker = streamOf('tracker_object')
+const webhookDefinition = streamOf('webhook_definition')
 const signal = neverAborted
 
 describe.skipIf(!hasPostgres)('the trailing lane', () => {

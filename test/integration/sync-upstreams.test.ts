@@ -3,12 +3,12 @@
 import { describe, expect, it } from 'vitest'
 import type { Behaviour } from '../../src/simulator/behaviour.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { streams } from '../../src/streams.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { differences } from '../support/same-as-source.ts'
+import { streamOf } from '../support/streams.ts'
 import { factOf, neverAborted, openTestWorkplace, positionOf } from '../support/workplace.ts'
 
-const [assignment] = streams
+const assignment = streamOf('assignment')
 
 const tempers: Readonly<Record<string, Partial<Behaviour>>> = {
   'sorts when asked': {},

@@ -6,9 +6,10 @@ import { startSimulator } from '../../src/simulator/simulator.ts'
 import { streams } from '../../src/streams.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 import { begin, done, failed, mirrorOf, trackers, writeAll } from '../support/runs.ts'
+import { streamOf } from '../support/streams.ts'
 import { openTestWorkplace, neverAborted as signal } from '../support/workplace.ts'
 
-const [, , tracker] = streams
+const tracker = streamOf('tracker_object')
 
 describe.skipIf(!hasPostgres)('the history of trackers', () => {
   const database = createTestDatabase({ forEach: true })

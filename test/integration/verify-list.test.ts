@@ -2,14 +2,17 @@
 
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { type ListStream, streams } from '../../src/streams.ts'
+import type { ListStream } from '../../src/streams.ts'
 import type { Difference } from '../../src/sync/audit-ports.ts'
 import { verifyStream } from '../../src/sync/verify.ts'
 import type { Workplace } from '../../src/workplace.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { streamOf } from '../support/streams.ts'
 import { openTestWorkplace, neverAborted as signal } from '../support/workplace.ts'
 
-const [, , tracker, object, , subscription] = streams
+const tracker = streamOf('tracker_object')
+const object = streamOf('assignment_object')
+const subscription = streamOf('webhook_subscription')
 
 type Told = { readonly key: string; readonly kind: string; readonly columns: readonly string[] }
 

@@ -4,15 +4,15 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { rewindStream } from '../../src/mirror/rewind.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { streams } from '../../src/streams.ts'
 import type { Difference } from '../../src/sync/audit-ports.ts'
 import { verifyStream } from '../../src/sync/verify.ts'
 import type { Workplace } from '../../src/workplace.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { differences } from '../support/same-as-source.ts'
+import { streamOf } from '../support/streams.ts'
 import { neverAborted, openTestWorkplace } from '../support/workplace.ts'
 
-const [assignment] = streams
+const assignment = streamOf('assignment')
 const signal = neverAborted
 
 async function verify(workplace: Workplace, options: { repair?: boolean; sample?: number } = {}) {

@@ -15,11 +15,11 @@ import { openRunQueue } from '../../src/jobs/run-queue.ts'
 import type { JsonObject } from '../../src/json/json.ts'
 import { openLog } from '../../src/log.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
-import { streams } from '../../src/streams.ts'
 import { UsageError } from '../../src/usage-error.ts'
 import { failureOf, noSignal } from '../support/client.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
+import { streamOf } from '../support/streams.ts'
 import { openTestWorkplace } from '../support/workplace.ts'
 
 let simulator: Simulator
@@ -154,7 +154,7 @@ describe.skipIf(!hasPostgres)('after a write', () => {
     const variables = { RELATED: 'true' }
     simulator.source.change('assignment', 5, { AssignmentIdExt: 'WO/5' })
     await using workplace = await openTestWorkplace(database, simulator, variables)
-    const [assignment] = streams
+    const assignment = streamOf('assignment')
     await workplace.read(assignment, 'head', { signal: noSignal })
     await workplace.readRelated({ signal: noSignal })
     expect(await workplace.isRelatedDue()).toBe(false)

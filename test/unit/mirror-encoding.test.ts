@@ -7,7 +7,7 @@ import type { ColumnType } from '../../src/mirror/column-types.ts'
 import { createPageEncoder } from '../../src/mirror/page-encoding.ts'
 import type { Shape } from '../../src/mirror/shape.ts'
 import { readRecords } from '../../src/record.ts'
-import { streams } from '../../src/streams.ts'
+import { streamOf } from '../support/streams.ts'
 
 function shapeOf(fields: Readonly<Record<string, ColumnType>>, unplaced: readonly string[] = []): Shape {
   const all = { AssignmentId: 'bigint', RowVersion: 'bigint', ...fields } as const
@@ -15,7 +15,7 @@ function shapeOf(fields: Readonly<Record<string, ColumnType>>, unplaced: readonl
   const [key, version] = columns
   if (!key || !version) throw new Error('unreachable')
   return {
-    stream: streams[0],
+    stream: streamOf('assignment'),
     version: 1,
     key,
     versions: [version],

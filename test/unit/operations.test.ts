@@ -6,8 +6,9 @@ import {
   type OperationName,
   operationNames,
   operations,
+  pathParameters,
 } from '../../src/upstream/operations.ts'
-import { type AnyRequest, prepareRequest } from '../../src/upstream/request.ts'
+import { type AnyRequest, pathParameterNames, prepareRequest } from '../../src/upstream/request.ts'
 
 /** The interface's own list: method, path, query, body, success. */
 const described = `
@@ -67,6 +68,11 @@ describe('the table of operations', () => {
       return `${method} ${path} ${kind} ${body} ${success}`
     })
     expect(table.toSorted()).toEqual(rows.toSorted())
+  })
+
+  it('says of each parameter of a path what it may be', () => {
+    const named = operationNames.flatMap((name) => pathParameterNames(operations[name].path))
+    expect([...new Set(named)].toSorted()).toEqual(Object.keys(pathParameters).toSorted())
   })
 
   it('asks the tracking service only for its trackers', () => {
