@@ -2,15 +2,14 @@
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { expect } from 'vitest'
+import { expect, inject } from 'vitest'
 import type { Environment } from '../../src/config.ts'
 
 const checkout = fileURLToPath(new URL('../..', import.meta.url))
 /** No `.env` of the checkout is read here. */
-const directory = mkdtempSync(join(tmpdir(), 'tidemark-'))
+const directory = mkdtempSync(join(inject('scratch'), 'program-'))
 
 export type Ended = { readonly code: number | null; readonly stdout: string; readonly stderr: string }
 export type Program = {

@@ -2,6 +2,7 @@
 // second, programs of this machine third. What cannot be had is told loudly, and fails where CI is set.
 
 import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { request } from 'node:http'
 import { connect } from 'node:net'
@@ -19,6 +20,8 @@ declare module 'vitest' {
     /** Of a Postgres in which databases may be made; null when there is none. */
     databaseUrl: string | null
     redisUrl: string | null
+    /** A directory for whatever the programs under test leave behind; it goes with the tests. */
+    scratch: string
   }
 }
 
@@ -26,11 +29,11 @@ type Service = { readonly url: string; stop(): Promise<void> }
 
 type Services = { readonly database: Service | null; readonly redis: Service | null }
 /** Shared by the projects of one vitest, which each load this file. */
-type Shared = { users: number; services: Promise<Services> | null }
+type Shared = { users: number; services: Promise<Services> | null; readonly scratch: string }
 
 const sharedKey = Symbol.for('tidemark test services')
 const globals = globalThis as { [sharedKey]?: Shared }
-globals[sharedKey] ??= { users: 0, services: null }
+globals[sharedKey] ??= { users: 0, services: null, scratch: mkdtempSync(join(tmpdir(), 'tidemark-tests-')) }
 const shared: Shared = globals[sharedKey]
 
 export async function setup(project: TestProject): Promise<void> {
@@ -39,6 +42,7 @@ export async function setup(project: TestProject): Promise<void> {
   const { database, redis } = await shared.services
   project.provide('databaseUrl', database?.url ?? null)
   project.provide('redisUrl', redis?.url ?? null)
+  project.provide('scratch', shared.scratch)
 }
 
 export async function teardown(): Promise<void> {
@@ -46,6 +50,7 @@ export async function teardown(): Promise<void> {
   const { database, redis } = await shared.services
   shared.services = null
   await Promise.all([database?.stop(), redis?.stop()])
+  await rm(shared.scratch, { recursive: true, force: true })
 }
 
 async function startServices(): Promise<Services> {

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdtempDisposableSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -91,7 +91,8 @@ describe('loadConfig', () => {
   })
 
   it('reads NAME_FILE, and refuses to choose between two', () => {
-    const file = join(mkdtempSync(join(tmpdir(), 'tidemark-config-')), 'key')
+    using directory = mkdtempDisposableSync(join(tmpdir(), 'tidemark-config-'))
+    const file = join(directory.path, 'key')
     writeFileSync(file, 'from the file\n')
     const { API_KEY: _, ...withoutKey } = complete
     expect(loadConfig({ ...withoutKey, API_KEY_FILE: file }).apiKey).toBe('from the file')
@@ -107,18 +108,19 @@ describe('loadConfig', () => {
   })
 
   it('reads a .env file as an editor on Windows saves it, and says when it cannot', () => {
-    const directory = mkdtempSync(join(tmpdir(), 'tidemark-env-'))
-    const file = join(directory, '.env')
+    using directory = mkdtempDisposableSync(join(tmpdir(), 'tidemark-env-'))
+    const file = join(directory.path, '.env')
     writeFileSync(file, '\ufeffAPI_KEY="of the file"\r\nPAGE_SIZE=7\r\n')
     expect(readEnvironment(file)).toMatchObject({ API_KEY: 'of the file', PAGE_SIZE: '7' })
     writeFileSync(file, '\ufeffAPI_KEY=wide', 'utf16le')
     expect(() => readEnvironment(file)).toThrow('.env is not UTF-8: save it as UTF-8')
-    expect(() => readEnvironment(directory)).toThrow('.env cannot be read (EISDIR)')
-    expect(readEnvironment(join(directory, 'none'))).not.toHaveProperty('API_KEY')
+    expect(() => readEnvironment(directory.path)).toThrow('.env cannot be read (EISDIR)')
+    expect(readEnvironment(join(directory.path, 'none'))).not.toHaveProperty('API_KEY')
   })
 
   it('finds the log level like any other variable', () => {
-    const file = join(mkdtempSync(join(tmpdir(), 'tidemark-level-')), 'level')
+    using directory = mkdtempDisposableSync(join(tmpdir(), 'tidemark-level-'))
+    const file = join(directory.path, 'level')
     writeFileSync(file, 'debug\n')
     expect(loadLogLevel({ LOG_LEVEL_FILE: file })).toBe('debug')
     expect(loadLogLevel({ LOG_LEVEL: ' warn ' })).toBe('warn')
