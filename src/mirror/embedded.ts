@@ -159,19 +159,17 @@ async function isPostgres(pid: number): Promise<boolean> {
 
 async function startServer(cluster: Cluster, binaries: Binaries): Promise<void> {
   const { data, port } = await choosePort(cluster, binaries)
-  const settings = [
-    `port=${port}`,
-    'listen_addresses=127.0.0.1',
-    'unix_socket_directories=',
-    'max_connections=200',
-  ]
-  const flags = settings.map((setting) => `-c ${setting}`).join(' ')
   await binaries.run(
     'pg_ctl',
-    ['start', '-w', '-s', '-D', data, '-l', join(data, 'server.log'), '-o', flags],
+    ['start', '-w', '-s', '-D', data, '-l', join(data, 'server.log'), '-o', serverFlags(port)],
     data,
   )
 }
+
+export const serverFlags = (port: number | string): string =>
+  [`port=${port}`, 'listen_addresses=127.0.0.1', 'unix_socket_directories=', 'max_connections=200']
+    .map((setting) => `-c ${setting}`)
+    .join(' ')
 
 async function becomeMember({ password }: Cluster, port: number): Promise<pg.Client | null> {
   const membership = new pg.Client({

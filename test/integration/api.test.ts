@@ -1,18 +1,16 @@
-// `tidemark api` against the stand-in: what a person types, and what is printed.
+// `tidemark api` against the stand-in: what a person types, and what is stdout.
 
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { PassThrough } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { parseCall } from '../../src/cli/parse.ts'
 import { api } from '../../src/commands/api.ts'
 import type { Environment } from '../../src/config.ts'
-import { openLog } from '../../src/log.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { UsageError } from '../../src/usage-error.ts'
-import { failureOf, noSignal } from '../support/client.ts'
+import { failureOf } from '../support/client.ts'
 import { environmentFor } from '../support/environment.ts'
+import { callCommand } from '../support/verbs.ts'
 
 let simulator: Simulator
 let folder: string
@@ -30,21 +28,8 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 
-type Outcome = { readonly exitCode: number; readonly printed: string; readonly logged: string }
-
-async function run(words: readonly string[], more: Environment = {}): Promise<Outcome> {
-  const [out, err] = [new PassThrough(), new PassThrough()]
-  const { positionals, values } = parseCall(api, words)
-  const exitCode = await api.run({
-    positionals,
-    values,
-    signal: noSignal,
-    environment: environmentFor(simulator, null, more),
-    log: openLog({ level: 'trace', stream: err }),
-    stdout: out as unknown as NodeJS.WriteStream,
-  })
-  return { exitCode, printed: String(out.read() ?? ''), logged: String(err.read() ?? '') }
-}
+const run = (words: readonly string[], more: Environment = {}) =>
+  callCommand(api, words, environmentFor(simulator, null, more))
 const file = async (name: string, content: string | Buffer) => {
   const path = join(folder, name)
   await writeFile(path, content)
@@ -57,15 +42,15 @@ describe('tidemark api', () => {
     simulator.source.appendRaw('assignment', '{"AssignmentId":900,"Price":10.50,"Big":9007199254740993}', {
       id: 900,
     })
-    const { exitCode, printed } = await run(['GET', '/api/Assignment/Id/900'])
-    expect(exitCode).toBe(0)
-    expect(printed).toBe('{\n  "AssignmentId": 900,\n  "Price": 10.50,\n  "Big": 9007199254740993\n}\n')
+    const { code, stdout } = await run(['GET', '/api/Assignment/Id/900'])
+    expect(code).toBe(0)
+    expect(stdout).toBe('{\n  "AssignmentId": 900,\n  "Price": 10.50,\n  "Big": 9007199254740993\n}\n')
   })
 
   it('P5: says when a field came twice', async () => {
     simulator.source.appendRaw('assignment', '{"AssignmentId":901,"Name":"old","Name":"new"}', { id: 901 })
-    const { printed, logged } = await run(['GET', '/api/Assignment/Id/901'])
-    expect(JSON.parse(printed)).toEqual({ AssignmentId: 901, Name: 'new' })
+    const { stdout, logged } = await run(['GET', '/api/Assignment/Id/901'])
+    expect(JSON.parse(stdout)).toEqual({ AssignmentId: 901, Name: 'new' })
     expect(logged).toContain('"earlier":{"Name":["old"]}')
   })
 
@@ -85,13 +70,13 @@ describe('tidemark api', () => {
 
   it('P4: sends a file of JSON exactly', async () => {
     const body = '{"AssignmentId":3,"Price":1234567890123456.70}'
-    const { exitCode, printed } = await run([
+    const { code, stdout } = await run([
       'PUT',
       '/api/Assignment',
       '--body',
       await file('body.json', ` ${body}\n`),
     ])
-    expect({ exitCode, printed }).toEqual({ exitCode: 0, printed: '' })
+    expect({ code, stdout }).toEqual({ code: 0, stdout: '' })
     expect(latest()).toMatchObject({ method: 'PUT', body, status: 204 })
   })
 
@@ -102,14 +87,14 @@ describe('tidemark api', () => {
     )
     const data = await file('a.bin', Buffer.from([0, 255, 1, 254]))
     const words = ['--form', fields, '--form', 'Description=a=b', '--form', `FileData=@${data}`]
-    const { printed } = await run(['POST', '/api/Assignment/Id/3/attachment', ...words])
-    expect(JSON.parse(printed)).toMatchObject({ Description: 'a=b', FileData: 'AP8B/g==', OwnerId: 3 })
+    const { stdout } = await run(['POST', '/api/Assignment/Id/3/attachment', ...words])
+    expect(JSON.parse(stdout)).toMatchObject({ Description: 'a=b', FileData: 'AP8B/g==', OwnerId: 3 })
     expect(latest()?.headers['content-type']).toBe('application/x-www-form-urlencoded')
   })
 
   it('asks the tracking service with its own credentials', async () => {
-    const { printed } = await run(['GET', '/api/TrackerObject', '--query', 'Pagesize=1'])
-    expect(JSON.parse(printed)).toHaveLength(1)
+    const { stdout } = await run(['GET', '/api/TrackerObject', '--query', 'Pagesize=1'])
+    expect(JSON.parse(stdout)).toHaveLength(1)
     await expect(run(['GET', '/api/TrackerObject'], { TRACKING_BASE_URL: undefined })).rejects.toThrow(
       'needs TRACKING_BASE_URL, which is not set',
     )
@@ -183,13 +168,13 @@ describe('tidemark api', () => {
       C: 'Bearer canary-bearer',
     })
     simulator.source.appendRaw('assignment', echo, { id: 902 })
-    const { printed, logged } = await run(['GET', '/api/Assignment/Id/902'])
-    expect(JSON.parse(printed)).toEqual({
+    const { stdout, logged } = await run(['GET', '/api/Assignment/Id/902'])
+    expect(JSON.parse(stdout)).toEqual({
       AssignmentId: 902,
       A: '[secret]',
       B: 'x [secret] y',
       C: 'Bearer [secret]',
     })
-    expect(`${printed}${logged}`).not.toMatch(/canary|eyJ/)
+    expect(`${stdout}${logged}`).not.toMatch(/canary|eyJ/)
   })
 })

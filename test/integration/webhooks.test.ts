@@ -3,23 +3,21 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { PassThrough } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import type { Command } from '../../src/cli/command.ts'
-import { parseCall } from '../../src/cli/parse.ts'
 import { api } from '../../src/commands/api.ts'
 import { webhooks } from '../../src/commands/webhooks.ts'
 import type { Environment } from '../../src/config.ts'
 import { openDriver } from '../../src/jobs/queue-driver.ts'
 import { openRunQueue } from '../../src/jobs/run-queue.ts'
 import type { JsonObject } from '../../src/json/json.ts'
-import { openLog } from '../../src/log.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { UsageError } from '../../src/usage-error.ts'
 import { failureOf, noSignal } from '../support/client.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
 import { streamOf } from '../support/streams.ts'
+import { callCommand } from '../support/verbs.ts'
 import { openTestWorkplace } from '../support/workplace.ts'
 
 let simulator: Simulator
@@ -35,18 +33,8 @@ afterAll(async () => {
 })
 
 async function run(command: Command, words: readonly string[], more: Environment = {}) {
-  const [out, err] = [new PassThrough(), new PassThrough()]
-  const { positionals, values } = parseCall(command, words)
-  const exitCode = await command.run({
-    positionals,
-    values,
-    signal: noSignal,
-    environment: environmentFor(simulator, null, more),
-    log: openLog({ level: 'trace', stream: err }),
-    stdout: out as unknown as NodeJS.WriteStream,
-  })
-  const printed = String(out.read() ?? '')
-  return { exitCode, printed, json: printed && JSON.parse(printed), logged: String(err.read() ?? '') }
+  const called = await callCommand(command, words, environmentFor(simulator, null, more))
+  return { ...called, json: called.stdout && JSON.parse(called.stdout) }
 }
 const file = async (name: string, content: string) => {
   const path = join(folder, name)
@@ -68,9 +56,9 @@ describe('tidemark webhooks', () => {
       (await run(webhooks, ['list'])).json.filter((one: JsonObject) => one.WebhookSubscriptionId === id)
     expect(await listed()).toMatchObject([{ Name: 'mine' }])
     const changed = await file('changed.json', JSON.stringify({ ...created, Name: 'renamed' }))
-    expect(await run(webhooks, ['update', changed])).toMatchObject({ exitCode: 0, printed: '' })
+    expect(await run(webhooks, ['update', changed])).toMatchObject({ code: 0, stdout: '' })
     expect((await run(webhooks, ['get', id])).json).toMatchObject({ Name: 'renamed' })
-    expect(await run(webhooks, ['delete', id])).toMatchObject({ exitCode: 0, printed: '' })
+    expect(await run(webhooks, ['delete', id])).toMatchObject({ code: 0, stdout: '' })
     expect(await listed()).toEqual([])
     expect((await failureOf(run(webhooks, ['get', id]))).status).toBe(404)
   })
@@ -171,10 +159,10 @@ describe.skipIf(!hasPostgres)('after a write', () => {
 
   it('that cannot be told to anybody, the write is still done, and the log says so', async () => {
     const change = await file('change.json', '{"AssignmentId":3,"Subject":"alone"}')
-    const { exitCode, logged } = await run(api, ['PUT', '/api/Assignment', '--body', change], {
+    const { code, logged } = await run(api, ['PUT', '/api/Assignment', '--body', change], {
       DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none',
     })
-    expect(exitCode).toBe(0)
+    expect(code).toBe(0)
     expect(logged).toContain('the write is done; the mirror shows it after the next scheduled run')
     expect(simulator.source.record('assignment', 3)?.Subject).toBe('alone')
   })

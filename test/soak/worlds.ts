@@ -8,7 +8,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { freePort } from '../../src/free-port.ts'
 import { openLog } from '../../src/log.ts'
-import { startEmbedded } from '../../src/mirror/embedded.ts'
+import { serverFlags, startEmbedded } from '../../src/mirror/embedded.ts'
 import { findBinaries } from '../../src/mirror/embedded-binaries.ts'
 
 export type World = {
@@ -25,15 +25,8 @@ export async function startPostgres(directory: string): Promise<World> {
   const data = join(directory, 'postgres')
   const binaries = findBinaries()
   const { port } = new URL(embedded.url)
-  const settings = [
-    `port=${port}`,
-    'listen_addresses=127.0.0.1',
-    'unix_socket_directories=',
-    'max_connections=200',
-  ]
-  const flags = settings.map((setting) => `-c ${setting}`).join(' ')
   const control = (...words: string[]) => binaries.run('pg_ctl', [...words, '-w', '-s', '-D', data], data)
-  const start = () => control('start', '-l', join(data, 'server.log'), '-o', flags)
+  const start = () => control('start', '-l', join(data, 'server.log'), '-o', serverFlags(port))
   await start()
   return {
     url: embedded.url,

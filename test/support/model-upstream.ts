@@ -35,6 +35,21 @@ export type World = {
   readonly lateChance: number
 }
 
+/** With none of the oddities. */
+export const ordinaryWorld: World = {
+  order: 'row version',
+  inclusive: false,
+  sorts: 'honoured',
+  cap: null,
+  capHalvesAt: null,
+  capArithmetic: 'requested',
+  paging: 'works',
+  hides: false,
+  deletes: 'hard',
+  tieChance: 0,
+  lateChance: 0,
+}
+
 const ownPageSize = 30
 
 export type ModelRow = { readonly id: number; readonly version: bigint; readonly deleted: boolean }

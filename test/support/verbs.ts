@@ -21,31 +21,48 @@ const verbs: Readonly<Record<string, Command>> = {
   ...{ backfill, census, checkpoints, explain, migrate, quarantine, rewind, sync, verify },
 }
 
-export type Called = {
+type Said = { readonly stdout: string; readonly logged: string }
+export type Called = Said & {
   readonly code: number | null
   /** What the verb threw, which the program tells in one line. */
   readonly error: unknown
-  readonly stdout: string
-  readonly logged: string
+}
+
+/** What is said there can be read once. */
+function openTerminal(level: string) {
+  const [out, err] = [new PassThrough(), new PassThrough()]
+  return {
+    stdout: out as unknown as NodeJS.WriteStream,
+    log: openLog({ level, stream: err }),
+    said: (): Said => ({ stdout: String(out.read() ?? ''), logged: String(err.read() ?? '') }),
+  }
+}
+
+/** Rejects with what the verb throws. */
+export async function callCommand(
+  command: Command,
+  words: readonly string[],
+  environment: Environment,
+  { log, stdout, said } = openTerminal('trace'),
+): Promise<Said & { readonly code: number }> {
+  const code = await command.run({
+    ...parseCall(command, words),
+    signal: neverAborted,
+    environment,
+    log,
+    stdout,
+  })
+  return { code, ...said() }
 }
 
 export async function callVerb(
   [name = '', ...words]: readonly string[],
   environment: Environment,
 ): Promise<Called> {
-  const [out, err] = [new PassThrough(), new PassThrough()]
-  const said = () => ({ stdout: String(out.read() ?? ''), logged: String(err.read() ?? '') })
+  const terminal = openTerminal('error')
   try {
-    const command = findVerb(verbs, name)
-    const code = await command.run({
-      ...parseCall(command, words),
-      signal: neverAborted,
-      environment,
-      log: openLog({ level: 'error', stream: err }),
-      stdout: out as unknown as NodeJS.WriteStream,
-    })
-    return { code, error: null, ...said() }
+    return { ...(await callCommand(findVerb(verbs, name), words, environment, terminal)), error: null }
   } catch (error) {
-    return { code: null, error, ...said() }
+    return { code: null, error, ...terminal.said() }
   }
 }

@@ -3,26 +3,12 @@
 import { describe, expect, it } from 'vitest'
 import { readHead } from '../../src/sync/head.ts'
 import { modelMirror } from '../support/model-mirror.ts'
-import { modelStream, modelUpstream } from '../support/model-upstream.ts'
+import { modelStream, modelUpstream, ordinaryWorld } from '../support/model-upstream.ts'
 import { seededRandom } from '../support/random.ts'
-
-const world = {
-  order: 'row version',
-  inclusive: false,
-  sorts: 'honoured',
-  cap: null,
-  capHalvesAt: null,
-  capArithmetic: 'requested',
-  paging: 'works',
-  hides: false,
-  deletes: 'hard',
-  tieChance: 0,
-  lateChance: 0,
-} as const
 
 describe('a run', () => {
   const begin = () => {
-    const upstream = modelUpstream(world, seededRandom(1))
+    const upstream = modelUpstream(ordinaryWorld, seededRandom(1))
     upstream.restore(
       Array.from({ length: 30 }, (_, index) => ({ id: index, version: BigInt(index + 1), deleted: false })),
     )

@@ -4,28 +4,14 @@ import { expect, it } from 'vitest'
 import { readHead } from '../../src/sync/head.ts'
 import { readTrailing } from '../../src/sync/trailing.ts'
 import { modelMirror } from '../support/model-mirror.ts'
-import { modelStream, modelUpstream } from '../support/model-upstream.ts'
+import { modelStream, modelUpstream, ordinaryWorld } from '../support/model-upstream.ts'
 import { seededRandom } from '../support/random.ts'
-
-const plain = {
-  order: 'id',
-  inclusive: false,
-  sorts: 'honoured',
-  cap: null,
-  capHalvesAt: null,
-  capArithmetic: 'requested',
-  paging: 'works',
-  hides: false,
-  deletes: 'hard',
-  tieChance: 0,
-  lateChance: 0,
-} as const
 
 const minuteMs = 60_000
 
 /** A mirror that is asked to read that upstream, and a clock that only moves when it is told to. */
 function scene() {
-  const upstream = modelUpstream(plain, seededRandom(1))
+  const upstream = modelUpstream({ ...ordinaryWorld, order: 'id' }, seededRandom(1))
   let time = 0
   const now = () => new Date(time)
   const mirror = modelMirror(now)
