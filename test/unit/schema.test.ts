@@ -69,6 +69,13 @@ describe('likelyReferences', () => {
 })
 
 describe('asMarkdown', () => {
+  it('calls no column wholly empty or wholly filled that is not', () => {
+    const emptiness = (nullShare: number) =>
+      asMarkdown([view('a', 'a_id', column('b', { nullShare }))], []).match(/; (.*?) empty/)?.[1]
+    expect([0.001, 0.25, 0.999, 1].map(emptiness)).toEqual(['below 1 %', '25 %', 'above 99 %', '100 %'])
+    expect(emptiness(0)).toBeUndefined()
+  })
+
   it('tells each column, its field and how empty it is', () => {
     const city = column('city', {
       type: 'text',
