@@ -159,7 +159,12 @@ const asJson = ({ stream, status, runId, findings, note, error, tally, durationM
   stream,
   status,
   run: runId,
-  ...findings,
+  // False when rows that may differ could not be looked for.
+  complete: status === 'done' && findings.isWhole,
+  compared: findings.compared,
+  differences: findings.differences,
+  repaired: findings.repaired,
+  unclear: findings.unclear,
   requests: tally.requests,
   duration_ms: durationMs,
   note,

@@ -31,7 +31,15 @@ describe.skipIf(!hasPostgres)('the verbs of audit and repair', () => {
       },
     })
     expect(await tidemark('verify', 'assignment', '--repair')).toMatchObject({ code: 0 })
-    expect(await tidemark('verify', 'assignment')).toMatchObject({ code: 0, told: { differences: [] } })
+    const verified = await tidemark('verify', 'assignment')
+    expect(verified).toMatchObject({ code: 0, told: { differences: [], streams: [{ complete: true }] } })
+    expect(Object.keys(verified.told.streams[0]).filter((name) => /[A-Z]/.test(name))).toEqual([])
+    simulator.faults.add({ kind: 400 })
+    expect(await tidemark('verify', 'assignment')).toMatchObject({
+      code: 1,
+      told: { streams: [{ status: 'failed', complete: false }] },
+    })
+    simulator.faults.clear()
     await database.pool.query('delete from mirror.assignment where assignment_id = 8')
     expect(await tidemark('census', 'assignment')).toMatchObject({
       code: 0,
