@@ -19,8 +19,12 @@ export type OpenDriver = {
 
 type Options = {
   readonly redisUrl: string | null
-  /** What the mirror's own pool connects with, and its address, which tells one mirror from another in a shared Redis. */
-  readonly database: { readonly connection: PoolConfig; readonly address: string }
+  /** What the mirror's own pool connects with, and what tells one mirror from another in a shared Redis. */
+  readonly database: {
+    readonly connection: PoolConfig
+    readonly address: string
+    readonly cluster: string | null
+  }
   readonly log: Logger
 }
 
@@ -32,9 +36,7 @@ const keepAliveMs = 10_000
 const silenceMs = 30_000
 
 export async function openDriver({ redisUrl, database, log }: Options): Promise<OpenDriver> {
-  return redisUrl === null
-    ? await openPostgres(database, log)
-    : await openRedis(redisUrl, database.address, log)
+  return redisUrl === null ? await openPostgres(database, log) : await openRedis(redisUrl, database, log)
 }
 
 async function openPostgres({ connection, address }: Options['database'], log: Logger): Promise<OpenDriver> {
@@ -80,7 +82,7 @@ function withSearchPath(connection: PoolConfig): PoolConfig {
   return { ...connection, connectionString: url.href }
 }
 
-async function openRedis(redisUrl: string, mirrorAddress: string, log: Logger): Promise<OpenDriver> {
+async function openRedis(redisUrl: string, database: Options['database'], log: Logger): Promise<OpenDriver> {
   const redis = new Redis(redisUrl, {
     // Workers wait for a Redis that is away; a limit would make them fail.
     maxRetriesPerRequest: null,
@@ -111,14 +113,18 @@ async function openRedis(redisUrl: string, mirrorAddress: string, log: Logger): 
     const reason = cause instanceof Error ? cause.message : String(cause)
     throw new Error(`Redis at ${describe(redisUrl)} cannot be used: ${reason}; check REDIS_URL`, { cause })
   }
-  // Two mirrors may share one Redis. The braces keep a mirror's keys together in a cluster.
-  const prefix = `{tidemark-${createHash('sha256').update(mirrorAddress).digest('hex').slice(0, 12)}}`
   return {
-    driver: { kind: 'redis', redis, prefix },
+    driver: { kind: 'redis', redis, prefix: prefixOf(database) },
     address: describe(redisUrl),
     ping,
     close: async () => redis.disconnect(),
   }
+}
+
+/** Two mirrors may share one Redis, and both may live at "localhost". The braces keep a mirror's keys together in a cluster of Redis. */
+function prefixOf({ address, cluster }: Options['database']): string {
+  const mirror = cluster === null ? address : `${address} ${cluster}`
+  return `{tidemark-${createHash('sha256').update(mirror).digest('hex').slice(0, 12)}}`
 }
 
 function describe(redisUrl: string): string {

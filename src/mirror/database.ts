@@ -13,6 +13,8 @@ export type Database = {
   readonly url: string
   /** Host, port and database: all that may be said of the URL. */
   readonly address: string
+  /** Tells this Postgres from every other one at the same address; null where it does not say. */
+  readonly cluster: string | null
   /** Where people find the embedded Postgres; null when DATABASE_URL named one. */
   readonly embedded: { readonly address: string; readonly urlFile: string } | null
   close(): Promise<void>
@@ -70,7 +72,25 @@ async function connect(url: string, log: Logger): Promise<Database> {
   pool.on('connect', (client) => void client.on('error', () => {}))
   // A connection that breaks while nobody uses it; the next one who needs one gets a new one.
   pool.on('error', (error) => log.debug({ err: error }, 'an idle connection to Postgres broke'))
-  return { pool, connection, url, address: describe(url), embedded: null, close: () => pool.end() }
+  const cluster = await clusterOf(pool, describe(url))
+  return { pool, connection, url, address: describe(url), cluster, embedded: null, close: () => pool.end() }
+}
+
+/** Every role may ask for it by default; other databases that speak like Postgres have no such thing. */
+const keepsItToItself = ['42501', '42883']
+
+/** The same on a standby that becomes the primary. */
+async function clusterOf(pool: pg.Pool, where: string): Promise<string | null> {
+  try {
+    const { rows } = await pool.query<{ id: string }>(
+      'select system_identifier::text as id from pg_control_system()',
+    )
+    return rows[0]?.id ?? null
+  } catch (cause) {
+    if (keepsItToItself.includes((cause as pg.DatabaseError).code ?? '')) return null
+    await pool.end()
+    throw new DatabaseError(`Postgres at ${where} cannot be reached: ${messageOf(cause)}`, { cause })
+  }
 }
 
 async function firstWayThatWorks(ways: readonly PoolConfig[], where: string): Promise<PoolConfig> {

@@ -72,6 +72,23 @@ describe.skipIf(!hasPostgres)('a database', () => {
     }
   })
 
+  it('says which Postgres it is in, to every role that may know', async () => {
+    const role = `${database.name}_stranger`
+    await database.pool.query(`
+      create role ${role} login password 'secret-of-the-role';
+      grant create, temporary on database ${database.name} to ${role}`)
+    const clusterFor = async (url: string) => {
+      const opened = await open(url)
+      await opened.close()
+      return opened.cluster
+    }
+    expect(database.cluster).toMatch(/^\d+$/)
+    expect(await clusterFor(withRole(role))).toBe(database.cluster)
+    await database.pool.query('revoke execute on function pg_control_system() from public')
+    expect(await clusterFor(withRole(role))).toBe(null)
+    await database.pool.query(`drop owned by ${role}; drop role ${role}`)
+  })
+
   it('gives long statements their time, whatever its own limit for statements is', async () => {
     await database.pool.query(`alter database ${database.name} set statement_timeout = 50`)
     const limited = await open(database.url)

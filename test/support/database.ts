@@ -71,6 +71,9 @@ export function createTestDatabase({ isMigrated = true, forEach = false } = {}):
     get address() {
       return there().address
     },
+    get cluster() {
+      return there().cluster
+    },
     get url() {
       return there().url
     },
