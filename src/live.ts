@@ -14,6 +14,7 @@ import { pausedStreams } from './mirror/pauses.ts'
 import type { LaneOutcome } from './sync/run-lane.ts'
 import type { Metrics } from './web/metrics.ts'
 import { blameFor, isLaneDue, laneTable, wantedSchedules } from './worker/lanes.ts'
+import { askForMissed, isTaken } from './worker/missed-census.ts'
 import { isPassingTrouble, openPatiently } from './worker/open-patiently.ts'
 import { keepSubscribed } from './worker/own-subscription.ts'
 import { runUnlessPaused } from './worker/pausing.ts'
@@ -31,6 +32,7 @@ export type Live = {
 }
 
 const scheduleCheckMs = 30_000
+const censusCheckMs = 300_000
 
 type Beginning = {
   readonly config: Config
@@ -63,6 +65,7 @@ export async function goLive({ config, log, metrics, signal }: Beginning): Promi
   const streams = new Map(workplace.streams.map((stream) => [stream.name, stream]))
   const schedules = wantedSchedules(config, workplace.streams, lanes)
   const isPaused = async (stream: string) => (await pausedStreams(workplace.database.pool)).has(stream)
+  const censuses = { pool: workplace.database.pool, schedule: config.scheduleCensus }
   const jobs = await startJobs({
     queue,
     schedules,
@@ -71,7 +74,7 @@ export async function goLive({ config, log, metrics, signal }: Beginning): Promi
       const stream = streams.get(request.stream)
       const read = lanes[request.lane]
       // Asked for before the stream or the lane was switched off.
-      if (!stream || !read) return null
+      if (!stream || !read || (await isTaken(censuses, request, new Date()))) return null
       return await runUnlessPaused(request, hooks, isPaused, (ended) => read(stream, ended))
     },
     blame: blameFor,
@@ -90,9 +93,17 @@ export async function goLive({ config, log, metrics, signal }: Beginning): Promi
   })
   const keepSchedules = () =>
     jobs.keepSchedules().catch((error) => log.debug({ err: error }, 'the schedules could not be looked at'))
-  const keeping = setInterval(keepSchedules, scheduleCheckMs)
-  keeping.unref()
-  signal.addEventListener('abort', () => clearInterval(keeping))
+  const censused = workplace.streams.filter(({ kind }) => kind === 'changes').map(({ name }) => name)
+  const makeUpForCensuses = () =>
+    askForMissed(censuses, censused, jobs.nudge, new Date()).catch((error) =>
+      log.debug({ err: error }, 'what census was missed could not be looked up'),
+    )
+  void makeUpForCensuses()
+  const regularly = [
+    setInterval(keepSchedules, scheduleCheckMs).unref(),
+    setInterval(makeUpForCensuses, censusCheckMs).unref(),
+  ]
+  signal.addEventListener('abort', () => regularly.forEach(clearInterval))
   const parts = watchParts(
     [
       { name: 'database', check: async () => void (await workplace.database.pool.query('select 1')) },
