@@ -5,6 +5,7 @@ export const concernKinds = [
   'service_down',
   'token_refused',
   'stopped',
+  'hidden',
   'failing',
   'stale',
   'held',

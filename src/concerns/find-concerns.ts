@@ -4,7 +4,16 @@
 import type { StreamSymptoms } from '../mirror/symptoms.ts'
 import type { ServiceName } from '../streams.ts'
 import type { Concern } from './concern.ts'
-import { failing, held, type IsStale, quarantined, rescued, stale, stopped } from './stream-concerns.ts'
+import {
+  failing,
+  held,
+  hidden,
+  type IsStale,
+  quarantined,
+  rescued,
+  stale,
+  stopped,
+} from './stream-concerns.ts'
 import { drifted, flipped } from './upstream-changes.ts'
 
 export type WorkerView = {
@@ -41,6 +50,7 @@ export function findConcerns({ symptoms, view, rules, now }: Given): readonly Co
       ...(isTroubled(rules.serviceOf(one.stream))
         ? []
         : [...failing(one), ...stale(one, rules.isStale, now)]),
+      ...hidden(one),
       ...held(one),
       ...quarantined(one),
       ...rescued(one),

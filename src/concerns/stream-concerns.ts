@@ -29,11 +29,13 @@ export function failing({ stream, failing: lanes, stoppedReason }: StreamSymptom
 }
 
 export function stale(
-  { stream, completeAt, isPaused }: StreamSymptoms,
+  { stream, completeAt, isPaused, hiddenSince, held: shortfall }: StreamSymptoms,
   isStale: IsStale,
   now: Date,
 ): Concern[] {
   if (completeAt === null || isPaused || !isStale(stream, completeAt, now)) return []
+  // Told as what keeps it from being complete.
+  if (hiddenSince !== null || (shortfall?.at && shortfall.at > completeAt)) return []
   return [
     {
       key: `stale:${stream}`,
@@ -65,11 +67,29 @@ export function stopped({ stream, stoppedReason, stoppedAt }: StreamSymptoms): C
   ]
 }
 
+const seeWhy = 'see that CLIENT_GUID is right, and what the user may read: `tidemark probe`'
+
+export function hidden({ stream, hiddenSince, completeAt }: StreamSymptoms): Concern[] {
+  if (hiddenSince === null) return []
+  const through = completeAt === null ? '' : `; it is complete only through ${completeAt.toISOString()}`
+  return [
+    {
+      key: `hidden:${stream}`,
+      kind: 'hidden',
+      stream,
+      since: hiddenSince,
+      what: `${stream}: the upstream shows no changes at all any more, although there are rows${through}`,
+      whatToDo: `${seeWhy}; once it shows something again, the reading goes on by itself`,
+    },
+  ]
+}
+
 export function held({ stream, held: shortfall }: StreamSymptoms): Concern[] {
   if (shortfall === null) return []
   const { missing, living, at } = shortfall
   const isKnown = missing !== null && living !== null
-  const release = `when they are gone indeed: \`tidemark census --release ${stream}\``
+  const gone = `when they are gone indeed: \`tidemark census --release ${stream}\``
+  const release = missing === living ? `${seeWhy}; only ${gone}` : gone
   return [
     {
       key: `held:${stream}`,

@@ -5,6 +5,7 @@ import pg, { type ClientBase } from 'pg'
 import { isDoubtful, type Shortfall } from '../sync/audit-ports.ts'
 import type { Absences } from '../sync/ports.ts'
 import { type Turn, withinTurn } from './fence.ts'
+import { storeHeld } from './held.ts'
 import { keepingSql } from './row-history.ts'
 import { qualified, type Shape } from './shape.ts'
 import { type Sightings, sightingsTable } from './sightings.ts'
@@ -67,10 +68,7 @@ async function settle(
     [turn.stream, firstPage],
   )
   const isHeld = missing > release && isDoubtful(shortfall)
-  await client.query('update tidemark.stream set held = $2 where name = $1 and held is distinct from $2', [
-    turn.stream,
-    isHeld ? JSON.stringify({ ...shortfall, at: new Date().toISOString() }) : null,
-  ])
+  await storeHeld(client, turn.stream, isHeld ? shortfall : null)
   if (isHeld) return { ...nothing, held: missing }
   return missing > 0 ? await markOrWait(client, turn, shape, firstPage) : nothing
 }

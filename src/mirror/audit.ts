@@ -7,6 +7,7 @@ import type { Run } from '../sync/ports.ts'
 import { startComparison } from './comparison.ts'
 import { withinTurn } from './fence.ts'
 import { distrustedHash } from './guard.ts'
+import { storeHeld } from './held.ts'
 import { livePosition } from './history.ts'
 import { noteRescues } from './rescues.ts'
 import { keepingSql } from './row-history.ts'
@@ -145,13 +146,7 @@ export function auditing(parts: RunParts): Omit<AuditRun, keyof Run> {
         )
       }),
     markGone: () => within(markGone),
-    hold: (shortfall) =>
-      within(async () => {
-        await client.query(
-          'update tidemark.stream set held = $2 where name = $1 and held is distinct from $2::jsonb',
-          [stream.name, shortfall && JSON.stringify({ ...shortfall, at: new Date().toISOString() })],
-        )
-      }),
+    hold: (shortfall) => within(() => storeHeld(client, stream.name, shortfall)),
     recordRescues: (rows, samples) => within(() => noteRescues(client, turn, rows, samples)),
     guardAgain: () =>
       within(async () => {

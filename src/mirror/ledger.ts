@@ -155,7 +155,13 @@ export async function endRun(
      update tidemark.stream as known
      -- A run that had nothing to ask for has read nothing.
      set last_success_at = case when $4 > 0 then now() else known.last_success_at end,
-         complete_at = case when $2 = 'head' and $17 then begun.started_at else known.complete_at end,
+         complete_at = case
+           -- An upstream that shows nothing shows no changes either: complete is what was seen before.
+           when $20 then least(known.complete_at, greatest(known.last_trailing_at, known.position_reached_at))
+           when $2 = 'head' and $17 and known.hidden_since is null then begun.started_at
+           else known.complete_at end,
+         hidden_since = case when $20 then coalesce(known.hidden_since, now())
+                             when not $20 then null else known.hidden_since end,
          first_complete_at = case when $2 = 'head' and $17 then coalesce(known.first_complete_at, now())
                                   else known.first_complete_at end,
          last_census_at = case when $2 = 'census' and $17 then begun.started_at else known.last_census_at end,
@@ -183,6 +189,7 @@ export async function endRun(
       end.isComplete,
       turn.epoch,
       end.errorCode,
+      end.isHidden ?? null,
     ],
   )
 }

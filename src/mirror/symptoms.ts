@@ -33,6 +33,8 @@ export type StreamSymptoms = {
   readonly lastSuccessAt: Date | null
   readonly stoppedReason: string | null
   readonly stoppedAt: Date | null
+  /** Since when the upstream shows nothing of it. */
+  readonly hiddenSince: Date | null
   readonly held: Pick<Held, 'missing' | 'living' | 'at'> | null
   readonly quarantined: number
   readonly quarantinedSince: Date | null
@@ -63,7 +65,7 @@ export async function readSymptoms(
      select stream.name as stream, complete_at as "completeAt", paused_at is not null as "isPaused",
        last_success_at as "lastSuccessAt",
        stopped_reason as "stoppedReason", stopped_at as "stoppedAt",
-       held, aside.records as quarantined, aside.since as "quarantinedSince",
+       hidden_since as "hiddenSince", held, aside.records as quarantined, aside.since as "quarantinedSince",
        rescue.rows as "censusRescues", rescue.since as "rescuedSince",
        failing.lanes as failing, flipped.facts as "flippedFacts", drifted.fields as drift
      from unnest($1::text[]) with ordinality as wanted (name, place)

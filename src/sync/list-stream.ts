@@ -71,7 +71,7 @@ async function listOnce(context: ListContext, run: Run, source: Source): Promise
   const { held } = await run.settleAbsences(1, context.release)
   return {
     note: held > 0 ? `held: ${held} rows would be marked deleted` : null,
-    isComplete: true,
+    isComplete: held === 0,
     gaveWay: false,
   }
 }

@@ -73,6 +73,8 @@ export type RunEnd = RunCounts & {
   readonly note: string | null
   /** Everything there was when the run began is in the mirror. */
   readonly isComplete: boolean
+  /** The upstream shows nothing of the stream any more, which says nothing about what there is; left out by runs that cannot tell. */
+  readonly isHidden?: boolean
 }
 
 /** Somebody else is reading this stream in this lane. */

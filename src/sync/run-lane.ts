@@ -2,7 +2,7 @@
 // ledger, whatever the end is.
 
 import type { Lane, Stream } from '../streams.ts'
-import type { Busy, Mirror, Run, Source, WriteCounts } from './ports.ts'
+import type { Busy, Mirror, Run, RunEnd, Source, WriteCounts } from './ports.ts'
 
 export type Tally = WriteCounts & { readonly requests: number; readonly bytes: number }
 
@@ -19,7 +19,7 @@ export type LaneOutcome = {
   readonly isComplete: boolean
   readonly gaveWay: boolean
 }
-export type LaneReading = Pick<LaneOutcome, 'note' | 'isComplete' | 'gaveWay'>
+export type LaneReading = Pick<LaneOutcome, 'note' | 'isComplete' | 'gaveWay'> & Pick<RunEnd, 'isHidden'>
 
 export type LaneContext<OwnRun extends Run> = {
   readonly mirror: {
@@ -44,7 +44,7 @@ export async function runLane<OwnRun extends Run>(
   if ('busy' in run) return { ...outcome, status: 'skipped', runId: null, note: run.busy }
   const finish = (
     status: 'done' | 'failed',
-    end: { error?: Error; note?: string | null; isComplete?: boolean },
+    end: { error?: Error; note?: string | null; isComplete?: boolean; isHidden?: boolean },
   ) =>
     run.finish({
       requests: tally.requests,
@@ -54,6 +54,7 @@ export async function runLane<OwnRun extends Run>(
       errorCode: codeOf(end.error),
       note: end.note ?? null,
       isComplete: end.isComplete ?? false,
+      ...(end.isHidden !== undefined && { isHidden: end.isHidden }),
     })
   const ended = { ...outcome, runId: run.id }
   let reading: LaneReading

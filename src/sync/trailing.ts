@@ -47,19 +47,28 @@ export function readTrailing(context: TrailingContext): Promise<LaneOutcome> {
     )
     const isThere =
       (reading.highestServed !== null && reading.highestServed >= position) ||
-      (await lookForRewind({ mirror, source, stream, run, signal, highestServed: reading.highestServed }))
+      (await lookForRewind({ mirror, source, stream, run, signal, highestServed: reading.highestServed })) ||
+      (await showsAnything(source, signal))
     const late = await measureLateness(mirror, stream.name, arrivals, run.state, now())
     if (late.length > 0) await run.recordLateArrivals(late)
     const next = nextLookBack(run.state.lookbackMs, context.lookbackFloorMs, late)
     if (next) await run.setLookback(next.lookbackMs, next.reason)
     const note = lateCount > 0 ? `${lateCount} late` : null
     // The next reading has to go back as far as this one did.
-    return isThere ? { ...reading, note } : { ...reading, isComplete: false, note: note ?? showsNothing }
+    return isThere
+      ? { ...reading, note, isHidden: false }
+      : { ...reading, isComplete: false, note: note ?? showsNothing, isHidden: true }
   })
 }
 
 const showsNothing =
-  'nothing of the recent past is shown, and none of the records with the highest versions is there: does the upstream know this CLIENT_GUID, and what the user may read?'
+  'the upstream shows no changes at all, although there are rows: does it know this CLIENT_GUID, and what the user may read?'
+
+/** Asked only when it shows nothing of the recent past: those records may be deleted. */
+async function showsAnything(source: Source, signal: AbortSignal): Promise<boolean> {
+  const answer = await source.changes({ since: 0n, page: 1, pageSize: 1, sorts: null }, signal)
+  return 'refused' in answer || answer.records.length > 0
+}
 
 /** How late versions came that became visible after the position had passed them. */
 export async function measureLateness(
@@ -81,7 +90,7 @@ export async function measureLateness(
 
 /**
  * Nothing as high as the position is served any more: deleted, or has the upstream gone back to an older state? Returns false when
- * it shows nothing at all of what was there.
+ * it shows nothing of the recent past.
  */
 async function lookForRewind(look: {
   readonly mirror: Mirror
@@ -92,13 +101,13 @@ async function lookForRewind(look: {
   readonly highestServed: bigint | null
 }): Promise<boolean> {
   const { mirror, source, stream, run, signal, highestServed } = look
-  if (!source.lookup) return true
+  if (!source.lookup) return highestServed !== null
   const newest = await mirror.highestRows(stream.name, run.state.position, rowsToLookAt)
   for (const { key, version } of newest) {
     const answer = await source.lookup(key, signal)
     if (answer === 'gone' || answer === 'unclear') continue
     const found = readRecords([answer.found], stream.keyFields, stream.versionFields).rows[0]?.version ?? null
-    if (found === null || found >= version) return true
+    if (found === null || found >= version) return highestServed !== null
     const reason = `UPSTREAM_REWOUND: record ${key} has version ${found} there and ${version} here, and nothing above ${highestServed ?? run.state.position} is served: the upstream was restored from an older state. Nothing was changed. When that is so, run \`tidemark rewind ${stream.name} --to-version ${highestServed ?? found} --reason "restored from backup"\` and then \`tidemark verify ${stream.name} --repair\`.`
     await run.stopStream(reason)
     throw new Error(reason)

@@ -14,6 +14,7 @@ const well: StreamSymptoms = {
   lastSuccessAt: ago(60),
   stoppedReason: null,
   stoppedAt: null,
+  hiddenSince: null,
   held: null,
   quarantined: 0,
   quarantinedSince: null,
@@ -65,6 +66,24 @@ describe('findConcerns', () => {
       whatToDo: expect.stringContaining('`tidemark quarantine retry assignment`'),
     })
     expect(found[2]?.whatToDo).toContain('`tidemark census --acknowledge assignment`')
+  })
+
+  it('tells that nothing is shown any more, instead of what follows from it', () => {
+    const found = find([{ hiddenSince: ago(20), completeAt: ago(25) }])
+    expect(found).toMatchObject([
+      {
+        kind: 'hidden',
+        since: ago(20),
+        what: expect.stringContaining(`complete only through ${ago(25).toISOString()}`),
+        whatToDo: expect.stringContaining('CLIENT_GUID'),
+      },
+    ])
+  })
+
+  it('does not lead to a release before the right to read was looked at, when a list is empty', () => {
+    const [found, ...rest] = find([{ held: { missing: 9, living: 9, at: ago(5) }, completeAt: ago(25) }])
+    expect(rest).toEqual([])
+    expect(found?.whatToDo).toMatch(/^see that CLIENT_GUID is right.*only when they are gone indeed/)
   })
 
   it('tells that rows are held when it is not known how many', () => {

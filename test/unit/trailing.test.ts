@@ -20,6 +20,7 @@ function scene() {
   return {
     upstream,
     mirror,
+    context,
     pass: (ms: number) => {
       time += ms
     },
@@ -69,6 +70,25 @@ it('finds what came late while the upstream showed this client nothing at all (P
   upstream.restore([...old, row(60, 60n), row(59, 59n)])
   expect(await read()).toMatchObject({ status: 'done', isComplete: true, note: '1 late' })
   expect(mirror.rows.get('59')?.version).toBe(59n)
+})
+
+it('takes a record that is still there for no sign that its changes are shown (P6)', async () => {
+  const { upstream, context, pass, read } = scene()
+  upstream.restore(old)
+  await read()
+  pass(30 * minuteMs)
+  const silent = { ...upstream, changes: async () => ({ records: [], bytes: 2 }) }
+  const trailing = () => readTrailing({ ...context, source: silent, lookbackFloorMs: 10 * minuteMs })
+  expect(await trailing()).toMatchObject({ isComplete: false, note: expect.stringContaining('no changes') })
+})
+
+it('is complete in a quiet time after the newest records were deleted, however many', async () => {
+  const { upstream, pass, read } = scene()
+  upstream.restore(old)
+  await read()
+  pass(30 * minuteMs)
+  upstream.restore(old.slice(0, 20))
+  expect(await read()).toMatchObject({ status: 'done', isComplete: true, note: null })
 })
 
 it('is complete when the records with the highest versions are gone and others are not', async () => {

@@ -28,6 +28,8 @@ export const streamTable = tidemark.table('stream', {
   lastCensusAt: at('last_census_at'),
   /** When the last complete reading of the recent past began. */
   lastTrailingAt: at('last_trailing_at'),
+  /** Since when the upstream shows nothing of it, although there are rows; null: it shows something. */
+  hiddenSince: at('hidden_since'),
   /** Rises when the columns of the mirror table change, so that no other program writes by an old list of columns. */
   columnsVersion: integer('columns_version').notNull().default(0),
   /**

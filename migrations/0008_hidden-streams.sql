@@ -1,0 +1,1 @@
+ALTER TABLE "tidemark"."stream" ADD COLUMN "hidden_since" timestamp with time zone;
