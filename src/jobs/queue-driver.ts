@@ -34,6 +34,7 @@ const connectTimeoutMs = 10_000
 const longestReconnectMs = 2_000
 const keepAliveMs = 10_000
 const silenceMs = 30_000
+const writtenSeconds = 60
 
 export async function openDriver({ redisUrl, database, log }: Options): Promise<OpenDriver> {
   return redisUrl === null ? await openPostgres(database, log) : await openRedis(redisUrl, database, log)
@@ -94,6 +95,7 @@ async function openRedis(redisUrl: string, database: Options['database'], log: L
     lazyConnect: true,
     retryStrategy: (attempt) => Math.min(longestReconnectMs, attempt * 100),
   })
+  const prefix = prefixOf(database)
   // Told once, by whoever asks whether the queue answers.
   let trouble: unknown = null
   redis.on('error', (error) => {
@@ -102,7 +104,8 @@ async function openRedis(redisUrl: string, database: Options['database'], log: L
   })
   const ping = async () => {
     if (redis.status !== 'ready') throw new Error(`there is no connection to Redis (${redis.status})`)
-    await redis.ping()
+    // One that is full, or a replica by now, answers to a PING and takes nothing.
+    await redis.set(`${prefix}:written`, '1', 'EX', writtenSeconds)
   }
   try {
     await redis.connect()
@@ -114,7 +117,7 @@ async function openRedis(redisUrl: string, database: Options['database'], log: L
     throw new Error(`Redis at ${describe(redisUrl)} cannot be used: ${reason}; check REDIS_URL`, { cause })
   }
   return {
-    driver: { kind: 'redis', redis, prefix: prefixOf(database) },
+    driver: { kind: 'redis', redis, prefix },
     address: describe(redisUrl),
     ping,
     close: async () => redis.disconnect(),

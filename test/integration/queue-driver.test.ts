@@ -1,6 +1,8 @@
 // What is said of a queue that cannot be opened, and what keeps the queues of two mirrors apart.
 
+import { randomUUID } from 'node:crypto'
 import { PassThrough } from 'node:stream'
+import { Redis } from 'ioredis'
 import { describe, expect, it } from 'vitest'
 import { openDriver } from '../../src/jobs/queue-driver.ts'
 import { openLog } from '../../src/log.ts'
@@ -24,6 +26,31 @@ describe.skipIf(!hasBackend('redis'))('a Redis that refuses the password', () =>
     const told = String(stream.read())
     expect(told).toContain('WRONGPASS')
     expect(told).not.toContain('sesame')
+  })
+})
+
+describe.skipIf(!hasBackend('redis'))('a Redis that answers and takes nothing', () => {
+  it('does not pass for one that can be used: it is full, or a replica by now', async () => {
+    const url = new URL(redisUrlOf('redis') ?? '')
+    const admin = new Redis(url.href)
+    const name = `tidemark_test_${randomUUID()}`
+    const allow = (...rules: string[]) => admin.call('ACL', 'SETUSER', name, ...rules)
+    await allow('on', '>sesame', '~*', '&*', '+@all')
+    Object.assign(url, { username: name, password: 'sesame' })
+    const database = { connection: {}, address: 'here', cluster: null }
+    const queue = await openDriver({ redisUrl: url.href, database, log: quietLog })
+    try {
+      await queue.ping()
+      // Not to be had of a Redis that other tests use: running full.
+      await allow('-@write')
+      await expect(queue.ping()).rejects.toThrow('NOPERM')
+      await allow('+@write')
+      await queue.ping()
+    } finally {
+      await queue.close()
+      await admin.call('ACL', 'DELUSER', name)
+      admin.disconnect()
+    }
   })
 })
 
