@@ -10,6 +10,7 @@ import { type Jobs, startJobs } from './jobs/jobs.ts'
 import { openDriver } from './jobs/queue-driver.ts'
 import type { Logger } from './log.ts'
 import { withAlertBook } from './mirror/alerts.ts'
+import { checkTakesWrites } from './mirror/database.ts'
 import { pausedStreams } from './mirror/pauses.ts'
 import type { LaneOutcome } from './sync/run-lane.ts'
 import type { Metrics } from './web/metrics.ts'
@@ -106,7 +107,7 @@ export async function goLive({ config, log, metrics, signal }: Beginning): Promi
   signal.addEventListener('abort', () => regularly.forEach(clearInterval))
   const parts = watchParts(
     [
-      { name: 'database', check: async () => void (await workplace.database.pool.query('select 1')) },
+      { name: 'database', check: () => checkTakesWrites(workplace.database.pool) },
       { name: 'queue', check: jobs.ping, onReturn: keepSchedules },
     ],
     log,

@@ -184,6 +184,15 @@ async function check(client: pg.Client, where: string): Promise<void> {
     )
 }
 
+/** Rejects while nothing can be written: a primary becomes a standby, and some providers lock a full disk in this way. */
+export async function checkTakesWrites(client: Pick<pg.ClientBase, 'query'>): Promise<void> {
+  const { rows } = await client.query<{ is_read_only: boolean }>(
+    `select current_setting('transaction_read_only')::bool as is_read_only`,
+  )
+  if (rows[0]?.is_read_only)
+    throw new DatabaseError('Postgres is read-only: is it a standby by now, or is its disk full?')
+}
+
 const databaseOf = (client: pg.Client): string => client.database ?? 'postgres'
 
 function describe(url: string): string {
