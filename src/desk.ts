@@ -13,7 +13,7 @@ import { readRuns } from './mirror/run-list.ts'
 import { planBackfill } from './operator/backfill-plan.ts'
 import { askedSpan } from './operator/backfill-span.ts'
 import type { Desk } from './web/desk.ts'
-import { within } from './worker/deadlines.ts'
+import { within } from './within.ts'
 import type { PartsWatch } from './worker/watch-parts.ts'
 import type { Workplace } from './workplace.ts'
 

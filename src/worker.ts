@@ -29,7 +29,8 @@ import { addStateGauges } from './web/state-gauges.ts'
 import { openTokenCheck } from './web/token-check.ts'
 import { readOnlyViewer } from './web/viewer.ts'
 import { openVisits } from './web/visits.ts'
-import { ended, within } from './worker/deadlines.ts'
+import { within } from './within.ts'
+import { ended } from './worker/deadlines.ts'
 import { configuredStreams, type Workplace } from './workplace.ts'
 
 export type TidemarkWorker = {

@@ -3,6 +3,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Concern } from '../concerns/concern.ts'
 import type { Logger } from '../log.ts'
+import { within } from '../within.ts'
 import type { Assets } from './assets.ts'
 import type { Desk } from './desk.ts'
 import { type Html, html } from './html.ts'
@@ -25,6 +26,8 @@ type Options = {
   readonly desk: () => Desk | null
   readonly viewerOf: (request: FastifyRequest, reply: FastifyReply) => Viewer
   readonly assets: Assets
+  /** A Postgres that is frozen keeps its connections and never answers. */
+  readonly patienceMs?: number
   readonly log: Logger
 }
 
@@ -39,9 +42,10 @@ const pages: readonly Page[] = [
   factsPage,
 ]
 const reloadSeconds = 3
+const defaultPatienceMs = 15_000
 
 export const pageRoutes =
-  ({ desk, viewerOf, assets, log }: Options): Routes =>
+  ({ desk, viewerOf, assets, patienceMs = defaultPatienceMs, log }: Options): Routes =>
   (server) => {
     // Every open page asks again every few seconds; one line tells that they cannot be shown.
     let isTold = false
@@ -55,10 +59,10 @@ export const pageRoutes =
         if (!there) return sendPage(reply, page(waiting, null, { reloadSeconds }), 503)
         try {
           const query = new URLSearchParams(request.url.split('?')[1])
-          const [shown, concerns] = await Promise.all([
-            body({ desk: there, viewer, query, now }),
-            there.concerns(),
-          ])
+          const [shown, concerns] = await within(
+            patienceMs,
+            Promise.all([body({ desk: there, viewer, query, now }), there.concerns()]),
+          )
           isTold = false
           return sendPage(reply, page(shown, concerns))
         } catch (error) {

@@ -34,7 +34,7 @@ async function serve({ desk = deskWith(), log = quietLog, ...options }: Options 
     routes: [
       assets.routes,
       events.routes,
-      pageRoutes({ desk: () => desk, viewerOf: () => readOnlyViewer, assets, log }),
+      pageRoutes({ desk: () => desk, viewerOf: () => readOnlyViewer, assets, log, ...options }),
     ],
     log: quietLog,
   })
@@ -70,6 +70,15 @@ describe('a page', () => {
     const text = await answer.text()
     expect([answer.status, text]).toEqual([503, expect.stringContaining('The database did not answer')])
     expect(text).not.toContain('hunter2')
+  })
+
+  it('says so as well when the database never answers', async () => {
+    const facts = () => new Promise<never>(() => {})
+    const answer = await fetch(`${await serve({ desk: deskWith({ facts }), patienceMs: 50 })}/facts`)
+    expect([answer.status, await answer.text()]).toEqual([
+      503,
+      expect.stringContaining('The database did not answer'),
+    ])
   })
 
   it('is told of once in the log while it cannot be shown, however often it loads itself again (P10)', async () => {
