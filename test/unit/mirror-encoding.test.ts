@@ -42,18 +42,22 @@ const hashOf = async (shape: Shape, record: JsonObject) => (await encode(shape, 
 
 describe('a line of COPY text', () => {
   it('holds hash, deletion, rescue and the columns in the order of the table', async () => {
-    const { lines } = await encode(shapeOf({ Name: 'text', Amount: 'numeric' }), {
-      Amount: 1.5,
-      Name: 'a\tb\\\n',
-    })
+    const shape = shapeOf({ Name: 'text', Amount: 'numeric', SysDeleted: 'boolean' })
+    const { lines } = await encode(
+      shape,
+      { Amount: 1.5, Name: 'a\tb\\\n' },
+      { Name: 'gone', SysDeleted: true },
+    )
+    const hash = expect.stringMatching(/^\\\\x[0-9a-f]{32}$/)
     expect(lines).toEqual([
-      [expect.stringMatching(/^\\\\x[0-9a-f]{32}$/), 'f', '\\N', '1', '5', 'a\\tb\\\\\\n', '1.5'],
+      [hash, '\\N', '\\N', '\\N', '1', '5', 'a\\tb\\\\\\n', '1.5', '\\N'],
+      [hash, 'now', 'source', '\\N', '1', '5', 'gone', '\\N', 't'],
     ])
   })
 
   it('rescues what its column cannot hold, under the name of the field (P5)', async () => {
     const page = await encode(shapeOf({ Name: 'text' }), { Name: 7 }, { Name: 'nul \0' }, { Name: '\ud800' })
-    expect(page.lines.map((line) => [line[2], line[5]])).toEqual([
+    expect(page.lines.map((line) => [line[3], line[6]])).toEqual([
       ['{"Name":7}', '\\N'],
       ['{"Name":{"$json":"\\\\"nul \\\\\\\\u0000\\\\""}}', '\\N'],
       ['{"Name":{"$json":"\\\\"\\\\\\\\ud800\\\\""}}', '\\N'],
@@ -66,7 +70,7 @@ describe('a line of COPY text', () => {
       Name: 'b',
       [repeatedFields]: { Name: ['a'] },
     } as JsonObject)
-    expect(page.lines[0]?.[2]).toBe('{"$repeated":{"Name":["a"]}}')
+    expect(page.lines[0]?.[3]).toBe('{"$repeated":{"Name":["a"]}}')
   })
 
   it('is not written for a key that the table cannot hold; the record is told as unfit (P5)', async () => {
