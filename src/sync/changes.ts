@@ -8,6 +8,7 @@ import {
   type Decision,
   decide,
   end,
+  highest,
   lookAhead,
   type Phase,
   type Reading,
@@ -120,10 +121,3 @@ function sawProof(reading: Reading, phase: Phase & { name: 'proof' }, page: Seen
 /** A short answer may still have been cut by a cap, unless a longer one was seen. */
 const mayBeCut = (reading: Reading, pageSize: number, page: SeenPage): boolean =>
   page.received >= pageSize || page.received >= reading.largestAnswer
-
-function highest<Known extends bigint | null>(versions: readonly bigint[], known: Known): bigint | Known {
-  return versions.reduce<bigint | Known>(
-    (most, version) => (most === null || version > most ? version : most),
-    known,
-  )
-}

@@ -25,15 +25,23 @@ export function sawSorted(
   last: bigint,
   isPerhapsCut: boolean,
 ): Decision {
-  const { options, cursor } = reading
   const versions = versionsOf(page)
   if (!isAscending(versions)) return takeBackProof(reading, versions)
-  if (options.until !== null && last > options.until) return end(advance(reading, options.until))
-  const isOneVersion = versions.every((version) => version <= cursor || version === last)
+  const isOneVersion = versions.every((version) => version <= reading.cursor || version === last)
   const sorted: SortedPage = { ...page, since, pageSize, last, isOneVersion }
+  return isPerhapsText(reading, sorted) ? askGoal(reading, sorted) : believe(reading, sorted, isPerhapsCut)
+}
+
+/** What sorts numbers as text has 10 before 9. That shows where they grow a digit, and only from the other end. */
+const isPerhapsText = ({ cursor }: Reading, { last }: SortedPage): boolean =>
+  String(last).length > String(cursor).length
+
+function believe(reading: Reading, page: SortedPage, isPerhapsCut: boolean): Decision {
+  const { until } = reading.options
+  if (until !== null && page.last > until) return end(advance(reading, until))
   // The last version may go on behind the end of the page: only what is below it is complete (P6).
-  const moved = advance(reading, last - 1n)
-  return isPerhapsCut ? goOn(moved, sorted) : askTail(moved, sorted)
+  const moved = advance(reading, page.last - 1n)
+  return isPerhapsCut ? goOn(moved, page) : askTail(moved, page)
 }
 
 /** A short page proves nothing: its cap may have shrunk, or rows were left out after it was cut. Is there anything behind it? */
@@ -64,7 +72,11 @@ const askGoal = (reading: Reading, page: SortedPage): Decision =>
   )
 
 export function sawGoal(reading: Reading, { page }: Phase & { name: 'goal' }, answer: SeenPage): Decision {
-  return goOn({ ...reading, goal: versionsOf(answer)[0] ?? null }, page)
+  const [goal = null] = versionsOf(answer)
+  if (!isPerhapsText(reading, page)) return goOn({ ...reading, goal }, page)
+  return goal !== null && goal < page.last
+    ? takeBackProof(reading, [page.last, goal])
+    : believe(reading, page, true)
 }
 
 function goOn(reading: Reading, page: SortedPage): Decision {

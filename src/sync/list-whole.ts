@@ -3,7 +3,15 @@
 
 import type { Json } from '../json/json.ts'
 import type { Records } from '../record.ts'
-import { beginListing, type ListingMove, nextPass, sawCount, sawPage, wantedKeys } from './listing.ts'
+import {
+  beginListing,
+  type ListingMove,
+  nextPass,
+  sawCount,
+  sawPage,
+  seenPage,
+  wantedKeys,
+} from './listing.ts'
 import type { Run, Source } from './ports.ts'
 import { openWriteWindow } from './write-window.ts'
 
@@ -55,7 +63,7 @@ export async function listWhole(
           const { records } = await source.list(step, signal)
           received += records.length
           const page = await context.read(records)
-          const seen = { received: records.length, rows: page.rows }
+          const seen = seenPage(records.length, page)
           move = sawPage(listing, seen)
           if (records.length === 0) break
           const before = lastSeen
@@ -76,9 +84,12 @@ export async function listWhole(
           move = sawCount(listing, await run.countSeenAround(step.around))
           break
         case 'uncertain':
-        case 'complete':
+        case 'only page':
+        case 'complete': {
           await pages.settled()
-          return { isProven: step.kind === 'complete', passes: listing.pass, received }
+          const isCut = step.kind === 'only page' && step.page.received >= context.pageSize
+          return { isProven: step.kind !== 'uncertain' && !isCut, passes: listing.pass, received }
+        }
       }
     }
   } finally {

@@ -5,6 +5,8 @@
 // keys are known to have been there (seen by then, in any pass, and seen again in a later one), none was missed, whatever the
 // order of the set (P6).
 
+import { fingerprint, type Records } from '../record.ts'
+
 export type SeenPage = {
   /** Records received, also those that cannot be rows. */
   readonly received: number
@@ -41,6 +43,8 @@ export type Listing = {
   readonly lastPage: SeenPage | null
   /** The page before came again, or more came than was asked for; a page far behind any end has been asked for, to know why. */
   readonly doubtful: SeenPage | null
+  /** Behind a last page that was not full, the record that would come next has been asked for. */
+  readonly looksBehind: boolean
   /** The longest page that held more than was asked for: pages are at least as long as that. */
   readonly ownSize: number
   /** A page that was not full had a successor, so an empty one need not be the end. */
@@ -58,6 +62,8 @@ export type ListingStep =
   /** Every row that was there is read, up to this version. */
   | { readonly kind: 'complete'; readonly highest: bigint | null; readonly ignoresPaging: boolean }
   | { readonly kind: 'uncertain'; readonly passes: number }
+  /** `Page` changes nothing: this page is all that is ever shown, and perhaps there is more. */
+  | { readonly kind: 'only page'; readonly page: SeenPage }
 
 export type ListingMove = { readonly listing: Listing; readonly step: ListingStep }
 
@@ -82,6 +88,7 @@ export function beginListing(options: {
     highest: null,
     lastPage: null,
     doubtful: null,
+    looksBehind: false,
     ownSize: 0,
     hasGaps: false,
     ends: [],
@@ -90,13 +97,11 @@ export function beginListing(options: {
 }
 
 export function sawPage(listing: Listing, page: SeenPage): ListingMove {
-  const { lastPage, doubtful } = listing
+  const { lastPage, doubtful, looksBehind } = listing
   if (!listing.hasPages) return { listing, step: complete(highestOf(null, page, listing.ceiling)) }
   if (doubtful) return sawFarPage({ ...listing, doubtful: null }, doubtful, page)
-  if (page.received === 0)
-    return listing.hasGaps && lastPage && lastPage.received > 0
-      ? askPage({ ...turnPage(listing), lastPage: page, turns: listing.turns + 1 })
-      : endPass(listing)
+  if (looksBehind) return sawBehind({ ...listing, looksBehind: false }, page)
+  if (page.received === 0) return sawEmptyPage(listing)
   // Is this a page of the upstream's own size, or is paging ignored?
   const isTooLong = lastPage === null && page.received > listing.pageSize
   return isTooLong || (lastPage && isRepeatOf(page, lastPage))
@@ -106,11 +111,50 @@ export function sawPage(listing: Listing, page: SeenPage): ListingMove {
 
 /** Served far behind any end as well: paging is ignored, or the last page comes for ever. If not, rows had moved, or pages are long. */
 function sawFarPage(listing: Listing, doubtful: SeenPage, far: SeenPage): ListingMove {
+  const { lastPage, ceiling } = listing
+  if (lastPage !== null) return sawFarRecord(listing, lastPage, doubtful, far)
   if (!isRepeatOf(far, doubtful)) return countPage(listing, doubtful)
-  if (listing.lastPage !== null) return endPass(listing)
   // One answer, one moment.
-  return { listing, step: complete(highestOf(null, doubtful, listing.ceiling), true) }
+  return { listing, step: complete(highestOf(null, doubtful, ceiling), true) }
 }
+
+/** A page came again, and then a record was asked for far behind any end. */
+function sawFarRecord(listing: Listing, lastPage: SeenPage, again: SeenPage, far: SeenPage): ListingMove {
+  if (far.received === 0) return countPage(listing, again)
+  const [first, last, shown] = [again.rows.at(0)?.key, again.rows.at(-1)?.key, far.rows[0]?.key]
+  if (listing.page === 2 && far.received === 1 && shown === first && first !== last)
+    return { listing, step: { kind: 'only page', page: lastPage } }
+  const isLastPage = far.received === 1 ? shown === last : isRepeatOf(far, again)
+  // Otherwise rows had moved, or the last page was cut: nobody knows how much is behind it.
+  return endPass(isLastPage ? listing : { ...listing, total: Number.POSITIVE_INFINITY })
+}
+
+function sawEmptyPage(listing: Listing): ListingMove {
+  const { lastPage, pageSize } = listing
+  if (!lastPage || lastPage.received === 0) return endPass(listing)
+  if (lastPage.received === pageSize) return goBehindEmptyPage(listing)
+  const shown = (listing.page - 2) * pageSize + lastPage.received
+  return {
+    listing: { ...listing, looksBehind: true, pageNumber: listing.pageNumber + 1 },
+    step: { kind: 'page', page: shown + 1, pageSize: 1 },
+  }
+}
+
+/** Anything there: the last page was cut. */
+const sawBehind = (listing: Listing, page: SeenPage): ListingMove =>
+  goBehindEmptyPage(page.received === 0 ? listing : missSome(listing))
+
+const goBehindEmptyPage = (listing: Listing): ListingMove =>
+  listing.hasGaps
+    ? askPage({ ...turnPage(listing), lastPage: { received: 0, rows: [] }, turns: listing.turns + 1 })
+    : endPass(listing)
+
+/** The set held more than the pass has counted. */
+const missSome = (listing: Listing): Listing => ({
+  ...listing,
+  total: listing.total + Math.max(1, listing.pageSize - (listing.lastPage?.received ?? 0)),
+  hasGaps: true,
+})
 
 function countPage(listing: Listing, page: SeenPage): ListingMove {
   const { lastPage, pageSize } = listing
@@ -162,7 +206,7 @@ export function nextPass(listing: Listing): ListingMove {
   })
 }
 
-/** What counts on a page: a key that one answer shows twice is one row, and what cannot be a row is never seen again. */
+/** What counts on a page: a key that one answer shows twice is one row. */
 export function wantedKeys(page: SeenPage, ceiling: bigint | null): readonly string[] {
   const keys = new Set<string>()
   for (const { key, version } of page.rows) if (isWanted(version, ceiling)) keys.add(key)
@@ -191,7 +235,8 @@ const askPage = (listing: Listing): ListingMove => ({
 })
 
 function askFarPage(listing: Listing, doubtful: SeenPage): ListingMove {
-  const pageSize = Math.max(listing.pageSize, doubtful.received)
+  // A page that came again: the record there is the first of all, where only the first page ever comes.
+  const pageSize = listing.lastPage ? 1 : Math.max(listing.pageSize, doubtful.received)
   return {
     listing: { ...listing, doubtful, pageNumber: listing.pageNumber + 1 },
     step: { kind: 'page', page: Math.floor(farOffset / pageSize), pageSize },
@@ -220,6 +265,12 @@ function highestOf(known: bigint | null, page: SeenPage, ceiling: bigint | null)
 
 const isWanted = (version: bigint | null, ceiling: bigint | null): boolean =>
   ceiling === null || version === null || version <= ceiling
+
+/** An answer as a listing sees it: what cannot be a row is told by its content, so that it too is counted once. */
+export const seenPage = (received: number, { rows, unfit }: Records): SeenPage => ({
+  received,
+  rows: [...rows, ...unfit.map(({ record }) => ({ key: fingerprint(record), version: null }))],
+})
 
 /** Half of both is enough: the source may have changed between the two. */
 function isRepeatOf(page: SeenPage, earlier: SeenPage): boolean {

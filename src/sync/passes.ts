@@ -16,6 +16,7 @@ import {
   type Decision,
   decide,
   end,
+  highest,
   lookAhead,
   type Phase,
   type Reading,
@@ -97,30 +98,47 @@ function askListed(reading: Reading, since: bigint, { listing, step }: ListingMo
     case 'passed':
       return askListed(here, since, nextPass(listing))
     case 'uncertain':
-      return sawUncertain(here, listing, step.passes)
+      return sawUncertain(here, listing, whyUncertain(listing, step.passes))
+    case 'only page':
+      return sawOnlyPage(here, listing, step.page)
     case 'complete': {
-      const reached = step.highest === null || step.highest < here.cursor ? here.cursor : step.highest
-      const moved = advance(here, reached)
       const learnt = step.ignoresPaging ? [pagingIgnored(listing)] : []
-      return { ...(listing.ceiling === null ? end(moved) : lookAhead(moved)), learnt }
+      return { ...sawAll(here, listing, step.highest), learnt }
     }
   }
 }
 
-function sawUncertain(reading: Reading, listing: Listing, passes: number): Decision {
+function sawAll(reading: Reading, { ceiling }: Listing, highest: bigint | null): Decision {
+  const moved = advance(reading, highest === null || highest < reading.cursor ? reading.cursor : highest)
+  return ceiling === null ? end(moved) : lookAhead(moved)
+}
+
+/**
+ * An upstream that cuts its answers and has no other page can only be read by anybody if the lowest versions come first: such
+ * a page is complete below its last version.
+ */
+function sawOnlyPage(reading: Reading, listing: Listing, page: SeenPage): Decision {
+  const isWhole = page.received < Math.min(listing.askedSize, reading.largestAnswer)
+  const versions = versionsOf(page)
+  if (isWhole) return sawAll(reading, listing, highest(versions, null))
+  const below = highest(versions, reading.cursor) - 1n
+  const isSorted = isAscending(versions) && new Set(versions).size > 1
+  if (isSorted && below > reading.cursor) return lookAhead(advance(reading, below))
+  const why = 'the upstream shows the first page whichever is asked for, and perhaps there is more'
+  return sawUncertain(reading, listing, `${why}: the position waits`)
+}
+
+function sawUncertain(reading: Reading, { ceiling }: Listing, note: string): Decision {
   // Rows beyond must not wait for it.
-  if (listing.ceiling !== null) return lookAhead({ ...reading, cursor: listing.ceiling })
-  const why = listing.hasGaps
-    ? `pages were not full in ${passes} passes although others followed: rows came in between, or the upstream leaves some out`
+  if (ceiling !== null) return lookAhead({ ...reading, cursor: ceiling })
+  return decide({ ...reading, phase: { name: 'ended' } }, { kind: 'end', isComplete: false, note })
+}
+
+function whyUncertain({ hasGaps }: Listing, passes: number): string {
+  const why = hasGaps
+    ? `pages were not full in ${passes} passes although others followed: rows came in between, or the upstream leaves some out (of shorter pages perhaps none: PAGE_SIZE)`
     : `the source changed during each of ${passes} passes`
-  return decide(
-    { ...reading, phase: { name: 'ended' } },
-    {
-      kind: 'end',
-      isComplete: false,
-      note: `${why}: everything is read, the position waits for a quiet moment`,
-    },
-  )
+  return `${why}: what was shown is read, the position waits for a quiet moment`
 }
 
 const pagingIgnored = ({ askedSize }: Listing) => ({

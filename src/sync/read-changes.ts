@@ -2,6 +2,7 @@
 
 import { type Records, readRecords } from '../record.ts'
 import { beginReading, sawAnswer, sawRefusal } from './changes.ts'
+import { seenPage } from './listing.ts'
 import { sawSeenAround } from './passes.ts'
 import type { Fact, Run, Source, Written } from './ports.ts'
 import type { Decision, Learnt, ReadingOptions } from './reading.ts'
@@ -100,7 +101,7 @@ export async function readChanges(
         continue
       }
       const records = readRecords(answer.records, context.keyFields, context.versionFields)
-      decision = sawAnswer(reading, { received: answer.records.length, rows: records.rows })
+      decision = sawAnswer(reading, seenPage(answer.records.length, records))
       // The few records of a proof come again in their turn.
       await commit(reading.phase.name === 'proof' ? nothing : records, decision)
     }

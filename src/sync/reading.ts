@@ -100,6 +100,17 @@ export const decide = (reading: Reading, step: Step): Decision => ({
   learnt: [],
 })
 
-export const versionsOf = (page: SeenPage): readonly bigint[] => page.rows.map(({ version }) => version ?? 0n)
+export const versionsOf = (page: SeenPage): readonly bigint[] =>
+  page.rows.flatMap(({ version }) => version ?? [])
+
+export function highest<Known extends bigint | null>(
+  versions: readonly bigint[],
+  known: Known,
+): bigint | Known {
+  return versions.reduce<bigint | Known>(
+    (most, version) => (most === null || version > most ? version : most),
+    known,
+  )
+}
 
 export const sortsOf = (reading: Reading) => (reading.sorting === 'refused' ? null : 'RowVersion')

@@ -1,9 +1,11 @@
-// Finds out whether the upstream sorts by row version when asked to. Pure. Three questions: the last record, a page from the
-// beginning, the last record again. That a page looks ascending proves nothing: after a bulk update a list in order of
-// ids does too. And one look at both ends can be fooled by a delete between them, or by an order that is drawn anew each time.
+// Finds out whether the upstream sorts by row version when asked to. Pure. Four questions: the last record, the first, a page from
+// the beginning, the last record again. That a page looks ascending proves nothing: after a bulk update a list in order of
+// ids does too, and so does a page that was sorted after it was cut; but then a page of one record is the same from both ends. And one look
+// at the ends can be fooled by a delete between them, or by an order that is drawn anew each time.
 
 import type { SeenPage } from './listing.ts'
 import type { Sorts } from './ports.ts'
+import { versionsOf } from './reading.ts'
 
 export type ProofQuestion = { readonly sorts: Sorts; readonly pageSize: number }
 export type Verdict = {
@@ -16,18 +18,23 @@ const enoughVersions = 13
 
 export const proofQuestions: readonly ProofQuestion[] = [
   { sorts: '-RowVersion', pageSize: 1 },
+  { sorts: 'RowVersion', pageSize: 1 },
   { sorts: 'RowVersion', pageSize: 100 },
   { sorts: '-RowVersion', pageSize: 1 },
 ]
 
 export function judge(answers: readonly SeenPage[]): Verdict {
-  const [firstLook, page, secondLook] = answers
+  const [firstLook, beginning, page, secondLook] = answers
   const lowest = page?.rows[0]
   const ends = [firstLook?.rows[0], secondLook?.rows[0]]
   if (!page || !lowest) return { sorting: 'undecided', evidence: 'nothing was served' }
-  const versions = page.rows.map(({ version }) => version ?? 0n)
-  if (!isAscending(versions))
-    return { sorting: 'ignored', evidence: `Sorts=RowVersion began ${some(versions)}` }
+  const versions = versionsOf(page)
+  const [first] = beginning ? versionsOf(beginning) : []
+  if (first === undefined) return { sorting: 'undecided', evidence: 'nothing was served' }
+  if (!isAscending([first, ...versions]))
+    return { sorting: 'ignored', evidence: `Sorts=RowVersion began ${some([first, ...versions])}` }
+  if (first !== lowest.version)
+    return { sorting: 'undecided', evidence: `version ${first} was gone a moment later` }
   const highest = versions.at(-1) ?? 0n
   const distinct = new Set(versions).size
   for (const end of ends) {

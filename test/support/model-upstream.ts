@@ -1,7 +1,15 @@
 // An upstream in memory with every unknown of the real one as a switch: what it serves, and how its rows change.
 
 import type { ChangesStream } from '../../src/streams.ts'
-import type { Answer, ChangesRequest, ListRequest, Lookup, Refusal, Source } from '../../src/sync/ports.ts'
+import type {
+  Answer,
+  ChangesRequest,
+  ListRequest,
+  Lookup,
+  Refusal,
+  Sorts,
+  Source,
+} from '../../src/sync/ports.ts'
 import type { Random } from './random.ts'
 
 export const modelStream: ChangesStream = {
@@ -20,16 +28,29 @@ export type Order = 'row version' | 'id' | 'descending' | 'unstable'
 export type World = {
   readonly order: Order
   readonly inclusive: boolean
-  readonly sorts: 'honoured' | 'ascending only' | 'ignored' | 'refused' | 'switches paging off'
+  readonly sorts:
+    | 'honoured'
+    | 'ascending only'
+    /** 9 behind 10. */
+    | 'as text'
+    /** The page is cut first and sorted then. */
+    | 'within the page'
+    | 'ignored'
+    | 'refused'
+    | 'switches paging off'
   readonly cap: number | null
+  /** Each page has a cap of its own, up to the cap: pages are cut by their bytes, or by how busy the upstream is. */
+  readonly capVaries: boolean
   /** From this request on the cap is half of what it was. */
   readonly capHalvesAt: number | null
   /** A capped page is skipped over by the size asked for (Sieve), or by the cap. */
   readonly capArithmetic: 'requested' | 'capped'
-  /** With a size of its own, `PageSize` changes nothing and `Page` counts. */
-  readonly paging: 'works' | 'ignored' | 'last page again' | 'own size'
+  /** With a size of its own, `PageSize` changes nothing and `Page` counts; with the first page again it is the other way round. */
+  readonly paging: 'works' | 'ignored' | 'first page again' | 'last page again' | 'own size'
   /** Some rows are left out of a page after it was cut. */
   readonly hides: boolean
+  /** Some records have no row version, so that they cannot be rows. */
+  readonly spoils: boolean
   readonly deletes: 'hard' | 'soft'
   readonly tieChance: number
   readonly lateChance: number
@@ -42,9 +63,11 @@ export const ordinaryWorld: World = {
   sorts: 'honoured',
   cap: null,
   capHalvesAt: null,
+  capVaries: false,
   capArithmetic: 'requested',
   paging: 'works',
   hides: false,
+  spoils: false,
   deletes: 'hard',
   tieChance: 0,
   lateChance: 0,
@@ -70,9 +93,12 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
   const late = new Set<number>()
   let version = 0n
   let lastId = 0
+  const comesAgain = world.paging === 'last page again' || world.paging === 'first page again'
   let requests = 0
   const isShown = ({ id }: ModelRow) => !world.hides || id % 5 !== 0
+  const isSpoilt = ({ id }: ModelRow) => world.spoils && id % 7 === 0
   const cap = () => {
+    if (world.cap && world.capVaries) return 1 + random.integer(world.cap)
     const isHalved = world.capHalvesAt !== null && requests >= world.capHalvesAt
     return world.cap && isHalved ? Math.ceil(world.cap / 2) : world.cap
   }
@@ -102,7 +128,7 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
   const model: ModelUpstream = {
     onRequest: () => {},
     late,
-    visible: () => [...rows.values()].filter(isShown),
+    visible: () => [...rows.values()].filter((row) => isShown(row) && !isSpoilt(row)),
     change() {
       const kind = random.integer(11)
       if (kind < 3 || rows.size === 0) store({ id: ++lastId, version: nextVersion(), deleted: false })
@@ -167,16 +193,21 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
     const wanted = [...rows.values()].filter((row) =>
       world.inclusive ? row.version >= request.since : row.version > request.since,
     )
+    if (request.sorts && world.sorts === 'within the page')
+      return answer(sorted(paged(ordered(wanted, null), request, request.sorts), request.sorts))
     return answer(paged(ordered(wanted, request.sorts), request, request.sorts))
   }
 
+  function sorted(set: readonly ModelRow[], sorts: Sorts): readonly ModelRow[] {
+    const compare = world.sorts === 'as text' ? byText : ascending
+    return set.toSorted((a, b) => (sorts === 'RowVersion' ? compare(a, b) : compare(b, a)))
+  }
+
   function ordered(set: ModelRow[], sorts: ChangesRequest['sorts']): readonly ModelRow[] {
-    const ascending = (a: ModelRow, b: ModelRow) => Number(a.version - b.version)
-    const byId = (a: ModelRow, b: ModelRow) => a.id - b.id
-    if (sorts && world.sorts === 'honoured') {
+    if (sorts && (world.sorts === 'honoured' || world.sorts === 'as text')) {
       // Where the last page comes for ever, an order that changes would hide that it does.
-      const shuffledTies = world.paging === 'last page again' ? set : random.shuffled(set)
-      return shuffledTies.sort((a, b) => (sorts === 'RowVersion' ? ascending(a, b) : ascending(b, a)))
+      const shuffledTies = comesAgain ? set : random.shuffled(set)
+      return sorted(shuffledTies, sorts)
     }
     if (sorts && world.sorts === 'ascending only') return set.sort((a, b) => ascending(a, b) || byId(a, b))
     switch (world.order) {
@@ -187,7 +218,7 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
       case 'descending':
         return set.sort((a, b) => ascending(b, a) || byId(a, b))
       case 'unstable':
-        return world.paging === 'last page again' ? set : random.shuffled(set)
+        return comesAgain ? set : random.shuffled(set)
     }
   }
 
@@ -201,14 +232,29 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
     const size = isOwn ? ownPageSize : Math.min(request.pageSize, cap() ?? request.pageSize)
     const stride = isOwn || world.capArithmetic === 'capped' ? size : request.pageSize
     const lastPage = Math.max(1, Math.ceil(set.length / stride))
-    const page = world.paging === 'last page again' ? Math.min(request.page, lastPage) : request.page
+    const page =
+      world.paging === 'first page again'
+        ? 1
+        : world.paging === 'last page again'
+          ? Math.min(request.page, lastPage)
+          : request.page
     return set.slice((page - 1) * stride, (page - 1) * stride + size)
   }
 
   function answer(served: readonly ModelRow[]): Answer {
-    return { records: served.filter(isShown).map(record), bytes: served.length }
+    return {
+      records: served
+        .filter(isShown)
+        .map((row) => (isSpoilt(row) ? { ...record(row), RowVersion: null } : record(row))),
+      bytes: served.length,
+    }
   }
 }
+
+const ascending = (a: ModelRow, b: ModelRow) => Number(a.version - b.version)
+const byText = (a: ModelRow, b: ModelRow) =>
+  String(a.version) < String(b.version) ? -1 : Number(a.version !== b.version)
+const byId = (a: ModelRow, b: ModelRow) => a.id - b.id
 
 const record = (row: ModelRow) => ({
   Id: row.id,

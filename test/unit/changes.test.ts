@@ -104,9 +104,47 @@ describe('reading changes', () => {
     let decision = answer(beginReading({ ...options, sorting: 'unknown', pageSize: 20 }), ...ascending)
     // Sorts is ignored: the same record comes first whichever end is asked for.
     decision = answer(decision, 11)
+    decision = answer(decision, 11)
     decision = answer(decision, ...ascending)
     decision = answer(decision, 11)
     expect(decision.reading).toMatchObject({ sorting: 'ignored', position: 10n })
+  })
+
+  it('is not fooled by pages that are sorted after they were cut', () => {
+    const ascending = Array.from({ length: 20 }, (_, index) => 31 + index)
+    let decision = answer(beginReading({ ...options, sorting: 'unknown', pageSize: 20 }), ...ascending)
+    // The newest come first: a page of one record is the newest one, whichever end is asked for.
+    for (const versions of [[50], [50], ascending, [50]]) decision = answer(decision, ...versions)
+    expect(decision.reading).toMatchObject({ sorting: 'ignored', position: 10n })
+  })
+
+  it('is not fooled by numbers sorted as text, which shows where they grow a digit', () => {
+    const grown = answer(beginReading({ ...options, from: 97n }), 100, 101, 102)
+    expect(grown.reading.position).toBe(97n)
+    expect(asked(grown)).toEqual({ since: 97n, page: 1, pageSize: 1, sorts: '-RowVersion' })
+    expect(answer(grown, 99)).toMatchObject({
+      retreat: expect.stringContaining('99 behind 102'),
+      reading: { sorting: 'ignored', position: 97n },
+    })
+    expect(answer(grown, 105).reading).toMatchObject({ sorting: 'proven', position: 101n })
+  })
+
+  it('goes on at the last version where the first page comes whichever is asked for, and waits when it is not in order', () => {
+    const begun = answer(
+      beginReading({ ...options, sorting: 'ignored', largestAnswer: 0, largePageSize: 3 }),
+      11,
+      12,
+      13,
+    )
+    const only = (...versions: number[]) => {
+      const again = answer(answer(begun, ...versions), ...versions)
+      return answer(again, versions[0] ?? 0)
+    }
+    expect(asked(only(11, 12, 13))).toMatchObject({ since: 12n, page: 1 })
+    expect(only(13, 12, 11)).toMatchObject({
+      step: { kind: 'end', isComplete: false, note: expect.stringContaining('the first page') },
+      reading: { position: 10n },
+    })
   })
 
   it('ends beyond what there was at some moment, when the source never rests', () => {

@@ -1,7 +1,15 @@
 // The count that proves a listing complete, page by page (P6, P7).
 
 import { describe, expect, it } from 'vitest'
-import { beginListing, type ListingMove, nextPass, sawCount, sawPage } from '../../src/sync/listing.ts'
+import { fingerprint } from '../../src/record.ts'
+import {
+  beginListing,
+  type ListingMove,
+  nextPass,
+  sawCount,
+  sawPage,
+  seenPage,
+} from '../../src/sync/listing.ts'
 
 const page = (...keys: string[]) => ({
   received: keys.length,
@@ -42,23 +50,28 @@ describe('a listing', () => {
 
   it('is not complete when a row slipped onto a page that was read already', () => {
     // 1 was deleted between the first two pages, so that 3 moved to page 1 and was never shown.
-    expect(read([['1', '2'], ['4'], [], ['2', '3'], ['4'], []]).step).toMatchObject({ kind: 'page', page: 1 })
+    expect(read([['1', '2'], ['4'], [], [], ['2', '3'], ['4'], [], []]).step).toMatchObject({
+      kind: 'page',
+      page: 1,
+    })
   })
 
   it('counts rows that came between a page that was not full and the one after it', () => {
-    const grown = [['1', '2'], ['3'], ['6'], [], []] as const
+    const grown = [['1', '2'], ['3'], ['6'], [], [], []] as const
     // What took the places behind 3 was not shown; that all that was shown comes again is no proof.
     expect(read([...grown, ['1', '2'], ['3', '6'], [], []]).step).toMatchObject({ kind: 'page', page: 1 })
   })
 
   it('asks on behind an empty page where pages were not full', () => {
-    expect(read([['1', '2'], ['3'], ['6'], [], ['7'], [], []]).asked).toEqual([
+    expect(read([['1', '2'], ['3'], ['6'], [], [], ['7'], [], [], []]).asked).toEqual([
       '1/2',
       '2/2',
       '3/2',
       '4/2',
+      '6/1',
       '5/2',
       '6/2',
+      '10/1',
       '7/2',
     ])
   })
@@ -77,7 +90,7 @@ describe('a listing', () => {
   })
 
   it('goes on behind a long answer when nothing is far behind it: pages have a size of their own', () => {
-    const own = [['1', '2', '3'], [], ['4'], []] as const
+    const own = [['1', '2', '3'], [], ['4'], [], []] as const
     const { step, asked } = read([...own, ...own])
     expect(asked.slice(0, 4)).toEqual(['1/2', '666666666/3', '2/3', '3/3'])
     expect(step).toMatchObject({ kind: 'complete', highest: 4n, ignoresPaging: false })
@@ -85,8 +98,8 @@ describe('a listing', () => {
 
   it('learns from a later pass how long pages are, and counts the earlier one anew', () => {
     // Page 1 held 3 of 4, and behind it a row came while two took places that no page showed.
-    const first = [['1', '2', '3'], [], ['6'], []] as const
-    const second = [['1', '2', '3', '6'], [], ['4', '5'], []] as const
+    const first = [['1', '2', '3'], [], ['6'], [], []] as const
+    const second = [['1', '2', '3', '6'], [], ['4', '5'], [], []] as const
     expect(read([...first, ...second]).step).toMatchObject({ kind: 'page', page: 1 })
     expect(read([...first, ...second, ...second]).step).toMatchObject({ kind: 'complete', highest: 6n })
   })
@@ -100,18 +113,33 @@ describe('a listing', () => {
   })
 
   it('asks far behind the end when a page comes again, and ends the pass when that comes too', () => {
-    const repeating = [
-      ['1', '2'],
-      ['1', '2'],
-      ['1', '2'],
-    ] as const
+    const repeating = [['1', '2'], ['1', '2'], ['2']] as const
     const { step, asked } = read([...repeating, ...repeating])
-    expect(asked[2]).toBe('1000000000/2')
+    expect(asked[2]).toBe('2000000000/1')
     expect(step).toMatchObject({ kind: 'complete', highest: 2n })
   })
 
+  it('looks behind a last page that was not full, and believes no count when something is there', () => {
+    const cut = [['1', '2', '3'], ['4'], [], ['5'], []] as const
+    const { step, asked } = read([...cut, ...cut], 3)
+    expect(asked.slice(0, 5)).toEqual(['1/3', '2/3', '3/3', '5/1', '4/3'])
+    expect(step).toMatchObject({ kind: 'page', page: 1 })
+  })
+
+  it('does not take the first page for the last where it comes whichever is asked for', () => {
+    const { step } = read([['1', '2'], ['1', '2'], ['1']])
+    expect(step).toMatchObject({ kind: 'only page', page: { received: 2 } })
+  })
+
+  it('counts what cannot be a row, so that one seen twice hides no row', () => {
+    const record = { Id: 1, RowVersion: null }
+    expect(seenPage(1, { rows: [], unfit: [{ record, reason: 'no version' }] }).rows).toEqual([
+      { key: fingerprint(record), version: null },
+    ])
+  })
+
   it('goes on when a page came again only because rows had moved', () => {
-    expect(read([['1', '2'], ['1', '2'], [], ['3']]).asked).toEqual(['1/2', '2/2', '1000000000/2', '3/2'])
+    expect(read([['1', '2'], ['1', '2'], [], ['3']]).asked).toEqual(['1/2', '2/2', '2000000000/1', '3/2'])
   })
 
   it('gives up after its passes, and is not fooled by empty ones', () => {
