@@ -82,10 +82,14 @@ async function markOrWait(
   const table = qualified(shape.stream)
   const key = keyText(shape)
   const { rows } = await client.query<{ marked: number }>(
-    `with marked as (
-       update ${table} as mine set _deleted_at = now(), _deleted_reason = 'absent', _synced_at = now()
-       from tidemark.absence as before
+    `with lacking as materialized (
+       -- All writers take their row locks in the same order.
+       select mine.ctid from ${table} as mine, tidemark.absence as before
        where before.stream = $1 and before.key = ${key} and mine._deleted_at is null
+       order by mine.${pg.escapeIdentifier(shape.key.name)} for update of mine
+     ), marked as (
+       update ${table} as mine set _deleted_at = now(), _deleted_reason = 'absent', _synced_at = now()
+       from lacking where mine.ctid = lacking.ctid
        returning mine as written
      )${keepingSql(shape, 'marked')}
      select count(*)::int as marked from marked`,

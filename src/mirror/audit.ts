@@ -72,14 +72,18 @@ export function auditing(parts: RunParts): Omit<AuditRun, keyof Run> {
     const shape = await readShape(client, stream)
     if (!shape) return 0
     const { rowCount } = await client.query(
-      `with marked as (
-         update ${qualified(stream)} as mine
-         -- What was read of it before the look is older than the proof.
-         set _deleted_at = absent.asked_at, _deleted_reason = 'absent', _synced_at = now()
-         from ${absentTable} as absent
+      `with gone as materialized (
+         -- All writers take their row locks in the same order.
+         select mine.ctid, absent.* from ${qualified(stream)} as mine, ${absentTable} as absent
          where absent.evidence is not null and absent.key = ${keyText(shape)} and mine._deleted_at is null
            and ${isOlderThanRun}
-         returning absent.key, absent.evidence, mine as written
+         order by mine.${pg.escapeIdentifier(shape.key.name)} for update of mine
+       ), marked as (
+         update ${qualified(stream)} as mine
+         -- What was read of it before the look is older than the proof.
+         set _deleted_at = gone.asked_at, _deleted_reason = 'absent', _synced_at = now()
+         from gone where mine.ctid = gone.ctid
+         returning gone.key, gone.evidence, mine as written
        )${keepingSql(shape, 'marked')}
        insert into tidemark.absence (stream, key, evidence) select $2, key, evidence from marked
        on conflict (stream, key) do update set missing_since = now(), evidence = excluded.evidence`,

@@ -151,12 +151,14 @@ export function startPageWriter(options: Options): PageWriter {
 
   async function commitRows(client: ClientBase, page: Page, first: Prepared, order: Order): Promise<Result> {
     let { table, encoded } = first
+    let isApart = false
     const isStillCurrent = async () => {
       await order.previous
       return (await current) === table
     }
     for (;;) {
       try {
+        if (isApart) return await commitApart(client, page, { table, encoded }, isStillCurrent)
         if (encoded.growth)
           return await commitAfterGrowth(client, page, table, encoded.growth, isStillCurrent)
         const committed = await commitQuickly(client, options, page, {
@@ -170,11 +172,15 @@ export function startPageWriter(options: Options): PageWriter {
           refusals++
           continue
         }
-        if (isAboutContent(error)) return await commitApart(client, page, { table, encoded }, isStillCurrent)
+        if (isAboutContent(error) && !isApart) {
+          isApart = true
+          continue
+        }
         if (!(error instanceof TableChanged)) throw error
         // By another program, unless it was the page before this one, which knows what the table is like now.
         if ((await current) === table) current = null
         ;({ table, encoded } = await prepare(page.rows))
+        isApart = false
       }
     }
   }

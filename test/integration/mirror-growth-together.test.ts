@@ -61,6 +61,24 @@ describe.skipIf(!hasPostgres)('a table that grows', () => {
     ])
   })
 
+  it('takes a page apart by what it is now when another program changed it meanwhile (P5, P8)', async () => {
+    await write({ Amount: 1 })
+    await query('alter table mirror.assignment add constraint small check (amount < 100)')
+    const mine = await begin(mirrorOf(database), 'assignment', 'trailing')
+    await mine.write(assignments({ AssignmentId: 1, RowVersion: nextVersion(), Amount: 2 }), null)
+    // This program has not seen `New` yet when Postgres refuses one of its rows.
+    await write({ AssignmentId: 5, New: 1 })
+    const page = assignments(
+      { AssignmentId: 1, RowVersion: nextVersion(), Amount: 500 },
+      { AssignmentId: 5, RowVersion: nextVersion(), Amount: 3 },
+    )
+    expect(await mine.write(page, null)).toMatchObject({ updated: 1, quarantined: 1 })
+    await mine.finish(done)
+    expect(await query('select amount, new from mirror.assignment where assignment_id = 5')).toEqual([
+      { amount: '3', new: null },
+    ])
+  })
+
   it('is made and grown by any number of programs at once', async () => {
     const lanes = ['head', 'trailing', 'census', 'backfill'] as const
     const runs = await Promise.all(lanes.map((lane) => begin(mirrorOf(database), 'assignment', lane)))
