@@ -88,6 +88,28 @@ describe.skipIf(!hasPostgres)('a row', () => {
     await head.finish(done)
   })
 
+  it('that is gone is locked in the order of keys, as pages lock theirs, so that neither waits for the other (P8)', async () => {
+    for (const key of [3, 2, 1]) await write({ AssignmentId: key, RowVersion: 1 })
+    const census = await mirrorOf(database).startAudit('assignment', 'census')
+    if ('busy' in census) throw new Error(census.busy)
+    await census.gatherAbsent()
+    await census.noteGone(['1', '2', '3'].map((key) => ({ key, evidence: 'a test says so' })))
+    const other = await database.pool.connect()
+    await other.query('begin; select from mirror.assignment where assignment_id = 2 for update')
+    const marking = census.markGone()
+    const waiting = `select from pg_locks join pg_stat_activity using (pid)
+      where not granted and datname = current_database()`
+    await expect.poll(async () => (await database.pool.query(waiting)).rowCount).toBe(1)
+    const free = await other.query(
+      'select assignment_id::int as id from mirror.assignment order by 1 for update skip locked',
+    )
+    expect(free.rows).toEqual([{ id: 2 }, { id: 3 }])
+    await other.query('commit')
+    other.release()
+    expect(await marking).toBe(3)
+    await census.finish(done)
+  })
+
   describe('of a list', () => {
     const ids = (count: number) => Array.from({ length: count }, (_, index) => index + 1)
 
