@@ -266,10 +266,13 @@ function highestOf(known: bigint | null, page: SeenPage, ceiling: bigint | null)
 const isWanted = (version: bigint | null, ceiling: bigint | null): boolean =>
   ceiling === null || version === null || version <= ceiling
 
-/** An answer as a listing sees it: what cannot be a row is told by its content, so that it too is counted once. */
+/**
+ * An answer as a listing sees it: what cannot be a row is told by its content, so that it too is counted once. Where it stood is
+ * not known, and it is never taken for the last.
+ */
 export const seenPage = (received: number, { rows, unfit }: Records): SeenPage => ({
   received,
-  rows: [...rows, ...unfit.map(({ record }) => ({ key: fingerprint(record), version: null }))],
+  rows: [...unfit.map(({ record }) => ({ key: fingerprint(record), version: null })), ...rows],
 })
 
 /** Half of both is enough: the source may have changed between the two. */

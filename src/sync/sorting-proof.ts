@@ -25,8 +25,11 @@ export const proofQuestions: readonly ProofQuestion[] = [
 
 export function judge(answers: readonly SeenPage[]): Verdict {
   const [firstLook, beginning, page, secondLook] = answers
-  const lowest = page?.rows[0]
-  const ends = [firstLook?.rows[0], secondLook?.rows[0]]
+  const tooMany = [firstLook, beginning, secondLook].find((look) => look && look.received > 1)
+  // Both ends of a page, not of all there is, when it was sorted after it was cut.
+  if (tooMany) return { sorting: 'ignored', evidence: `asked for one record, it served ${tooMany.received}` }
+  const lowest = firstRow(page)
+  const ends = [firstRow(firstLook), firstRow(secondLook)]
   if (!page || !lowest) return { sorting: 'undecided', evidence: 'nothing was served' }
   const versions = versionsOf(page)
   const [first] = beginning ? versionsOf(beginning) : []
@@ -50,6 +53,8 @@ export function judge(answers: readonly SeenPage[]): Verdict {
   const evidence = `${distinct} versions ascending from ${lowest.version}, descending from ${ends[0]?.version} and ${ends[1]?.version}`
   return { sorting: 'proven', evidence }
 }
+
+const firstRow = (page: SeenPage | undefined) => page?.rows.find(({ version }) => version !== null)
 
 export function isAscending(versions: readonly bigint[]): boolean {
   return versions.every((version, index) => index === 0 || version >= (versions[index - 1] ?? version))

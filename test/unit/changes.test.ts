@@ -116,6 +116,13 @@ describe('reading changes', () => {
     // The newest come first: a page of one record is the newest one, whichever end is asked for.
     for (const versions of [[50], [50], ascending, [50]]) decision = answer(decision, ...versions)
     expect(decision.reading).toMatchObject({ sorting: 'ignored', position: 10n })
+
+    // Where pages have a size of their own, one record was asked for and the same page came each time.
+    decision = answer(beginReading({ ...options, sorting: 'unknown', pageSize: 20 }), ...ascending)
+    const descending = ascending.toReversed()
+    for (const versions of [descending, ascending, ascending, descending])
+      decision = answer(decision, ...versions)
+    expect(decision.reading).toMatchObject({ sorting: 'ignored', position: 10n })
   })
 
   it('is not fooled by numbers sorted as text, which shows where they grow a digit', () => {
