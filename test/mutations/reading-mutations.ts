@@ -40,8 +40,8 @@ export const readingMutations: readonly Mutation[] = [
     ...reading,
     name: 'the last version of a page is taken for complete',
     file: 'src/sync/key-set.ts',
-    find: 'advance(reading, last - 1n)',
-    replace: 'advance(reading, last)',
+    find: 'advance(reading, page.last - 1n)',
+    replace: 'advance(reading, page.last)',
   },
   {
     ...reading,
@@ -54,8 +54,8 @@ export const readingMutations: readonly Mutation[] = [
     ...reading,
     name: 'a short page is taken for the last',
     file: 'src/sync/key-set.ts',
-    find: 'return isPerhapsCut ? goOn(moved, sorted) : askTail(moved, sorted)',
-    replace: 'return isPerhapsCut ? goOn(moved, sorted) : end(advance(reading, last))',
+    find: 'return isPerhapsCut ? goOn(moved, page) : askTail(moved, page)',
+    replace: 'return isPerhapsCut ? goOn(moved, page) : end(advance(reading, page.last))',
   },
   {
     ...reading,
@@ -94,7 +94,7 @@ export const readingMutations: readonly Mutation[] = [
     test: 'test/unit/changes.test.ts',
     name: 'a proof that was wrong is kept',
     file: 'src/sync/key-set.ts',
-    find: 'if (!isAscending(versions)) return takeBackProof(reading, versions)\n  if (options.until',
-    replace: 'if (options.until',
+    find: 'if (!isAscending(versions)) return takeBackProof(reading, versions)\n  const isOneVersion',
+    replace: 'const isOneVersion',
   },
 ]
