@@ -87,7 +87,7 @@ function compareSql(shape: Shape): string {
     return { name, sql: `page.${column} is distinct from mine.${column}` }
   })
   const names = isOther.map(({ name, sql }) => `case when ${sql} then ${pg.escapeLiteral(name)} end`)
-  const isDeletion = 'page._deleted is distinct from (mine._deleted_at is not null)'
+  const isDeletion = '(page._deleted_at is null) <> (mine._deleted_at is null)'
   const isOtherRescue = 'page._rescued is distinct from mine._rescued'
   return `
     select page.${key}::text as key, (${versionSql(shape, 'page') ?? 'null'})::text as version,

@@ -1,25 +1,8 @@
 // Which rows of a page are written, and in which order. Pure.
 
-import { isDeepStrictEqual } from 'node:util'
 import type { Row } from '../record.ts'
 
-export function rowsToWrite(rows: readonly Row[], before: readonly Row[]): readonly Row[] {
-  return inKeyOrder(newestOfEachKey(withoutEchoes(rows, before)))
-}
-
-/** The rows that the next page may show once more: where its reading begins. */
-export function lastRows(rows: readonly Row[]): readonly Row[] {
-  const last = rows.at(-1)?.version ?? null
-  return last === null ? [] : rows.filter(({ version }) => version === last)
-}
-
-function withoutEchoes(rows: readonly Row[], before: readonly Row[]): readonly Row[] {
-  const written = new Map(before.map((row) => [row.key, row]))
-  return rows.filter((row) => {
-    const echo = written.get(row.key)
-    return !echo || echo.version !== row.version || !isDeepStrictEqual(echo.record, row.record)
-  })
-}
+export const rowsToWrite = (rows: readonly Row[]): readonly Row[] => inKeyOrder(newestOfEachKey(rows))
 
 /** The newest version of each key; of equal versions the one that came last. */
 function newestOfEachKey(rows: readonly Row[]): readonly Row[] {

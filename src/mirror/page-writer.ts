@@ -5,6 +5,7 @@ import type { ClientBase, Pool } from 'pg'
 import type { Records, Row } from '../record.ts'
 import type { Written } from '../sync/ports.ts'
 import { type Connection, takeConnection } from './connections.ts'
+import { expectNewRows } from './new-rows.ts'
 import {
   type CommitContext,
   type Committed,
@@ -15,7 +16,7 @@ import {
   TableChanged,
 } from './page-commit.ts'
 import type { EncodedPage, Tally } from './page-encoding.ts'
-import { lastRows, rowsToWrite } from './page-rows.ts'
+import { rowsToWrite } from './page-rows.ts'
 import { isAboutContent, isAboutInserting } from './page-transaction.ts'
 import { openTable, type Table } from './table.ts'
 import type { Growth } from './table-growth.ts'
@@ -48,12 +49,11 @@ type Order = {
   readonly slot: Slot
   readonly slotFree: Promise<unknown>
   readonly previous: Promise<unknown>
+  /** How many of its rows the page before it held as well. */
+  readonly repeatedCount: number
 }
 type Prepared = { readonly table: Table; readonly encoded: EncodedPage }
 type Result = { readonly committed: Committed; readonly encoded: EncodedPage | null }
-
-/** Of pages that were expected to be all new. A source may go on changing while it is read. */
-const mostRefusals = 5
 
 export function startPageWriter(options: Options): PageWriter {
   const { pool, turn } = options
@@ -66,23 +66,20 @@ export function startPageWriter(options: Options): PageWriter {
   let last: Promise<unknown> = Promise.resolve()
   let beforeLast: Promise<unknown> = last
   let current: Promise<Table> | null = null
-  // After a page of new rows another one is expected. Where it is not, it is refused and written once more.
-  let wasAllNew = false
-  let refusals = 0
-  let before: readonly Row[] = []
+  const newRows = expectNewRows()
 
   function write(records: Records, position: bigint | null): Promise<Written> {
     const slot = slots[pageCount++ % slots.length] as Slot
+    const { rows, repeatedCount } = newRows.nextPage(records.rows)
     const page: Page = {
-      rows: rowsToWrite(records.rows, before),
+      rows: rowsToWrite(rows),
       unfit: records.unfit,
       readAtMs: records.readAtMs ?? performance.now(),
       // Only the head lane reads everything above the position, so only it can tell that it is complete (P6). A backfill
       // moves a position of its own.
       position: turn.lane === 'head' || turn.backfill !== null ? position : null,
     }
-    if (records.rows.length > 0) before = lastRows(records.rows)
-    const order: Order = { room: beforeLast, slot, slotFree: slot.free, previous: last }
+    const order: Order = { room: beforeLast, slot, slotFree: slot.free, previous: last, repeatedCount }
     const written = writeInOrder(page, records.rows.length, order)
     beforeLast = last
     last = written
@@ -102,7 +99,7 @@ export function startPageWriter(options: Options): PageWriter {
         ? await commitRows(client, page, prepared, order)
         : await commitNoRows(client, page, order)
       const { inserted, updated, quarantined, arrivals } = committed
-      if (encoded) wasAllNew = inserted === encoded.rowCount
+      if (encoded) newRows.wereWritten(inserted + order.repeatedCount === encoded.rowCount)
       const refused = quarantined - page.unfit.length
       const written = {
         inserted,
@@ -163,15 +160,11 @@ export function startPageWriter(options: Options): PageWriter {
           return await commitAfterGrowth(client, page, table, encoded.growth, isStillCurrent)
         const committed = await commitQuickly(client, options, page, {
           ...{ table, encoded, isStillCurrent },
-          isAllNew: () => wasAllNew && refusals < mostRefusals,
+          isAllNew: () => order.repeatedCount === 0 && newRows.areExpected(),
         })
         return { committed, encoded }
       } catch (error) {
-        if (isAboutInserting(error) && wasAllNew) {
-          wasAllNew = false
-          refusals++
-          continue
-        }
+        if (isAboutInserting(error) && newRows.wereRefused()) continue
         if (isAboutContent(error) && !isApart) {
           isApart = true
           continue

@@ -61,15 +61,16 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P3',
     name: 'a page that is not all new is left out',
     file: 'src/mirror/page-writer.ts',
-    find: '          refusals++\n          continue\n',
-    replace: '          return await commitNoRows(client, { ...page, rows: [], unfit: [] }, order)\n',
+    find: 'newRows.wereRefused()) continue',
+    replace:
+      'newRows.wereRefused()) return await commitNoRows(client, { ...page, rows: [], unfit: [] }, order)',
   },
   {
     ...firstReading,
     promise: 'P3',
     name: 'other content of the version where two pages meet is left out',
-    file: 'src/mirror/page-rows.ts',
-    find: ' || !isDeepStrictEqual(echo.record, row.record)',
+    file: 'src/mirror/new-rows.ts',
+    find: ' && isDeepStrictEqual(other.record, record)',
     replace: '',
   },
   {
