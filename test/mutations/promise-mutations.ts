@@ -111,9 +111,9 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P7',
     name: 'one listing without a row is enough',
     file: 'src/mirror/absences.ts',
-    find: 'from tidemark.absence as before\n       where before.stream = $1 and before.key = ${key} and mine._deleted_at is null',
+    find: ' as mine, tidemark.absence as before\n       where before.stream = $1 and before.key = ${key} and mine._deleted_at is null',
     replace:
-      'where $1::text is not null and mine._deleted_at is null and not exists (select from ${sightingsTable} as seen where seen.key = ${key})',
+      ' as mine\n       where $1::text is not null and mine._deleted_at is null and not exists (select from ${sightingsTable} as seen where seen.key = ${key})',
   },
   {
     ...deletes,
@@ -161,9 +161,8 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P8',
     name: 'a page is committed in two parts',
     file: 'src/mirror/page-commit.ts',
-    find: 'const merged = await mergePage(client, table.shape, { ...merging, readAtMs: page.readAtMs })\n',
-    replace:
-      "const merged = await mergePage(client, table.shape, { ...merging, readAtMs: page.readAtMs })\n    await client.query('commit; begin')\n",
+    find: 'const merged = await insertOrMerge()\n',
+    replace: "const merged = await insertOrMerge()\n    await client.query('commit; begin')\n",
   },
   {
     ...log,
