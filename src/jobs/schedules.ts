@@ -1,6 +1,7 @@
 // Keeps the schedules of the tick queue as they should be: upserted only when missing, changed or astray, removed when nothing
 // wants them. Guarded, because an upsert of a cron schedule near its slot can run it twice.
 
+import { ErrorCode } from 'bullmq'
 import { CronExpressionParser } from 'cron-parser'
 import type { Lane } from '../streams.ts'
 
@@ -42,12 +43,20 @@ export async function keepSchedules(
   const { remove, upsert } = scheduleChanges(await queue.getJobSchedulers(), wanted, now)
   for (const id of remove) await queue.removeJobScheduler(id)
   for (const { id, repeat, tick } of upsert)
-    await queue.upsertJobScheduler(id, repeat, {
-      name: 'tick',
-      data: tick,
-      opts: { removeOnComplete: true, removeOnFail: true },
-    })
+    await queue
+      .upsertJobScheduler(id, repeat, {
+        name: 'tick',
+        data: tick,
+        opts: { removeOnComplete: true, removeOnFail: true },
+      })
+      .catch(unlessTaken)
   return remove.length + upsert.length
+}
+
+/** Another worker made it at the same moment. When it did not, the next look finds it missing. */
+function unlessTaken(error: unknown): void {
+  const code = error instanceof Error && 'code' in error ? error.code : null
+  if (code !== ErrorCode.SchedulerJobIdCollision && code !== ErrorCode.SchedulerJobSlotsBusy) throw error
 }
 
 export function scheduleChanges(there: readonly Scheduled[], wanted: readonly Wanted[], now: Now): Changes {
