@@ -29,12 +29,17 @@ export function sawSorted(
   if (!isAscending(versions)) return takeBackProof(reading, versions)
   const isOneVersion = versions.every((version) => version <= reading.cursor || version === last)
   const sorted: SortedPage = { ...page, since, pageSize, last, isOneVersion }
-  return isPerhapsText(reading, sorted) ? askGoal(reading, sorted) : believe(reading, sorted, isPerhapsCut)
+  return isPerhapsText(reading, sorted)
+    ? askGoal(reading, sorted, fromTheEnd)
+    : believe(reading, sorted, isPerhapsCut)
 }
 
 /** What sorts numbers as text has 10 before 9. That shows where they grow a digit, and only from the other end. */
 const isPerhapsText = ({ cursor }: Reading, { last }: SortedPage): boolean =>
   String(last).length > String(cursor).length
+
+/** Some of them may be no rows, and have no version. */
+const fromTheEnd = 100
 
 function believe(reading: Reading, page: SortedPage, isPerhapsCut: boolean): Decision {
   const { until } = reading.options
@@ -65,18 +70,17 @@ export function sawTail(reading: Reading, { page }: Phase & { name: 'tail' }, ta
 }
 
 /** The source may change as fast as it is read. What was there by now is enough; how far is that? */
-const askGoal = (reading: Reading, page: SortedPage): Decision =>
+const askGoal = (reading: Reading, page: SortedPage, pageSize = 1): Decision =>
   decide(
     { ...reading, phase: { name: 'goal', page } },
-    { kind: 'ask', request: { since: page.since, page: 1, pageSize: 1, sorts: '-RowVersion' } },
+    { kind: 'ask', request: { since: page.since, page: 1, pageSize, sorts: '-RowVersion' } },
   )
 
 export function sawGoal(reading: Reading, { page }: Phase & { name: 'goal' }, answer: SeenPage): Decision {
   const [goal = null] = versionsOf(answer)
   if (!isPerhapsText(reading, page)) return goOn({ ...reading, goal }, page)
-  return goal !== null && goal < page.last
-    ? takeBackProof(reading, [page.last, goal])
-    : believe(reading, page, true)
+  if (goal === null) return answer.received > 0 ? takeBackProof(reading, []) : believe(reading, page, true)
+  return goal < page.last ? takeBackProof(reading, [page.last, goal]) : believe(reading, page, true)
 }
 
 function goOn(reading: Reading, page: SortedPage): Decision {

@@ -149,5 +149,5 @@ const pagingIgnored = ({ askedSize }: Listing) => ({
 
 function outOfOrder(versions: readonly bigint[]): string {
   const at = versions.findIndex((version, index) => index > 0 && version < (versions[index - 1] ?? version))
-  return `${versions[at]} behind ${versions[at - 1]}`
+  return at < 0 ? 'no row version at all' : `${versions[at]} behind ${versions[at - 1]}`
 }

@@ -128,12 +128,18 @@ describe('reading changes', () => {
   it('is not fooled by numbers sorted as text, which shows where they grow a digit', () => {
     const grown = answer(beginReading({ ...options, from: 97n }), 100, 101, 102)
     expect(grown.reading.position).toBe(97n)
-    expect(asked(grown)).toEqual({ since: 97n, page: 1, pageSize: 1, sorts: '-RowVersion' })
+    expect(asked(grown)).toEqual({ since: 97n, page: 1, pageSize: 100, sorts: '-RowVersion' })
     expect(answer(grown, 99)).toMatchObject({
       retreat: expect.stringContaining('99 behind 102'),
       reading: { sorting: 'ignored', position: 97n },
     })
     expect(answer(grown, 105).reading).toMatchObject({ sorting: 'proven', position: 101n })
+    // The records there may be no rows: then it shows nothing.
+    const unfit = { received: 1, rows: [{ key: 'of its content', version: null }] }
+    expect(sawAnswer(grown.reading, unfit)).toMatchObject({
+      retreat: expect.stringContaining('no row version'),
+      reading: { sorting: 'ignored', position: 97n },
+    })
   })
 
   it('goes on at the last version where the first page comes whichever is asked for, and waits when it is not in order', () => {
