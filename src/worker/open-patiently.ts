@@ -41,7 +41,7 @@ const passing =
 export function isPassingTrouble(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if ('code' in cause && typeof cause.code === 'string' && passing.test(cause.code)) return true
-    if (/timeout|terminated unexpectedly|ended by server/i.test(cause.message)) return true
+    if (/timeout|terminated unexpectedly|ended by server|not queryable/i.test(cause.message)) return true
   }
   return false
 }
