@@ -5,6 +5,7 @@ import { sawGoal, sawSorted, sawTail } from './key-set.ts'
 import type { SeenPage } from './listing.ts'
 import { askAgain, listOn, sawListed } from './passes.ts'
 import {
+  askOnceMore,
   type Decision,
   decide,
   end,
@@ -26,7 +27,7 @@ export function beginReading(options: ReadingOptions): Decision {
     largestAnswer: options.largestAnswer,
     highestServed: null,
     goal: null,
-    phase: { name: 'ahead', since: options.from, pageSize: options.pageSize },
+    phase: { name: 'ended' },
   }
   return lookAhead(reading)
 }
@@ -74,6 +75,8 @@ function sawAhead(
   isPerhapsCut: boolean,
 ): Decision {
   const { cursor, sorting } = reading
+  if (page.received === 0 && !phase.isAskedAgain && isMoreExpected(reading))
+    return askOnceMore(reading, phase)
   const last = highest(versionsOf(page), cursor)
   if (last === cursor) return sawNothingNew(reading, phase, page, isPerhapsCut)
   if (sorting === 'proven') return sawSorted(reading, phase, page, last, isPerhapsCut)
@@ -82,6 +85,10 @@ function sawAhead(
   if (sorting === 'unknown' && !isTooLong) return askProof(reading, isPerhapsCut ? cursor : 0n, [])
   return listOn(reading, phase, page, isPerhapsCut)
 }
+
+/** An upstream may slip and answer nothing, once. Between polls that is harmless; in the middle it would look like the end. */
+const isMoreExpected = ({ options, cursor, highestServed }: Reading): boolean =>
+  cursor < (options.until ?? highestServed ?? cursor)
 
 function sawNothingNew(
   reading: Reading,

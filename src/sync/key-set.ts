@@ -70,15 +70,17 @@ export function sawTail(reading: Reading, { page }: Phase & { name: 'tail' }, ta
 }
 
 /** The source may change as fast as it is read. What was there by now is enough; how far is that? */
-const askGoal = (reading: Reading, page: SortedPage, pageSize = 1): Decision =>
+const askGoal = (reading: Reading, page: SortedPage, pageSize = 1, isAskedAgain = false): Decision =>
   decide(
-    { ...reading, phase: { name: 'goal', page } },
+    { ...reading, phase: { name: 'goal', page, isAskedAgain } },
     { kind: 'ask', request: { since: page.since, page: 1, pageSize, sorts: '-RowVersion' } },
   )
 
-export function sawGoal(reading: Reading, { page }: Phase & { name: 'goal' }, answer: SeenPage): Decision {
+export function sawGoal(reading: Reading, phase: Phase & { name: 'goal' }, answer: SeenPage): Decision {
+  const { page, isAskedAgain } = phase
   const [goal = null] = versionsOf(answer)
   if (!isPerhapsText(reading, page)) return goOn({ ...reading, goal }, page)
+  if (answer.received === 0 && !isAskedAgain) return askGoal(reading, page, fromTheEnd, true)
   if (goal === null) return answer.received > 0 ? takeBackProof(reading, []) : believe(reading, page, true)
   return goal < page.last ? takeBackProof(reading, [page.last, goal]) : believe(reading, page, true)
 }

@@ -43,6 +43,8 @@ export type Listing = {
   readonly lastPage: SeenPage | null
   /** The page before came again, or more came than was asked for; a page far behind any end has been asked for, to know why. */
   readonly doubtful: SeenPage | null
+  /** An answer was empty, and the same page has been asked for again. */
+  readonly isAskedAgain: boolean
   /** Behind a last page that was not full, the record that would come next has been asked for. */
   readonly looksBehind: boolean
   /** The longest page that held more than was asked for: pages are at least as long as that. */
@@ -88,6 +90,7 @@ export function beginListing(options: {
     highest: null,
     lastPage: null,
     doubtful: null,
+    isAskedAgain: false,
     looksBehind: false,
     ownSize: 0,
     hasGaps: false,
@@ -130,7 +133,11 @@ function sawFarRecord(listing: Listing, lastPage: SeenPage, again: SeenPage, far
 }
 
 function sawEmptyPage(listing: Listing): ListingMove {
-  const { lastPage, pageSize } = listing
+  const { lastPage, pageSize, isAskedAgain } = listing
+  const isOnEdge = !lastPage || lastPage.received === pageSize
+  // The count is only as good as the end of the pass, and an upstream may slip and answer nothing, once.
+  if (isOnEdge && !isAskedAgain)
+    return askPage({ ...listing, isAskedAgain: true, pageNumber: listing.pageNumber + 1 })
   if (!lastPage || lastPage.received === 0) return endPass(listing)
   if (lastPage.received === pageSize) return goBehindEmptyPage(listing)
   const shown = (listing.page - 2) * pageSize + lastPage.received
@@ -203,6 +210,7 @@ export function nextPass(listing: Listing): ListingMove {
     total: 0,
     lastPage: null,
     doubtful: null,
+    isAskedAgain: false,
   })
 }
 
@@ -246,6 +254,7 @@ function askFarPage(listing: Listing, doubtful: SeenPage): ListingMove {
 const turnPage = (listing: Listing): Listing => ({
   ...listing,
   page: listing.page + 1,
+  isAskedAgain: false,
   pageNumber: listing.pageNumber + 1,
 })
 

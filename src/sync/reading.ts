@@ -28,14 +28,21 @@ export type SortedPage = SeenPage & {
 
 export type Phase =
   /** Page 1 of what lies above the position; key-set reading when sorting is proven. */
-  | { readonly name: 'ahead'; readonly since: bigint; readonly pageSize: number }
+  | {
+      readonly name: 'ahead'
+      readonly since: bigint
+      readonly pageSize: number
+      readonly isAskedAgain: boolean
+    }
   | { readonly name: 'proof'; readonly since: bigint; readonly answers: readonly SeenPage[] }
   /** Is there anything behind this page? */
   | { readonly name: 'tail'; readonly page: SortedPage }
   /** There is; how far does it go now? */
-  | { readonly name: 'goal'; readonly page: SortedPage }
+  | { readonly name: 'goal'; readonly page: SortedPage; readonly isAskedAgain: boolean }
   | { readonly name: 'listing'; readonly since: bigint; readonly listing: Listing }
   | { readonly name: 'ended' }
+
+type Ahead = Phase & { readonly name: 'ahead' }
 
 export type Reading = {
   readonly options: ReadingOptions
@@ -80,7 +87,15 @@ export function lookAhead(
   since = reading.cursor,
   pageSize = reading.options.pageSize,
 ): Decision {
-  const ahead: Reading = { ...reading, phase: { name: 'ahead', since, pageSize } }
+  return askAhead(reading, { name: 'ahead', since, pageSize, isAskedAgain: false })
+}
+
+export const askOnceMore = (reading: Reading, phase: Ahead): Decision =>
+  askAhead(reading, { ...phase, isAskedAgain: true })
+
+function askAhead(reading: Reading, phase: Ahead): Decision {
+  const { since, pageSize } = phase
+  const ahead: Reading = { ...reading, phase }
   return decide(ahead, { kind: 'ask', request: { since, page: 1, pageSize, sorts: sortsOf(ahead) } })
 }
 

@@ -51,6 +51,8 @@ export type World = {
   readonly hides: boolean
   /** Some records have no row version, so that they cannot be rows. */
   readonly spoils: boolean
+  /** Once in a run it answers nothing, whatever there is. */
+  readonly slips: boolean
   readonly deletes: 'hard' | 'soft'
   readonly tieChance: number
   readonly lateChance: number
@@ -68,6 +70,7 @@ export const ordinaryWorld: World = {
   paging: 'works',
   hides: false,
   spoils: false,
+  slips: false,
   deletes: 'hard',
   tieChance: 0,
   lateChance: 0,
@@ -81,6 +84,7 @@ export type ModelUpstream = Source & {
   readonly visible: () => readonly ModelRow[]
   /** Rows whose version became visible after a higher one was. */
   readonly late: ReadonlySet<number>
+  beginRun(): void
   change(random: Random): void
   settle(): void
   restore(rows: readonly ModelRow[]): void
@@ -95,6 +99,7 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
   let lastId = 0
   const comesAgain = world.paging === 'last page again' || world.paging === 'first page again'
   let requests = 0
+  let slipsAfter = -1
   const isShown = ({ id }: ModelRow) => !world.hides || id % 5 !== 0
   const isSpoilt = ({ id }: ModelRow) => world.spoils && id % 7 === 0
   const cap = () => {
@@ -129,6 +134,9 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
     onRequest: () => {},
     late,
     visible: () => [...rows.values()].filter((row) => isShown(row) && !isSpoilt(row)),
+    beginRun() {
+      if (world.slips) slipsAfter = random.integer(12)
+    },
     change() {
       const kind = random.integer(11)
       if (kind < 3 || rows.size === 0) store({ id: ++lastId, version: nextVersion(), deleted: false })
@@ -161,7 +169,7 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
     async changes(request) {
       requests += 1
       model.onRequest()
-      return serve(request)
+      return slipsAfter-- === 0 ? answer([]) : serve(request)
     },
     async list(request) {
       requests += 1

@@ -46,6 +46,17 @@ describe('reading changes', () => {
     })
   })
 
+  it('asks once more when nothing is answered where something should be: in the middle, or below the end of a range', () => {
+    const middle = answer(beginReading(options), 11, 12, 13)
+    const range = beginReading({ ...options, until: 13n })
+    for (const before of [middle, range]) {
+      const again = answer(before)
+      expect(asked(again)).toEqual(asked(before))
+      expect(answer(again)).toMatchObject({ step: { kind: 'end' } })
+      expect(answer(again, 13)).toMatchObject({ step: { kind: 'ask' }, reading: { phase: { name: 'tail' } } })
+    }
+  })
+
   it('takes a short page for the end only when nothing is behind it', () => {
     const short = answer(beginReading(options), 11, 12)
     expect(short.reading.position).toBe(11n)

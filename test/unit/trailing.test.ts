@@ -82,6 +82,25 @@ it('takes a record that is still there for no sign that its changes are shown (P
   expect(await trailing()).toMatchObject({ isComplete: false, note: expect.stringContaining('no changes') })
 })
 
+it('finds what came late although its question was once answered with nothing (P6)', async () => {
+  const { upstream, mirror, context, pass, read } = scene()
+  upstream.restore(old)
+  await read()
+  pass(30 * minuteMs)
+  upstream.restore([...old, row(60, 60n)])
+  await read()
+  upstream.restore([...old, row(60, 60n), row(59, 59n)])
+  let answers = 0
+  const slipping: typeof upstream = {
+    ...upstream,
+    changes: async (...asked) => (answers++ === 0 ? { records: [], bytes: 2 } : upstream.changes(...asked)),
+  }
+  pass(5 * minuteMs)
+  const outcome = await readTrailing({ ...context, source: slipping, lookbackFloorMs: 10 * minuteMs })
+  expect(outcome).toMatchObject({ isComplete: true, note: '1 late' })
+  expect(mirror.rows.get('59')?.version).toBe(59n)
+})
+
 it('is complete in a quiet time after the newest records were deleted, however many', async () => {
   const { upstream, pass, read } = scene()
   upstream.restore(old)
