@@ -4,9 +4,11 @@
 import type { Pool } from 'pg'
 import type { Json } from '../../src/json/json.ts'
 
-type Column = { readonly name: string; readonly type: string; readonly text: string | null }
+type Column = { readonly name: string; readonly type: string }
 export type RecoveredRow = {
+  /** The same for all rows. */
   readonly columns: ReadonlyMap<string, Column>
+  readonly texts: { readonly [column: string]: string | null }
   readonly rescued: { readonly [name: string]: unknown }
 }
 
@@ -15,6 +17,9 @@ export async function readBack(pool: Pool, stream: string): Promise<ReadonlyMap<
   const fields = await pool.query<{ folded: string; column_name: string; column_type: string }>(
     'select folded, column_name, column_type from tidemark.field where stream = $1 and column_name is not null',
     [stream],
+  )
+  const columns = new Map(
+    fields.rows.map(({ folded, column_name: name, column_type: type }) => [folded, { name, type }]),
   )
   const client = await pool.connect()
   try {
@@ -26,15 +31,7 @@ export async function readBack(pool: Pool, stream: string): Promise<ReadonlyMap<
     return new Map(
       rows.map((row: Record<string, string | null>) => [
         row[`${stream}_id`] ?? '',
-        {
-          columns: new Map(
-            fields.rows.map((field) => [
-              field.folded,
-              { name: field.column_name, type: field.column_type, text: row[field.column_name] ?? null },
-            ]),
-          ),
-          rescued: JSON.parse(row._rescued ?? '{}', keepNumbers),
-        },
+        { columns, texts: row, rescued: JSON.parse(row._rescued ?? '{}', keepNumbers) },
       ]),
     )
   } finally {
@@ -51,7 +48,8 @@ export function recover(row: RecoveredRow | undefined) {
       if (Object.hasOwn(row.rescued, nameOf(field)))
         return isSame(unwrap(row.rescued[nameOf(field)]), plain(value))
       const column = row.columns.get(printable(field.toLowerCase()))
-      return column !== undefined && column.text !== null && isHeld(column.type, column.text, value)
+      const text = column && row.texts[column.name]
+      return column !== undefined && typeof text === 'string' && isHeld(column.type, text, value)
     },
     /** Whether the earlier values of repeated fields are there. */
     repeated(earlier: Json | undefined): boolean {
@@ -111,7 +109,7 @@ function isSame(one: unknown, other: unknown): boolean {
   )
 }
 
-const isSameNumber = (one: string, other: string): boolean => decimal(one) === decimal(other)
+const isSameNumber = (one: string, other: string): boolean => one === other || decimal(one) === decimal(other)
 
 /** Sign, digits without zeros at either end, and the exponent that belongs to them. */
 function decimal(text: string): string {
