@@ -42,6 +42,9 @@ describe.concurrent.each(backends)('the worker with its queue in %s', (backend) 
         const worker = await startOn(simulator, hourly)
         try {
           await expect.poll(equal(simulator), patience).toEqual([])
+          // What changed while the first run still reads would be found by that one.
+          const runs = 'tidemark_runs_total{stream="assignment",lane="head",status="done"}'
+          await expect.poll(() => worker.metric(runs), patience).toBeGreaterThan(0)
           expect((await worker.get('/readyz')).status).toBe(200)
           simulator.source.change('assignment', 7)
           expect((await worker.post(hook)).status).toBe(202)
