@@ -81,6 +81,21 @@ export const readingMutations: readonly Mutation[] = [
     replace: '0',
   },
   {
+    ...reading,
+    name: 'one empty answer is the end, wherever it comes',
+    file: 'src/sync/changes.ts',
+    find: 'cursor < (options.until ?? highestServed ?? cursor)',
+    replace: 'cursor > cursor',
+  },
+  {
+    ...decisions,
+    test: 'test/unit/listing.test.ts',
+    name: 'one empty page is the end of a pass',
+    file: 'src/sync/listing.ts',
+    find: 'if (isOnEdge && !isAskedAgain)',
+    replace: 'if (isOnEdge && isAskedAgain)',
+  },
+  {
     promise: 'P6',
     project: 'integration',
     test: 'test/integration/mirror-sightings.test.ts',
