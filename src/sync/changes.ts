@@ -5,6 +5,7 @@ import { sawGoal, sawSorted, sawTail } from './key-set.ts'
 import type { SeenPage } from './listing.ts'
 import { askAgain, listOn, sawListed } from './passes.ts'
 import {
+  type Ahead,
   askOnceMore,
   type Decision,
   decide,
@@ -68,12 +69,7 @@ export function sawRefusal(reading: Reading, status: number): Decision {
   return { ...(phase.name === 'listing' ? askAgain(refused, phase) : lookAhead(refused)), learnt }
 }
 
-function sawAhead(
-  reading: Reading,
-  phase: Phase & { name: 'ahead' },
-  page: SeenPage,
-  isPerhapsCut: boolean,
-): Decision {
+function sawAhead(reading: Reading, phase: Ahead, page: SeenPage, isPerhapsCut: boolean): Decision {
   const { cursor, sorting } = reading
   if (page.received === 0 && !phase.isAskedAgain && isMoreExpected(reading))
     return askOnceMore(reading, phase)
@@ -86,16 +82,11 @@ function sawAhead(
   return listOn(reading, phase, page, isPerhapsCut)
 }
 
-/** An upstream may slip and answer nothing, once. Between polls that is harmless; in the middle it would look like the end. */
+/** An upstream may slip and answer nothing, once: harmless where the next poll asks again, and not where it would look like the end. */
 const isMoreExpected = ({ options, cursor, highestServed }: Reading): boolean =>
   cursor < (options.until ?? highestServed ?? cursor)
 
-function sawNothingNew(
-  reading: Reading,
-  phase: Phase & { name: 'ahead' },
-  page: SeenPage,
-  isPerhapsCut: boolean,
-): Decision {
+function sawNothingNew(reading: Reading, phase: Ahead, page: SeenPage, isPerhapsCut: boolean): Decision {
   const hasOld = versionsOf(page).includes(phase.since)
   const learnt = hasOld
     ? [{ name: 'inclusive', value: 'yes', evidence: `since ${phase.since} served version ${phase.since}` }]

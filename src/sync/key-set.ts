@@ -50,17 +50,21 @@ function believe(reading: Reading, page: SortedPage, isPerhapsCut: boolean): Dec
 }
 
 /** A short page proves nothing: its cap may have shrunk, or rows were left out after it was cut. Is there anything behind it? */
-const askTail = (reading: Reading, page: SortedPage): Decision =>
+const askTail = (reading: Reading, page: SortedPage, isAskedAgain = false): Decision =>
   decide(
-    { ...reading, phase: { name: 'tail', page } },
+    { ...reading, phase: { name: 'tail', page, isAskedAgain } },
     {
       kind: 'ask',
       request: { since: page.since, page: 2, pageSize: page.received, sorts: sortsOf(reading) },
     },
   )
 
-export function sawTail(reading: Reading, { page }: Phase & { name: 'tail' }, tail: SeenPage): Decision {
-  if (tail.received === 0) return end(advance(reading, page.last))
+export function sawTail(reading: Reading, phase: Phase & { name: 'tail' }, tail: SeenPage): Decision {
+  const { page, isAskedAgain } = phase
+  const { until } = reading.options
+  const isBelowEnd = until !== null && page.last < until
+  if (tail.received === 0)
+    return isBelowEnd && !isAskedAgain ? askTail(reading, page, true) : end(advance(reading, page.last))
   // What the page showed may come again: a late row moved it on, or it was cut to more than is shown.
   const shown = new Set(page.rows.map(({ key }) => key))
   const fresh = { ...tail, rows: tail.rows.filter(({ key }) => !shown.has(key)) }

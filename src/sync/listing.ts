@@ -101,7 +101,10 @@ export function beginListing(options: {
 
 export function sawPage(listing: Listing, page: SeenPage): ListingMove {
   const { lastPage, doubtful, looksBehind } = listing
-  if (!listing.hasPages) return { listing, step: complete(highestOf(null, page, listing.ceiling)) }
+  if (!listing.hasPages)
+    return page.received === 0 && !listing.isAskedAgain
+      ? askOnceMore(listing)
+      : { listing, step: complete(highestOf(null, page, listing.ceiling)) }
   if (doubtful) return sawFarPage({ ...listing, doubtful: null }, doubtful, page)
   if (looksBehind) return sawBehind({ ...listing, looksBehind: false }, page)
   if (page.received === 0) return sawEmptyPage(listing)
@@ -134,22 +137,26 @@ function sawFarRecord(listing: Listing, lastPage: SeenPage, again: SeenPage, far
 
 function sawEmptyPage(listing: Listing): ListingMove {
   const { lastPage, pageSize, isAskedAgain } = listing
-  const isOnEdge = !lastPage || lastPage.received === pageSize
-  // The count is only as good as the end of the pass, and an upstream may slip and answer nothing, once.
-  if (isOnEdge && !isAskedAgain)
-    return askPage({ ...listing, isAskedAgain: true, pageNumber: listing.pageNumber + 1 })
+  const isOnlySign = !lastPage || lastPage.received === pageSize
+  if (isOnlySign && !isAskedAgain) return askOnceMore(listing)
   if (!lastPage || lastPage.received === 0) return endPass(listing)
   if (lastPage.received === pageSize) return goBehindEmptyPage(listing)
-  const shown = (listing.page - 2) * pageSize + lastPage.received
-  return {
-    listing: { ...listing, looksBehind: true, pageNumber: listing.pageNumber + 1 },
-    step: { kind: 'page', page: shown + 1, pageSize: 1 },
-  }
+  return lookBehind({ ...listing, pageNumber: listing.pageNumber + 1 })
+}
+
+/** The count is only as good as the end of the pass, and an upstream may slip and answer nothing, once. */
+const askOnceMore = (listing: Listing): ListingMove => askPage({ ...listing, isAskedAgain: true })
+
+function lookBehind(listing: Listing): ListingMove {
+  const shown = (listing.page - 2) * listing.pageSize + (listing.lastPage?.received ?? 0)
+  return { listing: { ...listing, looksBehind: true }, step: { kind: 'page', page: shown + 1, pageSize: 1 } }
 }
 
 /** Anything there: the last page was cut. */
-const sawBehind = (listing: Listing, page: SeenPage): ListingMove =>
-  goBehindEmptyPage(page.received === 0 ? listing : missSome(listing))
+function sawBehind(listing: Listing, page: SeenPage): ListingMove {
+  if (page.received > 0) return goBehindEmptyPage(missSome(listing))
+  return listing.isAskedAgain ? goBehindEmptyPage(listing) : lookBehind({ ...listing, isAskedAgain: true })
+}
 
 const goBehindEmptyPage = (listing: Listing): ListingMove =>
   listing.hasGaps

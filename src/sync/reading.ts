@@ -36,13 +36,13 @@ export type Phase =
     }
   | { readonly name: 'proof'; readonly since: bigint; readonly answers: readonly SeenPage[] }
   /** Is there anything behind this page? */
-  | { readonly name: 'tail'; readonly page: SortedPage }
+  | { readonly name: 'tail'; readonly page: SortedPage; readonly isAskedAgain: boolean }
   /** There is; how far does it go now? */
   | { readonly name: 'goal'; readonly page: SortedPage; readonly isAskedAgain: boolean }
   | { readonly name: 'listing'; readonly since: bigint; readonly listing: Listing }
   | { readonly name: 'ended' }
 
-type Ahead = Phase & { readonly name: 'ahead' }
+export type Ahead = Phase & { readonly name: 'ahead' }
 
 export type Reading = {
   readonly options: ReadingOptions

@@ -47,12 +47,13 @@ describe.skipIf(!hasPostgres)('a backfill', () => {
 
     const positions: bigint[] = []
     for (let kill = 0; kill < 10; kill++) {
-      const before = (await readBackfill(pool, id))?.position ?? 0n
+      const before = await readBackfill(pool, id)
+      if (!before) throw new Error('the backfill is gone')
       const program = startTidemark(['backfill', 'assignment'], environment)
       const hasWorked = async () => {
         const backfill = await readBackfill(pool, id)
         // What the one before had sent may be written after its end, and is not this one's work.
-        return backfill !== null && backfill.attempts > kill && backfill.position > before
+        return backfill && backfill.attempts > before.attempts && backfill.position > before.position
       }
       await expect.poll(hasWorked, { timeout: 60_000, interval: 10 }).toBe(true)
       program.child.kill('SIGKILL')

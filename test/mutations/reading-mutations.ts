@@ -92,8 +92,8 @@ export const readingMutations: readonly Mutation[] = [
     test: 'test/unit/listing.test.ts',
     name: 'one empty page is the end of a pass',
     file: 'src/sync/listing.ts',
-    find: 'if (isOnEdge && !isAskedAgain)',
-    replace: 'if (isOnEdge && isAskedAgain)',
+    find: 'if (isOnlySign && !isAskedAgain)',
+    replace: 'if (isOnlySign && isAskedAgain)',
   },
   {
     promise: 'P6',

@@ -57,6 +57,16 @@ describe('reading changes', () => {
     }
   })
 
+  it('asks twice whether a short page is the end where a range goes on', () => {
+    const short = answer(beginReading({ ...options, until: 20n }), 11, 12)
+    const again = answer(short)
+    expect(asked(again)).toEqual(asked(short))
+    expect(answer(again)).toMatchObject({ step: { kind: 'end' }, reading: { position: 12n } })
+    expect(answer(answer(beginReading({ ...options, until: 12n }), 11, 12)).step).toMatchObject({
+      kind: 'end',
+    })
+  })
+
   it('takes a short page for the end only when nothing is behind it', () => {
     const short = answer(beginReading(options), 11, 12)
     expect(short.reading.position).toBe(11n)
@@ -145,6 +155,11 @@ describe('reading changes', () => {
       reading: { sorting: 'ignored', position: 97n },
     })
     expect(answer(grown, 105).reading).toMatchObject({ sorting: 'proven', position: 101n })
+    // Nothing may be a slip.
+    const again = answer(grown)
+    expect(asked(again)).toEqual(asked(grown))
+    expect(answer(again, 99)).toMatchObject({ retreat: expect.stringContaining('99 behind 102') })
+    expect(answer(again).reading).toMatchObject({ sorting: 'proven', position: 101n })
     // The records there may be no rows: then it shows nothing.
     const unfit = { received: 1, rows: [{ key: 'of its content', version: null }] }
     expect(sawAnswer(grown.reading, unfit)).toMatchObject({
