@@ -33,6 +33,15 @@ export async function flushQueue(queue: OpenDriver, database: TestDatabase): Pro
     `select format('%I.%I', schemaname, tablename) as name from pg_tables
      where schemaname = 'bullmq' and tablename not like '%migration%' and tablename not like '%schema%'`,
   )
-  await client.query(`truncate ${rows.map(({ name }) => name).join(', ')} cascade`)
+  let isFlushed = false
+  while (!isFlushed)
+    try {
+      await client.query(`truncate ${rows.map(({ name }) => name).join(', ')} cascade`)
+      isFlushed = true
+    } catch (error) {
+      // A live worker locks the same tables, in an order of its own.
+      const isDeadlock = error instanceof pg.DatabaseError && error.code === '40P01'
+      if (!isDeadlock) throw error
+    }
   await client.end()
 }
