@@ -55,7 +55,7 @@ const onePageOnly = (world: World): World => ({
   capVaries: false,
 })
 
-/** Pages are long enough that none is hidden whole, and there are no slips: nobody could tell either from the end. */
+/** Pages are long enough that none is hidden whole: where one is, nobody can tell it from the end. With slips as well, rows are lost now and then. */
 const hidingWorlds = openWorlds.map(
   (world): World => ({
     ...world,
