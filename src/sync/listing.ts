@@ -101,10 +101,8 @@ export function beginListing(options: {
 
 export function sawPage(listing: Listing, page: SeenPage): ListingMove {
   const { lastPage, doubtful, looksBehind } = listing
-  if (!listing.hasPages)
-    return page.received === 0 && !listing.isAskedAgain
-      ? askOnceMore(listing)
-      : { listing, step: complete(highestOf(null, page, listing.ceiling)) }
+  if (!listing.hasPages && page.received === 0 && !listing.isAskedAgain) return askOnceMore(listing)
+  if (!listing.hasPages) return { listing, step: complete(highestOf(null, page, listing.ceiling)) }
   if (doubtful) return sawFarPage({ ...listing, doubtful: null }, doubtful, page)
   if (looksBehind) return sawBehind({ ...listing, looksBehind: false }, page)
   if (page.received === 0) return sawEmptyPage(listing)
@@ -136,12 +134,13 @@ function sawFarRecord(listing: Listing, lastPage: SeenPage, again: SeenPage, far
 }
 
 function sawEmptyPage(listing: Listing): ListingMove {
-  const { lastPage, pageSize, isAskedAgain } = listing
-  const isOnlySign = !lastPage || lastPage.received === pageSize
+  const { lastPage, pageSize, isAskedAgain, hasGaps } = listing
+  // Where rows are left out of pages, the one that is looked at behind them may be left out too.
+  const isOnlySign = !lastPage || lastPage.received === pageSize || hasGaps
   if (isOnlySign && !isAskedAgain) return askOnceMore(listing)
   if (!lastPage || lastPage.received === 0) return endPass(listing)
   if (lastPage.received === pageSize) return goBehindEmptyPage(listing)
-  return lookBehind({ ...listing, pageNumber: listing.pageNumber + 1 })
+  return lookBehind({ ...listing, isAskedAgain: false, pageNumber: listing.pageNumber + 1 })
 }
 
 /** The count is only as good as the end of the pass, and an upstream may slip and answer nothing, once. */

@@ -57,20 +57,25 @@ describe('a listing', () => {
   })
 
   it('counts rows that came between a page that was not full and the one after it', () => {
-    const grown = [['1', '2'], ['3'], ['6'], [], [], [], []] as const
+    const grown = [['1', '2'], ['3'], ['6'], [], [], [], [], [], []] as const
     // What took the places behind 3 was not shown; that all that was shown comes again is no proof.
-    expect(read([...grown, ['1', '2'], ['3', '6'], [], [], []]).step).toMatchObject({ kind: 'page', page: 1 })
+    expect(read([...grown, ['1', '2'], ['3', '6'], [], [], [], []]).step).toMatchObject({
+      kind: 'page',
+      page: 1,
+    })
   })
 
   it('asks on behind an empty page where pages were not full', () => {
-    expect(read([['1', '2'], ['3'], ['6'], [], [], [], ['7'], [], [], [], []]).asked).toEqual([
+    expect(read([['1', '2'], ['3'], ['6'], [], [], [], [], ['7'], [], [], [], [], []]).asked).toEqual([
       '1/2',
       '2/2',
       '3/2',
       '4/2',
+      '4/2',
       '6/1',
       '6/1',
       '5/2',
+      '6/2',
       '6/2',
       '10/1',
       '10/1',
@@ -145,8 +150,9 @@ describe('a listing', () => {
   })
 
   it('looks behind a last page that was not full, and believes no count when something is there', () => {
-    const cut = [['1', '2', '3'], ['4'], [], ['5'], []] as const
-    const { step, asked } = read([...cut, ...cut], 3)
+    const cut = [['1', '2', '3'], ['4'], [], ['5'], [], []] as const
+    const cutAgain = [['1', '2', '3'], ['4'], [], [], ['5'], [], []] as const
+    const { step, asked } = read([...cut, ...cutAgain], 3)
     expect(asked.slice(0, 5)).toEqual(['1/3', '2/3', '3/3', '5/1', '4/3'])
     expect(step).toMatchObject({ kind: 'page', page: 1 })
   })
