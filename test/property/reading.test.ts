@@ -53,9 +53,14 @@ const onePageOnly = (world: World): World => ({
   sorts: world.sorts === 'as text' || world.sorts === 'within the page' ? 'ignored' : world.sorts,
   cap: world.cap && world.cap + 10,
   capVaries: false,
+  // There each poll brings little, and one that slips nothing.
+  slips: false,
 })
 
-/** Pages are long enough that none is hidden whole: where one is, nobody can tell it from the end. With slips as well, rows are lost now and then. */
+/**
+ * Pages are long enough that none is hidden whole: where one is, nobody can tell it from the end. There every page is short, so that
+ * it is the question behind it that tells of more; a poll believes its answer at once, slip or not.
+ */
 const hidingWorlds = openWorlds.map(
   (world): World => ({
     ...world,
@@ -156,7 +161,7 @@ describe('reading', () => {
             const read = async () => {
               const outcome = await readHead(context)
               if (outcome.error) throw outcome.error
-              isGivenUp ||= !outcome.isComplete && cannotBeReadWhole(world)
+              isGivenUp = !outcome.isComplete && cannotBeReadWhole(world)
             }
             for (let poll = 0; poll < 40 && (poll < 2 || missing().length > 0); poll++) await read()
             if (!isGivenUp) expect(missing()).toEqual([])
