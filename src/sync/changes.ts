@@ -3,10 +3,10 @@
 
 import { sawGoal, sawSorted, sawTail } from './key-set.ts'
 import type { SeenPage } from './listing.ts'
-import { askAgain, listOn, sawListed } from './passes.ts'
+import { listOn, sawListed } from './passes.ts'
+import type { ChangesRequest } from './ports.ts'
 import {
-  type Ahead,
-  askOnceMore,
+  ask,
   type Decision,
   decide,
   end,
@@ -18,6 +18,8 @@ import {
   versionsOf,
 } from './reading.ts'
 import { judge, proofQuestions } from './sorting-proof.ts'
+
+type Ahead = Phase & { readonly name: 'ahead' }
 
 export function beginReading(options: ReadingOptions): Decision {
   const reading: Reading = {
@@ -53,26 +55,24 @@ export function sawAnswer(before: Reading, page: SeenPage): Decision {
     case 'ahead':
       return sawAhead(reading, phase, page, mayBeCut(before, phase.pageSize, page))
     case 'tail':
-      return sawTail(reading, phase, page)
+      return sawTail(reading, phase.page, page)
     case 'goal':
-      return sawGoal(reading, phase, page)
+      return sawGoal(reading, phase.page, page)
     case 'listing':
       return sawListed(reading, phase, page)
   }
 }
 
-/** The upstream refused a request because of its `Sorts`. */
-export function sawRefusal(reading: Reading, status: number): Decision {
+/** The upstream refused the request because of its `Sorts`. */
+export function sawRefusal(reading: Reading, request: ChangesRequest, status: number): Decision {
   const refused: Reading = { ...reading, sorting: 'refused' }
   const learnt = [{ name: 'sorting', value: 'refused', evidence: `status ${status}` }]
-  const { phase } = reading
-  return { ...(phase.name === 'listing' ? askAgain(refused, phase) : lookAhead(refused)), learnt }
+  const isListing = reading.phase.name === 'listing'
+  return { ...(isListing ? ask(refused, { ...request, sorts: null }) : lookAhead(refused)), learnt }
 }
 
 function sawAhead(reading: Reading, phase: Ahead, page: SeenPage, isPerhapsCut: boolean): Decision {
   const { cursor, sorting } = reading
-  if (page.received === 0 && !phase.isAskedAgain && isMoreExpected(reading))
-    return askOnceMore(reading, phase)
   const last = highest(versionsOf(page), cursor)
   if (last === cursor) return sawNothingNew(reading, phase, page, isPerhapsCut)
   if (sorting === 'proven') return sawSorted(reading, phase, page, last, isPerhapsCut)
@@ -81,10 +81,6 @@ function sawAhead(reading: Reading, phase: Ahead, page: SeenPage, isPerhapsCut: 
   if (sorting === 'unknown' && !isTooLong) return askProof(reading, isPerhapsCut ? cursor : 0n, [])
   return listOn(reading, phase, page, isPerhapsCut)
 }
-
-/** An upstream may slip and answer nothing, once: harmless where the next poll asks again, and not where it would look like the end. */
-const isMoreExpected = ({ options, cursor, highestServed }: Reading): boolean =>
-  cursor < (options.until ?? highestServed ?? cursor)
 
 function sawNothingNew(reading: Reading, phase: Ahead, page: SeenPage, isPerhapsCut: boolean): Decision {
   const hasOld = versionsOf(page).includes(phase.since)
@@ -101,10 +97,7 @@ function sawNothingNew(reading: Reading, phase: Ahead, page: SeenPage, isPerhaps
 function askProof(reading: Reading, since: bigint, answers: readonly SeenPage[]): Decision {
   const question = proofQuestions[answers.length]
   if (!question) throw new Error('The proof of sorting has no such question')
-  return decide(
-    { ...reading, phase: { name: 'proof', since, answers } },
-    { kind: 'ask', request: { since, page: 1, ...question } },
-  )
+  return ask({ ...reading, phase: { name: 'proof', since, answers } }, { since, page: 1, ...question })
 }
 
 function sawProof(reading: Reading, phase: Phase & { name: 'proof' }, page: SeenPage): Decision {

@@ -5,11 +5,10 @@ import type { SeenPage } from './listing.ts'
 import { listTie, takeBackProof } from './passes.ts'
 import {
   advance,
+  ask,
   type Decision,
-  decide,
   end,
   lookAhead,
-  type Phase,
   type Reading,
   type SortedPage,
   sortsOf,
@@ -50,21 +49,14 @@ function believe(reading: Reading, page: SortedPage, isPerhapsCut: boolean): Dec
 }
 
 /** A short page proves nothing: its cap may have shrunk, or rows were left out after it was cut. Is there anything behind it? */
-const askTail = (reading: Reading, page: SortedPage, isAskedAgain = false): Decision =>
-  decide(
-    { ...reading, phase: { name: 'tail', page, isAskedAgain } },
-    {
-      kind: 'ask',
-      request: { since: page.since, page: 2, pageSize: page.received, sorts: sortsOf(reading) },
-    },
+const askTail = (reading: Reading, page: SortedPage): Decision =>
+  ask(
+    { ...reading, phase: { name: 'tail', page } },
+    { since: page.since, page: 2, pageSize: page.received, sorts: sortsOf(reading) },
   )
 
-export function sawTail(reading: Reading, phase: Phase & { name: 'tail' }, tail: SeenPage): Decision {
-  const { page, isAskedAgain } = phase
-  const { until } = reading.options
-  const isBelowEnd = until !== null && page.last < until
-  if (tail.received === 0)
-    return isBelowEnd && !isAskedAgain ? askTail(reading, page, true) : end(advance(reading, page.last))
+export function sawTail(reading: Reading, page: SortedPage, tail: SeenPage): Decision {
+  if (tail.received === 0) return end(advance(reading, page.last))
   // What the page showed may come again: a late row moved it on, or it was cut to more than is shown.
   const shown = new Set(page.rows.map(({ key }) => key))
   const fresh = { ...tail, rows: tail.rows.filter(({ key }) => !shown.has(key)) }
@@ -74,17 +66,15 @@ export function sawTail(reading: Reading, phase: Phase & { name: 'tail' }, tail:
 }
 
 /** The source may change as fast as it is read. What was there by now is enough; how far is that? */
-const askGoal = (reading: Reading, page: SortedPage, pageSize = 1, isAskedAgain = false): Decision =>
-  decide(
-    { ...reading, phase: { name: 'goal', page, isAskedAgain } },
-    { kind: 'ask', request: { since: page.since, page: 1, pageSize, sorts: '-RowVersion' } },
+const askGoal = (reading: Reading, page: SortedPage, pageSize = 1): Decision =>
+  ask(
+    { ...reading, phase: { name: 'goal', page } },
+    { since: page.since, page: 1, pageSize, sorts: '-RowVersion' },
   )
 
-export function sawGoal(reading: Reading, phase: Phase & { name: 'goal' }, answer: SeenPage): Decision {
-  const { page, isAskedAgain } = phase
+export function sawGoal(reading: Reading, page: SortedPage, answer: SeenPage): Decision {
   const [goal = null] = versionsOf(answer)
   if (!isPerhapsText(reading, page)) return goOn({ ...reading, goal }, page)
-  if (answer.received === 0 && !isAskedAgain) return askGoal(reading, page, fromTheEnd, true)
   if (goal === null) return answer.received > 0 ? takeBackProof(reading, []) : believe(reading, page, true)
   return goal < page.last ? takeBackProof(reading, [page.last, goal]) : believe(reading, page, true)
 }

@@ -3,6 +3,7 @@
 
 import type { Json } from '../json/json.ts'
 import type { Records } from '../record.ts'
+import { doubtNothing } from './doubt-nothing.ts'
 import {
   beginListing,
   type ListingMove,
@@ -60,7 +61,7 @@ export async function listWhole(
       switch (step.kind) {
         case 'page': {
           signal.throwIfAborted()
-          const { records } = await source.list(step, signal)
+          const { records } = await doubtNothing(() => source.list(step, signal))
           received += records.length
           const page = await context.read(records)
           const seen = seenPage(records.length, page)

@@ -43,8 +43,6 @@ export type Listing = {
   readonly lastPage: SeenPage | null
   /** The page before came again, or more came than was asked for; a page far behind any end has been asked for, to know why. */
   readonly doubtful: SeenPage | null
-  /** An answer was empty, and the same page has been asked for again. */
-  readonly isAskedAgain: boolean
   /** Behind a last page that was not full, the record that would come next has been asked for. */
   readonly looksBehind: boolean
   /** The longest page that held more than was asked for: pages are at least as long as that. */
@@ -90,7 +88,6 @@ export function beginListing(options: {
     highest: null,
     lastPage: null,
     doubtful: null,
-    isAskedAgain: false,
     looksBehind: false,
     ownSize: 0,
     hasGaps: false,
@@ -101,7 +98,6 @@ export function beginListing(options: {
 
 export function sawPage(listing: Listing, page: SeenPage): ListingMove {
   const { lastPage, doubtful, looksBehind } = listing
-  if (!listing.hasPages && page.received === 0 && !listing.isAskedAgain) return askOnceMore(listing)
   if (!listing.hasPages) return { listing, step: complete(highestOf(null, page, listing.ceiling)) }
   if (doubtful) return sawFarPage({ ...listing, doubtful: null }, doubtful, page)
   if (looksBehind) return sawBehind({ ...listing, looksBehind: false }, page)
@@ -134,28 +130,19 @@ function sawFarRecord(listing: Listing, lastPage: SeenPage, again: SeenPage, far
 }
 
 function sawEmptyPage(listing: Listing): ListingMove {
-  const { lastPage, pageSize, isAskedAgain, hasGaps } = listing
-  // Where rows are left out of pages, the one that is looked at behind them may be left out too.
-  const isOnlySign = !lastPage || lastPage.received === pageSize || hasGaps
-  if (isOnlySign && !isAskedAgain) return askOnceMore(listing)
+  const { lastPage, pageSize } = listing
   if (!lastPage || lastPage.received === 0) return endPass(listing)
   if (lastPage.received === pageSize) return goBehindEmptyPage(listing)
-  return lookBehind({ ...listing, isAskedAgain: false, pageNumber: listing.pageNumber + 1 })
-}
-
-/** The count is only as good as the end of the pass, and an upstream may slip and answer nothing, once. */
-const askOnceMore = (listing: Listing): ListingMove => askPage({ ...listing, isAskedAgain: true })
-
-function lookBehind(listing: Listing): ListingMove {
-  const shown = (listing.page - 2) * listing.pageSize + (listing.lastPage?.received ?? 0)
-  return { listing: { ...listing, looksBehind: true }, step: { kind: 'page', page: shown + 1, pageSize: 1 } }
+  const shown = (listing.page - 2) * pageSize + lastPage.received
+  return {
+    listing: { ...listing, looksBehind: true, pageNumber: listing.pageNumber + 1 },
+    step: { kind: 'page', page: shown + 1, pageSize: 1 },
+  }
 }
 
 /** Anything there: the last page was cut. */
-function sawBehind(listing: Listing, page: SeenPage): ListingMove {
-  if (page.received > 0) return goBehindEmptyPage(missSome(listing))
-  return listing.isAskedAgain ? goBehindEmptyPage(listing) : lookBehind({ ...listing, isAskedAgain: true })
-}
+const sawBehind = (listing: Listing, page: SeenPage): ListingMove =>
+  goBehindEmptyPage(page.received > 0 ? missSome(listing) : listing)
 
 const goBehindEmptyPage = (listing: Listing): ListingMove =>
   listing.hasGaps
@@ -216,7 +203,6 @@ export function nextPass(listing: Listing): ListingMove {
     total: 0,
     lastPage: null,
     doubtful: null,
-    isAskedAgain: false,
   })
 }
 
@@ -260,7 +246,6 @@ function askFarPage(listing: Listing, doubtful: SeenPage): ListingMove {
 const turnPage = (listing: Listing): Listing => ({
   ...listing,
   page: listing.page + 1,
-  isAskedAgain: false,
   pageNumber: listing.pageNumber + 1,
 })
 

@@ -13,6 +13,7 @@ import {
 } from './listing.ts'
 import {
   advance,
+  ask,
   type Decision,
   decide,
   end,
@@ -63,14 +64,6 @@ export function sawSeenAround(reading: Reading, count: number): Decision {
   return askListed(reading, since, sawCount(listing, count))
 }
 
-/** The same page once more. */
-export function askAgain(reading: Reading, { since, listing }: ListingPhase): Decision {
-  return askListed(reading, since, {
-    listing,
-    step: { kind: 'page', page: listing.page, pageSize: listing.pageSize },
-  })
-}
-
 /** The proof was wrong, so nothing that this run concluded from it holds. */
 export function takeBackProof(reading: Reading, versions: readonly bigint[]): Decision {
   const { from, largePageSize } = reading.options
@@ -89,10 +82,7 @@ function askListed(reading: Reading, since: bigint, { listing, step }: ListingMo
   const here: Reading = { ...reading, phase: { name: 'listing', since, listing } }
   switch (step.kind) {
     case 'page':
-      return decide(here, {
-        kind: 'ask',
-        request: { since, page: step.page, pageSize: step.pageSize, sorts: sortsOf(here) },
-      })
+      return ask(here, { since, page: step.page, pageSize: step.pageSize, sorts: sortsOf(here) })
     case 'count':
       return decide(here, step)
     case 'passed':

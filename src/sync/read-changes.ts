@@ -2,6 +2,7 @@
 
 import { type Records, readRecords } from '../record.ts'
 import { beginReading, sawAnswer, sawRefusal } from './changes.ts'
+import { doubtNothing } from './doubt-nothing.ts'
 import { seenPage } from './listing.ts'
 import { sawSeenAround } from './passes.ts'
 import type { Fact, Run, Source, Written } from './ports.ts'
@@ -93,10 +94,11 @@ export async function readChanges(
       if (hasAsked && reading.phase.name === 'ahead' && context.shouldGiveWay?.())
         return outcome(false, 'gave way to another stream', true)
       signal.throwIfAborted()
-      const answer = await context.source.changes(step.request, signal)
+      const ask = () => context.source.changes(step.request, signal)
+      const answer = await (step.mayBeNothing ? ask() : doubtNothing(ask))
       hasAsked = true
       if ('refused' in answer) {
-        decision = sawRefusal(reading, answer.refused)
+        decision = sawRefusal(reading, step.request, answer.refused)
         await commit(nothing, decision)
         continue
       }

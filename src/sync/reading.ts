@@ -28,21 +28,14 @@ export type SortedPage = SeenPage & {
 
 export type Phase =
   /** Page 1 of what lies above the position; key-set reading when sorting is proven. */
-  | {
-      readonly name: 'ahead'
-      readonly since: bigint
-      readonly pageSize: number
-      readonly isAskedAgain: boolean
-    }
+  | { readonly name: 'ahead'; readonly since: bigint; readonly pageSize: number }
   | { readonly name: 'proof'; readonly since: bigint; readonly answers: readonly SeenPage[] }
   /** Is there anything behind this page? */
-  | { readonly name: 'tail'; readonly page: SortedPage; readonly isAskedAgain: boolean }
+  | { readonly name: 'tail'; readonly page: SortedPage }
   /** There is; how far does it go now? */
-  | { readonly name: 'goal'; readonly page: SortedPage; readonly isAskedAgain: boolean }
+  | { readonly name: 'goal'; readonly page: SortedPage }
   | { readonly name: 'listing'; readonly since: bigint; readonly listing: Listing }
   | { readonly name: 'ended' }
-
-export type Ahead = Phase & { readonly name: 'ahead' }
 
 export type Reading = {
   readonly options: ReadingOptions
@@ -59,7 +52,12 @@ export type Reading = {
 }
 
 export type Step =
-  | { readonly kind: 'ask'; readonly request: ChangesRequest }
+  | {
+      readonly kind: 'ask'
+      readonly request: ChangesRequest
+      /** A poll may be answered with nothing, the next one asks again. Anywhere else that would look like the end. */
+      readonly mayBeNothing: boolean
+    }
   | { readonly kind: 'count'; readonly around: number }
   | { readonly kind: 'end'; readonly isComplete: boolean; readonly note: string | null }
   /** The upstream broke the contract of `neworchanged`; asking again would not help. */
@@ -87,17 +85,16 @@ export function lookAhead(
   since = reading.cursor,
   pageSize = reading.options.pageSize,
 ): Decision {
-  return askAhead(reading, { name: 'ahead', since, pageSize, isAskedAgain: false })
+  const { cursor, options, highestServed } = reading
+  return ask(
+    { ...reading, phase: { name: 'ahead', since, pageSize } },
+    { since, page: 1, pageSize, sorts: sortsOf(reading) },
+    cursor >= (options.until ?? highestServed ?? cursor),
+  )
 }
 
-export const askOnceMore = (reading: Reading, phase: Ahead): Decision =>
-  askAhead(reading, { ...phase, isAskedAgain: true })
-
-function askAhead(reading: Reading, phase: Ahead): Decision {
-  const { since, pageSize } = phase
-  const ahead: Reading = { ...reading, phase }
-  return decide(ahead, { kind: 'ask', request: { since, page: 1, pageSize, sorts: sortsOf(ahead) } })
-}
+export const ask = (reading: Reading, request: ChangesRequest, mayBeNothing = false): Decision =>
+  decide(reading, { kind: 'ask', request, mayBeNothing })
 
 export function end(reading: Reading, note: string | null = null): Decision {
   const isComplete = reading.position === reading.cursor

@@ -3,6 +3,7 @@
 
 import { readRecords } from '../record.ts'
 import type { ChangesStream } from '../streams.ts'
+import { doubtNothing } from './doubt-nothing.ts'
 import { currentLookBack, latenessMs, nextLookBack, recentPast } from './look-back.ts'
 import type { Arrival, LateArrival, Mirror, Run, Source, StreamState } from './ports.ts'
 import { type ChangesContext, readRange } from './read-range.ts'
@@ -66,7 +67,8 @@ const showsNothing =
 
 /** Asked only when it shows nothing of the recent past: those records may be deleted. */
 async function showsAnything(source: Source, signal: AbortSignal): Promise<boolean> {
-  const answer = await source.changes({ since: 0n, page: 1, pageSize: 1, sorts: null }, signal)
+  const ask = () => source.changes({ since: 0n, page: 1, pageSize: 1, sorts: null }, signal)
+  const answer = await doubtNothing(ask)
   return 'refused' in answer || answer.records.length > 0
 }
 

@@ -57,15 +57,11 @@ const onePageOnly = (world: World): World => ({
   slips: false,
 })
 
-/**
- * Pages are long enough that none is hidden whole: where one is, nobody can tell it from the end. There every page is short, so that
- * it is the question behind it that tells of more; a poll believes its answer at once, slip or not.
- */
+/** Pages are long enough that none is hidden whole: where one is, nobody can tell it from the end. */
 const hidingWorlds = openWorlds.map(
   (world): World => ({
     ...world,
     hides: true,
-    slips: false,
     cap: world.cap && world.cap + 25,
     capHalvesAt: null,
     capVaries: false,

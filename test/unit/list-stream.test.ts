@@ -16,14 +16,15 @@ const stream: ListStream = {
   defaultSchedule: '1h',
 }
 
-function poll(records: readonly Json[]) {
+/** Each request is served the next answer. */
+function poll(...answers: (readonly Json[])[]) {
   const mirror = modelMirror(() => new Date(0))
   const notOffered = async () => {
     throw new Error('the test does not offer it')
   }
   const source = {
     ...{ changes: notOffered, listHasPages: false, lookup: null },
-    list: async () => ({ records, bytes: 1 }),
+    list: async () => ({ records: answers.shift() ?? [], bytes: 1 }),
   }
   const signal = new AbortController().signal
   const polled = pollList({ mirror, source, stream, keyField: null, pageSize: 100, signal })
@@ -38,6 +39,11 @@ it('keeps each of two records that one answer gives the same key: one as a row, 
   ])
   expect((await polled).tally).toMatchObject({ inserted: 2, quarantined: 1 })
   expect(mirror.rows.get('1')?.record).toEqual({ Id: 1, Name: 'another' })
+})
+
+it('asks a second time when it is answered with nothing', async () => {
+  const { polled } = poll([], [{ Id: 1 }])
+  expect((await polled).tally).toMatchObject({ inserted: 1 })
 })
 
 it('takes a record that one answer shows twice for one', async () => {
