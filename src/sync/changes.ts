@@ -12,6 +12,7 @@ import {
   end,
   highest,
   lookAhead,
+  mayBeAtEnd,
   type Phase,
   type Reading,
   type ReadingOptions,
@@ -88,9 +89,9 @@ function sawNothingNew(reading: Reading, phase: Ahead, page: SeenPage, isPerhaps
     ? [{ name: 'inclusive', value: 'yes', evidence: `since ${phase.since} served version ${phase.since}` }]
     : []
   // Old rows of the position's own version fill the page. They prove that `since` includes, so the next version up loses nothing.
-  if (hasOld && phase.since === reading.cursor && (isPerhapsCut || page.received > 1))
-    return { ...lookAhead(reading, reading.cursor + 1n), learnt }
-  if (page.received === 0 || !isPerhapsCut) return { ...end(reading), learnt }
+  const isOneOldRow = hasOld && page.received === 1 && !isPerhapsCut && mayBeAtEnd(reading)
+  if (page.received === 0 || isOneOldRow) return { ...end(reading), learnt }
+  if (hasOld && phase.since === reading.cursor) return { ...lookAhead(reading, reading.cursor + 1n), learnt }
   return { ...listOn(reading, phase, page, isPerhapsCut), learnt }
 }
 

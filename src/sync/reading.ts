@@ -85,13 +85,16 @@ export function lookAhead(
   since = reading.cursor,
   pageSize = reading.options.pageSize,
 ): Decision {
-  const { cursor, options, highestServed } = reading
   return ask(
     { ...reading, phase: { name: 'ahead', since, pageSize } },
     { since, page: 1, pageSize, sorts: sortsOf(reading) },
-    cursor >= (options.until ?? highestServed ?? cursor),
+    mayBeAtEnd(reading),
   )
 }
+
+/** All that was asked for or seen is read. */
+export const mayBeAtEnd = ({ options, cursor, highestServed }: Reading): boolean =>
+  cursor >= (options.until ?? highestServed ?? cursor)
 
 export const ask = (reading: Reading, request: ChangesRequest, mayBeNothing = false): Decision =>
   decide(reading, { kind: 'ask', request, mayBeNothing })

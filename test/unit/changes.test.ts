@@ -62,6 +62,16 @@ describe('reading changes', () => {
     expect(answer(short)).toMatchObject({ step: { kind: 'end' }, reading: { position: 12n } })
   })
 
+  it('takes a short page of old rows for the end of a poll, and not of a range', () => {
+    expect(answer(beginReading(options), 10).step).toMatchObject({ kind: 'end' })
+    expect(asked(answer(beginReading({ ...options, until: 13n }), 10))).toMatchObject({ since: 11n })
+  })
+
+  it('takes a short page that holds nothing but what cannot be a row for no end', () => {
+    const unfit = { received: 1, rows: [{ key: 'of its content', version: null }] }
+    expect(asked(sawAnswer(beginReading(options).reading, unfit))).toMatchObject({ page: 2, pageSize: 1 })
+  })
+
   it('asks for a larger page when one version has rows behind a short page', () => {
     const goal = answer(answer(beginReading(options), 11, 11), 11)
     expect(asked(goal)).toEqual({ since: 10n, page: 1, pageSize: 1, sorts: '-RowVersion' })
