@@ -6,6 +6,5 @@ export type Mutation = {
   readonly file: string
   readonly find: string
   readonly replace: string
-  readonly project: 'unit' | 'property' | 'integration' | 'e2e'
   readonly test: string
 }

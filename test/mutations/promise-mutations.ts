@@ -2,17 +2,16 @@
 
 import type { Mutation } from './mutation.ts'
 
-const run = { project: 'integration', test: 'test/integration/mirror-run.test.ts' } as const
-const order = { project: 'integration', test: 'test/integration/mirror-order.test.ts' } as const
+const run = { test: 'test/integration/mirror-run.test.ts' } as const
+const order = { test: 'test/integration/mirror-order.test.ts' } as const
 const firstReading = {
-  project: 'integration',
   test: 'test/integration/mirror-first-reading.test.ts',
 } as const
-const values = { project: 'integration', test: 'test/integration/mirror-values.test.ts' } as const
-const deletes = { project: 'integration', test: 'test/integration/mirror-deletes.test.ts' } as const
-const json = { project: 'property', test: 'test/property/exact-json.test.ts' } as const
-const log = { project: 'unit', test: 'test/unit/log.test.ts' } as const
-const policy = { project: 'unit', test: 'test/unit/upstream-policy.test.ts' } as const
+const values = { test: 'test/integration/mirror-values.test.ts' } as const
+const deletes = { test: 'test/integration/mirror-deletes.test.ts' } as const
+const json = { test: 'test/property/exact-json.test.ts' } as const
+const log = { test: 'test/unit/log.test.ts' } as const
+const policy = { test: 'test/unit/upstream-policy.test.ts' } as const
 
 export const promiseMutations: readonly Mutation[] = [
   {
@@ -98,7 +97,6 @@ export const promiseMutations: readonly Mutation[] = [
     replace: '',
   },
   {
-    project: 'integration',
     test: 'test/integration/quarantine.test.ts',
     promise: 'P5',
     name: 'what cannot be a row is left out',
@@ -140,7 +138,6 @@ export const promiseMutations: readonly Mutation[] = [
     replace: '$1::float8 < 0',
   },
   {
-    project: 'integration',
     test: 'test/integration/census.test.ts',
     promise: 'P7',
     name: 'what the census lacked is gone without a look',
@@ -182,7 +179,6 @@ export const promiseMutations: readonly Mutation[] = [
   },
   {
     promise: 'P9',
-    project: 'integration',
     test: 'test/integration/alerts.test.ts',
     name: 'an alert follows its receiver elsewhere',
     file: 'src/alerts/send-alert.ts',
@@ -191,7 +187,6 @@ export const promiseMutations: readonly Mutation[] = [
   },
   {
     promise: 'P9',
-    project: 'unit',
     test: 'test/unit/alerts.test.ts',
     name: 'an alert holds what is secret',
     file: 'src/alerts/alert-message.ts',
@@ -207,7 +202,6 @@ export const promiseMutations: readonly Mutation[] = [
     replace: 'and not $9 and previous.is_idle',
   },
   {
-    project: 'integration',
     test: 'test/integration/client-pacing.test.ts',
     promise: 'P10',
     name: 'only the request that got it heeds a Retry-After',
@@ -224,7 +218,6 @@ export const promiseMutations: readonly Mutation[] = [
     replace: '0',
   },
   {
-    project: 'integration',
     test: 'test/integration/related-trouble.test.ts',
     promise: 'P8',
     name: 'a wish to read an assignment again is lost while it is read',
@@ -233,7 +226,6 @@ export const promiseMutations: readonly Mutation[] = [
     replace: 'case when false then $5::timestamptz end',
   },
   {
-    project: 'integration',
     test: 'test/integration/verify.test.ts',
     promise: 'P3',
     name: 'a verification closes what a rewind left open',

@@ -2,8 +2,8 @@
 
 import type { Mutation } from './mutation.ts'
 
-const decisions = { promise: 'P6', project: 'unit' } as const
-const reading = { promise: 'P6', project: 'property', test: 'test/property/reading.test.ts' } as const
+const decisions = { promise: 'P6' } as const
+const reading = { promise: 'P6', test: 'test/property/reading.test.ts' } as const
 
 export const readingMutations: readonly Mutation[] = [
   {
@@ -97,7 +97,6 @@ export const readingMutations: readonly Mutation[] = [
   },
   {
     promise: 'P6',
-    project: 'integration',
     test: 'test/integration/mirror-sightings.test.ts',
     name: 'what an earlier listing showed counts for the next',
     file: 'src/mirror/sightings.ts',

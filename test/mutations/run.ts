@@ -36,7 +36,7 @@ for (const mutation of chosen) {
 process.stdout.write(`${chosen.length - missed} of ${chosen.length} noticed\n`)
 process.exitCode = missed === 0 && chosen.length > 0 ? 0 : 1
 
-function notices({ file, find, replace, project, test }: Mutation): boolean {
+function notices({ file, find, replace, test }: Mutation): boolean {
   const directory = mkdtempSync(join(tmpdir(), 'tidemark-mutation-'))
   try {
     for (const name of copied) cpSync(join(checkout, name), join(directory, name), { recursive: true })
@@ -47,7 +47,7 @@ function notices({ file, find, replace, project, test }: Mutation): boolean {
       join(directory, file),
       text.replace(find, () => replace),
     )
-    const { status } = spawnSync('npx', ['vitest', 'run', '--project', project, test], {
+    const { status } = spawnSync('npx', ['vitest', 'run', test], {
       cwd: directory,
       stdio: 'ignore',
     })
