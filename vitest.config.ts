@@ -2,14 +2,12 @@ import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 
 const execArgv = ['--import', fileURLToPath(new URL('bin/quick-start.js', import.meta.url))]
-// Files in one process share what it has loaded, and the secrets that it knows: loading anew for each file takes a tenth of the
-// whole time.
-const services = {
-  globalSetup: ['test/support/services.ts'],
-  hookTimeout: 60_000,
+const shared = {
+  // Files in one process share what it has loaded, and the secrets that it knows: to load it anew for each takes long.
   isolate: false,
   execArgv,
 }
+const services = { ...shared, globalSetup: ['test/support/services.ts'], hookTimeout: 60_000 }
 
 // Unit and property tests stand alone; the others share one Postgres and one Redis. Projects begin in the order of their names:
 // the random worlds, which one processor reads for long, must not be the last.
@@ -23,7 +21,7 @@ export default defineConfig({
           name: 'alone',
           include: ['test/unit/**/*.test.ts', 'test/property/**/*.test.ts'],
           testTimeout: 120_000,
-          execArgv,
+          ...shared,
         },
       },
       { test: { name: 'browser', include: ['test/browser/**/*.test.ts'], testTimeout: 60_000, ...services } },

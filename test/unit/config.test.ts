@@ -64,7 +64,7 @@ describe('loadConfig', () => {
       SOURCE_TIMEZONE: 'Oslo',
       REQUESTS_PER_SECOND: '-1',
       HTTP_PORT: '70000',
-      WEBHOOK_SECRET: 'short',
+      WEBHOOK_SECRET: 'sh0rt!',
     }).split('\n')
     expect(problems).toHaveLength(9)
     for (const name of [
