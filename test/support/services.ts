@@ -1,8 +1,8 @@
-// The Postgres and the Redis of the tests, started once for each project that needs them: given ones first, containers
-// second, programs of this machine third. What cannot be had is told loudly, and fails where CI is set.
+// The Postgres and the Redis of the tests, started once for all that need them: given ones first, containers second,
+// programs of this machine third. What cannot be had is told loudly, and fails where CI is set.
 
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, statfsSync } from 'node:fs'
+import { statfsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { request } from 'node:http'
 import { connect } from 'node:net'
@@ -27,49 +27,30 @@ declare module 'vitest' {
 
 type Service = { readonly url: string; stop(): Promise<void> }
 
-type Services = { readonly database: Service | null; readonly redis: Service | null }
-/** Shared by the projects of one vitest, which each load this file. */
-type Shared = { users: number; services: Promise<Services> | null; readonly scratch: string }
-
-const sharedKey = Symbol.for('tidemark test services')
-const globals = globalThis as { [sharedKey]?: Shared }
-globals[sharedKey] ??= { users: 0, services: null, scratch: mkdtempSync(join(place(), 'tidemark-tests-')) }
-const shared: Shared = globals[sharedKey]
-
-/** Memory, where there is plenty: a database that is made and dropped costs a quarter there. */
-function place(): string {
-  const [memory, enough] = ['/dev/shm', 4e9]
-  try {
-    const { bavail, bsize } = statfsSync(memory)
-    if (bavail * bsize > enough) return memory
-  } catch {}
-  return tmpdir()
-}
-
-export async function setup(project: TestProject): Promise<void> {
-  shared.users++
-  shared.services ??= startServices()
-  const { database, redis } = await shared.services
-  project.provide('databaseUrl', database?.url ?? null)
-  project.provide('redisUrl', redis?.url ?? null)
-  project.provide('scratch', shared.scratch)
-}
-
-export async function teardown(): Promise<void> {
-  if (--shared.users > 0 || !shared.services) return
-  const { database, redis } = await shared.services
-  shared.services = null
-  await Promise.all([database?.stop(), redis?.stop()])
-  await rm(shared.scratch, { recursive: true, force: true })
-}
-
-async function startServices(): Promise<Services> {
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const scratch = await mkdtemp(join(quickestPlace(), 'tidemark-tests-'))
   const hasDocker = await answersDocker()
   const [database, redis] = await Promise.all([
     obtain('Postgres', [given('TEST_DATABASE_URL'), hasDocker ? postgresContainer : null, embeddedPostgres]),
     obtain('Redis', [given('TEST_REDIS_URL'), hasDocker ? redisContainer : null, redisServer]),
   ])
-  return { database, redis }
+  project.provide('databaseUrl', database?.url ?? null)
+  project.provide('redisUrl', redis?.url ?? null)
+  project.provide('scratch', scratch)
+  return async () => {
+    await Promise.all([database?.stop(), redis?.stop()])
+    await rm(scratch, { recursive: true, force: true })
+  }
+}
+
+/** In memory where there is plenty: a database that is made and dropped costs a quarter there. */
+function quickestPlace(): string {
+  const [memory, plenty] = ['/dev/shm', 4e9]
+  try {
+    const { bavail, bsize } = statfsSync(memory)
+    if (bavail * bsize > plenty) return memory
+  } catch {}
+  return tmpdir()
 }
 
 type Start = () => Promise<Service>
@@ -126,7 +107,7 @@ async function redisContainer(): Promise<Service> {
 }
 
 async function embeddedPostgres(): Promise<Service> {
-  const directory = await mkdtemp(join(place(), 'tidemark-test-postgres-'))
+  const directory = await mkdtemp(join(quickestPlace(), 'tidemark-test-postgres-'))
   const server = await startEmbedded({ directory, log: openLog({ level: 'warn' }) })
   await preferSpeed(server.url)
   return {
