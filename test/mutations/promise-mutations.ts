@@ -9,7 +9,6 @@ const firstReading = {
 } as const
 const values = { test: 'test/integration/mirror-values.test.ts' } as const
 const deletes = { test: 'test/integration/mirror-deletes.test.ts' } as const
-const json = { test: 'test/property/exact-json.test.ts' } as const
 const log = { test: 'test/unit/log.test.ts' } as const
 const policy = { test: 'test/unit/upstream-policy.test.ts' } as const
 
@@ -73,7 +72,7 @@ export const promiseMutations: readonly Mutation[] = [
     replace: '',
   },
   {
-    ...json,
+    test: 'test/unit/json.test.ts',
     promise: 'P4',
     name: 'integers of 17 digits are taken for exact',
     file: 'src/json/json-scan.ts',

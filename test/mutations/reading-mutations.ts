@@ -51,7 +51,8 @@ export const readingMutations: readonly Mutation[] = [
     replace: 'return lookAhead(advance(reading, page.isOneVersion ? page.last : page.last - 1n))',
   },
   {
-    ...reading,
+    ...decisions,
+    test: 'test/unit/changes.test.ts',
     name: 'a short page is taken for the last',
     file: 'src/sync/key-set.ts',
     find: 'return isPerhapsCut ? goOn(moved, page) : askTail(moved, page)',
@@ -79,6 +80,14 @@ export const readingMutations: readonly Mutation[] = [
     file: 'src/sync/listing.ts',
     find: 'lastPage ? Math.max(0, pageSize - lastPage.received) : 0',
     replace: '0',
+  },
+  {
+    ...decisions,
+    test: 'test/unit/changes.test.ts',
+    name: 'a short page without a new row is the end',
+    file: 'src/sync/changes.ts',
+    find: 'page.received === 0 || isOneOldRow',
+    replace: 'page.received === 0 || !isPerhapsCut',
   },
   {
     ...reading,
