@@ -1,7 +1,7 @@
 // Decides how a changes stream is read: what to ask next, and how far the position may move. Pure: answers in, decisions
 // out; it knows no time, no network and no database, so that it can be tried against thousands of hostile upstreams.
 
-import { sawGoal, sawSorted, sawTail } from './key-set.ts'
+import { believe, sawGoal, sawSorted, sawTail } from './key-set.ts'
 import type { SeenPage } from './listing.ts'
 import { listOn, sawListed } from './passes.ts'
 import type { ChangesRequest } from './ports.ts'
@@ -19,6 +19,7 @@ import {
   versionsOf,
 } from './reading.ts'
 import { judge, proofQuestions } from './sorting-proof.ts'
+import { sawTextOrder } from './text-order.ts'
 
 type Ahead = Phase & { readonly name: 'ahead' }
 
@@ -55,6 +56,8 @@ export function sawAnswer(before: Reading, page: SeenPage): Decision {
   switch (phase.name) {
     case 'ahead':
       return sawAhead(reading, phase, page, mayBeCut(before, phase.pageSize, page))
+    case 'text':
+      return sawTextOrder(reading, phase.page, phase.count, page) ?? believe(reading, phase.page, true)
     case 'tail':
       return sawTail(reading, phase.page, page)
     case 'goal':

@@ -15,6 +15,7 @@ import {
   versionsOf,
 } from './reading.ts'
 import { isAscending } from './sorting-proof.ts'
+import { askForTheEnd, isPerhapsText } from './text-order.ts'
 
 /** `last` is the highest version of the page, above the cursor. */
 export function sawSorted(
@@ -29,18 +30,11 @@ export function sawSorted(
   const isOneVersion = versions.every((version) => version <= reading.cursor || version === last)
   const sorted: SortedPage = { ...page, since, pageSize, last, isOneVersion }
   return isPerhapsText(reading, sorted)
-    ? askGoal(reading, sorted, fromTheEnd)
+    ? askForTheEnd(reading, sorted)
     : believe(reading, sorted, isPerhapsCut)
 }
 
-/** What sorts numbers as text has 10 before 9. That shows where they grow a digit, and only from the other end. */
-const isPerhapsText = ({ cursor }: Reading, { last }: SortedPage): boolean =>
-  String(last).length > String(cursor).length
-
-/** Some of them may be no rows, and have no version. */
-const fromTheEnd = 100
-
-function believe(reading: Reading, page: SortedPage, isPerhapsCut: boolean): Decision {
+export function believe(reading: Reading, page: SortedPage, isPerhapsCut: boolean): Decision {
   const { until } = reading.options
   if (until !== null && page.last > until) return end(advance(reading, until))
   // The last version may go on behind the end of the page: only what is below it is complete (P6).
@@ -66,17 +60,15 @@ export function sawTail(reading: Reading, page: SortedPage, tail: SeenPage): Dec
 }
 
 /** The source may change as fast as it is read. What was there by now is enough; how far is that? */
-const askGoal = (reading: Reading, page: SortedPage, pageSize = 1): Decision =>
+const askGoal = (reading: Reading, page: SortedPage): Decision =>
   ask(
     { ...reading, phase: { name: 'goal', page } },
-    { since: page.since, page: 1, pageSize, sorts: '-RowVersion' },
+    { since: page.since, page: 1, pageSize: 1, sorts: '-RowVersion' },
   )
 
 export function sawGoal(reading: Reading, page: SortedPage, answer: SeenPage): Decision {
   const [goal = null] = versionsOf(answer)
-  if (!isPerhapsText(reading, page)) return goOn({ ...reading, goal }, page)
-  if (goal === null) return answer.received > 0 ? takeBackProof(reading, []) : believe(reading, page, true)
-  return goal < page.last ? takeBackProof(reading, [page.last, goal]) : believe(reading, page, true)
+  return goOn({ ...reading, goal }, page)
 }
 
 function goOn(reading: Reading, page: SortedPage): Decision {

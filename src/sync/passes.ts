@@ -65,9 +65,13 @@ export function sawSeenAround(reading: Reading, count: number): Decision {
 }
 
 /** The proof was wrong, so nothing that this run concluded from it holds. */
-export function takeBackProof(reading: Reading, versions: readonly bigint[]): Decision {
+export function takeBackProof(
+  reading: Reading,
+  versions: readonly bigint[],
+  held = outOfOrder(versions),
+): Decision {
   const { from, largePageSize } = reading.options
-  const evidence = `a page sorted by RowVersion held ${outOfOrder(versions)}`
+  const evidence = `what was sorted by RowVersion held ${held}`
   const back: Reading = { ...reading, position: from, cursor: from, sorting: 'ignored' }
   const learnt = [{ name: 'sorting', value: 'ignored', evidence }]
   return { ...listAnew(back, from, largePageSize), retreat: evidence, learnt }

@@ -26,10 +26,26 @@ export type SortedPage = SeenPage & {
   readonly isOneVersion: boolean
 }
 
+/** Of the records whose versions have as many digits as the last one of a page. */
+export type Count = {
+  /** There are as many. */
+  readonly shown: number
+  /** And fewer than this; null: nobody knows yet. */
+  readonly beyond: number | null
+  readonly asked: { readonly isOfAll: boolean; readonly row: number }
+  readonly questions: number
+  /** When asked about all records, whatever their versions: there was none in this place, */
+  readonly noneInAll: number | null
+  /** and there was one in this. */
+  readonly oneInAll: number | null
+}
+
 export type Phase =
   /** Page 1 of what lies above the position; key-set reading when sorting is proven. */
   | { readonly name: 'ahead'; readonly since: bigint; readonly pageSize: number }
   | { readonly name: 'proof'; readonly since: bigint; readonly answers: readonly SeenPage[] }
+  /** Are numbers sorted as text? */
+  | { readonly name: 'text'; readonly page: SortedPage; readonly count: Count | null }
   /** Is there anything behind this page? */
   | { readonly name: 'tail'; readonly page: SortedPage }
   /** There is; how far does it go now? */

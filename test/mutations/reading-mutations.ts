@@ -83,6 +83,14 @@ export const readingMutations: readonly Mutation[] = [
   },
   {
     ...decisions,
+    test: 'test/unit/text-order.test.ts',
+    name: 'what is sorted as text is taken for sorted',
+    file: 'src/sync/text-order.ts',
+    find: 'if (!hasRoomForShorter(reading.cursor, page.last, end)) return null',
+    replace: 'return null',
+  },
+  {
+    ...decisions,
     test: 'test/unit/changes.test.ts',
     name: 'a short page without a new row is the end',
     file: 'src/sync/changes.ts',

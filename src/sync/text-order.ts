@@ -1,0 +1,107 @@
+// What sorts numbers as text has 10 before 9, and 104 before 27: behind a page whose versions have more digits than what was read
+// before, shorter ones may stand, which reading on from its last version would pass over for good. Pure. Looks at the end first,
+// where 9 stands behind 10; and counts where that shows too little: without shorter ones, there are as many rows in all as long ones.
+
+import type { SeenPage } from './listing.ts'
+import { takeBackProof } from './passes.ts'
+import { ask, type Count, type Decision, type Reading, type SortedPage, versionsOf } from './reading.ts'
+
+/** Some of them may be no rows, and have no version. */
+const fromTheEnd = 100
+/** A source that grows with each question is never counted. */
+const maxQuestions = 120
+
+export const isPerhapsText = ({ cursor }: Reading, { last }: SortedPage): boolean =>
+  digitsOf(last) > digitsOf(cursor)
+
+export const askForTheEnd = (reading: Reading, page: SortedPage): Decision =>
+  ask(
+    { ...reading, phase: { name: 'text', page, count: null } },
+    { since: page.since, page: 1, pageSize: fromTheEnd, sorts: '-RowVersion' },
+  )
+
+/** Null when no shorter version can stand behind the page. */
+export function sawTextOrder(
+  reading: Reading,
+  page: SortedPage,
+  count: Count | null,
+  answer: SeenPage,
+): Decision | null {
+  return count ? sawRow(reading, page, count, answer.received > 0) : sawEnd(reading, page, answer)
+}
+
+function sawEnd(reading: Reading, page: SortedPage, answer: SeenPage): Decision | null {
+  const [end] = versionsOf(answer)
+  if (end === undefined) return answer.received > 0 ? takeBackProof(reading, []) : null
+  if (end < page.last) return takeBackProof(reading, [page.last, end])
+  if (!hasRoomForShorter(reading.cursor, page.last, end)) return null
+  const row = Math.max(1, page.received)
+  return askRow(reading, page, {
+    shown: 0,
+    beyond: null,
+    asked: { isOfAll: false, row },
+    questions: 0,
+    noneInAll: null,
+    oneInAll: null,
+  })
+}
+
+/** Is there a number above the cursor with fewer digits than `last`, which as text stands between `last` and `end`? */
+export function hasRoomForShorter(cursor: bigint, last: bigint, end: bigint): boolean {
+  for (let digits = digitsOf(cursor); digits < digitsOf(last); digits++) {
+    const beginningOf = (version: bigint) => BigInt(String(version).slice(0, digits))
+    const above = cursor > beginningOf(last) ? cursor : beginningOf(last)
+    if (above < beginningOf(end)) return true
+  }
+  return false
+}
+
+function sawRow(reading: Reading, page: SortedPage, count: Count, isThere: boolean): Decision | null {
+  const { asked, shown, beyond, noneInAll, oneInAll } = count
+  const { row } = asked
+  if (count.questions >= maxQuestions) return null
+  if (asked.isOfAll) {
+    if (!isThere)
+      return shown === 0 ? null : askLong(reading, page, { ...count, noneInAll: row, oneInAll: null }, shown)
+    // Perhaps the source has grown since.
+    if (oneInAll !== row) return askLong(reading, page, { ...count, oneInAll: row }, row)
+    return takeBackProof(
+      reading,
+      [],
+      `${shown} records above ${belowLong(page)}, and more above ${page.since}`,
+    )
+  }
+  if (isThere && row === shown && noneInAll === shown + 1) return null
+  return search(reading, page, {
+    ...count,
+    shown: isThere ? Math.max(shown, row) : shown < row ? shown : 0,
+    beyond: isThere ? (beyond !== null && beyond > row ? beyond : null) : row,
+    noneInAll: isThere ? noneInAll : null,
+  })
+}
+
+function search(reading: Reading, page: SortedPage, count: Count): Decision | null {
+  const { shown, beyond } = count
+  if (beyond === null) return shown > farRow ? null : askLong(reading, page, count, 2 * shown)
+  if (beyond - shown > 1) return askLong(reading, page, count, Math.floor((shown + beyond) / 2))
+  return askRow(reading, page, { ...count, asked: { isOfAll: true, row: beyond } })
+}
+
+/** Where there are so many, each page is served for ever. */
+const farRow = 1_000_000_000
+
+const askLong = (reading: Reading, page: SortedPage, count: Count, row: number): Decision =>
+  askRow(reading, page, { ...count, asked: { isOfAll: false, row } })
+
+function askRow(reading: Reading, page: SortedPage, count: Count): Decision {
+  const { isOfAll, row } = count.asked
+  return ask(
+    { ...reading, phase: { name: 'text', page, count: { ...count, questions: count.questions + 1 } } },
+    { since: isOfAll ? page.since : belowLong(page), page: row, pageSize: 1, sorts: 'RowVersion' },
+  )
+}
+
+/** Above it, all versions have as many digits as the last one of the page, or more. */
+const belowLong = ({ last }: SortedPage): bigint => 10n ** BigInt(digitsOf(last) - 1) - 1n
+
+const digitsOf = (version: bigint): number => String(version).length
