@@ -71,7 +71,7 @@ export function takeBackProof(
   held = outOfOrder(versions),
 ): Decision {
   const { from, largePageSize } = reading.options
-  const evidence = `what was sorted by RowVersion held ${held}`
+  const evidence = `a page sorted by RowVersion held ${held}`
   const back: Reading = { ...reading, position: from, cursor: from, sorting: 'ignored' }
   const learnt = [{ name: 'sorting', value: 'ignored', evidence }]
   return { ...listAnew(back, from, largePageSize), retreat: evidence, learnt }

@@ -104,8 +104,9 @@ export async function readChanges(
       }
       const records = readRecords(answer.records, context.keyFields, context.versionFields)
       decision = sawAnswer(reading, seenPage(answer.records.length, records))
-      // The few records of a proof come again in their turn.
-      await commit(reading.phase.name === 'proof' ? nothing : records, decision)
+      // What was only looked at comes again in its turn.
+      const isOnlyLook = reading.phase.name === 'proof' || reading.phase.name === 'text'
+      await commit(isOnlyLook ? nothing : records, decision)
     }
   } finally {
     await writes.settled()

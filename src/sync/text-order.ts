@@ -1,6 +1,7 @@
 // What sorts numbers as text has 10 before 9, and 104 before 27: behind a page whose versions have more digits than what was read
 // before, shorter ones may stand, which reading on from its last version would pass over for good. Pure. Looks at the end first,
-// where 9 stands behind 10; and counts where that shows too little: without shorter ones, there are as many rows in all as long ones.
+// where 9 stands behind 10; and counts where that shows too little: without shorter ones, there are as many rows in all as long ones
+// and those of the page that are shorter.
 
 import type { SeenPage } from './listing.ts'
 import { takeBackProof } from './passes.ts'
@@ -11,8 +12,15 @@ const fromTheEnd = 100
 /** A source that grows with each question is never counted. */
 const maxQuestions = 120
 
-export const isPerhapsText = ({ cursor }: Reading, { last }: SortedPage): boolean =>
-  digitsOf(last) > digitsOf(cursor)
+export const isPerhapsText = ({ cursor }: Reading, page: SortedPage): boolean =>
+  digitsOf(page.last) > digitsOf(cursor) && !showsNumbers(versionsOf(page))
+
+/** It holds 9 before 10. */
+const showsNumbers = (versions: readonly bigint[]): boolean =>
+  versions.some((version, index) => {
+    const before = versions[index - 1] ?? version
+    return digitsOf(before) < digitsOf(version) && String(before) > String(version)
+  })
 
 export const askForTheEnd = (reading: Reading, page: SortedPage): Decision =>
   ask(
@@ -65,11 +73,8 @@ function sawRow(reading: Reading, page: SortedPage, count: Count, isThere: boole
       return shown === 0 ? null : askLong(reading, page, { ...count, noneInAll: row, oneInAll: null }, shown)
     // Perhaps the source has grown since.
     if (oneInAll !== row) return askLong(reading, page, { ...count, oneInAll: row }, row)
-    return takeBackProof(
-      reading,
-      [],
-      `${shown} records above ${belowLong(page)}, and more above ${page.since}`,
-    )
+    const held = `versions shorter than ${page.last} behind it: ${shown} records above ${belowLong(page)}, and more in all`
+    return takeBackProof(reading, [], held)
   }
   if (isThere && row === shown && noneInAll === shown + 1) return null
   return search(reading, page, {
@@ -97,11 +102,19 @@ function askRow(reading: Reading, page: SortedPage, count: Count): Decision {
   const { isOfAll, row } = count.asked
   return ask(
     { ...reading, phase: { name: 'text', page, count: { ...count, questions: count.questions + 1 } } },
-    { since: isOfAll ? page.since : belowLong(page), page: row, pageSize: 1, sorts: 'RowVersion' },
+    {
+      since: isOfAll ? page.since : belowLong(page),
+      page: isOfAll ? row + shorterOn(page) : row,
+      pageSize: 1,
+      sorts: 'RowVersion',
+    },
   )
 }
 
 /** Above it, all versions have as many digits as the last one of the page, or more. */
 const belowLong = ({ last }: SortedPage): bigint => 10n ** BigInt(digitsOf(last) - 1) - 1n
+
+const shorterOn = (page: SortedPage): number =>
+  versionsOf(page).filter((version) => digitsOf(version) < digitsOf(page.last)).length
 
 const digitsOf = (version: bigint): number => String(version).length

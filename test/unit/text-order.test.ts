@@ -43,13 +43,25 @@ it('believes a first page when nothing is shorter: there are as many long versio
   expect(questions).toBeLessThan(25)
 })
 
+it('needs no look where a page holds 9 before 10', () => {
+  const versions = Array.from({ length: 30 }, (_, index) => index + 1)
+  expect(decide({ versions, cap: 10, asText: false })).toMatchObject({ questions: 1, retreat: null })
+})
+
+it('counts the shorter versions of the page with the long ones', () => {
+  const shorter = [1, 10]
+  expect(decide({ versions: [...shorter, ...long], cap: 10, asText: false })).toMatchObject({ retreat: null })
+  const { retreat } = decide({ versions: [...shorter, 4, ...long], cap: 10, asText: true })
+  expect(retreat).toContain('297 records above 99')
+})
+
 it.each([
   ['one in the middle', [83]],
   ['some', [41, 54, 83]],
 ])('takes the proof back when shorter versions stand behind: %s', (_what, shorter) => {
   const { reading, retreat } = decide({ versions: [...long, ...shorter], cap: 10, asText: true })
   expect(reading).toMatchObject({ sorting: 'ignored', position: 0n })
-  expect(retreat).toContain('297 records above 99, and more above 0')
+  expect(retreat).toContain('297 records above 99, and more in all')
 })
 
 it('is not fooled by a source that grows or shrinks while it is counted', () => {
