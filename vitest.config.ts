@@ -3,7 +3,6 @@ import { defineConfig } from 'vitest/config'
 
 const execArgv = ['--import', fileURLToPath(new URL('bin/quick-start.js', import.meta.url))]
 const shared = {
-  testTimeout: 120_000,
   // Files in one process share what it has loaded, and the secrets that it knows: to load it anew for each takes long.
   isolate: false,
   execArgv,
@@ -16,12 +15,20 @@ export default defineConfig({
     // Many wait for time to pass or for another program.
     maxWorkers: 3,
     projects: [
-      { test: { name: 'alone', include: ['test/{unit,property}/**/*.test.ts'], ...shared } },
+      {
+        test: {
+          name: 'alone',
+          include: ['test/{unit,property}/**/*.test.ts'],
+          testTimeout: 30_000,
+          ...shared,
+        },
+      },
       {
         test: {
           name: 'services',
           include: ['test/{browser,e2e,integration}/**/*.test.ts'],
           globalSetup: ['test/support/services.ts'],
+          testTimeout: 120_000,
           hookTimeout: 60_000,
           ...shared,
         },

@@ -4,7 +4,6 @@
 import { believe, sawGoal, sawSorted, sawTail } from './key-set.ts'
 import type { SeenPage } from './listing.ts'
 import { listOn, sawListed } from './passes.ts'
-import type { ChangesRequest } from './ports.ts'
 import {
   ask,
   type Decision,
@@ -16,6 +15,7 @@ import {
   type Phase,
   type Reading,
   type ReadingOptions,
+  sortsOf,
   versionsOf,
 } from './reading.ts'
 import { judge, proofQuestions } from './sorting-proof.ts'
@@ -46,7 +46,7 @@ export function sawAnswer(before: Reading, page: SeenPage): Decision {
   }
   if (phase.name === 'ended') throw new Error('An answer came after the reading had ended')
   if (phase.name === 'proof') return sawProof(reading, phase, page)
-  const since = 'page' in phase ? phase.page.since : phase.since
+  const { since } = 'since' in phase ? phase : phase.page
   const below = versionsOf(page).find((version) => version < since)
   if (below !== undefined)
     return decide(reading, {
@@ -56,6 +56,8 @@ export function sawAnswer(before: Reading, page: SeenPage): Decision {
   switch (phase.name) {
     case 'ahead':
       return sawAhead(reading, phase, page, mayBeCut(before, phase.pageSize, page))
+    case 'behind':
+      return page.received === 0 ? end(reading) : listOn(reading, phase, phase.page, true)
     case 'text':
       return sawTextOrder(reading, phase.page, phase.count, page) ?? believe(reading, phase.page, true)
     case 'tail':
@@ -68,11 +70,11 @@ export function sawAnswer(before: Reading, page: SeenPage): Decision {
 }
 
 /** The upstream refused the request because of its `Sorts`. */
-export function sawRefusal(reading: Reading, request: ChangesRequest, status: number): Decision {
+export function sawRefusal(reading: Reading, status: number): Decision {
   const refused: Reading = { ...reading, sorting: 'refused' }
   const learnt = [{ name: 'sorting', value: 'refused', evidence: `status ${status}` }]
-  const isListing = reading.phase.name === 'listing'
-  return { ...(isListing ? ask(refused, { ...request, sorts: null }) : lookAhead(refused)), learnt }
+  // What was concluded from the order of a listing holds no more.
+  return { ...lookAhead(refused), learnt }
 }
 
 function sawAhead(reading: Reading, phase: Ahead, page: SeenPage, isPerhapsCut: boolean): Decision {
@@ -91,12 +93,22 @@ function sawNothingNew(reading: Reading, phase: Ahead, page: SeenPage, isPerhaps
   const learnt = hasOld
     ? [{ name: 'inclusive', value: 'yes', evidence: `since ${phase.since} served version ${phase.since}` }]
     : []
-  // Old rows of the position's own version fill the page. They prove that `since` includes, so the next version up loses nothing.
+  // An upstream whose `since` includes shows it in every quiet poll, and one question has to be enough for that.
   const isOneOldRow = hasOld && page.received === 1 && !isPerhapsCut && mayBeAtEnd(reading)
   if (page.received === 0 || isOneOldRow) return { ...end(reading), learnt }
+  // Old rows of the position's own version may fill the page. They prove that `since` includes, so the next version up loses nothing.
   if (hasOld && phase.since === reading.cursor) return { ...lookAhead(reading, reading.cursor + 1n), learnt }
-  return { ...listOn(reading, phase, page, isPerhapsCut), learnt }
+  if (isPerhapsCut) return { ...listOn(reading, phase, page, isPerhapsCut), learnt }
+  return { ...askBehind(reading, phase, page), learnt }
 }
+
+/** It holds nothing but what cannot be a row. */
+const askBehind = (reading: Reading, { since, pageSize }: Ahead, page: SeenPage): Decision =>
+  ask(
+    { ...reading, phase: { name: 'behind', since, pageSize, page } },
+    { since, page: 2, pageSize: page.received, sorts: sortsOf(reading) },
+    mayBeAtEnd(reading),
+  )
 
 function askProof(reading: Reading, since: bigint, answers: readonly SeenPage[]): Decision {
   const question = proofQuestions[answers.length]

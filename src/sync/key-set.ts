@@ -2,7 +2,7 @@
 // before. Pure. Every page is checked; one out of order takes the proof back.
 
 import type { SeenPage } from './listing.ts'
-import { listTie, takeBackProof } from './passes.ts'
+import { listTie, outOfOrder, takeBackProof } from './passes.ts'
 import {
   advance,
   ask,
@@ -26,7 +26,7 @@ export function sawSorted(
   isPerhapsCut: boolean,
 ): Decision {
   const versions = versionsOf(page)
-  if (!isAscending(versions)) return takeBackProof(reading, versions)
+  if (!isAscending(versions)) return takeBackProof(reading, outOfOrder(versions))
   const isOneVersion = versions.every((version) => version <= reading.cursor || version === last)
   const sorted: SortedPage = { ...page, since, pageSize, last, isOneVersion }
   return isPerhapsText(reading, sorted)
@@ -55,7 +55,7 @@ export function sawTail(reading: Reading, page: SortedPage, tail: SeenPage): Dec
   const shown = new Set(page.rows.map(({ key }) => key))
   const fresh = { ...tail, rows: tail.rows.filter(({ key }) => !shown.has(key)) }
   const versions = [page.last, ...versionsOf(fresh)]
-  if (!isAscending(versions)) return takeBackProof(reading, versions)
+  if (!isAscending(versions)) return takeBackProof(reading, outOfOrder(versions))
   return reading.goal === null ? askGoal(reading, page) : goOn(reading, page)
 }
 

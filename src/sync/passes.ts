@@ -53,7 +53,7 @@ export function listTie(reading: Reading, since: bigint, version: bigint, pageSi
 export function sawListed(reading: Reading, phase: ListingPhase, page: SeenPage): Decision {
   const { listing, since } = phase
   if (listing.ceiling !== null && !isAscending(versionsOf(page)))
-    return takeBackProof(reading, versionsOf(page))
+    return takeBackProof(reading, outOfOrder(versionsOf(page)))
   const seen = { pageNumber: listing.pageNumber, keys: wantedKeys(page, listing.ceiling) }
   return { ...askListed(reading, since, sawPage(listing, page)), seen }
 }
@@ -65,11 +65,7 @@ export function sawSeenAround(reading: Reading, count: number): Decision {
 }
 
 /** The proof was wrong, so nothing that this run concluded from it holds. */
-export function takeBackProof(
-  reading: Reading,
-  versions: readonly bigint[],
-  held = outOfOrder(versions),
-): Decision {
+export function takeBackProof(reading: Reading, held: string): Decision {
   const { from, largePageSize } = reading.options
   const evidence = `a page sorted by RowVersion held ${held}`
   const back: Reading = { ...reading, position: from, cursor: from, sorting: 'ignored' }
@@ -141,7 +137,7 @@ const pagingIgnored = ({ askedSize }: Listing) => ({
   evidence: `asked for ${askedSize} records it served more, and the same on a page far behind`,
 })
 
-function outOfOrder(versions: readonly bigint[]): string {
+export function outOfOrder(versions: readonly bigint[]): string {
   const at = versions.findIndex((version, index) => index > 0 && version < (versions[index - 1] ?? version))
   return at < 0 ? 'no row version at all' : `${versions[at]} behind ${versions[at - 1]}`
 }

@@ -94,11 +94,11 @@ export async function readChanges(
       if (hasAsked && reading.phase.name === 'ahead' && context.shouldGiveWay?.())
         return outcome(false, 'gave way to another stream', true)
       signal.throwIfAborted()
-      const ask = () => context.source.changes(step.request, signal)
-      const answer = await (step.mayBeNothing ? ask() : doubtNothing(ask))
+      const fetchAnswer = () => context.source.changes(step.request, signal)
+      const answer = await (step.mayBeNothing ? fetchAnswer() : doubtNothing(fetchAnswer))
       hasAsked = true
       if ('refused' in answer) {
-        decision = sawRefusal(reading, step.request, answer.refused)
+        decision = sawRefusal(reading, answer.refused)
         await commit(nothing, decision)
         continue
       }

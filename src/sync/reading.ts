@@ -33,6 +33,8 @@ export type Count = {
   /** And fewer than this; null: nobody knows yet. */
   readonly beyond: number | null
   readonly asked: { readonly isOfAll: boolean; readonly row: number }
+  /** How far ahead to ask next while there are more. */
+  readonly stride: number
   readonly questions: number
   /** When asked about all records, whatever their versions: there was none in this place, */
   readonly noneInAll: number | null
@@ -43,6 +45,13 @@ export type Count = {
 export type Phase =
   /** Page 1 of what lies above the position; key-set reading when sorting is proven. */
   | { readonly name: 'ahead'; readonly since: bigint; readonly pageSize: number }
+  /** Page 1 held nothing but what cannot be a row. Is there anything behind it? */
+  | {
+      readonly name: 'behind'
+      readonly since: bigint
+      readonly pageSize: number
+      readonly page: SeenPage
+    }
   | { readonly name: 'proof'; readonly since: bigint; readonly answers: readonly SeenPage[] }
   /** Are numbers sorted as text? */
   | { readonly name: 'text'; readonly page: SortedPage; readonly count: Count | null }

@@ -4,12 +4,12 @@
 // and those of the page that are shorter.
 
 import type { SeenPage } from './listing.ts'
-import { takeBackProof } from './passes.ts'
+import { outOfOrder, takeBackProof } from './passes.ts'
 import { ask, type Count, type Decision, type Reading, type SortedPage, versionsOf } from './reading.ts'
 
 /** Some of them may be no rows, and have no version. */
 const fromTheEnd = 100
-/** A source that grows with each question is never counted. */
+/** A source that grows with each question is never counted. It is believed: read in passes, it would never be read whole either. */
 const maxQuestions = 120
 
 export const isPerhapsText = ({ cursor }: Reading, page: SortedPage): boolean =>
@@ -40,14 +40,15 @@ export function sawTextOrder(
 
 function sawEnd(reading: Reading, page: SortedPage, answer: SeenPage): Decision | null {
   const [end] = versionsOf(answer)
-  if (end === undefined) return answer.received > 0 ? takeBackProof(reading, []) : null
-  if (end < page.last) return takeBackProof(reading, [page.last, end])
+  if (end === undefined) return answer.received > 0 ? takeBackProof(reading, outOfOrder([])) : null
+  if (end < page.last) return takeBackProof(reading, outOfOrder([page.last, end]))
   if (!hasRoomForShorter(reading.cursor, page.last, end)) return null
   const row = Math.max(1, page.received)
   return askRow(reading, page, {
     shown: 0,
     beyond: null,
     asked: { isOfAll: false, row },
+    stride: row,
     questions: 0,
     noneInAll: null,
     oneInAll: null,
@@ -72,9 +73,9 @@ function sawRow(reading: Reading, page: SortedPage, count: Count, isThere: boole
     if (!isThere)
       return shown === 0 ? null : askLong(reading, page, { ...count, noneInAll: row, oneInAll: null }, shown)
     // Perhaps the source has grown since.
-    if (oneInAll !== row) return askLong(reading, page, { ...count, oneInAll: row }, row)
+    if (oneInAll !== row) return askLong(reading, page, { ...count, stride: 1, oneInAll: row }, row)
     const held = `versions shorter than ${page.last} behind it: ${shown} records above ${belowLong(page)}, and more in all`
-    return takeBackProof(reading, [], held)
+    return takeBackProof(reading, held)
   }
   if (isThere && row === shown && noneInAll === shown + 1) return null
   return search(reading, page, {
@@ -87,7 +88,9 @@ function sawRow(reading: Reading, page: SortedPage, count: Count, isThere: boole
 
 function search(reading: Reading, page: SortedPage, count: Count): Decision | null {
   const { shown, beyond } = count
-  if (beyond === null) return shown > farRow ? null : askLong(reading, page, count, 2 * shown)
+  if (shown > farRow) return null
+  if (beyond === null)
+    return askLong(reading, page, { ...count, stride: 2 * count.stride }, shown + count.stride)
   if (beyond - shown > 1) return askLong(reading, page, count, Math.floor((shown + beyond) / 2))
   return askRow(reading, page, { ...count, asked: { isOfAll: true, row: beyond } })
 }

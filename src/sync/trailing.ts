@@ -67,8 +67,8 @@ const showsNothing =
 
 /** Asked only when it shows nothing of the recent past: those records may be deleted. */
 async function showsAnything(source: Source, signal: AbortSignal): Promise<boolean> {
-  const ask = () => source.changes({ since: 0n, page: 1, pageSize: 1, sorts: null }, signal)
-  const answer = await doubtNothing(ask)
+  const fetchAnswer = () => source.changes({ since: 0n, page: 1, pageSize: 1, sorts: null }, signal)
+  const answer = await doubtNothing(fetchAnswer)
   return 'refused' in answer || answer.records.length > 0
 }
 

@@ -101,8 +101,8 @@ export const readingMutations: readonly Mutation[] = [
     ...reading,
     name: 'one empty answer is the end, wherever it comes',
     file: 'src/sync/read-changes.ts',
-    find: 'step.mayBeNothing ? ask() : doubtNothing(ask)',
-    replace: 'ask()',
+    find: 'step.mayBeNothing ? fetchAnswer() : doubtNothing(fetchAnswer)',
+    replace: 'fetchAnswer()',
   },
   {
     ...decisions,
@@ -125,7 +125,7 @@ export const readingMutations: readonly Mutation[] = [
     test: 'test/unit/changes.test.ts',
     name: 'a proof that was wrong is kept',
     file: 'src/sync/key-set.ts',
-    find: 'if (!isAscending(versions)) return takeBackProof(reading, versions)\n  const isOneVersion',
+    find: 'if (!isAscending(versions)) return takeBackProof(reading, outOfOrder(versions))\n  const isOneVersion',
     replace: 'const isOneVersion',
   },
 ]

@@ -50,6 +50,7 @@ function notices({ file, find, replace, test }: Mutation): boolean {
     const { status } = spawnSync('npx', ['vitest', 'run', test], {
       cwd: directory,
       stdio: 'ignore',
+      env: { ...process.env, KEEP_TEST_DATABASES: 'no' },
     })
     return status !== 0
   } finally {

@@ -115,7 +115,8 @@ async function embeddedPostgres(): Promise<Service> {
     async stop() {
       const kept = await keptDatabases(server.url)
       await server.leave()
-      if (kept.length === 0) await rm(directory, { recursive: true, force: true })
+      if (kept.length === 0 || process.env.KEEP_TEST_DATABASES === 'no')
+        await rm(directory, { recursive: true, force: true })
       else
         process.stderr.write(
           `\nThe databases of failed tests (${kept.join(', ')}) stay in ${directory}/postgres\n`,

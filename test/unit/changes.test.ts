@@ -52,7 +52,8 @@ describe('reading changes', () => {
     expect(poll.step).toMatchObject({ mayBeNothing: true })
     expect(answer(poll, 10, 10, 10).step).toMatchObject({ mayBeNothing: true })
     const [middle, tail] = [answer(poll, 11, 12, 13), answer(poll, 11, 12)]
-    for (const { step } of [range, middle, tail]) expect(step).toMatchObject({ mayBeNothing: false })
+    const goal = answer(tail, 13)
+    for (const { step } of [range, middle, tail, goal]) expect(step).toMatchObject({ mayBeNothing: false })
   })
 
   it('takes a short page for the end only when nothing is behind it', () => {
@@ -69,7 +70,14 @@ describe('reading changes', () => {
 
   it('takes a short page that holds nothing but what cannot be a row for no end', () => {
     const unfit = { received: 1, rows: [{ key: 'of its content', version: null }] }
-    expect(asked(sawAnswer(beginReading(options).reading, unfit))).toMatchObject({ page: 2, pageSize: 1 })
+    const behind = sawAnswer(beginReading(options).reading, unfit)
+    expect(asked(behind)).toMatchObject({ page: 2, pageSize: 1 })
+    // Each poll asks it while such a record is the newest.
+    expect(behind.step).toMatchObject({ mayBeNothing: true })
+    expect(answer(behind).step).toMatchObject({ kind: 'end' })
+    expect(answer(behind, 11).reading.phase.name).toBe('listing')
+    const range = sawAnswer(beginReading({ ...options, until: 13n }).reading, unfit)
+    expect(range.step).toMatchObject({ kind: 'ask', mayBeNothing: false })
   })
 
   it('asks for a larger page when one version has rows behind a short page', () => {
@@ -107,9 +115,18 @@ describe('reading changes', () => {
 
   it('never sends Sorts again once it was refused', () => {
     const { reading } = beginReading({ ...options, sorting: 'unknown' })
-    const refused = sawRefusal(reading, { since: 10n, page: 1, pageSize: 3, sorts: 'RowVersion' }, 400)
+    const refused = sawRefusal(reading, 400)
     expect(asked(refused)).toMatchObject({ sorts: null })
     expect(asked(answer(refused, 11, 12, 13))).toMatchObject({ sorts: null })
+  })
+
+  it('believes nothing of the listing of a version in which Sorts was refused', () => {
+    const one = beginReading({ ...options, largePageSize: 3 })
+    const tie = answer(answer(one, 11, 11, 11), 11, 11, 11)
+    expect(tie.reading.phase).toMatchObject({ name: 'listing', listing: { ceiling: 11n } })
+    const refused = sawRefusal(tie.reading, 400)
+    expect(refused.reading).toMatchObject({ phase: { name: 'ahead' }, position: 10n, sorting: 'refused' })
+    expect(asked(refused)).toEqual({ since: 10n, page: 1, pageSize: 3, sorts: null })
   })
 
   it('reports a version below the one asked for, and asks no more', () => {

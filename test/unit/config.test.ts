@@ -64,6 +64,7 @@ describe('loadConfig', () => {
       SOURCE_TIMEZONE: 'Oslo',
       REQUESTS_PER_SECOND: '-1',
       HTTP_PORT: '70000',
+      // Whatever the tests of this process print is cut of it.
       WEBHOOK_SECRET: 'sh0rt!',
     }).split('\n')
     expect(problems).toHaveLength(9)

@@ -1,3 +1,5 @@
+// An upstream that slips and answers nothing, once (P6).
+
 import { expect, it } from 'vitest'
 import { doubtNothing } from '../../src/sync/doubt-nothing.ts'
 
@@ -8,7 +10,7 @@ const [nothing, something, refusal] = [
 ]
 
 it.each([
-  ['nothing twice', [nothing, nothing], nothing],
+  ['nothing twice', [nothing, nothing, something], nothing],
   ['something the second time', [nothing, something], something],
   ['something at once', [something, nothing], something],
   ['a refusal', [refusal, something], refusal],
