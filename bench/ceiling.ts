@@ -1,11 +1,11 @@
 // What one connection can do at best: pages that were encoded beforehand, copied into the temporary table and merged by the
 // statements of the mirror, and nothing else.
 
-import type { Database } from '../src/mirror/database.ts'
-import { createPageEncoder, type EncodedPage } from '../src/mirror/page-encoding.ts'
-import { mergePage, stagePage } from '../src/mirror/page-transaction.ts'
-import { readShape, type Shape } from '../src/mirror/shape.ts'
-import { streams } from '../src/streams.ts'
+import { createPageEncoder, type EncodedPage } from '../src/store/encoding/page.ts'
+import { readShape, type Shape } from '../src/store/schema/table-schema.ts'
+import type { Database } from '../src/store/server/connect.ts'
+import { mergePage, stagePage } from '../src/store/writing/stage-page.ts'
+import { streams } from '../src/streams/catalog.ts'
 import { writeThroughMirror } from './mirror-writes.ts'
 import { type Pages, pageSize } from './records.ts'
 

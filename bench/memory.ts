@@ -1,7 +1,7 @@
 // A program of its own that writes rows through the mirror and tells how much memory it took at most: `node bench/memory.ts
 // <database url> <rows>`.
 
-import { openDatabase } from '../src/mirror/database.ts'
+import { openDatabase } from '../src/store/server/connect.ts'
 import { writeThroughMirror } from './mirror-writes.ts'
 import { benchLog } from './postgres.ts'
 import { makePages } from './records.ts'

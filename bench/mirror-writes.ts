@@ -1,10 +1,10 @@
 // Writes pages through the mirror as reading does: two pages in hand, so that one is encoded while another is written.
 
-import type { Database } from '../src/mirror/database.ts'
-import { openMirror } from '../src/mirror/mirror.ts'
-import type { Records } from '../src/record.ts'
-import { streams } from '../src/streams.ts'
-import type { Written } from '../src/sync/ports.ts'
+import { openMirror } from '../src/store/runs/open-store.ts'
+import type { Database } from '../src/store/server/connect.ts'
+import { streams } from '../src/streams/catalog.ts'
+import type { Records } from '../src/streams/record.ts'
+import type { Written } from '../src/sync/ports/store.ts'
 import { benchLog } from './postgres.ts'
 
 const pagesInHand = 2

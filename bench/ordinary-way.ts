@@ -13,10 +13,10 @@ import {
   uuid,
 } from 'drizzle-orm/pg-core'
 import type { Json, JsonObject } from '../src/json/json.ts'
-import type { ColumnType } from '../src/mirror/column-types.ts'
-import type { Database } from '../src/mirror/database.ts'
-import type { Column, Shape } from '../src/mirror/shape.ts'
-import type { Records } from '../src/record.ts'
+import type { ColumnType } from '../src/store/schema/column-types.ts'
+import type { Column, Shape } from '../src/store/schema/table-schema.ts'
+import type { Database } from '../src/store/server/connect.ts'
+import type { Records } from '../src/streams/record.ts'
 
 const builders: Readonly<Record<ColumnType, (name: string) => PgColumnBuilderBase>> = {
   bigint: (name) => bigint(name, { mode: 'number' }),

@@ -7,9 +7,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { openLog } from '../src/log.ts'
-import { type Database, openDatabase } from '../src/mirror/database.ts'
-import { migrateDatabase } from '../src/mirror/migrate.ts'
-import { streams } from '../src/streams.ts'
+import { migrateDatabase } from '../src/store/schema/migrate.ts'
+import { type Database, openDatabase } from '../src/store/server/connect.ts'
+import { streams } from '../src/streams/catalog.ts'
 
 export const benchLog = openLog({ level: 'warn' })
 

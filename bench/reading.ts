@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import type { Database } from '../src/mirror/database.ts'
+import type { Database } from '../src/store/server/connect.ts'
 import { emptyMirror, openBenchDatabase } from './postgres.ts'
 import type { Result } from './report.ts'
 

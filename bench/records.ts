@@ -1,7 +1,7 @@
 // Assignments as the bench writes them: 38 fields, about 1.1 KB of JSON, made by formula so that every run writes the same.
 
 import type { Json, JsonObject } from '../src/json/json.ts'
-import type { Records } from '../src/record.ts'
+import type { Records } from '../src/streams/record.ts'
 
 export const pageSize = 1_000
 

@@ -2,7 +2,7 @@
 
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import type { Database } from '../src/mirror/database.ts'
+import type { Database } from '../src/store/server/connect.ts'
 import { prepareCeiling, runCeiling } from './ceiling.ts'
 import { writeThroughMirror } from './mirror-writes.ts'
 import { writeTheOrdinaryWay } from './ordinary-way.ts'

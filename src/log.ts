@@ -4,7 +4,7 @@
 import { Writable } from 'node:stream'
 import { type Logger, pino, type SerializedError, stdSerializers } from 'pino'
 import pretty from 'pino-pretty'
-import { visible } from './visible.ts'
+import { visible } from './util/text.ts'
 
 export type { Logger } from 'pino'
 

@@ -2,35 +2,34 @@
 
 import { readFileSync } from 'node:fs'
 import { type Command, type ExitCode, exitCodes } from './cli/command.ts'
-import { commandHelp, programHelp } from './cli/help.ts'
-import { findVerb, parseCall } from './cli/parse.ts'
-import { ConfigError, loadLogLevel, readEnvironment } from './config.ts'
+import { commandHelp, findVerb, parseCall, programHelp } from './cli/parse.ts'
+import { ConfigError, loadLogLevel, readEnvironment } from './config/load.ts'
 import { type Logger, openLog, redact } from './log.ts'
-import { DatabaseError } from './mirror/connection.ts'
-import { UsageError } from './usage-error.ts'
-import { visible } from './visible.ts'
+import { DatabaseError } from './store/server/connect.ts'
+import { UsageError } from './util/errors.ts'
+import { visible } from './util/text.ts'
 
 /** Loaded when called, so that a verb starts without the parts of all others. */
 const verbs: Readonly<Record<string, () => Promise<Command>>> = {
-  serve: async () => (await import('./commands/serve.ts')).serve,
-  sync: async () => (await import('./commands/sync.ts')).sync,
-  status: async () => (await import('./commands/status.ts')).status,
-  checkpoints: async () => (await import('./commands/checkpoints.ts')).checkpoints,
-  backfill: async () => (await import('./commands/backfill.ts')).backfill,
-  rewind: async () => (await import('./commands/rewind.ts')).rewind,
-  pause: async () => (await import('./commands/pause.ts')).pause,
-  resume: async () => (await import('./commands/pause.ts')).resume,
-  census: async () => (await import('./commands/census.ts')).census,
-  verify: async () => (await import('./commands/verify.ts')).verify,
-  quarantine: async () => (await import('./commands/quarantine.ts')).quarantine,
-  probe: async () => (await import('./commands/probe.ts')).probe,
-  schema: async () => (await import('./commands/schema.ts')).schema,
-  explain: async () => (await import('./commands/explain.ts')).explain,
-  migrate: async () => (await import('./commands/migrate.ts')).migrate,
-  webhooks: async () => (await import('./commands/webhooks.ts')).webhooks,
-  api: async () => (await import('./commands/api.ts')).api,
-  demo: async () => (await import('./commands/demo.ts')).demo,
-  simulate: async () => (await import('./commands/simulate.ts')).simulate,
+  serve: async () => (await import('./cli/serve.ts')).serve,
+  sync: async () => (await import('./cli/sync.ts')).sync,
+  status: async () => (await import('./cli/status.ts')).status,
+  checkpoints: async () => (await import('./cli/positions.ts')).checkpoints,
+  backfill: async () => (await import('./cli/backfill.ts')).backfill,
+  rewind: async () => (await import('./cli/positions.ts')).rewind,
+  pause: async () => (await import('./cli/positions.ts')).pause,
+  resume: async () => (await import('./cli/positions.ts')).resume,
+  census: async () => (await import('./cli/reconcile.ts')).census,
+  verify: async () => (await import('./cli/verify.ts')).verify,
+  quarantine: async () => (await import('./cli/quarantine.ts')).quarantine,
+  probe: async () => (await import('./cli/probe.ts')).probe,
+  schema: async () => (await import('./cli/schema.ts')).schema,
+  explain: async () => (await import('./cli/explain.ts')).explain,
+  migrate: async () => (await import('./cli/database.ts')).migrate,
+  webhooks: async () => (await import('./cli/api.ts')).webhooks,
+  api: async () => (await import('./cli/api.ts')).api,
+  demo: async () => (await import('./cli/demo.ts')).demo,
+  simulate: async () => (await import('./cli/simulate.ts')).simulate,
 }
 
 const whereFrom =

@@ -2,11 +2,11 @@
 // words that help at the terminal and on the page. Changes nothing.
 
 import type { Pool } from 'pg'
-import { parseInt64 } from '../int64.ts'
-import { findCheckpoint, firstCheckpointAt } from '../mirror/checkpoints.ts'
-import type { ChangesStream, Stream } from '../streams.ts'
-import type { Mirror } from '../sync/ports.ts'
-import { UsageError } from '../usage-error.ts'
+import { findCheckpoint, firstCheckpointAt } from '../store/queries/positions.ts'
+import type { ChangesStream, Stream } from '../streams/catalog.ts'
+import { parseInt64 } from '../streams/record.ts'
+import type { Mirror } from '../sync/ports/store.ts'
+import { UsageError } from '../util/errors.ts'
 
 /** The names of the three options, e.g. `to-version`, `to-checkpoint` and `to-time`. */
 export type PositionOptions = { readonly version: string; readonly checkpoint: string; readonly time: string }

@@ -2,9 +2,6 @@
 // of them need no memory until somebody asks. What makes a record its own is worked out each time; the description of
 // the work is one of some thousands, made once.
 
-import { hash, pick, uuidFrom } from './random.ts'
-import type { Fields, FreshFields, Row } from './row.ts'
-import { epochMs, localTime, utcTime } from './timestamps.ts'
 import {
   assignmentTypes,
   cities,
@@ -12,10 +9,14 @@ import {
   details,
   familyNames,
   givenNames,
+  hash,
+  pick,
   statuses,
   streets,
   subjects,
-} from './words.ts'
+  uuidFrom,
+} from './random.ts'
+import { epochMs, type Fields, type FreshFields, localTime, type Row, utcTime } from './row.ts'
 
 export const customerCount = 200
 export const employeeCount = 40

@@ -3,7 +3,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type Answer, type Incoming, problem, type Query, type Service } from './answer.ts'
-import { type Delivery, deliver } from './delivery.ts'
+import { type Delivery, deliver } from './deliveries.ts'
 
 export type Exchange = {
   readonly request: Incoming

@@ -2,11 +2,10 @@
 
 import { type Answer, type Body, type Incoming, problem } from './answer.ts'
 import type { Behaviour } from './behaviour.ts'
-import { spanOf } from './paging.ts'
+import type { RowBytes } from './rendering.ts'
 import type { Resource } from './resources.ts'
 import type { Row } from './row.ts'
-import type { RowBytes } from './row-bytes.ts'
-import type { Criteria, Selected } from './selection.ts'
+import { type Criteria, type Selected, spanOf } from './selection.ts'
 import type { Table } from './table.ts'
 
 export type Lists = {

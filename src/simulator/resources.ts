@@ -3,21 +3,19 @@
 import { assignmentExternalId, assignmentParts, type Parts } from './assignment-fields.ts'
 import {
   attachmentFields,
+  customerFields,
+  employeeFields,
   noteExternalId,
   noteFields,
   objectFields,
   productFields,
   qualityControlFields,
   serviceFields,
-} from './child-fields.ts'
-import {
-  customerFields,
-  employeeFields,
   subscriptionExternalId,
   trackerFields,
   webhookDefinitionFields,
   webhookSubscriptionFields,
-} from './other-fields.ts'
+} from './child-fields.ts'
 import { hash } from './random.ts'
 import { emptyRow, type FreshFields, type Row } from './row.ts'
 

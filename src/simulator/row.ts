@@ -1,6 +1,8 @@
 // What the stand-in keeps of a record. Rows never change: a change is another row with the same id, so a page that is
 // being sent, a backup and a write that is not committed yet can all hold on to theirs.
 
+import type { Behaviour } from './behaviour.ts'
+
 export type Fields = { readonly [name: string]: unknown }
 
 /** Just made, and still to be filled in. */
@@ -46,3 +48,77 @@ export const compareVersions = (a: Row, b: Row): number =>
   a.version < b.version ? -1 : a.version > b.version ? 1 : a.id - b.id
 
 export const compareIds = (a: Row, b: Row): number => a.id - b.id
+
+// Date-times as .NET writes them: seven digits of a second, with `Z` for UTC and without any offset for local time.
+// Written by hand because `toISOString` would be a third of the time a record takes.
+const dayMs = 86_400_000
+const two = Array.from({ length: 60 }, (_, number) => String(number).padStart(2, '0'))
+const days = new Map<number, string>()
+
+/** Midnight before the first record; what is generated lies in the year that follows. */
+export const epochMs = Date.UTC(2025, 0, 1)
+
+export function localTime(timeMs: number, ticks = 0): string {
+  const day = Math.floor(timeMs / dayMs)
+  const ms = timeMs - day * dayMs
+  const seconds = Math.floor(ms / 1000)
+  const clock = `${two[Math.floor(seconds / 3600)]}:${two[Math.floor(seconds / 60) % 60]}:${two[seconds % 60]}`
+  const fraction = String(10_000_000 + Math.floor(ms - seconds * 1000) * 10_000 + (ticks % 10_000)).slice(1)
+  return `${dayText(day)}T${clock}.${fraction}`
+}
+
+export const utcTime = (timeMs: number, ticks = 0): string => `${localTime(timeMs, ticks)}Z`
+
+function dayText(day: number): string {
+  const known = days.get(day)
+  if (known !== undefined) return known
+  const text = new Date(day * dayMs).toISOString().slice(0, -14)
+  if (days.size < 5_000) days.set(day, text)
+  return text
+}
+
+// Hands out row versions the way a database does: one counter for all resources, given when a row is written and not
+// when its transaction commits.
+const greatestVersion = 2n ** 63n - 1n
+
+export type Versions = {
+  next(): bigint
+  /** The highest version that was given so far. */
+  current(): bigint
+  /** Somebody used this version: later ones are higher, unless there is nothing higher. */
+  reach(version: bigint): void
+  /** Back to an older counter, as after restoring a backup. */
+  reset(version: bigint): void
+}
+
+export function countVersions(behaviour: Behaviour, first: bigint): Versions {
+  let last = first - BigInt(behaviour.rowVersionStep)
+  let sharers = 0
+  function endTransaction(): void {
+    sharers = 0
+  }
+
+  return {
+    next() {
+      if (sharers > 0 && sharers < behaviour.ties) {
+        sharers++
+        return last
+      }
+      // What is written later is another transaction: it never shares a version that somebody may have read already.
+      if (sharers === 0) queueMicrotask(endTransaction)
+      sharers = 1
+      last += BigInt(behaviour.rowVersionStep)
+      return last
+    },
+    current: () => last,
+    reach(version) {
+      if (version <= last || version === greatestVersion) return
+      last = version
+      sharers = 0
+    },
+    reset(version) {
+      last = version
+      sharers = 0
+    },
+  }
+}

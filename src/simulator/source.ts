@@ -1,11 +1,10 @@
 // The data as a test sees it: the truth to compare a mirror with, and a hand on every record. Changes made here go the
 // same way as those made by requests, row versions, late commits and webhooks included.
 
-import { type HurtfulKind, spoilRecord } from './hurtful-records.ts'
+import { type HurtfulKind, spoilRecord } from './initial-data.ts'
 import type { Rendering } from './rendering.ts'
 import type { ResourceName } from './resources.ts'
-import { emptyRow, type Fields, type Row } from './row.ts'
-import type { Versions } from './versions.ts'
+import { emptyRow, type Fields, type Row, type Versions } from './row.ts'
 import type { Deletion, Tables, WriteOptions, Writes } from './writes.ts'
 
 type Written = { readonly id: number; readonly version: bigint }

@@ -3,11 +3,10 @@
 
 import type { Behaviour } from './behaviour.ts'
 import type { Random } from './random.ts'
+import type { RowBytes } from './rendering.ts'
 import type { ResourceName } from './resources.ts'
-import { emptyRow, type Fields, type Row } from './row.ts'
-import type { RowBytes } from './row-bytes.ts'
+import { emptyRow, type Fields, type Row, type Versions } from './row.ts'
 import type { Table } from './table.ts'
-import type { Versions } from './versions.ts'
 
 export type Tables = Readonly<Record<ResourceName, Table>>
 type WriteKind = 'Created' | 'Changed' | 'Deleted'

@@ -1,8 +1,8 @@
 // What every run has around its reading: the lane is taken, requests and rows are counted, and the end is written into the
 // ledger, whatever the end is.
 
-import type { Lane, Stream } from '../streams.ts'
-import type { Busy, Mirror, Run, RunEnd, Source, WriteCounts } from './ports.ts'
+import type { Lane, Stream } from '../streams/catalog.ts'
+import type { Answer, Busy, Mirror, Refusal, Run, RunEnd, Source, WriteCounts } from './ports/store.ts'
 
 export type Tally = WriteCounts & { readonly requests: number; readonly bytes: number }
 
@@ -120,3 +120,44 @@ const countingRun = <OwnRun extends Run>(run: OwnRun, counter: Counter): OwnRun 
     return written
   },
 })
+
+// An upstream may slip and answer nothing, once. Where that would look like the end, it is asked a second time.
+export async function doubtNothing<Any extends Answer | Refusal>(ask: () => Promise<Any>): Promise<Any> {
+  const answer = await ask()
+  const isNothing = 'records' in answer && answer.records.length === 0
+  return isNothing ? ask() : answer
+}
+
+// Lets a few pages be written while the next is fetched, and no more: memory stays bounded (P10). A failed write is told at
+// the next call, and nothing is started after it.
+export type WriteWindow = {
+  /** Waits for a free place, then starts the write. */
+  start(write: () => Promise<void>): Promise<void>
+  settled(): Promise<void>
+}
+
+export function openWriteWindow(most: number): WriteWindow {
+  const underWay = new Set<Promise<void>>()
+  let failure: { readonly error: unknown } | null = null
+  const throwFailure = () => {
+    if (failure) throw failure.error
+  }
+  return {
+    async start(write) {
+      while (underWay.size >= most) await Promise.race(underWay)
+      throwFailure()
+      const writing = write().then(
+        () => {},
+        (error: unknown) => {
+          failure ??= { error }
+        },
+      )
+      underWay.add(writing)
+      void writing.then(() => underWay.delete(writing))
+    },
+    async settled() {
+      await Promise.all(underWay)
+      throwFailure()
+    },
+  }
+}

@@ -1,11 +1,10 @@
 // The forms by which a person acts from a page. Each carries the session's token; without one there are none.
 
-import type { StreamOverview } from '../mirror/overview.ts'
-import { streams } from '../streams.ts'
-import { type Html, html } from './html.ts'
-import { addressOf } from './pages/filters.ts'
-import type { Viewer } from './viewer.ts'
-import { count } from './words.ts'
+import type { StreamOverview } from '../store/queries/overview.ts'
+import { streams } from '../streams/catalog.ts'
+import { count, type Html, html } from './html.ts'
+import { addressOf } from './pages/tables.ts'
+import type { Viewer } from './sessions.ts'
 
 /** Null for a viewer who cannot act. */
 export const actionForm = (viewer: Viewer, action: string, fields: Html): Html | null =>

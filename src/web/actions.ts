@@ -3,11 +3,9 @@
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from '../log.ts'
-import { UsageError } from '../usage-error.ts'
-import { type Fields, fieldsOf, withForms } from './forms.ts'
-import type { Routes } from './http-server.ts'
-import type { TokenCheck } from './token-check.ts'
-import { clientAddress, isFromHere, type Visits } from './visits.ts'
+import { UsageError } from '../util/errors.ts'
+import { clientAddress, isFromHere, type TokenCheck, type Visits } from './auth.ts'
+import { type Fields, fieldsOf, type Routes, withForms } from './server.ts'
 
 export type Order = {
   /** A stream, or the id of what is meant. */

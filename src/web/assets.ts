@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import type { Routes } from './http-server.ts'
+import type { Routes } from './server.ts'
 
 export type Assets = {
   /** The address of a file, by its name. */

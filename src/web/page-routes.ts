@@ -1,25 +1,46 @@
 // Serves the pages. While the worker waits for Postgres, or Postgres does not answer, they say so and load themselves again.
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Concern } from '../concerns/concern.ts'
 import type { Logger } from '../log.ts'
-import { within } from '../within.ts'
+import type { Concern } from '../problems/stream-problems.ts'
+import { within } from '../util/waiting.ts'
 import type { Assets } from './assets.ts'
-import type { Desk } from './desk.ts'
-import { type Html, html } from './html.ts'
-import type { Routes } from './http-server.ts'
-import { backfillPage } from './pages/backfill.ts'
+import { type Html, html, markupOf } from './html.ts'
 import { checkpointsPage } from './pages/checkpoints.ts'
-import { dictionaryPage } from './pages/dictionary.ts'
-import { factsPage } from './pages/facts.ts'
-import { layout } from './pages/layout.ts'
+import { backfillPage, releasePage } from './pages/confirm.ts'
+import { dictionaryPage, factsPage } from './pages/dictionary.ts'
+import { layout, type Page } from './pages/layout.ts'
 import { overviewPage } from './pages/overview.ts'
-import type { Page } from './pages/page.ts'
 import { quarantinePage } from './pages/quarantine.ts'
-import { releasePage } from './pages/release.ts'
 import { runsPage } from './pages/runs.ts'
-import { sendPage } from './send-page.ts'
-import type { Viewer } from './viewer.ts'
+import type { Routes } from './server.ts'
+import type { Viewer } from './sessions.ts'
+import type { Desk } from './status-queries.ts'
+
+// How every page is answered: what the browser may do with it, and that nobody keeps a copy.
+const contentPolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+export const sendPage = (reply: FastifyReply, page: Html, status = 200): FastifyReply =>
+  reply
+    .code(status)
+    .headers({
+      'content-type': 'text/html; charset=utf-8',
+      'content-security-policy': contentPolicy,
+      'x-content-type-options': 'nosniff',
+      // Without it, forms would be sent with the origin `null`.
+      'referrer-policy': 'same-origin',
+      'cache-control': 'no-store',
+    })
+    .send(markupOf(page))
 
 type Options = {
   /** Null while the worker waits for what it needs. */

@@ -7,11 +7,11 @@ import { FastifyAdapter } from '@bull-board/fastify'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from '../log.ts'
 import type { Assets } from './assets.ts'
+import { isFromHere, type Visits } from './auth.ts'
 import { html } from './html.ts'
-import type { Routes } from './http-server.ts'
+import { sendPage } from './page-routes.ts'
 import { layout } from './pages/layout.ts'
-import { sendPage } from './send-page.ts'
-import { isFromHere, type Visits } from './visits.ts'
+import type { Routes } from './server.ts'
 
 type BoardQueue = ConstructorParameters<typeof BullMQAdapter>[0]
 

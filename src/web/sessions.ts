@@ -1,8 +1,19 @@
 // Sessions of the status page: a signed cookie and nothing on the server, so that they hold in every worker and after a restart.
 // The key follows from ADMIN_TOKEN: another token ends them all.
 
-import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto'
-import type { Viewer } from './viewer.ts'
+import { createHash, createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto'
+
+// Who looks at a page, as far as pages care.
+export type Viewer = {
+  readonly canAct: boolean
+  /** Goes into each form; null when the viewer cannot act. */
+  readonly csrfToken: string | null
+  readonly canSignIn: boolean
+  /** What came of the action before this page. */
+  readonly told: { readonly isGood: boolean; readonly text: string } | null
+}
+
+export const readOnlyViewer: Viewer = { canAct: false, csrfToken: null, canSignIn: false, told: null }
 
 export type Session = { readonly id: string; readonly expiresAtMs: number }
 type Told = NonNullable<Viewer['told']>
@@ -64,4 +75,12 @@ export function openSessions({
 function isEqual(expected: string, given: string): boolean {
   const [one, other] = [Buffer.from(expected), Buffer.from(given)]
   return one.length === other.length && timingSafeEqual(one, other)
+}
+
+// Compares what a client sent with a secret, in the same time wherever they differ.
+const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
+
+export function isSecret(secret: string): (given: string) => boolean {
+  const expected = digest(secret)
+  return (given) => timingSafeEqual(digest(given), expected)
 }

@@ -1,18 +1,40 @@
 // Which lanes the worker reads, when each is due, and what a failure in one says about the others.
 
-import type { Config } from '../config.ts'
-import type { Tick, Wanted } from '../jobs/schedules.ts'
-import type { Blame } from '../jobs/troubles.ts'
-import { pausedStreams } from '../mirror/pauses.ts'
-import { readTrailingState } from '../mirror/trailing-state.ts'
-import type { Lane, Stream } from '../streams.ts'
-import { currentLookBack, trailingIntervalMs } from '../sync/look-back.ts'
-import { RunFenced } from '../sync/ports.ts'
+import type { Pool } from 'pg'
+import type { Config } from '../config/load.ts'
+import { lastSlot, type Schedule } from '../config/parsers.ts'
+import type { ReadOptions, Workplace } from '../context.ts'
+import { pausedStreams } from '../store/admin/streams.ts'
+import { hasCensusSince, readTrailingState, streamsLackingCensus } from '../store/queries/due.ts'
+import type { Lane, Stream } from '../streams/catalog.ts'
+import { runNextBackfill } from '../sync/changes/incremental.ts'
+import { currentLookBack, trailingIntervalMs } from '../sync/changes/lookback.ts'
+import { RunFenced } from '../sync/ports/store.ts'
+import { takeCensus } from '../sync/reconcile/reconcile.ts'
 import type { LaneOutcome } from '../sync/run-lane.ts'
-import { UpstreamError, type UpstreamErrorCode } from '../upstream/upstream-error.ts'
-import type { ReadOptions, Workplace } from '../workplace.ts'
-import { auditLanes } from './audit-lanes.ts'
-import { isPassingTrouble } from './open-patiently.ts'
+import { UpstreamError, type UpstreamErrorCode } from '../upstream/http/errors.ts'
+import { isPassingTrouble } from './availability.ts'
+import type { Blame } from './queue/circuit-breaker.ts'
+import type { RunRequest } from './queue/requests.ts'
+import type { Tick, Wanted } from './queue/schedules.ts'
+
+// The lanes of audit and repair as the worker reads them: the census on its schedule, backfills as they are asked for.
+type ReadAuditLane = (stream: Stream, options: ReadOptions) => Promise<LaneOutcome | null>
+
+export const auditLanes = (
+  workplace: Pick<Workplace, 'contextOf'>,
+): Readonly<Record<'census' | 'backfill', ReadAuditLane>> => ({
+  async census(stream, { signal }) {
+    if (stream.kind === 'list') throw new Error(`${stream.name} is listed whole by every poll`)
+    return await takeCensus({ ...workplace.contextOf(stream), signal, release: 0 })
+  },
+  async backfill(stream, { signal, shouldGiveWay }) {
+    if (stream.kind === 'list') throw new Error(`${stream.name} has no past to read again`)
+    const context = { ...workplace.contextOf(stream), signal, ...(shouldGiveWay && { shouldGiveWay }) }
+    // Null when somebody else was faster.
+    return await runNextBackfill(context)
+  },
+})
 
 /** Null when there is nothing to do. */
 type ReadLane = (stream: Stream, options: ReadOptions) => Promise<LaneOutcome | null>
@@ -98,3 +120,74 @@ export function blameFor(thrown: unknown, isWrittenDown: boolean): Blame | null 
     aboutSignIn.has(error.code) || aboutNetwork.has(error.code) || statusesOfServices.includes(error.status)
   return { ...common, notBefore: error.notBefore, scope: isOfService ? 'service' : 'stream' }
 }
+
+// A census comes once a night. One that was missed is made up for: no worker ran, the upstream was away, or the worker that owed it
+// was killed (P8). Neither several workers nor one that is started again and again take it more than once.
+type Options = {
+  readonly pool: Pool
+  readonly schedule: Schedule
+}
+
+/** Whoever owes one tries it again sooner than that; a slot that has only just come is still under way. */
+export const restMs = 15 * 60_000
+
+export async function askForMissed(
+  { pool, schedule }: Options,
+  streams: readonly string[],
+  nudge: (request: RunRequest) => Promise<void>,
+  now: Date,
+): Promise<void> {
+  const slot = lastSlot(schedule, new Date(now.getTime() - restMs))
+  for (const stream of await streamsLackingCensus(pool, streams, slot, restMs))
+    await nudge({ stream, lane: 'census', cause: 'again' })
+}
+
+/** Asked for again by one worker, and taken by another meanwhile. */
+export async function isTaken({ pool, schedule }: Options, request: RunRequest, now: Date): Promise<boolean> {
+  if (request.lane !== 'census' || request.cause !== 'again') return false
+  return await hasCensusSince(pool, request.stream, lastSlot(schedule, now))
+}
+
+// Keeps the worker's own runs off streams that an operator has paused. What an operator asks for by hand is done all the same.
+type Request = { readonly stream: string; readonly lane: Lane; readonly cause: string }
+type Hooks = { readonly signal: AbortSignal }
+
+const lookEveryMs = 1_000
+
+/** Does the run unless its stream is paused, and ends it between two pages when the stream is paused meanwhile. */
+export async function runUnlessPaused<RunHooks extends Hooks>(
+  request: Request,
+  hooks: RunHooks,
+  isPaused: (stream: string) => Promise<boolean>,
+  run: (hooks: RunHooks) => Promise<LaneOutcome | null>,
+): Promise<LaneOutcome | null> {
+  const { stream, lane, cause } = request
+  if (await isPaused(stream)) return cause === 'operator' ? await run(hooks) : leftAlone(stream, lane)
+  const paused = new AbortController()
+  let isLooking = false
+  const look = async () => {
+    if (isLooking) return
+    isLooking = true
+    // While the database does not answer, the run finds that out by itself.
+    if (await isPaused(stream).catch(() => false)) paused.abort(new Error(`${stream} was paused`))
+    isLooking = false
+  }
+  const looking = setInterval(look, lookEveryMs)
+  try {
+    return await run({ ...hooks, signal: AbortSignal.any([hooks.signal, paused.signal]) })
+  } finally {
+    clearInterval(looking)
+  }
+}
+
+const leftAlone = (stream: string, lane: Lane): LaneOutcome => ({
+  stream,
+  lane,
+  status: 'stopped',
+  runId: null,
+  note: 'the stream is paused',
+  error: null,
+  tally: { inserted: 0, updated: 0, unchanged: 0, rescued: 0, quarantined: 0, requests: 0, bytes: 0 },
+  isComplete: false,
+  gaveWay: false,
+})

@@ -12,7 +12,7 @@ import {
   untilLive,
 } from '../support/browser.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
-import { fillMirror, hostileTexts } from '../support/hostile-mirror.ts'
+import { fillMirror, hostileTexts } from '../support/hostile-store.ts'
 import { startTestWorker, type TestWorker } from '../support/worker.ts'
 
 const pages = ['/', '/runs', '/checkpoints', '/quarantine', '/dictionary', '/facts']

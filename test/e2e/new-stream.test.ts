@@ -1,4 +1,4 @@
-// A contributor adds streams: entries of `src/streams.ts`, and nothing else. In a copy of the checkout, so that all that follows from
+// A contributor adds streams: entries of `src/streams/catalog.ts`, and nothing else. In a copy of the checkout, so that all that follows from
 // an entry can be looked for: switch, schedule, table, view, dictionary, freshness, page and metrics.
 
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -41,7 +41,7 @@ function addEntries(): void {
   for (const name of ['src', 'bin', 'migrations', 'package.json'])
     cpSync(join(checkout, name), join(copy, name), { recursive: true })
   symlinkSync(join(checkout, 'node_modules'), join(copy, 'node_modules'))
-  const file = join(copy, 'src/streams.ts')
+  const file = join(copy, 'src/streams/catalog.ts')
   const [before, after, ...more] = readFileSync(file, 'utf8').split('export const streams = [')
   expect([after === undefined, more]).toEqual([false, []])
   writeFileSync(file, `${before}export const streams = [${entries}${after}`)

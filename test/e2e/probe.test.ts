@@ -1,7 +1,7 @@
 // What the probe says about a sound installation, and about what can be wrong with one.
 
 import { describe, expect, it } from 'vitest'
-import type { Environment } from '../../src/config.ts'
+import type { Environment } from '../../src/config/load.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'

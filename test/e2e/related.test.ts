@@ -1,14 +1,14 @@
 // The reading of related records, killed again and again in the middle of its backlog.
 
 import { describe, expect, it } from 'vitest'
-import { readRelatedProgress } from '../../src/mirror/related-progress.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
+import { readRelatedProgress } from '../../src/store/queries/overview.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
 import { runTidemark, startTidemark } from '../support/program.ts'
 import { childDifferences } from '../support/related-children.ts'
 import { streamOf } from '../support/streams.ts'
-import { openTestWorkplace, neverAborted as signal } from '../support/workplace.ts'
+import { openTestWorkplace, neverAborted as signal } from '../support/context.ts'
 
 const assignment = streamOf('assignment')
 const assignmentCount = 300

@@ -1,14 +1,14 @@
 // The real program against an upstream that is down, and one that fails in every way it can: the mirror ends equal to it (P6, P8).
 
 import { describe, expect, it } from 'vitest'
-import { mildMix } from '../../src/simulator/fault-text.ts'
+import { mildMix } from '../../src/simulator/faults.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
 import { runTidemark } from '../support/program.ts'
 import { seededRandom } from '../support/random.ts'
 import { differences } from '../support/same-as-source.ts'
-import { positionOf } from '../support/workplace.ts'
+import { positionOf } from '../support/context.ts'
 
 describe.skipIf(!hasPostgres)('a sync from an upstream that is down', () => {
   const database = createTestDatabase()

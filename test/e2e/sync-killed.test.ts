@@ -10,7 +10,7 @@ import { environmentFor } from '../support/environment.ts'
 import { runTidemark, startTidemark } from '../support/program.ts'
 import { seededRandom } from '../support/random.ts'
 import { differences } from '../support/same-as-source.ts'
-import { positionOf } from '../support/workplace.ts'
+import { positionOf } from '../support/context.ts'
 
 const words = ['sync', 'assignment']
 

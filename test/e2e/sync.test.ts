@@ -7,7 +7,7 @@ import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
 import { runTidemark, startTidemark } from '../support/program.ts'
 import { differences } from '../support/same-as-source.ts'
-import { positionOf } from '../support/workplace.ts'
+import { positionOf } from '../support/context.ts'
 
 describe.skipIf(!hasPostgres)('a sync that is started twice', () => {
   const database = createTestDatabase()

@@ -1,8 +1,8 @@
 // What operators do from the status page, and what becomes of it in Postgres. One worker, one mirror.
 
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { requestBackfill } from '../../src/mirror/backfills.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import { requestBackfill } from '../../src/store/queries/backfills.ts'
 import { type Browsing, openBrowsing } from '../support/browsing.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { differences } from '../support/same-as-source.ts'

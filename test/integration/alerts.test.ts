@@ -3,14 +3,14 @@
 import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { keepTelling, tellNews } from '../../src/alerts/telling.ts'
-import type { Concern } from '../../src/concerns/concern.ts'
 import { openLog } from '../../src/log.ts'
-import { withAlertBook } from '../../src/mirror/alerts.ts'
+import { keepTelling, tellNews } from '../../src/problems/alert-loop.ts'
+import type { Concern } from '../../src/problems/stream-problems.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
+import { withAlertBook } from '../../src/store/admin/alert-book.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 import { startTestWorker } from '../support/worker.ts'
-import { neverAborted } from '../support/workplace.ts'
+import { neverAborted } from '../support/context.ts'
 
 const start = new Date('2026-03-02T12:00:00Z')
 const at = (seconds: number) => new Date(start.getTime() + 1000 * seconds)

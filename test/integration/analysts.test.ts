@@ -3,12 +3,12 @@
 import { readFileSync } from 'node:fs'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { readSchemaMap } from '../../src/mirror/schema-map.ts'
-import { likelyReferences } from '../../src/schema/references.ts'
+import { likelyReferences } from '../../src/cli/schema-formats.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { streams } from '../../src/streams.ts'
+import { readSchemaMap } from '../../src/store/queries/dictionary.ts'
+import { streams } from '../../src/streams/catalog.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
-import { neverAborted, openTestWorkplace } from '../support/workplace.ts'
+import { neverAborted, openTestWorkplace } from '../support/context.ts'
 
 const textOf = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
 

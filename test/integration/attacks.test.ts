@@ -2,9 +2,9 @@
 
 import pg from 'pg'
 import { describe, expect, it, vi } from 'vitest'
-import { migrateDatabase } from '../../src/mirror/migrate.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { streams } from '../../src/streams.ts'
+import { migrateDatabase } from '../../src/store/schema/migrate.ts'
+import { streams } from '../../src/streams/catalog.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 import { assignments, mirrorOf, writeAll } from '../support/runs.ts'
 import { startTestWorker } from '../support/worker.ts'

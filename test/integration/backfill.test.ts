@@ -1,13 +1,13 @@
 // Backfills: a position of their own, beside the live one, that survives kills and cancellation.
 
 import { describe, expect, it } from 'vitest'
-import { cancelBackfill, readBackfill, requestBackfill } from '../../src/mirror/backfills.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { runNextBackfill } from '../../src/sync/backfill.ts'
+import { cancelBackfill, readBackfill, requestBackfill } from '../../src/store/queries/backfills.ts'
+import { runNextBackfill } from '../../src/sync/changes/incremental.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { differences } from '../support/same-as-source.ts'
 import { streamOf } from '../support/streams.ts'
-import { neverAborted, openTestWorkplace, positionOf } from '../support/workplace.ts'
+import { neverAborted, openTestWorkplace, positionOf } from '../support/context.ts'
 
 const assignment = streamOf('assignment')
 const signal = neverAborted

@@ -2,8 +2,8 @@
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
-import { type Stream, streams } from '../../src/streams.ts'
-import { openSource } from '../../src/upstream/source.ts'
+import { type Stream, streams } from '../../src/streams/catalog.ts'
+import { openSource } from '../../src/upstream/contract/source.ts'
 import {
   failureOf,
   noSignal,

@@ -3,7 +3,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Json } from '../../src/json/json.ts'
 import { type Fault, faultKinds } from '../../src/simulator/faults.ts'
-import { type HurtfulKind, hurtfulKinds } from '../../src/simulator/hurtful-records.ts'
+import { type HurtfulKind, hurtfulKinds } from '../../src/simulator/initial-data.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import {
   type Client,

@@ -3,8 +3,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Json, JsonObject } from '../../src/json/json.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
-import { type OperationName, operationNames, operations } from '../../src/upstream/operations.ts'
-import type { AnyRequest, RequestOf } from '../../src/upstream/request.ts'
+import type { AnyRequest, RequestOf } from '../../src/upstream/operations/request.ts'
+import { type OperationName, operationNames, operations } from '../../src/upstream/operations/table.ts'
 import { type Client, noSignal, openSimulatorClient } from '../support/client.ts'
 import {
   attachment,

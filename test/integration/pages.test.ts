@@ -4,13 +4,13 @@ import { PassThrough } from 'node:stream'
 import { afterEach, describe, expect, it } from 'vitest'
 import { type Logger, openLog } from '../../src/log.ts'
 import { readAssets } from '../../src/web/assets.ts'
-import type { Desk } from '../../src/web/desk.ts'
-import { type HttpServer, startHttpServer } from '../../src/web/http-server.ts'
 import { openLiveEvents } from '../../src/web/live-events.ts'
 import { pageRoutes } from '../../src/web/page-routes.ts'
-import { readOnlyViewer } from '../../src/web/viewer.ts'
+import { type HttpServer, startHttpServer } from '../../src/web/server.ts'
+import { readOnlyViewer } from '../../src/web/sessions.ts'
+import type { Desk } from '../../src/web/status-queries.ts'
 import { quietLog } from '../support/database.ts'
-import { deskWith, emptySight } from '../support/desk.ts'
+import { deskWith, emptySight } from '../support/status-queries.ts'
 
 const assets = readAssets()
 const endings: (() => unknown)[] = []

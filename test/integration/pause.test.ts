@@ -2,9 +2,9 @@
 
 import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { readOverview } from '../../src/mirror/overview.ts'
-import { pauseStream, resumeStream } from '../../src/mirror/pauses.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
+import { pauseStream, resumeStream } from '../../src/store/admin/streams.ts'
+import { readOverview } from '../../src/store/queries/overview.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { differences } from '../support/same-as-source.ts'
 import { adminToken, startTestWorker } from '../support/worker.ts'

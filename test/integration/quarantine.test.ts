@@ -1,15 +1,15 @@
 // What becomes of records in quarantine when they are tried again, or dropped.
 
 import { describe, expect, it } from 'vitest'
-import { parseJson } from '../../src/json/exact-json.ts'
-import { dropFromQuarantine, readQuarantine, settleQuarantined } from '../../src/mirror/quarantine-review.ts'
+import type { Workplace } from '../../src/context.ts'
+import { parseJson } from '../../src/json/parse.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import type { Stream } from '../../src/streams.ts'
-import { type Quarantined, retryQuarantine } from '../../src/sync/retry-quarantine.ts'
-import type { Workplace } from '../../src/workplace.ts'
+import { dropFromQuarantine, readQuarantine, settleQuarantined } from '../../src/store/queries/quarantine.ts'
+import type { Stream } from '../../src/streams/catalog.ts'
+import { type Quarantined, retryQuarantine } from '../../src/sync/reconcile/quarantine-retry.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { streamOf } from '../support/streams.ts'
-import { neverAborted, openTestWorkplace } from '../support/workplace.ts'
+import { neverAborted, openTestWorkplace } from '../support/context.ts'
 
 const assignment = streamOf('assignment')
 const tracker = streamOf('tracker_object')

@@ -1,13 +1,13 @@
 // A group of related records that the upstream suddenly shows of no assignment: its records are kept, because that proves nothing.
 
 import { describe, expect, it } from 'vitest'
-import { openMirror } from '../../src/mirror/mirror.ts'
-import { relatedStreams, streams } from '../../src/streams.ts'
-import type { Source } from '../../src/sync/ports.ts'
-import { readRelated } from '../../src/sync/related.ts'
+import { openMirror } from '../../src/store/runs/open-store.ts'
+import { relatedStreams, streams } from '../../src/streams/catalog.ts'
+import type { Source } from '../../src/sync/ports/store.ts'
+import { readRelated } from '../../src/sync/related/read-related.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 import { assignments, writeAll } from '../support/runs.ts'
-import { neverAborted as signal } from '../support/workplace.ts'
+import { neverAborted as signal } from '../support/context.ts'
 
 const notOffered = async () => {
   throw new Error('the test does not offer it')

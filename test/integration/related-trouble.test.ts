@@ -1,15 +1,13 @@
 // Related records when one assignment breaks what reads it, and when something is written while they are read.
 
 import { describe, expect, it } from 'vitest'
-import { readRelatedAgain } from '../../src/mirror/related-due.ts'
-import { readRelatedProgress } from '../../src/mirror/related-progress.ts'
-import { dropRecords } from '../../src/operator/quarantine-drop.ts'
-import { nothingTried } from '../../src/operator/quarantine-retry.ts'
-import { selectionOf } from '../../src/operator/quarantine-selection.ts'
+import { dropRecords, nothingTried, selectionOf } from '../../src/operator/quarantine.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
+import { readRelatedAgain } from '../../src/store/queries/due.ts'
+import { readRelatedProgress } from '../../src/store/queries/overview.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { streamOf } from '../support/streams.ts'
-import { openTestWorkplace, neverAborted as signal } from '../support/workplace.ts'
+import { openTestWorkplace, neverAborted as signal } from '../support/context.ts'
 
 const assignment = streamOf('assignment')
 

@@ -2,16 +2,16 @@
 
 import type { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { readOverview } from '../../src/mirror/overview.ts'
-import { mildMix } from '../../src/simulator/fault-text.ts'
+import type { Workplace } from '../../src/context.ts'
+import { mildMix } from '../../src/simulator/faults.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
-import type { Workplace } from '../../src/workplace.ts'
+import { readOverview } from '../../src/store/queries/overview.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { seededRandom } from '../support/random.ts'
 import { childDifferences } from '../support/related-children.ts'
 import { openCaller } from '../support/simulator-caller.ts'
 import { streamOf } from '../support/streams.ts'
-import { openTestWorkplace, neverAborted as signal } from '../support/workplace.ts'
+import { openTestWorkplace, neverAborted as signal } from '../support/context.ts'
 
 const assignment = streamOf('assignment')
 async function progress(pool: Pool) {

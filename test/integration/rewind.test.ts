@@ -1,13 +1,13 @@
 // Rewinds of the live position: recorded, fencing, and able to follow an upstream that went back itself.
 
 import { describe, expect, it } from 'vitest'
-import { rewindStream } from '../../src/mirror/rewind.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
+import { rewindStream } from '../../src/store/admin/streams.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { assignments, begin, done, mirrorOf, writeAll } from '../support/runs.ts'
 import { differences } from '../support/same-as-source.ts'
 import { streamOf } from '../support/streams.ts'
-import { neverAborted, openTestWorkplace, positionOf } from '../support/workplace.ts'
+import { neverAborted, openTestWorkplace, positionOf } from '../support/context.ts'
 
 const assignment = streamOf('assignment')
 const signal = neverAborted

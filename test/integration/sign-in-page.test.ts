@@ -1,7 +1,7 @@
 // Signing in to the status page: sessions and guesses.
 
 import { describe, expect, it } from 'vitest'
-import { openAttempts } from '../../src/web/attempts.ts'
+import { openAttempts } from '../../src/web/auth.ts'
 import { sessionMs } from '../../src/web/sessions.ts'
 import { openBrowsing } from '../support/browsing.ts'
 import { adminToken, pausing, serveActions } from '../support/served-actions.ts'

@@ -4,8 +4,8 @@ import { PassThrough } from 'node:stream'
 import { pino } from 'pino'
 import { describe, expect, it } from 'vitest'
 import { parseCall } from '../../src/cli/parse.ts'
-import { simulate } from '../../src/commands/simulate.ts'
-import { UsageError } from '../../src/usage-error.ts'
+import { simulate } from '../../src/cli/simulate.ts'
+import { UsageError } from '../../src/util/errors.ts'
 
 type Running = { readonly printed: string; stop(): Promise<number> }
 

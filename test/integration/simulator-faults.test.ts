@@ -1,7 +1,7 @@
 // Every fault, seen by a client that uses nothing but fetch.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { mildMix } from '../../src/simulator/fault-text.ts'
+import { mildMix } from '../../src/simulator/faults.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { type Caller, openCaller } from '../support/simulator-caller.ts'
 

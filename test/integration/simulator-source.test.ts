@@ -1,7 +1,7 @@
 // The in-process hand on the data: what a test does to the source is what a client sees over HTTP.
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { hurtfulKinds } from '../../src/simulator/hurtful-records.ts'
+import { hurtfulKinds } from '../../src/simulator/initial-data.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { type Caller, openCaller, signIn } from '../support/simulator-caller.ts'
 

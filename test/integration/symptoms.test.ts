@@ -1,8 +1,8 @@
 // What Postgres tells about the health of streams, after runs that made it so.
 
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { readSymptoms, type StreamSymptoms } from '../../src/mirror/symptoms.ts'
-import type { Mirror } from '../../src/sync/ports.ts'
+import { readSymptoms, type StreamSymptoms } from '../../src/store/queries/symptoms.ts'
+import type { Mirror } from '../../src/sync/ports/store.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { assignments, begin, done, failed, mirrorOf, writeAll } from '../support/runs.ts'
 

@@ -6,7 +6,7 @@ import { startSimulator } from '../../src/simulator/simulator.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { differences } from '../support/same-as-source.ts'
 import { streamOf } from '../support/streams.ts'
-import { factOf, neverAborted, openTestWorkplace, positionOf } from '../support/workplace.ts'
+import { factOf, neverAborted, openTestWorkplace, positionOf } from '../support/context.ts'
 
 const assignment = streamOf('assignment')
 

@@ -1,13 +1,13 @@
 // Where a tracker was: the past of its rows, as polls of the stand-in find it.
 
 import { describe, expect, it } from 'vitest'
-import { migrateDatabase } from '../../src/mirror/migrate.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { streams } from '../../src/streams.ts'
+import { migrateDatabase } from '../../src/store/schema/migrate.ts'
+import { streams } from '../../src/streams/catalog.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 import { begin, done, failed, mirrorOf, trackers, writeAll } from '../support/runs.ts'
 import { streamOf } from '../support/streams.ts'
-import { openTestWorkplace, neverAborted as signal } from '../support/workplace.ts'
+import { openTestWorkplace, neverAborted as signal } from '../support/context.ts'
 
 const tracker = streamOf('tracker_object')
 

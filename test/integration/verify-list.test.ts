@@ -1,14 +1,14 @@
 // What a verification of a list stream names, what it mends, and what it does not accuse.
 
 import { describe, expect, it } from 'vitest'
+import type { Workplace } from '../../src/context.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import type { ListStream } from '../../src/streams.ts'
-import type { Difference } from '../../src/sync/audit-ports.ts'
-import { verifyStream } from '../../src/sync/verify.ts'
-import type { Workplace } from '../../src/workplace.ts'
+import type { ListStream } from '../../src/streams/catalog.ts'
+import type { Difference } from '../../src/sync/ports/store.ts'
+import { verifyStream } from '../../src/sync/reconcile/verify.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { streamOf } from '../support/streams.ts'
-import { openTestWorkplace, neverAborted as signal } from '../support/workplace.ts'
+import { openTestWorkplace, neverAborted as signal } from '../support/context.ts'
 
 const tracker = streamOf('tracker_object')
 const object = streamOf('assignment_object')

@@ -2,15 +2,15 @@
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { rewindStream } from '../../src/mirror/rewind.ts'
+import type { Workplace } from '../../src/context.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import type { Difference } from '../../src/sync/audit-ports.ts'
-import { verifyStream } from '../../src/sync/verify.ts'
-import type { Workplace } from '../../src/workplace.ts'
+import { rewindStream } from '../../src/store/admin/streams.ts'
+import type { Difference } from '../../src/sync/ports/store.ts'
+import { verifyStream } from '../../src/sync/reconcile/verify.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { differences } from '../support/same-as-source.ts'
 import { streamOf } from '../support/streams.ts'
-import { neverAborted, openTestWorkplace } from '../support/workplace.ts'
+import { neverAborted, openTestWorkplace } from '../support/context.ts'
 
 const assignment = streamOf('assignment')
 const signal = neverAborted

@@ -3,11 +3,14 @@
 import { connect } from 'node:net'
 import { Registry } from 'prom-client'
 import { afterEach, describe, expect, it } from 'vitest'
-import { healthRoutes } from '../../src/web/health-routes.ts'
-import { hookRoute } from '../../src/web/hook-route.ts'
-import { AddressUnusable, type HttpServer, type Routes, startHttpServer } from '../../src/web/http-server.ts'
-import { byKnownNames } from '../../src/web/known-names.ts'
-import { metricsRoute } from '../../src/web/metrics-route.ts'
+import { healthRoutes, hookRoute, metricsRoute } from '../../src/web/monitoring.ts'
+import {
+  AddressUnusable,
+  byKnownNames,
+  type HttpServer,
+  type Routes,
+  startHttpServer,
+} from '../../src/web/server.ts'
 import { quietLog } from '../support/database.ts'
 
 const secret = 'a-webhook-secret-of-the-tests'

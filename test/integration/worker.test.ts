@@ -1,8 +1,8 @@
 // The whole worker against the stand-in, with the queue in Postgres and in Redis.
 
 import { describe, type ExpectStatic, it } from 'vitest'
-import { openRunQueue } from '../../src/jobs/run-queue.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import { openRunQueue } from '../../src/worker/queue/requests.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { deliver } from '../support/deliveries.ts'
 import { type Backend, hasBackend, openTestQueue, redisUrlOf } from '../support/queues.ts'

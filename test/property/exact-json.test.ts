@@ -2,8 +2,8 @@
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { parseJson } from '../../src/json/exact-json.ts'
 import { type Json, type JsonObject, repeatedFields } from '../../src/json/json.ts'
+import { parseJson } from '../../src/json/parse.ts'
 
 /** A JSON text as a tree: unlike a value it can hold a field twice and knows how its numbers are written. */
 type Tree =

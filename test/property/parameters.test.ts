@@ -2,10 +2,10 @@
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { findOperation } from '../../src/upstream/find-operation.ts'
-import { operationNames, operations } from '../../src/upstream/operations.ts'
-import { ParameterError } from '../../src/upstream/parameters.ts'
-import { prepareRequest } from '../../src/upstream/request.ts'
+import { findOperation } from '../../src/upstream/operations/find.ts'
+import { ParameterError } from '../../src/upstream/operations/parameters.ts'
+import { prepareRequest } from '../../src/upstream/operations/request.ts'
+import { operationNames, operations } from '../../src/upstream/operations/table.ts'
 
 const bounds = {
   uint8: [0n, 255n],

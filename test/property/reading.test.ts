@@ -4,9 +4,9 @@
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { readHead } from '../../src/sync/head.ts'
-import { readTrailing } from '../../src/sync/trailing.ts'
-import { type ModelMirror, modelMirror } from '../support/model-mirror.ts'
+import { readHead } from '../../src/sync/changes/incremental.ts'
+import { readTrailing } from '../../src/sync/changes/lookback.ts'
+import { type ModelMirror, modelMirror } from '../support/model-store.ts'
 import { type ModelUpstream, modelStream, modelUpstream, type World } from '../support/model-upstream.ts'
 import { seededRandom } from '../support/random.ts'
 

@@ -3,10 +3,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { initialBehaviour } from '../../src/simulator/behaviour.ts'
-import { openRendering } from '../../src/simulator/rendering.ts'
+import { openRendering, openRowBytes } from '../../src/simulator/rendering.ts'
 import { defineResources } from '../../src/simulator/resources.ts'
 import { emptyRow } from '../../src/simulator/row.ts'
-import { openRowBytes } from '../../src/simulator/row-bytes.ts'
 
 const { assignment } = defineResources({ seed: 1, assignments: 0 })
 const raws = ['1', '22', '"ø"', '4', '55', '[]', '7', '{"😀":8}'] as const

@@ -6,10 +6,10 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Redis } from 'ioredis'
-import { freePort } from '../../src/free-port.ts'
+import { findBinaries } from '../../src/embedded-postgres/binaries.ts'
+import { freePort } from '../../src/embedded-postgres/cluster.ts'
+import { serverFlags, startEmbedded } from '../../src/embedded-postgres/server.ts'
 import { openLog } from '../../src/log.ts'
-import { serverFlags, startEmbedded } from '../../src/mirror/embedded.ts'
-import { findBinaries } from '../../src/mirror/embedded-binaries.ts'
 
 export type World = {
   readonly url: string

@@ -6,10 +6,10 @@ import type { AddressInfo } from 'node:net'
 import { PassThrough } from 'node:stream'
 import { openLog } from '../../src/log.ts'
 import type { Simulator } from '../../src/simulator/simulator.ts'
-import type { Clock } from '../../src/upstream/clock.ts'
-import type { RequestDone, RetryPlanned, SignInDone, Waited } from '../../src/upstream/observer.ts'
-import { openUpstream, type Upstream, type UpstreamOptions } from '../../src/upstream/upstream.ts'
-import { UpstreamError } from '../../src/upstream/upstream-error.ts'
+import { openUpstream, type Upstream, type UpstreamOptions } from '../../src/upstream/client.ts'
+import { UpstreamError } from '../../src/upstream/http/errors.ts'
+import type { RequestDone, RetryPlanned, SignInDone, Waited } from '../../src/upstream/http/transport.ts'
+import type { Clock } from '../../src/util/waiting.ts'
 
 type Told = {
   readonly requests: RequestDone[]

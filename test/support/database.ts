@@ -6,10 +6,10 @@ import { globSync, readFileSync } from 'node:fs'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, inject } from 'vitest'
 import { openLog } from '../../src/log.ts'
-import { type Database, openDatabase } from '../../src/mirror/database.ts'
-import { lockKeys } from '../../src/mirror/lock-keys.ts'
-import { migrateDatabase } from '../../src/mirror/migrate.ts'
-import { streams } from '../../src/streams.ts'
+import { migrateDatabase } from '../../src/store/schema/migrate.ts'
+import { type Database, openDatabase } from '../../src/store/server/connect.ts'
+import { lockKeys } from '../../src/store/server/session.ts'
+import { streams } from '../../src/streams/catalog.ts'
 
 /** For `describe.skipIf(!hasPostgres)`. */
 export const hasPostgres = inject('databaseUrl') !== null
@@ -113,7 +113,7 @@ async function migratedTemplate(admin: pg.Client): Promise<string> {
 /** A given Postgres may hold templates of other versions of this program. */
 function schemaDigest(): string {
   const digest = createHash('sha256')
-  const sources = globSync(['migrations/*.sql', 'src/mirror/**/*.ts', 'src/streams.ts']).sort()
+  const sources = globSync(['migrations/*.sql', 'src/store/**/*.ts', 'src/streams/*.ts']).sort()
   for (const path of sources) digest.update(readFileSync(path))
   return digest.digest('hex').slice(0, 12)
 }

@@ -1,6 +1,6 @@
 // The variables with which the program reads a stand-in into a test database.
 
-import type { Environment } from '../../src/config.ts'
+import type { Environment } from '../../src/config/load.ts'
 import type { Simulator } from '../../src/simulator/simulator.ts'
 
 export const environmentFor = (

@@ -2,7 +2,7 @@
 
 import { beforeEach } from 'vitest'
 import type { JsonObject } from '../../src/json/json.ts'
-import type { Written } from '../../src/sync/ports.ts'
+import type { Written } from '../../src/sync/ports/store.ts'
 import { createTestDatabase } from './database.ts'
 import { assignments, begin, done, mirrorOf } from './runs.ts'
 

@@ -1,6 +1,6 @@
 // An upstream in memory with every unknown of the real one as a switch: what it serves, and how its rows change.
 
-import type { ChangesStream } from '../../src/streams.ts'
+import type { ChangesStream } from '../../src/streams/catalog.ts'
 import type {
   Answer,
   ChangesRequest,
@@ -9,7 +9,7 @@ import type {
   Refusal,
   Sorts,
   Source,
-} from '../../src/sync/ports.ts'
+} from '../../src/sync/ports/store.ts'
 import type { Random } from './random.ts'
 
 export const modelStream: ChangesStream = {

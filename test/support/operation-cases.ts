@@ -3,8 +3,8 @@
 
 import { expect } from 'vitest'
 import type { Json } from '../../src/json/json.ts'
-import type { OperationName } from '../../src/upstream/operations.ts'
-import type { RequestOf } from '../../src/upstream/request.ts'
+import type { RequestOf } from '../../src/upstream/operations/request.ts'
+import type { OperationName } from '../../src/upstream/operations/table.ts'
 
 export type Expected = {
   readonly target: string

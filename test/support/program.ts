@@ -5,7 +5,7 @@ import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, inject } from 'vitest'
-import type { Environment } from '../../src/config.ts'
+import type { Environment } from '../../src/config/load.ts'
 
 const checkout = fileURLToPath(new URL('../..', import.meta.url))
 /** No `.env` of the checkout is read here. */

@@ -3,7 +3,7 @@
 import { Redis } from 'ioredis'
 import pg from 'pg'
 import { inject } from 'vitest'
-import { type OpenDriver, openDriver } from '../../src/jobs/queue-driver.ts'
+import { type OpenDriver, openDriver } from '../../src/worker/queue/driver.ts'
 import { quietLog, type TestDatabase } from './database.ts'
 
 export type Backend = 'postgres' | 'redis'

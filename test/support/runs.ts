@@ -1,11 +1,10 @@
 // Runs of the mirror as tests want them: begun or failed, ended with the usual numbers.
 
 import type { Json } from '../../src/json/json.ts'
-import { openMirror } from '../../src/mirror/mirror.ts'
-import { type Records, readRecords } from '../../src/record.ts'
-import { type Lane, streams } from '../../src/streams.ts'
-import type { Audits } from '../../src/sync/audit-ports.ts'
-import type { Mirror, Run } from '../../src/sync/ports.ts'
+import { openMirror } from '../../src/store/runs/open-store.ts'
+import { type Lane, streams } from '../../src/streams/catalog.ts'
+import { type Records, readRecords } from '../../src/streams/record.ts'
+import type { Audits, Mirror, Run } from '../../src/sync/ports/store.ts'
 import { quietLog, type TestDatabase } from './database.ts'
 
 export const mirrorOf = (

@@ -1,8 +1,8 @@
 // Compares a table of the mirror with what the stand-in serves, row by row and value by value.
 
 import type { Pool } from 'pg'
-import { parseJson } from '../../src/json/exact-json.ts'
 import type { Json, JsonObject } from '../../src/json/json.ts'
+import { parseJson } from '../../src/json/parse.ts'
 import type { Simulator } from '../../src/simulator/simulator.ts'
 import { readBack, recover } from './recovered.ts'
 

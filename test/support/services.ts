@@ -11,9 +11,9 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import pg from 'pg'
 import type { TestProject } from 'vitest/node'
-import { freePort } from '../../src/free-port.ts'
+import { freePort } from '../../src/embedded-postgres/cluster.ts'
+import { startEmbedded } from '../../src/embedded-postgres/server.ts'
 import { openLog } from '../../src/log.ts'
-import { startEmbedded } from '../../src/mirror/embedded.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {

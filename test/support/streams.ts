@@ -1,6 +1,6 @@
 // Streams by their names, whatever their places in the table.
 
-import { streams } from '../../src/streams.ts'
+import { streams } from '../../src/streams/catalog.ts'
 
 type Streams = (typeof streams)[number]
 

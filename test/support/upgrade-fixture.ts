@@ -2,15 +2,15 @@
 // checkout. What comes of it is kept as `early-database.sql`, from which later versions must go on; RELEASING.md says how.
 
 import { readFileSync } from 'node:fs'
-import { loadMirrorConfig, readEnvironment } from '../../src/config.ts'
-import { parseJson } from '../../src/json/exact-json.ts'
+import { loadMirrorConfig, readEnvironment } from '../../src/config/load.ts'
 import type { Json } from '../../src/json/json.ts'
+import { parseJson } from '../../src/json/parse.ts'
 import { openLog } from '../../src/log.ts'
-import { openDatabase } from '../../src/mirror/database.ts'
-import { migrateDatabase } from '../../src/mirror/migrate.ts'
-import { openMirror } from '../../src/mirror/mirror.ts'
-import { type Records, readRecords } from '../../src/record.ts'
-import { streams } from '../../src/streams.ts'
+import { openMirror } from '../../src/store/runs/open-store.ts'
+import { migrateDatabase } from '../../src/store/schema/migrate.ts'
+import { openDatabase } from '../../src/store/server/connect.ts'
+import { streams } from '../../src/streams/catalog.ts'
+import { type Records, readRecords } from '../../src/streams/record.ts'
 
 const log = openLog({ level: 'warn' })
 const { databaseUrl } = loadMirrorConfig(readEnvironment())

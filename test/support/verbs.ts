@@ -2,20 +2,19 @@
 // starting the program each time.
 
 import { PassThrough } from 'node:stream'
+import { backfill } from '../../src/cli/backfill.ts'
 import type { Command } from '../../src/cli/command.ts'
+import { migrate } from '../../src/cli/database.ts'
+import { explain } from '../../src/cli/explain.ts'
 import { findVerb, parseCall } from '../../src/cli/parse.ts'
-import { backfill } from '../../src/commands/backfill.ts'
-import { census } from '../../src/commands/census.ts'
-import { checkpoints } from '../../src/commands/checkpoints.ts'
-import { explain } from '../../src/commands/explain.ts'
-import { migrate } from '../../src/commands/migrate.ts'
-import { quarantine } from '../../src/commands/quarantine.ts'
-import { rewind } from '../../src/commands/rewind.ts'
-import { sync } from '../../src/commands/sync.ts'
-import { verify } from '../../src/commands/verify.ts'
-import type { Environment } from '../../src/config.ts'
+import { checkpoints, rewind } from '../../src/cli/positions.ts'
+import { quarantine } from '../../src/cli/quarantine.ts'
+import { census } from '../../src/cli/reconcile.ts'
+import { sync } from '../../src/cli/sync.ts'
+import { verify } from '../../src/cli/verify.ts'
+import type { Environment } from '../../src/config/load.ts'
 import { openLog } from '../../src/log.ts'
-import { neverAborted } from './workplace.ts'
+import { neverAborted } from './context.ts'
 
 const verbs: Readonly<Record<string, Command>> = {
   ...{ backfill, census, checkpoints, explain, migrate, quarantine, rewind, sync, verify },

@@ -1,10 +1,10 @@
 // The worker in the process of the test, between the stand-in, a test database and one of the backends.
 
 import { PassThrough } from 'node:stream'
-import { type Config, loadConfig } from '../../src/config.ts'
+import { type Config, loadConfig } from '../../src/config/load.ts'
 import { openLog } from '../../src/log.ts'
 import type { Simulator } from '../../src/simulator/simulator.ts'
-import { startWorker, type TidemarkWorker } from '../../src/worker.ts'
+import { startWorker, type TidemarkWorker } from '../../src/worker/serve.ts'
 import { environmentFor } from './environment.ts'
 
 export const adminToken = 'an-admin-token-of-the-tests'

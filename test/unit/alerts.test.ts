@@ -1,11 +1,10 @@
 // When people are told, and in which words.
 
 import { describe, expect, it } from 'vitest'
-import { alertBody } from '../../src/alerts/alert-message.ts'
-import { planAlerts, retryAfter } from '../../src/alerts/alert-rules.ts'
-import type { Concern } from '../../src/concerns/concern.ts'
 import { keepSecret } from '../../src/log.ts'
-import type { Alert } from '../../src/mirror/alerts.ts'
+import { alertBody, planAlerts, retryAfter } from '../../src/problems/alerts.ts'
+import type { Concern } from '../../src/problems/stream-problems.ts'
+import type { Alert } from '../../src/store/admin/alert-book.ts'
 
 const start = new Date('2026-03-02T12:00:00Z')
 const at = (seconds: number) => new Date(start.getTime() + 1000 * seconds)

@@ -1,8 +1,8 @@
 // How far a backfill has come, in words.
 
 import { describe, expect, it } from 'vitest'
-import { backfillSentence, progressLine } from '../../src/commands/backfill-progress.ts'
-import type { Backfill } from '../../src/sync/audit-ports.ts'
+import { backfillSentence, progressLine } from '../../src/cli/progress.ts'
+import type { Backfill } from '../../src/sync/ports/store.ts'
 
 const begun: Backfill = {
   id: '7',

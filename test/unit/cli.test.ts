@@ -1,12 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import type { Command } from '../../src/cli/command.ts'
-import { commandHelp } from '../../src/cli/help.ts'
-import { expectNoWords, findVerb, parseCall } from '../../src/cli/parse.ts'
-import { alignedTable } from '../../src/cli/table.ts'
-import { wholeNumber } from '../../src/cli/whole-number.ts'
-import { pickStreams } from '../../src/pick-streams.ts'
-import { streams } from '../../src/streams.ts'
-import { UsageError } from '../../src/usage-error.ts'
+import { alignedTable, wholeNumber } from '../../src/cli/command.ts'
+import { commandHelp, expectNoWords, findVerb, parseCall } from '../../src/cli/parse.ts'
+import { pickStreams, streams } from '../../src/streams/catalog.ts'
+import { UsageError } from '../../src/util/errors.ts'
 
 const command: Command = {
   name: 'water',

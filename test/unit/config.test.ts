@@ -2,9 +2,15 @@ import { mkdtempDisposableSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { ConfigError, loadConfig, loadLogLevel, loadMirrorConfig, readEnvironment } from '../../src/config.ts'
+import {
+  ConfigError,
+  loadConfig,
+  loadLogLevel,
+  loadMirrorConfig,
+  readEnvironment,
+} from '../../src/config/load.ts'
+import { variables } from '../../src/config/variables.ts'
 import { redact } from '../../src/log.ts'
-import { variables } from '../../src/variables.ts'
 
 const complete = {
   ASSIGNMENT_BASE_URL: 'https://assignments.example/base/',

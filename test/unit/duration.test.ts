@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { formatDuration, parseDuration } from '../../src/duration.ts'
+import { formatDuration, parseDuration } from '../../src/util/text.ts'
 
 describe('durations', () => {
   it('are read as people write them', () => {

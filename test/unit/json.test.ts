@@ -1,9 +1,9 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
-import { JsonError, parseJson } from '../../src/json/exact-json.ts'
 import { type Json, type JsonObject, repeatedFields } from '../../src/json/json.ts'
-import { findFields } from '../../src/json/json-scan.ts'
+import { JsonError, parseJson } from '../../src/json/parse.ts'
+import { findFields } from '../../src/json/scan.ts'
 
 setFlagsFromString('--expose-gc')
 const collect: () => void = runInNewContext('gc')

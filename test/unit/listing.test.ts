@@ -1,7 +1,7 @@
 // The count that proves a listing complete, page by page (P6, P7).
 
 import { describe, expect, it } from 'vitest'
-import { fingerprint } from '../../src/record.ts'
+import { fingerprint } from '../../src/streams/record.ts'
 import {
   beginListing,
   type ListingMove,
@@ -9,7 +9,7 @@ import {
   sawCount,
   sawPage,
   seenPage,
-} from '../../src/sync/listing.ts'
+} from '../../src/sync/lists/listing.ts'
 
 const page = (...keys: string[]) => ({
   received: keys.length,

@@ -1,11 +1,11 @@
 // What a source shows of a secret of this program: nothing, wherever in a record it stands (P9).
 
 import { expect, it } from 'vitest'
-import { parseJson } from '../../src/json/exact-json.ts'
 import type { JsonArray } from '../../src/json/json.ts'
-import { readRecords } from '../../src/record.ts'
-import type { Source } from '../../src/sync/ports.ts'
-import { maskSource } from '../../src/upstream/masked-source.ts'
+import { parseJson } from '../../src/json/parse.ts'
+import { readRecords } from '../../src/streams/record.ts'
+import type { Source } from '../../src/sync/ports/store.ts'
+import { maskSource } from '../../src/upstream/contract/source.ts'
 
 const secret = 'a-webhook-secret-of-the-tests'
 const text = `[{"Id":1,"Url":"https://me.example/hooks/${secret}?a","Url":"https://other.example",

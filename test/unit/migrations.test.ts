@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { generateDrizzleJson, generateMigration } from 'drizzle-kit/api'
 import { expect, it } from 'vitest'
 
-const tables = new URL('../../src/mirror/tables/', import.meta.url)
+const tables = new URL('../../src/store/tables/', import.meta.url)
 const meta = new URL('../../migrations/meta/', import.meta.url)
 
 it('the newest migration leaves nothing to do', async () => {

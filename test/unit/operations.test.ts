@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest'
-import { streams } from '../../src/streams.ts'
-import { findOperation } from '../../src/upstream/find-operation.ts'
+import { streams } from '../../src/streams/catalog.ts'
+import { findOperation } from '../../src/upstream/operations/find.ts'
+import { type AnyRequest, pathParameterNames, prepareRequest } from '../../src/upstream/operations/request.ts'
 import {
   type Operation,
   type OperationName,
   operationNames,
   operations,
   pathParameters,
-} from '../../src/upstream/operations.ts'
-import { type AnyRequest, pathParameterNames, prepareRequest } from '../../src/upstream/request.ts'
+} from '../../src/upstream/operations/table.ts'
 
 /** The interface's own list: method, path, query, body, success. */
 const described = `

@@ -1,8 +1,17 @@
 // The words of the pages, and that nothing put into a page becomes markup.
 
 import { describe, expect, it } from 'vitest'
-import { html, markupOf } from '../../src/web/html.ts'
-import { age, ageInWords, foreign, momentInWords, spanInWords, stamp, time } from '../../src/web/words.ts'
+import {
+  age,
+  ageInWords,
+  foreign,
+  html,
+  markupOf,
+  momentInWords,
+  spanInWords,
+  stamp,
+  time,
+} from '../../src/web/html.ts'
 
 const hostile = `<script>alert("1")</script>'&\0`
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { parseJson } from '../../src/json/exact-json.ts'
 import type { Json } from '../../src/json/json.ts'
-import { chooseKeyField, fingerprint, isObject, readRecords, toInt64 } from '../../src/record.ts'
+import { parseJson } from '../../src/json/parse.ts'
+import { chooseKeyField, fingerprint, isObject, readRecords, toInt64 } from '../../src/streams/record.ts'
 
 const parse = (text: string): Json => parseJson(Buffer.from(text))
 const read = (

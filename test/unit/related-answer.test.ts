@@ -2,8 +2,8 @@
 
 import { describe, expect, it } from 'vitest'
 import type { Json, JsonObject } from '../../src/json/json.ts'
-import { relatedStreams } from '../../src/streams.ts'
-import { groupRecords } from '../../src/sync/related-answer.ts'
+import { relatedStreams } from '../../src/streams/catalog.ts'
+import { groupRecords } from '../../src/sync/related/answer.ts'
 
 const plain = (records: readonly Json[] | null) => JSON.parse(JSON.stringify(records))
 

@@ -1,8 +1,8 @@
 // How a run ends: told to stop, failed, or failed while it was told to stop.
 
 import { describe, expect, it } from 'vitest'
-import { readHead } from '../../src/sync/head.ts'
-import { modelMirror } from '../support/model-mirror.ts'
+import { readHead } from '../../src/sync/changes/incremental.ts'
+import { modelMirror } from '../support/model-store.ts'
 import { modelStream, modelUpstream, ordinaryWorld } from '../support/model-upstream.ts'
 import { seededRandom } from '../support/random.ts'
 

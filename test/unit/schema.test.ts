@@ -1,11 +1,8 @@
 // The dictionary, the diagram and the sources for dbt hold whatever fields are called.
 
 import { describe, expect, it } from 'vitest'
-import type { ColumnMap, ViewMap } from '../../src/mirror/schema-map.ts'
-import { asDbtSources } from '../../src/schema/dbt.ts'
-import { asMarkdown } from '../../src/schema/markdown.ts'
-import { asMermaid } from '../../src/schema/mermaid.ts'
-import { likelyReferences } from '../../src/schema/references.ts'
+import { asDbtSources, asMarkdown, asMermaid, likelyReferences } from '../../src/cli/schema-formats.ts'
+import type { ColumnMap, ViewMap } from '../../src/store/queries/dictionary.ts'
 
 const column = (name: string, more: Partial<ColumnMap> = {}): ColumnMap => ({
   name,

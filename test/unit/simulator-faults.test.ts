@@ -2,8 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import type { Incoming } from '../../src/simulator/answer.ts'
-import { mildMix, readFault } from '../../src/simulator/fault-text.ts'
-import { type Fault, faultKinds, scheduleFaults } from '../../src/simulator/faults.ts'
+import { type Fault, faultKinds, mildMix, readFault, scheduleFaults } from '../../src/simulator/faults.ts'
 import { emptyRow } from '../../src/simulator/row.ts'
 
 const request = (parts: Partial<Incoming> = {}): Incoming => ({

@@ -1,11 +1,9 @@
 // The switches as text, and what the rendering makes of some of them.
 
 import { describe, expect, it } from 'vitest'
-import { initialBehaviour, switchNames } from '../../src/simulator/behaviour.ts'
+import { initialBehaviour, readSwitch, switchNames, switchOptions } from '../../src/simulator/behaviour.ts'
 import { camelCase } from '../../src/simulator/rendering.ts'
-import { readSwitch, switchOptions } from '../../src/simulator/switch-text.ts'
-import { localTime, utcTime } from '../../src/simulator/timestamps.ts'
-import { countVersions } from '../../src/simulator/versions.ts'
+import { countVersions, localTime, utcTime } from '../../src/simulator/row.ts'
 
 describe('the switches', () => {
   it('are all options of the command line, in kebab-case', () => {

@@ -1,9 +1,9 @@
 // Whether what sorts by row version sorts numbers, or their texts (P6).
 
 import { expect, it } from 'vitest'
-import { beginReading, sawAnswer } from '../../src/sync/changes.ts'
-import type { Decision } from '../../src/sync/reading.ts'
-import { hasRoomForShorter } from '../../src/sync/text-order.ts'
+import { beginReading, sawAnswer } from '../../src/sync/changes/machine.ts'
+import type { Decision } from '../../src/sync/changes/state.ts'
+import { hasRoomForShorter } from '../../src/sync/changes/text-order.ts'
 
 type Upstream = { readonly versions: readonly number[]; readonly cap: number; readonly asText: boolean }
 

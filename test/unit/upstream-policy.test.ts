@@ -3,16 +3,17 @@
 import { setImmediate } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { keepSecret } from '../../src/log.ts'
-import type { Clock } from '../../src/upstream/clock.ts'
-import { openRateLimit } from '../../src/upstream/rate-limit.ts'
-import { notBeforeTime } from '../../src/upstream/retry-after.ts'
+import { readTokenAnswer } from '../../src/upstream/auth/token-answer.ts'
+import { notBeforeTime } from '../../src/upstream/http/answer.ts'
 import {
+  excerptOf,
   defaultRetryPolicy as policy,
   type RetryQuestion,
   retryDelay,
-} from '../../src/upstream/retry-delay.ts'
-import { readTokenAnswer } from '../../src/upstream/token-answer.ts'
-import { excerptOf, UpstreamError } from '../../src/upstream/upstream-error.ts'
+  UpstreamError,
+} from '../../src/upstream/http/errors.ts'
+import { openRateLimit } from '../../src/upstream/http/pacing.ts'
+import type { Clock } from '../../src/util/waiting.ts'
 
 const now = Date.UTC(2026, 0, 31, 12)
 

@@ -2,11 +2,11 @@
 // subscribed.
 
 import { describe, expect, it } from 'vitest'
-import { afterFailure, type Outage } from '../../src/jobs/back-off.ts'
-import { type Scheduled, scheduleChanges, type Wanted } from '../../src/jobs/schedules.ts'
 import type { JsonObject } from '../../src/json/json.ts'
-import { isSecret } from '../../src/web/secrets.ts'
-import { checkCreated, planSubscriptions, subscriptionKeyOf } from '../../src/worker/subscription-plan.ts'
+import { afterFailure, type Outage } from '../../src/util/backoff.ts'
+import { isSecret } from '../../src/web/sessions.ts'
+import { type Scheduled, scheduleChanges, type Wanted } from '../../src/worker/queue/schedules.ts'
+import { checkCreated, planSubscriptions, subscriptionKeyOf } from '../../src/worker/subscription.ts'
 
 describe('what fails', () => {
   const fail = (outage: Outage | null, nowMs: number, more = {}): Outage =>

@@ -1,14 +1,12 @@
 // `/checkpoints`: positions that were reached, and the backfills that were asked for.
 
-import type { Checkpoint } from '../../mirror/checkpoints.ts'
+import type { Checkpoint } from '../../store/queries/positions.ts'
 import { backfillLink, cancelForm } from '../action-forms.ts'
-import type { BackfillLine } from '../desk.ts'
-import { type Html, html } from '../html.ts'
-import type { Viewer } from '../viewer.ts'
-import { age, count, foreign, time } from '../words.ts'
-import { chosen, filterForm, select } from './filters.ts'
-import type { Page } from './page.ts'
-import { type Column, table } from './table.ts'
+import { age, count, foreign, type Html, html, time } from '../html.ts'
+import type { Viewer } from '../sessions.ts'
+import type { BackfillLine } from '../status-queries.ts'
+import type { Page } from './layout.ts'
+import { type Column, chosen, filterForm, select, table } from './tables.ts'
 
 const most = 100
 

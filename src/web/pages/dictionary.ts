@@ -1,12 +1,10 @@
 // `/dictionary`: every field that was seen, with its column.
 
-import { plural } from '../../count.ts'
-import type { FieldLine } from '../../mirror/field-list.ts'
-import { html } from '../html.ts'
-import { age, count, foreign } from '../words.ts'
-import { chosen, filterForm, select } from './filters.ts'
-import type { Page } from './page.ts'
-import { type Column, table } from './table.ts'
+import type { FactLine, FieldLine } from '../../store/queries/dictionary.ts'
+import { plural } from '../../util/text.ts'
+import { age, count, foreign, html } from '../html.ts'
+import type { Page } from './layout.ts'
+import { type Column, chosen, filterForm, select, table } from './tables.ts'
 
 const most = 1_000
 const longestSearch = 100
@@ -54,3 +52,34 @@ function percent(share: number | null): string {
   if (share < 1 && share > 0.99) return '> 99 %'
   return `${Math.round(share * 100)} %`
 }
+
+// `/facts`: what was learnt about the upstream, with the evidence.
+export const factsPage: Page = {
+  path: '/facts',
+  title: 'Facts about the upstream',
+  async body({ desk, now }) {
+    return html`<p class="lead">Found out while reading, and looked at again daily. Reading is correct whatever they are; they decide how fast it is.</p>
+${table({
+  caption: 'Facts by stream',
+  columns: factColumns(now),
+  rows: await desk.facts(),
+  empty: 'Nothing is known yet: no run has ended.',
+})}`
+  },
+}
+
+const factColumns = (now: Date): readonly Column<FactLine>[] => [
+  { title: 'Fact', cell: ({ name }) => name.replaceAll('_', ' ') },
+  { title: 'Stream', cell: ({ stream }) => stream },
+  { title: 'Value', cell: ({ value }) => html`<strong>${foreign(value)}</strong>` },
+  { title: 'Evidence', cell: ({ evidence }) => foreign(evidence, 500) },
+  { title: 'Known', cell: ({ firstAt }) => age(firstAt, now) },
+  { title: 'Checked', cell: ({ checkedAt }) => age(checkedAt, now) },
+  {
+    title: 'Before',
+    cell: ({ previousValue, changedAt }) =>
+      previousValue === null
+        ? null
+        : html`${foreign(previousValue)}${changedAt && html`, until ${age(changedAt, now)}`}`,
+  },
+]

@@ -1,11 +1,47 @@
 // What all pages have around them: navigation, what needs a person, who is signed in.
 
-import type { Concern } from '../../concerns/concern.ts'
+import { type Concern, isNews } from '../../problems/stream-problems.ts'
 import type { Assets } from '../assets.ts'
-import { type Html, html } from '../html.ts'
-import type { Viewer } from '../viewer.ts'
-import { foreign, stamp } from '../words.ts'
-import { concernBanner } from './concerns.ts'
+import { foreign, type Html, html, stamp } from '../html.ts'
+import type { Viewer } from '../sessions.ts'
+import type { Desk } from '../status-queries.ts'
+
+// What needs a person, at the top of every page; nothing when nothing does. What is announced is how much there is, so that a screen
+// reader is not told every changed word.
+export const concernBanner = (concerns: readonly Concern[], isOpen: boolean): Html =>
+  html`<details class="concerns"${isOpen && html` open`}>
+<summary><span role="status" data-live="concern-count">${concernCount(concerns)}</span></summary>
+<div data-live="concerns">${concernList(concerns)}</div>
+</details>`
+
+/** The pieces of it that follow what happens, by their keys. */
+export const concernCells = (concerns: readonly Concern[]) =>
+  [
+    ['concern-count', concernCount(concerns)],
+    ['concerns', concernList(concerns)],
+  ] as const
+
+const concernCount = (concerns: readonly Concern[]): Html | null => {
+  const news = concerns.filter(({ kind }) => isNews(kind)).length
+  const needs = concerns.length - news
+  const parts = [
+    needs > 0 && (needs === 1 ? 'One thing needs a person' : `${needs} things need a person`),
+    news > 0 && (news === 1 ? 'one change to know of' : `${news} changes to know of`),
+  ]
+  const text = parts.filter(Boolean).join(', ')
+  return text === '' ? null : html`${text}`
+}
+
+const concernList = (concerns: readonly Concern[]): Html | null =>
+  concerns.length === 0 ? null : html`<ul>${concerns.map(line)}</ul>`
+
+const line = ({ what, whatToDo, since }: Concern): Html =>
+  html`<li><p>${foreign(what, 500)}${since && html` <span class="quiet">since ${stamp(since)}</span>`}</p>
+<p class="todo">${withCode(whatToDo)}</p></li>`
+
+/** What stands between backticks is a command. */
+const withCode = (text: string): readonly Html[] =>
+  text.split('`').map((part, index) => (index % 2 === 0 ? html`${part}` : html`<code>${part}</code>`))
 
 type Layout = {
   readonly title: string
@@ -76,4 +112,19 @@ const signIn = ({ canAct, canSignIn, csrfToken }: Viewer): Html | null => {
   if (canAct)
     return html`<form class="sign-in" method="post" action="/logout"><input type="hidden" name="csrf" value="${csrfToken}"><button>Sign out</button></form>`
   return canSignIn ? html`<p class="sign-in"><a href="/login">Sign in</a></p>` : null
+}
+
+// What a page is: a path, a title, and what it shows of the desk.
+export type PageContext = {
+  readonly desk: Desk
+  readonly viewer: Viewer
+  readonly query: URLSearchParams
+  readonly now: Date
+}
+export type Page = {
+  readonly path: string
+  readonly title: string
+  /** It says itself as of when it is, and follows. */
+  readonly isLive?: true
+  body(context: PageContext): Promise<Html>
 }

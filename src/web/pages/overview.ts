@@ -1,14 +1,14 @@
 // `/`: a card for each stream.
 
-import type { RowRates } from '../../mirror/row-rates.ts'
-import { lanes } from '../../streams.ts'
+import type { RowRates } from '../../store/queries/runs.ts'
+import { lanes } from '../../streams/catalog.ts'
 import { streamActions } from '../action-forms.ts'
-import type { Sight, StreamSight } from '../desk.ts'
 import { type Html, html } from '../html.ts'
-import { type Cells, cellsOf, live } from '../live-cells.ts'
-import type { Viewer } from '../viewer.ts'
-import type { Page } from './page.ts'
-import { sparkline } from './sparkline.ts'
+import { type Cells, cellsOf, live } from '../live-events.ts'
+import type { Viewer } from '../sessions.ts'
+import type { Sight, StreamSight } from '../status-queries.ts'
+import type { Page } from './layout.ts'
+import { sparkline } from './tables.ts'
 
 export const overviewPage: Page = {
   path: '/',

@@ -1,13 +1,11 @@
 // `/quarantine`: records that cannot be rows, whole as far as a page can hold them.
 
-import type { QuarantineEntry } from '../../mirror/quarantine-review.ts'
+import type { QuarantineEntry } from '../../store/queries/quarantine.ts'
 import { quarantineForms } from '../action-forms.ts'
-import { type Html, html } from '../html.ts'
-import type { Viewer } from '../viewer.ts'
-import { age, count, foreign } from '../words.ts'
-import { addressOf, chosen, filterForm, idIn, select } from './filters.ts'
-import type { Page } from './page.ts'
-import { type Column, table } from './table.ts'
+import { age, count, foreign, type Html, html } from '../html.ts'
+import type { Viewer } from '../sessions.ts'
+import type { Page } from './layout.ts'
+import { addressOf, type Column, chosen, filterForm, idIn, select, table } from './tables.ts'
 
 const pageSize = 50
 const mostCharacters = 2_000

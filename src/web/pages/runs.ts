@@ -1,13 +1,11 @@
 // `/runs`: the run ledger, by stream, lane and outcome.
 
-import { formatDuration } from '../../duration.ts'
-import type { RunLine } from '../../mirror/run-list.ts'
-import { lanes } from '../../streams.ts'
-import { type Html, html } from '../html.ts'
-import { age, count, foreign } from '../words.ts'
-import { addressOf, chosen, filterForm, idIn, select } from './filters.ts'
-import type { Page } from './page.ts'
-import { type Column, table } from './table.ts'
+import type { RunLine } from '../../store/queries/runs.ts'
+import { lanes } from '../../streams/catalog.ts'
+import { formatDuration } from '../../util/text.ts'
+import { age, count, foreign, type Html, html } from '../html.ts'
+import type { Page } from './layout.ts'
+import { addressOf, type Column, chosen, filterForm, idIn, select, table } from './tables.ts'
 
 const outcomes = ['changed', 'done', 'running', 'failed', 'skipped']
 const pageSize = 50

@@ -1,0 +1,281 @@
+// Whether each service of the upstream signs us in and shows us each stream, and what its contract is like. Reads only.
+
+import { lookup } from 'node:dns/promises'
+import { connect as connectPlain } from 'node:net'
+import { connect as connectTls, type TLSSocket } from 'node:tls'
+import { Redis } from 'ioredis'
+import type { Config } from '../config/load.ts'
+import { openConfiguredUpstream } from '../context.ts'
+import type { Logger } from '../log.ts'
+import { openDatabase } from '../store/server/connect.ts'
+import type { ServiceName, Stream } from '../streams/catalog.ts'
+import { probeContract } from '../sync/changes/probe.ts'
+import type { Upstream } from '../upstream/client.ts'
+import { openSource } from '../upstream/contract/source.ts'
+import type { RequestOf } from '../upstream/operations/request.ts'
+import type { OperationName } from '../upstream/operations/table.ts'
+
+// One line of the probe.
+export type Check = {
+  readonly name: string
+  /** False: something has to be done, and `says` tells what. */
+  readonly isFine: boolean
+  readonly says: string
+}
+
+export const failed = (name: string, error: unknown): Check => ({
+  name,
+  isFine: false,
+  says: error instanceof Error ? error.message : String(error),
+})
+
+export type ProbeUpstream = {
+  readonly config: Config
+  readonly streams: readonly Stream[]
+  readonly log: Logger
+  readonly signal: AbortSignal
+}
+
+export async function* probeService(
+  { config, streams, log, signal }: ProbeUpstream,
+  service: ServiceName,
+): AsyncGenerator<Check> {
+  let signIn: Check | null = null
+  const upstream = openConfiguredUpstream(
+    {
+      config,
+      log,
+      observer: {
+        signInDone: ({ outcome, durationMs }) => {
+          const isFine = outcome !== 'failed'
+          signIn = {
+            name: `sign-in ${service}`,
+            isFine,
+            says: isFine ? `a token in ${Math.round(durationMs)} ms` : '',
+          }
+        },
+      },
+    },
+    service,
+  )
+  if (!upstream) return
+  try {
+    const mine = streams.filter((stream) => stream.service === service)
+    for (const [index, stream] of mine.entries()) {
+      const rights = await probeRights(upstream, stream, signal)
+      if (index === 0) {
+        const first = signIn as Check | null
+        // Its own error came with the first request.
+        if (first && !first.isFine) {
+          yield { ...first, says: rights.check.says }
+          return
+        }
+        if (first) yield first
+        const date = rights.check.isFine ? await dateOf(upstream, stream, signal) : null
+        if (date) yield clockCheck(service, date)
+      }
+      yield rights.check
+      if (rights.check.isFine && stream.kind === 'changes' && rights.received > 0)
+        yield* contractChecks(upstream, stream, signal)
+    }
+  } finally {
+    upstream.close()
+  }
+}
+
+async function probeRights(upstream: Upstream, stream: Stream, signal: AbortSignal) {
+  const name = `stream ${stream.name}`
+  try {
+    const { records } = await openSource(upstream, stream).list({ page: 1, pageSize: 1 }, signal)
+    const empty =
+      stream.service === 'assignment'
+        ? 'there is no data, or CLIENT_GUID is not yours'
+        : 'there is no data, or this user sees none'
+    const says = records.length > 0 ? 'readable' : `readable but empty, which is ambiguous: ${empty}`
+    return { check: { name, isFine: true, says }, received: records.length }
+  } catch (error) {
+    return { check: failed(name, error), received: 0 }
+  }
+}
+
+/** The list that came says nothing of the time; a second, equal request does. Null when this one fails. */
+async function dateOf(upstream: Upstream, stream: Stream, signal: AbortSignal): Promise<Date | null> {
+  try {
+    return (await upstream.call(stream.list as OperationName, firstPage(stream), signal)).date
+  } catch {
+    return null
+  }
+}
+
+/** Lists without pages come whole; they are short. */
+const firstPage = (stream: Stream): RequestOf<OperationName> =>
+  (stream.kind === 'changes'
+    ? { query: { Page: 1, PageSize: 1 } }
+    : { query: {} }) as RequestOf<OperationName>
+
+const mostSkewMs = 30_000
+
+function clockCheck(service: ServiceName, date: Date): Check {
+  // The header has whole seconds.
+  const skewMs = Date.now() - date.getTime() - 500
+  const isFine = Math.abs(skewMs) <= mostSkewMs
+  const seconds = Math.round(Math.abs(skewMs) / 1000)
+  const says =
+    seconds <= 2
+      ? 'agrees with the upstream'
+      : `${seconds} s ${skewMs > 0 ? 'ahead of' : 'behind'} the upstream's`
+  return {
+    name: `clock ${service}`,
+    isFine,
+    says: isFine ? says : `${says}: set the clock of this machine (NTP)`,
+  }
+}
+
+async function* contractChecks(
+  upstream: Upstream,
+  stream: Stream & { kind: 'changes' },
+  signal: AbortSignal,
+): AsyncGenerator<Check> {
+  try {
+    const facts = await probeContract(openSource(upstream, stream), stream, signal)
+    for (const { name, value } of facts) yield { name: `${stream.name} ${name}`, isFine: true, says: value }
+  } catch (error) {
+    yield failed(`${stream.name} neworchanged`, error)
+  }
+}
+
+// Whether the hosts that are configured can be found, reached and trusted. Sends nothing to them.
+const networkPatienceMs = 10_000
+const soonMs = 21 * 86_400_000
+
+/** One line for the name, and one for the connection. */
+export async function probeHost(text: string): Promise<readonly Check[]> {
+  const url = new URL(text)
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  try {
+    const addresses = await lookup(host, { all: true })
+    const dns: Check = {
+      name: `dns ${host}`,
+      isFine: true,
+      says: addresses.map(({ address }) => address).join(', '),
+    }
+    return [dns, await probeConnection(url, host)]
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    return [
+      { name: `dns ${host}`, isFine: false, says: `cannot be found (${code}): check the URL and the DNS` },
+    ]
+  }
+}
+
+async function probeConnection(url: URL, host: string): Promise<Check> {
+  const isTls = url.protocol === 'https:'
+  const port = Number(url.port || (isTls ? 443 : 80))
+  const name = `${isTls ? 'tls' : 'tcp'} ${host}:${port}`
+  return await new Promise<Check>((resolve) => {
+    const end = (isFine: boolean, says: string) => {
+      socket.destroy()
+      resolve({ name, isFine, says })
+    }
+    const socket = isTls
+      ? connectTls({ host, port, servername: host }, () => {
+          const { isFine, says } = certificate(socket as TLSSocket)
+          end(isFine, says)
+        })
+      : connectPlain({ host, port }, () => end(true, 'reached, without encryption'))
+    socket.setTimeout(networkPatienceMs, () => end(false, 'no answer in time: check the firewall'))
+    socket.on('error', ({ code, message }: NodeJS.ErrnoException) =>
+      end(
+        false,
+        isTls && code && /CERT|SELF_SIGNED|UNABLE_TO/.test(code)
+          ? `the certificate is not accepted (${code}): name its authority in NODE_EXTRA_CA_CERTS`
+          : `cannot be reached (${code ?? message}): check the URL, the port and the firewall`,
+      ),
+    )
+  })
+}
+
+function certificate(socket: TLSSocket): { readonly isFine: boolean; readonly says: string } {
+  const { valid_to } = socket.getPeerCertificate()
+  const protocol = socket.getProtocol() ?? 'TLS'
+  const endsAt = new Date(valid_to)
+  const isSoon = endsAt.getTime() - Date.now() < soonMs
+  return {
+    isFine: true,
+    says: `${protocol}, the certificate is good until ${endsAt.toISOString().slice(0, 10)}${isSoon ? ': soon' : ''}`,
+  }
+}
+
+// Whether Postgres and the queue are as they have to be. Makes no schema and starts no embedded Postgres.
+export async function probePostgres(url: string | null, log: Logger): Promise<readonly Check[]> {
+  if (url === null)
+    return [
+      { name: 'postgres', isFine: true, says: 'the embedded one, in .tidemark/ (not started by the probe)' },
+    ]
+  try {
+    // It checks version, encoding and rights, and says what to do about each.
+    const database = await openDatabase({ url, log })
+    try {
+      const { rows } = await database.pool.query<{
+        version: string
+        time_zone: string
+        size: string
+        has_schema: boolean
+      }>(
+        `select current_setting('server_version') as version, current_setting('TimeZone') as time_zone,
+           pg_size_pretty(pg_database_size(current_database())) as size,
+           to_regclass('tidemark.stream') is not null as has_schema`,
+      )
+      const [found] = rows
+      const schema = found?.has_schema ? 'holds a mirror' : 'holds no mirror yet'
+      return [
+        {
+          name: 'postgres',
+          isFine: true,
+          says: `${database.address}, version ${found?.version}, ${schema} (${found?.size}), with the rights it takes`,
+        },
+        {
+          name: 'postgres time zone',
+          isFine: true,
+          says: `${found?.time_zone}; the mirror keeps moments, whatever it is`,
+        },
+      ]
+    } finally {
+      await database.close()
+    }
+  } catch (error) {
+    return [failed('postgres', error)]
+  }
+}
+
+const storagePatienceMs = 5_000
+
+export async function probeQueue(redisUrl: string | null): Promise<Check> {
+  if (redisUrl === null) return { name: 'queue', isFine: true, says: 'in Postgres' }
+  const redis = new Redis(redisUrl, {
+    lazyConnect: true,
+    maxRetriesPerRequest: 0,
+    retryStrategy: () => null,
+    connectTimeout: storagePatienceMs,
+  })
+  let trouble: unknown = null
+  redis.on('error', (error) => {
+    trouble = error
+  })
+  try {
+    await redis.connect()
+    const info = await redis.info()
+    const version = /redis_version:(\S+)/.exec(info)?.[1] ?? 'unknown'
+    const policy = /maxmemory_policy:(\S+)/.exec(info)?.[1] ?? 'unknown'
+    const isFine = policy === 'noeviction' || policy === 'unknown'
+    const advice = isFine ? '' : ': it may throw jobs away; set maxmemory-policy noeviction'
+    return { name: 'queue', isFine, says: `Redis ${version}, maxmemory-policy ${policy}${advice}` }
+  } catch (error) {
+    // What the connection itself said tells more.
+    const cause = trouble ?? error
+    const why = cause instanceof Error ? cause.message : String(cause)
+    return { name: 'queue', isFine: false, says: `Redis cannot be reached: ${why}; check REDIS_URL` }
+  } finally {
+    redis.disconnect()
+  }
+}

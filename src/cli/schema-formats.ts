@@ -1,0 +1,175 @@
+// The views as dbt sources, with descriptions. Every text is a YAML string in double quotes; dbt reads descriptions as templates, so
+// nothing in them may look like one.
+
+import type { ColumnMap, ViewMap } from '../store/queries/dictionary.ts'
+import { count } from '../util/text.ts'
+
+// What there is to say about a column, in one line, whatever the upstream called its field.
+const ownColumns: Readonly<Record<string, string>> = {
+  _synced_at: 'when the row last changed in the mirror',
+  _observed_at: 'when the row was seen like this',
+  _deleted_at: 'when the row was found to be gone',
+}
+
+/** Without what would end a line, turn the direction of text, or not be seen. */
+export const oneLine = (text: string): string =>
+  text
+    .toWellFormed()
+    .replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')
+    .replaceAll(/\p{Cf}|[\ufffe\uffff]/gu, '')
+    .trim()
+
+export function describeColumn({ name, field, nullShare, firstSeenAt, rescued, note }: ColumnMap): string {
+  if (field === null) return ownColumns[name] ?? ''
+  return [
+    `field ${oneLine(field)}`,
+    nullShare === null || nullShare === 0 ? null : `${percent(nullShare)} empty`,
+    firstSeenAt === null ? null : `first seen ${firstSeenAt.slice(0, 10)}`,
+    rescued === 0 ? null : `${count(rescued)} values did not fit`,
+    note === null ? null : oneLine(note),
+  ]
+    .filter((part) => part !== null)
+    .join('; ')
+}
+
+/** Never 100 % of what is not wholly empty, nor 0 % of what is not wholly filled. */
+function percent(share: number): string {
+  const rounded = Math.round(100 * share)
+  if (rounded === 0) return 'below 1 %'
+  return rounded === 100 && share < 1 ? 'above 99 %' : `${rounded} %`
+}
+
+export function asDbtSources(views: readonly ViewMap[]): string {
+  return `${[
+    'version: 2',
+    '',
+    'sources:',
+    '  - name: tidemark',
+    '    schema: bi',
+    `    description: ${text('The mirror of the field-service system. tidemark.freshness tells how complete it is.')}`,
+    '    tables:',
+    ...views.flatMap(({ name, columns }) => [
+      `      - name: ${text(name)}`,
+      '        columns:',
+      ...columns.flatMap(columnLines),
+    ]),
+  ].join('\n')}\n`
+}
+
+function columnLines(column: ColumnMap): readonly string[] {
+  const description = describeColumn(column)
+  return [
+    `          - name: ${text(column.name)}`,
+    `            data_type: ${text(column.type)}`,
+    ...(isPlain(column.name) ? [] : ['            quote: true']),
+    ...(description === '' ? [] : [`            description: ${text(description)}`]),
+    ...(column.isKey ? ['            data_tests: [unique, not_null]'] : []),
+  ]
+}
+
+const isPlain = (name: string): boolean => /^[a-z_][a-z0-9_]*$/.test(name)
+
+/** JSON's strings are YAML's, but for some characters that YAML takes for line ends or not at all. */
+const text = (value: string): string =>
+  JSON.stringify(value.replaceAll(/\{(?=[{%#])/g, '{ ').replaceAll(/[}%#](?=\})/g, '$& ')).replaceAll(
+    /[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+
+// Which columns likely point to another table: those that are named as its key is, or end so. The upstream tells of no references,
+// so these are guesses, and called so.
+export type Reference = { readonly from: string; readonly column: string; readonly to: string }
+
+/** A key that says nothing of its table is found by the table's name. */
+const sayingNothing: readonly string[] = ['id', 'uid']
+
+type Target = { readonly view: ViewMap; readonly key: ColumnMap; readonly name: string }
+
+export function likelyReferences(views: readonly ViewMap[]): readonly Reference[] {
+  const targets = views.flatMap((view): Target[] => {
+    const key = view.columns.find(({ isKey }) => isKey)
+    if (!key) return []
+    return [{ view, key, name: sayingNothing.includes(key.name) ? `${view.name}_${key.name}` : key.name }]
+  })
+  return views.flatMap((view) =>
+    view.columns.flatMap((column): Reference[] => {
+      const target = targetOf(view, column, targets)
+      return target ? [{ from: view.name, column: column.name, to: target.view.name }] : []
+    }),
+  )
+}
+
+function targetOf(view: ViewMap, column: ColumnMap, targets: readonly Target[]): Target | undefined {
+  const [best] = targets
+    .filter(
+      ({ key, name }) =>
+        column.type === key.type && (column.name === name || column.name.endsWith(`_${name}`)),
+    )
+    // Of two tables with such a key, the one that is named after it; of `x_note_id` rather `note_id` than `id`.
+    .toSorted((a, b) => b.name.length - a.name.length || Number(isNamesake(b)) - Number(isNamesake(a)))
+  const isOwnKey = best?.view === view && best.key.name === column.name
+  return isOwnKey ? undefined : best
+}
+
+const isNamesake = ({ view, name }: Target): boolean => name.startsWith(view.name)
+
+// The data dictionary as Markdown: a table for each view.
+export function asMarkdown(views: readonly ViewMap[], references: readonly Reference[]): string {
+  return views
+    .map(({ name, columns, unplaced }) => {
+      const rows = columns.map((column) => {
+        const to = references.find(({ from, column: one }) => from === name && one === column.name)?.to
+        const role = [column.isKey ? 'key' : null, to ? `likely → ${to}` : null].filter(Boolean).join(', ')
+        return [cell(column.name), column.type, role, cell(describeColumn(column))]
+      })
+      const table = [['column', 'type', 'role', 'what it holds'], ['---', '---', '---', '---'], ...rows]
+      const lines = [`## bi.${name}`, '', ...table.map((cells) => `| ${cells.join(' | ')} |`), '']
+      const others = unplaced.map(
+        ({ field, note }) => `- ${cell(oneLine(field))}: ${cell(oneLine(note ?? 'only ever empty'))}`,
+      )
+      return [...lines, ...(others.length > 0 ? ['Fields without a column:', '', ...others, ''] : [])].join(
+        '\n',
+      )
+    })
+    .join('\n')
+}
+
+/** Nothing of it is markup. An underscore inside a word is none. */
+const cell = (text: string): string =>
+  text.replaceAll(/[\\`*{}[\]<>()#+!|~&]|(?<![\p{L}\p{N}])_|_(?![\p{L}\p{N}])/gu, '\\$&')
+
+// Tables, keys and likely references as a Mermaid diagram. Its words are few: what is not a letter, digit or underscore of ASCII
+// becomes one, and the true name stands in the comment.
+export function asMermaid(views: readonly ViewMap[], references: readonly Reference[]): string {
+  const isReference = (view: ViewMap, column: ColumnMap) =>
+    references.some(({ from, column: name }) => from === view.name && name === column.name)
+  const entities = views.flatMap((view) => [
+    `  ${view.name} {`,
+    ...view.columns.map((column) => {
+      const roles = [...(column.isKey ? ['PK'] : []), ...(isReference(view, column) ? ['FK'] : [])].join(', ')
+      return `    ${[word(column.type), word(column.name), roles, comment(column)].filter(Boolean).join(' ')}`
+    }),
+    '  }',
+  ])
+  const lines = references.map(({ from, column, to }) => `  ${to} ||--o{ ${from} : "${quoted(column)}"`)
+  return `${['erDiagram', ...entities, ...lines].join('\n')}\n`
+}
+
+const reserved = /^(pk|fk|uk)$/i
+
+function word(text: string): string {
+  const plain = text
+    .normalize('NFD')
+    .replaceAll(/\p{M}/gu, '')
+    .replaceAll(/[^A-Za-z0-9_]+/g, '_')
+  return reserved.test(plain) || !/^[A-Za-z_]/.test(plain) ? `_${plain}` : plain
+}
+
+const comment = ({ name, field }: ColumnMap): string | null =>
+  field === null || field === name ? null : `"${quoted(field)}"`
+
+/** Mermaid has no escape for a quotation mark, and reads `#…;` and `%%` wherever they stand. */
+const quoted = (text: string): string =>
+  oneLine(text)
+    .replaceAll('"', "'")
+    .replaceAll(/[#;%<>{}&\\]/g, '_')

@@ -1,0 +1,65 @@
+// `tidemark schema`: what is in the mirror, as a dictionary, a diagram or sources for dbt.
+
+import { readSchemaMap, type ViewMap } from '../store/queries/dictionary.ts'
+import { type MirroredStream, pickStreams, relatedStreams, streams } from '../streams/catalog.ts'
+import { UsageError } from '../util/errors.ts'
+import type { Call, Command, ExitCode } from './command.ts'
+import { withMirror } from './database.ts'
+import { asDbtSources, asMarkdown, asMermaid, likelyReferences, type Reference } from './schema-formats.ts'
+
+const formats: Readonly<
+  Record<string, (views: readonly ViewMap[], references: readonly Reference[]) => string>
+> = {
+  markdown: asMarkdown,
+  mermaid: asMermaid,
+  dbt: asDbtSources,
+}
+
+export const schema: Command = {
+  name: 'schema',
+  summary: 'what is in the mirror: a dictionary, a diagram, or sources for dbt',
+  usage: '[stream…] [--format markdown|mermaid|dbt] [--json]',
+  options: {
+    format: { type: 'string', value: 'FORMAT', describe: 'markdown (as it is without it), mermaid or dbt' },
+    json: { type: 'boolean', describe: 'print one JSON document' },
+  },
+  examples: [
+    'tidemark schema assignment',
+    'tidemark schema --format mermaid > schema.mmd',
+    'tidemark schema --format dbt > models/sources.yml',
+  ],
+  run,
+}
+
+async function run(call: Call): Promise<ExitCode> {
+  const { positionals, values, stdout } = call
+  const format = String(values.format ?? 'markdown')
+  const print = Object.hasOwn(formats, format) ? formats[format] : undefined
+  if (!print) throw new UsageError(`--format ${format}: write one of ${Object.keys(formats).join(', ')}`)
+  const known: readonly MirroredStream[] = [...streams, ...relatedStreams]
+  const wanted = pickStreams(positionals, known)
+  return await withMirror(call, async (pool) => {
+    const all = await readSchemaMap(pool, known)
+    const views = all.filter(({ stream }) => wanted.some(({ name }) => name === stream))
+    const references = likelyReferences(all).filter(({ from }) => views.some(({ name }) => name === from))
+    if (values.json) stdout.write(`${JSON.stringify(asJson(views, references), null, 2)}\n`)
+    else stdout.write(views.length === 0 ? 'Nothing was mirrored yet.\n' : print(views, references))
+  })
+}
+
+const asJson = (views: readonly ViewMap[], references: readonly Reference[]) =>
+  views.map(({ name, columns, unplaced }) => ({
+    view: `bi.${name}`,
+    columns: columns.map((column) => ({
+      name: column.name,
+      type: column.type,
+      field: column.field,
+      is_key: column.isKey,
+      likely_refers_to: references.find((one) => one.from === name && one.column === column.name)?.to ?? null,
+      null_share: column.nullShare,
+      first_seen_at: column.firstSeenAt,
+      rescued: column.rescued,
+      note: column.note,
+    })),
+    fields_without_column: unplaced,
+  }))

@@ -1,0 +1,43 @@
+// `tidemark serve`: the worker, until it is told to stop.
+
+import { once } from 'node:events'
+import { loadConfig } from '../config/load.ts'
+import { UsageError } from '../util/errors.ts'
+import { AddressUnusable } from '../web/server.ts'
+import { startWorker } from '../worker/serve.ts'
+import { type Call, type Command, type ExitCode, exitCodes } from './command.ts'
+import { expectNoWords } from './parse.ts'
+
+export const serve: Command = {
+  name: 'serve',
+  summary: 'mirror everything on schedule, and answer over HTTP, until told to stop',
+  usage: '',
+  options: {},
+  examples: ['tidemark serve', 'HTTP_PORT=9090 REDIS_URL=redis://localhost tidemark serve'],
+  run,
+}
+
+/** Whatever hangs: a signal ends the program within half a minute. What was not committed is read again. */
+const lastResortMs = 28_000
+const lingerMs = 500
+
+async function run({ environment, positionals, signal, log }: Call): Promise<ExitCode> {
+  expectNoWords('serve', { positionals })
+  const config = loadConfig(environment)
+  const worker = await startWorker({ config, log }).catch((error) => {
+    throw error instanceof AddressUnusable ? new UsageError(error.message, { cause: error }) : error
+  })
+  log.info({ url: worker.url }, 'listening')
+  try {
+    const told = signal.aborted ? Promise.resolve([]) : once(signal, 'abort')
+    await Promise.race([told, worker.live.then(() => told)])
+  } finally {
+    const code = signal.aborted ? exitCodes.done : exitCodes.failed
+    setTimeout(() => process.exit(code), lastResortMs).unref()
+    await worker.stop()
+  }
+  log.info('stopped')
+  // Connections to a queue that is away go on trying; nothing that they could still do matters.
+  setTimeout(() => process.exit(exitCodes.done), lingerMs).unref()
+  return exitCodes.done
+}

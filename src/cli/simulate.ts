@@ -1,0 +1,165 @@
+// `tidemark simulate`: the stand-in upstream as a program of its own, until it is told to stop.
+
+import { once } from 'node:events'
+import { type Behaviour, readSwitch, switchOptions } from '../simulator/behaviour.ts'
+import { type Fault, faultSyntax, mildMix, readFault } from '../simulator/faults.ts'
+import { type HurtfulKind, hurtfulKinds } from '../simulator/initial-data.ts'
+import { introduction, startSimulator } from '../simulator/simulator.ts'
+import { UsageError } from '../util/errors.ts'
+import {
+  type Call,
+  type Command,
+  type ExitCode,
+  exitCodes,
+  type Option,
+  type Values,
+  wholeNumber,
+} from './command.ts'
+import { expectNoWords } from './parse.ts'
+
+const options: Record<string, Option> = {
+  port: { type: 'string', value: 'N', describe: 'port, 0 picks a free one (8090)' },
+  host: { type: 'string', value: 'ADDRESS', describe: 'address to listen on (127.0.0.1)' },
+  seed: { type: 'string', value: 'N', describe: 'the same seed serves the same records (1)' },
+  assignments: { type: 'string', value: 'N', describe: 'how many assignments there are (1000)' },
+  notes: { type: 'string', value: 'N', describe: 'how many assignment notes (2000)' },
+  trackers: { type: 'string', value: 'N', describe: 'how many vehicles (20)' },
+  objects: { type: 'string', value: 'N', describe: 'how many assignment objects (100)' },
+  churn: {
+    type: 'string',
+    value: 'N',
+    describe: 'changes a second, and the vehicles move (0: nothing does)',
+  },
+  'client-guid': { type: 'string', value: 'GUID', describe: 'the client that has data' },
+  'subject-id': { type: 'string', value: 'TEXT', describe: 'subjectId that may sign in' },
+  'api-key': { type: 'string', value: 'TEXT', describe: 'its apiKey' },
+  'first-row-version': { type: 'string', value: 'N', describe: 'where row versions begin (1)' },
+  hurt: {
+    type: 'string',
+    value: 'all|KIND,…',
+    describe: `adds assignments that hurt: ${hurtfulKinds.join(', ')}, invalid-utf8 (not in all)`,
+  },
+  fault: { type: 'string', value: 'FAULT', multiple: true, describe: faultSyntax },
+  faults: { type: 'string', value: 'all', describe: 'a little of every fault, about one request in twenty' },
+  'restore-backup-after': {
+    type: 'string',
+    value: 'SECONDS',
+    describe: 'then the data of the start is restored: row versions fall',
+  },
+  ...Object.fromEntries(
+    switchOptions.map(({ option, isFlag, value, describe }) => [
+      option,
+      isFlag ? { type: 'boolean', describe } : { type: 'string', value, describe },
+    ]),
+  ),
+}
+
+export const simulate: Command = {
+  name: 'simulate',
+  summary: 'stand in for the whole upstream, with made-up records and faults on request',
+  usage: '[--assignments N] [--churn N] [--fault FAULT]…',
+  options,
+  examples: [
+    'tidemark simulate',
+    'tidemark simulate --assignments 100000 --churn 50 --order unstable --page-cap 100',
+    'tidemark simulate --fault 429:probability=0.05,path=neworchanged,retry-after=1',
+    'tidemark simulate --hurt all --faults all --late-fraction 0.1',
+  ],
+  run,
+}
+
+async function run({ positionals, values, signal, stdout, log }: Call): Promise<ExitCode> {
+  expectNoWords('simulate', { positionals })
+  const number = (name: string, fallback: number, most: number, least = 0): number =>
+    wholeNumber(values, name, { least, most }) ?? fallback
+  const restoreAfterSeconds = number('restore-backup-after', 0, 1_000_000, 1)
+  await using simulator = await startSimulator({
+    host: text(values, 'host') ?? '127.0.0.1',
+    port: number('port', 8090, 65_535),
+    seed: number('seed', 1, 2_147_483_647),
+    assignments: number('assignments', 1_000, 10_000_000),
+    notes: number('notes', 2_000, 10_000_000),
+    trackers: number('trackers', 20, 1_000_000),
+    objects: number('objects', 100, 1_000_000),
+    churnPerSecond: number('churn', 0, 100_000),
+    firstRowVersion: rowVersion(values),
+    credentials: credentials(values),
+    hurt: hurts(values),
+    faults: faults(values),
+    behaviour: behaviour(values),
+  }).catch((cause) => {
+    throw isAboutTheAddress(cause) ? new UsageError(cause.message, { cause }) : cause
+  })
+  stdout.write(introduction(simulator))
+  const backup = simulator.source.takeBackup()
+  const timer = restoreAfterSeconds ? setTimeout(restore, restoreAfterSeconds * 1000) : undefined
+
+  function restore(): void {
+    simulator.source.restoreBackup(backup)
+    log.info('the data of the start is restored: row versions have fallen')
+  }
+
+  if (!signal.aborted) await once(signal, 'abort')
+  clearTimeout(timer)
+  return exitCodes.done
+}
+
+const isAboutTheAddress = (error: unknown): error is Error =>
+  error instanceof Error && error.cause instanceof Error && 'syscall' in error.cause
+
+function text(values: Values, name: string): string | undefined {
+  const value = values[name]
+  return typeof value === 'string' ? value : undefined
+}
+
+function rowVersion(values: Values): bigint {
+  const value = text(values, 'first-row-version') ?? '1'
+  if (/^\d{1,19}$/.test(value) && BigInt(value) < 2n ** 62n) return BigInt(value)
+  throw new UsageError(`--first-row-version ${value}: write a whole number below 2^62`)
+}
+
+function credentials(values: Values) {
+  const [clientGuid, subjectId, apiKey] = ['client-guid', 'subject-id', 'api-key'].map((name) => {
+    const value = text(values, name)
+    if (value !== undefined && value.trim() === '')
+      throw new UsageError(`--${name} is empty: write its value`)
+    return value
+  })
+  return { ...(clientGuid && { clientGuid }), ...(subjectId && { subjectId }), ...(apiKey && { apiKey }) }
+}
+
+function hurts(values: Values): HurtfulKind[] {
+  const names = text(values, 'hurt')?.split(',') ?? []
+  return names.flatMap((name) => {
+    if (name === 'all') return hurtfulKinds
+    const kind = [...hurtfulKinds, 'invalid-utf8' as const].find((known) => known === name)
+    if (kind) return [kind]
+    throw new UsageError(`--hurt ${name}: write all, or some of ${hurtfulKinds.join(', ')}, invalid-utf8`)
+  })
+}
+
+function faults(values: Values): Fault[] {
+  const mix = text(values, 'faults')
+  if (mix !== undefined && mix !== 'all')
+    throw new UsageError(
+      `--faults ${mix}: the only mix is all; single ones are written --fault ${faultSyntax}`,
+    )
+  const { fault = [] } = values
+  const single = [fault].flat().map((written) => {
+    const read = readFault(String(written))
+    if ('wrong' in read) throw new UsageError(`--fault ${written}: ${read.wrong}`)
+    return read
+  })
+  return [...single, ...(mix ? mildMix : [])]
+}
+
+function behaviour(values: Values): Partial<Behaviour> {
+  const settings = switchOptions.map(({ name, option }) => {
+    const value = values[option]
+    if (value === undefined) return {}
+    const read = readSwitch(name, String(value))
+    if ('wrong' in read) throw new UsageError(`--${option}: ${read.wrong}`)
+    return read
+  })
+  return Object.assign({}, ...settings)
+}

@@ -1,0 +1,181 @@
+// After a write to the upstream: asks the worker to read what it changed, so that the mirror shows it at once. The write is
+// done whatever happens here.
+
+import { readFile } from 'node:fs/promises'
+import { basename } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { type Config, loadConfig } from '../config/load.ts'
+import { configuredStreams, openConfiguredUpstream } from '../context.ts'
+import { type Json, repeatedFields } from '../json/json.ts'
+import { JsonError, parseJson } from '../json/parse.ts'
+import { type Logger, redact } from '../log.ts'
+import { type NamedAssignment, readRelatedAgain } from '../store/queries/due.ts'
+import { openDatabase } from '../store/server/connect.ts'
+import { isObject } from '../streams/record.ts'
+import { UpstreamError } from '../upstream/http/errors.ts'
+import { ParameterError } from '../upstream/operations/parameters.ts'
+import { type AnyRequest, prepareRequest, type RequestOf } from '../upstream/operations/request.ts'
+import { type Operation, type OperationName, operations } from '../upstream/operations/table.ts'
+import { UsageError } from '../util/errors.ts'
+import { openDriver } from '../worker/queue/driver.ts'
+import { openRunQueue } from '../worker/queue/requests.ts'
+import { type Call, type ExitCode, exitCodes } from './command.ts'
+
+const embeddedUrlFile = '.tidemark/url'
+
+/** The stream that shows what a write changed. */
+function affectedStream(operation: OperationName): string {
+  if (operation.includes('Webhook')) return 'webhook_subscription'
+  return operation.includes('Note') ? 'assignment_note' : 'assignment'
+}
+
+export async function nudgeAfterWrite(
+  { config, log }: { readonly config: Config; readonly log: Logger },
+  operation: OperationName,
+  assignment: NamedAssignment | null,
+): Promise<void> {
+  const stream = affectedStream(operation)
+  if (!configuredStreams(config).some(({ name }) => name === stream)) return
+  const url = config.databaseUrl ?? (await embeddedUrl())
+  if (url === null) return log.debug({ stream }, 'there is no mirror here to bring up to date')
+  try {
+    const wantsRelated = stream === 'assignment' && config.related.length > 0
+    const { redisUrl } = config
+    await nudge({ url, redisUrl, log }, stream, wantsRelated ? assignment : null)
+    log.debug({ stream }, 'the worker was asked to read what changed')
+  } catch (error) {
+    log.warn(
+      { why: messageOf(error), stream },
+      'the write is done; the mirror shows it after the next scheduled run',
+    )
+  }
+}
+
+async function nudge(
+  { url, redisUrl, log }: { readonly url: string; readonly redisUrl: string | null; readonly log: Logger },
+  stream: string,
+  relatedOf: NamedAssignment | null,
+): Promise<void> {
+  const database = await openDatabase({ url, log })
+  try {
+    // A write to what an assignment carries may leave its row version as it was.
+    if (relatedOf !== null) await readRelatedAgain(database.pool, relatedOf)
+    const queue = await openDriver({ redisUrl, database, log })
+    try {
+      const runs = openRunQueue(queue.driver, (error) => log.debug({ err: error }, 'the queue has trouble'))
+      try {
+        await runs.nudge({ stream, lane: 'head', cause: 'operator' })
+        if (relatedOf !== null) await runs.nudge({ stream, lane: 'related', cause: 'operator' })
+      } finally {
+        await runs.close()
+      }
+    } finally {
+      await queue.close()
+    }
+  } finally {
+    await database.close()
+  }
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+/** Only of a server that is there already: none is started for this. */
+async function embeddedUrl(): Promise<string | null> {
+  try {
+    return (await readFile(embeddedUrlFile, 'utf8')).trim() || null
+  } catch {
+    return null
+  }
+}
+
+// One call of the upstream for a person: what it answers is printed as its own JSON, with every digit, less what is known to
+// be secret (P9). A write is followed by a nudge.
+export async function callUpstream(call: Call, name: OperationName, request: AnyRequest): Promise<ExitCode> {
+  const operation: Operation = operations[name]
+  checkBeforeSending(operation, request)
+  const { log, signal } = call
+  const config = loadConfig(call.environment)
+  const upstream = openConfiguredUpstream({ config, log }, operation.service)
+  if (!upstream) throw new UsageError(`${operation.path} needs TRACKING_BASE_URL, which is not set`)
+  const isWrite = operation.method !== 'GET'
+  const nudge = () => nudgeAfterWrite({ config, log }, name, assignmentOf(request))
+  try {
+    const { body, status } = await upstream.call(name, request as RequestOf<OperationName>, signal)
+    if (body === null) log.info({ status }, 'done; the answer has no body')
+    else print(call, body)
+    if (isWrite) await nudge()
+    return exitCodes.done
+  } catch (error) {
+    if (isWrite && error instanceof UpstreamError && error.mayHaveArrived) await nudge()
+    throw error
+  } finally {
+    upstream.close()
+  }
+}
+
+function assignmentOf({ path }: AnyRequest): NamedAssignment | null {
+  if (path?.assignmentId !== undefined) return { id: String(path.assignmentId) }
+  return path?.assignmentIdExt === undefined ? null : { idExt: String(path.assignmentIdExt) }
+}
+
+function checkBeforeSending(operation: Operation, request: AnyRequest): void {
+  try {
+    prepareRequest(operation, request)
+  } catch (cause) {
+    throw cause instanceof ParameterError ? new UsageError(cause.message, { cause }) : cause
+  }
+}
+
+function print({ log, stdout }: Call, body: Json): void {
+  stdout.write(`${redact(JSON.stringify(body, null, 2))}\n`)
+  for (const record of Array.isArray(body) ? body : [body]) {
+    const earlier = isObject(record) ? record[repeatedFields] : undefined
+    if (earlier) log.warn({ earlier }, 'fields that the answer has twice: the last value is printed')
+  }
+}
+
+// What a person gives to be sent: JSON from a file or standard input, and the fields of a form.
+export async function readJsonFile(option: string, file: string): Promise<Json> {
+  const bytes = await readBytes(option, file)
+  try {
+    return parseJson(bytes)
+  } catch (cause) {
+    if (!(cause instanceof JsonError)) throw cause
+    throw new UsageError(`${option}: ${file} does not hold JSON: ${cause.message}`, { cause })
+  }
+}
+
+/**
+ * `NAME=VALUE` is a field, anything else a file with a JSON object of fields; what comes later wins. `FileData=@FILE` brings the
+ * file's name and size as well, where nobody gives others.
+ */
+export async function readFormFields(parts: readonly string[]): Promise<Readonly<Record<string, Json>>> {
+  const fields: Record<string, Json> = {}
+  let described: Readonly<Record<string, Json>> = {}
+  for (const part of parts) {
+    const [, name, value] = /^(\w+)=(.*)$/s.exec(part) ?? []
+    if (name === undefined || value === undefined) Object.assign(fields, await readFormFile(part))
+    else if (name === 'FileData' && value.startsWith('@')) {
+      const file = value.slice(1)
+      const bytes = await readBytes('--form', file)
+      fields[name] = bytes.toString('base64')
+      described = { ...(file !== '-' && { FileName: basename(file) }), FileSize: bytes.length }
+    } else fields[name] = value
+  }
+  return { ...described, ...fields }
+}
+
+async function readFormFile(file: string): Promise<Readonly<Record<string, Json>>> {
+  const value = await readJsonFile('--form', file)
+  if (!isObject(value)) throw new UsageError(`--form: ${file} must hold a JSON object of fields`)
+  return value
+}
+
+async function readBytes(option: string, file: string): Promise<Buffer> {
+  try {
+    return file === '-' ? await buffer(process.stdin) : await readFile(file)
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException
+    throw new UsageError(`${option}: ${file} cannot be read (${code ?? 'failed'})`, { cause })
+  }
+}

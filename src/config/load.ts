@@ -1,0 +1,221 @@
+// The configuration: the variables parsed into one frozen object, all problems told at once. The only reader of the
+// environment.
+
+import { readFileSync } from 'node:fs'
+import { parseEnv } from 'node:util'
+import type { z } from 'zod'
+import { keepSecret } from '../log.ts'
+import { relatedStreams, streams } from '../streams/catalog.ts'
+import { nearest } from '../util/text.ts'
+import { optionalText, type Schedule, schedule } from './parsers.ts'
+import { mirrorVariables, upstreamVariables, type Variable, variables, workerVariables } from './variables.ts'
+
+// Variables of a family, such as SCHEDULE_<STREAM>, that are none but look like one. They would be passed over in silence.
+type Misspelt = { readonly name: string; readonly meant: string }
+
+export function misspelt(
+  environment: Readonly<Record<string, string | undefined>>,
+  prefix: string,
+  known: readonly string[],
+): readonly Misspelt[] {
+  const words = known.filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length))
+  return Object.keys(environment).flatMap((name) => {
+    const [, word = '', file = ''] = /^(.*?)(_FILE)?$/.exec(name.slice(prefix.length)) ?? []
+    if (!name.startsWith(prefix) || !environment[name]?.trim() || words.includes(word)) return []
+    // KEY_USER is another program's, though "user" is near to "customer": who errs rarely errs at the beginning.
+    const meant = nearest(word, words, words.length).find((known) => known.slice(0, 2) === word.slice(0, 2))
+    return meant ? [{ name, meant: `${prefix}${meant}${file}` }] : []
+  })
+}
+
+export type { Schedule } from './parsers.ts'
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** What is wrong with the configuration, one line a variable. Exit 2. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError'
+}
+
+type Values<Table extends Record<string, Variable>> = {
+  readonly [Name in keyof Table as CamelCase<Name & string>]: z.output<Table[Name]['schema']>
+}
+type CamelCase<Name extends string> = Name extends `${infer Head}_${infer Tail}`
+  ? `${Lowercase<Head>}${Capitalize<CamelCase<Tail>>}`
+  : Lowercase<Name>
+
+export type MirrorConfig = Values<typeof mirrorVariables>
+export type UpstreamConfig = Omit<
+  Values<typeof upstreamVariables>,
+  | 'trackingAuthUrl'
+  | 'trackingSubjectId'
+  | 'trackingApiKey'
+  | 'lookback'
+  | 'requestTimeout'
+  | 'trackerHistory'
+  | 'relatedRefresh'
+> & {
+  readonly lookbackMs: number
+  readonly requestTimeoutMs: number
+  /** Null: none is kept. */
+  readonly trackerHistoryMs: number | null
+  /** Null: related records are read after a change only. */
+  readonly relatedRefreshMs: number | null
+  readonly trackingAuthUrl: string
+  readonly trackingSubjectId: string
+  readonly trackingApiKey: string
+  /** Field that is the key of a list stream, where the operator named one. */
+  readonly keyFields: Readonly<Record<string, string | null>>
+}
+export type Config = MirrorConfig &
+  UpstreamConfig &
+  Omit<Values<typeof workerVariables>, 'staleAfter'> & {
+    readonly staleAfterMs: number
+    readonly schedules: Readonly<Record<string, Schedule>>
+  }
+
+const listStreams = streams.filter(({ kind }) => kind === 'list')
+
+/** The variables of this process, with those of a `.env` file in the working directory beneath them. */
+export function readEnvironment(file = '.env'): Environment {
+  return { ...readDotEnv(file), ...process.env }
+}
+
+/** Null when none is set, or one that is none: the verbs that need a configuration tell that, with all else that is wrong. */
+export function loadLogLevel(environment: Environment): string | null {
+  const { LOG_LEVEL } = mirrorVariables
+  const raw = readVariable(environment, 'LOG_LEVEL', [])
+  return raw === undefined ? null : (LOG_LEVEL.schema.safeParse(raw).data ?? null)
+}
+
+/** What commands need that only look at the mirror. */
+export function loadMirrorConfig(environment: Environment): MirrorConfig {
+  const { values, finish } = reader(environment)
+  const config = values(mirrorVariables)
+  finish()
+  return config
+}
+
+/** What is needed besides to tell which streams are late. */
+export function loadStatusConfig(
+  environment: Environment,
+): MirrorConfig & Pick<Config, 'streams' | 'trackingBaseUrl' | 'staleAfterMs' | 'schedules'> {
+  const { values, perStreamValues, finish } = reader(environment)
+  const { STREAMS, TRACKING_BASE_URL } = upstreamVariables
+  const { STALE_AFTER } = workerVariables
+  const { staleAfter, ...wanted } = values({ STREAMS, TRACKING_BASE_URL, STALE_AFTER })
+  const schedules = perStreamValues('SCHEDULE', streams, ({ defaultSchedule }) => schedule(defaultSchedule))
+  const config = { ...values(mirrorVariables), ...wanted, staleAfterMs: staleAfter, schedules }
+  finish()
+  return config
+}
+
+export function loadConfig(environment: Environment): Config {
+  const { values, perStreamValues, complain, finish } = reader(environment)
+  const { lookback, requestTimeout, trackerHistory, relatedRefresh, ...upstream } = values(upstreamVariables)
+  for (const { name, service } of streams)
+    if (service === 'tracking' && upstream.streams?.includes(name) && !upstream.trackingBaseUrl)
+      complain(`STREAMS names ${name}, which needs TRACKING_BASE_URL`)
+  if (upstream.attachmentData && !upstream.related.includes('attachment'))
+    complain('ATTACHMENT_DATA needs RELATED to be true, or to name attachment')
+  const { staleAfter, ...worker } = values(workerVariables)
+  if (worker.publicUrl && !worker.webhookSecret)
+    complain('PUBLIC_URL is set, so that webhooks can come: they need a WEBHOOK_SECRET')
+  const config: Config = Object.freeze({
+    ...values(mirrorVariables),
+    ...upstream,
+    lookbackMs: lookback,
+    requestTimeoutMs: requestTimeout,
+    trackerHistoryMs: trackerHistory,
+    relatedRefreshMs: relatedRefresh,
+    trackingAuthUrl: upstream.trackingAuthUrl ?? upstream.authUrl,
+    trackingSubjectId: upstream.trackingSubjectId ?? upstream.subjectId,
+    trackingApiKey: upstream.trackingApiKey ?? upstream.apiKey,
+    ...worker,
+    staleAfterMs: staleAfter,
+    schedules: perStreamValues('SCHEDULE', streams, (stream) => schedule(stream.defaultSchedule)),
+    keyFields: perStreamValues('KEY', [...listStreams, ...relatedStreams], () => optionalText),
+  })
+  finish()
+  return config
+}
+
+function reader(environment: Environment) {
+  const problems: string[] = []
+  const read = (name: string, variable: Pick<Variable, 'schema'> & Partial<Variable>): unknown => {
+    const problemCount = problems.length
+    const raw = readVariable(environment, name, problems)
+    if (variable.secret && raw) keepSecret(raw)
+    const result = variable.schema.safeParse(raw)
+    if (result.success) return result.data
+    const issue = result.error.issues[0]
+    const missing = raw === undefined && issue?.code === 'invalid_type'
+    const isTold = problems.length > problemCount
+    if (missing && isTold) return undefined
+    const file = environment[`${name}_FILE`]?.trim()
+    const what = file ? `${name}_FILE names ${file}, which is empty` : (variable.describe ?? 'required')
+    problems.push(`${name} ${missing ? `is not set: ${what}` : (issue?.message ?? 'is not usable')}`)
+    return undefined
+  }
+  return {
+    values<Table extends Record<string, Variable>>(table: Table): Values<Table> {
+      const entries = Object.entries(table).map(([name, variable]) => [camelCase(name), read(name, variable)])
+      return Object.freeze(Object.fromEntries(entries)) as Values<Table>
+    },
+    perStreamValues<Value, Named extends { readonly name: string }>(
+      prefix: string,
+      named: readonly Named[],
+      schemaOf: (stream: Named) => z.ZodType<Value>,
+    ) {
+      const entries = named.map((stream) => {
+        const name = `${prefix}_${stream.name.toUpperCase()}`
+        return [stream.name, read(name, { schema: schemaOf(stream) }) as Value] as const
+      })
+      const known = [...named.map(({ name }) => `${prefix}_${name.toUpperCase()}`), ...Object.keys(variables)]
+      for (const { name, meant } of misspelt(environment, `${prefix}_`, known))
+        problems.push(`${name} names no stream: did you mean ${meant}?`)
+      return Object.freeze(Object.fromEntries(entries)) as Readonly<Record<string, Value>>
+    },
+    complain(problem: string) {
+      problems.push(problem)
+    },
+    finish() {
+      if (problems.length > 0) throw new ConfigError(problems.map((problem) => `  ${problem}`).join('\n'))
+    },
+  }
+}
+
+/** A variable's text; from the file that NAME_FILE names when NAME itself is not set. Empty means not set. */
+function readVariable(environment: Environment, name: string, problems: string[]): string | undefined {
+  const direct = environment[name]?.trim()
+  const file = environment[`${name}_FILE`]?.trim()
+  if (direct && file) problems.push(`${name} and ${name}_FILE are both set: keep one of them`)
+  if (direct || !file) return direct || undefined
+  try {
+    return readFileSync(file, 'utf8').trim() || undefined
+  } catch (cause) {
+    problems.push(
+      `${name}_FILE names ${file}, which cannot be read (${(cause as NodeJS.ErrnoException).code})`,
+    )
+    return undefined
+  }
+}
+
+function readDotEnv(file: string): Environment {
+  const text = readDotEnvText(file)
+  // Windows writes a mark before the first name, or all of it in UTF-16.
+  if (text.includes('\0')) throw new ConfigError('  .env is not UTF-8: save it as UTF-8')
+  return parseEnv(text.replace(/^\ufeff/, ''))
+}
+
+function readDotEnvText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException
+    if (code === 'ENOENT') return ''
+    throw new ConfigError(`  .env cannot be read (${code}): make it readable or remove it`, { cause })
+  }
+}
+
+const camelCase = (name: string): string =>
+  name.toLowerCase().replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())

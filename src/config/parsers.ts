@@ -1,0 +1,142 @@
+// How the text of a variable becomes a value, and what is said when it cannot.
+
+import { CronExpressionParser } from 'cron-parser'
+import { z } from 'zod'
+import { relatedStreams, streams } from '../streams/catalog.ts'
+import { formatDuration, parseDuration } from '../util/text.ts'
+
+export type Schedule = { readonly everyMs: number } | { readonly cron: string }
+
+export const text = z.string()
+export const optionalText = text.optional().transform((value) => value ?? null)
+
+export const url = (protocols: RegExp, example: string) =>
+  text.refine((value) => URL.canParse(value) && protocols.test(new URL(value).protocol), {
+    error: `must be a URL such as ${example}`,
+  })
+export const httpUrl = url(/^https?:$/, 'https://host.example/path').transform((value) =>
+  value.replace(/\/+$/, ''),
+)
+
+/** Where requests go: nothing but a path may follow the host, and nobody's name may stand before it. */
+export const baseUrl = httpUrl.refine(
+  (value) => {
+    const { username, password, search, hash } = new URL(value)
+    return `${username}${password}${search}${hash}` === ''
+  },
+  { error: 'must be a URL such as https://host.example/path, without user, password, query and fragment' },
+)
+
+export const durationMs = (fallback: string, minimumMs = 1) =>
+  text.default(fallback).transform((value, context) => {
+    const parsed = parseDuration(value)
+    if (parsed !== null && parsed >= minimumMs) return parsed
+    context.addIssue(
+      `must be a duration such as 30s, 10m or 1h${minimumMs > 1 ? `, at least ${minimumMs} ms` : ''}`,
+    )
+    return z.NEVER
+  })
+
+/** Null when it is off. */
+export const durationOrOff = (fallback: string, minimumMs: number) =>
+  text.default(fallback).transform((value, context) => {
+    const parsed = parseDuration(value)
+    if (value.toLowerCase() === 'off') return null
+    if (parsed !== null && parsed >= minimumMs) return parsed
+    context.addIssue(
+      `must be off, or a duration of at least ${formatDuration(minimumMs)} such as ${fallback}`,
+    )
+    return z.NEVER
+  })
+
+export const schedule = (fallback: string) =>
+  text.default(fallback).transform((value, context): Schedule => {
+    const everyMs = parseDuration(value)
+    if (everyMs !== null && everyMs >= 1000) return { everyMs }
+    if (everyMs === null && isCron(value)) return { cron: value }
+    context.addIssue(
+      'must be a duration of at least 1s such as 30s, or a cron expression such as "0 3 * * *"',
+    )
+    return z.NEVER
+  })
+
+export const integer = (fallback: number, minimum: number, maximum: number) =>
+  text.default(String(fallback)).transform((value, context) => {
+    const number = Number(value)
+    if (/^\d+$/.test(value) && number >= minimum && number <= maximum) return number
+    context.addIssue(`must be a whole number from ${minimum} to ${maximum}`)
+    return z.NEVER
+  })
+
+export const flag = text
+  .optional()
+  .refine((value) => value === undefined || value === 'true' || value === 'false', 'must be true or false')
+  .transform((value) => value === 'true')
+
+const relatedNames: readonly string[] = relatedStreams.flatMap((stream) =>
+  'bulkField' in stream ? [] : [stream.name],
+)
+
+export const relatedList = text.default('false').transform((value, context): readonly string[] => {
+  if (value === 'true') return relatedNames
+  if (value === 'false') return []
+  const names = value
+    .split(',')
+    .map((name) => name.trim())
+    .filter(Boolean)
+  if (names.length > 0 && names.every((name) => relatedNames.includes(name))) return names
+  context.addIssue(`must be true, false, or a comma-separated list out of ${relatedNames.join(', ')}`)
+  return z.NEVER
+})
+
+const streamNames: readonly string[] = streams.map((stream) => stream.name)
+
+export const streamList = text.optional().transform((value, context): readonly string[] | null => {
+  if (value === undefined) return null
+  const names = value
+    .split(',')
+    .map((name) => name.trim())
+    .filter(Boolean)
+  const unknown = names.filter((name) => !streamNames.includes(name))
+  if (unknown.length === 0 && names.length > 0) return names
+  context.addIssue(`must be a comma-separated list out of ${streamNames.join(', ')}`)
+  return z.NEVER
+})
+
+export const timeZone = text.default('UTC').refine((zone) => {
+  try {
+    return Boolean(new Intl.DateTimeFormat('en', { timeZone: zone }))
+  } catch {
+    return false
+  }
+}, 'must be a time zone name such as Europe/Oslo')
+
+export const roleName = optionalText.refine(
+  (name) => name === null || (name.length <= 63 && !name.includes('\0')),
+  {
+    error: 'must be the name of a role in Postgres',
+  },
+)
+
+export const required = (what: string) => text.min(1, `must be set to ${what}`)
+
+function isCron(expression: string): boolean {
+  if (!expression.startsWith('@') && expression.split(/\s+/).length < 5) return false
+  try {
+    return Boolean(CronExpressionParser.parse(expression))
+  } catch {
+    return false
+  }
+}
+
+// When a schedule was last due.
+export const lastSlot = (schedule: Schedule, moment: Date): Date =>
+  'everyMs' in schedule
+    ? new Date(moment.getTime() - schedule.everyMs)
+    : CronExpressionParser.parse(schedule.cron, { currentDate: moment }).prev().toDate()
+
+// Whether a stream should have been read by now: measured by its own schedule, so that a list that is read once an hour, or on
+// weekdays only, is not called stale between two readings.
+/** The reading that was due this long ago must be in the mirror. */
+export const isStale = (schedule: Schedule, staleAfterMs: number, completeAt: Date, now: Date): boolean =>
+  completeAt < lastSlot(schedule, new Date(now.getTime() - staleAfterMs))

@@ -1,0 +1,226 @@
+// Opens what every command needs that reads the upstream into the mirror: the database, migrated; the mirror; and one source for
+// each stream that is configured.
+
+import type { Config, MirrorConfig, UpstreamConfig } from './config/load.ts'
+import type { Logger } from './log.ts'
+import { isRelatedDue } from './store/queries/due.ts'
+import { openMirror } from './store/runs/open-store.ts'
+import { migrateDatabase } from './store/schema/migrate.ts'
+import { type Database, openDatabase } from './store/server/connect.ts'
+import {
+  type RelatedStream,
+  relatedStreams,
+  type ServiceName,
+  type Stream,
+  streams,
+} from './streams/catalog.ts'
+import { readHead } from './sync/changes/incremental.ts'
+import { readTrailing } from './sync/changes/lookback.ts'
+import type { Progress } from './sync/changes/read-changes.ts'
+import { pollList } from './sync/lists/poll.ts'
+import type { Audits, Backfills, Mirror, Relations, Source, Written } from './sync/ports/store.ts'
+import { readRelated } from './sync/related/read-related.ts'
+import type { LaneOutcome } from './sync/run-lane.ts'
+import { openUpstream, type Upstream } from './upstream/client.ts'
+import { openRelatedSource } from './upstream/contract/extended-read.ts'
+import { maskSource, openSource } from './upstream/contract/source.ts'
+import type { UpstreamObserver } from './upstream/http/transport.ts'
+import { openRightOfWay } from './util/waiting.ts'
+
+// Opens the client of one upstream service as the configuration describes it.
+export type UpstreamNeeds = {
+  readonly config: UpstreamConfig
+  readonly log: Logger
+  readonly observer?: UpstreamObserver
+}
+
+/** Null when the service is not configured. */
+export function openConfiguredUpstream(needs: UpstreamNeeds, service: 'assignment'): Upstream
+export function openConfiguredUpstream(needs: UpstreamNeeds, service: ServiceName): Upstream | null
+export function openConfiguredUpstream(needs: UpstreamNeeds, service: ServiceName): Upstream | null {
+  const { config, ...rest } = needs
+  const { requestsPerSecond, requestTimeoutMs } = config
+  const common = { ...rest, requestsPerSecond, requestTimeoutMs }
+  if (service === 'assignment') {
+    const { assignmentBaseUrl: baseUrl, authUrl, subjectId, apiKey, clientGuid } = config
+    return openUpstream({ ...common, service, baseUrl, authUrl, subjectId, apiKey, clientGuid })
+  }
+  if (config.trackingBaseUrl === null) return null
+  return openUpstream({
+    ...common,
+    service,
+    baseUrl: config.trackingBaseUrl,
+    authUrl: config.trackingAuthUrl,
+    subjectId: config.trackingSubjectId,
+    apiKey: config.trackingApiKey,
+    clientGuid: null,
+  })
+}
+
+// One reading of any stream in the lanes that are read on a schedule.
+export type ScheduledLane = 'head' | 'trailing'
+
+export type ReadStreamContext = {
+  readonly mirror: Mirror
+  readonly source: Source
+  readonly stream: Stream
+  readonly lane: ScheduledLane
+  readonly pageSize: number
+  readonly lookbackFloorMs: number
+  /** The operator's choice of a list stream's key. */
+  readonly keyField: string | null
+  readonly now: () => Date
+  readonly signal: AbortSignal
+  readonly shouldGiveWay?: () => boolean
+  /** List streams have no position. */
+  readonly onWritten?: (written: Written, progress: Progress | null) => void
+}
+
+export function readStream({ onWritten, ...context }: ReadStreamContext): Promise<LaneOutcome> {
+  const { stream } = context
+  if (stream.kind === 'list')
+    return pollList({
+      ...context,
+      stream,
+      ...(onWritten && { onWritten: (written) => onWritten(written, null) }),
+    })
+  const changes = { ...context, stream, ...(onWritten && { onWritten }) }
+  return context.lane === 'trailing' ? readTrailing(changes) : readHead(changes)
+}
+
+export type ReadOptions = Pick<ReadStreamContext, 'signal' | 'shouldGiveWay' | 'onWritten'>
+
+type ReadingContext<Kind extends Stream> = Omit<
+  ReadStreamContext,
+  'mirror' | 'stream' | 'lane' | 'signal'
+> & {
+  readonly mirror: Workplace['mirror']
+  readonly stream: Kind
+}
+
+export type Workplace = AsyncDisposable & {
+  readonly database: Database
+  readonly mirror: Mirror & Audits & Backfills & Relations
+  readonly streams: readonly Stream[]
+  /** The related records that are wanted. */
+  readonly related: readonly RelatedStream[]
+  readonly assignmentService: Upstream
+  sourceOf(stream: Stream): Source
+  /** What every reading of a stream needs, whatever its lane. */
+  contextOf<Kind extends Stream>(stream: Kind): ReadingContext<Kind>
+  read(stream: Stream, lane: ScheduledLane, options: ReadOptions): Promise<LaneOutcome>
+  /** The backlog of related records. */
+  readRelated(options: ReadOptions): Promise<LaneOutcome>
+  /** Whether there may be such a backlog. */
+  isRelatedDue(): Promise<boolean>
+}
+
+export async function openWorkplace(options: {
+  readonly config: MirrorConfig & UpstreamConfig & Pick<Config, 'webhookSecret'>
+  readonly log: Logger
+  readonly observer?: UpstreamObserver
+}): Promise<Workplace> {
+  const { config, log } = options
+  // When the rest cannot be opened, the database is left again: it would keep the program from ending.
+  await using opened = new AsyncDisposableStack()
+  const database = opened.adopt(await openMigratedDatabase(config, log), ({ close }) => close())
+  const related = wantedRelated(config)
+  const relatedOptions = { groups: related.map(({ name }) => name), refreshMs: config.relatedRefreshMs }
+  const mirror = openMirror({
+    database,
+    streams,
+    sourceTimezone: config.sourceTimezone,
+    historyMs: config.trackerHistoryMs,
+    related: relatedOptions,
+    log,
+  })
+  const upstreams = {
+    assignment: openConfiguredUpstream(options, 'assignment'),
+    tracking: openConfiguredUpstream(options, 'tracking'),
+  }
+  opened.defer(() => {
+    upstreams.assignment.close()
+    upstreams.tracking?.close()
+  })
+  const sourceOf = (stream: Stream): Source => {
+    const upstream = upstreams[stream.service]
+    if (!upstream) throw new Error(`${stream.name} needs TRACKING_BASE_URL, which is not set`)
+    const source = openSource(upstream, stream)
+    const holdsSecret = stream.list === 'listWebhookSubscriptions' && config.webhookSecret
+    return holdsSecret ? maskSource(source, holdsSecret) : source
+  }
+  // Head runs are short; one that is not still leaves the backlog some reads a second.
+  const rightOfWay = openRightOfWay({ longestMs: 1_000 })
+  const relatedSource = openRelatedSource(upstreams.assignment, {
+    streams: related,
+    requestsPerSecond: config.requestsPerSecond,
+    giveWay: rightOfWay.giveWay,
+  })
+  const contextOf = <Kind extends Stream>(stream: Kind): ReadingContext<Kind> => ({
+    mirror,
+    source: sourceOf(stream),
+    stream,
+    pageSize: config.pageSize,
+    lookbackFloorMs: config.lookbackMs,
+    keyField: config.keyFields[stream.name] ?? null,
+    now: () => new Date(),
+  })
+  const everything = opened.move()
+  return {
+    database,
+    mirror,
+    streams: configuredStreams(config),
+    assignmentService: upstreams.assignment,
+    sourceOf,
+    contextOf,
+    related,
+    async read(stream, lane, hooks) {
+      const reading = () => readStream({ ...contextOf(stream), ...hooks, lane })
+      return lane === 'head' ? await rightOfWay.goFirst(reading) : await reading()
+    },
+    isRelatedDue: () => isRelatedDue(database.pool, relatedOptions),
+    readRelated: ({ onWritten, ...hooks }) =>
+      readRelated({
+        ...hooks,
+        mirror,
+        source: relatedSource,
+        streams: related,
+        now: () => new Date(),
+        ...(onWritten && { onWritten: (written) => onWritten(written, null) }),
+      }),
+    [Symbol.asyncDispose]: () => everything.disposeAsync(),
+  }
+}
+
+export async function openMigratedDatabase(config: MirrorConfig, log: Logger): Promise<Database> {
+  const database = await openDatabase({ url: config.databaseUrl, log })
+  try {
+    await migrateDatabase({ database, streams, biRole: config.biRole, log })
+    return database
+  } catch (error) {
+    await database.close()
+    throw error
+  }
+}
+
+/** The bytes of attachments share the key of attachments. */
+function wantedRelated(
+  config: Pick<Config, 'related' | 'attachmentData' | 'keyFields'>,
+): readonly RelatedStream[] {
+  const wanted: readonly RelatedStream[] = relatedStreams
+  return wanted
+    .filter(({ name, bulkField }) => (bulkField ? config.attachmentData : config.related.includes(name)))
+    .map((stream) => {
+      const owner = relatedStreams.find(({ group }) => group === stream.group) ?? stream
+      const key = config.keyFields[owner.name] ?? null
+      return key === null ? stream : { ...stream, keyFields: [key] }
+    })
+}
+
+export function configuredStreams(config: Pick<Config, 'streams' | 'trackingBaseUrl'>): readonly Stream[] {
+  return streams.filter(
+    (stream) =>
+      (config.streams === null || config.streams.includes(stream.name)) &&
+      (stream.service !== 'tracking' || config.trackingBaseUrl !== null),
+  )
+}

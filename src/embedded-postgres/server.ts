@@ -1,0 +1,235 @@
+// The embedded Postgres: started by the first program in a directory, shared by those that come later, stopped by the
+// last one that leaves. It outlives a program that was killed, and the next one finds it; killed itself, it is started again.
+
+import { readFile, rm } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import pg from 'pg'
+import type { Logger } from '../log.ts'
+import { DatabaseError } from '../store/server/connect.ts'
+import { lockKeys } from '../store/server/session.ts'
+import { type Binaries, findBinaries } from './binaries.ts'
+import {
+  type Cluster,
+  choosePort,
+  inPlainWords,
+  isAlive,
+  openCluster,
+  superuser,
+  writePrivately,
+} from './cluster.ts'
+
+export type EmbeddedServer = {
+  readonly url: string
+  /** The same without the password, for people and logs (P9). */
+  readonly address: string
+  readonly urlFile: string
+  /** Stops the server when no other program of this directory uses it. */
+  leave(): Promise<void>
+}
+
+const database = 'tidemark'
+const patienceMs = 60_000
+const pauseMs = 100
+const stopLookMs = 20
+
+export async function startEmbedded(options: { directory: string; log: Logger }): Promise<EmbeddedServer> {
+  const directory = resolve(options.directory)
+  const binaries = findBinaries()
+  const cluster = await openCluster(directory, binaries)
+  const leaving = new AbortController()
+  const { membership, port } = await joinServer(cluster, binaries, leaving.signal)
+  const url = `postgres://${superuser}:${cluster.password}@127.0.0.1:${port}/${database}?sslmode=disable`
+  const address = `postgres://${superuser}@127.0.0.1:${port}/${database}`
+  const urlFile = join(directory, 'url')
+  try {
+    await createDatabase(membership)
+    await writePrivately(urlFile, `${url}\n`, { owner: null })
+  } catch (cause) {
+    // Nobody else would: a server that is left running keeps this program from ending.
+    await leaveServer(membership, cluster, binaries).catch(() => {})
+    throw inPlainWords(directory, cause)
+  }
+  options.log.info(
+    { address, urlFile },
+    'the embedded Postgres is ready; the file holds its URL with the password',
+  )
+  const kept = keepMember({ cluster, binaries, membership, port, leaving, log: options.log })
+  return { url, address, urlFile, leave: kept.leave }
+}
+
+type Kept = Membership & {
+  readonly cluster: Cluster
+  readonly binaries: Binaries
+  readonly leaving: AbortController
+  readonly log: Logger
+}
+
+/** A membership ends with the server, which nobody else would start again (P8). */
+function keepMember({ cluster, binaries, leaving, log, ...first }: Kept): Pick<EmbeddedServer, 'leave'> {
+  const { signal } = leaving
+  let member: pg.Client | null = null
+  let joining: Promise<void> = Promise.resolve()
+  const become = (client: pg.Client) => {
+    member = client
+    client.once('end', () => {
+      member = null
+      if (!signal.aborted) joining = joinAgain()
+    })
+  }
+  async function joinAgain(): Promise<void> {
+    log.warn('the embedded Postgres is gone, its server.log says why; it is started again')
+    while (!signal.aborted && member === null)
+      try {
+        const { membership, port } = await joinServer(cluster, binaries, signal)
+        become(membership)
+        if (port === first.port) log.info('the embedded Postgres is there again')
+        else log.warn({ port }, 'the embedded Postgres has another port now: start this program again')
+      } catch (error) {
+        if (!signal.aborted) log.warn({ err: error }, 'the embedded Postgres is tried again')
+      }
+  }
+  become(first.membership)
+  return {
+    async leave() {
+      leaving.abort()
+      await joining
+      // It may have been started a moment ago.
+      const last = member ?? (await joinRunning(cluster))?.membership
+      if (last) await leaveServer(last, cluster, binaries)
+    },
+  }
+}
+
+type Membership = { readonly membership: pg.Client; readonly port: number }
+
+async function joinServer(cluster: Cluster, binaries: Binaries, signal: AbortSignal): Promise<Membership> {
+  const deadline = Date.now() + patienceMs
+  let failure: unknown
+  while (Date.now() < deadline) {
+    signal.throwIfAborted()
+    const joined = await joinRunning(cluster)
+    if (joined) return joined
+    try {
+      if ((await runningPort(cluster)) === null) {
+        await startServer(cluster, binaries)
+        continue
+      }
+    } catch (error) {
+      // Another program started it at the same moment, or the last one is still going down.
+      failure = error
+    }
+    await wait(pauseMs)
+  }
+  throw new DatabaseError(
+    `the embedded Postgres in ${cluster.data} does not start: server.log there says why; mend that, or set DATABASE_URL`,
+    {
+      cause: failure,
+    },
+  )
+}
+
+/** Null when there is none, or none that answers yet. */
+async function joinRunning(cluster: Cluster): Promise<Membership | null> {
+  const port = await runningPort(cluster)
+  const membership = port === null ? null : await becomeMember(cluster, port)
+  return membership && port !== null ? { membership, port } : null
+}
+
+/** Null when no server runs on the cluster. Postgres itself keeps two servers from one data directory. */
+async function runningPort({ data }: Cluster): Promise<number | null> {
+  const file = join(data, 'postmaster.pid')
+  const [pidLine, , , portLine] = (await readIfThere(file))?.split('\n') ?? []
+  const pid = Number(pidLine)
+  if (!pid || !portLine) return null
+  if (await isPostgres(pid)) return Number(portLine)
+  // After a kill -9 or a restart of the machine the number may be another program's by now, and Postgres would not start.
+  await rm(file, { force: true })
+  return null
+}
+
+async function isPostgres(pid: number): Promise<boolean> {
+  if (!isAlive(pid)) return false
+  // Where there is no /proc, a living process gets the benefit of the doubt.
+  const stat = await readIfThere(`/proc/${pid}/stat`)
+  // Killed, but its parent has not taken notice: in a container it may never do so.
+  const isZombie = /\) Z /.test(stat ?? '')
+  return stat === null || (stat.includes('(postgres)') && !isZombie)
+}
+
+async function startServer(cluster: Cluster, binaries: Binaries): Promise<void> {
+  const { data, port } = await choosePort(cluster, binaries)
+  await binaries.run(
+    'pg_ctl',
+    ['start', '-w', '-s', '-D', data, '-l', join(data, 'server.log'), '-o', serverFlags(port)],
+    data,
+  )
+}
+
+export const serverFlags = (port: number | string): string =>
+  [`port=${port}`, 'listen_addresses=127.0.0.1', 'unix_socket_directories=', 'max_connections=200']
+    .map((setting) => `-c ${setting}`)
+    .join(' ')
+
+async function becomeMember({ password }: Cluster, port: number): Promise<pg.Client | null> {
+  const membership = new pg.Client({
+    host: '127.0.0.1',
+    port,
+    user: superuser,
+    password,
+    database: 'postgres',
+  })
+  // It ends with the server; whoever uses the server notices by itself.
+  membership.on('error', () => {})
+  try {
+    await membership.connect()
+    await membership.query('select pg_advisory_lock_shared($1)', [lockKeys.embeddedMembers])
+    return membership
+  } catch {
+    await membership.end().catch(() => {})
+    return null
+  }
+}
+
+async function createDatabase(membership: pg.Client): Promise<void> {
+  try {
+    await membership.query(`create database ${pg.escapeIdentifier(database)}`)
+  } catch (error) {
+    const exists = ['42P04', '23505']
+    if (!exists.includes((error as pg.DatabaseError).code ?? '')) throw error
+  }
+}
+
+async function leaveServer(membership: pg.Client, cluster: Cluster, binaries: Binaries): Promise<void> {
+  try {
+    await membership.query('select pg_advisory_unlock_shared($1)', [lockKeys.embeddedMembers])
+    const { rows } = await membership.query<{ is_last: boolean }>(
+      'select pg_try_advisory_lock($1) as is_last',
+      [lockKeys.embeddedMembers],
+    )
+    if (rows[0]?.is_last) await stopServer(cluster, binaries)
+  } finally {
+    await membership.end().catch(() => {})
+  }
+}
+
+/** Waits for this server to end and no other: a program that was about to join may have started the next one already. */
+async function stopServer({ data }: Cluster, binaries: Binaries): Promise<void> {
+  const [pid] = (await readIfThere(join(data, 'postmaster.pid')))?.split('\n') ?? []
+  await binaries.run('pg_ctl', ['stop', '-W', '-s', '-m', 'fast', '-D', data], data)
+  const deadline = Date.now() + patienceMs
+  while (await isPostgres(Number(pid))) {
+    if (Date.now() > deadline)
+      throw new DatabaseError(`the embedded Postgres in ${data} does not stop: server.log there says why`)
+    await wait(stopLookMs)
+  }
+}
+
+async function readIfThere(path: string): Promise<string | null> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    if (['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) return null
+    throw error
+  }
+}

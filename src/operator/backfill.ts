@@ -1,0 +1,105 @@
+// The part of a stream's past that an operator names for a backfill.
+
+import type { Pool } from 'pg'
+import type { Workplace } from '../context.ts'
+import { estimateBackfill } from '../store/queries/backfills.ts'
+import { countBetween, livePosition } from '../store/queries/positions.ts'
+import { type ChangesStream, pickStream } from '../streams/catalog.ts'
+import type { Mirror } from '../sync/ports/store.ts'
+import { UsageError } from '../util/errors.ts'
+import { count, formatDuration } from '../util/text.ts'
+import { type Asked, asChangesStream, findPosition, readPositionOptions, rowVersionIn } from './positions.ts'
+
+type WantedSpan = {
+  readonly from: NonNullable<ReturnType<typeof readPositionOptions>>
+  /** Null: up to the live position. */
+  readonly to: bigint | null
+}
+type Span = { readonly from: bigint; readonly to: bigint }
+
+/** Looks at the words alone. `from` is null when none of its options is there. */
+export function readSpanOptions(values: Asked): {
+  readonly from: WantedSpan['from'] | null
+  readonly to: bigint | null
+} {
+  const from = readPositionOptions(values, {
+    version: 'from-version',
+    checkpoint: 'from-checkpoint',
+    time: 'at',
+  })
+  const to = values['to-version']
+  return { from, to: to === undefined ? null : rowVersionIn(String(to)) }
+}
+
+/** All of it at once, for a stream and options that come as text. */
+export async function askedSpan(
+  { database, mirror, streams }: Pick<Workplace, 'database' | 'mirror' | 'streams'>,
+  name: string,
+  values: Asked,
+): Promise<{ readonly stream: ChangesStream; readonly span: Span }> {
+  const stream = asChangesStream(pickStream(name, streams), streams)
+  const { from, to } = readSpanOptions(values)
+  if (from === null)
+    throw new UsageError('A backfill needs to know where from: a row version, a checkpoint or a time')
+  return { stream, span: await findSpan({ pool: database.pool, mirror }, stream, { from, to }) }
+}
+
+export async function findSpan(
+  { pool, mirror }: { readonly pool: Pool; readonly mirror: Pick<Mirror, 'positionAt'> },
+  stream: ChangesStream,
+  wanted: WantedSpan,
+): Promise<Span> {
+  const from = await findPosition({ pool, mirror }, stream, wanted.from)
+  const live = await livePosition(pool, stream.name)
+  const to = wanted.to ?? live
+  if (live === 0n && wanted.to === null)
+    throw new UsageError(
+      `${stream.name} has no position yet: \`tidemark sync ${stream.name}\` reads all there is`,
+    )
+  if (from >= to)
+    throw new UsageError(
+      wanted.to === null
+        ? `The live position of ${stream.name} is ${live}: there is nothing between ${from} and it to read again`
+        : `Row version ${to} is not above ${from}, where the backfill would begin`,
+    )
+  return { from, to }
+}
+
+// What a backfill would take, from what the mirror holds and how fast earlier readings were. Asks the upstream nothing.
+type BackfillPlan = {
+  readonly stream: string
+  readonly from: string
+  readonly to: string
+  readonly rows: number
+  readonly requests: number
+  readonly expected_ms: number | null
+}
+
+export async function planBackfill(
+  pool: Pool,
+  stream: ChangesStream,
+  { from, to }: { readonly from: bigint; readonly to: bigint },
+  pageSize: number,
+): Promise<{ readonly text: string; readonly json: BackfillPlan }> {
+  const rows = await countBetween(pool, stream, from, to)
+  const { msPerRow, largestAnswer } = await estimateBackfill(pool, stream.name)
+  // A capped page holds no more than the largest answer that was seen.
+  const perPage = Math.max(1, largestAnswer === null ? pageSize : Math.min(pageSize, largestAnswer))
+  const requests = Math.ceil(rows / perPage) + 1
+  const expectedMs = msPerRow === null ? null : Math.round(rows * msPerRow)
+  const time =
+    expectedMs === null
+      ? 'how long that takes no earlier run tells'
+      : `about ${formatDuration(expectedMs)}, as fast as earlier runs`
+  return {
+    text: `${stream.name}: from ${from} to ${to} the mirror holds ${count(rows)} rows (what it lacks it cannot count): about ${count(requests)} requests, ${time}. Nothing was read.`,
+    json: {
+      stream: stream.name,
+      from: from.toString(),
+      to: to.toString(),
+      rows,
+      requests,
+      expected_ms: expectedMs,
+    },
+  }
+}

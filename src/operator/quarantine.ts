@@ -1,0 +1,127 @@
+// Trying records in quarantine again: after an upgrade or a repair of the upstream, what cannot be a row may have become one.
+
+import type { Pool } from 'pg'
+import type { Workplace } from '../context.ts'
+import { type Json, repeatedFields } from '../json/json.ts'
+import { parseJson } from '../json/parse.ts'
+import {
+  dropFromQuarantine,
+  type QuarantineEntry,
+  type QuarantineSelection,
+  readQuarantine,
+  settleQuarantined,
+  streamOfEntry,
+} from '../store/queries/quarantine.ts'
+import { pickStream, relatedStreams, type Stream, streams } from '../streams/catalog.ts'
+import { isObject, parseInt64 } from '../streams/record.ts'
+import { type Quarantined, type RetryOutcome, retryQuarantine } from '../sync/reconcile/quarantine-retry.ts'
+import { UsageError } from '../util/errors.ts'
+import { plural } from '../util/text.ts'
+
+const entriesAtOnce = 100
+
+/** Stream after stream, as far as they have something in quarantine. */
+export async function* retrySelected(
+  workplace: Workplace,
+  selection: QuarantineSelection,
+  signal: AbortSignal,
+): AsyncGenerator<RetryOutcome> {
+  const { pool } = workplace.database
+  for (const stream of workplace.streams) {
+    const ofStream = { ...selection, stream: stream.name }
+    const isWanted = selection.stream === null || selection.stream === stream.name
+    if (!isWanted || (await readQuarantine(pool, ofStream, { after: '0', limit: 1 })).length === 0) continue
+    yield await retryQuarantine({
+      ...workplace.contextOf<Stream>(stream),
+      signal,
+      entries: entriesOf(pool, ofStream),
+      settle: (id, why) => settleQuarantined(pool, id, why),
+    })
+  }
+}
+
+/** Why there was nothing to try. */
+export async function nothingTried(pool: Pool, selection: QuarantineSelection): Promise<string> {
+  const [left] = await readQuarantine(pool, selection, { after: '0', limit: 1, mostCharacters: 1 })
+  return left
+    ? `Records of ${left.stream} are not tried by themselves: they come again when their assignment or their list is read`
+    : 'Nothing of it is in quarantine'
+}
+
+/** A page at a time; what is tried and stays is not met again (P10). */
+async function* entriesOf(pool: Pool, selection: QuarantineSelection): AsyncGenerator<Quarantined> {
+  for (let after = '0'; ; ) {
+    const entries = await readQuarantine(pool, selection, { after, limit: entriesAtOnce })
+    for (const entry of entries) yield { id: entry.id, record: recordOf(entry) }
+    const last = entries.at(-1)
+    if (!last) return
+    after = last.id
+  }
+}
+
+function recordOf({ text, repeatedText }: QuarantineEntry): Json {
+  const record = parseJson(Buffer.from(text))
+  if (repeatedText === null || !isObject(record)) return record
+  const repeated = unwrapped(parseJson(Buffer.from(repeatedText)))
+  return isObject(repeated) ? { ...record, [repeatedFields]: repeated } : record
+}
+
+/** What jsonb could not hold was kept as its text. */
+function unwrapped(value: Json): Json {
+  const text = isObject(value) ? value.$json : undefined
+  return typeof text === 'string' ? parseJson(Buffer.from(text)) : value
+}
+
+export function retrySentence({ stream, status, findings, note, error }: RetryOutcome): string {
+  const { tried, taken, replaced, gone } = findings
+  if (status === 'skipped') return `${stream}: skipped, ${note} is reading it again; try when that is done`
+  const stay = tried - taken - replaced - gone
+  const later = replaced > 0 ? `${replaced} have rows of later records, ` : ''
+  const counts = `${taken} became rows, ${later}${gone} gone from the upstream, ${stay} stay in quarantine`
+  return status === 'failed'
+    ? `${stream}: failed: ${error?.message ?? 'for a reason unknown'} (${counts})`
+    : `${stream}: ${counts}`
+}
+
+// Which records in quarantine an operator means.
+/** A word that is a number is an id, any other a stream. */
+export function selectionOf(target: string | undefined): QuarantineSelection {
+  if (target === undefined) return { stream: null, id: null }
+  const id = parseInt64(target)
+  return id === null
+    ? { stream: pickStream(target, [...streams, ...relatedStreams]).name, id: null }
+    : { stream: null, id }
+}
+
+/** The number of an entry, as people type it. */
+export function entryIn(text: string): bigint {
+  const id = parseInt64(text)
+  if (id !== null) return id
+  throw new UsageError(
+    `"${text}": write the number of an entry in quarantine, as \`tidemark quarantine\` shows them`,
+  )
+}
+
+export async function expectEntry(pool: Pool, { id }: QuarantineSelection): Promise<void> {
+  if (id === null || (await streamOfEntry(pool, id)) !== null) return
+  throw new UsageError(
+    `There is no record ${id} in quarantine: \`tidemark quarantine\` shows those there are`,
+  )
+}
+
+// Taking records out of quarantine for good, with a reason that is kept with them.
+type Wanted = {
+  readonly selection: QuarantineSelection
+  /** No later entry than this one: what nobody has seen yet stays (P5). */
+  readonly through?: bigint
+  readonly reason: string
+  readonly by: string
+}
+
+export async function dropRecords(pool: Pool, { selection, through, reason, by }: Wanted): Promise<number> {
+  if (reason === '') throw new UsageError('Records are dropped for a reason, which is kept with them')
+  await expectEntry(pool, selection)
+  return await dropFromQuarantine(pool, selection, `${reason} (${by})`, through)
+}
+
+export const droppedSentence = (dropped: number): string => `${plural(dropped, 'record')} dropped`

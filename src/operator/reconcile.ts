@@ -1,0 +1,77 @@
+// One stream listed whole because an operator asks for it, and believed when the operator says so.
+
+import type { Workplace } from '../context.ts'
+import type { Logger } from '../log.ts'
+import type { ListStream, Stream } from '../streams/catalog.ts'
+import { pollList } from '../sync/lists/poll.ts'
+import { type CensusOutcome, takeCensus } from '../sync/reconcile/reconcile.ts'
+import type { LaneOutcome } from '../sync/run-lane.ts'
+import { count, formatDuration } from '../util/text.ts'
+
+type Options = {
+  /** How many rows may be gone although the listing is empty or lost more than a fifth; 0: none. */
+  readonly release: number
+  readonly signal: AbortSignal
+  readonly log: Logger
+}
+export type CensusOnce = LaneOutcome & { readonly findings: CensusOutcome['findings'] | null }
+
+export async function takeCensusOnce(
+  workplace: Workplace,
+  stream: Stream,
+  { release, signal, log }: Options,
+): Promise<CensusOnce> {
+  if (stream.kind === 'list')
+    return { ...(await listTwice(workplace, stream, signal, release)), findings: null }
+  const outcome = await takeCensus({ ...workplace.contextOf(stream), signal, release })
+  const { rescued, samples } = outcome.findings
+  if (rescued > 0)
+    log.warn(
+      { stream: stream.name, rescued, keys: samples.slice(0, 100).map(({ key }) => key) },
+      'the census rescued rows that no other lane had brought',
+    )
+  if (outcome.error) log.debug({ err: outcome.error, stream: stream.name }, 'the census failed')
+  return outcome
+}
+
+/** Where no look at one record exists, two complete listings in a row are the proof (P7). */
+async function listTwice(
+  workplace: Workplace,
+  stream: ListStream,
+  signal: AbortSignal,
+  release: number,
+): Promise<LaneOutcome> {
+  const context = { ...workplace.contextOf(stream), signal, release, onWritten: () => {} }
+  const first = await pollList(context)
+  return first.status === 'done' && first.isComplete && release > 0 ? await pollList(context) : first
+}
+
+/** In one line; a rescue is told by its number alone. */
+export function censusSentence({
+  stream,
+  status,
+  findings,
+  tally,
+  note,
+  error,
+  durationMs,
+}: CensusOnce & { readonly durationMs: number }): string {
+  if (status === 'skipped') return `${stream}: skipped, ${note} is taking a census of it`
+  if (status === 'failed') return `${stream}: failed: ${error?.message ?? 'for a reason unknown'}`
+  const told = findings
+    ? [
+        `${count(findings.rescued)} rescued`,
+        `${count(findings.marked)} gone`,
+        ...(findings.alive > 0 ? [`${count(findings.alive)} alive when looked at`] : []),
+        ...(findings.unclear > 0 ? [`${count(findings.unclear)} unclear`] : []),
+      ]
+    : []
+  const counts = `${count(tally.inserted)} new, ${count(tally.updated)} changed, ${count(tally.unchanged)} unchanged`
+  const parts = [...told, counts, `${count(tally.requests)} requests`, formatDuration(durationMs)]
+  return `${stream}: ${status}, ${parts.join(', ')}${note?.includes('held') || status !== 'done' ? `; ${note}` : ''}`
+}
+
+export const acknowledgedSentence = (stream: string, rows: number): string =>
+  rows === 0
+    ? `${stream}: there was nothing to acknowledge`
+    : `${stream}: ${count(rows)} rescued rows acknowledged`

@@ -1,0 +1,152 @@
+// Tells people what needs them: looks at the concerns now and then, and sends what is news. Whatever fails here is tried again and
+// stops nothing else.
+
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Logger } from '../log.ts'
+import type { Alert, AlertBook } from '../store/admin/alert-book.ts'
+import { alertBody, planAlerts, retryAfter } from './alerts.ts'
+import type { Concern } from './stream-problems.ts'
+
+// Posts one message to the receiver of alerts. Follows no redirect, waits briefly, reads no answer, and names the address in no
+// error: the address is the secret (P9).
+type SendOptions = { readonly url: string; readonly body: string; readonly signal: AbortSignal }
+
+/** The message may not have arrived. */
+export class AlertUndelivered extends Error {
+  override readonly name = 'AlertUndelivered'
+  /** As the receiver asked. */
+  readonly retryAfterMs: number | null
+
+  constructor(problem: string, retryAfterMs: number | null = null) {
+    super(`an alert could not be delivered: ${problem}; it is tried again by itself`)
+    this.retryAfterMs = retryAfterMs
+  }
+}
+
+const patienceMs = 10_000
+
+export async function sendAlert({ url, body, signal }: SendOptions): Promise<void> {
+  const timeout = AbortSignal.timeout(patienceMs)
+  let answer: Response
+  try {
+    answer = await fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'user-agent': 'tidemark' },
+      body,
+      redirect: 'manual',
+      signal: AbortSignal.any([signal, timeout]),
+    })
+  } catch (error) {
+    throw new AlertUndelivered(
+      timeout.aborted
+        ? `the receiver did not answer within ${patienceMs / 1000} s`
+        : `the receiver cannot be reached (${codeOf(error)}): check ALERT_WEBHOOK_URL and the network`,
+    )
+  }
+  await answer.body?.cancel()
+  if (answer.ok) return
+  const { status } = answer
+  if (status >= 300 && status < 400)
+    throw new AlertUndelivered(
+      `the receiver redirects (${status}), which is not followed: set ALERT_WEBHOOK_URL to the address it moved to`,
+    )
+  const seconds = Number(answer.headers.get('retry-after') ?? Number.NaN)
+  throw new AlertUndelivered(
+    `the receiver answered ${status}: check ALERT_WEBHOOK_URL`,
+    Number.isFinite(seconds) ? seconds * 1000 : null,
+  )
+}
+
+function codeOf(error: unknown): string {
+  const cause = error instanceof Error ? (error.cause ?? error) : null
+  if (typeof cause !== 'object' || cause === null) return 'no reason given'
+  if ('code' in cause && typeof cause.code === 'string') return cause.code
+  return 'name' in cause ? String(cause.name) : 'no reason given'
+}
+
+type Round = {
+  readonly concerns: readonly Concern[]
+  readonly book: AlertBook
+  readonly url: string
+  readonly now: Date
+  readonly signal: AbortSignal
+  readonly log: Logger
+}
+
+/** One look: what is news is sent in one message, unless the receiver is to be left alone for a while. */
+export async function tellNews({ concerns, book, url, now, signal, log }: Round): Promise<void> {
+  const { known, begun, over, forgotten } = planAlerts(await book.read(), concerns, now)
+  await book.write(known)
+  if (forgotten.length > 0) await book.forget(forgotten)
+  const news = [...begun, ...over]
+  if (news.length === 0 || news.some(({ retryAt }) => retryAt !== null && retryAt > now)) return
+  const failures = Math.max(...news.map(({ attempts }) => attempts))
+  try {
+    await sendAlert({ url, body: alertBody(url, { begun, over, now }), signal })
+  } catch (error) {
+    if (signal.aborted) return
+    log[failures === 0 ? 'warn' : 'debug']({ err: error }, 'what needs a person could not be told')
+    const askedForMs = error instanceof AlertUndelivered ? error.retryAfterMs : null
+    const retryAt = retryAfter(failures, askedForMs, now)
+    await book.write(news.map((alert) => ({ ...alert, attempts: failures + 1, retryAt })))
+    return
+  }
+  await book.write(begun.map((alert) => ({ ...alert, toldAt: now, attempts: 0, retryAt: null })))
+  await book.forget(over.map(({ key }) => key))
+  if (failures > 0) log.info({ failures }, 'alerts are delivered again')
+}
+
+const defaultEveryMs = 15_000
+
+type Options = {
+  readonly url: string
+  readonly concerns: () => Promise<readonly Concern[]>
+  readonly withBook: (work: (book: AlertBook) => Promise<void>) => Promise<void>
+  /** What keeps the others from being looked up, or the book from being read. Each worker tells it for itself. */
+  readonly bookAway: () => readonly Concern[]
+  readonly everyMs?: number
+  readonly now?: () => Date
+  readonly signal: AbortSignal
+  readonly log: Logger
+}
+
+/** Until the signal. */
+export async function keepTelling(options: Options): Promise<void> {
+  const { url, concerns, withBook, bookAway, now = () => new Date(), signal, log } = options
+  const tell = (found: readonly Concern[], book: AlertBook) =>
+    tellNews({ concerns: found, book, url, now: now(), signal, log })
+  const ownBook = openOwnBook()
+  await Promise.all([
+    keepLooking(options, async () => {
+      const found = await concerns()
+      await withBook((book) => tell(found, book))
+    }),
+    // By itself, because the other one may wait for the book for ever.
+    keepLooking(options, () => tell(bookAway(), ownBook)),
+  ])
+}
+
+async function keepLooking(
+  { everyMs = defaultEveryMs, signal, log }: Options,
+  look: () => Promise<void>,
+): Promise<void> {
+  while (!signal.aborted) {
+    // That Postgres is away is told by whoever watches it.
+    await look().catch((error) => log.debug({ err: error }, 'nobody could be told what needs a person'))
+    await wait(everyMs, undefined, { signal, ref: false }).catch(() => null)
+  }
+}
+
+/** For what cannot be kept in Postgres: that Postgres is away. */
+function openOwnBook(): AlertBook {
+  const alerts = new Map<string, Alert>()
+  return {
+    read: async () => [...alerts.values()],
+    async write(given) {
+      for (const alert of given) alerts.set(alert.key, alert)
+    },
+    async forget(keys) {
+      for (const key of keys) alerts.delete(key)
+    },
+  }
+}

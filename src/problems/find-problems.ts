@@ -1,0 +1,162 @@
+// Finds what needs a person in what the mirror knows and the worker sees: a cause is told instead of its effects. Pure: time and
+// thresholds come in.
+
+import type { Pool } from 'pg'
+import type { Config } from '../config/load.ts'
+import { isStale } from '../config/parsers.ts'
+import { readSymptoms, type StreamSymptoms } from '../store/queries/symptoms.ts'
+import type { ServiceName, Stream } from '../streams/catalog.ts'
+import type { PartsWatch } from '../worker/availability.ts'
+import type { Jobs } from '../worker/queue/jobs.ts'
+import {
+  type Concern,
+  drifted,
+  eventsLastMs,
+  failing,
+  flipped,
+  held,
+  hidden,
+  type IsStale,
+  quarantined,
+  rescued,
+  stale,
+  stopped,
+} from './stream-problems.ts'
+
+export type WorkerView = {
+  readonly partsDown: readonly { readonly name: string; readonly since: Date }[]
+  readonly servicesDown: readonly string[]
+}
+export type ConcernRules = {
+  readonly serviceOf: (stream: string) => ServiceName
+  readonly isStale: IsStale
+}
+type Given = {
+  readonly symptoms: readonly StreamSymptoms[]
+  readonly view: WorkerView
+  readonly rules: ConcernRules
+  readonly now: Date
+}
+
+const refusalsThatCount = 2
+const refusals: readonly (string | null)[] = [
+  'UPSTREAM_SIGN_IN',
+  'UPSTREAM_UNAUTHORIZED',
+  'UPSTREAM_TOKEN_REPEATED',
+]
+
+export function findConcerns({ symptoms, view, rules, now }: Given): readonly Concern[] {
+  const refused = refusedServices(symptoms, rules)
+  const isTroubled = (service: string) => refused.has(service) || view.servicesDown.includes(service)
+  return [
+    ...partsDown(view),
+    ...view.servicesDown.filter((service) => !refused.has(service)).map(serviceDown),
+    ...[...refused].map(tokenRefused),
+    ...symptoms.flatMap((one) => [
+      ...stopped(one),
+      ...(isTroubled(rules.serviceOf(one.stream))
+        ? []
+        : [...failing(one), ...stale(one, rules.isStale, now)]),
+      ...hidden(one),
+      ...held(one),
+      ...quarantined(one),
+      ...rescued(one),
+      ...flipped(one),
+      ...drifted(one),
+    ]),
+  ]
+}
+
+export const partsDown = (view: Pick<WorkerView, 'partsDown'>): readonly Concern[] =>
+  view.partsDown.map(partDown)
+
+const partDown = ({ name, since }: WorkerView['partsDown'][number]): Concern => ({
+  key: `part_down:${name}`,
+  kind: 'part_down',
+  stream: null,
+  since,
+  what: `the ${name} does not answer: runs wait until it does`,
+  whatToDo: 'see that it runs and can be reached: `tidemark probe`',
+})
+
+const serviceDown = (service: string): Concern => ({
+  key: `service_down:${service}`,
+  kind: 'service_down',
+  stream: null,
+  since: null,
+  what: `the ${service} service of the upstream does not answer as it should; it is tried again by itself`,
+  whatToDo: 'when it lasts, find out what it says: `tidemark probe`',
+})
+
+type Refusal = Pick<StreamSymptoms['failing'][number], 'since' | 'error'>
+
+function refusedServices(
+  symptoms: readonly StreamSymptoms[],
+  { serviceOf }: ConcernRules,
+): ReadonlyMap<string, Refusal> {
+  const services = new Map<string, Refusal>()
+  // A lane that is read once a day may have been refused last, and would be let in by now.
+  const wasLetIn = (service: string, after: Date) =>
+    symptoms.some(
+      (one) => serviceOf(one.stream) === service && one.lastSuccessAt && one.lastSuccessAt > after,
+    )
+  for (const { stream, failing: lanes } of symptoms)
+    for (const { failures, code, since, lastAt, error } of lanes) {
+      const service = serviceOf(stream)
+      if (failures < refusalsThatCount || !refusals.includes(code) || wasLetIn(service, lastAt)) continue
+      const known = services.get(service)
+      if (!known || since < known.since) services.set(service, { since, error })
+    }
+  return services
+}
+
+const tokenRefused = ([service, { since, error }]: readonly [string, Refusal]): Concern => ({
+  key: `token_refused:${service}`,
+  kind: 'token_refused',
+  stream: null,
+  since,
+  what: `the sign-in of the ${service} service is refused, and nothing of it is read: ${error ?? 'no reason was noted'}`,
+  whatToDo:
+    service === 'tracking'
+      ? 'check TRACKING_SUBJECT_ID and TRACKING_API_KEY (SUBJECT_ID and API_KEY when they are not set), then `tidemark probe`'
+      : 'check SUBJECT_ID, API_KEY and CLIENT_GUID, then `tidemark probe`',
+})
+
+// Looks up what needs a person: brings together what the mirror knows, what the worker sees and what the configuration calls
+// too long.
+type Options = {
+  readonly pool: Pool
+  readonly streams: readonly Stream[]
+  readonly config: Pick<Config, 'schedules' | 'staleAfterMs'>
+  readonly view: WorkerView
+  readonly now: Date
+}
+
+export async function readConcerns({
+  pool,
+  streams,
+  config,
+  view,
+  now,
+}: Options): Promise<readonly Concern[]> {
+  const names = streams.map(({ name }) => name)
+  return findConcerns({
+    symptoms: await readSymptoms(pool, names, eventsLastMs),
+    view,
+    rules: {
+      serviceOf: (name) => streams.find((stream) => stream.name === name)?.service ?? 'assignment',
+      isStale(name, completeAt, at) {
+        const schedule = config.schedules[name]
+        return schedule !== undefined && isStale(schedule, config.staleAfterMs, completeAt, at)
+      },
+    },
+    now,
+  })
+}
+
+export const viewOf = (jobs: Pick<Jobs, 'servicesDown'>, parts: Pick<PartsWatch, 'states'>): WorkerView => ({
+  partsDown: Object.entries(parts.states()).flatMap(([name, { isUp, since }]) =>
+    isUp ? [] : [{ name, since }],
+  ),
+  servicesDown: jobs.servicesDown(),
+})

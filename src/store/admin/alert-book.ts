@@ -1,0 +1,69 @@
+// What people were told, and what they are still to be told: kept in Postgres, so that several workers tell it once and a restart
+// forgets nothing. Whoever has the lock tells.
+
+import type { Pool, PoolClient } from 'pg'
+import { lockKeys, withConnection } from '../server/session.ts'
+
+export type Alert = {
+  readonly key: string
+  readonly kind: string
+  readonly stream: string | null
+  readonly what: string
+  readonly whatToDo: string
+  /** When it was first seen. */
+  readonly since: Date
+  /** Since when it is no longer seen; null while it stands. */
+  readonly goneSince: Date | null
+  /** When people were told that it began. */
+  readonly toldAt: Date | null
+  /** How often the telling failed. */
+  readonly attempts: number
+  readonly retryAt: Date | null
+}
+export type AlertBook = {
+  read(): Promise<readonly Alert[]>
+  write(alerts: readonly Alert[]): Promise<void>
+  forget(keys: readonly string[]): Promise<void>
+}
+
+/** Does nothing while another worker is at it. */
+export async function withAlertBook(pool: Pool, work: (book: AlertBook) => Promise<void>): Promise<void> {
+  // An error closes the connection, which gives the lock back.
+  await withConnection(pool, async (client) => {
+    const { rows } = await client.query<{ is_mine: boolean }>('select pg_try_advisory_lock($1) as is_mine', [
+      lockKeys.alertBook,
+    ])
+    if (!rows[0]?.is_mine) return
+    await work(bookOf(client))
+    await client.query('select pg_advisory_unlock($1)', [lockKeys.alertBook])
+  })
+}
+
+const bookOf = (client: PoolClient): AlertBook => ({
+  async read() {
+    const { rows } = await client.query<Alert>(
+      `select key, kind, stream, what, what_to_do as "whatToDo", since, gone_since as "goneSince", told_at as "toldAt",
+         attempts, retry_at as "retryAt"
+       from tidemark.alert order by since, key`,
+    )
+    return rows
+  },
+  async write(alerts) {
+    await client.query(
+      `insert into tidemark.alert
+         (key, kind, stream, what, what_to_do, since, gone_since, told_at, attempts, retry_at)
+       select key, kind, stream, what, "whatToDo", since, "goneSince", "toldAt", attempts, "retryAt"
+       from jsonb_to_recordset($1) as given (
+         key text, kind text, stream text, what text, "whatToDo" text, since timestamptz, "goneSince" timestamptz,
+         "toldAt" timestamptz, attempts int, "retryAt" timestamptz
+       )
+       on conflict (key) do update
+       set what = excluded.what, what_to_do = excluded.what_to_do, gone_since = excluded.gone_since,
+           told_at = excluded.told_at, attempts = excluded.attempts, retry_at = excluded.retry_at`,
+      [JSON.stringify(alerts)],
+    )
+  },
+  async forget(keys) {
+    await client.query('delete from tidemark.alert where key = any ($1)', [keys])
+  },
+})

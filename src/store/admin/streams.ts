@@ -1,0 +1,129 @@
+// Moves the live position by an operator's word (P2): every run in progress is fenced out, and what was mirrored above the
+// target may be replaced by older versions, because the upstream may have been restored from a backup.
+
+import type { ClientBase, Pool } from 'pg'
+import type { Arrival } from '../../sync/ports/store.ts'
+import type { Turn } from '../runs/lease.ts'
+import { inTransaction, withConnection } from '../server/session.ts'
+
+export type Rewind = {
+  readonly stream: string
+  readonly position: bigint
+  readonly reason: string
+  readonly by: string
+}
+export type Rewound = { readonly from: bigint; readonly to: bigint; readonly wasStopped: boolean }
+
+export const rewindStream = (pool: Pool, rewind: Rewind): Promise<Rewound> =>
+  withConnection(pool, (client) => inTransaction(client, () => move(client, rewind)))
+
+async function move(client: ClientBase, { stream, position, reason, by }: Rewind): Promise<Rewound> {
+  // Waits for commits under way; of the runs that go on, none can write after this.
+  await client.query(
+    `insert into tidemark.lane (stream, lane, epoch) values ($1, 'head', 1)
+     on conflict (stream, lane) do nothing`,
+    [stream],
+  )
+  await client.query('update tidemark.lane set epoch = epoch + 1 where stream = $1', [stream])
+  const { rows } = await client.query<{ position: string; was_stopped: boolean }>(
+    `select position::text, stopped_reason is not null as was_stopped from tidemark.stream where name = $1 for update`,
+    [stream],
+  )
+  const [before] = rows
+  if (!before) throw new Error(`the database does not know stream ${stream}; run: tidemark migrate`)
+  await client.query(
+    `update tidemark.stream set
+       position = $2, position_reached_at = now(), stopped_reason = null, stopped_at = null,
+       complete_at = (
+         select max(reached_at) from tidemark.checkpoint
+         where stream = $1 and position <= $2 and reached_at <= complete_at
+       ),
+       unguarded_above = least(unguarded_above, $2), unguarded_before = clock_timestamp()
+     where name = $1`,
+    [stream, position.toString()],
+  )
+  await client.query(
+    `insert into tidemark.checkpoint (stream, position, reason, moved_by) values ($1, $2, $3, $4)`,
+    [stream, position.toString(), reason, by],
+  )
+  return { from: BigInt(before.position), to: position, wasStopped: before.was_stopped }
+}
+
+// Streams that an operator has paused: who, since when and why. Only says it; the worker keeps to it.
+type Queryable = Pick<ClientBase, 'query'>
+
+export type Pause = { readonly at: Date; readonly by: string; readonly reason: string | null }
+
+/** False when it was paused already; who did it first stays. */
+export async function pauseStream(
+  client: Queryable,
+  { stream, by, reason }: { readonly stream: string; readonly by: string; readonly reason: string | null },
+): Promise<boolean> {
+  const { rowCount } = await client.query(
+    `update tidemark.stream set paused_at = now(), paused_by = $2, pause_reason = $3
+     where name = $1 and paused_at is null`,
+    [stream, by, reason],
+  )
+  return (rowCount ?? 0) > 0
+}
+
+/** The pause that ended; null when there was none. */
+export async function resumeStream(client: Queryable, stream: string): Promise<Pause | null> {
+  const { rows } = await client.query<Pause>(
+    `with before as (
+       select name, paused_at, paused_by, pause_reason from tidemark.stream
+       where name = $1 and paused_at is not null for update
+     ), resumed as (
+       update tidemark.stream as known set paused_at = null, paused_by = null, pause_reason = null
+       from before where known.name = before.name
+     )
+     select paused_at as at, paused_by as by, pause_reason as reason from before`,
+    [stream],
+  )
+  return rows[0] ?? null
+}
+
+export async function pausedStreams(client: Queryable): Promise<ReadonlySet<string>> {
+  const { rows } = await client.query<{ name: string }>(
+    'select name from tidemark.stream where paused_at is not null',
+  )
+  return new Set(rows.map(({ name }) => name))
+}
+
+// Rows that only a census found: noted once for each run, shown until somebody acknowledges them.
+type RescueQueryable = Pick<ClientBase, 'query'>
+
+export async function noteRescues(
+  client: RescueQueryable,
+  { stream, runId }: Turn,
+  rows: number,
+  samples: readonly Arrival[],
+): Promise<void> {
+  const told = samples.map(({ key, version, isNew }) => ({
+    key,
+    version: version?.toString() ?? null,
+    isNew,
+  }))
+  await client.query(
+    `insert into tidemark.rescue (stream, run_id, rows, samples) values ($1, $2, $3, $4)
+     on conflict (stream, run_id) do update set rows = excluded.rows, samples = excluded.samples`,
+    [stream, runId, rows, JSON.stringify(told)],
+  )
+}
+
+/** Returns how many rows they were. */
+export async function acknowledgeRescues(
+  client: RescueQueryable,
+  stream: string,
+  by: string,
+): Promise<number> {
+  const { rows } = await client.query<{ rows: number }>(
+    `with seen as (
+       update tidemark.rescue set acknowledged_at = now(), acknowledged_by = $2
+       where stream = $1 and acknowledged_at is null returning rows
+     )
+     select coalesce(sum(rows), 0)::float8 as rows from seen`,
+    [stream, by],
+  )
+  return rows[0]?.rows ?? 0
+}

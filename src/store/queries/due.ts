@@ -1,0 +1,132 @@
+// Whether there may be related records to read: a look at what happened since there was no backlog, much cheaper than the look
+// for the backlog itself. Right without memory of its own, for any number of workers (P8).
+
+import pg, { type ClientBase } from 'pg'
+import { streams } from '../../streams/catalog.ts'
+import type { RelatedOptions } from '../runs/related-work.ts'
+import { foldName } from '../schema/column-types.ts'
+import { qualified, readShape } from '../schema/table-schema.ts'
+
+/** So often the backlog itself is looked for, whatever seems to have happened. */
+const certainly = '1 hour'
+/** Runs of one lane that are looked at, the newest first; polls that changed nothing share a line. */
+const runsPerLane = 200
+
+/** An assignment as a write names it. */
+export type NamedAssignment = { readonly id: string } | { readonly idExt: string }
+
+/** Whatever is known of its row: something that it carries was changed. */
+export async function readRelatedAgain(
+  client: Pick<ClientBase, 'query'>,
+  named: NamedAssignment,
+): Promise<void> {
+  if ('id' in named) {
+    await client.query('update tidemark.related_fetch set retry_at = now() where assignment_id = $1', [
+      named.id,
+    ])
+    return
+  }
+  const assignment = streams.find(({ name }) => name === 'assignment')
+  const shape = assignment && (await readShape(client, assignment))
+  const idExt = shape?.columns.find(({ field }) => foldName(field) === 'assignmentidext')
+  // One that is not mirrored yet will be read when it is.
+  if (!shape || !idExt) return
+  await client.query(
+    `update tidemark.related_fetch as known set retry_at = now() from ${qualified(shape.stream)} as mine
+     where known.assignment_id = mine.${pg.escapeIdentifier(shape.key.name)}
+       and mine.${pg.escapeIdentifier(idExt.name)}::text = $1`,
+    [named.idExt],
+  )
+}
+
+export async function isRelatedDue(
+  client: Pick<ClientBase, 'query'>,
+  { groups, refreshMs }: RelatedOptions,
+): Promise<boolean> {
+  const { rows } = await client.query<{ is_due: boolean }>(
+    `with clean as (
+       -- When the last run began that left no backlog, for any of the groups.
+       select case when count(complete_at) = cardinality($1::text[]) then min(complete_at) end as at
+       from tidemark.stream where name = any ($1)
+     )
+     select coalesce(clean.at < now() - interval '${certainly}', true)
+       or exists (
+         select from tidemark.lane as written, lateral (
+           select status, is_idle, finished_at from tidemark.run
+           where run.stream = written.stream and run.lane = written.lane order by id desc limit ${runsPerLane}
+         ) as seen
+         where written.stream = 'assignment' and written.lane <> 'related'
+           and (seen.status = 'running' or (not seen.is_idle and seen.finished_at >= clean.at))
+       )
+       or exists (select from tidemark.related_fetch where retry_at <= now())
+       or exists (
+         select from tidemark.related_fetch
+         where fetched_at < now() - make_interval(secs => $2::float8 / 1000) and problem is null
+       ) as is_due
+     from clean`,
+    [groups, refreshMs],
+  )
+  return rows[0]?.is_due ?? true
+}
+
+// What is needed to tell whether a stream's trailing lane is due: how long ago it was last read, by the clock of the database.
+export type TrailingState = {
+  /** False before the first position: there is no recent past to read. */
+  readonly hasPosition: boolean
+  /** Null when it never ended well. */
+  readonly sinceLastMs: number | null
+  readonly lookbackMs: number | null
+}
+
+export async function readTrailingState(
+  client: Pick<ClientBase, 'query'>,
+  stream: string,
+): Promise<TrailingState | null> {
+  const { rows } = await client.query<TrailingState>(
+    `select
+       position > 0 as "hasPosition",
+       lookback_ms::float8 as "lookbackMs",
+       (select extract(epoch from now() - finished_at)::float8 * 1000 from tidemark.run
+        where run.stream = stream.name and lane = 'trailing' and status = 'done'
+        order by id desc limit 1) as "sinceLastMs"
+     from tidemark.stream where name = $1`,
+    [stream],
+  )
+  return rows[0] ?? null
+}
+
+// Which streams lack a census that they should have had by now.
+type Queryable = Pick<ClientBase, 'query'>
+
+/**
+ * Streams that were complete before a slot of the schedule and have had no census since. One that is under way counts, also in
+ * another program, as does one that ended without proving anything; what failed is left alone for a while.
+ */
+export async function streamsLackingCensus(
+  client: Queryable,
+  streams: readonly string[],
+  slot: Date,
+  restMs: number,
+): Promise<readonly string[]> {
+  const { rows } = await client.query<{ name: string }>(
+    `select name from tidemark.stream
+     where name = any($1) and paused_at is null and stopped_reason is null
+       and first_complete_at < $2 and coalesce(last_census_at, '-infinity') < $2
+       and not exists (
+         select from tidemark.run
+         where run.stream = stream.name and lane = 'census'
+           and (status = 'running' or (status = 'done' and finished_at >= $2)
+                or finished_at > now() - $3::float8 * interval '1 millisecond'))
+     order by name`,
+    [streams, slot, restMs],
+  )
+  return rows.map(({ name }) => name)
+}
+
+export async function hasCensusSince(client: Queryable, stream: string, slot: Date): Promise<boolean> {
+  const { rowCount } = await client.query(
+    'select from tidemark.stream where name = $1 and last_census_at >= $2',
+    [stream, slot],
+  )
+  return (rowCount ?? 0) > 0
+}

@@ -1,0 +1,131 @@
+// What there is to say about each stream: how complete it is, what ran last, and what needs a person.
+
+import type { ClientBase } from 'pg'
+import { lanes, relatedStreams } from '../../streams/catalog.ts'
+
+// How far the reading of related records has come. Counts only.
+export type RelatedProgress = {
+  /** Assignments whose related records are as of the row that is here. */
+  readonly read: number
+  /** Assignments that changed since, or were never read. */
+  readonly waiting: number
+  /** Those among them that could not be read, and are tried again later. */
+  readonly setAside: number
+  /** Related records that cannot be rows. */
+  readonly quarantined: number
+}
+
+/** Null where related records were never read. */
+export async function readRelatedProgress(
+  client: Pick<ClientBase, 'query'>,
+): Promise<RelatedProgress | null> {
+  const { rows: any } = await client.query('select from tidemark.related_fetch limit 1')
+  if (any.length === 0) return null
+  const { rows } = await client.query<RelatedProgress>(
+    `select count(*) filter (where is_read)::float8 as read, count(*) filter (where not is_read)::float8 as waiting,
+       count(*) filter (where not is_read and problem is not null)::float8 as "setAside",
+       (select count(*) from tidemark.quarantine where stream = any ($1) and dropped_at is null)::float8 as quarantined
+     from (
+       select known.problem, coalesce(known.hash = mine._hash and known.problem is null, false) as is_read
+       from mirror.assignment as mine left join tidemark.related_fetch as known using (assignment_id)
+       where mine._deleted_at is null
+     ) as living`,
+    [relatedStreams.map(({ name }) => name)],
+  )
+  return rows[0] ?? null
+}
+
+export type StreamOverview = {
+  readonly stream: string
+  readonly position: string
+  readonly completeAt: Date | null
+  readonly lagMs: number | null
+  /** As Postgres has counted along, or estimates them after a crash of its own; null when it does not know yet. */
+  readonly rows: number | null
+  readonly lastSuccessAt: Date | null
+  readonly lastCensusAt: Date | null
+  readonly lastRun: LastRun | null
+  readonly running: readonly string[]
+  readonly lookbackMs: number | null
+  readonly lookbackReason: string | null
+  readonly lateArrivals: number
+  /** Records that cannot be rows. */
+  readonly quarantined: number
+  /** Values that did not fit their column. */
+  readonly rescued: number
+  /** Rows that only a census found, until somebody acknowledges them. */
+  readonly censusRescues: number
+  readonly unfinishedBackfills: number
+  /** Of assignments, where their related records are mirrored. */
+  readonly related: RelatedProgress | null
+  readonly held: unknown
+  readonly stoppedReason: string | null
+  /** By an operator; null: it is read as usual. */
+  readonly paused: { readonly at: string; readonly by: string; readonly reason: string | null } | null
+}
+export type LastRun = {
+  readonly id: string
+  readonly lane: string
+  readonly status: string
+  readonly startedAt: string
+  readonly finishedAt: string | null
+  readonly error: string | null
+  readonly note: string | null
+}
+
+export async function readOverview(
+  client: Pick<ClientBase, 'query'>,
+  streams: readonly string[],
+): Promise<readonly StreamOverview[]> {
+  const { rows } = await client.query<Omit<StreamOverview, 'lagMs' | 'related'> & { lagMs: string | null }>(
+    `select
+       stream.name as stream,
+       stream.position::text as position,
+       complete_at as "completeAt",
+       extract(epoch from now() - complete_at) * 1000 as "lagMs",
+       -- A Postgres that was killed forgets how many there are, until it counts them some day.
+       case when to_regclass(format('mirror.%I', stream.name)) is null then 0 else
+         (select coalesce(nullif(pg_stat_get_live_tuples(oid), 0)::float8, nullif(reltuples, -1)::float8,
+                          case when pg_relation_size(oid) = 0 then 0 end)
+          from pg_class where oid = to_regclass(format('mirror.%I', stream.name))) end as rows,
+       last_success_at as "lastSuccessAt",
+       last_census_at as "lastCensusAt",
+       last_run.line as "lastRun",
+       array(select lane from tidemark.run where run.stream = stream.name and status = 'running' order by lane) as running,
+       lookback_ms::float8 as "lookbackMs",
+       lookback_reason as "lookbackReason",
+       (select count(*) from tidemark.late_arrival as late where late.stream = stream.name)::int as "lateArrivals",
+       (select count(*) from tidemark.quarantine as kept where kept.stream = stream.name and dropped_at is null)::int
+         as quarantined,
+       (select coalesce(sum(field.rescued), 0) from tidemark.field where field.stream = stream.name)::float8 as rescued,
+       (select coalesce(sum(rescue.rows), 0) from tidemark.rescue
+        where rescue.stream = stream.name and acknowledged_at is null)::float8 as "censusRescues",
+       (select count(*) from tidemark.backfill as wanted
+        where wanted.stream = stream.name and wanted.status in ('waiting', 'running'))::int as "unfinishedBackfills",
+       held,
+       stopped_reason as "stoppedReason",
+       case when paused_at is not null
+         then jsonb_build_object('at', paused_at, 'by', paused_by, 'reason', pause_reason) end as paused
+     from unnest($1::text[]) with ordinality as wanted (name, place)
+     join tidemark.stream on stream.name = wanted.name
+     left join lateral (
+       select jsonb_build_object('id', id::text, 'lane', latest.lane, 'status', status, 'startedAt', started_at,
+                'finishedAt', finished_at, 'error', error, 'note', note) as line
+       -- The last of each lane is found by index, however long the ledger is.
+       from unnest($2::text[]) as known (lane)
+       cross join lateral (
+         select * from tidemark.run
+         where run.stream = stream.name and run.lane = known.lane order by id desc limit 1
+       ) as latest
+       order by coalesce(finished_at, started_at) desc, id desc limit 1
+     ) as last_run on true
+     order by wanted.place`,
+    [streams, lanes],
+  )
+  const related = streams.includes('assignment') ? await readRelatedProgress(client) : null
+  return rows.map((row) => ({
+    ...row,
+    lagMs: row.lagMs === null ? null : Math.round(Number(row.lagMs)),
+    related: row.stream === 'assignment' ? related : null,
+  }))
+}

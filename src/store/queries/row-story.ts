@@ -1,0 +1,82 @@
+// Everything the mirror knows of one row: its values, when it came and last changed, and what was noted about its key.
+
+import pg, { type ClientBase } from 'pg'
+import type { Stream } from '../../streams/catalog.ts'
+import { keyCheck } from '../schema/column-types.ts'
+import { qualified, readShape, type Shape } from '../schema/table-schema.ts'
+
+type Queryable = Pick<ClientBase, 'query'>
+
+export type RowStory = {
+  readonly firstSeenAt: Date
+  readonly syncedAt: Date
+  readonly deletedAt: Date | null
+  readonly deletedReason: string | null
+  /** The whole row as JSON text; numbers exactly. */
+  readonly text: string
+  /** Runs that wrote rows when this one was written; mostly one. */
+  readonly runs: readonly StoryRun[]
+}
+type StoryRun = {
+  readonly id: string
+  readonly lane: string
+  readonly startedAt: Date
+  readonly finishedAt: Date | null
+}
+export type KeyNotes = {
+  readonly missingSince: Date | null
+  readonly evidence: string | null
+  readonly lateArrivals: readonly { version: string; lateMs: number; foundAt: string }[]
+  readonly rescues: readonly { run: string; foundAt: string }[]
+}
+
+export type StoryTable = { readonly shape: Shape; readonly takesKey: (key: string) => boolean }
+
+/** Null while the table does not exist. */
+export async function storyTable(client: Queryable, stream: Stream): Promise<StoryTable | null> {
+  const shape = await readShape(client, stream)
+  if (!shape) return null
+  return { shape, takesKey: keyCheck(shape.key.type) }
+}
+
+export async function readRow(
+  client: Queryable,
+  { shape }: StoryTable,
+  key: string,
+): Promise<RowStory | null> {
+  const { stream } = shape
+  const { rows } = await client.query<RowStory>(
+    `select _first_seen_at as "firstSeenAt", _synced_at as "syncedAt", _deleted_at as "deletedAt",
+       _deleted_reason as "deletedReason", to_jsonb(mine)::text as text
+     from ${qualified(stream)} as mine where mine.${pg.escapeIdentifier(shape.key.name)} = $1`,
+    [key],
+  )
+  const [row] = rows
+  if (!row) return null
+  const { rows: runs } = await client.query<StoryRun>(
+    // Compared in Postgres: a Date has no microseconds.
+    `select run.id::text, run.lane, run.started_at as "startedAt", run.finished_at as "finishedAt"
+     from tidemark.run, ${qualified(stream)} as mine
+     where mine.${pg.escapeIdentifier(shape.key.name)} = $2 and run.stream = $1
+       and run.started_at <= mine._synced_at and coalesce(run.finished_at, 'infinity') >= mine._synced_at
+       and (run.status = 'running' or run.inserted + run.updated + run.marked_deleted > 0)
+     order by run.id`,
+    [stream.name, key],
+  )
+  return { ...row, runs }
+}
+
+export async function readKeyNotes(client: Queryable, stream: string, key: string): Promise<KeyNotes> {
+  const { rows } = await client.query<KeyNotes>(
+    `select
+       (select missing_since from tidemark.absence where stream = $1 and key = $2) as "missingSince",
+       (select evidence from tidemark.absence where stream = $1 and key = $2) as evidence,
+       (select coalesce(jsonb_agg(jsonb_build_object('version', version::text, 'lateMs', late_ms, 'foundAt', found_at) order by id), '[]')
+        from tidemark.late_arrival where stream = $1 and key = $2) as "lateArrivals",
+       (select coalesce(jsonb_agg(jsonb_build_object('run', run_id::text, 'foundAt', found_at) order by id), '[]')
+        from tidemark.rescue where stream = $1 and samples @> jsonb_build_array(jsonb_build_object('key', $2::text)))
+         as rescues`,
+    [stream, key],
+  )
+  return rows[0] ?? { missingSince: null, evidence: null, lateArrivals: [], rescues: [] }
+}

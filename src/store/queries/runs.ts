@@ -1,0 +1,130 @@
+// The run ledger as people read it: the newest first, by what they look for. Read-only.
+
+import type { ClientBase } from 'pg'
+
+/** Null: all of them. */
+export type RunFilter = {
+  readonly stream: string | null
+  readonly lane: string | null
+  /** A status, or `changed`: whatever changed the mirror. */
+  readonly outcome: string | null
+}
+export type RunLine = {
+  readonly id: string
+  readonly stream: string
+  readonly lane: string
+  readonly status: string
+  readonly startedAt: Date
+  readonly finishedAt: Date | null
+  readonly positionFrom: string | null
+  readonly positionTo: string | null
+  readonly inserted: number
+  readonly updated: number
+  readonly unchanged: number
+  readonly markedDeleted: number
+  readonly rescued: number
+  readonly quarantined: number
+  readonly requests: number
+  readonly error: string | null
+  readonly note: string | null
+  /** How many runs in a row this line stands for. */
+  readonly polls: number
+}
+
+/** Those with a lower id than `before`; null: from the newest. */
+export async function readRuns(
+  client: Pick<ClientBase, 'query'>,
+  { stream, lane, outcome }: RunFilter,
+  page: { readonly before: string | null; readonly limit: number },
+): Promise<readonly RunLine[]> {
+  const { rows } = await client.query<RunLine>(
+    `select id::text, stream, lane, status, started_at as "startedAt", finished_at as "finishedAt",
+       position_from::text as "positionFrom", position_to::text as "positionTo",
+       inserted::float8 as inserted, updated::float8 as updated, unchanged::float8 as unchanged,
+       marked_deleted::float8 as "markedDeleted", rescued::float8 as rescued, quarantined::float8 as quarantined,
+       requests::float8 as requests, error, note, polls
+     from tidemark.run as known
+     where ($1::text is null or stream = $1) and ($2::text is null or lane = $2)
+       and case when $3::text is null then true
+                when $3 = 'changed' then known.inserted + known.updated + known.marked_deleted > 0
+                else status = $3 end
+       and ($4::bigint is null or known.id < $4)
+     order by known.id desc limit $5`,
+    [stream, lane, outcome, page.before, page.limit],
+  )
+  return rows
+}
+
+// The last run of each lane of each stream, from the ledger. Read-only.
+export type LaneRun = {
+  readonly stream: string
+  readonly lane: string
+  readonly status: string
+  readonly startedAt: Date
+  readonly finishedAt: Date | null
+  readonly note: string | null
+  readonly error: string | null
+}
+
+export async function readLaneRuns(
+  client: Pick<ClientBase, 'query'>,
+  streams: readonly string[],
+): Promise<readonly LaneRun[]> {
+  const { rows } = await client.query<LaneRun>(
+    `select stream, lane, last_run.*
+     from tidemark.lane
+     cross join lateral (
+       select status, started_at as "startedAt", finished_at as "finishedAt", note, error
+       from tidemark.run where run.stream = lane.stream and run.lane = lane.lane order by id desc limit 1
+     ) as last_run
+     where stream = any ($1)`,
+    [streams],
+  )
+  return rows
+}
+
+// How many rows changed in the mirror a minute, from the ledger: the rows of a run are spread over the time it took. All workers
+// write there, so this is the same wherever it is asked. A run in progress has told nothing yet;
+// related records are no rows of their stream.
+export type RowRates = {
+  /** Where the first bucket begins. */
+  readonly from: Date
+  readonly bucketMs: number
+  readonly buckets: number
+  /** Rows a minute in each bucket, the last of which is over, by stream. Streams without any are not here. */
+  readonly streams: ReadonlyMap<string, readonly number[]>
+}
+
+const bucketMs = 15_000
+const buckets = 120
+/** Ids rise with time, so that this is the recent past whatever the size of the ledger. */
+const recentRuns = 5_000
+
+export async function readRowRates(client: Pick<ClientBase, 'query'>): Promise<RowRates> {
+  const { rows } = await client.query<{ from: Date; stream: string | null; bucket: number; rate: number }>(
+    `with span as (
+       select date_bin($1::int * interval '1 ms', now(), 'epoch') - $2::int * $1::int * interval '1 ms' as begins
+     ), recent as (
+       select stream, inserted + updated + marked_deleted as changed,
+         extract(epoch from started_at - begins)::float8 * 1000 as from_ms,
+         extract(epoch from greatest(finished_at, started_at + interval '1 ms') - begins)::float8 * 1000 as to_ms
+       from (select * from tidemark.run order by id desc limit $3) as run, span
+       where finished_at > begins and lane <> 'related' and inserted + updated + marked_deleted > 0
+     ), spread as (
+       select stream, bucket,
+         sum(changed * (least(to_ms, (bucket + 1) * $1) - greatest(from_ms, bucket * $1)) / (to_ms - from_ms)) as changed
+       from recent, generate_series(greatest(0, floor(from_ms / $1)::int), least($2 - 1, floor(to_ms / $1)::int)) as bucket
+       group by stream, bucket
+     )
+     select begins as "from", stream, bucket, changed::float8 * 60000 / $1 as rate from span left join spread on true`,
+    [bucketMs, buckets, recentRuns],
+  )
+  const streams = new Map<string, number[]>()
+  for (const { stream, bucket, rate } of rows) {
+    if (stream === null) continue
+    const rates = streams.get(stream) ?? new Array<number>(buckets).fill(0)
+    rates[bucket] = rate
+    streams.set(stream, rates)
+  }
+  return { from: rows[0]?.from ?? new Date(0), bucketMs, buckets, streams }
+}

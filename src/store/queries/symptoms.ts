@@ -1,0 +1,172 @@
+// What Postgres tells about the health of streams: how complete they are, what failed since when, what is put aside, what changed
+// lately. Read-only; what of it needs a person is decided elsewhere.
+
+import type { ClientBase } from 'pg'
+import type { Shortfall } from '../../sync/ports/store.ts'
+
+// Deletions that are held back until an operator believes them, as they are stored with their stream. Older versions and people may
+// have written them: what is no number or no time is not known, and held they are all the same.
+export type Held = {
+  readonly missing: number | null
+  readonly living: number | null
+  readonly seen: number | null
+  readonly at: Date | null
+}
+
+/** Null when nothing is held any more. What is held already stays so since then, also when the next listing lacks other rows. */
+export async function storeHeld(
+  client: Pick<ClientBase, 'query'>,
+  stream: string,
+  shortfall: Shortfall | null,
+): Promise<void> {
+  await client.query(
+    `with known as (
+       select name, $2::jsonb || jsonb_build_object('at',
+         coalesce(case when jsonb_typeof(held) = 'object' then held->'at' end, to_jsonb(now()))) as told
+       from tidemark.stream where name = $1
+     )
+     update tidemark.stream set held = told from known where stream.name = known.name and held is distinct from told`,
+    [stream, shortfall && JSON.stringify(shortfall)],
+  )
+}
+
+/** Null when nothing is held. */
+export function heldOf(stored: unknown): Held | null {
+  if (stored === null || stored === undefined) return null
+  const fields: Partial<Record<keyof Held, unknown>> = typeof stored === 'object' ? stored : {}
+  return {
+    missing: countOf(fields.missing),
+    living: countOf(fields.living),
+    seen: countOf(fields.seen),
+    at: momentOf(fields.at),
+  }
+}
+
+const countOf = (value: unknown): number | null =>
+  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : null
+
+function momentOf(value: unknown): Date | null {
+  const moment = new Date(typeof value === 'string' ? value : Number.NaN)
+  return Number.isNaN(moment.getTime()) ? null : moment
+}
+
+type Failing = {
+  readonly lane: string
+  /** Runs in a row that failed. */
+  readonly failures: number
+  readonly since: Date
+  readonly lastAt: Date
+  readonly error: string | null
+  readonly code: string | null
+}
+type Flip = {
+  readonly name: string
+  readonly value: string
+  readonly previousValue: string | null
+  readonly evidence: string
+  readonly changedAt: Date
+}
+type Drift = {
+  readonly field: string
+  readonly change: 'new' | 'without a column' | 'widened' | 'values do not fit'
+  readonly at: Date
+}
+export type StreamSymptoms = {
+  readonly stream: string
+  readonly completeAt: Date | null
+  readonly isPaused: boolean
+  /** Of any lane. */
+  readonly lastSuccessAt: Date | null
+  readonly stoppedReason: string | null
+  readonly stoppedAt: Date | null
+  /** Since when the upstream shows nothing of it. */
+  readonly hiddenSince: Date | null
+  readonly held: Pick<Held, 'missing' | 'living' | 'at'> | null
+  readonly quarantined: number
+  readonly quarantinedSince: Date | null
+  readonly censusRescues: number
+  readonly rescuedSince: Date | null
+  readonly failing: readonly Failing[]
+  readonly flippedFacts: readonly Flip[]
+  readonly drift: readonly Drift[]
+}
+
+/** Dates are text inside jsonb. */
+type Row<Item> = { readonly [Name in keyof Item]: Item[Name] extends Date ? string : Item[Name] }
+type Found = Omit<StreamSymptoms, 'held' | 'failing' | 'flippedFacts' | 'drift'> & {
+  readonly held: unknown
+  readonly failing: readonly Row<Failing>[]
+  readonly flippedFacts: readonly Row<Flip>[]
+  readonly drift: readonly Row<Drift>[]
+}
+
+/** What happened once counts for `recentMs`. */
+export async function readSymptoms(
+  client: Pick<ClientBase, 'query'>,
+  streams: readonly string[],
+  recentMs: number,
+): Promise<readonly StreamSymptoms[]> {
+  const { rows } = await client.query<Found>(
+    `with recently as materialized (select now() - $2::float8 * interval '1 millisecond' as began)
+     select stream.name as stream, complete_at as "completeAt", paused_at is not null as "isPaused",
+       last_success_at as "lastSuccessAt",
+       stopped_reason as "stoppedReason", stopped_at as "stoppedAt",
+       hidden_since as "hiddenSince", held, aside.records as quarantined, aside.since as "quarantinedSince",
+       rescue.rows as "censusRescues", rescue.since as "rescuedSince",
+       failing.lanes as failing, flipped.facts as "flippedFacts", drifted.fields as drift
+     from unnest($1::text[]) with ordinality as wanted (name, place)
+     join tidemark.stream on stream.name = wanted.name
+     cross join recently
+     cross join lateral (
+       select count(*)::int as records, min(first_seen_at) as since
+       from tidemark.quarantine where stream = wanted.name and dropped_at is null
+     ) as aside
+     cross join lateral (
+       select coalesce(sum(rows), 0)::float8 as rows, min(found_at) as since
+       from tidemark.rescue where stream = wanted.name and acknowledged_at is null
+     ) as rescue
+     cross join lateral (
+       select coalesce(jsonb_agg(jsonb_build_object('lane', lane.lane, 'failures', failures, 'since', since,
+                'lastAt', last.finished_at, 'error', last.error, 'code', last.error_code) order by lane.lane), '[]') as lanes
+       from tidemark.lane
+       cross join lateral (
+         select count(*)::int as failures, min(finished_at) as since, max(id) as last_id
+         from tidemark.run
+         where run.stream = wanted.name and run.lane = lane.lane and status = 'failed'
+           and id > coalesce((
+             select id from tidemark.run as well
+             where well.stream = wanted.name and well.lane = lane.lane and well.status = 'done' order by id desc limit 1
+           ), 0)
+       ) as in_a_row
+       join tidemark.run as last on last.id = in_a_row.last_id
+       where lane.stream = wanted.name
+     ) as failing
+     cross join lateral (
+       select coalesce(jsonb_agg(jsonb_build_object('name', name, 'value', value, 'previousValue', previous_value,
+                'evidence', evidence, 'changedAt', changed_at) order by name), '[]') as facts
+       -- An answer larger than those before is no change of behaviour.
+       from tidemark.fact where stream = wanted.name and changed_at > began and name <> 'largest_answer'
+     ) as flipped
+     cross join lateral (
+       select coalesce(jsonb_agg(jsonb_build_object('field', source_name, 'change', change, 'at', at) order by at, source_name),
+                '[]') as fields
+       from tidemark.field
+       cross join lateral (
+         values (case when column_name is null then 'without a column' else 'new' end, first_seen_at),
+                ('widened', widened_at), ('values do not fit', rescued_since)
+       ) as changed (change, at)
+       where field.stream = wanted.name and at > greatest(began, first_complete_at) and first_complete_at is not null
+         -- Values of a field without a column are rescued from its first one on.
+         and (change <> 'values do not fit' or column_name is not null)
+     ) as drifted
+     order by wanted.place`,
+    [streams, recentMs],
+  )
+  return rows.map((row) => ({
+    ...row,
+    held: heldOf(row.held),
+    failing: row.failing.map((one) => ({ ...one, since: new Date(one.since), lastAt: new Date(one.lastAt) })),
+    flippedFacts: row.flippedFacts.map((one) => ({ ...one, changedAt: new Date(one.changedAt) })),
+    drift: row.drift.map((one) => ({ ...one, at: new Date(one.at) })),
+  }))
+}

@@ -1,0 +1,106 @@
+// How rows differ from the records they came from, value by value: the records are encoded and copied as if they were to be
+// written, and Postgres compares. Writes nothing that stays.
+
+import pg, { type ClientBase } from 'pg'
+import type { Logger } from '../../log.ts'
+import type { Stream } from '../../streams/catalog.ts'
+import type { Records } from '../../streams/record.ts'
+import type { Difference } from '../../sync/ports/store.ts'
+import { createPageEncoder, type EncodePage } from '../encoding/page.ts'
+import { qualified, readShape, type Shape, versionSql } from '../schema/table-schema.ts'
+import { stagingTable } from '../writing/merge-sql.ts'
+import { stagePage } from '../writing/stage-page.ts'
+
+export type Comparison = { compare(page: Records): Promise<readonly Difference[]> }
+
+type Place = {
+  readonly client: ClientBase
+  readonly stream: Stream
+  /** Of date-times without an offset. */
+  readonly timeZone: string
+  readonly log: Logger
+}
+
+export function startComparison({ client, stream, timeZone }: Place): Comparison {
+  let known: { readonly shape: Shape; readonly encode: EncodePage } | null = null
+
+  return {
+    async compare(page) {
+      if (page.rows.length === 0) return []
+      const shape = await readShape(client, stream)
+      if (!shape) return page.rows.map(({ key, version }) => missing(key, version, null))
+      if (known?.shape.version !== shape.version)
+        // Where the table lacks a column, the value counts as one that no column takes.
+        known = { shape, encode: createPageEncoder(shape, new Set()) }
+      const encoded = await known.encode(page.rows)
+      await stagePage(client, shape, encoded, timeZone)
+      try {
+        const { rows } = await client.query<Found>(compareSql(shape))
+        return rows.map(toDifference)
+      } finally {
+        await client.query('rollback')
+      }
+    },
+  }
+}
+
+const missing = (key: string, version: bigint | null, record: string | null): Difference => ({
+  key,
+  kind: 'missing',
+  columns: [],
+  version,
+  mirrored: null,
+  record,
+})
+
+type Found = {
+  readonly key: string
+  readonly version: string | null
+  readonly mirrored: string | null
+  readonly record: string
+  readonly is_same_record: boolean
+  readonly is_missing: boolean
+  readonly is_deletion: boolean
+  readonly columns: readonly string[]
+  readonly rescued: readonly string[]
+}
+
+function toDifference(found: Found): Difference {
+  const version = found.version === null ? null : BigInt(found.version)
+  const mirrored = found.mirrored === null ? null : BigInt(found.mirrored)
+  if (found.is_missing) return missing(found.key, version, found.record)
+  const isStale = version === null ? !found.is_same_record : mirrored !== null && version > mirrored
+  const columns = [
+    ...found.columns,
+    ...found.rescued.map((field) => `_rescued.${field}`),
+    ...(found.is_deletion ? ['_deleted_at'] : []),
+  ]
+  const kind = isStale ? 'stale' : 'content'
+  return { key: found.key, kind, columns, version, mirrored, record: found.record }
+}
+
+function compareSql(shape: Shape): string {
+  const key = pg.escapeIdentifier(shape.key.name)
+  const compared = shape.columns.filter((column) => column !== shape.key)
+  const isOther = compared.map(({ name }) => {
+    const column = pg.escapeIdentifier(name)
+    return { name, sql: `page.${column} is distinct from mine.${column}` }
+  })
+  const names = isOther.map(({ name, sql }) => `case when ${sql} then ${pg.escapeLiteral(name)} end`)
+  const isDeletion = '(page._deleted_at is null) <> (mine._deleted_at is null)'
+  const isOtherRescue = 'page._rescued is distinct from mine._rescued'
+  return `
+    select page.${key}::text as key, (${versionSql(shape, 'page') ?? 'null'})::text as version,
+      (${versionSql(shape, 'mine') ?? 'null'})::text as mirrored,
+      encode(page._hash, 'hex') as record, page._hash = mine._hash as is_same_record,
+      mine.${key} is null as is_missing, ${isDeletion} as is_deletion,
+      array_remove(array[${names.join(', ')}]::text[], null) as columns,
+      array(
+        select key from jsonb_each(coalesce(page._rescued, '{}')) as theirs (key, value)
+        full join jsonb_each(coalesce(mine._rescued, '{}')) as ours (key, value) using (key)
+        where theirs.value is distinct from ours.value order by key
+      ) as rescued
+    from ${stagingTable} as page
+    left join ${qualified(shape.stream)} as mine on mine.${key} = page.${key}
+    where mine.${key} is null or ${[isDeletion, isOtherRescue, ...isOther.map(({ sql }) => sql)].join(' or ')}`
+}

@@ -1,0 +1,268 @@
+// Which assignments' related records are still to be read, which they have, and which nobody has any more. The records
+// themselves are written like those of any stream.
+
+import pg, { type ClientBase } from 'pg'
+import { relatedStreams } from '../../streams/catalog.ts'
+import type { Due, Family, RelatedWork, SetAside } from '../../sync/ports/store.ts'
+import { qualified, readShape } from '../schema/table-schema.ts'
+import { withinTurn } from './lease.ts'
+import type { RunParts } from './run.ts'
+
+// Which related records an assignment has, and what becomes of a record that no assignment has any more.
+const listOf = (families: readonly Family[]) =>
+  families.flatMap(({ due, children }) =>
+    children.map(({ stream, keys }) => ({ id: due.assignmentId, stream, keys })),
+  )
+
+/** Before the records themselves are written, so that none is ever there that nobody has. */
+export async function addLinks(client: ClientBase, families: readonly Family[]): Promise<void> {
+  const links = listOf(families).flatMap(({ id, stream, keys }) => keys.map((key) => ({ id, stream, key })))
+  await client.query(
+    `insert into tidemark.related_link (assignment_id, stream, key)
+     select * from unnest($1::bigint[], $2::text[], $3::text[]) on conflict do nothing`,
+    [links.map(({ id }) => id), links.map(({ stream }) => stream), links.map(({ key }) => key)],
+  )
+}
+
+/** Within a transaction. Takes away what was not shown, marks records that nobody has any more as deleted (P7), and returns how many. */
+export async function replaceLinks(client: ClientBase, families: readonly Family[]): Promise<number> {
+  const groups = listOf(families)
+  const links = groups.flatMap(({ id, stream, keys }) => keys.map((key) => ({ id, stream, key })))
+  const { rows } = await client.query<{ stream: string; keys: string[] }>(
+    `with shown as (
+       select * from unnest($1::bigint[], $2::text[], $3::text[]) as shown (assignment_id, stream, key)
+     ), removed as (
+       delete from tidemark.related_link as known
+       using unnest($4::bigint[], $5::text[]) as listed (assignment_id, stream)
+       where known.assignment_id = listed.assignment_id and known.stream = listed.stream
+         and not exists (
+           select from shown
+           where shown.assignment_id = known.assignment_id and shown.stream = known.stream and shown.key = known.key
+         )
+       returning known.stream, known.key
+     )
+     select stream, array_agg(distinct key) as keys from removed group by stream`,
+    [
+      links.map(({ id }) => id),
+      links.map(({ stream }) => stream),
+      links.map(({ key }) => key),
+      groups.map(({ id }) => id),
+      groups.map(({ stream }) => stream),
+    ],
+  )
+  let marked = 0
+  for (const { stream, keys } of rows) marked += await markWithoutLink(client, stream, keys)
+  for (const { name, belongsTo } of relatedStreams)
+    if (belongsTo === 'many' && links.some(({ stream }) => stream === name)) await showLinks(client, name)
+  return marked
+}
+
+async function markWithoutLink(client: ClientBase, name: string, keys: readonly string[]): Promise<number> {
+  const stream = relatedStreams.find((one) => one.name === name)
+  const shape = stream && (await readShape(client, stream))
+  if (!shape) return 0
+  const key = pg.escapeIdentifier(shape.key.name)
+  const { rowCount } = await client.query(
+    `update ${qualified(shape.stream)} as mine
+     set _deleted_at = now(), _deleted_reason = 'absent', _synced_at = now()
+     where mine.${key} = any ($1::${shape.key.type}[]) and mine._deleted_at is null
+       and not exists (select from tidemark.related_link where stream = $2 and key = mine.${key}::text)`,
+    [keys, name],
+  )
+  return rowCount ?? 0
+}
+
+/** Who has which: many assignments have one customer, and an assignment has many employees. */
+async function showLinks(client: ClientBase, name: string): Promise<void> {
+  const stream = relatedStreams.find((one) => one.name === name)
+  const shape = stream && (await readShape(client, stream))
+  if (!shape) return
+  const view = `bi.${pg.escapeIdentifier(`assignment_${name}`)}`
+  const { rows } = await client.query<{ is_there: boolean }>(
+    'select to_regclass($1) is not null as is_there',
+    [view],
+  )
+  if (rows[0]?.is_there) return
+  await client.query(
+    `create view ${view} as
+     select assignment_id, key::${shape.key.type} as ${pg.escapeIdentifier(shape.key.name)}
+     from tidemark.related_link where stream = ${pg.escapeLiteral(name)};
+     comment on view ${view} is ${pg.escapeLiteral(`which assignment has which ${name}`)}`,
+  )
+}
+
+export type RelatedOptions = {
+  /** Names of the related streams that are wanted. */
+  readonly groups: readonly string[]
+  /** How old a reading may become; null: it does not age. */
+  readonly refreshMs: number | null
+}
+
+/** Adds to a run what reading related records needs. */
+export const relating =
+  ({ groups, refreshMs }: RelatedOptions) =>
+  (parts: RunParts): RelatedWork => {
+    const { client, stream, turn } = parts
+    const keyFields = new Map<string, string>()
+    /** What was asked to be read again after this may have changed after it was read (P8). */
+    let pickedAt = ''
+
+    async function due(limit: number): Promise<readonly Due[]> {
+      const shape = await readShape(client, stream)
+      if (!shape) return []
+      const key = pg.escapeIdentifier(shape.key.name)
+      pickedAt = await clockText()
+      const { rows } = await client.query<Due>(
+        `(select known.assignment_id::text as "assignmentId", '' as hash, true as "isGone"
+          from tidemark.related_fetch as known
+          left join ${qualified(stream)} as mine on mine.${key} = known.assignment_id and mine._deleted_at is null
+          where mine.${key} is null limit $1)
+         union all
+         (select mine.${key}::text, encode(mine._hash, 'hex'), false
+          from ${qualified(stream)} as mine
+          left join tidemark.related_fetch as known on known.assignment_id = mine.${key}
+          where mine._deleted_at is null and ${isDue}
+          -- What changed last is what people look at first.
+          order by mine._synced_at desc limit $1)
+         limit $1`,
+        [limit, groups],
+      )
+      return rows.length > 0 ? rows : await aged(limit, key)
+    }
+
+    async function clockText(): Promise<string> {
+      const { rows } = await client.query<{ now: string }>('select clock_timestamp()::text as now')
+      return rows[0]?.now ?? ''
+    }
+
+    /** The longest unread come first. */
+    async function aged(limit: number, key: string): Promise<readonly Due[]> {
+      if (refreshMs === null) return []
+      const { rows } = await client.query<Due>(
+        `select mine.${key}::text as "assignmentId", encode(mine._hash, 'hex') as hash, false as "isGone"
+         from tidemark.related_fetch as known
+         join ${qualified(stream)} as mine on mine.${key} = known.assignment_id and mine._deleted_at is null
+         where known.fetched_at < now() - make_interval(secs => $2::float8 / 1000) and known.problem is null
+         order by known.fetched_at limit $1`,
+        [limit, refreshMs],
+      )
+      return rows
+    }
+
+    async function keyFieldOf(group: string): Promise<string | null> {
+      const known = keyFields.get(group)
+      if (known !== undefined) return known
+      const { rows } = await client.query<{ key_field: string | null }>(
+        'select key_field from tidemark.stream where name = $1',
+        [group],
+      )
+      const field = rows[0]?.key_field ?? null
+      if (field !== null) keyFields.set(group, field)
+      return field
+    }
+
+    async function settle(families: readonly Family[], aside: readonly SetAside[]): Promise<void> {
+      parts.onMarked(await replaceLinks(client, families))
+      const read = families.filter(({ due: { isGone } }) => !isGone)
+      await client.query(
+        `with forgotten as (
+           delete from tidemark.related_fetch where assignment_id = any ($4::bigint[])
+         )
+         insert into tidemark.related_fetch as known (assignment_id, hash, groups, fetched_at)
+         select id, decode(hash, 'hex'), $3, now() from unnest($1::bigint[], $2::text[]) as read (id, hash)
+         on conflict (assignment_id) do update set hash = excluded.hash, groups = excluded.groups,
+           fetched_at = excluded.fetched_at, problem = null, attempts = 0,
+          retry_at = case when known.retry_at between $5 and clock_timestamp() then known.retry_at end`,
+        [
+          read.map(({ due }) => due.assignmentId),
+          read.map(({ due }) => due.hash),
+          groups,
+          families.flatMap(({ due }) => (due.isGone ? [due.assignmentId] : [])),
+          pickedAt,
+        ],
+      )
+      await putAside(client, aside)
+    }
+
+    const within = <Result>(work: () => Promise<Result>) =>
+      parts.afterWrites(() => withinTurn(client, turn, work))
+
+    return {
+      due: (limit) => parts.afterWrites(() => due(limit)),
+      linked: (assignmentIds) => parts.afterWrites(() => linked(client, assignmentIds)),
+      othersWith: (group, besides, limit) =>
+        parts.afterWrites(() => othersWith(client, group, besides, limit)),
+      keyFieldOf: (group) => parts.afterWrites(() => keyFieldOf(group)),
+      keepKeyField: (group, field) =>
+        within(async () => {
+          await client.query(
+            `insert into tidemark.stream (name, key_field) values ($1, $2)
+             on conflict (name) do update set key_field = excluded.key_field`,
+            [group, field],
+          )
+          keyFields.set(group, field)
+        }),
+      link: (families) => within(() => addLinks(client, families)),
+      settle: (families, aside) => within(() => settle(families, aside)),
+      noteComplete: () =>
+        within(async () => {
+          await client.query(
+            `insert into tidemark.stream (name, last_success_at, complete_at, first_complete_at)
+             select name, now(), started_at, now() from unnest($1::text[]) as wanted (name), tidemark.run where id = $2
+             on conflict (name) do update
+             set last_success_at = excluded.last_success_at, complete_at = excluded.complete_at,
+                 first_complete_at = coalesce(stream.first_complete_at, excluded.first_complete_at)`,
+            [groups, turn.runId],
+          )
+        }),
+    }
+  }
+
+/** Never read, read as of another row of the assignment, without groups that are wanted now; or set aside long enough. */
+const isDue = `(known.assignment_id is null or known.hash <> mine._hash or known.retry_at <= now()
+  or (known.problem is null and not known.groups @> $2::text[]))`
+
+async function linked(
+  client: ClientBase,
+  assignmentIds: readonly string[],
+): Promise<readonly { assignmentId: string; stream: string; key: string }[]> {
+  const { rows } = await client.query<{ assignmentId: string; stream: string; key: string }>(
+    `select assignment_id::text as "assignmentId", stream, key from tidemark.related_link
+     where assignment_id = any ($1::bigint[])`,
+    [assignmentIds],
+  )
+  return rows
+}
+
+async function othersWith(
+  client: ClientBase,
+  group: string,
+  besides: readonly string[],
+  limit: number,
+): Promise<readonly string[]> {
+  const { rows } = await client.query<{ assignmentId: string }>(
+    `select distinct assignment_id::text as "assignmentId" from (
+       select assignment_id from tidemark.related_link
+       where stream = $1 and assignment_id <> all ($2::bigint[]) order by assignment_id desc limit 1000
+     ) as others limit $3`,
+    [group, besides, limit],
+  )
+  return rows.map(({ assignmentId }) => assignmentId)
+}
+
+async function putAside(client: ClientBase, aside: readonly SetAside[]): Promise<void> {
+  if (aside.length === 0) return
+  await client.query(
+    `insert into tidemark.related_fetch as known (assignment_id, hash, groups, problem, attempts, retry_at)
+     select id, decode(hash, 'hex'), '{}', problem, 1, now() + interval '1 minute'
+     from unnest($1::bigint[], $2::text[], $3::text[]) as given (id, hash, problem)
+     on conflict (assignment_id) do update set hash = excluded.hash, problem = excluded.problem,
+       attempts = known.attempts + 1,
+       retry_at = now() + least(interval '1 minute' * 2 ^ least(known.attempts, 10), interval '6 hours')`,
+    [
+      aside.map(({ due }) => due.assignmentId),
+      aside.map(({ due }) => due.hash),
+      aside.map(({ problem }) => problem),
+    ],
+  )
+}

@@ -1,0 +1,65 @@
+// What a run writes down besides rows: facts about the upstream, late arrivals, and what is remembered of the stream.
+
+import { eq, sql } from 'drizzle-orm'
+import { drizzle } from 'drizzle-orm/node-postgres'
+import type { Pool } from 'pg'
+import type { Fact, LateArrival } from '../../sync/ports/store.ts'
+import { factTable, lateArrivalTable } from '../tables/findings.ts'
+import { streamTable } from '../tables/state.ts'
+import type { Turn } from './lease.ts'
+
+export type Notes = {
+  learn(facts: readonly Fact[]): Promise<void>
+  setKeyField(field: string): Promise<void>
+  stopStream(reason: string): Promise<void>
+  recordLateArrivals(arrivals: readonly LateArrival[]): Promise<void>
+  setLookback(lookbackMs: number, reason: string): Promise<void>
+}
+
+const arrivalsAtOnce = 1_000
+
+export function openNotes(pool: Pool, { stream, runId }: Turn): Notes {
+  const database = drizzle({ client: pool })
+  const remember = async (values: Partial<typeof streamTable.$inferInsert>) => {
+    await database.update(streamTable).set(values).where(eq(streamTable.name, stream))
+  }
+
+  return {
+    async learn(facts) {
+      if (facts.length === 0) return
+      // One statement cannot write a row twice; of two facts of one name the later one holds.
+      const newest = [...new Map(facts.map((fact) => [fact.name, fact])).values()]
+      const isOther = sql`${factTable.value} is distinct from excluded.value`
+      await database
+        .insert(factTable)
+        .values(newest.map((fact) => ({ ...fact, stream, firstAt: fact.checkedAt })))
+        .onConflictDoUpdate({
+          target: [factTable.stream, factTable.name],
+          set: {
+            value: sql`excluded.value`,
+            evidence: sql`excluded.evidence`,
+            checkedAt: sql`excluded.checked_at`,
+            previousValue: sql`case when ${isOther} then ${factTable.value} else ${factTable.previousValue} end`,
+            changedAt: sql`case when ${isOther} then excluded.checked_at else ${factTable.changedAt} end`,
+          },
+        })
+    },
+    setKeyField: (keyField) => remember({ keyField }),
+    stopStream: (stoppedReason) => remember({ stoppedReason, stoppedAt: new Date() }),
+    async recordLateArrivals(arrivals) {
+      for (let start = 0; start < arrivals.length; start += arrivalsAtOnce) {
+        const some = arrivals.slice(start, start + arrivalsAtOnce)
+        await database.insert(lateArrivalTable).values(
+          some.map(({ lateMs, ...arrival }) => ({
+            ...arrival,
+            stream,
+            lateMs: BigInt(Math.round(lateMs)),
+            runId: BigInt(runId),
+          })),
+        )
+      }
+    },
+    setLookback: (lookbackMs, lookbackReason) =>
+      remember({ lookbackMs: BigInt(Math.round(lookbackMs)), lookbackReason }),
+  }
+}

@@ -1,0 +1,114 @@
+// Brings a database to the schema of this program: the fixed tables, the tables of the changes streams, and what BI may
+// read. Any number of programs may do it at once; a failure must stop the program.
+
+import { fileURLToPath } from 'node:url'
+import { readMigrationFiles } from 'drizzle-orm/migrator'
+import { drizzle } from 'drizzle-orm/node-postgres'
+import { migrate } from 'drizzle-orm/node-postgres/migrator'
+import pg, { type ClientBase, type PoolClient } from 'pg'
+import type { Logger } from '../../log.ts'
+import type { Stream } from '../../streams/catalog.ts'
+import { type Database, DatabaseError } from '../server/connect.ts'
+import { lockKeys } from '../server/session.ts'
+import { createTable } from './create-table.ts'
+
+// What a BI role may read: the mirror, its views and the freshness of both, also of tables that come later, and nothing
+// else. Makes no roles.
+export async function grantReading(client: ClientBase, role: string): Promise<void> {
+  const name = pg.escapeIdentifier(role)
+  const { rows } = await client.query('select 1 from pg_roles where rolname = $1', [role])
+  if (rows.length === 0)
+    throw new DatabaseError(
+      `BI_ROLE names ${role}, which is no role in this Postgres; make it: create role ${name} login`,
+    )
+  for (const statement of await missingGrants(client, role)) await client.query(statement)
+}
+
+/** Only what is missing: a grant rewrites the catalog's row of its table, and fails when a table grows at the same moment. */
+async function missingGrants(client: ClientBase, role: string): Promise<readonly string[]> {
+  const { rows } = await client.query<{ statement: string }>(
+    `with shown as (select oid, nspname from pg_namespace where nspname in ('mirror', 'bi', 'tidemark'))
+     select format('grant usage on schema %I to %I', nspname, $1::text) as statement
+     from shown where not has_schema_privilege($1, oid, 'usage')
+     union all
+     select format('grant select on %I.%I to %I', nspname, relname, $1)
+     from pg_class join shown on shown.oid = relnamespace
+     where relkind in ('r', 'p', 'v', 'm', 'f') and (nspname <> 'tidemark' or relname = 'freshness')
+       and not has_table_privilege($1, pg_class.oid, 'select')
+     union all
+     select format('alter default privileges in schema %I grant select on tables to %I', nspname, $1)
+     from shown
+     where nspname <> 'tidemark' and not exists (
+       select from pg_default_acl, aclexplode(defaclacl) as given
+       where defaclnamespace = shown.oid and defaclobjtype = 'r' and defaclrole = (select oid from pg_roles where rolname = current_user)
+         and grantee = (select oid from pg_roles where rolname = $1) and privilege_type = 'SELECT'
+     )`,
+    [role],
+  )
+  return rows.map(({ statement }) => statement)
+}
+
+type Options = {
+  readonly database: Pick<Database, 'pool'>
+  readonly streams: readonly Stream[]
+  readonly biRole: string | null
+  readonly log: Logger
+}
+
+const migrationsFolder = fileURLToPath(new URL('../../../migrations', import.meta.url))
+const history = { migrationsSchema: 'tidemark', migrationsTable: 'migration' }
+
+/** Returns how many migrations were new to the database. */
+export async function migrateDatabase({ database, streams, biRole, log }: Options): Promise<number> {
+  const client = await database.pool.connect()
+  try {
+    await client.query('select pg_advisory_lock($1)', [lockKeys.migration])
+    const applied = await applyMigrations(client)
+    await client.query(
+      'insert into tidemark.stream (name) select unnest($1::text[]) on conflict do nothing',
+      [streams.map((stream) => stream.name)],
+    )
+    for (const stream of streams)
+      if (stream.kind === 'changes')
+        await createTable(client, stream, { field: stream.keyFields[0] ?? '', type: 'bigint' }, log)
+    if (biRole !== null) await grantReading(client, biRole)
+    if (applied > 0) log.info({ applied }, 'the database has the schema of this program now')
+    return applied
+  } finally {
+    // Closing the connection gives the lock back, whatever state it is in.
+    client.release(true)
+  }
+}
+
+async function applyMigrations(client: PoolClient): Promise<number> {
+  const known = readMigrationFiles({ migrationsFolder })
+  const before = await appliedMigrations(client)
+  const newest = Math.max(...known.map((migration) => migration.folderMillis))
+  if (before.some((at) => at > newest))
+    throw new DatabaseError(
+      'the database has been migrated by a newer Tidemark than this one: run that version, or one that is newer still',
+    )
+  try {
+    await migrate(drizzle({ client }), { migrationsFolder, ...history })
+  } catch (cause) {
+    throw new DatabaseError(`the database cannot be migrated: ${messageOf(cause)}; nothing was changed`, {
+      cause,
+    })
+  }
+  return known.length - before.length
+}
+
+async function appliedMigrations(client: PoolClient): Promise<readonly number[]> {
+  const { rows: tables } = await client.query(
+    `select 1 from pg_tables where schemaname = $1 and tablename = $2`,
+    [history.migrationsSchema, history.migrationsTable],
+  )
+  if (tables.length === 0) return []
+  const { rows } = await client.query<{ created_at: string }>('select created_at from tidemark.migration')
+  return rows.map((row) => Number(row.created_at))
+}
+
+const messageOf = (error: unknown): string => {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+  return cause instanceof Error ? cause.message : String(cause)
+}

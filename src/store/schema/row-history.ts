@@ -1,0 +1,155 @@
+// The past of a stream's rows: one row for each change that was seen, in a table partitioned by month. The statement that
+// writes the rows themselves fills it (P1); its partitions are made and dropped here, by whoever writes.
+
+import pg, { type ClientBase } from 'pg'
+import type { Logger } from '../../log.ts'
+import { inTransaction, limitLockWaits, withPatience } from '../server/session.ts'
+import { fieldComment } from './column-types.ts'
+import { historyOf, qualified, readShape, type Shape } from './table-schema.ts'
+import { historyViewOf, showColumns } from './views.ts'
+
+/** What follows a CTE that returns `mine as written`: keeps the rows as they are now. Empty where no past is kept. */
+export function keepingSql({ stream, history }: Shape, written: string): string {
+  if (!history || !keepsHistory(stream)) return ''
+  const names = history.columns.map(pg.escapeIdentifier)
+  return `, kept as (
+      insert into ${history.table} (${[...names, '_observed_at', '_deleted_at'].join(', ')})
+      select ${names.map((name) => `(written).${name}, `).join('')}now(), (written)._deleted_at from ${written}
+    )`
+}
+
+const keepsHistory = (stream: Shape['stream']): boolean =>
+  'keepsHistory' in stream && stream.keepsHistory === true
+
+/** Makes the table and the partitions that the next writes need, and drops what is older than `keptMs`. */
+export async function prepareHistory(
+  client: ClientBase,
+  shape: Shape,
+  { keptMs, log }: { readonly keptMs: number; readonly log: Logger },
+): Promise<Shape> {
+  if (!keepsHistory(shape.stream)) return shape
+  const made = shape.history ? shape : await makeTable(client, shape, log)
+  const { months, now } = await readMonths(client, made)
+  const wanted = [0, 1].map((ahead) => monthAfter(now, ahead))
+  for (const month of wanted) if (!months.includes(month)) await makePartition(client, made, month)
+  const all = [...new Set([...months, ...wanted])].sort()
+  for (const [index, month] of all.entries()) {
+    const next = all[index + 1]
+    if (next === undefined || endOf(month) > now.getTime() - keptMs) break
+    await dropPartition(client, made, { month, next, log })
+  }
+  await catchUp(client, made)
+  return made
+}
+
+async function makeTable(client: ClientBase, shape: Shape, log: Logger): Promise<Shape> {
+  await inBriefTransaction(client, () => createTable(client, shape, log))
+  return (await readShape(client, shape.stream)) ?? shape
+}
+
+async function createTable(client: ClientBase, { stream, columns, key }: Shape, log: Logger): Promise<void> {
+  const table = qualified(historyOf(stream))
+  const described = columns.map(({ name, type }) => `${pg.escapeIdentifier(name)} ${type}`)
+  await client.query(`
+    create table ${table} (
+      ${described.join(', ')}, _observed_at timestamptz not null, _deleted_at timestamptz
+    ) partition by range (_observed_at);
+    create index on ${table} (${pg.escapeIdentifier(key.name)}, _observed_at);
+    create index on ${table} (_observed_at);
+    comment on table ${table} is ${pg.escapeLiteral(`observed changes of ${stream.name}`)};
+    ${columns.map(({ name, field }) => `comment on column ${table}.${pg.escapeIdentifier(name)} is ${fieldComment(field)}`).join(';\n')};
+    comment on column ${table}._observed_at is 'when the row was first seen like this';
+    comment on column ${table}._deleted_at is 'when the row was found to be gone; empty while it lives'`)
+  await showColumns(
+    client,
+    historyViewOf(stream),
+    columns.map(({ name }) => name),
+    log,
+  )
+}
+
+type Months = { readonly months: readonly string[]; readonly now: Date }
+
+/** The months that have a partition, as `2026_11`, by the clock that gives rows their time. */
+async function readMonths(client: ClientBase, { stream }: Shape): Promise<Months> {
+  const { rows } = await client.query<{ now: Date; names: readonly string[] }>(
+    `select now() as now, array(
+       select relname::text from pg_inherits join pg_class on pg_class.oid = inhrelid where inhparent = to_regclass($1)
+     ) as names`,
+    [qualified(historyOf(stream))],
+  )
+  const [found] = rows
+  if (!found) throw new Error(`Postgres does not tell the partitions of ${stream.name}'s history`)
+  return { now: found.now, months: found.names.flatMap((name) => /\d{4}_\d{2}$/.exec(name)?.[0] ?? []) }
+}
+
+/** In schema `tidemark`: people read the table that the partitions belong to. */
+const partitionOf = ({ stream }: Shape, month: string): string =>
+  `tidemark.${pg.escapeIdentifier(`${historyOf(stream).name}_${month}`)}`
+
+async function makePartition(client: ClientBase, shape: Shape, month: string): Promise<void> {
+  const table = qualified(historyOf(shape.stream))
+  const partition = partitionOf(shape, month)
+  const [from, to] = [startOf(month), endOf(month)]
+  // Attached afterwards, which unlike "partition of" does not wait for those who read the table.
+  await withPatience(`a new month of ${table}`, () =>
+    inBriefTransaction(client, () =>
+      client.query(`
+        create table ${partition} (like ${table} including all);
+        alter table ${table} attach partition ${partition} for values from (${literal(from)}) to (${literal(to)})`),
+    ),
+  )
+}
+
+/** A row that never changed again still tells where things are: the last of each key goes on at the start of the next. */
+async function dropPartition(
+  client: ClientBase,
+  shape: Shape,
+  { month, next, log }: { readonly month: string; readonly next: string; readonly log: Logger },
+): Promise<void> {
+  const table = qualified(historyOf(shape.stream))
+  const partition = partitionOf(shape, month)
+  const key = pg.escapeIdentifier(shape.key.name)
+  const names = (shape.history?.columns ?? []).map(pg.escapeIdentifier).join(', ')
+  try {
+    await inBriefTransaction(client, () =>
+      client.query(`
+        insert into ${table} (${names}, _observed_at)
+        select ${names}, ${literal(startOf(next))} from (
+          select distinct on (${key}) * from ${partition} order by ${key}, _observed_at desc
+        ) as newest where _deleted_at is null;
+        drop table ${partition}`),
+    )
+  } catch (error) {
+    if (!(error instanceof pg.DatabaseError && error.code === '55P03')) throw error
+    log.debug({ partition }, 'somebody reads a month that is to be dropped; the next run tries again')
+  }
+}
+
+/** What was written while no history was kept is first seen now. */
+async function catchUp(client: ClientBase, { stream, history }: Shape): Promise<void> {
+  if (!history) return
+  const names = history.columns.map(pg.escapeIdentifier).join(', ')
+  await client.query(
+    `insert into ${history.table} (${names}, _observed_at, _deleted_at)
+     select ${names}, now(), _deleted_at from ${qualified(stream)}
+     where _synced_at > coalesce((select max(_observed_at) from ${history.table}), '-infinity')`,
+  )
+}
+
+const inBriefTransaction = (client: ClientBase, work: () => Promise<unknown>): Promise<unknown> =>
+  inTransaction(client, async () => {
+    await limitLockWaits(client)
+    await work()
+  })
+
+function monthAfter(time: Date, months: number): string {
+  const start = new Date(Date.UTC(time.getUTCFullYear(), time.getUTCMonth() + months, 1))
+  return start.toISOString().slice(0, 7).replace('-', '_')
+}
+
+const startOf = (month: string): number => Date.parse(`${month.replace('_', '-')}-01T00:00:00Z`)
+
+const endOf = (month: string): number => startOf(monthAfter(new Date(startOf(month)), 1))
+
+const literal = (timeMs: number): string => pg.escapeLiteral(new Date(timeMs).toISOString())

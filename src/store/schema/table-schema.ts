@@ -1,0 +1,110 @@
+// The shape of a mirror table: which field has which column. Read from the catalog, so that it holds what is there, not
+// what this program believes it made. Read-only.
+
+import pg, { type ClientBase } from 'pg'
+import type { MirroredStream } from '../../streams/catalog.ts'
+import { type ColumnType, columnTypes, foldName } from './column-types.ts'
+
+export type Column = { readonly field: string; readonly name: string; readonly type: ColumnType }
+export type Shape = {
+  readonly stream: MirroredStream
+  /** Rises with every change of the columns, in the database too. */
+  readonly version: number
+  readonly key: Column
+  /** The row version is the first of these that is not null. Empty for a list stream. */
+  readonly versions: readonly Column[]
+  /** In the order of the table, which never changes: new columns come last. The key is one of them. */
+  readonly columns: readonly Column[]
+  /** Columns of fields whose type somebody changed to one that may refuse values: they are kept empty. */
+  readonly emptied: readonly string[]
+  /** Folded names of fields that have no column and get none: their values are rescued. */
+  readonly unplaced: ReadonlySet<string>
+  /** All column names of the table, also those that somebody else added. */
+  readonly takenNames: ReadonlySet<string>
+  /** The table that keeps the past of the rows, where there is one, and the columns that it has alike. */
+  readonly history: { readonly table: string; readonly columns: readonly string[] } | null
+}
+
+export const qualified = (stream: Pick<MirroredStream, 'name'>): string =>
+  `mirror.${pg.escapeIdentifier(stream.name)}`
+
+/** What keeps the past of a stream's rows is named after it. */
+export const historyOf = (stream: Pick<MirroredStream, 'name'>) => ({ name: `${stream.name}_history` })
+
+type Row = {
+  readonly name: string
+  readonly type: string
+  readonly is_key: boolean
+  readonly field: string | null
+  readonly columns_version: number
+  readonly unplaced: readonly string[]
+  readonly has_history: boolean
+  readonly is_in_history: boolean
+}
+
+/** Null when the table does not exist yet. */
+export async function readShape(
+  client: Pick<ClientBase, 'query'>,
+  stream: MirroredStream,
+): Promise<Shape | null> {
+  const { rows } = await client.query<Row>(
+    `select a.attname as name, replace(format_type(a.atttypid, a.atttypmod), 'timestamp with time zone', 'timestamptz') as type,
+            f.source_name as field,
+            exists (
+              select from pg_index i where i.indrelid = a.attrelid and i.indisprimary and a.attnum = any (i.indkey)
+            ) as is_key,
+            coalesce((select columns_version from tidemark.stream where name = $2), 0) as columns_version,
+            array(select folded from tidemark.field where stream = $2 and column_name is null) as unplaced,
+            exists (select from pg_class h where h.oid = to_regclass($3) and h.relkind = 'p') as has_history,
+            exists (
+              select from pg_attribute h
+              where h.attrelid = to_regclass($3) and h.attname = a.attname and h.atttypid = a.atttypid and not h.attisdropped
+            ) as is_in_history
+     from pg_attribute a
+     left join tidemark.field f on f.stream = $2 and f.column_name = a.attname
+     where a.attrelid = to_regclass($1) and a.attnum > 0 and not a.attisdropped
+     order by a.attnum`,
+    [qualified(stream), stream.name, qualified(historyOf(stream))],
+  )
+  const isForeign = (row: Pick<Row, 'type'>) => !columnTypes.includes(row.type)
+  const columns = rows.flatMap((row) =>
+    row.field === null || isForeign(row)
+      ? []
+      : [{ name: row.name, type: row.type as ColumnType, field: row.field }],
+  )
+  const keyName = rows.find((row) => row.is_key)?.name
+  const key = columns.find((column) => column.name === keyName)
+  if (!key) return null
+  const emptied = rows.flatMap((row) =>
+    row.field !== null && isForeign(row) ? [{ name: row.name, field: row.field }] : [],
+  )
+  return {
+    stream,
+    version: rows[0]?.columns_version ?? 0,
+    key,
+    versions: versionFields(stream).flatMap((field) =>
+      columns.filter((column) => foldName(column.field) === field),
+    ),
+    columns,
+    emptied: emptied.map((column) => column.name),
+    unplaced: new Set([...(rows[0]?.unplaced ?? []), ...emptied.map((column) => foldName(column.field))]),
+    takenNames: new Set(rows.map((row) => row.name)),
+    history: rows[0]?.has_history ? historyShape(stream, columns, rows) : null,
+  }
+}
+
+const historyShape = (stream: MirroredStream, columns: readonly Column[], rows: readonly Row[]) => ({
+  table: qualified(historyOf(stream)),
+  columns: columns
+    .map(({ name }) => name)
+    .filter((name) => rows.find((row) => row.name === name)?.is_in_history),
+})
+
+export const versionFields = (stream: MirroredStream): readonly string[] =>
+  stream.kind === 'changes' ? stream.versionFields.map(foldName) : []
+
+/** The row version in SQL, for a table named or aliased as given; null for a list stream. */
+export function versionSql(shape: Shape, table: string): string | null {
+  const columns = shape.versions.map((column) => `${table}.${pg.escapeIdentifier(column.name)}`)
+  return columns.length > 1 ? `coalesce(${columns.join(', ')})` : (columns[0] ?? null)
+}

@@ -1,0 +1,112 @@
+// The views in schema `bi`: of a stream, its living rows with the upstream's fields only; of a history, all of it. Columns are
+// only ever appended, so that what people built on top keeps working.
+
+import pg, { type ClientBase } from 'pg'
+import type { Logger } from '../../log.ts'
+import type { MirroredStream } from '../../streams/catalog.ts'
+import { historyOf, qualified } from './table-schema.ts'
+
+export type View = {
+  readonly name: string
+  readonly describe: string
+  /** Columns of the mirror's own that it shows. */
+  readonly ownColumns: readonly string[]
+  readonly condition: string
+}
+
+export const viewOf = ({ name }: Pick<MirroredStream, 'name'>): View => ({
+  name,
+  describe: `${name}: living rows, with the upstream’s fields`,
+  ownColumns: ['_synced_at'],
+  condition: 'where _deleted_at is null',
+})
+export const historyViewOf = (stream: Pick<MirroredStream, 'name'>): View => ({
+  ...historyOf(stream),
+  describe: `every observed change of ${stream.name}`,
+  ownColumns: ['_observed_at', '_deleted_at'],
+  condition: '',
+})
+
+const inBi = ({ name }: View): string => `bi.${pg.escapeIdentifier(name)}`
+
+// What Postgres says to changing a view that shows other things, or is no view, or is not ours to change.
+const otherView = new Set(['42P16', '42703', '42809', '42501'])
+
+/** Shows these columns besides those it shows already. A view that somebody put in place of ours must not stop the mirror. */
+export async function showColumns(
+  client: ClientBase,
+  view: View,
+  columns: readonly string[],
+  log: Logger,
+): Promise<void> {
+  await client.query('savepoint showing')
+  try {
+    await refreshView(client, view, columns)
+  } catch (error) {
+    if (!(error instanceof pg.DatabaseError && otherView.has(error.code ?? ''))) throw error
+    await client.query('rollback to savepoint showing')
+    log.warn(
+      { err: error, view: inBi(view) },
+      'the view in schema bi is not ours and does not show new columns',
+    )
+  }
+  await client.query('release savepoint showing')
+}
+
+async function refreshView(client: ClientBase, view: View, columns: readonly string[]): Promise<void> {
+  const names = [...new Set([...(await viewColumns(client, view)), ...columns, ...view.ownColumns])]
+  await client.query(
+    `create or replace view ${inBi(view)} as
+     select ${names.map(pg.escapeIdentifier).join(', ')} from ${qualified(view)} ${view.condition}`,
+  )
+  await describeView(client, view)
+}
+
+/** In the words of the table, for the tools that show them. Words that somebody put there stay. */
+async function describeView(client: ClientBase, view: View): Promise<void> {
+  const { rows } = await client.query<{ statement: string }>(
+    `select format('comment on column %s.%I is %L', $1::text, shown.attname, col_description(told.attrelid, told.attnum)) as statement
+     from pg_attribute as shown
+     join pg_attribute as told on told.attrelid = to_regclass($2) and told.attname = shown.attname
+     where shown.attrelid = to_regclass($1) and shown.attnum > 0
+       and col_description(shown.attrelid, shown.attnum) is null and col_description(told.attrelid, told.attnum) is not null
+     union all
+     select format('comment on view %s is %L', $1::text, $3::text)
+     where obj_description(to_regclass($1), 'pg_class') is null`,
+    [inBi(view), qualified(view), view.describe],
+  )
+  await client.query(rows.map(({ statement }) => statement).join(';\n'))
+}
+
+/** Takes the view away for as long as `change` takes, because Postgres changes no type that a view shows. */
+export async function withoutView(
+  client: ClientBase,
+  view: View,
+  change: () => Promise<void>,
+): Promise<void> {
+  const columns = await viewColumns(client, view)
+  const { rows: lost } = await client.query<{ statement: string }>(
+    `select format('grant %s on %s to %s', privilege_type, $1::text,
+                   case when grantee = 0 then 'public' else quote_ident(pg_get_userbyid(grantee)) end) as statement
+     from pg_class, aclexplode(relacl) where oid = to_regclass($1) and grantee <> relowner
+     union all
+     select case when objsubid = 0 then format('comment on view %s is %L', $1::text, description)
+                 else format('comment on column %s.%I is %L', $1::text, attname, description) end
+     from pg_description left join pg_attribute on attrelid = objoid and attnum = objsubid and objsubid > 0
+     where classoid = 'pg_class'::regclass and objoid = to_regclass($1)`,
+    [inBi(view)],
+  )
+  await client.query(`drop view if exists ${inBi(view)} restrict`)
+  await change()
+  if (columns.length > 0) await refreshView(client, view, columns)
+  for (const { statement } of lost) await client.query(statement)
+}
+
+async function viewColumns(client: ClientBase, view: View): Promise<readonly string[]> {
+  const { rows } = await client.query<{ name: string }>(
+    `select attname as name from pg_attribute
+     where attrelid = to_regclass($1) and attnum > 0 and not attisdropped order by attnum`,
+    [inBi(view)],
+  )
+  return rows.map((row) => row.name)
+}

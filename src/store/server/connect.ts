@@ -1,0 +1,283 @@
+// The connection to Postgres: the one that DATABASE_URL names or the embedded one, checked before anybody relies on it.
+// Knows nothing of what is stored there.
+
+import { readFileSync } from 'node:fs'
+import type { ConnectionOptions } from 'node:tls'
+import pg, { type PoolConfig } from 'pg'
+import { startEmbedded } from '../../embedded-postgres/server.ts'
+import type { Logger } from '../../log.ts'
+
+// From a libpq-style URL to what the driver wants, above all its TLS options, which libpq and the driver read
+// differently. Opens nothing.
+export class DatabaseError extends Error {
+  override readonly name = 'DatabaseError'
+}
+
+const modes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'] as const
+type Mode = (typeof modes)[number]
+
+/** The ways to connect, the preferred one first: `prefer` and `allow` have two, one with TLS and one without. */
+export function connectionWays(url: string): readonly PoolConfig[] {
+  const target = parseUrl(url)
+  const options = target.searchParams
+  const mode = readMode(options)
+  const tls = mode === 'disable' ? false : tlsOptions(mode, options)
+  for (const name of ['sslmode', 'ssl', 'sslrootcert', 'sslcert', 'sslkey', 'sslpassword', 'sslnegotiation'])
+    options.delete(name)
+  const plain: PoolConfig = { connectionString: target.href }
+  const encrypted: PoolConfig = { ...plain, ssl: tls }
+  if (mode === 'prefer') return isSocket(target) ? [plain] : [encrypted, plain]
+  if (mode === 'allow') return [plain, encrypted]
+  return [tls ? encrypted : plain]
+}
+
+function parseUrl(url: string): URL {
+  // The URL itself stays out of the message: it may hold a password (P9).
+  if (!URL.canParse(url))
+    throw new DatabaseError('DATABASE_URL is not a URL such as postgres://user:password@host:5432/database')
+  return new URL(url)
+}
+
+const isSocket = (url: URL): boolean =>
+  url.hostname === '' ||
+  url.hostname.startsWith('%2F') ||
+  url.searchParams.get('host')?.startsWith('/') === true
+
+function readMode(options: URLSearchParams): Mode {
+  const root = options.get('sslrootcert')
+  const given = options.get('sslmode') ?? (options.get('ssl') === 'true' ? 'require' : null)
+  if (given === null) return root === 'system' ? 'verify-full' : 'prefer'
+  const mode = modes.find((known) => known === given)
+  if (!mode)
+    throw new DatabaseError(`DATABASE_URL says sslmode=${given}; it must be one of ${modes.join(', ')}`)
+  return mode
+}
+
+function tlsOptions(mode: Mode, options: URLSearchParams): ConnectionOptions {
+  const root = options.get('sslrootcert')
+  const certificate = options.get('sslcert')
+  const key = options.get('sslkey')
+  const passphrase = options.get('sslpassword')
+  // As libpq has it: `require` verifies the chain only when it was given something to verify it with.
+  const verifiesChain = mode.startsWith('verify') || (mode === 'require' && root !== null)
+  return {
+    rejectUnauthorized: verifiesChain,
+    ...(root && root !== 'system' ? { ca: readFile('sslrootcert', root) } : {}),
+    ...(certificate ? { cert: readFile('sslcert', certificate) } : {}),
+    ...(key ? { key: readFile('sslkey', key) } : {}),
+    ...(passphrase ? { passphrase } : {}),
+    ...(mode === 'verify-full' ? {} : { checkServerIdentity: () => undefined }),
+  }
+}
+
+function readFile(option: string, path: string): Buffer {
+  try {
+    return readFileSync(path)
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException
+    throw new DatabaseError(`DATABASE_URL names ${path} as ${option}, which cannot be read (${code})`, {
+      cause,
+    })
+  }
+}
+
+export type Database = {
+  readonly pool: pg.Pool
+  /** What the pool connects with; it holds the password, so it is for drivers only (P9). */
+  readonly connection: PoolConfig
+  readonly url: string
+  /** Host, port and database: all that may be said of the URL. */
+  readonly address: string
+  /** Tells this Postgres from every other one at the same address; null where it does not say. */
+  readonly cluster: string | null
+  /** Where people find the embedded Postgres; null when DATABASE_URL named one. */
+  readonly embedded: { readonly address: string; readonly urlFile: string } | null
+  close(): Promise<void>
+}
+
+type Options = {
+  /** DATABASE_URL; null for an embedded Postgres. */
+  readonly url: string | null
+  /** Where the embedded Postgres is kept. */
+  readonly directory?: string
+  readonly log: Logger
+}
+
+const maxConnections = 40
+const connectTimeoutMs = 15_000
+/** Others may use the pooler between two looks. */
+const sessionLooks = 3
+/** A Postgres whose machine is gone is noticed this soon after its last word; without it after two hours. */
+const keepAliveMs = 10_000
+
+export async function openDatabase({ url, directory = '.tidemark', log }: Options): Promise<Database> {
+  if (url !== null) return await connect(url, log)
+  const server = await startEmbedded({ directory, log })
+  try {
+    const database = await connect(server.url, log)
+    return {
+      ...database,
+      embedded: { address: server.address, urlFile: server.urlFile },
+      async close() {
+        await database.close()
+        await server.leave()
+      },
+    }
+  } catch (error) {
+    await server.leave()
+    throw error
+  }
+}
+
+async function connect(url: string, log: Logger): Promise<Database> {
+  const connection = await firstWayThatWorks(connectionWays(url), describe(url))
+  const pool = new pg.Pool({
+    ...connection,
+    max: maxConnections,
+    connectionTimeoutMillis: connectTimeoutMs,
+    application_name: 'tidemark',
+    keepAlive: true,
+    keepAliveInitialDelayMillis: keepAliveMs,
+    // A limit that somebody set for all is meant for people's queries. It would end every census of a large table.
+    async onConnect(client) {
+      await client.query('set statement_timeout = 0')
+    },
+  })
+  // One that breaks while somebody holds it fails the next query of whoever holds it; unheard it would end the program.
+  pool.on('connect', (client) => void client.on('error', () => {}))
+  // A connection that breaks while nobody uses it; the next one who needs one gets a new one.
+  pool.on('error', (error) => log.debug({ err: error }, 'an idle connection to Postgres broke'))
+  const cluster = await clusterOf(pool, describe(url))
+  return { pool, connection, url, address: describe(url), cluster, embedded: null, close: () => pool.end() }
+}
+
+/** Every role may ask for it by default; other databases that speak like Postgres have no such thing. */
+const keepsItToItself = ['42501', '42883']
+
+/** The same on a standby that becomes the primary. */
+async function clusterOf(pool: pg.Pool, where: string): Promise<string | null> {
+  try {
+    const { rows } = await pool.query<{ id: string }>(
+      'select system_identifier::text as id from pg_control_system()',
+    )
+    return rows[0]?.id ?? null
+  } catch (cause) {
+    if (keepsItToItself.includes((cause as pg.DatabaseError).code ?? '')) return null
+    await pool.end()
+    throw new DatabaseError(`Postgres at ${where} cannot be reached: ${messageOf(cause)}`, { cause })
+  }
+}
+
+async function firstWayThatWorks(ways: readonly PoolConfig[], where: string): Promise<PoolConfig> {
+  let failure: unknown
+  for (const way of ways) {
+    const [client, other] = [clientFor(way), clientFor(way)]
+    try {
+      await client.connect()
+      await check(client, where)
+      await other.connect()
+      await checkSessions(client, other, where)
+      return way
+    } catch (error) {
+      if (error instanceof DatabaseError) throw error
+      failure = error
+    } finally {
+      await Promise.all([client, other].map((one) => one.end().catch(() => {})))
+    }
+  }
+  throw new DatabaseError(
+    `Postgres at ${where} cannot be reached: ${messageOf(failure)}; check DATABASE_URL`,
+    {
+      cause: failure,
+    },
+  )
+}
+
+function clientFor(way: PoolConfig): pg.Client {
+  const client = new pg.Client({ ...way, connectionTimeoutMillis: connectTimeoutMs })
+  client.on('error', () => {})
+  return client
+}
+
+/**
+ * A pooler in transaction mode gives one session to many: their locks hold nobody off, their temporary tables are one table, and a
+ * lock that nobody gives back holds up all others for ever.
+ */
+async function checkSessions(client: pg.Client, other: pg.Client, where: string): Promise<void> {
+  const sessionOf = async (one: pg.Client) => {
+    const { rows } = await one.query<{ pid: number }>('select pg_backend_pid() as pid')
+    return rows[0]?.pid
+  }
+  for (let look = 0; look < sessionLooks; look++)
+    if ((await sessionOf(client)) === (await sessionOf(other)))
+      throw new DatabaseError(
+        `Postgres at ${where} is behind a pooler that shares sessions (PgBouncer in transaction mode?), and Tidemark needs sessions of its own; give DATABASE_URL the address of Postgres itself, or let the pooler keep a session for each client (pool_mode = session)`,
+      )
+}
+
+type Properties = {
+  readonly version: number
+  readonly version_text: string
+  readonly encoding: string
+  readonly is_read_only: boolean
+  readonly role: string
+  readonly may_create: boolean
+  readonly may_make_temporary: boolean
+}
+
+/** Fails early and in plain words where Postgres would fail late and in its own. */
+async function check(client: pg.Client, where: string): Promise<void> {
+  const { rows } = await client.query<Properties>(`
+    select
+      current_setting('server_version_num')::int as version,
+      current_setting('server_version') as version_text,
+      current_setting('server_encoding') as encoding,
+      current_setting('transaction_read_only')::bool as is_read_only,
+      current_user::text as role,
+      has_database_privilege(current_database(), 'TEMP') as may_make_temporary,
+      has_database_privilege(current_database(), 'CREATE') or (
+        select count(*) = 3 and bool_and(has_schema_privilege(oid, 'CREATE'))
+        from pg_namespace where nspname in ('mirror', 'bi', 'tidemark')
+      ) as may_create`)
+  const [found] = rows
+  if (!found) throw new DatabaseError(`Postgres at ${where} does not answer a query`)
+  if (found.version < 140_000)
+    throw new DatabaseError(
+      `Postgres at ${where} is version ${found.version_text}; Tidemark needs 14 or newer`,
+    )
+  if (found.encoding !== 'UTF8')
+    throw new DatabaseError(
+      `the database at ${where} is encoded as ${found.encoding}; make one with: create database tidemark encoding 'UTF8' template template0`,
+    )
+  if (found.is_read_only)
+    throw new DatabaseError(
+      `Postgres at ${where} is read-only (a standby?); DATABASE_URL must name the primary`,
+    )
+  if (!found.may_create || !found.may_make_temporary)
+    throw new DatabaseError(
+      `role ${found.role} may not create schemas at ${where}; run as its owner: grant create, temporary on database ${pg.escapeIdentifier(databaseOf(client))} to ${pg.escapeIdentifier(found.role)}`,
+    )
+}
+
+/** Rejects while nothing can be written: a primary becomes a standby, and some providers lock a full disk in this way. */
+export async function checkTakesWrites(client: Pick<pg.ClientBase, 'query'>): Promise<void> {
+  const { rows } = await client.query<{ is_read_only: boolean }>(
+    `select current_setting('transaction_read_only')::bool as is_read_only`,
+  )
+  if (rows[0]?.is_read_only)
+    throw new DatabaseError('Postgres is read-only: is it a standby by now, or is its disk full?')
+}
+
+const databaseOf = (client: pg.Client): string => client.database ?? 'postgres'
+
+function describe(url: string): string {
+  const { hostname, port, pathname } = new URL(url)
+  return `${decodeURIComponent(hostname) || 'localhost'}:${port || '5432'}${pathname}`
+}
+
+const messageOf = (error: unknown): string =>
+  error instanceof AggregateError && error.errors.length > 0
+    ? String(error.errors[0]?.message)
+    : error instanceof Error
+      ? error.message
+      : String(error)

@@ -1,0 +1,111 @@
+// Connections that are held for longer than one query. One that breaks meanwhile fails its next query instead of ending
+// the program, and is never given back to the pool.
+
+import { setTimeout as wait } from 'node:timers/promises'
+import pg, { type ClientBase, type Pool, type PoolClient } from 'pg'
+
+export type Connection = {
+  readonly client: PoolClient
+  /** It broke while nobody asked it anything. */
+  isBroken(): boolean
+  /** With an error, or after one, the connection is closed instead of being reused. */
+  release(error?: unknown): void
+}
+
+export async function takeConnection(pool: Pool): Promise<Connection> {
+  const client = await pool.connect()
+  let failure: unknown
+  const onError = (error: Error) => {
+    failure = error
+  }
+  client.on('error', onError)
+  return {
+    client,
+    isBroken: () => failure !== undefined,
+    release(error) {
+      client.off('error', onError)
+      client.release(Boolean(error ?? failure))
+    },
+  }
+}
+
+/** For as long as the work takes. After an error nobody knows what state it is in. */
+export async function withConnection<Result>(
+  pool: Pool,
+  work: (client: PoolClient) => Promise<Result>,
+): Promise<Result> {
+  const connection = await takeConnection(pool)
+  try {
+    const result = await work(connection.client)
+    connection.release()
+    return result
+  } catch (error) {
+    connection.release(error)
+    throw error
+  }
+}
+
+// A transaction on a connection that is held: all of the work, or nothing of it.
+export async function inTransaction<Result>(
+  client: ClientBase,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  await client.query('begin')
+  try {
+    const result = await work()
+    await client.query('commit')
+    return result
+  } catch (error) {
+    // When the connection is gone, so is the transaction; the first error is the one to tell.
+    await client.query('rollback').catch(() => {})
+    throw error
+  }
+}
+
+// Changing a table waits for whoever reads it, and everybody who comes later waits behind the change. So a change waits
+// only briefly, steps back to let the others pass, and tries again.
+const lockTimeoutMs = 400
+const firstPauseMs = 100
+const longestPauseMs = 1_000
+// A program that is told to stop has ten seconds for the page in hand.
+const patienceMs = 8_000
+
+/** Puts a limit on how long the rest of the transaction waits for locks. */
+export async function limitLockWaits(client: ClientBase): Promise<void> {
+  await client.query(`set local lock_timeout = '${lockTimeoutMs}ms'`)
+}
+
+/** Repeats a transaction that met a lock in its way. It must have rolled back before it throws. */
+export async function withPatience<Result>(what: string, attempt: () => Promise<Result>): Promise<Result> {
+  const deadline = Date.now() + patienceMs
+  for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
+    try {
+      return await attempt()
+    } catch (cause) {
+      if (!(cause instanceof pg.DatabaseError && cause.code === '55P03')) throw cause
+      if (Date.now() + pauseMs > deadline)
+        throw new Error(
+          `${what} had to wait too long for a query that reads the table; it is tried again by the next run`,
+          {
+            cause,
+          },
+        )
+    }
+    await wait(pauseMs)
+  }
+}
+
+// The advisory locks that have a number, all in one place: two of one number would wait for each other. The others are named by
+// what they lock.
+export const lockKeys = {
+  /** Shared by the programs that use an embedded Postgres, in its database `postgres`. */
+  embeddedMembers: 7_405_613,
+  migration: 7_405_614,
+  /** Of the tests, in the database that they are given. */
+  testTemplate: 7_405_615,
+  demo: 7_405_616,
+  /** The worker's own subscription to webhooks. */
+  subscription: 7_405_617,
+  /** The book of what people were told. */
+  alertBook: 7_405_618,
+} as const

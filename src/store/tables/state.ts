@@ -1,0 +1,104 @@
+// How far each stream has come: its state, who may move it, where it has been, and the view that tells BI.
+
+import { sql } from 'drizzle-orm'
+import {
+  bigint,
+  customType,
+  index,
+  integer,
+  jsonb,
+  pgSchema,
+  primaryKey,
+  text,
+  timestamp,
+} from 'drizzle-orm/pg-core'
+
+// The kinds of column that Tidemark's own tables are made of. Migrations are generated from the files of this folder.
+export const at = (name: string) => timestamp(name, { withTimezone: true })
+export const int8 = (name: string) => bigint(name, { mode: 'bigint' })
+export const count = (name: string) => int8(name).notNull().default(sql`0`)
+export const bytes = customType<{ data: Buffer }>({ dataType: () => 'bytea' })
+export const identity = () => int8('id').primaryKey().generatedAlwaysAsIdentity()
+
+// The three schemas. The tables of `mirror` are described nowhere, because their columns are found in the data.
+export const mirrorSchema = pgSchema('mirror')
+export const biSchema = pgSchema('bi')
+export const tidemark = pgSchema('tidemark')
+
+export const streamTable = tidemark.table('stream', {
+  name: text('name').primaryKey(),
+  position: int8('position').notNull().default(sql`0`),
+  positionReachedAt: at('position_reached_at'),
+  /** When the last successful head run began: everything up to then is in the mirror. */
+  completeAt: at('complete_at'),
+  /** When it was complete for the first time: fields that come later were added by the upstream. */
+  firstCompleteAt: at('first_complete_at'),
+  keyField: text('key_field'),
+  lookbackMs: int8('lookback_ms'),
+  lookbackReason: text('lookback_reason'),
+  stoppedReason: text('stopped_reason'),
+  stoppedAt: at('stopped_at'),
+  /** An operator wants no runs of it for now; null: it is read as usual. */
+  pausedAt: at('paused_at'),
+  pausedBy: text('paused_by'),
+  pauseReason: text('pause_reason'),
+  /** A listing that was too small to be believed: what it lacked, and when. */
+  held: jsonb('held'),
+  lastSuccessAt: at('last_success_at'),
+  lastCensusAt: at('last_census_at'),
+  /** When the last complete reading of the recent past began. */
+  lastTrailingAt: at('last_trailing_at'),
+  /** Since when the upstream shows nothing of it, although there are rows; null: it shows something. */
+  hiddenSince: at('hidden_since'),
+  /** Rises when the columns of the mirror table change, so that no other program writes by an old list of columns. */
+  columnsVersion: integer('columns_version').notNull().default(0),
+  /**
+   * After a rewind, rows above this version that were last written before that time take any version that comes: the
+   * upstream may have been restored from a backup. Null again after the next complete census.
+   */
+  unguardedAbove: int8('unguarded_above'),
+  unguardedBefore: at('unguarded_before'),
+})
+
+export const laneTable = tidemark.table(
+  'lane',
+  {
+    stream: text('stream').notNull(),
+    lane: text('lane').notNull(),
+    /** Rises with every run and every rewind; a run that carries an older one has lost its turn (P2). */
+    epoch: int8('epoch').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.stream, table.lane] })],
+)
+
+export const checkpointTable = tidemark.table(
+  'checkpoint',
+  {
+    id: identity(),
+    stream: text('stream').notNull(),
+    position: int8('position').notNull(),
+    reachedAt: at('reached_at').notNull().defaultNow(),
+    runId: int8('run_id'),
+    /** Why the position went back; null when it rose. */
+    reason: text('reason'),
+    /** The person who moved it; null when a run did. */
+    movedBy: text('moved_by'),
+  },
+  (table) => [
+    index('checkpoint_by_time').on(table.stream, table.reachedAt),
+    index('checkpoint_by_position').on(table.stream, table.position),
+  ],
+)
+
+/** How complete each stream is, for BI to join. */
+export const freshnessView = tidemark
+  .view('freshness', {
+    stream: text('stream'),
+    completeThroughVersion: int8('complete_through_version'),
+    completeThroughTime: at('complete_through_time'),
+    lastSuccessAt: at('last_success_at'),
+    lastCensusAt: at('last_census_at'),
+  })
+  .as(
+    sql`select name as stream, nullif(position, 0) as complete_through_version, complete_at as complete_through_time, last_success_at, last_census_at from tidemark.stream`,
+  )

@@ -1,0 +1,113 @@
+// The data dictionary: how often each field came, came empty, or was rescued. Counted in memory while a run lasts, added
+// to the table once at its end.
+
+import { createHash } from 'node:crypto'
+import type { ClientBase } from 'pg'
+import { repeatedFields } from '../../json/json.ts'
+import { isObject, type Unfit } from '../../streams/record.ts'
+import { canonicalText, fitsJsonb, holdableValue } from '../encoding/copy-text.ts'
+import type { Tally } from '../encoding/page.ts'
+import { foldName } from '../schema/column-types.ts'
+
+type FieldCounts = { nonNull: number; rescued: number }
+
+export type Dictionary = {
+  count(tally: Tally): void
+  flush(client: Pick<ClientBase, 'query'>, stream: string): Promise<void>
+}
+
+export function startDictionary(): Dictionary {
+  const fields = new Map<string, FieldCounts>()
+  let records = 0
+
+  const countsOf = (field: string): FieldCounts => {
+    const folded = foldName(field)
+    const counts = fields.get(folded) ?? { nonNull: 0, rescued: 0 }
+    fields.set(folded, counts)
+    return counts
+  }
+
+  return {
+    count(tally) {
+      records += tally.records
+      for (const [field, nonNull] of tally.nonNull) countsOf(field).nonNull += nonNull
+      for (const [field, rescued] of tally.rescued) {
+        const counts = countsOf(field)
+        counts.rescued += rescued
+        counts.nonNull += rescued
+      }
+    },
+    async flush(client, stream) {
+      if (records === 0) return
+      const entries = [...fields]
+      await client.query(
+        `update tidemark.field as known
+         set records_seen = known.records_seen + $2, nulls_seen = known.nulls_seen + greatest($2 - counted.non_null, 0),
+             rescued = known.rescued + counted.rescued,
+             rescued_since = case when counted.rescued > 0 then coalesce(known.rescued_since, now()) else known.rescued_since end,
+             last_seen_at = case when counted.non_null > 0 then now() else known.last_seen_at end
+         from unnest($3::text[], $4::bigint[], $5::bigint[]) as counted (folded, non_null, rescued)
+         where known.stream = $1 and known.folded = counted.folded`,
+        [
+          stream,
+          records,
+          entries.map(([folded]) => folded),
+          entries.map(([, counts]) => counts.nonNull),
+          entries.map(([, counts]) => counts.rescued),
+        ],
+      )
+      fields.clear()
+      records = 0
+    },
+  }
+}
+
+// Records that cannot be rows: kept whole, with the reason (P5). The same record for the same reason is one row, however
+// often it comes.
+/** Returns how many were not known before. */
+export async function quarantine(
+  client: ClientBase,
+  stream: string,
+  unfit: readonly Unfit[],
+): Promise<number> {
+  const entries = new Map(unfit.map((one) => describe(one)).map((entry) => [entry.fingerprint, entry]))
+  const all = [...entries.values()]
+  const { rows } = await client.query<{ added: string }>(
+    `with seen as (
+       insert into tidemark.quarantine as known
+         (stream, fingerprint, reason, record, record_text, repeated, times_seen)
+       select $1, fingerprint, reason, record::jsonb, record_text, repeated::jsonb, 1
+       from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
+         as given (fingerprint, reason, record, record_text, repeated)
+       order by fingerprint
+       on conflict (stream, fingerprint) do update set last_seen_at = now(), times_seen = known.times_seen + 1
+       returning known.xmax = 0 as is_new
+     )
+     select count(*) filter (where is_new) as added from seen`,
+    [
+      stream,
+      all.map((entry) => entry.fingerprint),
+      all.map((entry) => entry.reason),
+      all.map((entry) => entry.record),
+      all.map((entry) => entry.recordText),
+      all.map((entry) => entry.repeated),
+    ],
+  )
+  return Number(rows[0]?.added ?? 0)
+}
+
+function describe({ record, reason }: Unfit) {
+  const text = canonicalText(record)
+  const earlier = isObject(record) ? record[repeatedFields] : undefined
+  const repeated = earlier ? holdableValue(earlier) : null
+  const holds = fitsJsonb(record, text)
+  return {
+    fingerprint: createHash('sha256')
+      .update(`${reason}\n${text}\n${repeated ?? ''}`)
+      .digest('base64url'),
+    reason,
+    record: holds ? text : null,
+    recordText: holds ? null : text,
+    repeated,
+  }
+}

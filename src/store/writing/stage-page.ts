@@ -1,0 +1,191 @@
+// One page in one transaction on one connection, step by step: stage, merge, quarantine, end. The order of pages and what
+// to do when a step fails is page-writer.ts.
+
+import { createHash } from 'node:crypto'
+import pg, { type ClientBase, type Connection, type Submittable } from 'pg'
+import type { Row, Unfit } from '../../streams/record.ts'
+import type { Arrival } from '../../sync/ports/store.ts'
+import type { EncodedPage, EncodePage } from '../encoding/page.ts'
+import type { Shape } from '../schema/table-schema.ts'
+import {
+  emptyStagingSql,
+  insertSql,
+  type MergedArrival,
+  type MergedCounts,
+  mergeSettings,
+  mergeSql,
+  stageSql,
+  stagingSql,
+} from './merge-sql.ts'
+
+// COPY … FROM STDIN of bytes that are in memory already. The data follows the statement at once, without waiting for
+// Postgres to ask for it: when the statement fails, Postgres throws the data away.
+type CopyConnection = Connection & {
+  sendCopyFromChunk(chunk: Buffer): void
+  endCopyFrom(): void
+}
+
+/** `statements` may begin a transaction, and must end with the COPY. */
+export function copyIn(client: ClientBase, statements: string, chunks: readonly Buffer[]): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const query: Submittable & CopyEvents = {
+      submit(connection) {
+        const { stream } = connection
+        stream.cork()
+        connection.query(statements)
+        for (const chunk of chunks) {
+          stream.write(copyDataHeader(chunk.length))
+          stream.write(chunk)
+        }
+        ;(connection as CopyConnection).endCopyFrom()
+        stream.uncork()
+      },
+      handleCopyInResponse() {},
+      handleCommandComplete() {},
+      handleReadyForQuery: () => resolve(),
+      handleError: reject,
+    }
+    client.query(query)
+  })
+}
+
+/** What the driver calls on a query of our own. */
+type CopyEvents = {
+  handleCopyInResponse(): void
+  handleCommandComplete(): void
+  handleReadyForQuery(): void
+  handleError(error: Error): void
+}
+
+function copyDataHeader(length: number): Buffer {
+  const header = Buffer.allocUnsafe(5)
+  header.writeUInt8(0x64, 0)
+  header.writeUInt32BE(length + 4, 1)
+  return header
+}
+
+export type Merged = {
+  readonly inserted: number
+  readonly updated: number
+  readonly arrivals: readonly Arrival[]
+}
+export const nothingMerged: Merged = { inserted: 0, updated: 0, arrivals: [] }
+
+/** Which columns the staging table of a connection has. */
+const stagingOf = new WeakMap<ClientBase, string>()
+
+/** Begins the transaction. Date-times without an offset are read in `timeZone`. */
+export async function stagePage(
+  client: ClientBase,
+  shape: Shape,
+  page: EncodedPage,
+  timeZone: string,
+): Promise<void> {
+  await prepareStaging(client, shape)
+  await copyIn(client, `${beginSql(timeZone)}; ${stageSql}`, page.chunks)
+}
+
+/** Instead of staging and merging, for a page of which all rows are new. Begins the transaction. */
+export async function insertPage(
+  client: ClientBase,
+  shape: Shape,
+  page: EncodedPage,
+  timeZone: string,
+): Promise<Merged> {
+  await copyIn(client, `${beginSql(timeZone)}; ${insertSql(shape)}`, page.chunks)
+  return { ...nothingMerged, inserted: page.rowCount }
+}
+
+// A program that is frozen in the middle of a page holds its rows, and the row of its lane, no longer than this. A page that waits
+// for the one before it waits for locks at most.
+const frozenSql = `set local idle_in_transaction_session_timeout = '60s'`
+
+export const beginSql = (timeZone: string): string =>
+  `begin; set local timezone = ${pg.escapeLiteral(timeZone)}; ${frozenSql}; ${mergeSettings}`
+
+/** Within a transaction the staging table goes when the transaction does; then `isLasting` is false. */
+export async function prepareStaging(client: ClientBase, shape: Shape, isLasting = true): Promise<void> {
+  const sql = stagingSql(shape)
+  if (stagingOf.get(client) === sql) return
+  stagingOf.delete(client)
+  await client.query(sql)
+  if (isLasting) stagingOf.set(client, sql)
+}
+
+type Merging = {
+  readonly collectArrivals: boolean
+  /** As in Records: what was proven gone since then stays so. */
+  readonly readAtMs: number
+}
+
+export async function mergePage(client: ClientBase, shape: Shape, merging: Merging): Promise<Merged> {
+  const text = mergeSql(shape, merging.collectArrivals)
+  const ageMs = performance.now() - merging.readAtMs
+  const statement = { name: `tidemark_merge_${digest(text)}`, text, values: [ageMs] }
+  if (!merging.collectArrivals) {
+    const { rows } = await client.query<MergedCounts>(statement)
+    return { inserted: Number(rows[0]?.inserted ?? 0), updated: Number(rows[0]?.updated ?? 0), arrivals: [] }
+  }
+  const { rows } = await client.query<MergedArrival>(statement)
+  const inserted = rows.filter((row) => row.is_new).length
+  return { inserted, updated: rows.length - inserted, arrivals: rows.map(toArrival) }
+}
+
+const toArrival = ({ key, version, is_new }: MergedArrival): Arrival => ({
+  key,
+  version: version === null ? null : BigInt(version),
+  isNew: is_new,
+})
+
+const digest = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 16)
+
+export type Separated = Merged & { readonly refused: readonly Unfit[] }
+type Into = {
+  readonly shape: Shape
+  readonly encode: EncodePage
+  readonly collectArrivals: boolean
+  readonly readAtMs: number
+}
+
+/**
+ * Merges rows of which Postgres refuses at least one for its content. Halves them until the refused ones stand alone, so
+ * that they do not take the page with them (P5). Within a transaction that has begun.
+ */
+export async function mergeApart(client: ClientBase, into: Into, rows: readonly Row[]): Promise<Separated> {
+  const { shape, encode, collectArrivals, readAtMs } = into
+  if (rows.length === 0) return { ...nothingMerged, refused: [] }
+  await client.query(`savepoint part; ${emptyStagingSql}`)
+  try {
+    const page = await encode(rows)
+    await copyIn(client, stageSql, page.chunks)
+    const merged = await mergePage(client, shape, { collectArrivals, readAtMs })
+    await client.query('release savepoint part')
+    return { ...merged, refused: page.unfit }
+  } catch (error) {
+    if (!isAboutContent(error)) throw error
+    await client.query('rollback to savepoint part; release savepoint part')
+    const [only] = rows
+    if (only && rows.length === 1)
+      return {
+        ...nothingMerged,
+        refused: [{ record: only.record, reason: `Postgres refused it: ${error.message}` }],
+      }
+    const middle = rows.length >> 1
+    const first = await mergeApart(client, into, rows.slice(0, middle))
+    const second = await mergeApart(client, into, rows.slice(middle))
+    return {
+      inserted: first.inserted + second.inserted,
+      updated: first.updated + second.updated,
+      arrivals: [...first.arrivals, ...second.arrivals],
+      refused: [...first.refused, ...second.refused],
+    }
+  }
+}
+
+/** Bad data, a constraint that somebody added, or a row that is too large: errors that another attempt would meet again. */
+export const isAboutContent = (error: unknown): error is pg.DatabaseError =>
+  error instanceof pg.DatabaseError && /^(?:22|23|54)/.test(error.code ?? '')
+
+/** A row is there already, two writers waited for each other, or row security takes no COPY: errors that a merge may not meet. */
+export const isAboutInserting = (error: unknown): boolean =>
+  isAboutContent(error) || (error instanceof pg.DatabaseError && /^(?:0A|40)/.test(error.code ?? ''))

@@ -1,0 +1,63 @@
+// The table of a stream as one run writes it: its shape and the encoder for that shape. Makes the table of a list stream
+// when the first rows come.
+
+import type { Pool } from 'pg'
+import type { Json } from '../../json/json.ts'
+import type { Logger } from '../../log.ts'
+import type { MirroredStream } from '../../streams/catalog.ts'
+import { isUuid, type Row } from '../../streams/record.ts'
+import { createPageEncoder, type EncodePage } from '../encoding/page.ts'
+import { fitsInt64, foldName } from '../schema/column-types.ts'
+import { createTable, type KeyColumn } from '../schema/create-table.ts'
+import { prepareHistory } from '../schema/row-history.ts'
+import { readShape, type Shape } from '../schema/table-schema.ts'
+import { withConnection } from '../server/session.ts'
+
+export type Table = { readonly shape: Shape; readonly encode: EncodePage }
+
+type Source = {
+  readonly pool: Pool
+  readonly stream: MirroredStream
+  readonly keyField: string | null
+  /** How long the past of rows is kept, where it is. */
+  readonly keptMs: number
+  readonly log: Logger
+}
+
+/** Reads the table's shape; makes the table when there is none. `settled` is as for createPageEncoder. */
+export async function openTable(
+  source: Source,
+  rows: readonly Row[],
+  settled: ReadonlySet<string>,
+): Promise<Table> {
+  const { pool, stream } = source
+  return await withConnection(pool, async (client) => {
+    const existing = await readShape(client, stream)
+    if (existing) return tableOf(await prepareHistory(client, existing, source), settled)
+    await createTable(client, stream, keyColumn(source, rows), source.log)
+    const made = await readShape(client, stream)
+    if (!made)
+      throw new Error(
+        `mirror.${stream.name} has no primary key of one column: it is not a table of Tidemark's`,
+      )
+    return tableOf(await prepareHistory(client, made, source), settled)
+  })
+}
+
+export const tableOf = (shape: Shape, settled: ReadonlySet<string>): Table => ({
+  shape,
+  encode: createPageEncoder(shape, settled),
+})
+
+function keyColumn({ stream, keyField }: Source, rows: readonly Row[]): KeyColumn {
+  if (stream.kind === 'changes') return { field: stream.keyFields[0] ?? '', type: 'bigint' }
+  if (keyField === null)
+    throw new Error(`the key of ${stream.name} is not known yet, so its table cannot be made`)
+  // Digits in quotes are text: the next key may have letters.
+  if (rows.every((row) => fitsInt64(row.key) && typeof fieldOf(row, keyField) !== 'string'))
+    return { field: keyField, type: 'bigint' }
+  return { field: keyField, type: rows.every((row) => isUuid(row.key)) ? 'uuid' : 'text' }
+}
+
+const fieldOf = ({ record }: Row, field: string): Json | undefined =>
+  record[Object.keys(record).find((name) => foldName(name) === foldName(field)) ?? '']

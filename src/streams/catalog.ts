@@ -1,0 +1,190 @@
+// The table of contents: one entry for each mirrored resource. A new stream is one more entry here.
+
+import { UsageError } from '../util/errors.ts'
+import { nearest } from '../util/text.ts'
+import { attachmentFields, type FieldKind } from './field-types.ts'
+
+export const lanes = ['head', 'trailing', 'census', 'backfill', 'related'] as const
+export type Lane = (typeof lanes)[number]
+export type ServiceName = 'assignment' | 'tracking'
+
+type CommonStream = {
+  readonly name: string
+  readonly service: ServiceName
+  /** Operations of the upstream, by their names in the table of operations. */
+  readonly list: string
+  readonly lookup: string | null
+  /** Candidates for the key, the first that fits wins; compared without regard to case. */
+  readonly keyFields: readonly string[]
+  readonly defaultSchedule: string
+}
+export type ChangesStream = CommonStream & {
+  readonly kind: 'changes'
+  readonly changes: string
+  readonly versionFields: readonly string[]
+}
+export type ListStream = CommonStream & {
+  readonly kind: 'list'
+  /** Every observed change is kept in a table beside the stream's own. */
+  readonly keepsHistory?: boolean
+}
+export type Stream = ChangesStream | ListStream
+
+/** What an assignment carries with it: one group of the extended read. It is read by assignment, and written like any stream. */
+export type RelatedStream = {
+  readonly name: string
+  readonly kind: 'related'
+  /** The group's name in the answer; its flag is `Include<group>`. */
+  readonly group: string
+  /** Whether a record belongs to one assignment, or many point to it. */
+  readonly belongsTo: 'one' | 'many'
+  readonly keyFields: readonly string[]
+  /** Fields whose types are documented. */
+  readonly fieldKinds?: Readonly<Record<string, { readonly kind: FieldKind }>>
+  /** The only field that this table takes from the records of its group, besides the key; the others leave it out. */
+  readonly bulkField?: string
+}
+/** Whatever has a table in the mirror. */
+export type MirroredStream = Stream | RelatedStream
+
+const versionFields = ['RowVersion', 'SysRowVersion']
+
+export const streams = [
+  {
+    name: 'assignment',
+    kind: 'changes',
+    service: 'assignment',
+    changes: 'listChangedAssignments',
+    list: 'listAssignments',
+    lookup: 'getAssignment',
+    keyFields: ['AssignmentId'],
+    versionFields,
+    defaultSchedule: '30s',
+  },
+  {
+    name: 'assignment_note',
+    kind: 'changes',
+    service: 'assignment',
+    changes: 'listChangedAssignmentNotes',
+    list: 'listAssignmentNotes',
+    lookup: 'getAssignmentNote',
+    keyFields: ['AssignmentNoteId'],
+    versionFields,
+    defaultSchedule: '30s',
+  },
+  {
+    name: 'tracker_object',
+    kind: 'list',
+    service: 'tracking',
+    list: 'listTrackerObjects',
+    lookup: null,
+    keyFields: ['TrackerObjectId', 'Id', 'UID', 'ObjectId', 'TrackerId', 'VehicleId'],
+    keepsHistory: true,
+    defaultSchedule: '60s',
+  },
+  {
+    name: 'assignment_object',
+    kind: 'list',
+    service: 'assignment',
+    list: 'listAssignmentObjects',
+    lookup: null,
+    keyFields: ['AssignmentObjectId', 'Id', 'UID'],
+    defaultSchedule: '1h',
+  },
+  {
+    name: 'webhook_definition',
+    kind: 'list',
+    service: 'assignment',
+    list: 'listWebhookDefinitions',
+    lookup: null,
+    keyFields: ['WebhookDefinitionId', 'Id', 'UID'],
+    defaultSchedule: '1h',
+  },
+  {
+    name: 'webhook_subscription',
+    kind: 'list',
+    service: 'assignment',
+    list: 'listWebhookSubscriptions',
+    lookup: 'getWebhookSubscription',
+    keyFields: ['WebhookSubscriptionId', 'Id', 'UID'],
+    defaultSchedule: '1h',
+  },
+] as const satisfies readonly Stream[]
+
+const keysOf = (name: string) => [`${name}Id`, 'Id', 'UID']
+
+export const relatedStreams = [
+  {
+    name: 'customer',
+    kind: 'related',
+    group: 'Customer',
+    belongsTo: 'many',
+    keyFields: keysOf('Customer'),
+  },
+  {
+    name: 'employee',
+    kind: 'related',
+    group: 'Employee',
+    belongsTo: 'many',
+    keyFields: keysOf('Employee'),
+  },
+  {
+    name: 'assignment_product',
+    kind: 'related',
+    group: 'AssignmentProduct',
+    belongsTo: 'one',
+    keyFields: keysOf('AssignmentProduct'),
+  },
+  {
+    name: 'assignment_service',
+    kind: 'related',
+    group: 'AssignmentService',
+    belongsTo: 'one',
+    keyFields: keysOf('AssignmentService'),
+  },
+  {
+    name: 'assignment_quality_control',
+    kind: 'related',
+    group: 'AssignmentQualityControl',
+    belongsTo: 'one',
+    keyFields: keysOf('AssignmentQualityControl'),
+  },
+  {
+    name: 'attachment',
+    kind: 'related',
+    group: 'Attachment',
+    belongsTo: 'one',
+    keyFields: keysOf('Attachment'),
+    fieldKinds: attachmentFields,
+  },
+  {
+    name: 'attachment_data',
+    kind: 'related',
+    group: 'Attachment',
+    belongsTo: 'one',
+    keyFields: keysOf('Attachment'),
+    fieldKinds: attachmentFields,
+    bulkField: 'FileData',
+  },
+] as const satisfies readonly RelatedStream[]
+
+// The streams that somebody named.
+type Named = { readonly name: string }
+
+export function pickStreams<Stream extends Named>(
+  names: readonly string[],
+  configured: readonly Stream[],
+): readonly Stream[] {
+  if (names.length === 0) return configured
+  return [...new Set(names)].map((name) => pickStream(name, configured))
+}
+
+export function pickStream<Stream extends Named>(name: string, configured: readonly Stream[]): Stream {
+  const stream = configured.find((candidate) => candidate.name === name)
+  if (stream) return stream
+  const known = configured.map((candidate) => candidate.name)
+  const [near] = nearest(name, known)
+  throw new UsageError(
+    `There is no stream "${name}"${near ? `; did you mean ${near}?` : '.'} The streams here are ${known.join(', ')}`,
+  )
+}

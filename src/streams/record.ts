@@ -1,0 +1,193 @@
+// What makes a record a row: its key and, in a changes stream, its row version. Everything else about a record is
+// the mirror's business. Field names are matched without regard to case.
+
+import { createHash } from 'node:crypto'
+import type { Json, JsonObject } from '../json/json.ts'
+
+// Integers of 64 bits: their bounds, and row versions and ids as people type them.
+export const int64 = { min: -(2n ** 63n), max: 2n ** 63n - 1n } as const
+
+const digits = /^(?:0|[1-9]\d*)$/
+
+/** A whole number from 0 that fits 64 bits, or null. */
+export function parseInt64(text: string): bigint | null {
+  if (!digits.test(text) || text.length > 19) return null
+  const number = BigInt(text)
+  return number <= int64.max ? number : null
+}
+
+// What a UUID looks like.
+const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+export const isUuid = (text: string): boolean => text.length === 36 && uuid.test(text)
+
+/** A record that can be a row. The key is in canonical text: digits for integers, lower case for UUIDs. */
+export type Row = { readonly key: string; readonly version: bigint | null; readonly record: JsonObject }
+/** A record that cannot be a row; it goes to quarantine, whole (P5). */
+export type Unfit = { readonly record: Json; readonly reason: string }
+export type Records = {
+  readonly rows: readonly Row[]
+  readonly unfit: readonly Unfit[]
+  /** When the records were here, by the clock of this process that never jumps; missing: only just now. */
+  readonly readAtMs?: number
+}
+
+const integerText = /^-?(?:0|[1-9]\d*)$/
+
+/** Splits a page that has just come into rows and what cannot be one. `versionFields` is null for streams that have no row version. */
+export function readRecords(
+  records: readonly Json[],
+  keyFields: readonly string[],
+  versionFields: readonly string[] | null,
+): Records {
+  const readAtMs = performance.now()
+  const rows: Row[] = []
+  const unfit: Unfit[] = []
+  const keyOf = fieldReader(keyFields)
+  const versionOf = versionFields && fieldReader(versionFields)
+  for (const record of records) {
+    if (!isObject(record)) {
+      unfit.push({ record, reason: 'not an object' })
+      continue
+    }
+    const key = keyText(keyOf(record))
+    if (key === null) {
+      unfit.push({ record, reason: `no usable key in ${keyFields.join(', ')}` })
+      continue
+    }
+    const version = versionOf ? toInt64(versionOf(record)) : null
+    if (versionFields && version === null) {
+      unfit.push({ record, reason: `no usable row version in ${versionFields.join(', ')}` })
+      continue
+    }
+    rows.push({ key, version, record })
+  }
+  return { rows, unfit, readAtMs }
+}
+
+/**
+ * Of records without versions nothing tells which of two with one key is right. When one answer holds both, the later one is the row
+ * and the other is kept apart (P5).
+ */
+export function withoutTwins(records: Records): Records {
+  const kept = new Map(records.rows.map((row) => [row.key, row]))
+  if (kept.size === records.rows.length) return records
+  const textOf = ({ record }: Row) => JSON.stringify(record)
+  const isTwin = (row: Row) => {
+    const other = kept.get(row.key)
+    return other !== undefined && other !== row && textOf(other) !== textOf(row)
+  }
+  const twins = records.rows.filter(isTwin)
+  return {
+    ...records,
+    rows: [...kept.values()],
+    unfit: [
+      ...records.unfit,
+      ...twins.map(({ record }) => ({ record, reason: 'another record of the same answer has its key' })),
+    ],
+  }
+}
+
+/**
+ * The first candidate that every record has a usable value of, spelt as in the records; null when there is none. Records of one
+ * answer are told apart by their keys: a candidate that other records share would make one row of them (P5).
+ */
+export function chooseKeyField(
+  records: readonly Json[],
+  candidates: readonly string[],
+  areOneAnswer = false,
+): string | null {
+  const objects = records.filter(isObject)
+  const first = objects[0]
+  if (!first) return null
+  for (const candidate of candidates) {
+    const read = fieldReader([candidate])
+    const keys = objects.map((record) => keyText(read(record)))
+    if (keys.includes(null) || (areOneAnswer && isShared(keys, objects))) continue
+    return Object.keys(first).find((name) => name.toLowerCase() === candidate.toLowerCase()) ?? null
+  }
+  return null
+}
+
+function isShared(keys: readonly (string | null)[], records: readonly JsonObject[]): boolean {
+  const known = new Map<string | null, string>()
+  return records.some((record, index) => {
+    const text = JSON.stringify(record)
+    const other = known.get(keys[index] ?? null)
+    known.set(keys[index] ?? null, text)
+    return other !== undefined && other !== text
+  })
+}
+
+/** Names a record that has no key, so that two passes over a list can tell it again. */
+export const fingerprint = (record: Json): string =>
+  createHash('sha256').update(JSON.stringify(record)).digest('base64url')
+
+export const isObject = (value: Json | undefined): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !JSON.isRawJSON(value)
+
+const readDeletionFlag = fieldReader(['SysDeleted'])
+
+/** The source itself says that the record is deleted. */
+export const isFlaggedDeleted = (record: JsonObject): boolean => saysDeleted(readDeletionFlag(record))
+
+/** What upstreams write for true: the boolean, 1, or the word in any case. */
+export function saysDeleted(value: Json | undefined): boolean {
+  if (typeof value === 'string') return value.trim().toLowerCase() === 'true' || value.trim() === '1'
+  return value === true || value === 1
+}
+
+/** An int64 from a number or a string of digits, or null. */
+export function toInt64(value: Json | undefined): bigint | null {
+  const text = integerSource(value)
+  if (text === null) return null
+  const integer = BigInt(text)
+  return integer >= int64.min && integer <= int64.max ? integer : null
+}
+
+function integerSource(value: Json | undefined): string | null {
+  // Above 2^53 the text of a number is what the upstream wrote; its exact binary value is not.
+  const text =
+    typeof value === 'number'
+      ? String(value)
+      : typeof value === 'string'
+        ? value
+        : JSON.isRawJSON(value)
+          ? value.rawJSON
+          : null
+  return text !== null && integerText.test(text) ? text : null
+}
+
+function keyText(value: Json | undefined): string | null {
+  const integer = toInt64(value)
+  if (integer !== null) return integer.toString()
+  if (typeof value !== 'string' || value === '' || value.length > 500) return null
+  if (value.includes('\0') || !value.isWellFormed()) return null
+  return isUuid(value) ? value.toLowerCase() : value
+}
+
+/** Reads the first of some fields that is there and not null. Remembers how the last record spelt each. */
+function fieldReader(candidates: readonly string[]): (record: JsonObject) => Json | undefined {
+  const wanted = candidates.map((name) => ({ folded: name.toLowerCase(), spelling: name }))
+  return (record) => {
+    for (const field of wanted) {
+      const value = own(record, field.spelling) ?? respelt(record, field)
+      if (value !== undefined && value !== null) return value
+    }
+    return undefined
+  }
+}
+
+const own = (record: JsonObject, name: string): Json | undefined =>
+  Object.hasOwn(record, name) ? record[name] : undefined
+
+function respelt(record: JsonObject, field: { readonly folded: string; spelling: string }): Json | undefined {
+  for (const name in record) {
+    if (name.length !== field.folded.length || name.toLowerCase() !== field.folded) continue
+    const value = record[name]
+    if (value === undefined || value === null) continue
+    field.spelling = name
+    return value
+  }
+  return undefined
+}

@@ -1,0 +1,171 @@
+// The trailing lane: reads the recent past again, for versions that became visible after higher ones had been read, and
+// notices when the upstream was restored from a backup. It never moves the position.
+
+import type { ChangesStream } from '../../streams/catalog.ts'
+import { readRecords } from '../../streams/record.ts'
+import { formatDuration } from '../../util/text.ts'
+import type { Arrival, LateArrival, Mirror, Run, Source, StreamState } from '../ports/store.ts'
+import { doubtNothing, type LaneOutcome, runLane } from '../run-lane.ts'
+import { type ChangesContext, readRange } from './read-changes.ts'
+
+// How far back the trailing lane reads, and how late a version was that it found: twice the worst lateness seen, shrinking
+// slowly, never below its floor. Pure.
+export type LookBack = { readonly lookbackMs: number; readonly reason: string }
+
+const growth = 2
+const shrinkPerRun = 0.98
+
+export function currentLookBack(stored: number | null, floorMs: number): number {
+  return Math.max(floorMs, stored ?? floorMs)
+}
+
+/** Null when what is stored stays right. */
+export function nextLookBack(
+  stored: number | null,
+  floorMs: number,
+  late: readonly LateArrival[],
+): LookBack | null {
+  const currentMs = currentLookBack(stored, floorMs)
+  const worst = late.toSorted((a, b) => b.lateMs - a.lateMs)[0]
+  if (worst && growth * worst.lateMs > currentMs)
+    return {
+      lookbackMs: Math.ceil(growth * worst.lateMs),
+      reason: `twice the ${formatDuration(worst.lateMs)} that version ${worst.version} came late`,
+    }
+  const lookbackMs = worst ? currentMs : Math.max(floorMs, Math.floor(currentMs * shrinkPerRun))
+  if (lookbackMs === stored) return null
+  return {
+    lookbackMs,
+    reason: lookbackMs === floorMs ? 'the configured least' : 'shrinking: nothing came that late again',
+  }
+}
+
+/**
+ * Where the recent past begins. A version is found when it is late by no more than half a look-back, also when the reading
+ * before this one was long ago: what was hidden then may have come at any time since.
+ */
+export function recentPast(now: Date, lookbackMs: number, lastReadAt: Date | null): Date {
+  const asEver = now.getTime() - lookbackMs
+  return new Date(lastReadAt ? Math.min(asEver, lastReadAt.getTime() - lookbackMs / 2) : asEver)
+}
+
+/**
+ * How late a version came that was passed at one time and found now. It came between two readings, so the middle between them
+ * is taken: if it were the later one, each look-back would make the next one longer.
+ */
+export function latenessMs(passedAt: Date, now: Date, lastReadAt: Date | null): number {
+  const latest = now.getTime()
+  const earliest = lastReadAt ? Math.max(passedAt.getTime(), lastReadAt.getTime()) : latest
+  return Math.max(0, (earliest + latest) / 2 - passedAt.getTime())
+}
+
+/** The trailing lane is due every half look-back. */
+export const trailingIntervalMs = (lookbackMs: number): number => lookbackMs / 2
+
+export type TrailingContext = ChangesContext & { readonly lookbackFloorMs: number }
+
+/** Of the rows with the highest versions, one that is still there tells whether the upstream went back. */
+const rowsToLookAt = 5
+/** After this many the measure is taken; the rest are counted. */
+const mostRecorded = 1000
+
+export function readTrailing(context: TrailingContext): Promise<LaneOutcome> {
+  const { mirror, stream, now, signal } = context
+  return runLane({ ...context, lane: 'trailing', collectArrivals: true }, async (run, source) => {
+    const { position, lastTrailingAt } = run.state
+    if (position === 0n) return { note: null, isComplete: true, gaveWay: false }
+    const lookbackMs = currentLookBack(run.state.lookbackMs, context.lookbackFloorMs)
+    const past = recentPast(now(), lookbackMs, lastTrailingAt)
+    const held = (await mirror.positionAt(stream.name, past)) ?? 0n
+    const arrivals: Arrival[] = []
+    let lateCount = 0
+    const reading = await readRange(
+      {
+        ...context,
+        source,
+        run,
+        onWritten(written, progress) {
+          const late = written.arrivals.filter(({ version }) => version !== null && version <= position)
+          lateCount += late.length
+          arrivals.push(...late.slice(0, mostRecorded - arrivals.length))
+          context.onWritten?.(written, progress)
+        },
+      },
+      {
+        // From below the position: an upstream that went on as it was serves at least the position's own record.
+        from: held < position ? held : position - 1n,
+        until: position,
+        maxPasses: 3,
+        movesPosition: false,
+      },
+    )
+    const isThere =
+      (reading.highestServed !== null && reading.highestServed >= position) ||
+      (await lookForRewind({ mirror, source, stream, run, signal, highestServed: reading.highestServed })) ||
+      (await showsAnything(source, signal))
+    const late = await measureLateness(mirror, stream.name, arrivals, run.state, now())
+    if (late.length > 0) await run.recordLateArrivals(late)
+    const next = nextLookBack(run.state.lookbackMs, context.lookbackFloorMs, late)
+    if (next) await run.setLookback(next.lookbackMs, next.reason)
+    const note = lateCount > 0 ? `${lateCount} late` : null
+    // The next reading has to go back as far as this one did.
+    return isThere
+      ? { ...reading, note, isHidden: false }
+      : { ...reading, isComplete: false, note: note ?? showsNothing, isHidden: true }
+  })
+}
+
+const showsNothing =
+  'the upstream shows no changes at all, although there are rows: does it know this CLIENT_GUID, and what the user may read?'
+
+/** Asked only when it shows nothing of the recent past: those records may be deleted. */
+async function showsAnything(source: Source, signal: AbortSignal): Promise<boolean> {
+  const fetchAnswer = () => source.changes({ since: 0n, page: 1, pageSize: 1, sorts: null }, signal)
+  const answer = await doubtNothing(fetchAnswer)
+  return 'refused' in answer || answer.records.length > 0
+}
+
+/** How late versions came that became visible after the position had passed them. */
+export async function measureLateness(
+  mirror: Mirror,
+  stream: string,
+  arrivals: readonly Arrival[],
+  { position, lastTrailingAt }: Pick<StreamState, 'position' | 'lastTrailingAt'>,
+  now: Date,
+): Promise<readonly LateArrival[]> {
+  const late: LateArrival[] = []
+  for (const { key, version } of arrivals) {
+    if (version === null) continue
+    const passedAt = await mirror.reachedAt(stream, version)
+    const lateMs = passedAt ? latenessMs(passedAt, now, lastTrailingAt) : 0
+    late.push({ key, version, distance: position - version, lateMs })
+  }
+  return late
+}
+
+/**
+ * Nothing as high as the position is served any more: deleted, or has the upstream gone back to an older state? Returns false when
+ * it shows nothing of the recent past.
+ */
+async function lookForRewind(look: {
+  readonly mirror: Mirror
+  readonly source: Source
+  readonly stream: ChangesStream
+  readonly run: Run
+  readonly signal: AbortSignal
+  readonly highestServed: bigint | null
+}): Promise<boolean> {
+  const { mirror, source, stream, run, signal, highestServed } = look
+  if (!source.lookup) return highestServed !== null
+  const newest = await mirror.highestRows(stream.name, run.state.position, rowsToLookAt)
+  for (const { key, version } of newest) {
+    const answer = await source.lookup(key, signal)
+    if (answer === 'gone' || answer === 'unclear') continue
+    const found = readRecords([answer.found], stream.keyFields, stream.versionFields).rows[0]?.version ?? null
+    if (found === null || found >= version) return highestServed !== null
+    const reason = `UPSTREAM_REWOUND: record ${key} has version ${found} there and ${version} here, and nothing above ${highestServed ?? run.state.position} is served: the upstream was restored from an older state. Nothing was changed. When that is so, run \`tidemark rewind ${stream.name} --to-version ${highestServed ?? found} --reason "restored from backup"\` and then \`tidemark verify ${stream.name} --repair\`.`
+    await run.stopStream(reason)
+    throw new Error(reason)
+  }
+  return highestServed !== null || newest.length === 0
+}

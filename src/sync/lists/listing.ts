@@ -1,0 +1,284 @@
+// Reads a set page by page while it changes, and knows when it has been read whole. Pure: pages in, next step out.
+//
+// A row that is deleted moves those behind it one place forward, onto a page that was read already: one pass proves
+// nothing. What proves it is a count. At its end a pass knows how many rows the set held at that moment. When as many
+// keys are known to have been there (seen by then, in any pass, and seen again in a later one), none was missed, whatever the
+// order of the set (P6).
+
+import { fingerprint, type Records } from '../../streams/record.ts'
+
+export type SeenPage = {
+  /** Records received, also those that cannot be rows. */
+  readonly received: number
+  readonly rows: readonly { readonly key: string; readonly version: bigint | null }[]
+}
+
+type PassEnd = {
+  readonly pageNumber: number
+  /** How many rows the set held then, when pages held no more than was asked for. */
+  readonly total: number
+  /** How often a page had a successor, and how long each was taken to be. */
+  readonly turns: number
+  readonly pageSize: number
+  /** The highest version seen by then. */
+  readonly highest: bigint | null
+}
+
+export type Listing = {
+  readonly askedSize: number
+  /** Some lists know no pages: one answer is all there is. */
+  readonly hasPages: boolean
+  readonly maxPasses: number
+  /** The set is sorted by row version, and only what is at or below this one is wanted. */
+  readonly ceiling: bigint | null
+  readonly pass: number
+  /** Through all passes. */
+  readonly pageNumber: number
+  /** Within the pass. */
+  readonly page: number
+  readonly pageSize: number
+  readonly turns: number
+  readonly total: number
+  readonly highest: bigint | null
+  readonly lastPage: SeenPage | null
+  /** The page before came again, or more came than was asked for; a page far behind any end has been asked for, to know why. */
+  readonly doubtful: SeenPage | null
+  /** Behind a last page that was not full, the record that would come next has been asked for. */
+  readonly looksBehind: boolean
+  /** The longest page that held more than was asked for: pages are at least as long as that. */
+  readonly ownSize: number
+  /** A page that was not full had a successor, so an empty one need not be the end. */
+  readonly hasGaps: boolean
+  readonly ends: readonly PassEnd[]
+  /** Ends of passes that are still to be counted around, the newest first. */
+  readonly uncounted: readonly PassEnd[]
+}
+
+export type ListingStep =
+  | { readonly kind: 'page'; readonly page: number; readonly pageSize: number }
+  | { readonly kind: 'count'; readonly around: number }
+  /** A pass is over, and nothing is proven yet. */
+  | { readonly kind: 'passed' }
+  /** Every row that was there is read, up to this version. */
+  | { readonly kind: 'complete'; readonly highest: bigint | null; readonly ignoresPaging: boolean }
+  | { readonly kind: 'uncertain'; readonly passes: number }
+  /** `Page` changes nothing: this page is all that is ever shown, and perhaps there is more. */
+  | { readonly kind: 'only page'; readonly page: SeenPage }
+
+export type ListingMove = { readonly listing: Listing; readonly step: ListingStep }
+
+/** Behind any end, and below what an int32 holds. */
+const farOffset = 2_000_000_000
+
+export function beginListing(options: {
+  readonly askedSize: number
+  readonly hasPages?: boolean
+  readonly maxPasses: number
+  readonly ceiling: bigint | null
+}): ListingMove {
+  return askPage({
+    hasPages: true,
+    ...options,
+    pass: 1,
+    pageNumber: 1,
+    page: 1,
+    pageSize: options.askedSize,
+    turns: 0,
+    total: 0,
+    highest: null,
+    lastPage: null,
+    doubtful: null,
+    looksBehind: false,
+    ownSize: 0,
+    hasGaps: false,
+    ends: [],
+    uncounted: [],
+  })
+}
+
+export function sawPage(listing: Listing, page: SeenPage): ListingMove {
+  const { lastPage, doubtful, looksBehind } = listing
+  if (!listing.hasPages) return { listing, step: complete(highestOf(null, page, listing.ceiling)) }
+  if (doubtful) return sawFarPage({ ...listing, doubtful: null }, doubtful, page)
+  if (looksBehind) return sawBehind({ ...listing, looksBehind: false }, page)
+  if (page.received === 0) return sawEmptyPage(listing)
+  // Is this a page of the upstream's own size, or is paging ignored?
+  const isTooLong = lastPage === null && page.received > listing.pageSize
+  return isTooLong || (lastPage && isRepeatOf(page, lastPage))
+    ? askFarPage(listing, page)
+    : countPage(listing, page)
+}
+
+/** Served far behind any end as well: paging is ignored, or the last page comes for ever. If not, rows had moved, or pages are long. */
+function sawFarPage(listing: Listing, doubtful: SeenPage, far: SeenPage): ListingMove {
+  const { lastPage, ceiling } = listing
+  if (lastPage !== null) return sawFarRecord(listing, lastPage, doubtful, far)
+  if (!isRepeatOf(far, doubtful)) return countPage(listing, doubtful)
+  // One answer, one moment.
+  return { listing, step: complete(highestOf(null, doubtful, ceiling), true) }
+}
+
+/** A page came again, and then a record was asked for far behind any end. */
+function sawFarRecord(listing: Listing, lastPage: SeenPage, again: SeenPage, far: SeenPage): ListingMove {
+  if (far.received === 0) return countPage(listing, again)
+  const [first, last, shown] = [again.rows.at(0)?.key, again.rows.at(-1)?.key, far.rows[0]?.key]
+  if (listing.page === 2 && far.received === 1 && shown === first && first !== last)
+    return { listing, step: { kind: 'only page', page: lastPage } }
+  const isLastPage = far.received === 1 ? shown === last : isRepeatOf(far, again)
+  // Otherwise rows had moved, or the last page was cut: nobody knows how much is behind it.
+  return endPass(isLastPage ? listing : { ...listing, total: Number.POSITIVE_INFINITY })
+}
+
+function sawEmptyPage(listing: Listing): ListingMove {
+  const { lastPage, pageSize } = listing
+  if (!lastPage || lastPage.received === 0) return endPass(listing)
+  if (lastPage.received === pageSize) return goBehindEmptyPage(listing)
+  const shown = (listing.page - 2) * pageSize + lastPage.received
+  return {
+    listing: { ...listing, looksBehind: true, pageNumber: listing.pageNumber + 1 },
+    step: { kind: 'page', page: shown + 1, pageSize: 1 },
+  }
+}
+
+/** Anything there: the last page was cut. */
+const sawBehind = (listing: Listing, page: SeenPage): ListingMove =>
+  goBehindEmptyPage(page.received > 0 ? missSome(listing) : listing)
+
+const goBehindEmptyPage = (listing: Listing): ListingMove =>
+  listing.hasGaps
+    ? askPage({ ...turnPage(listing), lastPage: { received: 0, rows: [] }, turns: listing.turns + 1 })
+    : endPass(listing)
+
+/** The set held more than the pass has counted. */
+const missSome = (listing: Listing): Listing => ({
+  ...listing,
+  total: listing.total + Math.max(1, listing.pageSize - (listing.lastPage?.received ?? 0)),
+  hasGaps: true,
+})
+
+function countPage(listing: Listing, page: SeenPage): ListingMove {
+  const { lastPage, pageSize } = listing
+  // A page that was not full and yet had a successor: rows came in between and were not seen, or are left out of pages.
+  const missed = lastPage ? Math.max(0, pageSize - lastPage.received) : 0
+  const counted: Listing = {
+    ...listing,
+    // A capped page may still be skipped over by the size asked for, so go on by the size received.
+    pageSize: lastPage ? pageSize : page.received,
+    turns: lastPage ? listing.turns + 1 : 0,
+    total: listing.total + wantedKeys(page, listing.ceiling).length + missed,
+    highest: highestOf(listing.highest, page, listing.ceiling),
+    lastPage: page,
+    ownSize: page.received > pageSize ? Math.max(listing.ownSize, page.received) : listing.ownSize,
+    hasGaps: listing.hasGaps || missed > 0,
+  }
+  if (page.rows.some(({ version }) => !isWanted(version, listing.ceiling))) return endPass(counted)
+  return askPage(turnPage(counted))
+}
+
+/** The answer to a `count` step: how many keys were seen both by the end of that pass and again after it. */
+export function sawCount(listing: Listing, seenAround: number): ListingMove {
+  const [asked, next] = listing.uncounted
+  if (asked && seenAround >= rowsThen(asked, listing.ownSize))
+    return { listing, step: complete(asked.highest) }
+  if (!next) return nextPass(listing)
+  return {
+    listing: { ...listing, uncounted: listing.uncounted.slice(1) },
+    step: { kind: 'count', around: next.pageNumber },
+  }
+}
+
+const rowsThen = ({ total, turns, pageSize }: PassEnd, ownSize: number): number =>
+  total + turns * Math.max(0, ownSize - pageSize)
+
+/** Goes on after `passed`. */
+export function nextPass(listing: Listing): ListingMove {
+  if (listing.pass >= listing.maxPasses) return { listing, step: { kind: 'uncertain', passes: listing.pass } }
+  return askPage({
+    ...listing,
+    pass: listing.pass + 1,
+    pageNumber: listing.pageNumber + 1,
+    page: 1,
+    pageSize: listing.askedSize,
+    turns: 0,
+    total: 0,
+    lastPage: null,
+    doubtful: null,
+  })
+}
+
+/** What counts on a page: a key that one answer shows twice is one row. */
+export function wantedKeys(page: SeenPage, ceiling: bigint | null): readonly string[] {
+  const keys = new Set<string>()
+  for (const { key, version } of page.rows) if (isWanted(version, ceiling)) keys.add(key)
+  return [...keys]
+}
+
+function endPass(listing: Listing): ListingMove {
+  const uncounted = listing.ends.toReversed()
+  const [newest] = uncounted
+  const { pageNumber, total, turns, pageSize, highest } = listing
+  const end: PassEnd = { pageNumber, total, turns, pageSize, highest }
+  // A pass that saw nothing would be proven by any count.
+  const ended: Listing = {
+    ...listing,
+    ends: end.total > 0 ? [...listing.ends, end] : listing.ends,
+    uncounted,
+  }
+  if (newest) return { listing: ended, step: { kind: 'count', around: newest.pageNumber } }
+  if (end.total === 0) return { listing: ended, step: complete(null) }
+  return { listing: ended, step: { kind: 'passed' } }
+}
+
+const askPage = (listing: Listing): ListingMove => ({
+  listing,
+  step: { kind: 'page', page: listing.page, pageSize: listing.pageSize },
+})
+
+function askFarPage(listing: Listing, doubtful: SeenPage): ListingMove {
+  // A page that came again: the record there is the first of all, where only the first page ever comes.
+  const pageSize = listing.lastPage ? 1 : Math.max(listing.pageSize, doubtful.received)
+  return {
+    listing: { ...listing, doubtful, pageNumber: listing.pageNumber + 1 },
+    step: { kind: 'page', page: Math.floor(farOffset / pageSize), pageSize },
+  }
+}
+
+const turnPage = (listing: Listing): Listing => ({
+  ...listing,
+  page: listing.page + 1,
+  pageNumber: listing.pageNumber + 1,
+})
+
+const complete = (highest: bigint | null, ignoresPaging = false): ListingStep => ({
+  kind: 'complete',
+  highest,
+  ignoresPaging,
+})
+
+function highestOf(known: bigint | null, page: SeenPage, ceiling: bigint | null): bigint | null {
+  let highest = known
+  for (const { version } of page.rows)
+    if (version !== null && isWanted(version, ceiling) && (highest === null || version > highest))
+      highest = version
+  return highest
+}
+
+const isWanted = (version: bigint | null, ceiling: bigint | null): boolean =>
+  ceiling === null || version === null || version <= ceiling
+
+/**
+ * An answer as a listing sees it: what cannot be a row is told by its content, so that it too is counted once. Where it stood is
+ * not known, and it is never taken for the last.
+ */
+export const seenPage = (received: number, { rows, unfit }: Records): SeenPage => ({
+  received,
+  rows: [...unfit.map(({ record }) => ({ key: fingerprint(record), version: null })), ...rows],
+})
+
+/** Half of both is enough: the source may have changed between the two. */
+function isRepeatOf(page: SeenPage, earlier: SeenPage): boolean {
+  const known = new Set(earlier.rows.map(({ key }) => key))
+  const again = page.rows.filter(({ key }) => known.has(key)).length
+  const longer = Math.max(page.rows.length, earlier.rows.length)
+  return page.received > 0 && earlier.received > 0 && 2 * again >= longer
+}

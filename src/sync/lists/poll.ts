@@ -1,0 +1,96 @@
+// One poll of a list stream: everything is listed, rows are written as they come, and what is gone is only believed after a
+// listing that is proven complete.
+
+import type { Json } from '../../json/json.ts'
+import type { ListStream, MirroredStream } from '../../streams/catalog.ts'
+import { chooseKeyField, readRecords, withoutTwins } from '../../streams/record.ts'
+import type { Mirror, Run, Source, Written } from '../ports/store.ts'
+import { type LaneOutcome, type LaneReading, runLane } from '../run-lane.ts'
+import { listWhole } from './read-whole.ts'
+
+export type ListContext = {
+  readonly mirror: Mirror
+  readonly source: Source
+  readonly stream: ListStream
+  /** The operator's choice of the key, which goes before the usual names. */
+  readonly keyField: string | null
+  readonly pageSize: number
+  /** An operator believes that so many rows are gone, although the listing is empty or has shrunk by more than a fifth. */
+  readonly release?: number
+  readonly signal: AbortSignal
+  readonly onWritten?: (written: Written) => void
+}
+
+/** The records have no field that could be their key. */
+class KeyUnknown extends Error {
+  override readonly name = 'KeyUnknown'
+}
+
+/** The operator's choice of the key came after the table was made by another one. */
+class KeyChanged extends Error {
+  override readonly name = 'KeyChanged'
+  constructor(stream: string, wanted: string, known: string) {
+    const variable = variableOf({ name: stream })
+    super(
+      `${variable} is ${wanted}, but the table of ${stream} was made by the key ${known}: take ${variable} back, or have the table made anew: drop view bi.${stream}; drop table mirror.${stream}; update tidemark.stream set key_field = null where name = '${stream}'`,
+    )
+  }
+}
+
+const variableOf = ({ name }: Pick<MirroredStream, 'name'>): string => `KEY_${name.toUpperCase()}`
+
+export function pollList(context: ListContext): Promise<LaneOutcome> {
+  return runLane({ ...context, lane: 'head' }, (run, source) => listOnce(context, run, source))
+}
+
+async function listOnce(context: ListContext, run: Run, source: Source): Promise<LaneReading> {
+  const { stream, signal, pageSize } = context
+  let { keyField } = run.state
+  const { keyField: wanted } = context
+  if (keyField !== null && wanted !== null && wanted.toLowerCase() !== keyField.toLowerCase())
+    throw new KeyChanged(stream.name, wanted, keyField)
+  const read = async (records: readonly Json[]) => {
+    if (records.length > 0 && keyField === null) {
+      keyField = chooseKey(stream, wanted, records, true)
+      await run.setKeyField(keyField)
+    }
+    return withoutTwins(readRecords(records, [keyField ?? ''], null))
+  }
+  // When nothing lacks there is nothing to prove.
+  const isEnough = async () => (await run.countAbsent(1)) === 0
+  const listed = await listWhole({ source, run, pageSize, signal, read, isEnough }, async (page) => {
+    const written = await run.write(page, null)
+    context.onWritten?.(written)
+  })
+  if (!listed.isProven)
+    return {
+      note: `the list changed during each of ${listed.passes} passes: nothing is taken for gone`,
+      isComplete: false,
+      gaveWay: false,
+    }
+  const { held } = await run.settleAbsences(1, context.release)
+  return {
+    note: held > 0 ? `held: ${held} rows would be marked deleted` : null,
+    isComplete: held === 0,
+    gaveWay: false,
+  }
+}
+
+/** `keyField` is the operator's choice. */
+export function chooseKey(
+  stream: Pick<MirroredStream, 'name' | 'keyFields'>,
+  keyField: string | null,
+  records: readonly Json[],
+  areOneAnswer = false,
+): string {
+  const chosen = chooseKeyField(records, keyField ? [keyField] : stream.keyFields, areOneAnswer)
+  if (chosen !== null) return chosen
+  const first = records.find((record) => typeof record === 'object' && record !== null)
+  const seen = Object.keys(first ?? {}).join(', ') || 'none'
+  const variable = variableOf(stream)
+  throw new KeyUnknown(
+    keyField
+      ? `${variable} is ${keyField}, but not every record of ${stream.name} has a usable value of its own there; fields seen: ${seen}`
+      : `${stream.name} has no usable key among ${stream.keyFields.join(', ')}: set ${variable} to one of its fields (seen: ${seen})`,
+  )
+}

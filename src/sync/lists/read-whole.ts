@@ -1,0 +1,98 @@
+// Lists a stream whole through its list operation, while it changes, until the listing is proven complete. What becomes of a
+// page is the caller's; the run remembers which keys were shown.
+
+import type { Json } from '../../json/json.ts'
+import type { Records } from '../../streams/record.ts'
+import type { Run, Source } from '../ports/store.ts'
+import { doubtNothing, openWriteWindow } from '../run-lane.ts'
+import {
+  beginListing,
+  type ListingMove,
+  nextPass,
+  sawCount,
+  sawPage,
+  seenPage,
+  wantedKeys,
+} from './listing.ts'
+
+export type ListWholeContext = {
+  readonly source: Pick<Source, 'list' | 'listHasPages'>
+  readonly run: Pick<Run, 'see' | 'countSeenAround'>
+  readonly read: (records: readonly Json[]) => Records | Promise<Records>
+  readonly pageSize: number
+  readonly signal: AbortSignal
+  /** Asked after a pass, when its pages are done with: there is nothing left that another pass could prove. */
+  readonly isEnough?: () => Promise<boolean>
+}
+export type Listed = {
+  /** Every record that was there was shown. */
+  readonly isProven: boolean
+  readonly passes: number
+  readonly received: number
+}
+
+const pagesInFlight = 2
+const maxPasses = 6
+
+export async function listWhole(
+  context: ListWholeContext,
+  eachPage: (page: Records) => Promise<void>,
+): Promise<Listed> {
+  const { source, run, signal } = context
+  const pages = openWriteWindow(pagesInFlight)
+  let received = 0
+  // Page 1 begins the listing: what later pages showed must not be noted before it.
+  let lastSeen: Promise<void> = Promise.resolve()
+  const show = async (page: Records, before: Promise<void>, see: () => Promise<void>) => {
+    await eachPage(page)
+    await before
+    await see()
+  }
+  let move: ListingMove = beginListing({
+    askedSize: context.pageSize,
+    hasPages: source.listHasPages,
+    maxPasses,
+    ceiling: null,
+  })
+  try {
+    for (;;) {
+      const { listing, step } = move
+      switch (step.kind) {
+        case 'page': {
+          signal.throwIfAborted()
+          const { records } = await doubtNothing(() => source.list(step, signal))
+          received += records.length
+          const page = await context.read(records)
+          const seen = seenPage(records.length, page)
+          move = sawPage(listing, seen)
+          if (records.length === 0) break
+          const before = lastSeen
+          await pages.start(() => {
+            const showing = show(page, before, () => run.see(listing.pageNumber, wantedKeys(seen, null)))
+            lastSeen = showing.catch(() => {})
+            return showing
+          })
+          break
+        }
+        case 'passed':
+          if (context.isEnough) await pages.settled()
+          if (await context.isEnough?.()) return { isProven: true, passes: listing.pass, received }
+          move = nextPass(listing)
+          break
+        case 'count':
+          await pages.settled()
+          move = sawCount(listing, await run.countSeenAround(step.around))
+          break
+        case 'uncertain':
+        case 'only page':
+        case 'complete': {
+          await pages.settled()
+          const isCut = step.kind === 'only page' && step.page.received >= context.pageSize
+          return { isProven: step.kind !== 'uncertain' && !isCut, passes: listing.pass, received }
+        }
+      }
+    }
+  } finally {
+    await pages.settled()
+  }
+}

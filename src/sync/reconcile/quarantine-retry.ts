@@ -1,0 +1,99 @@
+// Tries records in quarantine again: as the upstream has them now where it can be asked, as they were kept where it cannot. What
+// became a row leaves the quarantine.
+
+import type { Json } from '../../json/json.ts'
+import type { Stream } from '../../streams/catalog.ts'
+import { type Records, readRecords } from '../../streams/record.ts'
+import type { AuditRun, Audits, Source } from '../ports/store.ts'
+import { type LaneOutcome, runLane } from '../run-lane.ts'
+
+export type Quarantined = { readonly id: string; readonly record: Json }
+export type RetryContext = {
+  readonly mirror: Audits
+  readonly source: Source
+  readonly stream: Stream
+  readonly signal: AbortSignal
+  readonly entries: AsyncIterable<Quarantined>
+  /** Takes one out of the quarantine, and says why. */
+  readonly settle: (id: string, why: string) => Promise<void>
+}
+type RetryFindings = {
+  readonly tried: number
+  readonly taken: number
+  /** Another record of their key is a row by now. */
+  readonly replaced: number
+  readonly gone: number
+}
+export type RetryOutcome = LaneOutcome & { readonly findings: RetryFindings }
+
+type Findings = { -readonly [Name in keyof RetryFindings]: RetryFindings[Name] }
+
+export async function retryQuarantine(context: RetryContext): Promise<RetryOutcome> {
+  const { mirror, stream, signal, entries, settle } = context
+  const findings: Findings = { tried: 0, taken: 0, replaced: 0, gone: 0 }
+  const lane = { ...context, mirror: { startRun: mirror.startAudit }, lane: 'backfill' } as const
+  const outcome = await runLane(lane, async (run, counted) => {
+    const read = reader(stream, run)
+    for await (const { id, record } of entries) {
+      signal.throwIfAborted()
+      findings.tried += 1
+      const current = await lookAgain(read, counted, record, signal)
+      if (current === 'gone') {
+        findings.gone += 1
+        await settle(id, 'the upstream has the record no longer')
+      } else if (stream.kind === 'list' && current === null && (await hasRow(run, read(record)))) {
+        findings.replaced += 1
+        await settle(id, 'a later record of its key is a row')
+      } else if (await becomesRow(run, read(current ?? record))) {
+        findings.taken += 1
+        await settle(
+          id,
+          current ? 'became a row, as the upstream has it now' : 'became a row, as it was kept',
+        )
+      }
+    }
+    return {
+      note: `quarantine: ${findings.taken} of ${findings.tried} became rows`,
+      isComplete: false,
+      gaveWay: false,
+    }
+  })
+  return { ...outcome, findings }
+}
+
+type Read = { (record: Json): Records; readonly keyOf: (record: Json) => string | null }
+
+function reader(stream: Stream, run: AuditRun): Read {
+  const keyFields = run.state.keyField === null ? stream.keyFields : [run.state.keyField]
+  const versionFields = stream.kind === 'changes' ? stream.versionFields : null
+  const read = (record: Json) => readRecords([record], keyFields, versionFields)
+  return Object.assign(read, {
+    keyOf: (record: Json) => readRecords([record], keyFields, null).rows[0]?.key ?? null,
+  })
+}
+
+/** Null when the upstream cannot be asked for it, or does not tell. */
+async function lookAgain(
+  { keyOf }: Read,
+  { lookup }: Source,
+  record: Json,
+  signal: AbortSignal,
+): Promise<Json | 'gone' | null> {
+  const key = lookup ? keyOf(record) : null
+  if (!lookup || key === null) return null
+  const answer = await lookup(key, signal)
+  if (answer === 'gone') return 'gone'
+  return answer === 'unclear' ? null : answer.found
+}
+
+/** Without row versions nothing tells which of the two is older; what was kept is not the newer one (P3). */
+async function hasRow(run: AuditRun, records: Records): Promise<boolean> {
+  if (records.rows.length === 0) return false
+  const [difference] = await run.compare(records)
+  return difference?.kind !== 'missing'
+}
+
+async function becomesRow(run: AuditRun, records: Records): Promise<boolean> {
+  if (records.rows.length === 0) return false
+  return (await run.write(records, null)).quarantined === 0
+}

@@ -1,0 +1,190 @@
+// The census of a changes stream: everything is listed, to find what the other lanes cannot: rows that were missed, and rows
+// whose records are gone. What is gone is believed only when a look at the record itself confirms it (P7).
+
+import type { Json, JsonObject } from '../../json/json.ts'
+import { isFlaggedDeleted, readRecords } from '../../streams/record.ts'
+import { currentLookBack, measureLateness } from '../changes/lookback.ts'
+import type { ChangesContext } from '../changes/read-changes.ts'
+import { listWhole } from '../lists/read-whole.ts'
+import {
+  type Arrival,
+  type AuditRun,
+  type Audits,
+  type Gone,
+  isDoubtful,
+  type Mirror,
+  type Shortfall,
+  type Source,
+  type Written,
+} from '../ports/store.ts'
+import { type LaneOutcome, type LaneReading, runLane } from '../run-lane.ts'
+
+export type CensusContext = Omit<ChangesContext, 'mirror'> & {
+  readonly mirror: Mirror & Audits
+  readonly lookbackFloorMs: number
+  /** An operator believes that so many rows are gone, although the listing is empty or has shrunk by more than a fifth; 0: nobody does. */
+  readonly release: number
+}
+type CensusFindings = {
+  /** Rows at or below the position that nothing else had brought, the first of them by key. */
+  readonly rescued: number
+  readonly samples: readonly Arrival[]
+  /** Versions that came late, within the look-back: the trailing lane would have found them as well. */
+  readonly late: number
+  readonly missing: number
+  readonly marked: number
+  /** Missing from the listing, but there when looked at; or the look told nothing. */
+  readonly alive: number
+  readonly unclear: number
+  readonly held: Shortfall | null
+}
+export type CensusOutcome = LaneOutcome & { readonly findings: CensusFindings }
+
+/** More are counted, not named. */
+const mostSamples = 1000
+const keysTold = 20
+const keysAtOnce = 200
+const looksAtOnce = 4
+
+type Findings = { -readonly [Name in keyof CensusFindings]: CensusFindings[Name] }
+
+export async function takeCensus(context: CensusContext): Promise<CensusOutcome> {
+  const findings: Findings = {
+    rescued: 0,
+    samples: [],
+    late: 0,
+    missing: 0,
+    marked: 0,
+    alive: 0,
+    unclear: 0,
+    held: null,
+  }
+  const taking = { startRun: context.mirror.startAudit }
+  const lane = { ...context, mirror: taking, lane: 'census', collectArrivals: true } as const
+  const outcome = await runLane(lane, (run, counted) => census(context, run, counted, findings))
+  return { ...outcome, findings }
+}
+
+async function census(
+  context: CensusContext,
+  run: AuditRun,
+  source: Source,
+  findings: Findings,
+): Promise<LaneReading> {
+  const { pageSize, signal, stream } = context
+  const note = await openArrivalNotes(context, run, findings)
+  const read = (records: readonly Json[]) => readRecords(records, stream.keyFields, stream.versionFields)
+  const listed = await listWhole({ source, run, read, pageSize, signal }, async (page) => {
+    const written = await run.write(page, null)
+    await note(written)
+  })
+  if (!listed.isProven)
+    return reading(
+      false,
+      findings,
+      `the list changed during each of ${listed.passes} passes: nothing is taken for gone`,
+    )
+  const shortfall = await run.gatherAbsent()
+  findings.missing = shortfall.missing
+  if (shortfall.missing > context.release && isDoubtful(shortfall)) {
+    findings.held = shortfall
+    await run.hold(shortfall)
+    return reading(
+      false,
+      findings,
+      `held: the list lacks ${shortfall.missing} of ${shortfall.living} rows; when they are gone indeed: tidemark census --release ${stream.name}`,
+    )
+  }
+  await lookAtAbsent(context, run, source, findings, note)
+  findings.marked = await run.markGone()
+  await run.hold(null)
+  await run.guardAgain()
+  return reading(true, findings, null)
+}
+
+function reading(isComplete: boolean, findings: Findings, why: string | null): LaneReading {
+  const { rescued, samples, late, marked, unclear } = findings
+  const keys = samples.slice(0, keysTold).map(({ key }) => key)
+  const parts = [
+    rescued > 0 ? `${rescued} rescued (${keys.join(', ')}${rescued > keysTold ? ', …' : ''})` : null,
+    late > 0 ? `${late} late` : null,
+    marked > 0 ? `${marked} gone` : null,
+    unclear > 0 ? `${unclear} unclear` : null,
+    why,
+  ]
+  return { isComplete, gaveWay: false, note: parts.filter(Boolean).join('; ') || null }
+}
+
+/** Tells rescues from what the head has not reached yet, and from what is late by no more than usual. */
+async function openArrivalNotes(
+  { mirror, stream, now, lookbackFloorMs }: CensusContext,
+  run: AuditRun,
+  findings: Findings,
+): Promise<(written: Written) => Promise<void>> {
+  const { position, lookbackMs } = run.state
+  const past = new Date(now().getTime() - currentLookBack(lookbackMs, lookbackFloorMs))
+  // A stream younger than its look-back has no excuse yet.
+  const settled = (await mirror.positionAt(stream.name, past)) ?? position
+
+  return async ({ arrivals }) => {
+    const missed = arrivals.filter(({ version }) => version !== null && version <= position)
+    const rescues = missed.filter(({ version }) => version !== null && version <= settled)
+    const late = missed.filter(({ version }) => version !== null && version > settled)
+    if (late.length > 0) {
+      findings.late += late.length
+      await run.recordLateArrivals(await measureLateness(mirror, stream.name, late, run.state, now()))
+    }
+    if (rescues.length === 0) return
+    findings.rescued += rescues.length
+    findings.samples = [...findings.samples, ...rescues].slice(0, mostSamples)
+    // At once: a census that is killed has still rescued them.
+    await run.recordRescues(findings.rescued, findings.samples)
+  }
+}
+
+async function lookAtAbsent(
+  { stream, signal }: CensusContext,
+  run: AuditRun,
+  { lookup }: Source,
+  findings: Findings,
+  note: (written: Written) => Promise<void>,
+): Promise<void> {
+  if (!lookup) throw new Error(`${stream.name} offers no look at one record, so nothing can be proven gone`)
+  for await (const keys of batches((after) => run.absentKeys(after, keysAtOnce))) {
+    for (let start = 0; start < keys.length; start += looksAtOnce) {
+      signal.throwIfAborted()
+      const looks = keys.slice(start, start + looksAtOnce).map(async (key) => ({
+        key,
+        answer: await lookup(key, signal),
+      }))
+      const gone: Gone[] = []
+      const found: JsonObject[] = []
+      for (const { key, answer } of await Promise.all(looks)) {
+        if (answer === 'unclear') findings.unclear += 1
+        else if (answer === 'gone')
+          gone.push({ key, evidence: 'the list lacked it, and asked for by its id it is gone' })
+        else {
+          found.push(answer.found)
+          if (isFlaggedDeleted(answer.found))
+            gone.push({ key, evidence: 'the list lacked it, and the record says that it is deleted' })
+          else findings.alive += 1
+        }
+      }
+      if (found.length > 0)
+        await note(await run.write(readRecords(found, stream.keyFields, stream.versionFields), null))
+      if (gone.length > 0) await run.noteGone(gone)
+    }
+  }
+}
+
+/** Keys in their order, some at a time. */
+export async function* batches(
+  next: (after: string | null) => Promise<readonly string[]>,
+): AsyncGenerator<readonly string[]> {
+  for (let after: string | null = null; ; ) {
+    const keys = await next(after)
+    if (keys.length === 0) return
+    yield keys
+    after = keys.at(-1) ?? null
+  }
+}

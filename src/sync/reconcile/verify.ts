@@ -1,0 +1,244 @@
+// Verification of a stream: finds the rows that differ from their records, by key and column, and accuses none without a
+// second look. Writes nothing, unless it is told to mend what it found.
+
+import type { Json } from '../../json/json.ts'
+import type { ListStream, Stream } from '../../streams/catalog.ts'
+import { type Records, readRecords } from '../../streams/record.ts'
+import { chooseKey } from '../lists/poll.ts'
+import { listWhole } from '../lists/read-whole.ts'
+import {
+  type AuditRun,
+  type Audits,
+  type Difference,
+  isDoubtful,
+  type Shortfall,
+  type Source,
+} from '../ports/store.ts'
+import { type LaneOutcome, type LaneReading, runLane } from '../run-lane.ts'
+import { batches } from './reconcile.ts'
+
+// What verifications of all kinds of streams have in common: what they look with, what they count, and how they tell it.
+export type VerifyContext = {
+  readonly mirror: Audits
+  readonly source: Source
+  readonly stream: Stream
+  readonly pageSize: number
+  /** The operator's choice of a list stream's key. */
+  readonly keyField: string | null
+  readonly signal: AbortSignal
+  readonly repair: boolean
+  /** Look at this many rows drawn at random, each by its id, instead of at all; null: at all. */
+  readonly sample: number | null
+  readonly onDifference: (difference: Difference) => void
+}
+export type VerifyFindings = {
+  readonly compared: number
+  readonly differences: number
+  readonly repaired: number
+  /** The look at the record told nothing. */
+  readonly unclear: number
+  /** False when rows that may differ could not be looked for. */
+  readonly isWhole: boolean
+}
+
+export type Inspection = {
+  readonly context: VerifyContext
+  readonly run: AuditRun
+  readonly source: Source
+  readonly findings: { -readonly [Name in keyof VerifyFindings]: VerifyFindings[Name] }
+  readonly read: (records: readonly Json[]) => Records
+}
+
+export const unsteadyList =
+  'the list changed during every pass: rows whose records are gone were not looked for'
+export const tooMuchIsGone = ({ missing, living }: Shortfall): string =>
+  `the list lacks ${missing} of ${living} rows, too many to be believed; a census holds them until it is told otherwise`
+
+export const extra = (key: string): Difference => ({
+  key,
+  kind: 'extra',
+  columns: [],
+  version: null,
+  mirrored: null,
+  record: null,
+})
+
+/** The end of a verification; `why` when there are rows that it could not look for. */
+export function told({ context, findings }: Inspection, why: string | null): LaneReading {
+  findings.isWhole = why === null
+  const what = context.sample === null ? 'verification' : 'verification of a sample'
+  const { differences, repaired } = findings
+  const found = differences === 0 ? 'no difference' : `${differences} differences`
+  const mended = repaired > 0 ? `, ${repaired} mended` : ''
+  // Not a census: it is not to be taken for one.
+  return {
+    isComplete: false,
+    gaveWay: false,
+    note: [`${what}: ${found}${mended}`, why].filter(Boolean).join('; '),
+  }
+}
+
+// Verification of a list stream: two listings, the second as the second look. What differs in both, with the same record, is
+// named; a record that changed between them is not wrong, only busy.
+/** Reads records by the key of the stream's table, or by the one that a first poll would choose. */
+export function keyChooser(
+  stream: ListStream,
+  known: string | null,
+  chosen: string | null,
+): Inspection['read'] {
+  let keyField = known
+  return (records) => {
+    if (keyField === null && records.length > 0) keyField = chooseKey(stream, chosen, records)
+    return readRecords(records, [keyField ?? ''], null)
+  }
+}
+
+export async function verifyList(inspection: Inspection): Promise<LaneReading> {
+  const { context, run, source, findings, read } = inspection
+  const { pageSize, signal, stream } = context
+  const list = (eachPage: (page: Records) => Promise<void>) =>
+    listWhole({ source, run, read, pageSize, signal }, eachPage)
+
+  const first = await list(async (page) => {
+    findings.compared += page.rows.length
+    const differing = await run.compare(page)
+    if (differing.length > 0) await run.suspect(differing)
+  })
+  findings.compared = Math.round(findings.compared / first.passes)
+  const shortfall = await run.gatherAbsent()
+  if (first.received > 0 && run.state.keyField === null)
+    return told(inspection, `it was never polled; run: tidemark sync ${stream.name}`)
+  const second = await list((page) => nameConfirmed(inspection, page))
+  if (!first.isProven || !second.isProven) return told(inspection, unsteadyList)
+  if (isDoubtful(shortfall) || (second.received === 0 && shortfall.missing > 0))
+    return told(inspection, tooMuchIsGone(shortfall))
+  await run.spareShown()
+  await nameAbsent(inspection)
+  return told(inspection, null)
+}
+
+async function nameConfirmed({ context, run, findings }: Inspection, page: Records): Promise<void> {
+  const differing = await run.compare(page)
+  const confirmed = await run.confirm(differing)
+  if (confirmed.size === 0) return
+  const named = differing.filter(({ key }) => confirmed.has(key))
+  findings.differences += named.length
+  for (const difference of named) context.onDifference(difference)
+  if (!context.repair) return
+  const wrong: Records = { ...page, rows: page.rows.filter(({ key }) => confirmed.has(key)), unfit: [] }
+  await run.distrust([...confirmed])
+  await run.write(wrong, null)
+  findings.repaired += named.length - (await run.compare(wrong)).length
+}
+
+/** Two listings in a row are the proof (P7). */
+async function nameAbsent({ context, run, findings }: Inspection): Promise<void> {
+  for await (const keys of batches((after) => run.absentKeys(after, keysAtOnce))) {
+    findings.differences += keys.length
+    for (const key of keys) context.onDifference(extra(key))
+    if (context.repair)
+      await run.noteGone(keys.map((key) => ({ key, evidence: 'two lists in a row lacked it' })))
+  }
+  if (context.repair) findings.repaired += await run.markGone()
+}
+
+export type VerifyOutcome = LaneOutcome & { readonly findings: VerifyFindings }
+
+const keysAtOnce = 200
+/** A record that changes at every look is not wrong, only busy. */
+const mostLooks = 4
+
+export async function verifyStream(context: VerifyContext): Promise<VerifyOutcome> {
+  const { stream } = context
+  const findings = { compared: 0, differences: 0, repaired: 0, unclear: 0, isWhole: true }
+  const lane = {
+    ...context,
+    mirror: { startRun: context.mirror.startAudit },
+    // A list stream must not be polled meanwhile: without versions nothing tells the older record from the newer.
+    lane: stream.kind === 'list' ? 'head' : 'census',
+  } as const
+  const outcome = await runLane(lane, (run, counted) => {
+    const read: Inspection['read'] =
+      stream.kind === 'list'
+        ? keyChooser(stream, run.state.keyField, context.keyField)
+        : (records) => readRecords(records, stream.keyFields, stream.versionFields)
+    const inspection: Inspection = { context, run, source: counted, findings, read }
+    if (context.sample !== null) return verifySample(inspection, context.sample)
+    return stream.kind === 'list' ? verifyList(inspection) : verifyAll(inspection)
+  })
+  return { ...outcome, findings }
+}
+
+async function verifySample(inspection: Inspection, sample: number): Promise<LaneReading> {
+  for (const key of await inspection.run.randomKeys(sample)) {
+    inspection.findings.compared += 1
+    await inspect(inspection, key, true)
+  }
+  return told(inspection, null)
+}
+
+async function verifyAll(inspection: Inspection): Promise<LaneReading> {
+  const { context, run, source, findings, read } = inspection
+  const { pageSize, signal } = context
+  const { position } = run.state
+  const listed = await listWhole({ source, run, read, pageSize, signal }, async (page) => {
+    const differing = await run.compare(page)
+    findings.compared += page.rows.length
+    // What lies above the position the head has yet to read.
+    const doubtful = differing.filter(({ version }) => version === null || version <= position)
+    if (doubtful.length > 0) await run.suspect(doubtful)
+  })
+  findings.compared = Math.round(findings.compared / listed.passes)
+  for await (const keys of batches((after) => run.suspects(after, keysAtOnce)))
+    for (const key of keys) await inspect(inspection, key, false)
+  if (!listed.isProven) return told(inspection, unsteadyList)
+  const shortfall = await run.gatherAbsent()
+  if (isDoubtful(shortfall)) return told(inspection, tooMuchIsGone(shortfall))
+  for await (const keys of batches((after) => run.absentKeys(after, keysAtOnce)))
+    for (const key of keys) await inspect(inspection, key, true)
+  if (context.repair) findings.repaired += await run.markGone()
+  return told(inspection, null)
+}
+
+/** Looks at one record until two looks agree on what is wrong with its row. `isLiving`: the row is known to live. */
+async function inspect(
+  { context, run, source, findings, read }: Inspection,
+  key: string,
+  isLiving: boolean,
+): Promise<void> {
+  const { stream, signal, repair, onDifference } = context
+  const { lookup } = source
+  if (!lookup) throw new Error(`${stream.name} offers no look at one record`)
+  let before: Difference | null = null
+  for (let look = 0; look < mostLooks; look++) {
+    signal.throwIfAborted()
+    const answer = await lookup(key, signal)
+    if (answer === 'unclear') {
+      findings.unclear += 1
+      return
+    }
+    if (answer === 'gone') {
+      // When only this look finds it gone, it was deleted just now, and the next census will see.
+      if (!isLiving) return
+      findings.differences += 1
+      onDifference(extra(key))
+      if (repair)
+        await run.noteGone([{ key, evidence: 'the list lacked it, and asked for by its id it is gone' }])
+      return
+    }
+    const page = read([answer.found])
+    const [now] = await run.compare(page)
+    // Equal by now, or not a row at all, or not read yet.
+    if (!now || (now.version !== null && now.version > (await run.currentPosition()))) return
+    if (before?.version === now.version && before.mirrored === now.mirrored && before.kind === now.kind) {
+      findings.differences += 1
+      onDifference(now)
+      if (!repair) return
+      await run.distrust([key])
+      await run.write(page, null)
+      if ((await run.compare(page)).length === 0) findings.repaired += 1
+      return
+    }
+    before = now
+  }
+}

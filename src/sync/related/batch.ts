@@ -1,0 +1,248 @@
+// Reads some assignments with their related records, and makes pages of them. What would be believed too soon is looked at
+// again: a record that is gone from its assignment (P7), and one that two answers of the same moment show differently.
+
+import type { Json, JsonObject } from '../../json/json.ts'
+import type { RelatedStream } from '../../streams/catalog.ts'
+import { fingerprint, type Records, type Row, readRecords } from '../../streams/record.ts'
+import { chooseKey } from '../lists/poll.ts'
+import type { Due, Family, RelatedWork, SetAside, Source } from '../ports/store.ts'
+import { groupRecords } from './answer.ts'
+
+type Context = {
+  readonly source: Source
+  readonly streams: readonly RelatedStream[]
+  readonly signal: AbortSignal
+}
+type KeyFields = Pick<RelatedWork, 'keyFieldOf' | 'keepKeyField'>
+type Page = { readonly stream: RelatedStream; readonly keyField: string; readonly records: Records }
+type Batch = {
+  /** Everything that is on the pages. */
+  readonly shown: readonly Family[]
+  /** What may be believed. */
+  readonly families: readonly Family[]
+  readonly aside: readonly SetAside[]
+  readonly pages: readonly Page[]
+  /** What ended the reading before all were read. What was read until then is here. */
+  readonly failure: Failure | null
+}
+type Failure = { readonly error: unknown }
+
+const readsAtOnce = 4
+/** Of those that are not read now, when a group seems to be gone. */
+const othersAsked = 3
+/** So many assignments that had records of a group and show none. */
+const fewestSilent = 3
+
+export async function readFamilies(
+  context: Context,
+  run: KeyFields & Pick<RelatedWork, 'linked' | 'othersWith'>,
+  wanted: readonly Due[],
+): Promise<Batch> {
+  const first = await readAll(context, wanted, readsAtOnce)
+  const keys = await keyFieldsOf(context.streams, run, first.answers)
+  const before = first.answers.map((answer) => understand(answer, context.streams, keys))
+  const linked = await run.linked(before.map(({ due }) => due.assignmentId))
+  const doubtful = doubtfulOf(before, linked)
+  // One after the other, so that of two answers the later one is known.
+  const again = await readAll(context, first.failure ? [] : [...doubtful], 1)
+  const understood = [
+    ...before.filter(({ due }) => !doubtful.has(due)),
+    ...again.answers.map((answer) => understand(answer, context.streams, keys)),
+  ]
+  const earlier = new Map(before.map((one) => [one.due, one]))
+  const isSteady = (one: Understood) => keysText(one) === keysText(earlier.get(one.due) ?? one)
+  const silent = await silentGroups(context, run, understood, linked)
+  const lostSome = new Map(
+    linked.filter(({ stream }) => silent.has(stream)).map((link) => [link.assignmentId, link.stream]),
+  )
+  const isBelieved = (one: Understood) => isSteady(one) && !lostSome.has(one.due.assignmentId)
+  return {
+    shown: understood.map(familyOf),
+    families: understood.filter(isBelieved).map(familyOf),
+    aside: [
+      ...first.aside,
+      ...again.aside,
+      ...understood
+        .filter((one) => !isSteady(one))
+        .map(({ due }) => ({ due, problem: 'two answers in a row had different records' })),
+      ...understood.filter(isSteady).flatMap(({ due }) => {
+        const group = lostSome.get(due.assignmentId)
+        return group === undefined ? [] : [{ due, problem: silenceOf(group) }]
+      }),
+    ],
+    pages: pagesOf(context.streams, keys, understood),
+    failure: first.failure ?? again.failure,
+  }
+}
+
+type Answered = { readonly due: Due; readonly answer: JsonObject }
+
+async function readAll(context: Context, wanted: readonly Due[], atOnce: number) {
+  const { signal } = context
+  const results: (Answered | SetAside)[] = new Array(wanted.length)
+  const waiting = wanted.entries()
+  const failures: Failure[] = []
+  async function readOn(): Promise<void> {
+    for (const [index, due] of waiting) {
+      signal.throwIfAborted()
+      if (failures.length > 0) return
+      try {
+        results[index] = await readOne(context, due)
+      } catch (error) {
+        signal.throwIfAborted()
+        failures.push({ error })
+        // Whether it is the service's trouble or this one's: the next run does not begin with it again.
+        results[index] = { due, problem: error instanceof Error ? error.message : String(error) }
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(atOnce, wanted.length) }, readOn))
+  return {
+    answers: results.filter((result) => 'answer' in result),
+    aside: results.filter((result) => 'problem' in result),
+    failure: failures[0] ?? null,
+  }
+}
+
+async function readOne({ source, signal, streams }: Context, due: Due): Promise<Answered | SetAside> {
+  const looked = (await source.lookup?.(due.assignmentId, signal)) ?? 'unclear'
+  const answer = typeof looked === 'object' ? looked.found : null
+  const hasGroups = answer !== null && streams.some((stream) => groupRecords(answer, stream, '0') !== null)
+  return hasGroups ? { due, answer } : { due, problem: problemOf(looked === 'gone', answer !== null) }
+}
+
+function problemOf(isGone: boolean, hasAnswer: boolean): string {
+  if (isGone) return 'the upstream says that there is no such assignment'
+  return hasAnswer
+    ? 'the answer has none of the groups'
+    : 'the upstream does not answer it, or with another one'
+}
+
+/** Chosen when the first records of a group come, and the same from then on. */
+async function keyFieldsOf(
+  streams: readonly RelatedStream[],
+  run: KeyFields,
+  answers: readonly Answered[],
+): Promise<ReadonlyMap<string, string>> {
+  const keys = new Map<string, string>()
+  for (const stream of streams) {
+    const records = () =>
+      answers.flatMap(({ due, answer }) => groupRecords(answer, stream, due.assignmentId) ?? [])
+    const known = await run.keyFieldOf(stream.name)
+    const all = known === null ? records() : []
+    const key = known ?? (all.length > 0 ? chooseKey(stream, null, all) : null)
+    if (key === null) continue
+    if (known === null) await run.keepKeyField(stream.name, key)
+    keys.set(stream.name, key)
+  }
+  return keys
+}
+
+type Group = {
+  readonly stream: RelatedStream
+  readonly records: readonly Json[]
+  readonly rows: readonly Row[]
+}
+/** Groups that the answer has. */
+type Understood = { readonly due: Due; readonly groups: readonly Group[] }
+
+function understand(
+  { due, answer }: Answered,
+  streams: readonly RelatedStream[],
+  keys: ReadonlyMap<string, string>,
+): Understood {
+  const groups = streams.flatMap((stream): Group[] => {
+    const records = groupRecords(answer, stream, due.assignmentId)
+    const rows = readRecords(records ?? [], [keys.get(stream.name) ?? ''], null).rows
+    return records ? [{ stream, records, rows }] : []
+  })
+  return { due, groups }
+}
+
+type Link = { readonly assignmentId: string; readonly stream: string; readonly key: string }
+
+function doubtfulOf(understood: readonly Understood[], linked: readonly Link[]): ReadonlySet<Due> {
+  const doubtful = new Set<Due>()
+  const contents = new Map<string, { readonly content: string; readonly due: Due }>()
+  const shown = new Set<string>()
+  const listed = new Map<string, Due>()
+  for (const { due, groups } of understood)
+    for (const { stream, rows } of groups) {
+      listed.set(placeOf(due.assignmentId, stream.name), due)
+      for (const { key, record } of rows) {
+        shown.add(placeOf(due.assignmentId, stream.name, key))
+        const content = fingerprint(record)
+        const other = contents.get(placeOf(stream.name, key))
+        if (other && other.content !== content) doubtful.add(other.due).add(due)
+        contents.set(placeOf(stream.name, key), { content, due })
+      }
+    }
+  for (const { assignmentId, stream, key } of linked) {
+    const due = listed.get(placeOf(assignmentId, stream))
+    if (due && !shown.has(placeOf(assignmentId, stream, key))) doubtful.add(due)
+  }
+  return doubtful
+}
+
+const silenceOf = (group: string): string =>
+  `nothing of ${group} is shown any more, of whatever assignment: what the mirror has of it is kept until the user may read it again`
+
+/**
+ * Groups that all these assignments lack now, and others as well that had records of it: that proves nothing about the records
+ * (P7). Of few assignments it is believed.
+ */
+async function silentGroups(
+  context: Context,
+  run: Pick<RelatedWork, 'othersWith'>,
+  understood: readonly Understood[],
+  linked: readonly Link[],
+): Promise<ReadonlySet<string>> {
+  const silent = new Set<string>()
+  for (const stream of context.streams) {
+    const answered = understood.flatMap(({ due, groups }) =>
+      groups
+        .filter((group) => group.stream === stream)
+        .map(({ records }) => ({ id: due.assignmentId, isEmpty: records.length === 0 })),
+    )
+    const had = new Set(linked.filter((link) => link.stream === stream.name).map((link) => link.assignmentId))
+    const emptied = answered.filter(({ id }) => had.has(id))
+    if (emptied.length === 0 || answered.some(({ isEmpty }) => !isEmpty)) continue
+    const ids = understood.map(({ due }) => due.assignmentId)
+    const others = await run.othersWith(stream.name, ids, othersAsked)
+    const { answers } = await readAll(context, others.map(asDue), 1)
+    const isShown = answers.some(
+      ({ due, answer }) => (groupRecords(answer, stream, due.assignmentId) ?? []).length > 0,
+    )
+    if (!isShown && emptied.length + others.length >= fewestSilent) silent.add(stream.name)
+  }
+  return silent
+}
+
+const asDue = (assignmentId: string): Due => ({ assignmentId, hash: '', isGone: false })
+
+const placeOf = (...parts: readonly string[]): string => JSON.stringify(parts)
+
+/** One page a group, in the order of the reads: of two rows with one key the later one is kept. */
+function pagesOf(
+  streams: readonly RelatedStream[],
+  keys: ReadonlyMap<string, string>,
+  understood: readonly Understood[],
+): readonly Page[] {
+  return streams.flatMap((stream) => {
+    const keyField = keys.get(stream.name)
+    const own = understood.flatMap(({ groups }) => groups.filter((group) => group.stream === stream))
+    const all = own.flatMap(({ records }) => records)
+    if (keyField === undefined || all.length === 0) return []
+    return [{ stream, keyField, records: readRecords(all, [keyField], null) }]
+  })
+}
+
+const familyOf = ({ due, groups }: Understood): Family => ({
+  due,
+  children: groups.map(({ stream, rows }) => ({ stream: stream.name, keys: keysOf(rows) })),
+})
+
+const keysOf = (rows: readonly Row[]): readonly string[] => [...new Set(rows.map(({ key }) => key))]
+
+const keysText = ({ groups }: Understood): string =>
+  JSON.stringify(groups.map(({ stream, rows }) => [stream.name, keysOf(rows).toSorted()]))

@@ -1,0 +1,85 @@
+// The related lane: reads the related records of assignments that changed, a batch at a time, until there is no backlog or
+// its turn is over. Records first, then what is known of their assignments: whatever ends it in between is read again (P8).
+
+import type { RelatedStream } from '../../streams/catalog.ts'
+import type { Due, Mirror, RelatedRun, Relations, Source, Written } from '../ports/store.ts'
+import { type LaneOutcome, type LaneReading, runLane } from '../run-lane.ts'
+import { readFamilies } from './batch.ts'
+
+export type RelatedContext = {
+  readonly mirror: Mirror & Relations
+  /** Its `lookup` is the extended read of an assignment. */
+  readonly source: Source
+  /** The groups that are wanted. */
+  readonly streams: readonly RelatedStream[]
+  readonly now: () => Date
+  readonly signal: AbortSignal
+  readonly shouldGiveWay?: () => boolean
+  readonly onWritten?: (written: Written) => void
+}
+
+const pickedAtOnce = 500
+const batchSize = 100
+/** Files are held in memory until they are written (P10). */
+const batchSizeWithFiles = 8
+/** A turn ends after this long, so that its rows are told and others come in between. */
+const turnMs = 60_000
+/** So many reads without one answer are no chance. */
+const hopelessReads = 10
+
+export function readRelated(context: RelatedContext): Promise<LaneOutcome> {
+  const { mirror, source, signal } = context
+  const lane = {
+    mirror: { startRun: () => mirror.startRelated() },
+    source,
+    stream: { name: 'assignment' },
+    lane: 'related',
+    signal,
+  } as const
+  return runLane(lane, (run, counted) => readBacklog({ ...context, source: counted }, run))
+}
+
+async function readBacklog(context: RelatedContext, run: RelatedRun): Promise<LaneReading> {
+  const { signal, streams, now } = context
+  const endsAtMs = now().getTime() + turnMs
+  const size = streams.some(({ bulkField }) => bulkField) ? batchSizeWithFiles : batchSize
+  let asideCount = 0
+  const note = () =>
+    asideCount > 0
+      ? `could not be read, and tried again later: ${asideCount} assignment${asideCount === 1 ? '' : 's'}`
+      : null
+  for (;;) {
+    const picked = await run.due(pickedAtOnce)
+    if (picked.length === 0) {
+      await run.noteComplete()
+      return { note: note(), isComplete: true, gaveWay: false }
+    }
+    for (let start = 0; start < picked.length; start += size) {
+      signal.throwIfAborted()
+      asideCount += await readBatch(context, run, picked.slice(start, start + size))
+      if (context.shouldGiveWay?.() || now().getTime() >= endsAtMs)
+        return { note: note(), isComplete: false, gaveWay: true }
+    }
+  }
+}
+
+/** Returns how many assignments were set aside. */
+async function readBatch(context: RelatedContext, run: RelatedRun, picked: readonly Due[]): Promise<number> {
+  const { streams } = context
+  const living = picked.filter(({ isGone }) => !isGone)
+  const { shown, families, aside, pages, failure } = await readFamilies(context, run, living)
+  if (!failure && living.length >= hopelessReads && aside.length === living.length)
+    throw new Error(
+      `none of ${living.length} extended reads could be used: ${aside[0]?.problem}; check what the user may read, or leave RELATED out`,
+    )
+  await run.link(shown)
+  for (const { stream, keyField, records } of pages) {
+    const written = await run.write(records, null, { stream, keyField })
+    context.onWritten?.(written)
+  }
+  const nothing = streams.map(({ name }) => ({ stream: name, keys: [] }))
+  const gone = picked.filter(({ isGone }) => isGone).map((due) => ({ due, children: nothing }))
+  await run.settle([...families, ...gone], aside)
+  if (failure) throw failure.error
+  return aside.length
+}

@@ -1,0 +1,101 @@
+// Asks the identity provider for a token: the one request, what a refusal means, and patience with what passes.
+
+import { keepToken, type Logger } from '../../log.ts'
+import type { ServiceName } from '../../streams/catalog.ts'
+import type { Clock } from '../../util/waiting.ts'
+import { statusError } from '../http/answer.ts'
+import { type RetryPolicy, retryDelay, UpstreamError, type UpstreamErrorDetails } from '../http/errors.ts'
+import type { HttpRequest, Transport, UpstreamObserver } from '../http/transport.ts'
+import { readTokenAnswer, type TokenAnswer } from './token-answer.ts'
+
+export type SignInOptions = {
+  readonly service: ServiceName
+  readonly authUrl: string
+  readonly subjectId: string
+  readonly apiKey: string
+  readonly transport: Transport
+  readonly clock: Clock
+  readonly random: () => number
+  readonly policy: RetryPolicy
+  readonly observer: UpstreamObserver
+  readonly log: Logger
+  /** Ends with the client, not with one of the requests that wait. */
+  readonly closed: AbortSignal
+}
+/** Not the header of the same name: that one is the customer's GUID. */
+const clientIds = { assignment: 3, tracking: 13 } as const satisfies Record<ServiceName, number>
+
+export const tokenUrl = (authUrl: string): URL => new URL(`${authUrl}/Token/GenerateAccessTokenFromCache`)
+
+/** Asks until there is an answer; asking twice does no harm here. */
+export async function requestToken(options: SignInOptions): Promise<TokenAnswer> {
+  const { clock, policy, random, closed } = options
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await ask(options)
+    } catch (failure) {
+      if (!(failure instanceof UpstreamError)) throw failure
+      const nowMs = clock.now()
+      const delayMs = retryDelay({ policy, failure, attempt, isWrite: false, nowMs, random: random() })
+      if (delayMs === null) throw failure.retryable ? passingError(options.service, failure) : failure
+      await clock.waitUntil(nowMs + delayMs, closed)
+    }
+  }
+}
+
+async function ask(options: SignInOptions): Promise<TokenAnswer> {
+  const { service, authUrl, subjectId, apiKey, transport, closed } = options
+  const request: HttpRequest = {
+    method: 'POST',
+    url: tokenUrl(authUrl),
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ clientId: clientIds[service], subjectId, apiKey }),
+  }
+  const answer = await transport.send(request, closed)
+  const { status, bytes, headers, receivedAtMs } = answer
+  if (status < 200 || status >= 300) throw refusedOrPassing(service, request, statusError(request, answer))
+  const found = readTokenAnswer({ bytes, date: headers.date, receivedAtMs })
+  if ('noToken' in found)
+    throw signInError(request, {
+      status,
+      problem: `the sign-in of the ${service} service was answered, but no token is recognisable: ${found.noToken}. Check AUTH_URL.`,
+    })
+  keepToken(found.token)
+  return found
+}
+
+function refusedOrPassing(service: ServiceName, request: HttpRequest, error: UpstreamError): UpstreamError {
+  if (error.retryable || error.code === 'UPSTREAM_REDIRECT') return error
+  const prefix = service === 'tracking' ? 'TRACKING_' : ''
+  return signInError(request, {
+    status: error.status,
+    excerpt: error.excerpt,
+    problem: `the identity provider refuses the sign-in of the ${service} service (status ${error.status}). Check ${prefix}SUBJECT_ID, ${prefix}API_KEY and ${prefix}AUTH_URL; production and stage have different ones.`,
+  })
+}
+
+/** Everything was tried; the cause says what. */
+const passingError = (service: ServiceName, cause: UpstreamError): UpstreamError =>
+  new UpstreamError({
+    code: 'UPSTREAM_SIGN_IN_AWAY',
+    method: cause.method,
+    path: cause.path,
+    status: cause.status,
+    retryable: true,
+    mayHaveArrived: false,
+    notBefore: cause.notBefore,
+    problem: `the sign-in of the ${service} service failed for now: ${cause.problem}`,
+    cause,
+  })
+
+const signInError = (
+  request: HttpRequest,
+  details: Pick<UpstreamErrorDetails, 'status' | 'problem' | 'excerpt'>,
+): UpstreamError =>
+  new UpstreamError({
+    ...details,
+    code: 'UPSTREAM_SIGN_IN',
+    method: request.method,
+    path: request.url.pathname,
+    retryable: false,
+  })

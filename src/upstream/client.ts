@@ -1,0 +1,204 @@
+// The client of one upstream service: signed in, within its budget, patient with what passes. The only place where a
+// request is made again; what an operation is, how it travels and what its answer means are in the files beside it.
+
+import type { Json } from '../json/json.ts'
+import { keepSecret, type Logger } from '../log.ts'
+import type { ServiceName } from '../streams/catalog.ts'
+import { type Clock, systemClock } from '../util/waiting.ts'
+import { openSignIn, type SignInAllowance } from './auth/sign-in.ts'
+import { httpDate, readAnswer } from './http/answer.ts'
+import { defaultRetryPolicy, type RetryPolicy, retryDelay, UpstreamError } from './http/errors.ts'
+import { openPacing } from './http/pacing.ts'
+import { type HttpAnswer, type HttpRequest, openTransport, type UpstreamObserver } from './http/transport.ts'
+import {
+  type AnyRequest,
+  type PreparedRequest,
+  prepareRequest,
+  type RequestOf,
+} from './operations/request.ts'
+import { type Operation, type OperationName, operations } from './operations/table.ts'
+
+export type UpstreamOptions = {
+  readonly service: ServiceName
+  readonly baseUrl: string
+  readonly authUrl: string
+  readonly subjectId: string
+  readonly apiKey: string
+  /** Header `clientId` of the assignment service; null for the tracking service, which has none. */
+  readonly clientGuid: string | null
+  readonly requestsPerSecond: number | null
+  readonly requestTimeoutMs: number
+  readonly maxResponseBytes?: number
+  readonly log: Logger
+  readonly observer?: UpstreamObserver
+  readonly retryPolicy?: RetryPolicy
+  readonly clock?: Clock
+  readonly random?: () => number
+}
+
+export type UpstreamAnswer = {
+  readonly status: number
+  /** Null when the answer has no body. */
+  readonly body: Json | null
+  readonly bytes: number
+  /** The upstream's own time, where it tells it. */
+  readonly date: Date | null
+}
+
+export type Upstream = {
+  readonly service: ServiceName
+  call<Name extends OperationName>(
+    name: Name,
+    request: RequestOf<Name>,
+    signal: AbortSignal,
+  ): Promise<UpstreamAnswer>
+  close(): void
+}
+
+const defaultMaxResponseBytes = 256 * 1024 * 1024
+
+export function openUpstream(options: UpstreamOptions): Upstream {
+  const { service, requestTimeoutMs, log, observer = {}, clock = systemClock, random = Math.random } = options
+  const policy = options.retryPolicy ?? defaultRetryPolicy
+  const baseUrl = plainUrl(options.baseUrl)
+  keepSecret(options.apiKey)
+  const closing = new AbortController()
+  const maxResponseBytes = options.maxResponseBytes ?? defaultMaxResponseBytes
+  const transport = openTransport({ requestTimeoutMs, maxResponseBytes, clock })
+  const { requestsPerSecond } = options
+  const { patienceMs } = policy
+  const pacing = openPacing({ service, requestsPerSecond, patienceMs, clock, observer })
+  const signIn = openSignIn({
+    ...{ service, transport, clock, random, policy, observer, log, closed: closing.signal },
+    ...{ authUrl: plainUrl(options.authUrl), subjectId: options.subjectId, apiKey: options.apiKey },
+  })
+  async function exchange(
+    name: OperationName,
+    request: HttpRequest,
+    signal: AbortSignal,
+  ): Promise<HttpAnswer> {
+    const startedMs = clock.now()
+    const tell = (status: number | null, bytes: number) =>
+      observer.requestDone?.({ service, operation: name, status, durationMs: clock.now() - startedMs, bytes })
+    try {
+      const answer = await transport.send(request, signal)
+      tell(answer.status, answer.bytes.length)
+      return answer
+    } catch (error) {
+      tell(null, 0)
+      throw error
+    }
+  }
+
+  /** One request, repeated once with a new token when its token is rejected. */
+  async function ask(asked: Asked, signal: AbortSignal): Promise<UpstreamAnswer> {
+    const { name, operation, prepared, allowance } = asked
+    for (;;) {
+      const token = await signIn.token(allowance, signal)
+      const request = httpRequest(baseUrl, operation, prepared, { token, clientGuid: options.clientGuid })
+      await pacing.turn(request, signal)
+      const answer = await exchange(name, request, signal)
+      if (answer.status === 401) {
+        if (asked.wasRejected) throw unauthorized(service, request)
+        asked.wasRejected = true
+        await signIn.renew(token, allowance, signal)
+        continue
+      }
+      // Some upstreams say so of a token that is over, and of many nobody knows when that is.
+      if (answer.status === 403 && !asked.wasDoubted && (await signIn.doubt(token, signal))) {
+        asked.wasDoubted = true
+        continue
+      }
+      signIn.confirm(token)
+      const body = readAnswer(operation, request, answer)
+      const sentAtMs = httpDate(answer.headers.date)
+      const date = sentAtMs === null ? null : new Date(sentAtMs)
+      return { status: answer.status, body, bytes: answer.bytes.length, date }
+    }
+  }
+
+  return {
+    service,
+    async call(name, request, signal) {
+      const operation: Operation = operations[name]
+      if (operation.service !== service)
+        throw new Error(`${name} is an operation of the ${operation.service} service, not of ${service}`)
+      const prepared = prepareRequest(operation, request as AnyRequest)
+      const isWrite = operation.method !== 'GET'
+      const asked: Asked = {
+        name,
+        operation,
+        prepared,
+        allowance: { left: 2 },
+        wasRejected: false,
+        wasDoubted: false,
+      }
+      for (let attempt = 1; ; attempt++) {
+        try {
+          return await ask(asked, signal)
+        } catch (failure) {
+          if (!(failure instanceof UpstreamError)) throw failure
+          if (failure.code === 'UPSTREAM_STATUS' && failure.notBefore)
+            pacing.holdUntil(failure.notBefore, failure.status)
+          const nowMs = clock.now()
+          const delayMs = retryDelay({ policy, failure, attempt, isWrite, nowMs, random: random() })
+          if (delayMs === null) throw failure
+          observer.retryPlanned?.({ service, operation: name, attempt, delayMs, reason: failure.code })
+          log.debug({ service, operation: name, attempt, delayMs, reason: failure.message }, 'asking again')
+          await clock.waitUntil(nowMs + delayMs, signal)
+        }
+      }
+    },
+    close() {
+      closing.abort(new Error('the client was closed'))
+      transport.close()
+    },
+  }
+}
+
+type Asked = {
+  readonly name: OperationName
+  readonly operation: Operation
+  readonly prepared: PreparedRequest
+  readonly allowance: SignInAllowance
+  wasRejected: boolean
+  wasDoubted: boolean
+}
+
+function httpRequest(
+  baseUrl: string,
+  operation: Operation,
+  prepared: PreparedRequest,
+  identity: { readonly token: string; readonly clientGuid: string | null },
+): HttpRequest {
+  const { contentType, body, target } = prepared
+  return {
+    method: operation.method,
+    url: new URL(`${baseUrl}${target}`),
+    headers: {
+      authorization: `Bearer ${identity.token}`,
+      ...(identity.clientGuid !== null && { clientId: identity.clientGuid }),
+      ...(contentType !== null && { 'content-type': contentType }),
+    },
+    body,
+  }
+}
+
+const unauthorized = (service: ServiceName, { method, url }: HttpRequest): UpstreamError =>
+  new UpstreamError({
+    code: 'UPSTREAM_UNAUTHORIZED',
+    method,
+    path: url.pathname,
+    status: 401,
+    retryable: true,
+    mayHaveArrived: false,
+    problem: `the ${service} service rejects the token, and after another sign-in the next one too. Check that its base URL and its AUTH_URL belong together (production or stage).`,
+  })
+
+/** Without a slash at its end. User and password in it would be sent instead of the token. */
+function plainUrl(text: string): string {
+  const url = new URL(text)
+  if (url.username || url.password || url.search || url.hash)
+    throw new Error(`the base URL on ${url.host} must have no user, password, query or fragment`)
+  return url.href.replace(/\/+$/, '')
+}

@@ -1,0 +1,80 @@
+// The extended read of an assignment: as much of it as is wanted, after what is more urgent, and slower than the budget allows,
+// so that other requests of the service always have their share (P10).
+
+import type { Json } from '../../json/json.ts'
+import type { RelatedStream } from '../../streams/catalog.ts'
+import { isObject, toInt64 } from '../../streams/record.ts'
+import type { Lookup, Source } from '../../sync/ports/store.ts'
+import { systemClock } from '../../util/waiting.ts'
+import type { Upstream } from '../client.ts'
+import { openRateLimit } from '../http/pacing.ts'
+import type { RequestOf } from '../operations/request.ts'
+import { lookupAfter } from './source.ts'
+
+type Flags = NonNullable<RequestOf<'getExtendedAssignment'>['query']>
+
+const share = 0.5
+
+export function openRelatedSource(
+  upstream: Upstream,
+  options: {
+    readonly streams: readonly RelatedStream[]
+    readonly requestsPerSecond: number | null
+    /** Waits for what goes first. */
+    readonly giveWay: (signal: AbortSignal) => Promise<void>
+  },
+): Source {
+  const { streams, requestsPerSecond, giveWay } = options
+  const query = flagsFor(streams)
+  const limit = openRateLimit({
+    requestsPerSecond: requestsPerSecond && requestsPerSecond * share,
+    clock: systemClock,
+  })
+  const notOffered = async () => {
+    throw new Error('related records are read by assignment only')
+  }
+  return {
+    changes: notOffered,
+    list: notOffered,
+    listHasPages: false,
+    async lookup(assignmentId, signal) {
+      await giveWay(signal)
+      await limit.take(signal)
+      try {
+        const { body } = await upstream.call(
+          'getExtendedAssignment',
+          { path: { assignmentId }, query },
+          signal,
+        )
+        return extendedRecord(body, assignmentId)
+      } catch (error) {
+        return lookupAfter(error)
+      }
+    },
+  }
+}
+
+/** Everything is asked for or declined by name: what the upstream does without a flag is its own affair. */
+function flagsFor(streams: readonly RelatedStream[]): Flags {
+  const wants = (group: string) => streams.some((stream) => stream.group === group)
+  return {
+    IncludeCustomer: wants('Customer'),
+    IncludeEmployee: wants('Employee'),
+    IncludeAssignmentProduct: wants('AssignmentProduct'),
+    IncludeAssignmentService: wants('AssignmentService'),
+    IncludeAssignmentQualityControl: wants('AssignmentQualityControl'),
+    IncludeAttachment: wants('Attachment'),
+    IncludeAttachmentFileData: streams.some(({ bulkField }) => bulkField === 'FileData'),
+    // Streams of their own.
+    IncludeAssignmentNote: false,
+    IncludeAssignmentObject: false,
+  }
+}
+
+/** Where the assignment's own fields stand in the answer is not known; when its key is there, it must be the one asked for. */
+function extendedRecord(body: Json | null, assignmentId: string): Lookup {
+  if (!isObject(body)) return 'unclear'
+  const name = Object.keys(body).find((field) => field.toLowerCase() === 'assignmentid')
+  const own = name === undefined ? null : toInt64(body[name])
+  return own === null || own.toString() === assignmentId ? { found: body } : 'unclear'
+}

@@ -1,0 +1,150 @@
+// A stream of the upstream as the rules of reading see it: pages of changes, pages of a list, one record by its key.
+// What an answer means for the mirror is not decided here.
+
+import { type Json, type JsonArray, type JsonObject, repeatedFields } from '../../json/json.ts'
+import type { Stream } from '../../streams/catalog.ts'
+import { isObject, readRecords } from '../../streams/record.ts'
+import type { Answer, Lookup, Source } from '../../sync/ports/store.ts'
+import type { Upstream, UpstreamAnswer } from '../client.ts'
+import { UpstreamError } from '../http/errors.ts'
+import { ParameterError } from '../operations/parameters.ts'
+import { type AnyRequest, pathParameterNames, type RequestOf } from '../operations/request.ts'
+import { type Operation, type OperationName, operations } from '../operations/table.ts'
+
+export function openSource(upstream: Upstream, stream: Stream): Source {
+  const list = named(stream.list)
+  const lookup = stream.lookup === null ? null : named(stream.lookup)
+  const ask = ({ name }: Named, request: AnyRequest, signal: AbortSignal): Promise<UpstreamAnswer> =>
+    upstream.call(name, request as RequestOf<OperationName>, signal)
+
+  return {
+    async changes({ since, page, pageSize, sorts }, signal) {
+      if (stream.kind !== 'changes')
+        throw new Error(`the stream ${stream.name} cannot be read by row version`)
+      const changes = named(stream.changes)
+      const query = { Page: page, PageSize: pageSize, ...(sorts !== null && { Sorts: sorts }) }
+      try {
+        return listOf(changes, await ask(changes, { path: { rowVersion: since }, query }, signal))
+      } catch (error) {
+        if (sorts !== null && refusesParameters(error)) return { refused: error.status }
+        throw error
+      }
+    },
+    async list({ page, pageSize }, signal) {
+      return listOf(list, await ask(list, { query: pageQuery(list, page, pageSize) }, signal))
+    },
+    listHasPages: pageSizeName(list) !== undefined,
+    lookup:
+      lookup &&
+      (async (key, signal) => {
+        const [parameter = ''] = pathParameterNames(lookup.operation.path)
+        try {
+          const { body } = await ask(lookup, { path: { [parameter]: key } }, signal)
+          return foundRecord(body, key, stream)
+        } catch (error) {
+          return lookupAfter(error)
+        }
+      }),
+  }
+}
+
+type Named = { readonly name: OperationName; readonly operation: Operation }
+
+function named(name: string): Named {
+  if (!Object.hasOwn(operations, name)) throw new Error(`the table of operations has no ${name}`)
+  return { name: name as OperationName, operation: operations[name as OperationName] }
+}
+
+function pageQuery(list: Named, page: number, pageSize: number): Readonly<Record<string, number>> {
+  const sizeName = pageSizeName(list)
+  return sizeName === undefined ? {} : { Page: page, [sizeName]: pageSize }
+}
+
+const pageSizeName = ({ operation }: Named): string | undefined =>
+  Object.keys(operation.query).find((name) => name.toLowerCase() === 'pagesize')
+
+/** Not about rights, nor about a passing trouble: the upstream does not like the parameters. */
+const refusesParameters = (error: unknown): error is UpstreamError & { readonly status: number } =>
+  error instanceof UpstreamError &&
+  error.code === 'UPSTREAM_STATUS' &&
+  (error.status === 400 || error.status === 422)
+
+function listOf({ operation }: Named, { body, bytes, status }: UpstreamAnswer): Answer {
+  const records = Array.isArray(body) ? body : wrappedList(body)
+  if (records) return { records, bytes }
+  throw new UpstreamError({
+    code: 'UPSTREAM_SHAPE',
+    method: operation.method,
+    path: operation.path,
+    status,
+    retryable: false,
+    problem: `the answer should be a list, or an object with one list in it, but is ${shapeOf(body)}.`,
+  })
+}
+
+/** The list inside a wrapping object. Lists of complaints are none: `{"errors":[]}` is not an empty page. */
+function wrappedList(body: Json | null): JsonArray | null {
+  if (!isObject(body)) return null
+  const lists = Object.entries(body).flatMap(([field, value]) =>
+    Array.isArray(value) && !/^(?:validation)?_?(?:error|warning|message|problem)s?$/i.test(field)
+      ? [value]
+      : [],
+  )
+  return lists.length === 1 ? (lists[0] ?? null) : null
+}
+
+function shapeOf(body: Json | null): string {
+  if (!isObject(body)) return body === null ? 'null' : `a ${typeof body}`
+  const fields = Object.entries(body).map(
+    ([field, value]) => `${field.slice(0, 60)} (${Array.isArray(value) ? 'a list' : typeof value})`,
+  )
+  return fields.length === 0 ? 'an empty object' : `an object with ${fields.slice(0, 20).join(', ')}`
+}
+
+/** Found is only what is that record, and not an explanation why it is not there. */
+function foundRecord(body: Json | null, key: string, stream: Stream): Lookup {
+  const { rows } = readRecords([body], stream.keyFields, null)
+  const [row] = rows
+  return row?.key === key ? { found: row.record } : 'unclear'
+}
+
+/** P7: gone is only what the service itself says is not there; a page for a browser comes from something before it. */
+export function lookupAfter(error: unknown): Lookup {
+  if (error instanceof ParameterError) return 'unclear'
+  if (!(error instanceof UpstreamError) || error.status === null || error.code === 'UPSTREAM_UNAUTHORIZED')
+    throw error
+  if (error.status === 404 || error.status === 410) return error.excerpt?.startsWith('<') ? 'unclear' : 'gone'
+  // A record that breaks the upstream, or that this user may not see, must not stop the look at all others.
+  const isAboutThisRecord = [204, 400, 403, 405, 409, 422, 500].includes(error.status)
+  if (isAboutThisRecord && error.code === 'UPSTREAM_STATUS') return 'unclear'
+  throw error
+}
+
+// A source whose records do not show a secret of this program (P9): the address that the worker subscribes with holds one, and
+// subscriptions are mirrored like everything else.
+export function maskSource(source: Source, secret: string): Source {
+  const mask = (value: Json): Json => {
+    if (typeof value === 'string') return value.replaceAll(secret, '[secret]')
+    if (Array.isArray(value)) return value.map(mask)
+    return isObject(value) ? maskObject(value) : value
+  }
+  const maskObject = (record: JsonObject): JsonObject => {
+    const masked = Object.fromEntries(Object.entries(record).map(([name, value]) => [name, mask(value)]))
+    const repeated = record[repeatedFields]
+    return repeated ? { ...masked, [repeatedFields]: maskObject(repeated) } : masked
+  }
+  const { lookup } = source
+  return {
+    ...source,
+    async list(request, signal) {
+      const answer = await source.list(request, signal)
+      return { ...answer, records: answer.records.map(mask) }
+    },
+    lookup:
+      lookup &&
+      (async (key, signal) => {
+        const answer = await lookup(key, signal)
+        return typeof answer === 'string' ? answer : { found: maskObject(answer.found) }
+      }),
+  }
+}

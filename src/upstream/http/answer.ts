@@ -1,0 +1,143 @@
+// Reads what an answer holds, and names what else may come instead: another status, a redirect, a page of HTML, a type
+// that is not JSON, JSON that is cut off.
+
+import type { Json } from '../../json/json.ts'
+import { JsonError, parseJson } from '../../json/parse.ts'
+import type { Operation } from '../operations/table.ts'
+import { excerptOf, UpstreamError, type UpstreamErrorDetails } from './errors.ts'
+import type { HttpAnswer, HttpRequest } from './transport.ts'
+
+// Reads `Retry-After`: until when the upstream wants to be left alone (P10).
+// What a date can hold: more is no time at all.
+const latestDateMs = 8_640_000_000_000_000
+
+/** The time in milliseconds before which not to ask again; null when the header says nothing usable. */
+export function notBeforeTime(
+  headers: { readonly 'retry-after'?: string | undefined; readonly date?: string | undefined },
+  receivedAtMs: number,
+): number | null {
+  const text = headers['retry-after']?.trim()
+  if (!text) return null
+  if (/^\d+$/.test(text)) return Math.min(latestDateMs, receivedAtMs + Number(text) * 1000)
+  const at = httpDate(text)
+  if (at === null) return null
+  // The date is by the upstream's clock: where that is behind ours, its own `Date` says how long to wait.
+  const sentAt = httpDate(headers.date)
+  return Math.min(latestDateMs, Math.max(at, sentAt === null ? 0 : receivedAtMs + (at - sentAt)))
+}
+
+export function httpDate(text: string | undefined): number | null {
+  if (!text || !/[a-z]{3}/i.test(text)) return null
+  // The oldest of the three formats names no zone; it is always GMT.
+  const time = Date.parse(/\d{4}$/.test(text) ? `${text} GMT` : text)
+  return Number.isNaN(time) ? null : time
+}
+
+/** The answer's JSON; null when it has no body, which only the answer to a change may lack. */
+export function readAnswer(operation: Operation, request: HttpRequest, answer: HttpAnswer): Json | null {
+  if (!isSuccess(operation, answer.status)) throw statusError(request, answer)
+  if (answer.bytes.length > 0) return readJson(request, answer)
+  if (operation.method !== 'GET') return null
+  throw unusable(request, answer, {
+    code: 'UPSTREAM_JSON',
+    retryable: true,
+    problem: 'the answer has no body, where JSON should be.',
+  })
+}
+
+/** What is read must be what the table says; what was changed is changed, whichever 2xx says so. */
+const isSuccess = (operation: Operation, status: number): boolean =>
+  operation.method === 'GET' ? status === operation.success : status >= 200 && status < 300
+
+const passing = new Set([408, 425, 429, 500, 502, 503, 504])
+
+export function statusError(request: HttpRequest, answer: HttpAnswer): UpstreamError {
+  const { status, headers } = answer
+  if (status >= 300 && status < 400) return redirectError(request, answer)
+  const retryable = passing.has(status) || status > 504
+  const notBefore = retryable ? notBeforeTime(headers, answer.receivedAtMs) : null
+  const until =
+    notBefore === null ? '' : ` It wants to be left alone until ${new Date(notBefore).toISOString()}.`
+  return unusable(request, answer, {
+    code: 'UPSTREAM_STATUS',
+    retryable,
+    notBefore: notBefore === null ? null : new Date(notBefore),
+    problem: `status ${status}${advice[status] ?? ''}.${until}`,
+  })
+}
+
+const advice: Readonly<Record<number, string>> = {
+  400: ': it does not accept the request as it is',
+  403: ': the integration user lacks the right, or the client GUID is another customer’s. Check CLIENT_GUID and the user’s rights',
+  404: ': there is no such record, or the base URL is wrong',
+  429: ': too many requests. REQUESTS_PER_SECOND sets a budget',
+  503: ': it is not available at the moment',
+}
+
+function redirectError(request: HttpRequest, answer: HttpAnswer): UpstreamError {
+  const { location } = answer.headers
+  const target = location && URL.canParse(location, request.url.href) ? new URL(location, request.url) : null
+  const where = target ? `${target.origin}${target.pathname}` : 'another address'
+  return unusable(request, answer, {
+    code: 'UPSTREAM_REDIRECT',
+    retryable: false,
+    problem: `status ${answer.status}, a redirect to ${where}. The token does not follow it: put the final address into the configuration.`,
+  })
+}
+
+function readJson(request: HttpRequest, answer: HttpAnswer): Json {
+  const type = answer.headers['content-type'] ?? ''
+  if (/^\s*(?:text\/html|application\/xhtml)/i.test(type) || isMarkup(answer.bytes))
+    throw unusable(request, answer, {
+      code: 'UPSTREAM_HTML',
+      retryable: true,
+      problem:
+        'the answer is a page for a browser, not JSON: a proxy, a maintenance page, or a wrong base URL.',
+    })
+  if (!isJsonType(type))
+    throw unusable(request, answer, {
+      code: 'UPSTREAM_CONTENT_TYPE',
+      retryable: false,
+      problem: `the answer is of the type ${type.slice(0, 100)}, not JSON in UTF-8. Check the base URL.`,
+    })
+  try {
+    return parseJson(answer.bytes)
+  } catch (cause) {
+    if (!(cause instanceof JsonError)) throw cause
+    throw unusable(request, answer, {
+      code: 'UPSTREAM_JSON',
+      retryable: cause.problem === 'not JSON',
+      problem: `${cause.message} (${answer.bytes.length} bytes).`,
+      cause,
+    })
+  }
+}
+
+function isMarkup(bytes: Buffer): boolean {
+  const first = bytes.find((byte) => byte > 0x20)
+  return first === 0x3c
+}
+
+/** The upstream offers its JSON as plain text, too. */
+function isJsonType(type: string): boolean {
+  const [, charset] = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(type) ?? []
+  const isUtf8 = charset === undefined || /^(?:utf-?8|us-ascii)$/i.test(charset)
+  return (
+    isUtf8 &&
+    (type === '' || /^\s*(?:(?:application|text)\/(?:[\w.-]+\+)?json|text\/plain)\s*(?:;|$)/i.test(type))
+  )
+}
+
+function unusable(
+  request: HttpRequest,
+  answer: HttpAnswer,
+  details: Pick<UpstreamErrorDetails, 'code' | 'retryable' | 'problem' | 'notBefore' | 'cause'>,
+): UpstreamError {
+  return new UpstreamError({
+    ...details,
+    method: request.method,
+    path: request.url.pathname,
+    status: answer.status,
+    excerpt: excerptOf(answer.bytes),
+  })
+}

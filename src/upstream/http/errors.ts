@@ -1,0 +1,144 @@
+// The one error of this layer: what was asked, what came instead, whether trying again can help and what to do. It never
+// carries the HTTP library's own error, which holds the request's headers (P9).
+
+import { redact } from '../../log.ts'
+
+export type UpstreamErrorCode =
+  /** No connection, or it broke before an answer was there. */
+  | 'UPSTREAM_UNREACHABLE'
+  | 'UPSTREAM_TIMEOUT'
+  /** The body ended too early. */
+  | 'UPSTREAM_TRUNCATED'
+  | 'UPSTREAM_TOO_LARGE'
+  | 'UPSTREAM_STATUS'
+  /** It sends us to another address; the token does not follow. */
+  | 'UPSTREAM_REDIRECT'
+  /** The token is rejected, and so is a new one. */
+  | 'UPSTREAM_UNAUTHORIZED'
+  /** The token is rejected, and the identity provider hands out the same one again. */
+  | 'UPSTREAM_TOKEN_REPEATED'
+  | 'UPSTREAM_SIGN_IN'
+  /** The identity provider does not answer as it should; nothing is said about the credentials. */
+  | 'UPSTREAM_SIGN_IN_AWAY'
+  | 'UPSTREAM_HTML'
+  | 'UPSTREAM_CONTENT_TYPE'
+  | 'UPSTREAM_JSON'
+  /** JSON, but not what this operation answers. */
+  | 'UPSTREAM_SHAPE'
+
+export type UpstreamErrorDetails = {
+  readonly code: UpstreamErrorCode
+  readonly method: string
+  /** Path without the query, as it was asked. */
+  readonly path: string
+  readonly status?: number | null
+  readonly retryable: boolean
+  /** What happened and what to do, as sentences that go on after `GET /api/…: `. */
+  readonly problem: string
+  /** The answer's first bytes. */
+  readonly excerpt?: string | null
+  /** Not to be asked again before. */
+  readonly notBefore?: Date | null
+  /** False only when the request cannot have reached the upstream. */
+  readonly mayHaveArrived?: boolean
+  readonly cause?: unknown
+}
+
+export class UpstreamError extends Error {
+  override readonly name = 'UpstreamError'
+  readonly code: UpstreamErrorCode
+  readonly method: string
+  readonly path: string
+  /** The message without method and path. */
+  readonly problem: string
+  readonly status: number | null
+  readonly retryable: boolean
+  readonly excerpt: string | null
+  readonly notBefore: Date | null
+  readonly mayHaveArrived: boolean
+
+  constructor(details: UpstreamErrorDetails) {
+    const { excerpt = null, cause } = details
+    const problem = redact(`${details.problem}${excerpt === null ? '' : ` It begins: ${excerpt}`}`)
+    super(`${details.method} ${redact(details.path)}: ${problem}`, cause === undefined ? {} : { cause })
+    this.code = details.code
+    this.method = details.method
+    this.path = redact(details.path)
+    this.problem = problem
+    this.status = details.status ?? null
+    this.retryable = details.retryable
+    this.excerpt = excerpt
+    this.notBefore = details.notBefore ?? null
+    this.mayHaveArrived = details.mayHaveArrived ?? true
+  }
+}
+
+const window = 65_536
+const longest = 200
+
+/** The first bytes of a body as one line, cut, with secrets taken out before the cut. */
+export function excerptOf(bytes: Uint8Array): string {
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, window)).toString('utf8')
+  const clean = redact(text)
+  // So much was secret that the piece of one at the window's end would be shown.
+  if (bytes.length > window && clean.length < window / 2) return '[secret]'
+  const line = clean.replaceAll(/[\s\p{Cc}]+/gu, ' ').trim()
+  if (line === '') return '(nothing)'
+  return line.length <= longest ? line : `${line.slice(0, longest)}…`
+}
+
+// When to ask again after a failed request: the whole policy, as one pure function.
+export type RetryPolicy = {
+  /** Requests in all, the first one included. */
+  readonly attempts: number
+  readonly firstDelayMs: number
+  readonly longestDelayMs: number
+  /** The longest `Retry-After` that is waited for; beyond it the call fails and whoever called may come back later. */
+  readonly patienceMs: number
+}
+
+export const defaultRetryPolicy: RetryPolicy = {
+  attempts: 4,
+  firstDelayMs: 500,
+  longestDelayMs: 20_000,
+  patienceMs: 120_000,
+}
+
+type Failure = Pick<UpstreamError, 'code' | 'retryable' | 'notBefore' | 'mayHaveArrived'>
+export type RetryQuestion = {
+  readonly policy: RetryPolicy
+  readonly failure: Failure
+  /** How many requests were made so far. */
+  readonly attempt: number
+  /** A request that changes something is repeated only when it cannot have arrived. */
+  readonly isWrite: boolean
+  readonly nowMs: number
+  /** From 0 to 1. */
+  readonly random: number
+}
+
+/** Worth trying again later, but not now: the sign-in has done all it could. */
+const isSettled: ReadonlySet<UpstreamErrorCode> = new Set([
+  'UPSTREAM_SIGN_IN',
+  'UPSTREAM_SIGN_IN_AWAY',
+  'UPSTREAM_UNAUTHORIZED',
+])
+
+/** Milliseconds to wait before asking again, or null: do not. */
+export function retryDelay({
+  policy,
+  failure,
+  attempt,
+  isWrite,
+  nowMs,
+  random,
+}: RetryQuestion): number | null {
+  if (!failure.retryable || isSettled.has(failure.code) || attempt >= policy.attempts) return null
+  if (isWrite && failure.mayHaveArrived) return null
+  const ceilingMs = Math.min(policy.longestDelayMs, policy.firstDelayMs * 2 ** (attempt - 1))
+  // Half of the delay is random, so that many workers do not come back together.
+  const backoffMs = ceilingMs / 2 + (ceilingMs / 2) * random
+  const askedMs = failure.notBefore ? failure.notBefore.getTime() - nowMs : 0
+  if (askedMs > policy.patienceMs) return null
+  return Math.max(backoffMs, askedMs)
+}

@@ -1,0 +1,241 @@
+// One exchange over HTTP: a request out, the whole answer in, within bounds of time and size. Never asks twice, never
+// follows to another address, and turns every failure of the network into an UpstreamError.
+
+import { Agent as HttpAgent } from 'node:http'
+import { Agent as HttpsAgent } from 'node:https'
+import got, { RequestError, TimeoutError } from 'got'
+import type { ServiceName } from '../../streams/catalog.ts'
+import type { Clock } from '../../util/waiting.ts'
+import type { Method, OperationName } from '../operations/table.ts'
+import { UpstreamError, type UpstreamErrorCode } from './errors.ts'
+
+// Failures of the network by their codes: what they mean, whether trying again can help, and whether the request may have
+// arrived. The library's error itself goes no further: it carries the request's headers (P9).
+export type NetworkFailure = {
+  readonly code: string
+  readonly message: string
+  /** Whether the answer had begun. */
+  readonly phase: 'request' | 'body'
+  /** The phase that took too long, if one did. */
+  readonly timedOutAt?: string | null
+}
+
+type Asked = { readonly method: Method; readonly url: URL }
+
+type Meaning = {
+  readonly code: UpstreamErrorCode
+  readonly problem: string
+  readonly retryable: boolean
+  readonly mayHaveArrived: boolean
+}
+
+export function networkError(request: Asked, failure: NetworkFailure): UpstreamError {
+  const { code, message } = failure
+  return new UpstreamError({
+    ...meaningOf(request.url.host, failure),
+    method: request.method,
+    path: request.url.pathname,
+    cause: Object.assign(new Error(message), { code }),
+  })
+}
+
+export function tooLargeError(request: Asked, maxResponseBytes: number): UpstreamError {
+  return new UpstreamError({
+    code: 'UPSTREAM_TOO_LARGE',
+    method: request.method,
+    path: request.url.pathname,
+    retryable: false,
+    problem: `the answer is larger than ${maxResponseBytes} bytes. Ask for smaller pages (PAGE_SIZE).`,
+  })
+}
+
+const beforeSending = { retryable: true, mayHaveArrived: false } as const
+const connectPhases = new Set(['lookup', 'connect', 'secureConnect'])
+
+function meaningOf(host: string, { code, phase, timedOutAt }: NetworkFailure): Meaning {
+  if (timedOutAt && connectPhases.has(timedOutAt))
+    return { code: 'UPSTREAM_TIMEOUT', problem: `${host} cannot be reached in time.`, ...beforeSending }
+  if (timedOutAt || code === 'ETIMEDOUT')
+    return {
+      code: 'UPSTREAM_TIMEOUT',
+      problem: `no complete answer in time. Where answers are slow, raise REQUEST_TIMEOUT or ask for smaller pages.`,
+      retryable: true,
+      mayHaveArrived: true,
+    }
+  if (isAboutCertificates(code))
+    return {
+      code: 'UPSTREAM_UNREACHABLE',
+      problem: `the certificate of ${host} is not accepted (${code}). Check the URL, or name the authority's certificate in NODE_EXTRA_CA_CERTS.`,
+      retryable: false,
+      mayHaveArrived: false,
+    }
+  if (code === 'EPROTO')
+    return {
+      code: 'UPSTREAM_UNREACHABLE',
+      problem: `${host} does not speak TLS there. Check whether its URL should begin with http:// or another port belongs to it.`,
+      retryable: false,
+      mayHaveArrived: false,
+    }
+  const known = unreachable[code]
+  if (known)
+    return {
+      code: 'UPSTREAM_UNREACHABLE',
+      problem: `${known.replace('HOST', host)} (${code}).`,
+      ...beforeSending,
+    }
+  if (code.startsWith('Z_') || code.startsWith('ERR_BROTLI') || phase === 'body')
+    return {
+      code: 'UPSTREAM_TRUNCATED',
+      problem: `the answer broke off or arrived damaged (${code}).`,
+      retryable: true,
+      mayHaveArrived: true,
+    }
+  return {
+    code: 'UPSTREAM_UNREACHABLE',
+    problem: `the connection to ${host} broke before an answer came (${code}).`,
+    retryable: true,
+    mayHaveArrived: true,
+  }
+}
+
+const unreachable: Readonly<Record<string, string>> = {
+  ENOTFOUND: 'there is no host HOST: check the URL and the DNS',
+  EAI_AGAIN: 'the DNS does not answer for HOST',
+  ECONNREFUSED: 'HOST refuses connections: check the URL, the port and whether the service runs',
+  EHOSTUNREACH: 'there is no way to HOST: check the network and the firewall',
+  ENETUNREACH: 'there is no way to HOST: check the network and the firewall',
+}
+
+const isAboutCertificates = (code: string): boolean =>
+  /CERT|SELF_SIGNED|UNABLE_TO_(?:GET|VERIFY)|ERR_TLS/.test(code)
+
+export type HttpRequest = {
+  readonly method: Method
+  readonly url: URL
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string | null
+}
+export type HttpAnswer = {
+  readonly status: number
+  readonly headers: {
+    readonly 'content-type'?: string | undefined
+    readonly 'retry-after'?: string | undefined
+    readonly date?: string | undefined
+    readonly location?: string | undefined
+  }
+  readonly bytes: Buffer
+  readonly receivedAtMs: number
+}
+export type Transport = {
+  send(request: HttpRequest, signal: AbortSignal): Promise<HttpAnswer>
+  close(): void
+}
+
+const longestConnectMs = 15_000
+
+export function openTransport(options: {
+  readonly requestTimeoutMs: number
+  readonly maxResponseBytes: number
+  readonly clock: Clock
+}): Transport {
+  const { requestTimeoutMs, maxResponseBytes, clock } = options
+  const kept = agents(true)
+  // A kept connection may be closed by the other side at the moment of use. A read is repeated then; a write must not be.
+  const fresh = agents(false)
+  // Shorter than the whole, so that it shows which of them was over: without a connection nothing can have arrived.
+  const connectMs = Math.min(longestConnectMs, requestTimeoutMs / 2)
+  const client = got.extend({
+    retry: { limit: 0 },
+    followRedirect: false,
+    throwHttpErrors: false,
+    timeout: { lookup: connectMs, connect: connectMs, secureConnect: connectMs, request: requestTimeoutMs },
+    headers: { 'user-agent': 'tidemark', accept: 'application/json, text/json;q=0.9, text/plain;q=0.8' },
+  })
+
+  return {
+    async send(request, signal) {
+      signal.throwIfAborted()
+      const { method, url, headers, body } = request
+      const stream = client.stream(url, {
+        method,
+        headers: { ...headers },
+        agent: method === 'GET' ? kept : fresh,
+        signal,
+        // Without one the library would wait for somebody to write it.
+        ...(method !== 'GET' && { body: body ?? '' }),
+      })
+      const chunks: Buffer[] = []
+      let size = 0
+      try {
+        for await (const chunk of stream) {
+          size += chunk.length
+          const announced = Number(stream.response?.headers['content-length'] ?? 0)
+          if (Math.max(size, announced) > maxResponseBytes) throw tooLargeError(request, maxResponseBytes)
+          chunks.push(chunk)
+        }
+      } catch (cause) {
+        if (signal.aborted) throw signal.reason
+        if (cause instanceof RequestError) throw networkError(request, failureOf(cause))
+        throw cause
+      }
+      const { response } = stream
+      if (!response)
+        throw networkError(request, { code: 'ECONNRESET', message: 'no answer', phase: 'request' })
+      return {
+        status: response.statusCode,
+        headers: response.headers,
+        bytes: Buffer.concat(chunks, size),
+        receivedAtMs: clock.now(),
+      }
+    },
+    close() {
+      for (const agent of [kept.http, kept.https, fresh.http, fresh.https]) agent.destroy()
+    },
+  }
+}
+
+const agents = (keepAlive: boolean) => ({
+  http: new HttpAgent({ keepAlive, maxSockets: 32 }),
+  https: new HttpsAgent({ keepAlive, maxSockets: 32 }),
+})
+
+function failureOf(error: RequestError): NetworkFailure {
+  const { code, message, request } = error
+  const timedOutAt = error instanceof TimeoutError ? error.event : null
+  return { code, message, phase: request?.response ? 'body' : 'request', timedOutAt }
+}
+
+// What the client tells while it works, for metrics and ledgers. It keeps no counts itself.
+export type RequestDone = {
+  readonly service: ServiceName
+  readonly operation: OperationName
+  /** Null when no answer came. */
+  readonly status: number | null
+  readonly durationMs: number
+  readonly bytes: number
+}
+export type RetryPlanned = {
+  readonly service: ServiceName
+  readonly operation: OperationName
+  /** How many requests were made so far. */
+  readonly attempt: number
+  readonly delayMs: number
+  readonly reason: string
+}
+export type Waited = {
+  readonly service: ServiceName
+  readonly reason: 'budget' | 'retry-after'
+  readonly waitedMs: number
+}
+export type SignInDone = {
+  readonly service: ServiceName
+  readonly outcome: 'new token' | 'same token' | 'failed'
+  readonly durationMs: number
+}
+
+export type UpstreamObserver = {
+  requestDone?(request: RequestDone): void
+  retryPlanned?(retry: RetryPlanned): void
+  waited?(wait: Waited): void
+  signInDone?(signIn: SignInDone): void
+}

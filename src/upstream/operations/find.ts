@@ -1,0 +1,87 @@
+// Finds the operation that a method and a path with concrete values mean, for a person who typed them.
+
+import { nearest } from '../../util/text.ts'
+import { type Operation, type OperationName, operationNames, operations, pathParameters } from './table.ts'
+
+export type Found = {
+  readonly name: OperationName
+  readonly operation: Operation
+  readonly path: Readonly<Record<string, string>>
+}
+/** Nothing has that method and path; these are the nearest, e.g. `GET /api/Assignment/Id/{assignmentId}`. */
+export type NotFound = { readonly nearest: readonly string[] }
+
+/** Paths are compared without regard to case; what stands for a parameter may be percent-encoded. */
+export function findOperation(method: string, path: string): Found | NotFound {
+  const matches = operationsAt(path)
+  // `/Webhooks/subscription` has no parameter and wins over anything that reads `subscription` as one.
+  const [best] = matches
+    .filter(({ operation }) => operation.method === method)
+    .toSorted((a, b) => Object.keys(a.path).length - Object.keys(b.path).length)
+  return best ?? { nearest: nearestTo(method, path, matches) }
+}
+
+function operationsAt(path: string): readonly Found[] {
+  const wanted = path.split('/')
+  return operationNames.flatMap((name) => {
+    const operation: Operation = operations[name]
+    const values = matchPath(operation.path.split('/'), wanted)
+    return values ? [{ name, operation, path: values }] : []
+  })
+}
+
+function matchPath(
+  template: readonly string[],
+  wanted: readonly string[],
+): Readonly<Record<string, string>> | null {
+  if (template.length !== wanted.length) return null
+  const values: Record<string, string> = {}
+  for (const [index, part] of template.entries()) {
+    const given = wanted[index] ?? ''
+    const [, name] = /^\{(\w+)\}$/.exec(part) ?? []
+    if (name === undefined) {
+      if (part.toLowerCase() !== given.toLowerCase()) return null
+      continue
+    }
+    const value = decoded(given)
+    if (value === null || !canBe(name, value)) return null
+    values[name] = value
+  }
+  return values
+}
+
+function decoded(text: string): string | null {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return null
+  }
+}
+
+/** Words of the paths themselves: whoever writes `DELETE /api/Assignment/Id` forgot the id. */
+const reserved = new Set(
+  operationNames.flatMap((name) => operations[name].path.split('/')).map((part) => part.toLowerCase()),
+)
+
+function canBe(name: string, value: string): boolean {
+  const kind = pathParameters[name as keyof typeof pathParameters]
+  return kind === 'segment' ? !reserved.has(value.toLowerCase()) : /^-?\d+$/.test(value)
+}
+
+/** First what that path offers under another method, then what this method offers nearby, then anything nearby. */
+function nearestTo(method: string, path: string, others: readonly Found[]): readonly string[] {
+  const here = others.map(({ operation }) => shown(operation))
+  const known = new Map(
+    operationNames.map((name) => [comparable(shown(operations[name])), shown(operations[name])]),
+  )
+  const wanted = comparable(`${method} ${path}`)
+  const sameMethod = [...known.keys()].filter((line) => line.startsWith(`${method} `))
+  const near = [...nearest(wanted, sameMethod, 2), ...nearest(wanted, [...known.keys()], 3)]
+  return [...new Set([...here, ...near.flatMap((line) => known.get(line) ?? [])])].slice(0, 3)
+}
+
+const shown = ({ method, path }: Operation): string => `${method} ${path}`
+
+/** Values and their names in braces alike count as little as possible. */
+const comparable = (line: string): string =>
+  line.replaceAll(/\/(?:\{\w+\}|\d+)/g, (part) => (part[1] === '{' ? `/${part[2]}` : '/a'))

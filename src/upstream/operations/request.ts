@@ -1,0 +1,114 @@
+// Makes the request of an operation out of its parameters, or says which parameter is out of its bounds. Pure: nothing
+// is sent here.
+
+import type { Json, JsonObject } from '../../json/json.ts'
+import { isObject } from '../../streams/record.ts'
+import {
+  type AttachmentForm,
+  attachmentFormText,
+  ParameterError,
+  type ParameterKind,
+  type ParameterValue,
+  parameterText,
+  shown,
+} from './parameters.ts'
+import { type Operation, type OperationName, type operations, pathParameters } from './table.ts'
+
+type Table = typeof operations
+type PathNames<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
+  ? Name | PathNames<Rest>
+  : never
+type ValuesOf<Kinds extends Readonly<Record<string, ParameterKind>>> = {
+  readonly [Name in keyof Kinds]: ParameterValue<Kinds[Name]>
+}
+type PathValues<Name extends OperationName> = ValuesOf<
+  Pick<typeof pathParameters, PathNames<Table[Name]['path']> & keyof typeof pathParameters>
+>
+type WithPath<Name extends OperationName> =
+  PathNames<Table[Name]['path']> extends never
+    ? { readonly path?: undefined }
+    : { readonly path: PathValues<Name> }
+type WithBody<Name extends OperationName> = Table[Name]['body'] extends 'json'
+  ? { readonly body: JsonObject }
+  : Table[Name]['body'] extends 'form'
+    ? { readonly body: AttachmentForm }
+    : { readonly body?: undefined }
+
+/** What an operation has to be given: its parameters and its body. */
+export type RequestOf<Name extends OperationName> = WithPath<Name> &
+  WithBody<Name> & { readonly query?: Partial<ValuesOf<Table[Name]['query']>> }
+
+/** The same for an operation that is only known at run time. */
+export type AnyRequest = {
+  readonly path?: Readonly<Record<string, unknown>> | undefined
+  readonly query?: Readonly<Record<string, unknown>> | undefined
+  readonly body?: unknown
+}
+
+export type PreparedRequest = {
+  /** Path and query, to be appended to the base URL. */
+  readonly target: string
+  readonly contentType: string | null
+  readonly body: string | null
+}
+
+export function prepareRequest(operation: Operation, request: AnyRequest): PreparedRequest {
+  const query = queryText(operation, request.query ?? {})
+  const target = `${pathText(operation, request.path ?? {})}${query === '' ? '' : `?${query}`}`
+  switch (operation.body) {
+    case 'none':
+      if (request.body !== undefined)
+        throw new ParameterError(`${operation.method} ${operation.path} takes no body`)
+      return { target, contentType: null, body: null }
+    case 'json':
+      if (!isObject(request.body as Json | undefined))
+        throw new ParameterError(
+          `${operation.method} ${operation.path} needs a body that is a JSON object, ${request.body === undefined ? 'and has none' : `not ${shown(request.body)}`}`,
+        )
+      return { target, contentType: 'application/json', body: JSON.stringify(request.body) }
+    case 'form':
+      return {
+        target,
+        contentType: 'application/x-www-form-urlencoded',
+        body: attachmentFormText((request.body ?? {}) as AttachmentForm),
+      }
+  }
+}
+
+export const pathParameterNames = (path: string): readonly string[] =>
+  [...path.matchAll(/\{(\w+)\}/g)].flatMap(([, name]) => name ?? [])
+
+function pathText(operation: Operation, values: Readonly<Record<string, unknown>>): string {
+  const kinds: Readonly<Record<string, ParameterKind>> = pathParameters
+  refuseUnknown(operation, values, pathParameterNames(operation.path))
+  return operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+    const kind = kinds[name]
+    if (kind === undefined) throw new Error(`pathParameters does not say what {${name}} may be`)
+    return encodeURIComponent(parameterText(name, kind, values[name]))
+  })
+}
+
+function queryText(operation: Operation, values: Readonly<Record<string, unknown>>): string {
+  refuseUnknown(operation, values, Object.keys(operation.query))
+  const query = new URLSearchParams()
+  for (const [name, kind] of Object.entries(operation.query)) {
+    const value = values[name]
+    if (value !== undefined && value !== null) query.append(name, parameterText(name, kind, value))
+  }
+  if (query.get('IncludeAttachmentFileData') === 'true' && query.get('IncludeAttachment') === 'false')
+    throw new ParameterError('IncludeAttachmentFileData is only valid when IncludeAttachment is true')
+  // Both `+` and `%20` mean a space in a query, but only one of them does everywhere.
+  return query.toString().replaceAll('+', '%20')
+}
+
+function refuseUnknown(
+  operation: Operation,
+  values: Readonly<Record<string, unknown>>,
+  known: readonly string[],
+): void {
+  for (const name of Object.keys(values)) {
+    if (known.includes(name)) continue
+    const takes = known.length === 0 ? 'takes none' : `takes ${known.join(', ')}`
+    throw new ParameterError(`${operation.method} ${operation.path} has no parameter ${name}: it ${takes}`)
+  }
+}

@@ -1,0 +1,65 @@
+// Durations as people write them: 500ms, 30s, 10m, 1h, 7d.
+
+const unitMs = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+const pattern = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)$/
+
+export function parseDuration(text: string): number | null {
+  const [, amount, unit] = pattern.exec(text.trim().toLowerCase()) ?? []
+  if (amount === undefined || unit === undefined) return null
+  return Math.round(Number(amount) * unitMs[unit as keyof typeof unitMs])
+}
+
+/** The two largest units that say something: `3 d 4 h`, `12 m 5 s`, `1.4 s`. */
+export function formatDuration(durationMs: number): string {
+  const ms = Math.max(0, durationMs)
+  if (ms < 1000) return `${Math.round(ms)} ms`
+  if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0).replace(/\.0$/, '')} s`
+  const seconds = Math.round(ms / 1000)
+  const parts = [
+    [Math.floor(seconds / 86_400), 'd'],
+    [Math.floor(seconds / 3600) % 24, 'h'],
+    [Math.floor(seconds / 60) % 60, 'm'],
+    [seconds % 60, 's'],
+  ] as const
+  const first = parts.findIndex(([amount]) => amount > 0)
+  return parts
+    .slice(first, first + 2)
+    .filter(([amount]) => amount > 0)
+    .map(([amount, unit]) => `${amount} ${unit}`)
+    .join(' ')
+}
+
+// Numbers as people read them.
+export const count = (number: number): string => number.toLocaleString('en')
+export const plural = (number: number, noun: string): string =>
+  `${count(number)} ${noun}${number === 1 ? '' : 's'}`
+
+// The known word nearest to a mistyped one.
+export function nearest(word: string, known: readonly string[], most = 1): readonly string[] {
+  return known
+    .map((candidate) => ({ candidate, distance: editDistance(word.toLowerCase(), candidate.toLowerCase()) }))
+    .filter(({ candidate, distance }) => distance <= Math.max(2, candidate.length / 2))
+    .sort((a, b) => a.distance - b.distance)
+    .slice(0, most)
+    .map(({ candidate }) => candidate)
+}
+
+function editDistance(a: string, b: string): number {
+  let previous = Array.from({ length: b.length + 1 }, (_, index) => index)
+  for (let i = 1; i <= a.length; i++) {
+    const current = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const substitution = (previous[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
+      current.push(Math.min(substitution, (previous[j] ?? 0) + 1, (current[j - 1] ?? 0) + 1))
+    }
+    previous = current
+  }
+  return previous[b.length] ?? 0
+}
+
+// Text of others on its way to a terminal: what would move the cursor, change colours, or turn the direction of writing is shown as
+// its number instead, so that no record can forge what people read.
+const unseen = /[^\P{Cc}\n\t]|\p{Cf}|[\p{Zl}\p{Zp}]/gu
+
+export const visible = (text: string): string =>
+  text.replaceAll(unseen, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`)

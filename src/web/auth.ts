@@ -1,0 +1,163 @@
+// Who makes a request: its session, whether it comes from a page of this worker, and the cookies it gets back.
+
+import { isIP } from 'node:net'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Logger } from '../log.ts'
+import { isSecret, openSessions, readOnlyViewer, type Session, sessionMs, type Viewer } from './sessions.ts'
+
+export type Visits = {
+  /** What pages need to know. A message that was left for this page is forgotten with the answer. */
+  viewerOf(request: FastifyRequest, reply: FastifyReply): Viewer
+  sessionOf(request: FastifyRequest): Session | null
+  isAdminToken(given: string): boolean
+  signIn(request: FastifyRequest, reply: FastifyReply): void
+  signOut(reply: FastifyReply): void
+  isOwnForm(session: Session, csrf: string): boolean
+  /** Leaves a message for the next page. */
+  tell(
+    session: Session,
+    request: FastifyRequest,
+    reply: FastifyReply,
+    told: NonNullable<Viewer['told']>,
+  ): void
+}
+
+const sessionCookie = 'tidemark_session'
+const toldCookie = 'tidemark_told'
+const toldSeconds = 60
+
+/** Null without a token: then nobody can sign in. */
+export function openVisits(adminToken: string | null, now?: () => number): Visits | null {
+  if (adminToken === null) return null
+  const sessions = openSessions({ adminToken, ...(now && { now }) })
+  const isAdminToken = isSecret(adminToken)
+  const sessionOf = (request: FastifyRequest) => sessions.read(cookieOf(request, sessionCookie))
+
+  return {
+    viewerOf(request, reply) {
+      const session = sessionOf(request)
+      if (session === null) return { ...readOnlyViewer, canSignIn: true }
+      const told = sessions.unseal(session, cookieOf(request, toldCookie))
+      if (told) addCookie(reply, toldCookie, '', { seconds: 0, isSecure: false })
+      return { canAct: true, canSignIn: false, csrfToken: sessions.csrfTokenOf(session), told }
+    },
+    sessionOf,
+    isAdminToken,
+    signIn(request, reply) {
+      const { cookie } = sessions.open()
+      addCookie(reply, sessionCookie, cookie, { seconds: sessionMs / 1000, isSecure: cameByHttps(request) })
+    },
+    signOut(reply) {
+      for (const name of [sessionCookie, toldCookie])
+        addCookie(reply, name, '', { seconds: 0, isSecure: false })
+    },
+    isOwnForm: (session, csrf) => sessions.isCsrfToken(session, csrf),
+    tell(session, request, reply, told) {
+      const isSecure = cameByHttps(request)
+      addCookie(reply, toldCookie, sessions.seal(session, told), { seconds: toldSeconds, isSecure })
+    },
+  }
+}
+
+function cookieOf(request: FastifyRequest, name: string): string | undefined {
+  const pairs = (request.headers.cookie ?? '').split(';').map((pair) => pair.trim())
+  return pairs.find((pair) => pair.startsWith(`${name}=`))?.slice(name.length + 1)
+}
+
+function addCookie(
+  reply: FastifyReply,
+  name: string,
+  value: string,
+  { seconds, isSecure }: { readonly seconds: number; readonly isSecure: boolean },
+): void {
+  // Fastify collects several of these.
+  reply.header(
+    'set-cookie',
+    `${name}=${value}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${seconds}${isSecure ? '; Secure' : ''}`,
+  )
+}
+
+/**
+ * By what the browser or the proxy says. Whoever lies about it only loses the own cookie, so everybody is believed; PUBLIC_URL
+ * says nothing about it, because the page is often looked at from inside, where there is no TLS.
+ */
+const cameByHttps = ({ headers }: FastifyRequest): boolean =>
+  headers.origin?.startsWith('https://') === true ||
+  /^https\s*(?:,|$)/i.test(String(headers['x-forwarded-proto'] ?? ''))
+
+/** What a proxy on this machine says of it may be anything, and is recorded: only addresses are taken from it. */
+export const clientAddress = ({ ip, socket }: Pick<FastifyRequest, 'ip' | 'socket'>): string =>
+  isIP(ip) ? ip : (socket.remoteAddress ?? 'nowhere')
+
+/** False when the browser says that another site made the request. */
+export function isFromHere({ headers }: Pick<FastifyRequest, 'headers'>): boolean {
+  const site = headers['sec-fetch-site']
+  if (site !== undefined) return site === 'same-origin'
+  const { origin, host } = headers
+  if (origin === undefined) return true
+  // A form of another site can set neither of these headers.
+  const hosts = [host, headers['x-forwarded-host']]
+  return URL.canParse(origin) && hosts.includes(new URL(origin).host)
+}
+
+// How often a sign-in may fail: a few times a minute from one address, and a bounded number in all, which bounds the memory too.
+// Pure; time is an argument.
+export type Attempts = {
+  /** How long this address has to wait before it may try; 0: now. */
+  waitMs(address: string, nowMs: number): number
+  failed(address: string, nowMs: number): void
+}
+
+const windowMs = 60_000
+const mostOfOne = 5
+const mostInAll = 60
+
+export function openAttempts(): Attempts {
+  let failures: { readonly address: string; readonly atMs: number }[] = []
+
+  /** Until the oldest of too many is forgotten. */
+  const waitFor = (known: typeof failures, most: number, nowMs: number): number => {
+    const oldest = known.at(-most)
+    return oldest === undefined ? 0 : Math.max(0, oldest.atMs + windowMs - nowMs)
+  }
+
+  return {
+    waitMs(address, nowMs) {
+      const own = failures.filter((failure) => failure.address === address)
+      return Math.max(waitFor(own, mostOfOne, nowMs), waitFor(failures, mostInAll, nowMs))
+    },
+    failed(address, nowMs) {
+      failures = [...failures.filter(({ atMs }) => atMs > nowMs - windowMs), { address, atMs: nowMs }]
+      failures = failures.slice(-mostInAll)
+    },
+  }
+}
+
+// Whether a token that somebody gives is ADMIN_TOKEN, wherever it is given. Wrong ones are counted and told, and after too many even
+// the right one has to wait, or guessing would go on.
+/** How long to wait is in a header of the answer already. */
+export type Verdict = 'right' | 'wrong' | { readonly waitSeconds: number }
+export type TokenCheck = (request: FastifyRequest, reply: FastifyReply, token: string) => Verdict
+
+type Options = {
+  readonly visits: Pick<Visits, 'isAdminToken'>
+  readonly attempts: Attempts
+  readonly log: Logger
+  readonly now?: () => number
+}
+
+export const openTokenCheck =
+  ({ visits, attempts, log, now = Date.now }: Options): TokenCheck =>
+  (request, reply, token) => {
+    const address = clientAddress(request)
+    const waitMs = attempts.waitMs(address, now())
+    if (waitMs > 0) {
+      const waitSeconds = Math.ceil(waitMs / 1000)
+      reply.header('retry-after', waitSeconds)
+      return { waitSeconds }
+    }
+    if (visits.isAdminToken(token)) return 'right'
+    attempts.failed(address, now())
+    log.warn({ address }, 'somebody tried to act with a wrong token')
+    return 'wrong'
+  }

@@ -1,0 +1,75 @@
+// A table with a caption and headers. On a narrow screen each row becomes a block, with the header of each value before it; the roles
+// are written out because browsers forget them then.
+
+import { type Html, html } from '../html.ts'
+
+export type Column<Row> = {
+  readonly title: string
+  readonly isNumber?: boolean
+  readonly cell: (row: Row) => Html | string | number | null
+}
+
+/** The first column names the row. */
+export function table<Row>(options: {
+  readonly caption: string
+  readonly columns: readonly Column<Row>[]
+  readonly rows: readonly Row[]
+  /** Instead of a table without rows. */
+  readonly empty: string
+}): Html {
+  const { caption, columns, rows, empty } = options
+  if (rows.length === 0) return html`<p class="notice">${empty}</p>`
+  const number = ({ isNumber }: Column<Row>) => isNumber && html` class="number"`
+  return html`<table class="rows" role="table"><caption>${caption}</caption>
+<thead role="rowgroup"><tr role="row">${columns.map(
+    (column) => html`<th scope="col" role="columnheader"${number(column)}>${column.title}</th>`,
+  )}</tr></thead>
+<tbody role="rowgroup">${rows.map(
+    (row) =>
+      html`<tr role="row">${columns.map((column, index) =>
+        index === 0
+          ? html`<th scope="row" role="rowheader"${number(column)}>${column.cell(row)}</th>`
+          : html`<td role="cell" data-title="${column.title}"${number(column)}>${column.cell(row)}</td>`,
+      )}</tr>`,
+  )}</tbody></table>`
+}
+
+// Forms that ask for a part of a list, by GET: the address says what is shown. What an address holds is checked before it is used.
+/** One of the values that there are, or null for all. */
+export function chosen(query: URLSearchParams, name: string, values: readonly string[]): string | null {
+  const value = query.get(name)
+  return value !== null && values.includes(value) ? value : null
+}
+
+/** An id, or null. */
+export function idIn(query: URLSearchParams, name: string): string | null {
+  const value = query.get(name) ?? ''
+  return /^\d{1,18}$/.test(value) ? value : null
+}
+
+export const select = (label: string, name: string, values: readonly string[], value: string | null): Html =>
+  html`<label>${label} <select name="${name}"><option value="">all</option>${values.map(
+    (one) => html`<option${one === value && html` selected`}>${one}</option>`,
+  )}</select></label>`
+
+export const filterForm = (path: string, fields: readonly Html[]): Html =>
+  html`<form class="filter" method="get" action="${path}">${fields} <button>Show</button></form>`
+
+/** A path with what of the parameters is there. */
+export function addressOf(path: string, parameters: Readonly<Record<string, string | null>>): string {
+  const there = Object.entries(parameters).filter((one): one is [string, string] => Boolean(one[1]))
+  return there.length === 0 ? path : `${path}?${new URLSearchParams(there)}`
+}
+
+// A plot for those without the script: the same numbers as a line in SVG. Pure.
+const width = 240
+const height = 40
+
+export function sparkline(rates: readonly number[]): Html {
+  const most = Math.max(1, ...rates)
+  const points = rates.map(
+    (rate, index) =>
+      `${((index * width) / Math.max(1, rates.length - 1)).toFixed(1)},${(height - (rate / most) * height).toFixed(1)}`,
+  )
+  return html`<svg viewBox="0 0 ${width} ${height}" preserveAspectRatio="none" aria-hidden="true"><polyline points="${points.join(' ')}" fill="none" stroke="currentColor" vector-effect="non-scaling-stroke"/></svg>`
+}

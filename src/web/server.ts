@@ -1,0 +1,174 @@
+// The HTTP server of the worker: small limits, short patience with slow clients, and no word about what was asked in its errors,
+// because a path may hold a secret (P9). The routes are in the files beside it.
+
+import { isIP } from 'node:net'
+import {
+  type FastifyError,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  fastify,
+} from 'fastify'
+import type { Logger } from '../log.ts'
+
+/** Adds routes to the server. */
+export type Routes = (server: FastifyInstance) => void
+
+export type HttpServer = {
+  readonly url: string
+  readonly port: number
+  close(): Promise<void>
+}
+
+/** The address cannot be listened on. */
+export class AddressUnusable extends Error {
+  override readonly name = 'AddressUnusable'
+}
+
+type Options = {
+  readonly host: string
+  /** 0 picks a free one. */
+  readonly port: number
+  readonly routes: readonly Routes[]
+  /** How long a client may take to send its request. */
+  readonly patienceMs?: number
+  readonly log: Logger
+}
+
+const bodyLimitBytes = 1_048_576
+const usualPatienceMs = 15_000
+const mostConnections = 1_000
+const keepAliveTimeoutMs = 5_000
+
+export async function startHttpServer({
+  host,
+  port,
+  routes,
+  patienceMs = usualPatienceMs,
+  log,
+}: Options): Promise<HttpServer> {
+  const server = fastify({
+    logger: false,
+    bodyLimit: bodyLimitBytes,
+    requestTimeout: patienceMs,
+    connectionTimeout: 2 * patienceMs,
+    // Whoever sends a byte now and then is looked for as often as that.
+    http: { headersTimeout: patienceMs, connectionsCheckingInterval: patienceMs / 3 },
+    keepAliveTimeout: keepAliveTimeoutMs,
+    forceCloseConnections: true,
+    // The address of a client, as a proxy on this machine tells it.
+    trustProxy: 'loopback',
+    routerOptions: { maxParamLength: 1_000 },
+  })
+  server.server.maxConnections = mostConnections
+  server.removeAllContentTypeParsers()
+  // No body is ever needed; it is read to its end so that the client gets to read the answer.
+  server.addContentTypeParser('*', (_request, payload, done) => {
+    let bytes = 0
+    payload.on('data', (chunk: Buffer) => {
+      bytes += chunk.length
+      if (bytes > bodyLimitBytes) payload.destroy(new Error('the body is too large'))
+    })
+    payload.on('end', () => done(null, undefined))
+    payload.on('error', (error) => done(error))
+  })
+  server.setNotFoundHandler((_request, reply) => reply.code(404).send({ error: 'not found' }))
+  server.setErrorHandler<FastifyError>((error, _request, reply) => {
+    const status = error.statusCode ?? 500
+    if (status >= 500) log.warn({ err: error }, 'a request over HTTP failed')
+    reply.code(status).send({ error: status >= 500 ? 'it failed; the log says why' : 'bad request' })
+  })
+  for (const add of routes) add(server)
+  try {
+    await server.listen({ host, port })
+  } catch (cause) {
+    throw new AddressUnusable(problemOf(cause, host, port), { cause })
+  }
+  const address = server.server.address()
+  const chosen = typeof address === 'object' && address ? address.port : port
+  return { url: `http://${urlHost(host)}:${chosen}`, port: chosen, close: () => server.close() }
+}
+
+function problemOf(cause: unknown, host: string, port: number): string {
+  const { code } = cause as NodeJS.ErrnoException
+  const where = `${host}:${port}`
+  if (code === 'EADDRINUSE')
+    return `${where} is taken by another program: set HTTP_PORT to a free port (0 picks one)`
+  if (code === 'EACCES') return `${where} may not be listened on by this user: set HTTP_PORT to 1024 or more`
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
+    return `HTTP_HOST is ${host}, which is no address of this machine`
+  return `${where} cannot be listened on (${code ?? String(cause)}): check HTTP_HOST and HTTP_PORT`
+}
+
+/** As people can open it: nobody's browser can go to 0.0.0.0. */
+function urlHost(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return 'localhost'
+  return host.includes(':') ? `[${host}]` : host
+}
+
+// Keeps pages from sites whose name was bound to this machine after their script was loaded (DNS rebinding): to the browser of
+// somebody here, such a site and this worker would be one. It matters where only this machine is listened to; elsewhere whoever
+// reaches the address may read the pages anyway.
+type Place = {
+  readonly listensOn: string
+  /** PUBLIC_URL. */
+  readonly publicUrl: string | null
+}
+
+const refusal =
+  'the worker is not known by this name: open it by its address or over TLS, or have the proxy send the address as Host and the name as X-Forwarded-Host'
+
+/** Routes that answer only those who ask by a name that nobody else could have bound. */
+export const byKnownNames =
+  ({ listensOn, publicUrl }: Place, routes: readonly Routes[]): Routes =>
+  (server) => {
+    const publicName = publicUrl === null ? null : new URL(publicUrl).hostname
+    const isKnown = (name: string) => isLoopback(name) || isIP(name) !== 0 || name === publicName
+    async function admit(
+      { headers }: FastifyRequest,
+      reply: FastifyReply,
+    ): Promise<FastifyReply | undefined> {
+      if (!isLoopback(listensOn) || headers.host === undefined || isKnown(nameIn(headers.host))) return
+      // Browsers send it to this machine and over TLS only, and no script can: there is a proxy that speaks TLS.
+      if (headers['sec-fetch-site'] !== undefined) return
+      return reply.code(421).send({ error: refusal })
+    }
+    server.register(async (scope) => {
+      scope.addHook('onRequest', admit)
+      for (const add of routes) add(scope)
+    })
+  }
+
+const isLoopback = (host: string): boolean =>
+  /^(?:.+\.)?localhost$/i.test(host) || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
+
+/** Without its port, and an IPv6 address without its brackets. */
+const nameIn = (host: string): string =>
+  URL.canParse(`http://${host}`) ? new URL(`http://${host}`).hostname.replace(/^\[|\]$/g, '') : ''
+
+// Bodies of HTML forms, small and only where a route wants them: other routes take any body and read none.
+export type Fields = Readonly<Record<string, string>>
+
+const mostBytes = 16_384
+const formType = 'application/x-www-form-urlencoded'
+
+/** Adds routes whose requests may carry a form. */
+export function withForms(server: FastifyInstance, add: (scope: FastifyInstance) => void): void {
+  server.register(async (scope) => {
+    scope.addContentTypeParser(
+      formType,
+      { parseAs: 'string', bodyLimit: mostBytes },
+      (_request, body, done) => done(null, new URLSearchParams(String(body))),
+    )
+    add(scope)
+  })
+}
+
+/** Fields that were left empty are not there. Of one that comes twice the first holds. */
+export function fieldsOf({ body }: Pick<FastifyRequest, 'body'>): Fields {
+  const fields = new Map<string, string>()
+  if (!(body instanceof URLSearchParams)) return {}
+  for (const [name, value] of body)
+    if (value.trim() !== '' && !fields.has(name)) fields.set(name, value.trim())
+  return Object.fromEntries(fields)
+}

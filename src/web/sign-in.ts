@@ -1,0 +1,76 @@
+// `/login` and `/logout`. The token is compared and forgotten; what stays is the signed cookie of visits.ts.
+
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Assets } from './assets.ts'
+import { isFromHere, type TokenCheck, type Visits } from './auth.ts'
+import { type Html, html } from './html.ts'
+import { sendPage } from './page-routes.ts'
+import { layout } from './pages/layout.ts'
+import { fieldsOf, type Routes, withForms } from './server.ts'
+
+type Options = {
+  /** Null without a token: then there is no way to sign in. */
+  readonly visits: Visits | null
+  readonly checkToken: TokenCheck | null
+  readonly assets: Pick<Assets, 'urlOf'>
+}
+
+export const signInRoutes =
+  ({ visits, checkToken, assets }: Options): Routes =>
+  (server) => {
+    if (visits === null || checkToken === null) return
+    const show = (request: FastifyRequest, reply: FastifyReply, status: number, problem: string | null) => {
+      const to = destinationOf(new URLSearchParams(request.url.split('?')[1]).get('to'))
+      const viewer = { ...visits.viewerOf(request, reply), canSignIn: false }
+      const body = signInForm(to, problem)
+      return sendPage(
+        reply,
+        layout({ title: 'Sign in', path: '/login', viewer, assets, concerns: null, body }),
+        status,
+      )
+    }
+    withForms(server, (scope) => {
+      scope.get('/login', async (request, reply) =>
+        visits.sessionOf(request) ? reply.redirect('/', 303) : show(request, reply, 200, null),
+      )
+      scope.post('/login', async (request, reply) => {
+        if (!isFromHere(request)) return show(request, reply, 403, 'The form was sent by another site.')
+        const { token = '', to = '/' } = fieldsOf(request)
+        const verdict = checkToken(request, reply, token)
+        if (verdict === 'wrong')
+          return show(request, reply, 401, 'That is not the token: it is the value of ADMIN_TOKEN.')
+        if (verdict !== 'right')
+          return show(
+            request,
+            reply,
+            429,
+            `Too many attempts failed: try again in ${verdict.waitSeconds} seconds.`,
+          )
+        visits.signIn(request, reply)
+        return reply.redirect(destinationOf(to), 303)
+      })
+      scope.post('/logout', async (request, reply) => {
+        const session = visits.sessionOf(request)
+        if (session && !(isFromHere(request) && visits.isOwnForm(session, fieldsOf(request).csrf ?? '')))
+          return show(request, reply, 403, 'That form is no longer valid: load the page again.')
+        visits.signOut(reply)
+        return reply.redirect('/', 303)
+      })
+    })
+  }
+
+/** Only places of this worker. */
+const destinationOf = (wanted: string | null): string =>
+  wanted !== null && /^\/[a-z]*$/.test(wanted) ? wanted : '/'
+
+const signInForm = (
+  to: string,
+  problem: string | null,
+): Html => html`<form class="act" method="post" action="/login">
+<input type="hidden" name="to" value="${to}">
+${problem !== null && html`<p class="problem" role="alert">${problem}</p>`}
+<label for="token">Token</label>
+<input id="token" name="token" type="password" required autofocus autocomplete="current-password">
+<p class="hint">The value of <code>ADMIN_TOKEN</code>. You stay signed in for twelve hours.</p>
+<button class="primary">Sign in</button>
+</form>`

@@ -1,0 +1,102 @@
+// Knows which parts of the worker answer, and tells when one stops and when it is back: one line each, not one a try.
+
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Logger } from '../log.ts'
+import { formatDuration } from '../util/text.ts'
+
+export type Part = {
+  readonly name: string
+  /** Rejects while the part does not answer. */
+  readonly check: () => Promise<void>
+  readonly onReturn?: () => void
+}
+export type PartState = { readonly isUp: boolean; readonly since: Date }
+export type PartsWatch = {
+  readonly states: () => Readonly<Record<string, PartState>>
+  close(): void
+}
+
+const everyMs = 2_500
+const patienceMs = 5_000
+
+/** The parts answered a moment ago, when they were opened. */
+export function watchParts(parts: readonly Part[], log: Logger): PartsWatch {
+  const closing = new AbortController()
+  const states = new Map(parts.map(({ name }) => [name, { isUp: true, since: new Date() }]))
+
+  function seen(part: Part, isUp: boolean, error: unknown): void {
+    const before = states.get(part.name)
+    if (closing.signal.aborted || before?.isUp === isUp) return
+    const since = new Date()
+    states.set(part.name, { isUp, since })
+    const lastedMs = since.getTime() - (before?.since ?? since).getTime()
+    if (!isUp) log.warn({ err: error }, `the ${part.name} does not answer: runs wait until it does`)
+    else {
+      log.info(`the ${part.name} answers again, after ${formatDuration(lastedMs)}`)
+      part.onReturn?.()
+    }
+  }
+
+  async function watch(part: Part): Promise<void> {
+    while (!closing.signal.aborted) {
+      const answer = part.check().then(
+        () => seen(part, true, null),
+        (error) => seen(part, false, error),
+      )
+      // A check that hangs is not started again, so that nothing piles up behind it.
+      const silence = new AbortController()
+      const tooLong = wait(patienceMs, 'too long', { signal: silence.signal, ref: false }).catch(() => null)
+      if ((await Promise.race([answer, tooLong])) === 'too long')
+        seen(part, false, new Error(`no answer within ${patienceMs} ms`))
+      await answer
+      silence.abort()
+      await wait(everyMs, undefined, { signal: closing.signal, ref: false }).catch(() => null)
+    }
+  }
+  for (const part of parts) void watch(part)
+
+  return { states: () => Object.fromEntries(states), close: () => closing.abort() }
+}
+
+// Waits for what is not there yet: a Postgres or a Redis that starts later than this program. Says so once.
+type Options<Opened> = {
+  readonly what: string
+  readonly open: () => Promise<Opened>
+  /** Whether waiting can help. */
+  readonly isPassing: (error: unknown) => boolean
+  readonly signal: AbortSignal
+  readonly log: Logger
+}
+
+const firstPauseMs = 500
+const longestPauseMs = 10_000
+
+export async function openPatiently<Opened>(options: Options<Opened>): Promise<Opened> {
+  const { what, open, isPassing, signal, log } = options
+  const startedMs = Date.now()
+  for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(longestPauseMs, 2 * pauseMs)) {
+    signal.throwIfAborted()
+    try {
+      const opened = await open()
+      if (pauseMs > firstPauseMs)
+        log.info(`${what} is there, after ${formatDuration(Date.now() - startedMs)}`)
+      return opened
+    } catch (error) {
+      if (!isPassing(error)) throw error
+      if (pauseMs === firstPauseMs) log.warn({ err: error }, `waiting for ${what}`)
+    }
+    await wait(pauseMs, undefined, { signal })
+  }
+}
+
+/** What Postgres and the network say when something is starting, stopping, full or away. */
+const passing =
+  /^(?:08|53|57P|3D000|ECONN|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ENOTFOUND|EAI_AGAIN|ENOENT)/
+
+export function isPassingTrouble(error: unknown): boolean {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if ('code' in cause && typeof cause.code === 'string' && passing.test(cause.code)) return true
+    if (/timeout|terminated unexpectedly|ended by server|not queryable/i.test(cause.message)) return true
+  }
+  return false
+}

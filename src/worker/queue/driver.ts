@@ -1,0 +1,170 @@
+// Opens what the queues live in: the Redis that REDIS_URL names, or the database of the mirror. It must answer before any
+// queue is made: one that is made while its Postgres is down never recovers.
+
+import { createHash } from 'node:crypto'
+import {
+  type BackendFactory,
+  type Queue as BullQueue,
+  createPostgresBackend,
+  createRedisBackend,
+  type IQueueBackend,
+  type PgPool,
+  runMigrations,
+  withBackend,
+} from 'bullmq'
+import { Redis } from 'ioredis'
+import pg, { type Pool, type PoolConfig } from 'pg'
+import type { Logger } from '../../log.ts'
+
+// BullMQ's classes for both places a queue can live in, Redis and Postgres, with one type for both.
+export type Driver =
+  | { readonly kind: 'postgres'; readonly pool: Pool }
+  | { readonly kind: 'redis'; readonly redis: Redis; readonly prefix: string }
+
+// The driver's overloads of on() are wider than what BullMQ describes.
+const asPgPool = (pool: Pool): PgPool => pool as Pool & PgPool
+
+const backend: BackendFactory<IQueueBackend, Driver> = (name, options, extra) => {
+  const driver = options.connection
+  return driver.kind === 'postgres'
+    ? createPostgresBackend(name, { ...options, connection: asPgPool(driver.pool) }, extra)
+    : createRedisBackend(name, { ...options, connection: driver.redis }, extra)
+}
+
+/** Where a queue or a worker lives. */
+export const placed = (driver: Driver): { connection: Driver; prefix?: string } => ({
+  connection: driver,
+  ...(driver.kind === 'redis' && { prefix: driver.prefix }),
+})
+
+/** As tools of others know a queue; they work with any backend, and their types with one. */
+export const forTools = (queue: object): BullQueue => queue as BullQueue
+
+export const { Queue, Worker } = withBackend<IQueueBackend, Driver>(backend)
+
+export type OpenDriver = {
+  readonly driver: Driver
+  /** Where the queue is, for people. */
+  readonly address: string
+  /** Rejects while the queue cannot be used. */
+  ping(): Promise<void>
+  close(): Promise<void>
+}
+
+type Options = {
+  readonly redisUrl: string | null
+  /** What the mirror's own pool connects with, and what tells one mirror from another in a shared Redis. */
+  readonly database: {
+    readonly connection: PoolConfig
+    readonly address: string
+    readonly cluster: string | null
+  }
+  readonly log: Logger
+}
+
+const schema = 'bullmq'
+const poolSize = 8
+const connectTimeoutMs = 10_000
+const longestReconnectMs = 2_000
+const keepAliveMs = 10_000
+const silenceMs = 30_000
+const writtenSeconds = 60
+
+export async function openDriver({ redisUrl, database, log }: Options): Promise<OpenDriver> {
+  return redisUrl === null ? await openPostgres(database, log) : await openRedis(redisUrl, database, log)
+}
+
+async function openPostgres({ connection, address }: Options['database'], log: Logger): Promise<OpenDriver> {
+  const pool = new pg.Pool({
+    ...withSearchPath(connection),
+    max: poolSize,
+    connectionTimeoutMillis: connectTimeoutMs,
+    application_name: 'tidemark queue',
+    keepAlive: true,
+    keepAliveInitialDelayMillis: keepAliveMs,
+    // A worker that is frozen in the middle of a transaction must not hold up the queue of all others.
+    idle_in_transaction_session_timeout: silenceMs,
+  })
+  // Every worker and queue listens to the pool they share.
+  pool.setMaxListeners(0)
+  pool.on('error', (error) => log.debug({ err: error }, 'an idle connection of the queue broke'))
+  pool.on('connect', (client) => void client.on('error', () => {}))
+  const ping = async () => {
+    await pool.query('select 1')
+  }
+  try {
+    await ping()
+    const client = await pool.connect()
+    try {
+      await runMigrations(client, schema)
+    } finally {
+      client.release()
+    }
+  } catch (error) {
+    await pool.end()
+    throw error
+  }
+  return { driver: { kind: 'postgres', pool }, address, ping, close: () => pool.end() }
+}
+
+/** In the URL, because an `options` that is there already would win over one beside it. */
+function withSearchPath(connection: PoolConfig): PoolConfig {
+  const setting = `-c search_path=${schema}`
+  const { connectionString } = connection
+  if (connectionString === undefined) return { ...connection, options: setting }
+  const url = new URL(connectionString)
+  url.searchParams.set('options', [url.searchParams.get('options'), setting].filter(Boolean).join(' '))
+  return { ...connection, connectionString: url.href }
+}
+
+async function openRedis(redisUrl: string, database: Options['database'], log: Logger): Promise<OpenDriver> {
+  const redis = new Redis(redisUrl, {
+    // Workers wait for a Redis that is away; a limit would make them fail.
+    maxRetriesPerRequest: null,
+    connectTimeout: connectTimeoutMs,
+    keepAlive: keepAliveMs,
+    // Of a command that was sent; the longest that BullMQ lets Redis wait is ten seconds.
+    socketTimeout: silenceMs,
+    connectionName: 'tidemark',
+    lazyConnect: true,
+    retryStrategy: (attempt) => Math.min(longestReconnectMs, attempt * 100),
+  })
+  const prefix = prefixOf(database)
+  // Told once, by whoever asks whether the queue answers.
+  let trouble: unknown = null
+  redis.on('error', (error) => {
+    trouble = error
+    log.debug({ err: error }, 'the connection to Redis has trouble')
+  })
+  const ping = async () => {
+    if (redis.status !== 'ready') throw new Error(`there is no connection to Redis (${redis.status})`)
+    // One that is full, or a replica by now, answers to a PING and takes nothing.
+    await redis.set(`${prefix}:written`, '1', 'EX', writtenSeconds)
+  }
+  try {
+    await redis.connect()
+    await ping()
+  } catch (error) {
+    redis.disconnect()
+    const cause = trouble ?? error
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new Error(`Redis at ${describe(redisUrl)} cannot be used: ${reason}; check REDIS_URL`, { cause })
+  }
+  return {
+    driver: { kind: 'redis', redis, prefix },
+    address: describe(redisUrl),
+    ping,
+    close: async () => redis.disconnect(),
+  }
+}
+
+/** Two mirrors may share one Redis, and both may live at "localhost". The braces keep a mirror's keys together in a cluster of Redis. */
+function prefixOf({ address, cluster }: Options['database']): string {
+  const mirror = cluster === null ? address : `${address} ${cluster}`
+  return `{tidemark-${createHash('sha256').update(mirror).digest('hex').slice(0, 12)}}`
+}
+
+function describe(redisUrl: string): string {
+  const { hostname, port, pathname } = new URL(redisUrl)
+  return `${hostname}:${port || '6379'}${pathname === '/' ? '' : pathname}`
+}

@@ -1,0 +1,104 @@
+// The working side of the queues, put together: schedules tick, ticks nudge, nudges become runs.
+
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Queue as BullQueue } from 'bullmq'
+import type { Logger } from '../../log.ts'
+import type { LaneOutcome } from '../../sync/run-lane.ts'
+import { type Blame, watchTroubles } from './circuit-breaker.ts'
+import type { OpenDriver } from './driver.ts'
+import { again, openRunQueue, type QueueCounts, type RunRequest } from './requests.ts'
+import { type DoRun, startRunWorker } from './run-worker.ts'
+import { type NextTick, startTickWorker, type Tick, type Wanted } from './schedules.ts'
+
+export type Jobs = {
+  /** For those who look into them. */
+  readonly queues: readonly BullQueue[]
+  nudge(request: RunRequest): Promise<void>
+  counts(): Promise<QueueCounts>
+  /** Rejects while the queue cannot be used. */
+  ping(): Promise<void>
+  /** Repairs schedules that a flush, a lost queue or a jump of the clock took away. */
+  keepSchedules(): Promise<void>
+  nextTicks(): Promise<readonly NextTick[]>
+  servicesDown(): readonly string[]
+  /** Runs end after the page in hand. */
+  stop(): Promise<void>
+}
+
+export type JobsOptions = {
+  readonly queue: OpenDriver
+  readonly schedules: readonly Wanted[]
+  /** Asked at each tick. */
+  readonly isDue: (tick: Tick) => Promise<boolean>
+  readonly run: DoRun
+  readonly blame: (error: unknown, isWrittenDown: boolean) => Blame | null
+  readonly serviceOf: (stream: string) => string
+  readonly onOutcome: (request: RunRequest, outcome: LaneOutcome, durationMs: number) => void
+  /** Enough that no stream's slow lanes can keep all others from being read. */
+  readonly runsAtOnce?: number
+  readonly log: Logger
+}
+
+const defaultRunsAtOnce = 8
+/** Neither a flush nor a jump of the clock takes them away again and again. */
+const contestedChecks = 3
+const contested =
+  'for the third time in a row, so another worker of this mirror wants others: all need the same STREAMS, SCHEDULE_…, LOOKBACK, RELATED and TRACKING_BASE_URL'
+const drainMs = 18_000
+
+export async function startJobs(options: JobsOptions): Promise<Jobs> {
+  const { queue, run, blame, onOutcome, serviceOf, log } = options
+  // A queue that is away is told by whoever pings it, once.
+  const onError = (error: Error) => log.debug({ err: error }, 'the queue has trouble')
+  const runs = openRunQueue(queue.driver, onError)
+  const troubles = watchTroubles({ serviceOf, nudge: runs.nudge, log })
+  const ticks = await startTickWorker({
+    driver: queue.driver,
+    schedules: options.schedules,
+    async onTick(tick) {
+      // When that cannot be told, the run finds out what is wrong, and is owed until it is over.
+      if (await options.isDue(tick).catch(() => true)) await runs.nudge({ ...tick, cause: 'tick' })
+    },
+    onError,
+  })
+  const worker = startRunWorker({
+    driver: queue.driver,
+    queue: runs,
+    run,
+    blame,
+    troubles,
+    runsAtOnce: options.runsAtOnce ?? defaultRunsAtOnce,
+    log,
+    onOutcome,
+    onError,
+  })
+  /** Whoever works next does what this one still owes: a census comes once a day. */
+  async function handBack(): Promise<void> {
+    await Promise.all(troubles.owed().map((request) => runs.nudge(again(request))))
+  }
+
+  let changedInARow = 0
+  return {
+    queues: [runs.queue, ticks.queue],
+    nudge: runs.nudge,
+    counts: runs.counts,
+    ping: queue.ping,
+    async keepSchedules() {
+      const changed = await ticks.keepSchedules()
+      changedInARow = changed > 0 ? changedInARow + 1 : 0
+      const text = 'schedules were missing or astray, and are there again'
+      if (changedInARow === contestedChecks) log.warn({ changed }, `${text}: ${contested}`)
+      else if (changed > 0) log[changedInARow < contestedChecks ? 'info' : 'debug']({ changed }, text)
+    },
+    nextTicks: ticks.next,
+    servicesDown: troubles.servicesDown,
+    async stop() {
+      const drained = Promise.all([ticks.close(), worker.close()]).then(handBack).then(runs.close)
+      // What waits for a queue that is away would wait for ever.
+      drained.catch((error) => log.debug({ err: error }, 'the queue was away when the worker stopped'))
+      await Promise.race([drained, wait(drainMs, undefined, { ref: false })])
+      troubles.close()
+      await queue.close()
+    },
+  }
+}

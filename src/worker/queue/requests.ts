@@ -1,0 +1,105 @@
+// The queue of runs. Any number of nudges for a stream's lane become one run that is under way and at most one after it,
+// across all workers. A run begins after the nudge that asked for it, so no nudge is lost.
+
+import type { Queue as BullQueue } from 'bullmq'
+import type { Logger } from '../../log.ts'
+import type { Lane } from '../../streams/catalog.ts'
+import { type Driver, forTools, placed, Queue } from './driver.ts'
+
+/** Why a run was asked for. */
+export type Cause = 'tick' | 'webhook' | 'operator' | 'again'
+export type RunRequest = { readonly stream: string; readonly lane: Lane; readonly cause: Cause }
+export type QueueCounts = { readonly waiting: number; readonly active: number; readonly delayed: number }
+
+export type RunQueue = {
+  readonly queue: BullQueue
+  nudge(request: RunRequest): Promise<void>
+  counts(): Promise<QueueCounts>
+  close(): Promise<void>
+}
+
+export const runQueueName = 'tidemark-runs'
+const keepFailedSeconds = 3_600
+
+export function openRunQueue(driver: Driver, onError: (error: Error) => void): RunQueue {
+  const queue = new Queue<RunRequest>(runQueueName, placed(driver))
+  queue.on('error', onError)
+  return {
+    queue: forTools(queue),
+    async nudge(request) {
+      await queue.add('run', request, {
+        deduplication: { id: placeOf(request), keepLastIfActive: true },
+        // The next tick is the retry: a job that waits to be retried would swallow nudges.
+        attempts: 1,
+        removeOnComplete: true,
+        removeOnFail: { age: keepFailedSeconds },
+      })
+    },
+    async counts() {
+      const {
+        waiting = 0,
+        active = 0,
+        delayed = 0,
+      } = await queue.getJobCounts('waiting', 'active', 'delayed')
+      return { waiting, active, delayed }
+    },
+    close: () => queue.close(),
+  }
+}
+
+/** The same, asked for by the worker itself; what an operator asked for stays that. */
+export const again = (request: RunRequest): RunRequest => ({
+  ...request,
+  cause: request.cause === 'operator' ? 'operator' : 'again',
+})
+
+export const placeOf = ({ stream, lane }: Pick<RunRequest, 'stream' | 'lane'>): string => `${stream}/${lane}`
+
+// Turns any number of announcements into few nudges: the first at once, then at most one in a window, and always one after the
+// last announcement.
+export type NudgeWindow = {
+  announce(): void
+  close(): void
+}
+
+type Options = {
+  readonly windowMs: number
+  readonly nudge: () => Promise<void>
+  readonly log: Logger
+}
+
+export function openNudgeWindow({ windowMs, nudge, log }: Options): NudgeWindow {
+  let isAnnounced = false
+  let isClosed = false
+  let timer: NodeJS.Timeout | null = null
+  let isUnderWay = false
+
+  async function tell(): Promise<void> {
+    isAnnounced = false
+    isUnderWay = true
+    try {
+      await nudge()
+    } catch (error) {
+      isAnnounced = true
+      log.debug({ err: error }, 'a webhook could not be passed on yet')
+    }
+    isUnderWay = false
+    if (!isClosed) timer = setTimeout(next, windowMs)
+  }
+
+  function next(): void {
+    timer = null
+    if (isAnnounced) void tell()
+  }
+
+  return {
+    announce() {
+      isAnnounced = true
+      if (timer === null && !isUnderWay && !isClosed) void tell()
+    },
+    close() {
+      isClosed = true
+      if (timer) clearTimeout(timer)
+    },
+  }
+}

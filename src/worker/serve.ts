@@ -1,0 +1,163 @@
+// The worker, put together: HTTP first, so that it can be asked how it is doing while it still waits for Postgres or Redis. What
+// begins once they answer is in live.ts.
+
+import type { Config } from '../config/load.ts'
+import { configuredStreams, type Workplace } from '../context.ts'
+import type { Logger } from '../log.ts'
+import { openActions, openErrands } from '../operator/actions.ts'
+import { pausedStreams } from '../store/admin/streams.ts'
+import { readOverview } from '../store/queries/overview.ts'
+import { within } from '../util/waiting.ts'
+import { actionRoutes } from '../web/actions.ts'
+import { readAssets } from '../web/assets.ts'
+import { openAttempts, openTokenCheck, openVisits } from '../web/auth.ts'
+import { openLiveEvents } from '../web/live-events.ts'
+import { addStateGauges, openMetrics } from '../web/metrics.ts'
+import { healthRoutes, hookRoute, metricsRoute } from '../web/monitoring.ts'
+import { pageRoutes } from '../web/page-routes.ts'
+import { queueBoard } from '../web/queue-board.ts'
+import { byKnownNames, startHttpServer } from '../web/server.ts'
+import { readOnlyViewer } from '../web/sessions.ts'
+import { signInRoutes } from '../web/sign-in.ts'
+import { type Desk, openDesk } from '../web/status-queries.ts'
+import { openNudgeWindow, type RunRequest } from './queue/requests.ts'
+import { goLive, type Live } from './start.ts'
+
+// What is ended together with the program, and must not keep it.
+/** A failure is told and goes no further. */
+export async function ended(what: string, ms: number, work: PromiseLike<void>, log: Logger): Promise<void> {
+  await within(ms, work).catch((error) => log.warn({ err: error }, `${what} did not end in time`))
+}
+
+export type TidemarkWorker = {
+  readonly url: string
+  /** Resolves once runs are done; rejects when waiting cannot help. */
+  readonly live: Promise<Live>
+  /** Ends within half a minute whatever hangs. */
+  stop(): Promise<void>
+}
+
+const webhookWindowMs = 2_000
+const askQueueMs = 5_000
+const drainMs = 20_000
+const closeMs = 3_000
+
+export async function startWorker(options: {
+  readonly config: Config
+  readonly log: Logger
+}): Promise<TidemarkWorker> {
+  const { config, log } = options
+  const stopping = new AbortController()
+  const metrics = openMetrics()
+  const streams = configuredStreams(config)
+  const changesStreams = streams.filter(({ kind }) => kind === 'changes').map(({ name }) => name)
+  let live: Live | null = null
+  let desk: Desk | null = null
+
+  const nudge = async (request: RunRequest): Promise<void> => {
+    if (!live) throw new Error('the worker is still waiting for its database or its queue')
+    await within(askQueueMs, live.jobs.nudge(request))
+  }
+  const deliveries = openNudgeWindow({
+    windowMs: webhookWindowMs,
+    log,
+    async nudge() {
+      const paused = live ? await pausedStreams(live.workplace.database.pool) : new Set()
+      for (const stream of changesStreams)
+        if (!paused.has(stream)) await nudge({ stream, lane: 'head', cause: 'webhook' })
+    },
+  })
+  const parts = () => live?.parts.states() ?? {}
+  const refresh = addStateGauges(metrics.registry, {
+    overview: async () => (live ? orNull(overviewOf(live.workplace)) : null),
+    concerns: async () => (live ? orNull(live.concerns()) : null),
+    queueCounts: async () => (live && parts().queue?.isUp ? orNull(live.jobs.counts()) : null),
+    parts: () => ({
+      ...Object.fromEntries(Object.entries(parts()).map(([name, { isUp }]) => [name, isUp])),
+      ...Object.fromEntries(streams.map(({ service }) => [service, !isDown(live, service)])),
+    }),
+  })
+  const assets = readAssets()
+  const visits = openVisits(config.adminToken)
+  const checkToken = visits && openTokenCheck({ visits, attempts: openAttempts(), log })
+  const errands = openErrands({ log })
+  const { pageSize } = config
+  const events = openLiveEvents({ desk: () => desk, log })
+  const http = await startHttpServer({
+    host: config.httpHost,
+    port: config.httpPort,
+    log,
+    routes: [
+      healthRoutes(() => ({
+        isReady:
+          live !== null && !stopping.signal.aborted && Object.values(parts()).every(({ isUp }) => isUp),
+        parts: parts(),
+        servicesDown: live?.jobs.servicesDown() ?? [],
+      })),
+      metricsRoute({ registry: metrics.registry, refresh }),
+      hookRoute({
+        secret: config.webhookSecret,
+        onDelivery() {
+          metrics.delivered()
+          deliveries.announce()
+        },
+      }),
+      actionRoutes({
+        visits,
+        checkToken,
+        streams: streams.map(({ name }) => name),
+        actions: () => live && openActions({ workplace: live.workplace, nudge, errands, pageSize, log }),
+        log,
+      }),
+      queueBoard({
+        visits,
+        queues: () => (live && parts().queue?.isUp ? live.jobs.queues : null),
+        assets,
+        log,
+      }),
+      signInRoutes({ visits, checkToken, assets }),
+      assets.routes,
+      byKnownNames({ listensOn: config.httpHost, publicUrl: config.publicUrl }, [
+        events.routes,
+        pageRoutes({ desk: () => desk, viewerOf: visits?.viewerOf ?? (() => readOnlyViewer), assets, log }),
+      ]),
+    ],
+  })
+  const begun = goLive({ config, log, metrics, signal: stopping.signal }).then((started) => {
+    live = started
+    desk = openDesk({ ...started, pageSize })
+    return started
+  })
+  // Whoever awaits `live` is told; nobody has to.
+  begun.catch(() => {})
+
+  return {
+    url: http.url,
+    live: begun,
+    async stop() {
+      stopping.abort(new Error('the worker is stopping'))
+      deliveries.close()
+      events.close()
+      const started = await begun.catch(() => null)
+      if (started) {
+        started.parts.close()
+        const runs = Promise.all([started.jobs.stop(), errands.stop()]).then(() => {})
+        await ended('the runs', drainMs, runs, log)
+        await ended('the mirror', closeMs, started.workplace[Symbol.asyncDispose](), log)
+      }
+      await ended('the HTTP server', closeMs, http.close(), log)
+    },
+  }
+}
+
+const isDown = (live: Live | null, service: string): boolean =>
+  live?.jobs.servicesDown().includes(service) ?? false
+
+const overviewOf = ({ database, streams }: Workplace) =>
+  readOverview(
+    database.pool,
+    streams.map(({ name }) => name),
+  )
+
+const orNull = <Result>(work: Promise<Result>): Promise<Result | null> =>
+  within(askQueueMs, work).catch(() => null)

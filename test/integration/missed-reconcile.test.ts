@@ -1,0 +1,125 @@
+// A census that was missed is made up for, once, and by nobody's help.
+
+import { describe, expect, it } from 'vitest'
+import { startSimulator } from '../../src/simulator/simulator.ts'
+import { streams } from '../../src/streams/catalog.ts'
+import { askForMissed, isTaken, restMs } from '../../src/worker/lanes.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { type Backend, hasBackend, redisUrlOf } from '../support/queues.ts'
+import { startTestWorker } from '../support/worker.ts'
+import { openTestWorkplace, neverAborted as signal } from '../support/context.ts'
+
+const [assignment] = streams
+const patience = { timeout: 20_000, interval: 100 }
+const hourMs = 3_600_000
+// Its last slot is past, and its next one does not come during a test.
+const everyYear = '0 3 1 2 *'
+const schedule = { everyMs: 2 * hourMs }
+
+describe.skipIf(!hasPostgres)('a census that was missed', () => {
+  describe('by the ledger', () => {
+    const database = createTestDatabase({ forEach: true })
+    const set = (column: string, hoursAgo: number) =>
+      database.pool.query(
+        `update tidemark.stream set ${column} = now() - $1::float8 * interval '1 hour' where name = 'assignment'`,
+        [hoursAgo],
+      )
+    const attempt = (status: string, minutesAgo: number) =>
+      database.pool.query(
+        `insert into tidemark.run (stream, lane, status, host, pid, position_from, position_to, started_at, finished_at)
+         select 'assignment', 'census', $1, 'there', 1, 0, 0, at, case when $1 <> 'running' then at end
+         from (select now() - $2::float8 * interval '1 minute' as at) as moment`,
+        [status, minutesAgo],
+      )
+    async function asked(): Promise<readonly string[]> {
+      const requests: string[] = []
+      await askForMissed(
+        { pool: database.pool, schedule },
+        ['assignment', 'assignment_note'],
+        async ({ stream }) => void requests.push(stream),
+        new Date(),
+      )
+      return requests
+    }
+
+    it('is asked for when none was taken since the slot, and a fresh mirror has missed none', async () => {
+      expect(await asked()).toEqual([])
+      await set('first_complete_at', 1)
+      expect(await asked()).toEqual([])
+      await set('first_complete_at', 30)
+      expect(await asked()).toEqual(['assignment'])
+      await set('last_census_at', 26)
+      expect(await asked()).toEqual(['assignment'])
+      await set('last_census_at', 1)
+      expect(await asked()).toEqual([])
+    })
+
+    it('is left to whoever takes it at the moment, and to an operator who has paused the stream', async () => {
+      await set('first_complete_at', 30)
+      await attempt('running', 90)
+      expect(await asked()).toEqual([])
+      await database.pool.query('delete from tidemark.run')
+      await set('paused_at', 1)
+      expect(await asked()).toEqual([])
+    })
+
+    it('is not tried at each of many starts when it fails, or proves nothing', async () => {
+      await set('first_complete_at', 30)
+      await attempt('failed', restMs / 60_000 + 1)
+      expect(await asked()).toEqual(['assignment'])
+      await attempt('failed', 1)
+      expect(await asked()).toEqual([])
+      await database.pool.query('delete from tidemark.run')
+      await attempt('done', 60)
+      expect(await asked()).toEqual([])
+    })
+
+    it('is over for all who owe it when one has taken it; what an operator or a tick asks for is done', async () => {
+      const owed = { pool: database.pool, schedule }
+      const census = { stream: 'assignment', lane: 'census' } as const
+      const taken = (cause: 'again' | 'operator' | 'tick') => isTaken(owed, { ...census, cause }, new Date())
+      expect(await taken('again')).toBe(false)
+      await set('last_census_at', 1)
+      expect(await taken('again')).toBe(true)
+      expect([await taken('operator'), await taken('tick')]).toEqual([false, false])
+    })
+  })
+
+  describe.each<Backend>(['postgres', 'redis'])('with the queue in %s', (backend) => {
+    const database = createTestDatabase()
+    it.skipIf(!hasBackend(backend))('is taken once by several workers that start (P8)', async () => {
+      await using simulator = await startSimulator({ assignments: 30 })
+      {
+        await using workplace = await openTestWorkplace(database, simulator)
+        await workplace.read(assignment, 'head', { signal })
+      }
+      await database.pool.query(`update tidemark.stream set first_complete_at = now() - interval '2 years'`)
+      await database.pool.query('delete from mirror.assignment where assignment_id = 5')
+      const start = () =>
+        startTestWorker(simulator, database, {
+          STREAMS: 'assignment',
+          SCHEDULE_ASSIGNMENT: '1h',
+          SCHEDULE_CENSUS: everyYear,
+          REDIS_URL: redisUrlOf(backend) ?? undefined,
+        })
+      const workers = await Promise.all([start(), start(), start()])
+      try {
+        const censuses = async () => {
+          const { rows } = await database.pool.query(
+            `select status, sum(polls)::int as taken from tidemark.run where lane = 'census' group by status`,
+          )
+          return rows
+        }
+        await expect.poll(censuses, patience).toEqual([{ status: 'done', taken: 1 }])
+        const { rowCount } = await database.pool.query('select from bi.assignment where assignment_id = 5')
+        expect(rowCount).toBe(1)
+        await expect
+          .poll(async () => (await workers[0].get('/metrics')).text(), patience)
+          .toMatch(/tidemark_queue_jobs\{state="active"\} 0/)
+        expect(await censuses()).toEqual([{ status: 'done', taken: 1 }])
+      } finally {
+        await Promise.all(workers.map((worker) => worker.stop()))
+      }
+    })
+  })
+})

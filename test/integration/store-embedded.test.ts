@@ -1,0 +1,287 @@
+// The embedded Postgres: shared by the programs of a directory, and not stopped by their sudden end. And TLS, which needs a
+// server whose files are ours.
+
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, describe, expect, it } from 'vitest'
+import { type Database, openDatabase } from '../../src/store/server/connect.ts'
+import { quietLog } from '../support/database.ts'
+
+const execute = promisify(execFile)
+const directory = mkdtempSync(join(tmpdir(), 'tidemark-embedded-'))
+const open = () => openDatabase({ url: null, directory, log: quietLog })
+const data = join(directory, 'postgres')
+
+const serverPid = (): number | null => {
+  try {
+    return Number(readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')[0])
+  } catch {
+    return null
+  }
+}
+/** As it is imported by a program that is a text. */
+const sourceFile = (path: string): string =>
+  JSON.stringify(new URL(`../../src/${path}`, import.meta.url).href)
+/** Another program that uses the database until its input ends or it is killed. */
+async function startProgram() {
+  const source = `
+    const { openDatabase } = await import(${sourceFile('store/server/connect.ts')})
+    const { openLog } = await import(${sourceFile('log.ts')})
+    const database = await openDatabase({ url: null, directory: ${JSON.stringify(directory)}, log: openLog({ level: 'fatal' }) })
+    process.stdout.write(database.address + '\\n')
+    process.stdin.on('data', () => {}).on('end', () => database.close())`
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', source], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  const exit = once(child, 'exit')
+  const [address] = await once(child.stdout, 'data')
+  return {
+    address: String(address).trim(),
+    async end() {
+      child.stdin.end()
+      await exit
+    },
+    async kill() {
+      child.kill('SIGKILL')
+      await exit
+    },
+  }
+}
+
+describe('the embedded Postgres', { timeout: 120_000 }, () => {
+  afterAll(() => {
+    rmSync(directory, { recursive: true, force: true })
+  })
+
+  it('is left by a program that cannot open what comes after it, and that program ends', async () => {
+    const source = `
+      const { loadConfig } = await import(${sourceFile('config/load.ts')})
+      const { openLog } = await import(${sourceFile('log.ts')})
+      const { openWorkplace } = await import(${sourceFile('context.ts')})
+      const config = loadConfig({
+        ASSIGNMENT_BASE_URL: 'https://host.example',
+        AUTH_URL: 'https://host.example',
+        CLIENT_GUID: '6f1c2a52-0d3b-4c58-9f0e-3a1d2c4b5e6f',
+        SUBJECT_ID: 'integration',
+        API_KEY: 'a key of the tests',
+      })
+      const wrong = { ...config, assignmentBaseUrl: 'https://user@host.example' }
+      await openWorkplace({ config: wrong, log: openLog({ level: 'fatal' }) })`
+    const cwd = mkdtempSync(join(tmpdir(), 'tidemark-workplace-'))
+    const program = execute(process.execPath, ['--input-type=module', '--eval', source], {
+      cwd,
+      timeout: 40_000,
+    })
+    await expect(program).rejects.toMatchObject({
+      killed: false,
+      code: 1,
+      stderr: expect.stringContaining('must have no user'),
+    })
+    expect(existsSync(join(cwd, '.tidemark/postgres/postmaster.pid'))).toBe(false)
+    rmSync(cwd, { recursive: true })
+  })
+
+  it('is made once and shared by programs that start at the same moment; the last one stops it', async () => {
+    const programs = await Promise.all([startProgram(), startProgram(), open()])
+    expect(new Set(programs.map((program) => program.address)).size).toBe(1)
+    const pid = serverPid()
+    const [first, second, ours] = programs
+    await first.end()
+    await ours.close()
+    expect(serverPid()).toBe(pid)
+    await second.end()
+    expect(serverPid()).toBeNull()
+  })
+
+  it('keeps its address and its password, and tells people where they are (P9)', async () => {
+    const first = await open()
+    await first.close()
+    const again = await open()
+    expect(again.address).toBe(first.address)
+    expect(again.embedded?.address).not.toMatch(/:[^/@]*@/)
+    expect(readFileSync(again.embedded?.urlFile ?? '', 'utf8').trim()).toBe(again.url)
+    const readable = readdirSync(directory).filter((name) => statSync(join(directory, name)).mode & 0o077)
+    expect(readable).toEqual([])
+    await again.close()
+  })
+
+  it('says why it cannot be kept in a directory, and what to do', async () => {
+    const elsewhere = openDatabase({ url: null, directory: '/sys/tidemark', log: quietLog })
+    await expect(elsewhere).rejects.toThrow(
+      /^the embedded Postgres cannot be kept in \/sys\/tidemark: .+ \(E\w+\); .*set DATABASE_URL$/,
+    )
+  })
+
+  it('is stopped again when its address cannot be written down', async () => {
+    const urlFile = join(directory, 'url')
+    rmSync(urlFile, { force: true })
+    mkdirSync(urlFile, { recursive: true })
+    await expect(open()).rejects.toThrow('EISDIR')
+    expect(serverPid()).toBeNull()
+    rmSync(urlFile, { recursive: true })
+  })
+
+  it('outlives a program that is killed, and the next one finds it (P8)', async () => {
+    const program = await startProgram()
+    const pid = serverPid()
+    await program.kill()
+    const database = await open()
+    expect(database.address).toBe(program.address)
+    expect(serverPid()).toBe(pid)
+    await database.close()
+    expect(serverPid()).toBeNull()
+  })
+
+  it('is started again for a program that goes on, and stopped by it all the same (P8)', async () => {
+    const database = await open()
+    const pid = serverPid() ?? 0
+    process.kill(pid, 'SIGKILL')
+    const answer = () =>
+      database.pool.query('select 1 as one').then(
+        ({ rows }) => rows,
+        () => null,
+      )
+    // Sessions of the one that was killed may go on answering for a moment.
+    await expect.poll(serverPid, { timeout: 60_000 }).not.toBe(pid)
+    await expect.poll(answer, { timeout: 60_000 }).toEqual([{ one: 1 }])
+    const other = await open()
+    await other.close()
+    await expect.poll(answer, { timeout: 60_000 }).toEqual([{ one: 1 }])
+    await database.close()
+    expect(serverPid()).toBeNull()
+  })
+
+  it.each(['is its own', 'belongs to another program by now'])(
+    'starts again after it was killed itself, when the number it left behind %s (P8)',
+    async (owner) => {
+      const before = await open()
+      await before.pool.query(
+        'create table if not exists kept (id int); truncate kept; insert into kept values (1)',
+      )
+      const [pid, ...rest] = readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')
+      const died = before.pool.query('select pg_sleep(60)').catch(() => 'died')
+      process.kill(Number(pid), 'SIGKILL')
+      expect(await died).toBe('died')
+      await before.close().catch(() => {})
+      const left = owner === 'is its own' ? pid : process.pid
+      writeFileSync(join(data, 'postmaster.pid'), [left, ...rest].join('\n'))
+      const after = await open()
+      expect((await after.pool.query('select * from kept')).rows).toEqual([{ id: 1 }])
+      await after.close()
+    },
+  )
+})
+
+describe('an encrypted connection', { timeout: 120_000 }, () => {
+  const tlsDirectory = mkdtempSync(join(tmpdir(), 'tidemark-tls-'))
+  const path = (name: string) => join(tlsDirectory, name)
+  let server: Database | null = null
+
+  afterAll(async () => {
+    await server?.close()
+    rmSync(tlsDirectory, { recursive: true, force: true })
+  })
+
+  it('is made as the URL says', async () => {
+    await makeCertificates()
+    server = await openDatabase({ url: null, directory: tlsDirectory, log: quietLog })
+    const url = (query: string) => `${server?.url.split('?')[0]}?${query}`
+    const openWith = async (query: string) => {
+      const database = await openDatabase({ url: url(query), log: quietLog })
+      const { rows } = await database.pool.query('select ssl from pg_stat_ssl where pid = pg_backend_pid()')
+      await database.close()
+      return rows[0].ssl
+    }
+    expect(await openWith('')).toBe(false)
+    await expect(openWith('sslmode=require')).rejects.toThrow('does not support SSL')
+    await encrypt(server)
+    expect(await openWith('sslmode=disable')).toBe(false)
+    expect(await openWith('sslmode=allow')).toBe(false)
+    for (const query of [
+      '',
+      'sslmode=prefer',
+      'sslmode=require',
+      `sslmode=require&sslrootcert=${path('ca.crt')}`,
+      `sslmode=verify-ca&sslrootcert=${path('ca.crt')}`,
+      `sslmode=verify-full&sslrootcert=${path('ca.crt')}`,
+    ])
+      expect(await openWith(query)).toBe(true)
+    await expect(openWith('sslmode=verify-full')).rejects.toThrow('certificate')
+    await expect(openWith(`sslmode=verify-full&sslrootcert=${path('other.crt')}`)).rejects.toThrow(
+      'certificate',
+    )
+    await expect(openWith(`sslmode=require&sslrootcert=${path('other.crt')}`)).rejects.toThrow('certificate')
+    const byName = (query: string) =>
+      openDatabase({ url: url(query).replace('127.0.0.1', 'localhost'), log: quietLog })
+    await expect(byName(`sslmode=verify-full&sslrootcert=${path('ca.crt')}`)).rejects.toThrow('altnames')
+    await (await byName(`sslmode=verify-ca&sslrootcert=${path('ca.crt')}`)).close()
+    await expect(openWith('sslmode=verify-full&sslrootcert=/nowhere')).rejects.toThrow(
+      'names /nowhere as sslrootcert, which cannot be read (ENOENT)',
+    )
+    await expect(openWith('sslmode=full')).rejects.toThrow('it must be one of disable, allow, prefer')
+  })
+
+  /** An authority, a certificate for 127.0.0.1 that it signed, and an authority that has nothing to do with either. */
+  async function makeCertificates(): Promise<void> {
+    const openssl = (...args: string[]) => execute('openssl', args)
+    const key = (name: string) => ['-newkey', 'rsa:2048', '-nodes', '-keyout', path(`${name}.key`)]
+    for (const name of ['ca', 'other'])
+      await openssl(
+        'req',
+        '-x509',
+        ...key(name),
+        '-out',
+        path(`${name}.crt`),
+        '-subj',
+        `/CN=${name}`,
+        '-days',
+        '2',
+      )
+    writeFileSync(path('san'), 'subjectAltName=IP:127.0.0.1')
+    await openssl('req', ...key('server'), '-out', path('server.csr'), '-subj', '/CN=127.0.0.1')
+    await openssl(
+      'x509',
+      '-req',
+      '-in',
+      path('server.csr'),
+      '-CA',
+      path('ca.crt'),
+      '-CAkey',
+      path('ca.key'),
+      '-CAcreateserial',
+      '-out',
+      path('server.crt'),
+      '-days',
+      '2',
+      '-extfile',
+      path('san'),
+    )
+  }
+
+  async function encrypt(database: Database): Promise<void> {
+    const folder = join(tlsDirectory, 'postgres')
+    const { uid, gid } = statSync(folder)
+    for (const name of ['server.crt', 'server.key']) {
+      const file = join(folder, name)
+      writeFileSync(file, readFileSync(path(name)), { mode: 0o600 })
+      chownSync(file, uid, gid)
+    }
+    await database.pool.query('alter system set ssl = on')
+    await database.pool.query('select pg_reload_conf()')
+    await expect.poll(async () => (await database.pool.query('show ssl')).rows[0].ssl).toBe('on')
+  }
+})

@@ -1,0 +1,116 @@
+// What people read of the mirror's own tables: runs, rates, fields, the quarantine.
+
+import { beforeAll, describe, expect, it } from 'vitest'
+import { readFieldStreams, readFields } from '../../src/store/queries/dictionary.ts'
+import { readOverview } from '../../src/store/queries/overview.ts'
+import { readQuarantine } from '../../src/store/queries/quarantine.ts'
+import { readLaneRuns, readRowRates, readRuns } from '../../src/store/queries/runs.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { fillMirror, hostileTexts } from '../support/hostile-store.ts'
+
+const all = { stream: null, lane: null, outcome: null }
+
+describe.skipIf(!hasPostgres)('the lists', () => {
+  const database = createTestDatabase()
+  beforeAll(async () => {
+    await fillMirror(database.pool, 'assignment')
+  })
+
+  it('give runs, the newest first, by what is looked for, and page by page', async () => {
+    const read = (filter = {}, before: string | null = null, limit = 20_000) =>
+      readRuns(database.pool, { ...all, ...filter }, { before, limit })
+    const runs = await read()
+    expect(runs.length).toBeGreaterThanOrEqual(10_000)
+    const [newest, ...others] = runs
+    expect(Number(newest?.id)).toBe(Math.max(...runs.map(({ id }) => Number(id))))
+    expect(await read({}, newest?.id, 3)).toEqual(others.slice(0, 3))
+    expect(await read({ stream: 'assignment_note' })).toEqual([])
+    const failed = await read({ outcome: 'failed', lane: 'trailing' })
+    expect(failed).toEqual(runs.filter(({ status, lane }) => status === 'failed' && lane === 'trailing'))
+    expect(failed.length).toBeGreaterThan(0)
+    const changed = await read({ outcome: 'changed' })
+    expect(changed).toEqual(runs.filter(({ inserted, updated }) => inserted + updated > 0))
+  })
+
+  it('spread the rows of a run over the time it took, to the end of the last whole bucket', async () => {
+    const { pool } = database
+    await pool.query(
+      `insert into tidemark.run (stream, lane, status, host, pid, started_at, finished_at, inserted)
+       select 'tracker_object', lane, 'done', 'h', 1, now() - interval '10 minutes', now() - interval '8 minutes', 240
+       from unnest(array['head', 'related']) as lane
+       union all select 'assignment_object', 'head', 'done', 'h', 1, now(), now(), 7`,
+    )
+    const { streams, bucketMs, buckets, from } = await readRowRates(pool)
+    const rates = streams.get('tracker_object') ?? []
+    expect(rates).toHaveLength(buckets)
+    expect(rates.reduce((sum, rate) => sum + rate, 0) * (bucketMs / 60_000)).toBeCloseTo(240)
+    expect(Math.max(...rates)).toBeCloseTo(120)
+    // It is still to come.
+    expect(streams.has('assignment_object')).toBe(false)
+    const endsMs = from.getTime() + buckets * bucketMs
+    expect(Date.now() - endsMs).toBeLessThan(bucketMs + 1_000)
+  })
+
+  it('do not call a table empty whose rows Postgres has forgotten to have counted', async () => {
+    const { pool } = database
+    const rowsOf = async (stream: string) => (await readOverview(pool, [stream]))[0]?.rows
+    expect(await rowsOf('webhook_definition')).toBe(0)
+    expect(await rowsOf('assignment_note')).toBe(0)
+    await pool.query('create table mirror.webhook_definition as select 1 as id')
+    // A connection reports what it wrote up to a second later.
+    const rowsAfter = (statement: string) =>
+      expect.poll(async () => {
+        await pool.query(statement)
+        return await rowsOf('webhook_definition')
+      })
+    // As a Postgres that was killed begins.
+    await rowsAfter(
+      `select pg_stat_reset_single_table_counters('mirror.webhook_definition'::regclass)`,
+    ).toBeNull()
+    await rowsAfter('analyze mirror.webhook_definition').toBe(1)
+    await pool.query('drop table mirror.webhook_definition')
+  })
+
+  it('find the last run of a stream and of its lanes, whatever their order', async () => {
+    const { pool } = database
+    await pool.query(
+      `insert into tidemark.lane (stream, lane, epoch) values ('assignment', 'head', 1), ('assignment', 'census', 1)`,
+    )
+    await pool.query(
+      `insert into tidemark.run (stream, lane, status, host, pid, started_at, finished_at)
+       values ('assignment', 'census', 'done', 'h', 1, now() - interval '9 hours', now() + interval '1 minute'),
+              ('assignment', 'head', 'done', 'h', 1, now(), now())`,
+    )
+    const [overview] = await readOverview(pool, ['assignment'])
+    expect(overview?.lastRun).toMatchObject({ lane: 'census', status: 'done' })
+    const lanes = await readLaneRuns(pool, ['assignment'])
+    expect(lanes.map(({ lane }) => lane).sort()).toEqual(['census', 'head'])
+  })
+
+  it('find fields by a part of their name or column, without regard to case', async () => {
+    const { pool } = database
+    const names = async (text: string, stream: string | null = null) =>
+      (await readFields(pool, { stream, text }, 1_000)).map(({ sourceName }) => sourceName)
+    expect(await names('SEEDEDfield')).toHaveLength(300 - hostileTexts.length)
+    expect(await names('DEDFIELD29')).toHaveLength(11)
+    expect(await names('seeded_field_29')).toHaveLength(10)
+    expect(await names("' or true --")).toEqual([])
+    expect(await names('%')).toEqual([])
+    expect(await names('', 'nothing')).toEqual([])
+    expect(await readFields(pool, { stream: 'assignment', text: '' }, 7)).toHaveLength(7)
+    expect(await readFieldStreams(pool)).toContain('assignment')
+  })
+
+  it('cut records in quarantine where they are kept (P10)', async () => {
+    const read = (mostCharacters?: number) =>
+      readQuarantine(
+        database.pool,
+        { stream: null, id: null },
+        { after: '0', limit: 100, ...(mostCharacters && { mostCharacters }) },
+      )
+    const whole = await read()
+    expect(whole).toHaveLength(hostileTexts.length)
+    expect(Math.max(...whole.map(({ text }) => text.length))).toBeGreaterThan(6_000)
+    expect((await read(10)).map(({ text }) => text)).toEqual(whole.map(({ text }) => text.slice(0, 10)))
+  })
+})

@@ -1,0 +1,267 @@
+// Runs: who may write, what a run leaves in the ledger, and what the next one finds.
+
+import { beforeEach, describe, expect, it } from 'vitest'
+import type { Run } from '../../src/sync/ports/store.ts'
+import { never } from '../support/cutting-proxy.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { openProxiedPool } from '../support/proxied-pool.ts'
+import { assignments, begin, done, failed, mirrorOf } from '../support/runs.ts'
+
+describe.skipIf(!hasPostgres)('a run', () => {
+  const database = createTestDatabase()
+
+  beforeEach(async () => {
+    await database.pool.query(`
+      truncate mirror.assignment, tidemark.run, tidemark.lane, tidemark.checkpoint, tidemark.quarantine;
+      update tidemark.stream set position = 0, position_reached_at = null, last_success_at = null, complete_at = null, last_trailing_at = null`)
+  })
+
+  const query = async (sql: string) => (await database.pool.query(sql)).rows
+  const ledger = () =>
+    query(
+      'select status, polls, position_from, position_to, inserted, updated, unchanged, error, note from tidemark.run order by id',
+    )
+  const position = async () =>
+    (await query(`select position from tidemark.stream where name = 'assignment'`))[0].position
+
+  it('commits rows and the position they justify together, and keeps the history (P1)', async () => {
+    const run = await begin(mirrorOf(database))
+    await run.write(assignments({ AssignmentId: 1, RowVersion: 5 }), 5n)
+    await run.write(assignments({ AssignmentId: 2, RowVersion: 9 }), 9n)
+    await run.finish(done)
+    expect(await position()).toBe('9')
+    expect(await query('select position, reason from tidemark.checkpoint order by id')).toEqual([
+      { position: '5', reason: null },
+      { position: '9', reason: null },
+    ])
+    expect(await ledger()).toMatchObject([
+      { status: 'done', position_from: '0', position_to: '9', inserted: '2' },
+    ])
+  })
+
+  it('never moves the position down (P2)', async () => {
+    const run = await begin(mirrorOf(database))
+    await run.write(assignments({ AssignmentId: 1, RowVersion: 9 }), 9n)
+    await run.write(assignments({ AssignmentId: 2, RowVersion: 5 }), 5n)
+    await run.finish(done)
+    expect(await position()).toBe('9')
+  })
+
+  it('moves the position in the head lane only (P6)', async () => {
+    const run = await begin(mirrorOf(database), 'assignment', 'census')
+    await run.write(assignments({ AssignmentId: 1, RowVersion: 9 }), 9n)
+    await run.finish(done)
+    expect(await position()).toBe('0')
+  })
+
+  it('keeps a second run of its lane out and says who it is, but not one of another lane', async () => {
+    const mirror = mirrorOf(database)
+    const run = await begin(mirror)
+    expect(await mirror.startRun('assignment', 'head')).toEqual({
+      busy: expect.stringContaining(`process ${process.pid}`),
+    })
+    const trailing = await begin(mirror, 'assignment', 'trailing')
+    await trailing.finish(done)
+    await run.finish(done)
+    await (await begin(mirror)).finish(done)
+  })
+
+  it('writes nothing more once another run has its lane (P2)', async () => {
+    const mirror = mirrorOf(database)
+    const zombie = await begin(mirror)
+    await zombie.write(assignments({ AssignmentId: 1, RowVersion: 5 }), 5n)
+    await loseLock()
+    const successor = await begin(mirror)
+    await expect(zombie.write(assignments({ AssignmentId: 2, RowVersion: 7 }), 7n)).rejects.toThrow(
+      'lost its turn',
+    )
+    await expect(zombie.write(assignments({ AssignmentId: 3, RowVersion: 8 }), 8n)).rejects.toThrow(
+      'lost its turn',
+    )
+    await successor.write(assignments({ AssignmentId: 4, RowVersion: 6 }), 6n)
+    await Promise.all([zombie.finish(failed), successor.finish(done)])
+    expect(await query('select assignment_id from mirror.assignment order by 1')).toEqual([
+      { assignment_id: '1' },
+      { assignment_id: '4' },
+    ])
+    expect(await position()).toBe('6')
+  })
+
+  it('is told as failed by its successor when its program was ended (P8)', async () => {
+    const ended = await begin(mirrorOf(database))
+    await loseLock()
+    const successor = await begin(mirrorOf(database))
+    await successor.finish(done)
+    expect(await ledger()).toMatchObject([
+      { status: 'failed', error: 'the program was ended' },
+      { status: 'done' },
+    ])
+    await ended.finish(failed)
+  })
+
+  it('commits no page after one that failed (P6)', async () => {
+    await query(`
+      create function refuse() returns trigger language plpgsql as $$ begin raise exception 'refused'; end $$;
+      create trigger refuse before insert on mirror.assignment for each row when (new.assignment_id = 2) execute function refuse()`)
+    const run = await begin(mirrorOf(database))
+    const writes = await Promise.allSettled(
+      [1, 2, 3, 4].map((id) => run.write(assignments({ AssignmentId: id, RowVersion: id }), BigInt(id))),
+    )
+    await run.finish(failed)
+    await query('drop trigger refuse on mirror.assignment; drop function refuse')
+    expect(writes.map((write) => write.status)).toEqual(['fulfilled', 'rejected', 'rejected', 'rejected'])
+    expect(await position()).toBe('1')
+    expect(await query('select assignment_id from mirror.assignment')).toEqual([{ assignment_id: '1' }])
+  })
+
+  it('that changes nothing shares a line with those before it, and 1,000 of them take less than 1 MB (P10)', async () => {
+    const size = async () =>
+      Number(
+        (
+          await query(
+            `select sum(pg_total_relation_size(oid)) as size from pg_class where relnamespace = 'tidemark'::regnamespace and relkind = 'r'`,
+          )
+        )[0].size,
+      )
+    const mirror = mirrorOf(database)
+    const before = await size()
+    for (let poll = 0; poll < 1_000; poll++) await (await begin(mirror)).finish(done)
+    expect((await size()) - before).toBeLessThan(1_000_000)
+    expect(await query('select polls, requests from tidemark.run')).toEqual([
+      { polls: 1_000, requests: '1000' },
+    ])
+  })
+
+  it('that changes nothing takes at most five statements', async () => {
+    const { proxy, pool } = await openProxiedPool(database, never)
+    const mirror = mirrorOf({ pool })
+    await (await begin(mirror)).finish(done)
+    const before = proxy.statementCount()
+    await (await begin(mirror)).finish(done)
+    expect(proxy.statementCount() - before).toBeLessThanOrEqual(5)
+    await pool.end()
+    await proxy.close()
+  })
+
+  it('begins a line of its own after a run that changed something, failed or said something else', async () => {
+    const mirror = mirrorOf(database)
+    const ends = [done, done, failed, done, { ...done, note: 'held' }, { ...done, note: 'held' }]
+    for (const end of ends) await (await begin(mirror)).finish(end)
+    expect(await ledger()).toMatchObject([
+      { status: 'done', polls: 2 },
+      { status: 'failed', polls: 1 },
+      { status: 'done', polls: 1 },
+      { note: 'held', polls: 2 },
+    ])
+  })
+
+  it('that failed over a text that Postgres cannot hold says so all the same', async () => {
+    await (await begin(mirrorOf(database))).finish({ ...failed, error: 'fields seen: a\0b' })
+    expect(await ledger()).toMatchObject([{ status: 'failed', error: 'fields seen: a\\0b' }])
+  })
+
+  it('tells how fresh its stream is', async () => {
+    const run = await begin(mirrorOf(database))
+    await run.write(assignments({ AssignmentId: 1, RowVersion: 5 }), 5n)
+    await run.finish(done)
+    const [begun] = await query('select started_at from tidemark.run')
+    const [fresh] = await query(`select * from tidemark.freshness where stream = 'assignment'`)
+    expect(fresh).toMatchObject({
+      complete_through_version: '5',
+      complete_through_time: begun.started_at,
+      last_success_at: expect.any(Date),
+    })
+    await (await begin(mirrorOf(database))).finish(failed)
+    expect(await query(`select * from tidemark.freshness where stream = 'assignment'`)).toEqual([fresh])
+  })
+
+  it('of the trailing lane tells the next one when the recent past was last read whole', async () => {
+    const mirror = mirrorOf(database)
+    const trail = async (end: typeof done | (Omit<typeof done, 'isComplete'> & { isComplete: false })) => {
+      const run = await begin(mirror, 'assignment', 'trailing')
+      const [begun] = await query('select started_at from tidemark.run order by id desc limit 1')
+      await run.finish(end)
+      return { known: run.state.lastTrailingAt, begunAt: begun.started_at }
+    }
+    const first = await trail(done)
+    const cutShort = await trail({ ...done, isComplete: false })
+    const last = await trail(done)
+    expect([first.known, cutShort.known, last.known]).toEqual([null, first.begunAt, first.begunAt])
+    expect((await trail(done)).known).toEqual(last.begunAt)
+  })
+
+  it('goes back to where it began when told, and records why', async () => {
+    const run = await begin(mirrorOf(database))
+    await run.write(assignments({ AssignmentId: 1, RowVersion: 5 }), 5n)
+    await run.retreat(0n, 'the order was not what it seemed')
+    await run.write(assignments({ AssignmentId: 1, RowVersion: 5 }), 3n)
+    await run.finish(done)
+    expect(await query('select position, reason from tidemark.checkpoint order by id')).toEqual([
+      { position: '5', reason: null },
+      { position: '0', reason: 'the order was not what it seemed' },
+      { position: '3', reason: null },
+    ])
+    expect(await position()).toBe('3')
+  })
+
+  it('leaves what it learnt to the next one', async () => {
+    const mirror = mirrorOf(database)
+    const first = await begin(mirror)
+    const at = new Date('2024-05-01T00:00:00Z')
+    await first.learn([{ name: 'sorting', value: 'proven', evidence: 'three looks', checkedAt: at }])
+    await first.setLookback(1_200_000, 'twice the worst')
+    await first.stopStream('UPSTREAM_REWOUND')
+    await first.recordLateArrivals([{ key: '1', version: 4n, distance: 3n, lateMs: 1_500.4 }])
+    await first.finish(done)
+    const second = await begin(mirror)
+    const later = new Date('2024-05-02T00:00:00Z')
+    await second.learn([{ name: 'sorting', value: 'refused', evidence: 'a 400', checkedAt: later }])
+    await second.finish(done)
+    expect(second.state).toMatchObject({
+      lookbackMs: 1_200_000,
+      lookbackReason: 'twice the worst',
+      stoppedReason: 'UPSTREAM_REWOUND',
+      facts: [{ name: 'sorting', value: 'proven', evidence: 'three looks', checkedAt: at }],
+    })
+    expect(await query('select value, previous_value, changed_at, first_at from tidemark.fact')).toEqual([
+      { value: 'refused', previous_value: 'proven', changed_at: later, first_at: at },
+    ])
+    expect(await query('select key, version, distance, late_ms from tidemark.late_arrival')).toEqual([
+      { key: '1', version: '4', distance: '3', late_ms: '1500' },
+    ])
+  })
+
+  it('tells which rows arrived when it was asked to', async () => {
+    const run = await begin(mirrorOf(database), 'assignment', 'trailing', { collectArrivals: true })
+    await run.write(assignments({ AssignmentId: 1, RowVersion: 5 }, { AssignmentId: 2, RowVersion: 6 }), null)
+    const { arrivals } = await run.write(
+      assignments(
+        { AssignmentId: 1, RowVersion: 5 },
+        { AssignmentId: 2, RowVersion: 8 },
+        { AssignmentId: 3, RowVersion: 7 },
+      ),
+      null,
+    )
+    await run.finish(done)
+    expect(arrivals).toEqual([
+      { key: '2', version: 8n, isNew: false },
+      { key: '3', version: 7n, isNew: true },
+    ])
+  })
+
+  it('leaves no connection taken, however it ends', async () => {
+    const mirror = mirrorOf(database)
+    const taken = () => database.pool.totalCount - database.pool.idleCount
+    const runs: Run[] = [await begin(mirror), await begin(mirror, 'assignment', 'trailing')]
+    for (const run of runs) await run.write(assignments({ AssignmentId: 1, RowVersion: 5 }), null)
+    await loseLock()
+    for (const run of runs) await run.finish(failed)
+    expect(taken()).toBe(0)
+  })
+
+  /** As when its program dies or its network breaks: the session that holds the lock ends. */
+  async function loseLock(): Promise<void> {
+    await query(`select pg_terminate_backend(pid, 5000) from pg_locks
+      where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())`)
+  }
+})

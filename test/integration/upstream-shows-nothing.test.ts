@@ -1,0 +1,75 @@
+// What is claimed when the upstream answers 200 with empty lists, as it does for a client that it does not know.
+
+import { describe, expect, it } from 'vitest'
+import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import { readSymptoms } from '../../src/store/queries/symptoms.ts'
+import { streams } from '../../src/streams/catalog.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { openTestWorkplace, neverAborted as signal } from '../support/context.ts'
+
+const [assignment, , , object] = streams
+
+describe.skipIf(!hasPostgres)('an upstream that shows nothing any more', () => {
+  const database = createTestDatabase()
+  const readAs = async (simulator: Simulator, clientGuid: string, lane: 'head' | 'trailing') => {
+    await using workplace = await openTestWorkplace(database, simulator, { CLIENT_GUID: clientGuid })
+    return await workplace.read(assignment, lane, { signal })
+  }
+  const freshness = async (stream: string): Promise<Date> => {
+    const { rows } = await database.pool.query(
+      'select complete_through_time as at from tidemark.freshness where stream = $1',
+      [stream],
+    )
+    return rows[0]?.at
+  }
+  const hiddenSince = async () =>
+    (await readSymptoms(database.pool, ['assignment'], 60_000))[0]?.hiddenSince ?? null
+
+  it('is not taken for one without changes, until it shows something again (P6)', async () => {
+    await using simulator = await startSimulator({ assignments: 20 })
+    const { clientGuid } = simulator.credentials
+    const stranger = '00000000-0000-4000-8000-000000000000'
+    await readAs(simulator, clientGuid, 'head')
+    await readAs(simulator, clientGuid, 'trailing')
+    const { rows } = await database.pool.query(
+      `select last_trailing_at as at from tidemark.stream where name = 'assignment'`,
+    )
+    const lastProof: Date = rows[0]?.at
+    expect(await hiddenSince()).toBe(null)
+
+    expect(await readAs(simulator, stranger, 'head')).toMatchObject({ status: 'done', isComplete: true })
+    expect(await freshness('assignment')).not.toEqual(lastProof)
+    await readAs(simulator, stranger, 'trailing')
+    const began = await hiddenSince()
+    expect(began).toBeInstanceOf(Date)
+    expect(await freshness('assignment')).toEqual(lastProof)
+    for (const lane of ['head', 'trailing'] as const) await readAs(simulator, stranger, lane)
+    expect([await freshness('assignment'), await hiddenSince()]).toEqual([lastProof, began])
+
+    simulator.source.change('assignment', 3)
+    await readAs(simulator, clientGuid, 'head')
+    expect(await freshness('assignment')).toEqual(lastProof)
+    await readAs(simulator, clientGuid, 'trailing')
+    await readAs(simulator, clientGuid, 'head')
+    expect(await hiddenSince()).toBe(null)
+    expect((await freshness('assignment')).getTime()).toBeGreaterThan(lastProof.getTime())
+  })
+
+  it('leaves a list complete only through when it was shown (P7)', async () => {
+    await using simulator = await startSimulator({ objects: 10 })
+    await using workplace = await openTestWorkplace(database, simulator)
+    const poll = () => workplace.read(object, 'head', { signal })
+    await poll()
+    const shownAt = await freshness('assignment_object')
+    for (const id of simulator.source.ids('assignment_object'))
+      simulator.source.remove('assignment_object', id, 'hard')
+    await poll()
+    const held = async () =>
+      (await readSymptoms(database.pool, ['assignment_object'], 60_000))[0]?.held?.at ?? null
+    const heldSince = await held()
+    expect(heldSince).toBeInstanceOf(Date)
+    await poll()
+    expect(await held()).toEqual(heldSince)
+    expect(await freshness('assignment_object')).toEqual(shownAt)
+  })
+})

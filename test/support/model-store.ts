@@ -1,0 +1,124 @@
+// A mirror in memory that keeps the promises of the real one about single writes, so that the rules of reading can be tried
+// alone. It can be made to fail before or after any write.
+
+import type { Row } from '../../src/streams/record.ts'
+import type { Fact, Mirror, Run, RunEnd, StreamState } from '../../src/sync/ports/store.ts'
+
+export type ModelMirror = Mirror & {
+  readonly rows: Map<string, Row>
+  readonly position: () => bigint
+  readonly state: () => StreamState
+  /** Called before and after each write; throws to crash there. */
+  onWrite: (moment: 'before' | 'after') => void
+  /** Called when a run ends; throws when that cannot be written down. */
+  onFinish: (end: RunEnd) => void
+  retreats: number
+}
+
+export function modelMirror(now: () => Date): ModelMirror {
+  const rows = new Map<string, Row>()
+  const checkpoints: { position: bigint; reachedAt: Date }[] = []
+  let facts: Fact[] = []
+  let position = 0n
+  let lookbackMs: number | null = null
+  let stoppedReason: string | null = null
+  let lastTrailingAt: Date | null = null
+  const state = (): StreamState => ({
+    position,
+    positionReachedAt: checkpoints.at(-1)?.reachedAt ?? null,
+    keyField: 'Id',
+    lookbackMs,
+    lookbackReason: null,
+    stoppedReason,
+    lastTrailingAt,
+    facts,
+  })
+
+  const mirror: ModelMirror = {
+    rows,
+    position: () => position,
+    state,
+    onWrite: () => {},
+    onFinish: () => {},
+    retreats: 0,
+    async startRun(_stream, lane, options) {
+      return startRun(lane, options?.collectArrivals ?? false)
+    },
+    positionAt: async (_stream, time) =>
+      checkpoints.findLast(({ reachedAt }) => reachedAt <= time)?.position ?? null,
+    reachedAt: async (_stream, version) =>
+      checkpoints.find((checkpoint) => checkpoint.position >= version)?.reachedAt ?? null,
+    highestRows: async (_stream, atMost, limit) =>
+      [...rows.values()]
+        .map(({ key, version }) => ({ key, version: version ?? 0n }))
+        .filter(({ version }) => version <= atMost)
+        .sort((a, b) => Number(b.version - a.version))
+        .slice(0, limit),
+  }
+  return mirror
+
+  function startRun(lane: string, collectArrivals: boolean): Run {
+    const seen = new Map<string, { first: number; last: number }>()
+    const startedAt = now()
+    return {
+      id: '1',
+      state: state(),
+      async write(page, to) {
+        mirror.onWrite('before')
+        const arrivals = []
+        for (const row of page.rows) {
+          const known = rows.get(row.key)
+          if (known && (known.version ?? 0n) >= (row.version ?? 0n)) continue
+          rows.set(row.key, row)
+          arrivals.push({ key: row.key, version: row.version, isNew: !known })
+        }
+        if (to !== null && lane === 'head' && to > position) {
+          position = to
+          checkpoints.push({ position, reachedAt: now() })
+        }
+        mirror.onWrite('after')
+        return {
+          inserted: arrivals.length,
+          updated: 0,
+          unchanged: page.rows.length - arrivals.length,
+          rescued: 0,
+          quarantined: page.unfit.length,
+          arrivals: collectArrivals ? arrivals : [],
+        }
+      },
+      async see(pageNumber, keys) {
+        if (pageNumber === 1) seen.clear()
+        for (const key of keys) {
+          const known = seen.get(key)
+          seen.set(key, {
+            first: Math.min(known?.first ?? pageNumber, pageNumber),
+            last: Math.max(known?.last ?? 0, pageNumber),
+          })
+        }
+      },
+      countSeenAround: async (page) =>
+        [...seen.values()].filter(({ first, last }) => first <= page && last > page).length,
+      countAbsent: async () => [...rows.keys()].filter((key) => !seen.has(key)).length,
+      settleAbsences: async () => ({ marked: 0, waiting: 0, held: 0 }),
+      async retreat(to) {
+        position = to
+        mirror.retreats += 1
+      },
+      async learn(learnt) {
+        facts = [...facts.filter(({ name }) => !learnt.some((fact) => fact.name === name)), ...learnt]
+      },
+      async setKeyField() {},
+      async stopStream(reason) {
+        stoppedReason = reason
+      },
+      async recordLateArrivals() {},
+      async setLookback(ms) {
+        lookbackMs = ms
+      },
+      async finish(end) {
+        mirror.onFinish(end)
+        if (lane === 'trailing' && end.isComplete) lastTrailingAt = startedAt
+      },
+    }
+  }
+}

@@ -1,0 +1,27 @@
+// A desk on which nothing lies, for tests of what is around the pages.
+
+import type { Desk, Sight } from '../../src/web/status-queries.ts'
+
+export const emptySight: Sight = {
+  at: new Date('2026-01-02T03:04:05Z'),
+  streams: [],
+  laneRuns: [],
+  rates: { from: new Date(0), bucketMs: 15_000, buckets: 2, streams: new Map() },
+  nextRuns: [],
+}
+
+export const deskWith = (more: Partial<Desk> = {}): Desk => ({
+  streams: ['assignment'],
+  sight: async () => emptySight,
+  concerns: async () => [],
+  runs: async () => [],
+  checkpoints: async () => [],
+  backfills: async () => [],
+  quarantine: async () => [],
+  newestInQuarantine: async () => null,
+  fields: async () => [],
+  fieldStreams: async () => [],
+  facts: async () => [],
+  planBackfill: async () => ({ text: 'nothing', from: '0', to: '0' }),
+  ...more,
+})

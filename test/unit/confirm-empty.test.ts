@@ -1,0 +1,20 @@
+// An upstream that slips and answers nothing, once (P6).
+
+import { expect, it } from 'vitest'
+import { doubtNothing } from '../../src/sync/run-lane.ts'
+
+const [nothing, something, refusal] = [
+  { records: [], bytes: 2 },
+  { records: [{ Id: 1 }], bytes: 10 },
+  { refused: 400 },
+]
+
+it.each([
+  ['nothing twice', [nothing, nothing, something], nothing],
+  ['something the second time', [nothing, something], something],
+  ['something at once', [something, nothing], something],
+  ['a refusal', [refusal, something], refusal],
+])('believes %s', async (_what, answers, believed) => {
+  const left = [...answers]
+  expect(await doubtNothing(async () => left.shift() ?? nothing)).toBe(believed)
+})

@@ -1,0 +1,52 @@
+// A poll of a list stream against an answer in memory.
+
+import { expect, it } from 'vitest'
+import type { Json } from '../../src/json/json.ts'
+import type { ListStream } from '../../src/streams/catalog.ts'
+import { pollList } from '../../src/sync/lists/poll.ts'
+import { modelMirror } from '../support/model-store.ts'
+
+const stream: ListStream = {
+  name: 'thing',
+  kind: 'list',
+  service: 'assignment',
+  list: 'listThings',
+  lookup: null,
+  keyFields: ['Id'],
+  defaultSchedule: '1h',
+}
+
+/** Each request is served the next answer. */
+function poll(...answers: (readonly Json[])[]) {
+  const mirror = modelMirror(() => new Date(0))
+  const notOffered = async () => {
+    throw new Error('the test does not offer it')
+  }
+  const source = {
+    ...{ changes: notOffered, listHasPages: false, lookup: null },
+    list: async () => ({ records: answers.shift() ?? [], bytes: 1 }),
+  }
+  const signal = new AbortController().signal
+  const polled = pollList({ mirror, source, stream, keyField: null, pageSize: 100, signal })
+  return { polled, mirror }
+}
+
+it('keeps each of two records that one answer gives the same key: one as a row, one in quarantine (P5)', async () => {
+  const { polled, mirror } = poll([
+    { Id: 1, Name: 'one' },
+    { Id: 2, Name: 'other' },
+    { Id: 1, Name: 'another' },
+  ])
+  expect((await polled).tally).toMatchObject({ inserted: 2, quarantined: 1 })
+  expect(mirror.rows.get('1')?.record).toEqual({ Id: 1, Name: 'another' })
+})
+
+it('asks a second time when it is answered with nothing', async () => {
+  const { polled } = poll([], [{ Id: 1 }])
+  expect((await polled).tally).toMatchObject({ inserted: 1 })
+})
+
+it('takes a record that one answer shows twice for one', async () => {
+  const { polled } = poll([{ Id: 1 }, { Id: 2 }, { Id: 1 }])
+  expect((await polled).tally).toMatchObject({ inserted: 2, quarantined: 0 })
+})

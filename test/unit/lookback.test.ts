@@ -1,0 +1,193 @@
+// The trailing lane against an upstream in memory: what it finds after it could not be read for a while.
+
+import { describe, expect, it } from 'vitest'
+import { readHead } from '../../src/sync/changes/incremental.ts'
+import {
+  currentLookBack,
+  latenessMs,
+  nextLookBack,
+  readTrailing,
+  recentPast,
+  trailingIntervalMs,
+} from '../../src/sync/changes/lookback.ts'
+import { modelMirror } from '../support/model-store.ts'
+import { modelStream, modelUpstream, ordinaryWorld } from '../support/model-upstream.ts'
+import { seededRandom } from '../support/random.ts'
+
+const minuteMs = 60_000
+
+/** A mirror that is asked to read that upstream, and a clock that only moves when it is told to. */
+function scene() {
+  const upstream = modelUpstream({ ...ordinaryWorld, order: 'id' }, seededRandom(1))
+  let time = 0
+  const now = () => new Date(time)
+  const mirror = modelMirror(now)
+  const signal = new AbortController().signal
+  const context = { mirror, source: upstream, stream: modelStream, pageSize: 100, now, signal }
+  return {
+    upstream,
+    mirror,
+    context,
+    pass: (ms: number) => {
+      time += ms
+    },
+    read: async () => {
+      await readHead(context)
+      return await readTrailing({ ...context, lookbackFloorMs: 10 * minuteMs })
+    },
+  }
+}
+const row = (id: number, version: bigint) => ({ id, version, deleted: false })
+const old = Array.from({ length: 50 }, (_, index) => row(index + 1, BigInt(index + 1)))
+
+it('finds what came late while nothing was read, however long that was (P6)', async () => {
+  const { upstream, mirror, pass, read } = scene()
+  upstream.restore(old)
+  await read()
+  pass(30 * minuteMs)
+  upstream.restore([...old, row(60, 60n)])
+  await read()
+  // Version 59 becomes visible just after; then nobody reads for hours.
+  upstream.restore([...old, row(60, 60n), row(59, 59n)])
+  pass(5 * 60 * minuteMs)
+  expect(await read()).toMatchObject({ status: 'done', note: '1 late' })
+  expect(mirror.rows.get('59')?.version).toBe(59n)
+  // What was read long before is not read again.
+  const quiet = await read()
+  expect(quiet.tally.unchanged).toBeLessThan(10)
+})
+
+it('finds what came late while the upstream showed this client nothing at all (P6)', async () => {
+  const { upstream, mirror, pass, read } = scene()
+  upstream.restore(old)
+  await read()
+  pass(30 * minuteMs)
+  upstream.restore([...old, row(60, 60n)])
+  expect(await read()).toMatchObject({ isComplete: true })
+  // Another CLIENT_GUID, or a right that was lost: status 200 and an empty list.
+  upstream.restore([])
+  for (let reading = 0; reading < 5; reading++) {
+    pass(60 * minuteMs)
+    expect(await read()).toMatchObject({
+      status: 'done',
+      isComplete: false,
+      note: expect.stringContaining('CLIENT_GUID'),
+    })
+  }
+  upstream.restore([...old, row(60, 60n), row(59, 59n)])
+  expect(await read()).toMatchObject({ status: 'done', isComplete: true, note: '1 late' })
+  expect(mirror.rows.get('59')?.version).toBe(59n)
+})
+
+it('takes a record that is still there for no sign that its changes are shown (P6)', async () => {
+  const { upstream, context, pass, read } = scene()
+  upstream.restore(old)
+  await read()
+  pass(30 * minuteMs)
+  const silent = { ...upstream, changes: async () => ({ records: [], bytes: 2 }) }
+  const trailing = () => readTrailing({ ...context, source: silent, lookbackFloorMs: 10 * minuteMs })
+  expect(await trailing()).toMatchObject({ isComplete: false, note: expect.stringContaining('no changes') })
+})
+
+it('finds what came late although its question was once answered with nothing (P6)', async () => {
+  const { upstream, mirror, context, pass, read } = scene()
+  upstream.restore(old)
+  await read()
+  pass(30 * minuteMs)
+  upstream.restore([...old, row(60, 60n)])
+  await read()
+  upstream.restore([...old, row(60, 60n), row(59, 59n)])
+  let answers = 0
+  const slipping: typeof upstream = {
+    ...upstream,
+    changes: async (...asked) => (answers++ === 0 ? { records: [], bytes: 2 } : upstream.changes(...asked)),
+  }
+  pass(5 * minuteMs)
+  const outcome = await readTrailing({ ...context, source: slipping, lookbackFloorMs: 10 * minuteMs })
+  expect(outcome).toMatchObject({ isComplete: true, note: '1 late' })
+  expect(mirror.rows.get('59')?.version).toBe(59n)
+})
+
+it('is complete in a quiet time after the newest records were deleted, however many', async () => {
+  const { upstream, pass, read } = scene()
+  upstream.restore(old)
+  await read()
+  pass(30 * minuteMs)
+  upstream.restore(old.slice(0, 20))
+  expect(await read()).toMatchObject({ status: 'done', isComplete: true, note: null })
+})
+
+it('is complete when the records with the highest versions are gone and others are not', async () => {
+  const { upstream, pass, read } = scene()
+  upstream.restore(old)
+  await read()
+  pass(30 * minuteMs)
+  upstream.restore(old.slice(0, 48))
+  expect(await read()).toMatchObject({ status: 'done', isComplete: true, note: null })
+})
+
+const late = (lateMs: number) => ({ key: '1', version: 5n, distance: 2n, lateMs })
+
+describe('the look-back', () => {
+  it('grows at once to twice the worst lateness', () => {
+    expect(nextLookBack(10_000, 10_000, [late(3000), late(40_000)])?.lookbackMs).toBe(80_000)
+  })
+  it('stays while something late is seen that it covers', () => {
+    expect(nextLookBack(100_000, 10_000, [late(40_000)])).toBeNull()
+  })
+  it('shrinks slowly when nothing was late, and never below its floor', () => {
+    let lookbackMs = 80_000
+    const steps: number[] = []
+    for (let next = nextLookBack(lookbackMs, 10_000, []); next; next = nextLookBack(lookbackMs, 10_000, [])) {
+      expect(next.lookbackMs).toBeGreaterThanOrEqual(Math.max(10_000, lookbackMs * 0.95))
+      lookbackMs = next.lookbackMs
+      steps.push(lookbackMs)
+    }
+    expect(lookbackMs).toBe(10_000)
+    expect(steps.length).toBeGreaterThan(50)
+  })
+  it('is the configured least until something comes late', () => {
+    expect(nextLookBack(null, 10_000, [])).toEqual({ lookbackMs: 10_000, reason: 'the configured least' })
+    expect(nextLookBack(10_000, 10_000, [])).toBeNull()
+  })
+  it('follows a floor that was raised', () => {
+    expect(currentLookBack(5000, 10_000)).toBe(10_000)
+    expect(currentLookBack(null, 10_000)).toBe(10_000)
+  })
+  it('does not grow with the time between two readings, whatever it is', () => {
+    // One version a second, each four minutes late; the lane is looked at every 30 s.
+    const lateMs = 240_000
+    let lookbackMs: number | null = null
+    let lastReadAt = 0
+    for (let now = 30_000; now < 30 * 86_400_000; now += 30_000) {
+      if (now - lastReadAt < trailingIntervalMs(currentLookBack(lookbackMs, 600_000))) continue
+      const hiddenSince = new Date(lastReadAt - lateMs)
+      const measuredMs = latenessMs(hiddenSince, new Date(now), new Date(lastReadAt))
+      lookbackMs = nextLookBack(lookbackMs, 600_000, [late(measuredMs)])?.lookbackMs ?? lookbackMs
+      lastReadAt = now
+    }
+    expect(lookbackMs).toBeGreaterThanOrEqual(2 * lateMs)
+    expect(lookbackMs).toBeLessThanOrEqual(4 * lateMs + 60_000)
+  })
+})
+
+describe('the recent past', () => {
+  const at = (ms: number) => new Date(ms)
+  it('begins a look-back ago, or earlier when the last reading was long ago', () => {
+    expect(recentPast(at(100_000), 10_000, null)).toEqual(at(90_000))
+    expect(recentPast(at(100_000), 10_000, at(97_000))).toEqual(at(90_000))
+    expect(recentPast(at(100_000), 10_000, at(40_000))).toEqual(at(35_000))
+  })
+})
+
+describe('how late a version was', () => {
+  const at = (ms: number) => new Date(ms)
+  it('lies in the middle between the readings before and after it came', () => {
+    expect(latenessMs(at(10_000), at(60_000), at(40_000))).toBe(40_000)
+    expect(latenessMs(at(50_000), at(60_000), at(40_000))).toBe(5_000)
+  })
+  it('is taken for the worst it can be where nothing was read before, and is never below nothing', () => {
+    expect(latenessMs(at(10_000), at(60_000), null)).toBe(50_000)
+    expect(latenessMs(at(70_000), at(60_000), at(40_000))).toBe(0)
+  })
+})

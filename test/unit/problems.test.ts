@@ -1,0 +1,188 @@
+// What needs a person, and what not: from symptoms and the worker's view to concerns that name their commands.
+
+import { describe, expect, it } from 'vitest'
+import { isStale } from '../../src/config/parsers.ts'
+import { findConcerns, type WorkerView } from '../../src/problems/find-problems.ts'
+import type { StreamSymptoms } from '../../src/store/queries/symptoms.ts'
+
+const now = new Date('2026-03-02T12:00:00Z')
+const ago = (minutes: number) => new Date(now.getTime() - minutes * 60_000)
+const well: StreamSymptoms = {
+  stream: 'assignment',
+  completeAt: ago(0),
+  isPaused: false,
+  lastSuccessAt: ago(60),
+  stoppedReason: null,
+  stoppedAt: null,
+  hiddenSince: null,
+  held: null,
+  quarantined: 0,
+  quarantinedSince: null,
+  censusRescues: 0,
+  rescuedSince: null,
+  failing: [],
+  flippedFacts: [],
+  drift: [],
+}
+const allWell: WorkerView = { partsDown: [], servicesDown: [] }
+
+const find = (symptoms: readonly Partial<StreamSymptoms>[], view: Partial<WorkerView> = {}) =>
+  findConcerns({
+    symptoms: symptoms.map((one) => ({ ...well, ...one })),
+    view: { ...allWell, ...view },
+    rules: {
+      serviceOf: (stream) => (stream === 'tracker_object' ? 'tracking' : 'assignment'),
+      isStale: (_stream, completeAt, at) => isStale({ everyMs: 30_000 }, 900_000, completeAt, at),
+    },
+    now,
+  })
+const kinds = (...given: Parameters<typeof find>) => find(...given).map(({ kind }) => kind)
+const failing = (failures: number, code: string | null = null) => [
+  { lane: 'head', failures, since: ago(3), lastAt: ago(2), error: 'GET /x: it failed', code },
+]
+
+describe('findConcerns', () => {
+  it('says nothing when all is well, before a stream was complete for the first time, and while it is paused', () => {
+    expect(find([{}, { completeAt: null }, { completeAt: ago(999), isPaused: true }])).toEqual([])
+  })
+
+  it('names the exact command for what waits for a person', () => {
+    const found = find([
+      { held: { missing: 25_001, living: 98_500, at: ago(5) } },
+      { quarantined: 1, quarantinedSince: ago(9) },
+      { censusRescues: 100, rescuedSince: ago(8) },
+    ])
+    expect(found.map(({ kind, since }) => [kind, since])).toEqual([
+      ['held', ago(5)],
+      ['quarantine', ago(9)],
+      ['census_rescue', ago(8)],
+    ])
+    expect(found[0]).toMatchObject({
+      what: expect.stringContaining('lacks 25,001 of 98,500 rows'),
+      whatToDo: expect.stringContaining('`tidemark census --release assignment`'),
+    })
+    expect(found[1]).toMatchObject({
+      what: expect.stringContaining('1 record cannot be rows and is in quarantine'),
+      whatToDo: expect.stringContaining('`tidemark quarantine retry assignment`'),
+    })
+    expect(found[2]?.whatToDo).toContain('`tidemark census --acknowledge assignment`')
+  })
+
+  it('tells that nothing is shown any more, instead of what follows from it', () => {
+    const found = find([{ hiddenSince: ago(20), completeAt: ago(25) }])
+    expect(found).toMatchObject([
+      {
+        kind: 'hidden',
+        since: ago(20),
+        what: expect.stringContaining(`complete only through ${ago(25).toISOString()}`),
+        whatToDo: expect.stringContaining('CLIENT_GUID'),
+      },
+    ])
+  })
+
+  it('does not lead to a release before the right to read was looked at, when a list is empty', () => {
+    const [found, ...rest] = find([{ held: { missing: 9, living: 9, at: ago(5) }, completeAt: ago(25) }])
+    expect(rest).toEqual([])
+    expect(found?.whatToDo).toMatch(/^see that CLIENT_GUID is right.*only when they are gone indeed/)
+  })
+
+  it('tells that rows are held when it is not known how many', () => {
+    expect(find([{ held: { missing: null, living: null, at: null } }])).toMatchObject([
+      {
+        kind: 'held',
+        since: null,
+        what: expect.stringContaining('lacks an unknown number of rows'),
+        whatToDo: expect.stringContaining('`tidemark census assignment` tells how many'),
+      },
+    ])
+  })
+
+  it('calls a lane failing from the third failure in a row on', () => {
+    expect(kinds([{ failing: failing(2) }])).toEqual([])
+    expect(find([{ failing: failing(3) }])).toMatchObject([
+      { kind: 'failing', since: ago(3), what: expect.stringContaining('GET /x: it failed') },
+    ])
+  })
+
+  it('calls a stream stale with the moment through which it is complete', () => {
+    expect(find([{ completeAt: ago(16) }])).toMatchObject([
+      { kind: 'stale', since: ago(16), what: expect.stringContaining('16 m ago') },
+    ])
+  })
+
+  it('tells a refused sign-in once, and not as failures of each stream', () => {
+    const refused = failing(7, 'UPSTREAM_UNAUTHORIZED')
+    const streams = ['assignment', 'assignment_note'].map((stream) => ({
+      stream,
+      failing: refused,
+      completeAt: ago(999),
+    }))
+    const found = find([...streams, { stream: 'tracker_object', failing: failing(3, 'UPSTREAM_STATUS') }], {
+      servicesDown: ['assignment'],
+    })
+    expect(found.map(({ kind, stream }) => [kind, stream])).toEqual([
+      ['token_refused', null],
+      ['failing', 'tracker_object'],
+    ])
+    expect(found[0]?.whatToDo).toContain('API_KEY')
+    expect(kinds([...streams, { lastSuccessAt: ago(1) }]).includes('token_refused')).toBe(false)
+  })
+
+  it('tells of an identity provider that is away, and does not send people to the credentials', () => {
+    const away = { failing: failing(7, 'UPSTREAM_SIGN_IN_AWAY') }
+    expect(kinds([away], { servicesDown: ['assignment'] })).toEqual(['service_down'])
+  })
+
+  it('tells what the worker sees, and blames a service that is down for its streams', () => {
+    const view = { partsDown: [{ name: 'queue', since: ago(1) }], servicesDown: ['assignment'] }
+    expect(kinds([{ failing: failing(9), completeAt: ago(999) }], view)).toEqual([
+      'part_down',
+      'service_down',
+    ])
+  })
+
+  it('divides the reason of a stopped stream into what happened and what to do', () => {
+    const stoppedReason =
+      'UPSTREAM_REWOUND: record 7 has version 5 there and 9 here: the upstream was restored. Nothing was changed. When that is so, run `tidemark rewind assignment --to-version 5 --reason "restored from backup"`.'
+    expect(find([{ stoppedReason, stoppedAt: ago(2), failing: failing(20) }])).toMatchObject([
+      {
+        kind: 'stopped',
+        since: ago(2),
+        what: expect.stringMatching(/^assignment is stopped: record 7 .* Nothing was changed\.$/),
+        whatToDo: expect.stringMatching(/^When that is so, run `tidemark rewind assignment --to-version 5/),
+      },
+    ])
+    expect(find([{ stoppedReason: 'another reason', stoppedAt: ago(2) }])).toMatchObject([
+      { what: 'assignment is stopped: another reason', whatToDo: expect.stringContaining('tidemark rewind') },
+    ])
+  })
+
+  it('gathers fields that came together, and keeps those apart that came later', () => {
+    const at = (minutes: number, field: string) => ({ field, change: 'new' as const, at: ago(minutes) })
+    const together = ['a', 'b', 'c', 'd', 'e', 'f'].map((field, index) => at(200 - index, field))
+    const found = find([{ drift: [at(30, 'late'), ...together] }])
+    expect(found.map(({ since, what }) => [since, what])).toEqual([
+      [ago(200), 'assignment: 6 fields changed: a (new), b (new), c (new), d (new), e (new) and 1 more'],
+      [ago(30), 'assignment: 1 field changed: late (new)'],
+    ])
+    expect(new Set(found.map(({ key }) => key)).size).toBe(2)
+  })
+})
+
+describe('isStale', () => {
+  it('waits for what was due, and STALE_AFTER on top', () => {
+    const hourly = { everyMs: 3_600_000 }
+    expect(isStale(hourly, 900_000, ago(74), now)).toBe(false)
+    expect(isStale(hourly, 900_000, ago(76), now)).toBe(true)
+    expect(isStale({ everyMs: 30_000 }, 900_000, ago(16), now)).toBe(true)
+  })
+
+  it('follows a cron schedule over a weekend', () => {
+    // The second of March 2026 is a Monday.
+    const weekdays = { cron: '0 12 * * 1-5' }
+    const friday = new Date(2026, 1, 27, 12, 0, 5)
+    expect(isStale(weekdays, 900_000, friday, new Date(2026, 2, 1, 12, 0))).toBe(false)
+    expect(isStale(weekdays, 900_000, friday, new Date(2026, 2, 2, 12, 14))).toBe(false)
+    expect(isStale(weekdays, 900_000, friday, new Date(2026, 2, 2, 12, 16))).toBe(true)
+  })
+})
