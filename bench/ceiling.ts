@@ -2,33 +2,33 @@
 // statements of the mirror, and nothing else.
 
 import { createPageEncoder, type EncodedPage } from '../src/store/encoding/page.ts'
-import { readShape, type Shape } from '../src/store/schema/table-schema.ts'
+import { readTableSchema, type TableSchema } from '../src/store/schema/table-schema.ts'
 import type { Database } from '../src/store/server/connect.ts'
 import { mergePage, stagePage } from '../src/store/writing/stage-page.ts'
 import { streams } from '../src/streams/catalog.ts'
-import { writeThroughMirror } from './mirror-writes.ts'
+import { writeThroughStore } from './mirror-writes.ts'
 import { type Pages, pageSize } from './records.ts'
 
-export type Ceiling = { readonly shape: Shape; readonly encoded: readonly EncodedPage[] }
+export type Ceiling = { readonly tableSchema: TableSchema; readonly encoded: readonly EncodedPage[] }
 
 /** Leaves the table of the bench in the database, empty. */
 export async function prepareCeiling(database: Database, pages: Pages, rowCount: number): Promise<Ceiling> {
-  await writeThroughMirror(database, 1, pages(0, pageSize, 1))
-  const shape = await readShape(database.pool, streams[0])
-  if (!shape) throw new Error('the table of the bench was not made')
-  const encode = createPageEncoder(shape, new Set())
+  await writeThroughStore(database, 1, pages(0, pageSize, 1))
+  const tableSchema = await readTableSchema(database.pool, streams[0])
+  if (!tableSchema) throw new Error('the table of the bench was not made')
+  const encode = createPageEncoder(tableSchema, new Set())
   const encoded: EncodedPage[] = []
   for (const page of pages(0, rowCount, 1)) encoded.push(await encode(page.rows))
-  return { shape, encoded }
+  return { tableSchema, encoded }
 }
 
 /** Returns the rows per second. */
-export async function runCeiling(database: Database, { shape, encoded }: Ceiling): Promise<number> {
+export async function runCeiling(database: Database, { tableSchema, encoded }: Ceiling): Promise<number> {
   const client = await database.pool.connect()
   const start = performance.now()
   for (const page of encoded) {
-    await stagePage(client, shape, page, 'UTC')
-    await mergePage(client, shape, { collectArrivals: false, readAtMs: performance.now() })
+    await stagePage(client, tableSchema, page, 'UTC')
+    await mergePage(client, tableSchema, { collectArrivals: false, readAtMs: performance.now() })
     await client.query('commit')
   }
   const seconds = (performance.now() - start) / 1000

@@ -2,12 +2,12 @@
 // <database url> <rows>`.
 
 import { openDatabase } from '../src/store/server/connect.ts'
-import { writeThroughMirror } from './mirror-writes.ts'
+import { writeThroughStore } from './mirror-writes.ts'
 import { benchLog } from './postgres.ts'
 import { makePages } from './records.ts'
 
 const [url = '', rowCount = ''] = process.argv.slice(2)
 const database = await openDatabase({ url, log: benchLog })
-await writeThroughMirror(database, 2, makePages(4)(0, Number(rowCount), 1))
+await writeThroughStore(database, 2, makePages(4)(0, Number(rowCount), 1))
 await database.close()
 process.stdout.write(`${process.resourceUsage().maxRSS / 1024}\n`)

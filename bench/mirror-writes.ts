@@ -1,6 +1,6 @@
 // Writes pages through the mirror as reading does: two pages in hand, so that one is encoded while another is written.
 
-import { openMirror } from '../src/store/runs/open-store.ts'
+import { openStore } from '../src/store/runs/open-store.ts'
 import type { Database } from '../src/store/server/connect.ts'
 import { streams } from '../src/streams/catalog.ts'
 import type { Records } from '../src/streams/record.ts'
@@ -10,13 +10,13 @@ import { benchLog } from './postgres.ts'
 const pagesInHand = 2
 
 /** Returns the rows per second. */
-export async function writeThroughMirror(
+export async function writeThroughStore(
   database: Pick<Database, 'pool'>,
   writeConnections: 1 | 2,
   pages: Iterable<Records>,
 ): Promise<number> {
-  const mirror = openMirror({ database, streams, sourceTimezone: 'UTC', writeConnections, log: benchLog })
-  const run = await mirror.startRun('assignment', 'head')
+  const store = openStore({ database, streams, sourceTimezone: 'UTC', writeConnections, log: benchLog })
+  const run = await store.startRun('assignment', 'incremental')
   if ('busy' in run) throw new Error(run.busy)
   const inHand: Promise<Written>[] = []
   let rowCount = 0

@@ -14,7 +14,7 @@ import {
 } from 'drizzle-orm/pg-core'
 import type { Json, JsonObject } from '../src/json/json.ts'
 import type { ColumnType } from '../src/store/schema/column-types.ts'
-import type { Column, Shape } from '../src/store/schema/table-schema.ts'
+import type { Column, TableSchema } from '../src/store/schema/table-schema.ts'
 import type { Database } from '../src/store/server/connect.ts'
 import type { Records } from '../src/streams/record.ts'
 
@@ -31,26 +31,26 @@ const builders: Readonly<Record<ColumnType, (name: string) => PgColumnBuilderBas
 /** Returns the rows per second. */
 export async function writeTheOrdinaryWay(
   database: Database,
-  shape: Shape,
+  tableSchema: TableSchema,
   pages: Iterable<Records>,
 ): Promise<number> {
-  const columns = Object.fromEntries(shape.columns.map(({ name, type }) => [name, builders[type](name)]))
+  const columns = Object.fromEntries(tableSchema.columns.map(({ name, type }) => [name, builders[type](name)]))
   const table = pgTable('ordinary', columns)
-  const key = table[shape.key.name]
+  const key = table[tableSchema.key.name]
   if (!key) throw new Error('the table of the bench has no key')
   await database.pool.query(`
     drop table if exists ordinary;
-    create table ordinary (${shape.columns.map(({ name, type }) => `"${name}" ${type}`).join(', ')}, primary key ("${shape.key.name}"))`)
+    create table ordinary (${tableSchema.columns.map(({ name, type }) => `"${name}" ${type}`).join(', ')}, primary key ("${tableSchema.key.name}"))`)
   const client = await database.pool.connect()
   const orm = drizzle({ client })
   const set: Record<string, SQL> = Object.fromEntries(
-    shape.columns.map(({ name }) => [name, sql`excluded.${sql.identifier(name)}`]),
+    tableSchema.columns.map(({ name }) => [name, sql`excluded.${sql.identifier(name)}`]),
   )
   let rowCount = 0
   const start = performance.now()
   for (const page of pages) {
     rowCount += page.rows.length
-    const values = page.rows.map((row) => valuesOf(shape.columns, row.record))
+    const values = page.rows.map((row) => valuesOf(tableSchema.columns, row.record))
     await orm.insert(table).values(values).onConflictDoUpdate({ target: key, set })
   }
   const seconds = (performance.now() - start) / 1000

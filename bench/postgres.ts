@@ -22,7 +22,7 @@ export async function openBenchDatabase(): Promise<Database> {
 async function openEmbedded(): Promise<Database> {
   const directory = await mkdtemp(join(tmpdir(), 'tidemark-bench-'))
   const database = await openDatabase({ url: null, directory, log: benchLog })
-  await emptyMirror(database)
+  await emptyStore(database)
   return {
     ...database,
     async close() {
@@ -37,7 +37,7 @@ async function openGiven(given: string): Promise<Database> {
   await asAdmin(given, `create database ${name} template template0 encoding 'UTF8'`)
   const url = Object.assign(new URL(given), { pathname: `/${name}` }).href
   const database = await openDatabase({ url, log: benchLog })
-  await emptyMirror(database)
+  await emptyStore(database)
   return {
     ...database,
     async close() {
@@ -54,7 +54,7 @@ async function asAdmin(url: string, statement: string): Promise<void> {
   await admin.end()
 }
 
-export async function emptyMirror(database: Database): Promise<void> {
+export async function emptyStore(database: Database): Promise<void> {
   await database.pool.query(`
     drop schema if exists bi cascade;
     drop schema if exists mirror cascade;

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { Database } from '../src/store/server/connect.ts'
-import { emptyMirror, openBenchDatabase } from './postgres.ts'
+import { emptyStore, openBenchDatabase } from './postgres.ts'
 import type { Result } from './report.ts'
 
 const program = fileURLToPath(new URL('../bin/tidemark.js', import.meta.url))
@@ -20,7 +20,7 @@ export async function benchReading(ceiling: number, say: (what: string) => void)
   const results: Result[] = []
   try {
     for (const size of sizes) {
-      await emptyMirror(database)
+      await emptyStore(database)
       const upstream = await startUpstream(size)
       try {
         const environment = {
@@ -50,7 +50,7 @@ async function measure(
   const rows = size.toLocaleString('en')
   const first = await sync(environment, [])
   say(`reading ${rows} rows: ${Math.round(first.rowsPerSecond)} rows/s, ${Math.round(first.megabytes)} MB`)
-  const again = await sync(environment, ['--lane', 'trailing'])
+  const again = await sync(environment, ['--lane', 'lookback'])
   say(`reading them again: ${Math.round(again.rowsPerSecond)} rows/s, ${Math.round(again.megabytes)} MB`)
   const idle = await sync(environment, [])
   say(`an idle poll: ${idle.requests} request`)

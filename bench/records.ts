@@ -86,7 +86,7 @@ export function makePages(distinct: number): Pages {
         record.RowVersion = versionBase + id
         return { key: String(id), version: BigInt(versionBase + id), record }
       })
-      yield { rows, unfit: [] }
+      yield { rows, rejected: [] }
     }
   }
 }

@@ -4,9 +4,9 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import type { Database } from '../src/store/server/connect.ts'
 import { prepareCeiling, runCeiling } from './ceiling.ts'
-import { writeThroughMirror } from './mirror-writes.ts'
+import { writeThroughStore } from './mirror-writes.ts'
 import { writeTheOrdinaryWay } from './ordinary-way.ts'
-import { emptyMirror, openBenchDatabase } from './postgres.ts'
+import { emptyStore, openBenchDatabase } from './postgres.ts'
 import { makePages } from './records.ts'
 import type { Result } from './report.ts'
 
@@ -49,12 +49,12 @@ async function speeds(database: Database, say: (what: string) => void): Promise<
     for (const connections of [1, 2] as const) {
       await clear()
       const write = (from: number, versionBase: number) =>
-        writeThroughMirror(database, connections, pages(from, rowCount, versionBase))
+        writeThroughStore(database, connections, pages(from, rowCount, versionBase))
       keep(`insert ${connections}`, await write(0, 1))
       keep(`update ${connections}`, await write(0, later))
       keep(`unchanged ${connections}`, await write(0, later))
     }
-    keep('ordinary', await writeTheOrdinaryWay(database, ceiling.shape, pages(0, ordinaryRowCount, 1)))
+    keep('ordinary', await writeTheOrdinaryWay(database, ceiling.tableSchema, pages(0, ordinaryRowCount, 1)))
   }
   const speed = (what: string) => best.get(what) ?? 0
   const beside = (one: string, other: string) => speed(one) / speed(other)
@@ -95,13 +95,13 @@ async function speeds(database: Database, say: (what: string) => void): Promise<
 async function growth(database: Database, say: (what: string) => void): Promise<readonly Result[]> {
   await database.pool.query('truncate mirror.assignment')
   const probe = async (from: number) => {
-    const speed = await writeThroughMirror(database, 2, pages(from, from + probeRowCount, 1))
+    const speed = await writeThroughStore(database, 2, pages(from, from + probeRowCount, 1))
     say(`inserts into ${from} rows: ${Math.round(speed)} rows/s`)
     return speed
   }
-  await writeThroughMirror(database, 2, pages(0, rowCount, 1))
+  await writeThroughStore(database, 2, pages(0, rowCount, 1))
   const small = await probe(rowCount)
-  await writeThroughMirror(database, 2, pages(rowCount + probeRowCount, many, 1))
+  await writeThroughStore(database, 2, pages(rowCount + probeRowCount, many, 1))
   const large = await probe(many)
   return [
     { what: `inserts into a table of ${rowCount.toLocaleString('en')} rows`, rowsPerSecond: small },
@@ -118,7 +118,7 @@ async function growth(database: Database, say: (what: string) => void): Promise<
 async function memory(database: Database, say: (what: string) => void): Promise<readonly Result[]> {
   const results: Result[] = []
   for (const rows of [rowCount, many]) {
-    await emptyMirror(database)
+    await emptyStore(database)
     const program = new URL('./memory.ts', import.meta.url).pathname
     const { stdout } = await promisify(execFile)(process.execPath, [
       youngHeap,

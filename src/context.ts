@@ -4,7 +4,7 @@
 import type { Config, MirrorConfig, UpstreamConfig } from './config/load.ts'
 import type { Logger } from './log.ts'
 import { isRelatedDue } from './store/queries/due.ts'
-import { openMirror } from './store/runs/open-store.ts'
+import { openStore } from './store/runs/open-store.ts'
 import { migrateDatabase } from './store/schema/migrate.ts'
 import { type Database, openDatabase } from './store/server/connect.ts'
 import {
@@ -14,18 +14,18 @@ import {
   type Stream,
   streams,
 } from './streams/catalog.ts'
-import { readHead } from './sync/changes/incremental.ts'
-import { readTrailing } from './sync/changes/lookback.ts'
+import { readIncremental } from './sync/changes/incremental.ts'
+import { readLookback } from './sync/changes/lookback.ts'
 import type { Progress } from './sync/changes/read-changes.ts'
 import { pollList } from './sync/lists/poll.ts'
-import type { Audits, Backfills, Mirror, Relations, Source, Written } from './sync/ports/store.ts'
+import type { Audits, Backfills, Store, Relations, Source, Written } from './sync/ports/store.ts'
 import { readRelated } from './sync/related/read-related.ts'
 import type { LaneOutcome } from './sync/run-lane.ts'
 import { openUpstream, type Upstream } from './upstream/client.ts'
 import { openRelatedSource } from './upstream/contract/extended-read.ts'
 import { maskSource, openSource } from './upstream/contract/source.ts'
 import type { UpstreamObserver } from './upstream/http/transport.ts'
-import { openRightOfWay } from './util/waiting.ts'
+import { openPriorityGate } from './util/waiting.ts'
 
 // Opens the client of one upstream service as the configuration describes it.
 export type UpstreamNeeds = {
@@ -58,10 +58,10 @@ export function openConfiguredUpstream(needs: UpstreamNeeds, service: ServiceNam
 }
 
 // One reading of any stream in the lanes that are read on a schedule.
-export type ScheduledLane = 'head' | 'trailing'
+export type ScheduledLane = 'incremental' | 'lookback'
 
 export type ReadStreamContext = {
-  readonly mirror: Mirror
+  readonly store: Store
   readonly source: Source
   readonly stream: Stream
   readonly lane: ScheduledLane
@@ -71,7 +71,7 @@ export type ReadStreamContext = {
   readonly keyField: string | null
   readonly now: () => Date
   readonly signal: AbortSignal
-  readonly shouldGiveWay?: () => boolean
+  readonly shouldYield?: () => boolean
   /** List streams have no position. */
   readonly onWritten?: (written: Written, progress: Progress | null) => void
 }
@@ -85,22 +85,22 @@ export function readStream({ onWritten, ...context }: ReadStreamContext): Promis
       ...(onWritten && { onWritten: (written) => onWritten(written, null) }),
     })
   const changes = { ...context, stream, ...(onWritten && { onWritten }) }
-  return context.lane === 'trailing' ? readTrailing(changes) : readHead(changes)
+  return context.lane === 'lookback' ? readLookback(changes) : readIncremental(changes)
 }
 
-export type ReadOptions = Pick<ReadStreamContext, 'signal' | 'shouldGiveWay' | 'onWritten'>
+export type ReadOptions = Pick<ReadStreamContext, 'signal' | 'shouldYield' | 'onWritten'>
 
 type ReadingContext<Kind extends Stream> = Omit<
   ReadStreamContext,
-  'mirror' | 'stream' | 'lane' | 'signal'
+  'store' | 'stream' | 'lane' | 'signal'
 > & {
-  readonly mirror: Workplace['mirror']
+  readonly store: SyncContext['store']
   readonly stream: Kind
 }
 
-export type Workplace = AsyncDisposable & {
+export type SyncContext = AsyncDisposable & {
   readonly database: Database
-  readonly mirror: Mirror & Audits & Backfills & Relations
+  readonly store: Store & Audits & Backfills & Relations
   readonly streams: readonly Stream[]
   /** The related records that are wanted. */
   readonly related: readonly RelatedStream[]
@@ -115,18 +115,18 @@ export type Workplace = AsyncDisposable & {
   isRelatedDue(): Promise<boolean>
 }
 
-export async function openWorkplace(options: {
+export async function openContext(options: {
   readonly config: MirrorConfig & UpstreamConfig & Pick<Config, 'webhookSecret'>
   readonly log: Logger
   readonly observer?: UpstreamObserver
-}): Promise<Workplace> {
+}): Promise<SyncContext> {
   const { config, log } = options
   // When the rest cannot be opened, the database is left again: it would keep the program from ending.
   await using opened = new AsyncDisposableStack()
   const database = opened.adopt(await openMigratedDatabase(config, log), ({ close }) => close())
   const related = wantedRelated(config)
   const relatedOptions = { groups: related.map(({ name }) => name), refreshMs: config.relatedRefreshMs }
-  const mirror = openMirror({
+  const store = openStore({
     database,
     streams,
     sourceTimezone: config.sourceTimezone,
@@ -150,14 +150,14 @@ export async function openWorkplace(options: {
     return holdsSecret ? maskSource(source, holdsSecret) : source
   }
   // Head runs are short; one that is not still leaves the backlog some reads a second.
-  const rightOfWay = openRightOfWay({ longestMs: 1_000 })
+  const priorityGate = openPriorityGate({ longestMs: 1_000 })
   const relatedSource = openRelatedSource(upstreams.assignment, {
     streams: related,
     requestsPerSecond: config.requestsPerSecond,
-    giveWay: rightOfWay.giveWay,
+    yieldTo: priorityGate.yieldTo,
   })
   const contextOf = <Kind extends Stream>(stream: Kind): ReadingContext<Kind> => ({
-    mirror,
+    store,
     source: sourceOf(stream),
     stream,
     pageSize: config.pageSize,
@@ -168,7 +168,7 @@ export async function openWorkplace(options: {
   const everything = opened.move()
   return {
     database,
-    mirror,
+    store,
     streams: configuredStreams(config),
     assignmentService: upstreams.assignment,
     sourceOf,
@@ -176,13 +176,13 @@ export async function openWorkplace(options: {
     related,
     async read(stream, lane, hooks) {
       const reading = () => readStream({ ...contextOf(stream), ...hooks, lane })
-      return lane === 'head' ? await rightOfWay.goFirst(reading) : await reading()
+      return lane === 'incremental' ? await priorityGate.first(reading) : await reading()
     },
     isRelatedDue: () => isRelatedDue(database.pool, relatedOptions),
     readRelated: ({ onWritten, ...hooks }) =>
       readRelated({
         ...hooks,
-        mirror,
+        store,
         source: relatedSource,
         streams: related,
         now: () => new Date(),

@@ -77,7 +77,7 @@ const entityNames: Readonly<Record<string, readonly string[]>> = {
   "'": ['apos'],
 }
 
-const shapes: readonly [RegExp, string][] = [
+const tableSchemas: readonly [RegExp, string][] = [
   [/(\b[a-z][a-z0-9+.-]*:\/\/[^\s:/?#@"\\]*:)[^\s/?#"\\]*(?=@)/gi, `$1${mask}`],
   [/\b(Bearer\s+)[A-Za-z0-9._~+/=-]{10,}/gi, `$1${mask}`],
   [/\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*/g, mask],
@@ -90,7 +90,7 @@ const shapes: readonly [RegExp, string][] = [
 export function redact(text: string): string {
   let clean = text
   for (const spelling of [...secrets.values(), ...tokens.values()]) clean = clean.replaceAll(spelling, mask)
-  for (const [shape, replacement] of shapes) clean = clean.replace(shape, replacement)
+  for (const [tableSchema, replacement] of tableSchemas) clean = clean.replace(tableSchema, replacement)
   return clean
 }
 

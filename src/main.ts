@@ -11,7 +11,7 @@ import { visible } from './util/text.ts'
 
 /** Loaded when called, so that a verb starts without the parts of all others. */
 const verbs: Readonly<Record<string, () => Promise<Command>>> = {
-  serve: async () => (await import('./cli/serve.ts')).serve,
+  serve: async () => (await import('./cli/serve.ts')).serveCommand,
   sync: async () => (await import('./cli/sync.ts')).sync,
   status: async () => (await import('./cli/status.ts')).status,
   checkpoints: async () => (await import('./cli/positions.ts')).checkpoints,
@@ -19,7 +19,7 @@ const verbs: Readonly<Record<string, () => Promise<Command>>> = {
   rewind: async () => (await import('./cli/positions.ts')).rewind,
   pause: async () => (await import('./cli/positions.ts')).pause,
   resume: async () => (await import('./cli/positions.ts')).resume,
-  census: async () => (await import('./cli/reconcile.ts')).census,
+  reconcile: async () => (await import('./cli/reconcile.ts')).reconcile,
   verify: async () => (await import('./cli/verify.ts')).verify,
   quarantine: async () => (await import('./cli/quarantine.ts')).quarantine,
   probe: async () => (await import('./cli/probe.ts')).probe,

@@ -3,7 +3,7 @@
 
 import { setTimeout as wait } from 'node:timers/promises'
 import { loadConfig } from '../config/load.ts'
-import { configuredStreams, openWorkplace, type Workplace } from '../context.ts'
+import { configuredStreams, openContext, type SyncContext } from '../context.ts'
 import { findSpan, planBackfill, readSpanOptions } from '../operator/backfill.ts'
 import { asChangesStream } from '../operator/positions.ts'
 import { cancelBackfill, listBackfills, readBackfill, requestBackfill } from '../store/queries/backfills.ts'
@@ -14,7 +14,7 @@ import type { Backfill } from '../sync/ports/store.ts'
 import { UsageError } from '../util/errors.ts'
 import { count } from '../util/text.ts'
 import { alignedTable, type Call, type Command, type ExitCode, exitCodes, operator } from './command.ts'
-import { withMirror } from './database.ts'
+import { withDatabase } from './database.ts'
 import { backfillJson, backfillSentence, startBackfillProgress } from './progress.ts'
 
 // `tidemark backfill --list` and `--cancel`: the requests that are stored. They need the mirror alone.
@@ -22,7 +22,7 @@ export async function listAll(call: Call): Promise<ExitCode> {
   const { positionals, values, stdout } = call
   const [name] = positionals
   const stream = name === undefined ? null : pickStream(name, streams).name
-  return await withMirror(call, async (pool) => {
+  return await withDatabase(call, async (pool) => {
     const found = await listBackfills(pool, stream)
     const rows = found.map((one) => [
       one.id,
@@ -45,7 +45,7 @@ export async function cancelOne(call: Call, text: string): Promise<ExitCode> {
   const id = parseInt64(text)
   if (id === null)
     throw new UsageError(`--cancel ${text}: write an id that \`tidemark backfill --list\` shows`)
-  return await withMirror(call, async (pool) => {
+  return await withDatabase(call, async (pool) => {
     const isCancelled = await cancelBackfill(pool, id.toString(), operator())
     const backfill = await readBackfill(pool, id.toString())
     if (!backfill)
@@ -109,24 +109,24 @@ async function run(call: Call): Promise<ExitCode> {
   const known = configuredStreams(config)
   const stream = asChangesStream(pickStream(name, known), known)
   const { from, to } = readSpanOptions(values)
-  await using workplace = await openWorkplace({ config, log })
-  const { pool } = workplace.database
+  await using context = await openContext({ config, log })
+  const { pool } = context.database
   if (from === null) {
-    const unfinished = await workplace.mirror.nextBackfill(stream.name)
+    const unfinished = await context.store.nextBackfill(stream.name)
     if (!unfinished || to !== null || values['dry-run'])
       throw new UsageError(
         `\`tidemark backfill ${stream.name}\` needs to know where from: --from-version, --from-checkpoint or --at`,
       )
-    return await work(call, workplace, stream, unfinished)
+    return await work(call, context, stream, unfinished)
   }
-  const span = await findSpan({ pool, mirror: workplace.mirror }, stream, { from, to })
+  const span = await findSpan({ pool, store: context.store }, stream, { from, to })
   if (values['dry-run']) {
     const plan = await planBackfill(pool, stream, span, config.pageSize)
     stdout.write(values.json ? `${JSON.stringify(plan.json)}\n` : `${plan.text}\n`)
     return exitCodes.done
   }
   const requested = await requestBackfill(pool, { stream: stream.name, ...span, by: operator() })
-  return await work(call, workplace, stream, requested)
+  return await work(call, context, stream, requested)
 }
 
 const pollMs = 500
@@ -134,16 +134,16 @@ const pollMs = 500
 /** Works on the stream's backfills, the oldest first, until this one is over; waits while another program has the lane. */
 async function work(
   { values, signal, log, stdout }: Call,
-  workplace: Workplace,
+  context: SyncContext,
   stream: ChangesStream,
   { id }: Backfill,
 ): Promise<ExitCode> {
-  const { pool } = workplace.database
+  const { pool } = context.database
   const progress = startBackfillProgress(process.stderr, () => readBackfill(pool, id))
   try {
     for (;;) {
       const outcome = await runNextBackfill({
-        ...workplace.contextOf(stream),
+        ...context.contextOf(stream),
         signal,
         onWritten: progress.written,
       })

@@ -40,7 +40,7 @@ const sentence = (address: string, applied: number): string =>
   applied === 0 ? `${address} is up to date` : `${address}: ${plural(applied, 'migration')} applied`
 
 // For verbs that need the mirror alone: its database, migrated, for as long as the verb takes.
-export async function withMirror(
+export async function withDatabase(
   { environment, log }: Call,
   work: (pool: Pool) => Promise<void>,
 ): Promise<ExitCode> {

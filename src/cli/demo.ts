@@ -14,7 +14,7 @@ import { lockKeys } from '../store/server/session.ts'
 import { streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { count, formatDuration } from '../util/text.ts'
-import { startWorker } from '../worker/serve.ts'
+import { serve } from '../worker/serve.ts'
 import { type Call, type Command, type ExitCode, exitCodes, wholeNumber } from './command.ts'
 import { expectNoWords } from './parse.ts'
 
@@ -137,7 +137,7 @@ async function run({ environment, positionals, values, signal, log, stdout }: Ca
       churnPerSecond,
       behaviour: { deletes: 'soft' },
     })
-    const worker = await startWorker({ config: configFor(simulator, database.url, port), log: quiet })
+    const worker = await serve({ config: configFor(simulator, database.url, port), log: quiet })
     try {
       const told = signal.aborted ? Promise.resolve([]) : once(signal, 'abort')
       await Promise.race([told, worker.live])

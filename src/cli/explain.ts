@@ -1,7 +1,7 @@
 // `tidemark explain`: the story of one row: what the mirror holds, how it came there, and what the upstream says now.
 
 import { loadConfig } from '../config/load.ts'
-import { configuredStreams, openWorkplace, type Workplace } from '../context.ts'
+import { configuredStreams, openContext, type SyncContext } from '../context.ts'
 import type { Json, JsonObject } from '../json/json.ts'
 import { parseJson } from '../json/parse.ts'
 import {
@@ -39,19 +39,19 @@ async function run({ environment, positionals, values, log, signal, stdout }: Ca
     throw new UsageError('`tidemark explain` takes a stream and a key: tidemark explain assignment 4711')
   const config = loadConfig(environment)
   const stream = pickStream(name, configuredStreams(config))
-  await using workplace = await openWorkplace({ config, log })
-  const { pool } = workplace.database
+  await using context = await openContext({ config, log })
+  const { pool } = context.database
   const table = await storyTable(pool, stream)
   if (table && !table.takesKey(key))
     throw new UsageError(
-      `${key} cannot be a key of ${stream.name}: its key ${table.shape.key.field} is ${keyKinds[table.shape.key.type] ?? 'a text'}`,
+      `${key} cannot be a key of ${stream.name}: its key ${table.tableSchema.key.field} is ${keyKinds[table.tableSchema.key.type] ?? 'a text'}`,
     )
   const row = table && (await readRow(pool, table, key))
   const noted = await readKeyNotes(pool, stream.name, key)
   // A row that came back is absent no more.
   const livesAgain = row !== null && row.deletedAt === null && noted.evidence !== null
   const notes: KeyNotes = livesAgain ? { ...noted, missingSince: null, evidence: null } : noted
-  const upstream = await askUpstream({ workplace, stream, key, timeZone: config.sourceTimezone, log, signal })
+  const upstream = await askUpstream({ context, stream, key, timeZone: config.sourceTimezone, log, signal })
   if (values.json) stdout.write(`${JSON.stringify(asJson(stream, key, row, notes, upstream), null, 2)}\n`)
   else stdout.write(visible(told(stream, key, row, notes, upstream)))
   return upstream.says === 'failed' ? exitCodes.failed : exitCodes.done
@@ -60,15 +60,15 @@ async function run({ environment, positionals, values, log, signal, stdout }: Ca
 const keyKinds: Readonly<Record<string, string>> = { bigint: 'a whole number', uuid: 'a UUID' }
 
 async function askUpstream(ask: {
-  readonly workplace: Workplace
+  readonly context: SyncContext
   readonly stream: Stream
   readonly key: string
   readonly timeZone: string
   readonly log: Call['log']
   readonly signal: AbortSignal
 }): Promise<UpstreamSays> {
-  const { workplace, stream, key, signal } = ask
-  const source: Source = workplace.sourceOf(stream)
+  const { context, stream, key, signal } = ask
+  const source: Source = context.sourceOf(stream)
   if (!source.lookup) return { says: 'cannot be asked for one record' }
   let answer: Lookup
   try {
@@ -82,7 +82,7 @@ async function askUpstream(ask: {
     stream.keyFields,
     stream.kind === 'changes' ? stream.versionFields : null,
   )
-  const client = await workplace.database.pool.connect()
+  const client = await context.database.pool.connect()
   try {
     const [difference = null] = await startComparison({ ...ask, client }).compare(page)
     return { says: 'found', record: answer.found, difference }
@@ -114,7 +114,7 @@ function told(
     say('absence', `${notes.evidence ?? 'missing from the last list'} (${notes.missingSince?.toISOString()})`)
   for (const late of notes.lateArrivals)
     say('came late', `version ${late.version}, by ${Math.round(late.lateMs / 1000)} s, found ${late.foundAt}`)
-  for (const rescue of notes.rescues) say('rescued', `by the census of run ${rescue.run}, ${rescue.foundAt}`)
+  for (const missedRows of notes.missedRows) say('rescued', `by the census of run ${missedRows.run}, ${missedRows.foundAt}`)
   say('upstream', inUpstream(upstream))
   if (row) {
     lines.push('  values')
@@ -158,7 +158,7 @@ const asJson = (
 ) => ({
   stream: stream.name,
   key,
-  mirror: row && {
+  store: row && {
     first_seen_at: row.firstSeenAt,
     synced_at: row.syncedAt,
     deleted_at: row.deletedAt,
@@ -173,7 +173,7 @@ const asJson = (
   },
   absence: notes.missingSince && { since: notes.missingSince, evidence: notes.evidence },
   late_arrivals: notes.lateArrivals,
-  rescues: notes.rescues,
+  missedRows: notes.missedRows,
   upstream:
     upstream.says === 'found'
       ? {

@@ -8,7 +8,7 @@ import { livePosition, positionAt, readCheckpoints } from '../store/queries/posi
 import { pickStream, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { alignedTable, type Call, type Command, type ExitCode, operator, wholeNumber } from './command.ts'
-import { withMirror } from './database.ts'
+import { withDatabase } from './database.ts'
 
 export const rewind: Command = {
   name: 'rewind',
@@ -57,9 +57,9 @@ async function runRewind(call: Call): Promise<ExitCode> {
     throw new UsageError(
       '`tidemark rewind` needs --reason TEXT: it is kept with the position for those who come later',
     )
-  return await withMirror(call, async (pool) => {
-    const mirror = { positionAt: (of: string, time: Date) => positionAt(pool, of, time) }
-    const position = await findPosition({ pool, mirror }, stream, wanted)
+  return await withDatabase(call, async (pool) => {
+    const store = { positionAt: (of: string, time: Date) => positionAt(pool, of, time) }
+    const position = await findPosition({ pool, store }, stream, wanted)
     const current = await livePosition(pool, stream.name)
     if (position > current && !values.force)
       throw new UsageError(
@@ -107,7 +107,7 @@ async function runCheckpoints(call: Call): Promise<ExitCode> {
   if (more.length > 0) throw new UsageError('`tidemark checkpoints` takes one stream, or none for all')
   const stream = name === undefined ? null : pickStream(name, streams).name
   const limit = wholeNumber(values, 'limit', { least: 1 }) ?? 100
-  return await withMirror(call, async (pool) => {
+  return await withDatabase(call, async (pool) => {
     const found = await readCheckpoints(pool, { stream, limit })
     const rows = found.map(({ id, stream, position, reached_at, reason, moved_by }) => [
       id,
@@ -153,7 +153,7 @@ async function onStream(
   if (name === undefined || more.length > 0)
     throw new UsageError('`tidemark pause` and `tidemark resume` take one stream: tidemark pause assignment')
   const stream = pickStream(name, streams).name
-  return await withMirror(call, async (pool) => {
+  return await withDatabase(call, async (pool) => {
     call.stdout.write(`${await work(pool, stream)}\n`)
   })
 }

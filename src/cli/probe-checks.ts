@@ -137,15 +137,15 @@ async function* contractChecks(
   signal: AbortSignal,
 ): AsyncGenerator<Check> {
   try {
-    const facts = await probeContract(openSource(upstream, stream), stream, signal)
-    for (const { name, value } of facts) yield { name: `${stream.name} ${name}`, isFine: true, says: value }
+    const beliefs = await probeContract(openSource(upstream, stream), stream, signal)
+    for (const { name, value } of beliefs) yield { name: `${stream.name} ${name}`, isFine: true, says: value }
   } catch (error) {
     yield failed(`${stream.name} neworchanged`, error)
   }
 }
 
 // Whether the hosts that are configured can be found, reached and trusted. Sends nothing to them.
-const networkPatienceMs = 10_000
+const networkTimeoutMs = 10_000
 const soonMs = 21 * 86_400_000
 
 /** One line for the name, and one for the connection. */
@@ -183,7 +183,7 @@ async function probeConnection(url: URL, host: string): Promise<Check> {
           end(isFine, says)
         })
       : connectPlain({ host, port }, () => end(true, 'reached, without encryption'))
-    socket.setTimeout(networkPatienceMs, () => end(false, 'no answer in time: check the firewall'))
+    socket.setTimeout(networkTimeoutMs, () => end(false, 'no answer in time: check the firewall'))
     socket.on('error', ({ code, message }: NodeJS.ErrnoException) =>
       end(
         false,
@@ -248,7 +248,7 @@ export async function probePostgres(url: string | null, log: Logger): Promise<re
   }
 }
 
-const storagePatienceMs = 5_000
+const storageTimeoutMs = 5_000
 
 export async function probeQueue(redisUrl: string | null): Promise<Check> {
   if (redisUrl === null) return { name: 'queue', isFine: true, says: 'in Postgres' }
@@ -256,11 +256,11 @@ export async function probeQueue(redisUrl: string | null): Promise<Check> {
     lazyConnect: true,
     maxRetriesPerRequest: 0,
     retryStrategy: () => null,
-    connectTimeout: storagePatienceMs,
+    connectTimeout: storageTimeoutMs,
   })
-  let trouble: unknown = null
+  let outage: unknown = null
   redis.on('error', (error) => {
-    trouble = error
+    outage = error
   })
   try {
     await redis.connect()
@@ -272,7 +272,7 @@ export async function probeQueue(redisUrl: string | null): Promise<Check> {
     return { name: 'queue', isFine, says: `Redis ${version}, maxmemory-policy ${policy}${advice}` }
   } catch (error) {
     // What the connection itself said tells more.
-    const cause = trouble ?? error
+    const cause = outage ?? error
     const why = cause instanceof Error ? cause.message : String(cause)
     return { name: 'queue', isFine: false, says: `Redis cannot be reached: ${why}; check REDIS_URL` }
   } finally {

@@ -1,7 +1,7 @@
 // `tidemark quarantine`: records that cannot be rows. Shows them, tries them again, or takes them out with a reason.
 
 import { loadConfig } from '../config/load.ts'
-import { openWorkplace } from '../context.ts'
+import { openContext } from '../context.ts'
 import {
   droppedSentence,
   dropRecords,
@@ -29,21 +29,21 @@ import {
   operator,
   wholeNumber,
 } from './command.ts'
-import { withMirror } from './database.ts'
+import { withDatabase } from './database.ts'
 
 // `tidemark quarantine retry`: tries records in quarantine again.
 export async function retryEntries(call: Call, selection: QuarantineSelection): Promise<ExitCode> {
   const { environment, values, log, signal, stdout } = call
   const config = loadConfig(environment)
-  await using workplace = await openWorkplace({ config, log })
-  await expectEntry(workplace.database.pool, selection)
+  await using context = await openContext({ config, log })
+  await expectEntry(context.database.pool, selection)
   const outcomes: RetryOutcome[] = []
-  for await (const outcome of retrySelected(workplace, selection, signal)) {
+  for await (const outcome of retrySelected(context, selection, signal)) {
     outcomes.push(outcome)
     if (!values.json) stdout.write(`${retrySentence(outcome)}\n`)
   }
   if (values.json) stdout.write(`${JSON.stringify(outcomes.map(retryJson), null, 2)}\n`)
-  else if (outcomes.length === 0) stdout.write(`${await nothingTried(workplace.database.pool, selection)}\n`)
+  else if (outcomes.length === 0) stdout.write(`${await nothingTried(context.database.pool, selection)}\n`)
   return outcomes.every(({ status }) => status === 'done') ? exitCodes.done : exitCodes.failed
 }
 
@@ -94,7 +94,7 @@ async function run(call: Call): Promise<ExitCode> {
 
 async function list(call: Call, selection: QuarantineSelection): Promise<ExitCode> {
   const limit = wholeNumber(call.values, 'limit', { least: 1 }) ?? 100
-  return await withMirror(call, async (pool) => {
+  return await withDatabase(call, async (pool) => {
     await expectEntry(pool, selection)
     const entries = await readQuarantine(pool, selection, { after: '0', limit })
     const rows = entries.map((entry) => [
@@ -120,7 +120,7 @@ async function drop(call: Call, target: string | undefined): Promise<ExitCode> {
   const reason = typeof call.values.reason === 'string' ? call.values.reason.trim() : ''
   if (reason === '')
     throw new UsageError('`tidemark quarantine drop` needs --reason TEXT: it is kept with the record')
-  return await withMirror(call, async (pool) => {
+  return await withDatabase(call, async (pool) => {
     const dropped = await dropRecords(pool, { selection, reason, by: operator() })
     call.stdout.write(call.values.json ? `${JSON.stringify({ dropped })}\n` : `${droppedSentence(dropped)}\n`)
   })

@@ -2,22 +2,22 @@
 // about its findings.
 
 import { loadConfig } from '../config/load.ts'
-import { configuredStreams, openWorkplace } from '../context.ts'
+import { configuredStreams, openContext } from '../context.ts'
 import {
   acknowledgedSentence,
-  type CensusOnce,
-  censusSentence,
-  takeCensusOnce,
+  type ReconcileOnce,
+  reconcileSentence,
+  reconcileOnce,
 } from '../operator/reconcile.ts'
-import { acknowledgeRescues } from '../store/admin/streams.ts'
+import { acknowledgeMissedRows } from '../store/admin/streams.ts'
 import { pickStream, pickStreams, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { visible } from '../util/text.ts'
 import { type Call, type Command, type ExitCode, exitCodes, operator } from './command.ts'
-import { withMirror } from './database.ts'
+import { withDatabase } from './database.ts'
 
-export const census: Command = {
-  name: 'census',
+export const reconcile: Command = {
+  name: 'reconcile',
   summary: 'list streams whole, to find what is missing and what is gone',
   usage: '[stream…] [--json] | --release <stream> | --acknowledge <stream>',
   options: {
@@ -51,34 +51,34 @@ async function run(call: Call): Promise<ExitCode> {
   if (acknowledge !== undefined) return await takeNote(call, String(acknowledge))
   const config = loadConfig(environment)
   const known = configuredStreams(config)
-  const released = release === undefined ? null : pickStream(String(release), known)
-  const wanted = released ? [released] : pickStreams(positionals, known)
-  await using workplace = await openWorkplace({ config, log })
+  const approved = release === undefined ? null : pickStream(String(release), known)
+  const wanted = approved ? [approved] : pickStreams(positionals, known)
+  await using context = await openContext({ config, log })
   const results: Result[] = []
   for (const stream of wanted) {
     if (call.signal.aborted) break
     // A list stream is listed whole by every poll.
-    if (stream.kind === 'list' && released === null && positionals.length === 0) continue
+    if (stream.kind === 'list' && approved === null && positionals.length === 0) continue
     const startedAt = performance.now()
-    const outcome = await takeCensusOnce(workplace, stream, {
-      release: released === null ? 0 : Number.POSITIVE_INFINITY,
+    const outcome = await reconcileOnce(context, stream, {
+      release: approved === null ? 0 : Number.POSITIVE_INFINITY,
       signal: call.signal,
       log,
     })
     const result = { ...outcome, durationMs: Math.round(performance.now() - startedAt) }
     results.push(result)
-    if (!values.json) call.stdout.write(visible(`${censusSentence(result)}${rescuesLine(result)}\n`))
+    if (!values.json) call.stdout.write(visible(`${reconcileSentence(result)}${missedRowsLine(result)}\n`))
   }
   if (values.json) call.stdout.write(`${JSON.stringify({ streams: results.map(asJson) }, null, 2)}\n`)
   return results.some(({ status }) => status === 'failed') ? exitCodes.failed : exitCodes.done
 }
 
-type Result = CensusOnce & { readonly durationMs: number }
+type Result = ReconcileOnce & { readonly durationMs: number }
 
 async function takeNote(call: Call, name: string): Promise<ExitCode> {
   const stream = pickStream(name, streams).name
-  return await withMirror(call, async (pool) => {
-    const rows = await acknowledgeRescues(pool, stream, operator())
+  return await withDatabase(call, async (pool) => {
+    const rows = await acknowledgeMissedRows(pool, stream, operator())
     call.stdout.write(
       call.values.json
         ? `${JSON.stringify({ stream, acknowledged: rows })}\n`
@@ -87,7 +87,7 @@ async function takeNote(call: Call, name: string): Promise<ExitCode> {
   })
 }
 
-function rescuesLine({ stream, findings }: Result): string {
+function missedRowsLine({ stream, findings }: Result): string {
   if (!findings || findings.rescued === 0) return ''
   const keys = findings.samples.slice(0, 20).map(({ key }) => key)
   const more = findings.rescued > 20 ? ', …' : ''

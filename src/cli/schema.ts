@@ -4,7 +4,7 @@ import { readSchemaMap, type ViewMap } from '../store/queries/dictionary.ts'
 import { type MirroredStream, pickStreams, relatedStreams, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import type { Call, Command, ExitCode } from './command.ts'
-import { withMirror } from './database.ts'
+import { withDatabase } from './database.ts'
 import { asDbtSources, asMarkdown, asMermaid, likelyReferences, type Reference } from './schema-formats.ts'
 
 const formats: Readonly<
@@ -38,7 +38,7 @@ async function run(call: Call): Promise<ExitCode> {
   if (!print) throw new UsageError(`--format ${format}: write one of ${Object.keys(formats).join(', ')}`)
   const known: readonly MirroredStream[] = [...streams, ...relatedStreams]
   const wanted = pickStreams(positionals, known)
-  return await withMirror(call, async (pool) => {
+  return await withDatabase(call, async (pool) => {
     const all = await readSchemaMap(pool, known)
     const views = all.filter(({ stream }) => wanted.some(({ name }) => name === stream))
     const references = likelyReferences(all).filter(({ from }) => views.some(({ name }) => name === from))

@@ -4,11 +4,11 @@ import { once } from 'node:events'
 import { loadConfig } from '../config/load.ts'
 import { UsageError } from '../util/errors.ts'
 import { AddressUnusable } from '../web/server.ts'
-import { startWorker } from '../worker/serve.ts'
+import { serve } from '../worker/serve.ts'
 import { type Call, type Command, type ExitCode, exitCodes } from './command.ts'
 import { expectNoWords } from './parse.ts'
 
-export const serve: Command = {
+export const serveCommand: Command = {
   name: 'serve',
   summary: 'mirror everything on schedule, and answer over HTTP, until told to stop',
   usage: '',
@@ -24,7 +24,7 @@ const lingerMs = 500
 async function run({ environment, positionals, signal, log }: Call): Promise<ExitCode> {
   expectNoWords('serve', { positionals })
   const config = loadConfig(environment)
-  const worker = await startWorker({ config, log }).catch((error) => {
+  const worker = await serve({ config, log }).catch((error) => {
     throw error instanceof AddressUnusable ? new UsageError(error.message, { cause: error }) : error
   })
   log.info({ url: worker.url }, 'listening')

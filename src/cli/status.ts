@@ -2,8 +2,8 @@
 
 import { loadStatusConfig } from '../config/load.ts'
 import { configuredStreams, openMigratedDatabase } from '../context.ts'
-import { readConcerns } from '../problems/find-problems.ts'
-import type { Concern } from '../problems/stream-problems.ts'
+import { readProblems } from '../problems/find-problems.ts'
+import type { Problem } from '../problems/stream-problems.ts'
 import { readOverview, type StreamOverview } from '../store/queries/overview.ts'
 import { pickStreams, streams } from '../streams/catalog.ts'
 import { count, formatDuration, visible } from '../util/text.ts'
@@ -24,15 +24,15 @@ async function run({ environment, positionals, values, log, stdout }: Call): Pro
   const { pool, close } = await openMigratedDatabase(config, log)
   try {
     const overview = await readOverview(pool, wanted)
-    const concerns = await readConcerns({
+    const problems = await readProblems({
       pool,
       streams: configuredStreams(config),
       config,
       view: { partsDown: [], servicesDown: [] },
       now: new Date(),
     })
-    const about = (one: StreamOverview) => concerns.filter(({ stream }) => stream === one.stream)
-    const general = concerns.filter(({ stream }) => stream === null)
+    const about = (one: StreamOverview) => problems.filter(({ stream }) => stream === one.stream)
+    const general = problems.filter(({ stream }) => stream === null)
     const paragraphs = [
       ...general.map(({ what, whatToDo }) => `needs a person: ${what}; ${whatToDo}\n`),
       ...overview.map((one) => paragraph(one, about(one))),
@@ -52,17 +52,17 @@ async function run({ environment, positionals, values, log, stdout }: Call): Pro
   }
 }
 
-function paragraph(one: StreamOverview, concerns: readonly Concern[]): string {
+function paragraph(one: StreamOverview, problems: readonly Problem[]): string {
   const lines: [string, string | null][] = [
     ['position', one.position === '0' ? null : one.position],
     [
       'complete through',
-      one.completeAt && `${one.completeAt.toISOString()}, ${formatDuration(one.lagMs ?? 0)} ago`,
+      one.readThroughAt && `${one.readThroughAt.toISOString()}, ${formatDuration(one.lagMs ?? 0)} ago`,
     ],
     ['rows', one.rows ? `about ${count(one.rows)}` : null],
     ['running', one.running.join(', ') || null],
     ['last run', one.lastRun && lastRun(one.lastRun)],
-    ['last census', one.lastCensusAt?.toISOString() ?? null],
+    ['last census', one.lastReconcileAt?.toISOString() ?? null],
     [
       'look-back',
       one.lookbackMs === null ? null : `${formatDuration(one.lookbackMs)}: ${one.lookbackReason}`,
@@ -73,7 +73,7 @@ function paragraph(one: StreamOverview, concerns: readonly Concern[]): string {
     ['rescued values', some(one.rescued)],
     ['backfills', one.unfinishedBackfills === 0 ? null : `${one.unfinishedBackfills} not finished`],
     ['paused', one.paused && pausedLine(one.paused)],
-    ...concerns.map(({ what, whatToDo }): [string, string] => ['needs a person', `${what}; ${whatToDo}`]),
+    ...problems.map(({ what, whatToDo }): [string, string] => ['needs a person', `${what}; ${whatToDo}`]),
   ]
   const told = lines.flatMap(([name, value]) => (value === null ? [] : [`  ${name.padEnd(16)}  ${value}\n`]))
   return `${one.stream}\n${told.join('') || '  nothing was read yet\n'}`
@@ -109,16 +109,16 @@ const pausedLine = ({ at, by, reason }: NonNullable<StreamOverview['paused']>): 
 
 const some = (amount: number): string | null => (amount === 0 ? null : count(amount))
 
-const asJson = (one: StreamOverview, concerns: readonly Concern[]) => ({
+const asJson = (one: StreamOverview, problems: readonly Problem[]) => ({
   stream: one.stream,
   position: one.position,
-  complete_through: one.completeAt,
+  complete_through: one.readThroughAt,
   lag_seconds: one.lagMs === null ? null : one.lagMs / 1000,
   rows: one.rows,
   running: one.running,
   last_run: one.lastRun,
   last_success_at: one.lastSuccessAt,
-  last_census_at: one.lastCensusAt,
+  last_reconcile_at: one.lastReconcileAt,
   lookback_seconds: one.lookbackMs === null ? null : one.lookbackMs / 1000,
   lookback_reason: one.lookbackReason,
   related: one.related && {
@@ -130,10 +130,10 @@ const asJson = (one: StreamOverview, concerns: readonly Concern[]) => ({
   late_arrivals: one.lateArrivals,
   quarantined: one.quarantined,
   rescued: one.rescued,
-  census_rescues: one.censusRescues,
+  reconcile_rescues: one.missedRows,
   unfinished_backfills: one.unfinishedBackfills,
   held: one.held,
   stopped_reason: one.stoppedReason,
-  concerns: concerns.map(({ kind, since, what, whatToDo }) => ({ kind, since, what, what_to_do: whatToDo })),
+  problems: problems.map(({ kind, since, what, whatToDo }) => ({ kind, since, what, what_to_do: whatToDo })),
   paused: one.paused,
 })

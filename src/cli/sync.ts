@@ -3,12 +3,12 @@
 import { loadConfig } from '../config/load.ts'
 import {
   configuredStreams,
-  openWorkplace,
+  openContext,
   type ReadOptions,
   type ScheduledLane,
-  type Workplace,
+  type SyncContext,
 } from '../context.ts'
-import { readTrailingState } from '../store/queries/due.ts'
+import { readLookbackState } from '../store/queries/due.ts'
 import { pickStreams, type Stream } from '../streams/catalog.ts'
 import type { LaneOutcome } from '../sync/run-lane.ts'
 import { UsageError } from '../util/errors.ts'
@@ -33,11 +33,11 @@ export const sync: Command = {
   run,
 }
 
-type SyncedLane = ScheduledLane | 'related'
+type SyncedKind = ScheduledLane | 'related'
 
-const hasLane: Readonly<Record<SyncedLane, (name: string, kind: Stream['kind']) => boolean>> = {
-  head: () => true,
-  trailing: (_name, kind) => kind === 'changes',
+const hasLane: Readonly<Record<SyncedKind, (name: string, kind: Stream['kind']) => boolean>> = {
+  incremental: () => true,
+  lookback: (_name, kind) => kind === 'changes',
   related: (name) => name === 'assignment',
 }
 
@@ -58,7 +58,7 @@ async function run({ environment, positionals, values, log, signal, stdout }: Ca
         ? 'Only assignment has a related lane'
         : `Only changes streams have a trailing lane, and none of ${wanted.map(({ name }) => name).join(', ')} is one`,
     )
-  await using workplace = await openWorkplace({ config, log })
+  await using context = await openContext({ config, log })
   const results: Result[] = []
   for (const stream of streams) {
     if (signal.aborted) break
@@ -66,10 +66,10 @@ async function run({ environment, positionals, values, log, signal, stdout }: Ca
     const progress = startProgress(stream.name, process.stderr)
     const hooks = { signal, onWritten: progress.written }
     const outcome =
-      lane === 'related' ? await drainRelated(workplace, hooks) : await workplace.read(stream, lane, hooks)
+      lane === 'related' ? await drainRelated(context, hooks) : await context.read(stream, lane, hooks)
     const result = {
       ...outcome,
-      note: outcome.note ?? (await whyNothing(workplace, stream, outcome)),
+      note: outcome.note ?? (await whyNothing(context, stream, outcome)),
       durationMs: Math.round(performance.now() - startedAt),
       position: progress.position(),
     }
@@ -84,28 +84,28 @@ async function run({ environment, positionals, values, log, signal, stdout }: Ca
 
 /** Whoever has just begun would take an upstream that shows nothing for one that was read. */
 async function whyNothing(
-  { database }: Workplace,
+  { database }: SyncContext,
   stream: Stream,
   { status, tally }: LaneOutcome,
 ): Promise<string | null> {
   const { inserted, updated, unchanged, quarantined } = tally
   const hasSeen = inserted + updated + unchanged + quarantined > 0
   if (status !== 'done' || hasSeen || stream.kind !== 'changes') return null
-  if ((await readTrailingState(database.pool, stream.name))?.hasPosition) return null
+  if ((await readLookbackState(database.pool, stream.name))?.hasPosition) return null
   return 'the upstream shows nothing yet: there is no data, or CLIENT_GUID is not yours'
 }
 
 /** Turns end after a while; here there is nobody to give way to. */
-async function drainRelated(workplace: Workplace, hooks: ReadOptions): Promise<LaneOutcome> {
+async function drainRelated(context: SyncContext, hooks: ReadOptions): Promise<LaneOutcome> {
   for (;;) {
-    const outcome = await workplace.readRelated(hooks)
-    if (!outcome.gaveWay || outcome.status !== 'done') return outcome
+    const outcome = await context.readRelated(hooks)
+    if (!outcome.yielded || outcome.status !== 'done') return outcome
   }
 }
 
-function laneOf(value: Call['values'][string]): SyncedLane {
-  if (value === undefined || value === 'head') return 'head'
-  if (value === 'trailing' || value === 'related') return value
+function laneOf(value: Call['values'][string]): SyncedKind {
+  if (value === undefined || value === 'incremental') return 'incremental'
+  if (value === 'lookback' || value === 'related') return value
   throw new UsageError(
     `There is no lane "${value}" to sync: write --lane head, --lane trailing or --lane related`,
   )

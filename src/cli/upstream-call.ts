@@ -29,7 +29,7 @@ function affectedStream(operation: OperationName): string {
   return operation.includes('Note') ? 'assignment_note' : 'assignment'
 }
 
-export async function nudgeAfterWrite(
+export async function requestRunAfterWrite(
   { config, log }: { readonly config: Config; readonly log: Logger },
   operation: OperationName,
   assignment: NamedAssignment | null,
@@ -41,7 +41,7 @@ export async function nudgeAfterWrite(
   try {
     const wantsRelated = stream === 'assignment' && config.related.length > 0
     const { redisUrl } = config
-    await nudge({ url, redisUrl, log }, stream, wantsRelated ? assignment : null)
+    await requestRun({ url, redisUrl, log }, stream, wantsRelated ? assignment : null)
     log.debug({ stream }, 'the worker was asked to read what changed')
   } catch (error) {
     log.warn(
@@ -51,7 +51,7 @@ export async function nudgeAfterWrite(
   }
 }
 
-async function nudge(
+async function requestRun(
   { url, redisUrl, log }: { readonly url: string; readonly redisUrl: string | null; readonly log: Logger },
   stream: string,
   relatedOf: NamedAssignment | null,
@@ -64,8 +64,8 @@ async function nudge(
     try {
       const runs = openRunQueue(queue.driver, (error) => log.debug({ err: error }, 'the queue has trouble'))
       try {
-        await runs.nudge({ stream, lane: 'head', cause: 'operator' })
-        if (relatedOf !== null) await runs.nudge({ stream, lane: 'related', cause: 'operator' })
+        await runs.requestRun({ stream, lane: 'incremental', cause: 'operator' })
+        if (relatedOf !== null) await runs.requestRun({ stream, lane: 'related', cause: 'operator' })
       } finally {
         await runs.close()
       }
@@ -98,15 +98,15 @@ export async function callUpstream(call: Call, name: OperationName, request: Any
   const upstream = openConfiguredUpstream({ config, log }, operation.service)
   if (!upstream) throw new UsageError(`${operation.path} needs TRACKING_BASE_URL, which is not set`)
   const isWrite = operation.method !== 'GET'
-  const nudge = () => nudgeAfterWrite({ config, log }, name, assignmentOf(request))
+  const requestRun = () => requestRunAfterWrite({ config, log }, name, assignmentOf(request))
   try {
     const { body, status } = await upstream.call(name, request as RequestOf<OperationName>, signal)
     if (body === null) log.info({ status }, 'done; the answer has no body')
     else print(call, body)
-    if (isWrite) await nudge()
+    if (isWrite) await requestRun()
     return exitCodes.done
   } catch (error) {
-    if (isWrite && error instanceof UpstreamError && error.mayHaveArrived) await nudge()
+    if (isWrite && error instanceof UpstreamError && error.mayHaveArrived) await requestRun()
     throw error
   } finally {
     upstream.close()

@@ -1,7 +1,7 @@
 // `tidemark verify`: names the rows that differ from their records, and mends them when told to. Exit 1 when any differs.
 
 import { loadConfig } from '../config/load.ts'
-import { configuredStreams, openWorkplace } from '../context.ts'
+import { configuredStreams, openContext } from '../context.ts'
 import { pickStreams, type Stream } from '../streams/catalog.ts'
 import type { Difference } from '../sync/ports/store.ts'
 import { type VerifyOutcome, verifyStream } from '../sync/reconcile/verify.ts'
@@ -39,14 +39,14 @@ async function run({ environment, positionals, values, log, signal, stdout }: Ca
     throw new UsageError('--sample only reports: leave it out to mend with --repair')
   const config = loadConfig(environment)
   const streams = wantedStreams(positionals, configuredStreams(config), sample)
-  await using workplace = await openWorkplace({ config, log })
+  await using context = await openContext({ config, log })
   const print = values.json ? jsonPrinter(stdout) : linePrinter(stdout)
   const results: Result[] = []
   for (const stream of streams) {
     if (signal.aborted) break
     const startedAt = performance.now()
     const outcome = await verifyStream({
-      ...workplace.contextOf<Stream>(stream),
+      ...context.contextOf<Stream>(stream),
       signal,
       repair,
       sample,

@@ -138,5 +138,5 @@ export const lastSlot = (schedule: Schedule, moment: Date): Date =>
 // Whether a stream should have been read by now: measured by its own schedule, so that a list that is read once an hour, or on
 // weekdays only, is not called stale between two readings.
 /** The reading that was due this long ago must be in the mirror. */
-export const isStale = (schedule: Schedule, staleAfterMs: number, completeAt: Date, now: Date): boolean =>
-  completeAt < lastSlot(schedule, new Date(now.getTime() - staleAfterMs))
+export const isStale = (schedule: Schedule, staleAfterMs: number, readThroughAt: Date, now: Date): boolean =>
+  readThroughAt < lastSlot(schedule, new Date(now.getTime() - staleAfterMs))

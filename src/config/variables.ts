@@ -163,7 +163,7 @@ export const workerVariables = {
       .optional()
       .transform((value) => value ?? null),
   },
-  SCHEDULE_CENSUS: {
+  SCHEDULE_RECONCILE: {
     describe: 'when everything is listed to find what is missing or gone',
     fallback: '0 3 * * *',
     schema: schedule('0 3 * * *'),

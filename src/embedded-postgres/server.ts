@@ -29,7 +29,7 @@ export type EmbeddedServer = {
 }
 
 const database = 'tidemark'
-const patienceMs = 60_000
+const timeoutMs = 60_000
 const pauseMs = 100
 const stopLookMs = 20
 
@@ -104,7 +104,7 @@ function keepMember({ cluster, binaries, leaving, log, ...first }: Kept): Pick<E
 type Membership = { readonly membership: pg.Client; readonly port: number }
 
 async function joinServer(cluster: Cluster, binaries: Binaries, signal: AbortSignal): Promise<Membership> {
-  const deadline = Date.now() + patienceMs
+  const deadline = Date.now() + timeoutMs
   let failure: unknown
   while (Date.now() < deadline) {
     signal.throwIfAborted()
@@ -217,7 +217,7 @@ async function leaveServer(membership: pg.Client, cluster: Cluster, binaries: Bi
 async function stopServer({ data }: Cluster, binaries: Binaries): Promise<void> {
   const [pid] = (await readIfThere(join(data, 'postmaster.pid')))?.split('\n') ?? []
   await binaries.run('pg_ctl', ['stop', '-W', '-s', '-m', 'fast', '-D', data], data)
-  const deadline = Date.now() + patienceMs
+  const deadline = Date.now() + timeoutMs
   while (await isPostgres(Number(pid))) {
     if (Date.now() > deadline)
       throw new DatabaseError(`the embedded Postgres in ${data} does not stop: server.log there says why`)

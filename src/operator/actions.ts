@@ -2,12 +2,12 @@
 
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Pool } from 'pg'
-import type { Workplace } from '../context.ts'
+import type { SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
-import { acknowledgeRescues, pausedStreams, pauseStream, resumeStream } from '../store/admin/streams.ts'
+import { acknowledgeMissedRows, pausedStreams, pauseStream, resumeStream } from '../store/admin/streams.ts'
 import { cancelBackfill, requestBackfill } from '../store/queries/backfills.ts'
 import { readOverview } from '../store/queries/overview.ts'
-import { heldOf } from '../store/queries/symptoms.ts'
+import { blockedDeletionsOf } from '../store/queries/symptoms.ts'
 import { type Lane, pickStream } from '../streams/catalog.ts'
 import { parseInt64 } from '../streams/record.ts'
 import { UsageError } from '../util/errors.ts'
@@ -26,37 +26,37 @@ import {
   retrySentence,
   selectionOf,
 } from './quarantine.ts'
-import { acknowledgedSentence, censusSentence, takeCensusOnce } from './reconcile.ts'
+import { acknowledgedSentence, reconcileSentence, reconcileOnce } from './reconcile.ts'
 
 // Work that an operator asks for and that may take long: whoever asks waits a moment for it, and it goes on by itself. Each is done
 // once at a time; stopping ends them all between two pages.
-export type Errands = {
+export type BackgroundTasks = {
   /** What came of it in one line; null when it goes on. */
   run(name: string, work: (signal: AbortSignal) => Promise<string>): Promise<string | null>
   stop(): Promise<void>
 }
 
-const defaultPatienceMs = 3_000
+const defaultTimeoutMs = 3_000
 
-export function openErrands({
-  patienceMs = defaultPatienceMs,
+export function openBackgroundTasks({
+  timeoutMs = defaultTimeoutMs,
   log,
 }: {
-  readonly patienceMs?: number
+  readonly timeoutMs?: number
   readonly log: Logger
-}): Errands {
+}): BackgroundTasks {
   const stopping = new AbortController()
   const underWay = new Map<string, Promise<string>>()
   return {
     async run(name, work) {
       if (underWay.has(name)) throw new UsageError(`${name} is under way already`)
-      const errand = work(stopping.signal).finally(() => underWay.delete(name))
-      underWay.set(name, errand)
+      const task = work(stopping.signal).finally(() => underWay.delete(name))
+      underWay.set(name, task)
       const patience = new AbortController()
-      const tooLong = wait(patienceMs, null, { signal: patience.signal, ref: false }).catch(() => null)
-      const told = await Promise.race([errand, tooLong]).finally(() => patience.abort())
+      const tooLong = wait(timeoutMs, null, { signal: patience.signal, ref: false }).catch(() => null)
+      const told = await Promise.race([task, tooLong]).finally(() => patience.abort())
       if (told === null)
-        errand.then(
+        task.then(
           (text) => log.info(text),
           (error) => log.warn({ err: error }, `${name} failed`),
         )
@@ -86,20 +86,20 @@ export async function resumeInWords(pool: Pool, stream: string): Promise<string>
 }
 
 type Context = {
-  readonly workplace: Workplace
-  readonly nudge: (request: RunRequest) => Promise<void>
-  readonly errands: Errands
+  readonly context: SyncContext
+  readonly requestRun: (request: RunRequest) => Promise<void>
+  readonly tasks: BackgroundTasks
   readonly pageSize: number
   readonly log: Logger
 }
 
-export function openActions({ workplace, nudge, errands, pageSize, log }: Context): Actions {
-  const { pool } = workplace.database
-  const streamOf = ({ target }: Order) => pickStream(target, workplace.streams)
-  const changesStreamOf = (order: Order) => asChangesStream(streamOf(order), workplace.streams)
+export function openActions({ context, requestRun, tasks, pageSize, log }: Context): Actions {
+  const { pool } = context.database
+  const streamOf = ({ target }: Order) => pickStream(target, context.streams)
+  const changesStreamOf = (order: Order) => asChangesStream(streamOf(order), context.streams)
 
-  async function errand(name: string, work: (signal: AbortSignal) => Promise<string>): Promise<Outcome> {
-    const text = await errands.run(name, work)
+  async function task(name: string, work: (signal: AbortSignal) => Promise<string>): Promise<Outcome> {
+    const text = await tasks.run(name, work)
     if (text !== null) return { text, json: { done: true, told: text } }
     return { text: `${name} has begun, and shows among the runs`, json: { done: false }, isUnderWay: true }
   }
@@ -107,8 +107,8 @@ export function openActions({ workplace, nudge, errands, pageSize, log }: Contex
   return {
     async sync(order) {
       const lane = laneOf(order.fields.lane)
-      const stream = lane === 'head' ? streamOf(order) : changesStreamOf(order)
-      await nudge({ stream: stream.name, lane, cause: 'operator' }).catch((cause) => {
+      const stream = lane === 'incremental' ? streamOf(order) : changesStreamOf(order)
+      await requestRun({ stream: stream.name, lane, cause: 'operator' }).catch((cause) => {
         throw new NotNow('the queue does not answer; the stream is read at its next tick', { cause })
       })
       return {
@@ -128,20 +128,20 @@ export function openActions({ workplace, nudge, errands, pageSize, log }: Contex
       const stream = streamOf(order).name
       const text = await resumeInWords(pool, stream)
       // Its next tick would come as well.
-      await nudge({ stream, lane: 'head', cause: 'operator' }).catch(() => {})
+      await requestRun({ stream, lane: 'incremental', cause: 'operator' }).catch(() => {})
       return { text, json: { stream, paused: false } }
     },
 
     async acknowledge(order) {
       const stream = streamOf(order).name
-      const rows = await acknowledgeRescues(pool, stream, order.by)
+      const rows = await acknowledgeMissedRows(pool, stream, order.by)
       return { text: acknowledgedSentence(stream, rows), json: { stream, acknowledged: rows } }
     },
 
     async release(order) {
       const stream = streamOf(order)
       const [overview] = await readOverview(pool, [stream.name])
-      const held = heldOf(overview?.held)
+      const held = blockedDeletionsOf(overview?.held)
       if (!held) throw new UsageError(`${stream.name} holds nothing back`)
       const { missing } = held
       if (missing === null)
@@ -152,20 +152,20 @@ export function openActions({ workplace, nudge, errands, pageSize, log }: Contex
         throw new UsageError(
           `${stream.name} holds back ${missing} rows: say so with rows=${missing}, so that no other number is released`,
         )
-      return await errand(`the census of ${stream.name} that releases`, async (signal) => {
+      return await task(`the census of ${stream.name} that releases`, async (signal) => {
         const startedAt = performance.now()
-        const outcome = await takeCensusOnce(workplace, stream, { release: missing, signal, log })
-        return censusSentence({ ...outcome, durationMs: Math.round(performance.now() - startedAt) })
+        const outcome = await reconcileOnce(context, stream, { release: missing, signal, log })
+        return reconcileSentence({ ...outcome, durationMs: Math.round(performance.now() - startedAt) })
       })
     },
 
     async backfill(order) {
-      const { stream, span } = await askedSpan(workplace, order.target, order.fields)
+      const { stream, span } = await askedSpan(context, order.target, order.fields)
       if (order.fields['dry-run'] !== undefined) return await planBackfill(pool, stream, span, pageSize)
       const { id } = await requestBackfill(pool, { stream: stream.name, ...span, by: order.by })
       const isPaused = (await pausedStreams(pool)).has(stream.name)
       // It is looked for every few seconds anyway.
-      if (!isPaused) await nudge({ stream: stream.name, lane: 'backfill', cause: 'operator' }).catch(() => {})
+      if (!isPaused) await requestRun({ stream: stream.name, lane: 'backfill', cause: 'operator' }).catch(() => {})
       const [fromText, toText] = [span.from.toString(), span.to.toString()]
       return {
         text: `${stream.name}: backfill ${id} from ${fromText} to ${toText} ${isPaused ? 'waits until the stream is resumed' : 'is asked for'}`,
@@ -184,9 +184,9 @@ export function openActions({ workplace, nudge, errands, pageSize, log }: Contex
     async retryQuarantine({ target }) {
       const selection = selectionOf(target)
       await expectEntry(pool, selection)
-      return await errand(`trying ${target} of the quarantine again`, async (signal) => {
+      return await task(`trying ${target} of the quarantine again`, async (signal) => {
         const told: string[] = []
-        for await (const outcome of retrySelected(workplace, selection, signal))
+        for await (const outcome of retrySelected(context, selection, signal))
           told.push(retrySentence(outcome))
         return told.join('; ') || (await nothingTried(pool, selection))
       })
@@ -201,7 +201,7 @@ export function openActions({ workplace, nudge, errands, pageSize, log }: Contex
   }
 }
 
-function laneOf(text = 'head'): Extract<Lane, 'head' | 'trailing' | 'census'> {
-  if (text === 'head' || text === 'trailing' || text === 'census') return text
+function laneOf(text = 'incremental'): Extract<Lane, 'incremental' | 'lookback' | 'reconcile'> {
+  if (text === 'incremental' || text === 'lookback' || text === 'reconcile') return text
   throw new UsageError(`There is no lane "${text}" to read now: write head, trailing or census`)
 }

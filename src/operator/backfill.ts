@@ -1,11 +1,11 @@
 // The part of a stream's past that an operator names for a backfill.
 
 import type { Pool } from 'pg'
-import type { Workplace } from '../context.ts'
+import type { SyncContext } from '../context.ts'
 import { estimateBackfill } from '../store/queries/backfills.ts'
 import { countBetween, livePosition } from '../store/queries/positions.ts'
 import { type ChangesStream, pickStream } from '../streams/catalog.ts'
-import type { Mirror } from '../sync/ports/store.ts'
+import type { Store } from '../sync/ports/store.ts'
 import { UsageError } from '../util/errors.ts'
 import { count, formatDuration } from '../util/text.ts'
 import { type Asked, asChangesStream, findPosition, readPositionOptions, rowVersionIn } from './positions.ts'
@@ -33,7 +33,7 @@ export function readSpanOptions(values: Asked): {
 
 /** All of it at once, for a stream and options that come as text. */
 export async function askedSpan(
-  { database, mirror, streams }: Pick<Workplace, 'database' | 'mirror' | 'streams'>,
+  { database, store, streams }: Pick<SyncContext, 'database' | 'store' | 'streams'>,
   name: string,
   values: Asked,
 ): Promise<{ readonly stream: ChangesStream; readonly span: Span }> {
@@ -41,15 +41,15 @@ export async function askedSpan(
   const { from, to } = readSpanOptions(values)
   if (from === null)
     throw new UsageError('A backfill needs to know where from: a row version, a checkpoint or a time')
-  return { stream, span: await findSpan({ pool: database.pool, mirror }, stream, { from, to }) }
+  return { stream, span: await findSpan({ pool: database.pool, store }, stream, { from, to }) }
 }
 
 export async function findSpan(
-  { pool, mirror }: { readonly pool: Pool; readonly mirror: Pick<Mirror, 'positionAt'> },
+  { pool, store }: { readonly pool: Pool; readonly store: Pick<Store, 'positionAt'> },
   stream: ChangesStream,
   wanted: WantedSpan,
 ): Promise<Span> {
-  const from = await findPosition({ pool, mirror }, stream, wanted.from)
+  const from = await findPosition({ pool, store }, stream, wanted.from)
   const live = await livePosition(pool, stream.name)
   const to = wanted.to ?? live
   if (live === 0n && wanted.to === null)

@@ -5,7 +5,7 @@ import type { Pool } from 'pg'
 import { findCheckpoint, firstCheckpointAt } from '../store/queries/positions.ts'
 import type { ChangesStream, Stream } from '../streams/catalog.ts'
 import { parseInt64 } from '../streams/record.ts'
-import type { Mirror } from '../sync/ports/store.ts'
+import type { Store } from '../sync/ports/store.ts'
 import { UsageError } from '../util/errors.ts'
 
 /** The names of the three options, e.g. `to-version`, `to-checkpoint` and `to-time`. */
@@ -62,13 +62,13 @@ function timeIn(text: string): Date {
 }
 
 export async function findPosition(
-  look: { readonly pool: Pool; readonly mirror: Pick<Mirror, 'positionAt'> },
+  look: { readonly pool: Pool; readonly store: Pick<Store, 'positionAt'> },
   stream: ChangesStream,
   wanted: Wanted,
 ): Promise<bigint> {
   if (wanted.kind === 'version') return wanted.position
   if (wanted.kind === 'checkpoint') return await checkpointPosition(look.pool, stream, wanted.id)
-  const position = await look.mirror.positionAt(stream.name, wanted.time)
+  const position = await look.store.positionAt(stream.name, wanted.time)
   if (position !== null) return position
   const first = await firstCheckpointAt(look.pool, stream.name)
   throw new UsageError(

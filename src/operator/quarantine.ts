@@ -1,7 +1,7 @@
 // Trying records in quarantine again: after an upgrade or a repair of the upstream, what cannot be a row may have become one.
 
 import type { Pool } from 'pg'
-import type { Workplace } from '../context.ts'
+import type { SyncContext } from '../context.ts'
 import { type Json, repeatedFields } from '../json/json.ts'
 import { parseJson } from '../json/parse.ts'
 import {
@@ -22,17 +22,17 @@ const entriesAtOnce = 100
 
 /** Stream after stream, as far as they have something in quarantine. */
 export async function* retrySelected(
-  workplace: Workplace,
+  context: SyncContext,
   selection: QuarantineSelection,
   signal: AbortSignal,
 ): AsyncGenerator<RetryOutcome> {
-  const { pool } = workplace.database
-  for (const stream of workplace.streams) {
+  const { pool } = context.database
+  for (const stream of context.streams) {
     const ofStream = { ...selection, stream: stream.name }
     const isWanted = selection.stream === null || selection.stream === stream.name
     if (!isWanted || (await readQuarantine(pool, ofStream, { after: '0', limit: 1 })).length === 0) continue
     yield await retryQuarantine({
-      ...workplace.contextOf<Stream>(stream),
+      ...context.contextOf<Stream>(stream),
       signal,
       entries: entriesOf(pool, ofStream),
       settle: (id, why) => settleQuarantined(pool, id, why),

@@ -1,10 +1,10 @@
 // One stream listed whole because an operator asks for it, and believed when the operator says so.
 
-import type { Workplace } from '../context.ts'
+import type { SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
 import type { ListStream, Stream } from '../streams/catalog.ts'
 import { pollList } from '../sync/lists/poll.ts'
-import { type CensusOutcome, takeCensus } from '../sync/reconcile/reconcile.ts'
+import { type ReconcileOutcome, reconcileStream } from '../sync/reconcile/reconcile.ts'
 import type { LaneOutcome } from '../sync/run-lane.ts'
 import { count, formatDuration } from '../util/text.ts'
 
@@ -14,16 +14,16 @@ type Options = {
   readonly signal: AbortSignal
   readonly log: Logger
 }
-export type CensusOnce = LaneOutcome & { readonly findings: CensusOutcome['findings'] | null }
+export type ReconcileOnce = LaneOutcome & { readonly findings: ReconcileOutcome['findings'] | null }
 
-export async function takeCensusOnce(
-  workplace: Workplace,
+export async function reconcileOnce(
+  context: SyncContext,
   stream: Stream,
   { release, signal, log }: Options,
-): Promise<CensusOnce> {
+): Promise<ReconcileOnce> {
   if (stream.kind === 'list')
-    return { ...(await listTwice(workplace, stream, signal, release)), findings: null }
-  const outcome = await takeCensus({ ...workplace.contextOf(stream), signal, release })
+    return { ...(await listTwice(context, stream, signal, release)), findings: null }
+  const outcome = await reconcileStream({ ...context.contextOf(stream), signal, release })
   const { rescued, samples } = outcome.findings
   if (rescued > 0)
     log.warn(
@@ -36,18 +36,18 @@ export async function takeCensusOnce(
 
 /** Where no look at one record exists, two complete listings in a row are the proof (P7). */
 async function listTwice(
-  workplace: Workplace,
+  context: SyncContext,
   stream: ListStream,
   signal: AbortSignal,
   release: number,
 ): Promise<LaneOutcome> {
-  const context = { ...workplace.contextOf(stream), signal, release, onWritten: () => {} }
-  const first = await pollList(context)
-  return first.status === 'done' && first.isComplete && release > 0 ? await pollList(context) : first
+  const reading = { ...context.contextOf(stream), signal, release, onWritten: () => {} }
+  const first = await pollList(reading)
+  return first.status === 'done' && first.isComplete && release > 0 ? await pollList(reading) : first
 }
 
 /** In one line; a rescue is told by its number alone. */
-export function censusSentence({
+export function reconcileSentence({
   stream,
   status,
   findings,
@@ -55,7 +55,7 @@ export function censusSentence({
   note,
   error,
   durationMs,
-}: CensusOnce & { readonly durationMs: number }): string {
+}: ReconcileOnce & { readonly durationMs: number }): string {
   if (status === 'skipped') return `${stream}: skipped, ${note} is taking a census of it`
   if (status === 'failed') return `${stream}: failed: ${error?.message ?? 'for a reason unknown'}`
   const told = findings

@@ -5,7 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from '../log.ts'
 import type { Alert, AlertBook } from '../store/admin/alert-book.ts'
 import { alertBody, planAlerts, retryAfter } from './alerts.ts'
-import type { Concern } from './stream-problems.ts'
+import type { Problem } from './stream-problems.ts'
 
 // Posts one message to the receiver of alerts. Follows no redirect, waits briefly, reads no answer, and names the address in no
 // error: the address is the secret (P9).
@@ -23,10 +23,10 @@ export class AlertUndelivered extends Error {
   }
 }
 
-const patienceMs = 10_000
+const timeoutMs = 10_000
 
 export async function sendAlert({ url, body, signal }: SendOptions): Promise<void> {
-  const timeout = AbortSignal.timeout(patienceMs)
+  const timeout = AbortSignal.timeout(timeoutMs)
   let answer: Response
   try {
     answer = await fetch(url, {
@@ -39,7 +39,7 @@ export async function sendAlert({ url, body, signal }: SendOptions): Promise<voi
   } catch (error) {
     throw new AlertUndelivered(
       timeout.aborted
-        ? `the receiver did not answer within ${patienceMs / 1000} s`
+        ? `the receiver did not answer within ${timeoutMs / 1000} s`
         : `the receiver cannot be reached (${codeOf(error)}): check ALERT_WEBHOOK_URL and the network`,
     )
   }
@@ -65,7 +65,7 @@ function codeOf(error: unknown): string {
 }
 
 type Round = {
-  readonly concerns: readonly Concern[]
+  readonly problems: readonly Problem[]
   readonly book: AlertBook
   readonly url: string
   readonly now: Date
@@ -74,8 +74,8 @@ type Round = {
 }
 
 /** One look: what is news is sent in one message, unless the receiver is to be left alone for a while. */
-export async function tellNews({ concerns, book, url, now, signal, log }: Round): Promise<void> {
-  const { known, begun, over, forgotten } = planAlerts(await book.read(), concerns, now)
+export async function sendAlerts({ problems, book, url, now, signal, log }: Round): Promise<void> {
+  const { known, begun, over, forgotten } = planAlerts(await book.read(), problems, now)
   await book.write(known)
   if (forgotten.length > 0) await book.forget(forgotten)
   const news = [...begun, ...over]
@@ -100,10 +100,10 @@ const defaultEveryMs = 15_000
 
 type Options = {
   readonly url: string
-  readonly concerns: () => Promise<readonly Concern[]>
+  readonly problems: () => Promise<readonly Problem[]>
   readonly withBook: (work: (book: AlertBook) => Promise<void>) => Promise<void>
   /** What keeps the others from being looked up, or the book from being read. Each worker tells it for itself. */
-  readonly bookAway: () => readonly Concern[]
+  readonly alertsUnavailable: () => readonly Problem[]
   readonly everyMs?: number
   readonly now?: () => Date
   readonly signal: AbortSignal
@@ -111,18 +111,18 @@ type Options = {
 }
 
 /** Until the signal. */
-export async function keepTelling(options: Options): Promise<void> {
-  const { url, concerns, withBook, bookAway, now = () => new Date(), signal, log } = options
-  const tell = (found: readonly Concern[], book: AlertBook) =>
-    tellNews({ concerns: found, book, url, now: now(), signal, log })
+export async function runAlertLoop(options: Options): Promise<void> {
+  const { url, problems, withBook, alertsUnavailable, now = () => new Date(), signal, log } = options
+  const tell = (found: readonly Problem[], book: AlertBook) =>
+    sendAlerts({ problems: found, book, url, now: now(), signal, log })
   const ownBook = openOwnBook()
   await Promise.all([
     keepLooking(options, async () => {
-      const found = await concerns()
+      const found = await problems()
       await withBook((book) => tell(found, book))
     }),
     // By itself, because the other one may wait for the book for ever.
-    keepLooking(options, () => tell(bookAway(), ownBook)),
+    keepLooking(options, () => tell(alertsUnavailable(), ownBook)),
   ])
 }
 

@@ -4,7 +4,7 @@
 import { redact } from '../log.ts'
 import type { Alert } from '../store/admin/alert-book.ts'
 import { formatDuration } from '../util/text.ts'
-import { type Concern, eventsLastMs, isNews } from './stream-problems.ts'
+import { type Problem, eventsLastMs, isNews } from './stream-problems.ts'
 
 type Told = { readonly begun: readonly Alert[]; readonly over: readonly Alert[]; readonly now: Date }
 type Section = { readonly title: string; readonly lines: readonly string[] }
@@ -115,13 +115,13 @@ const standsMs = 60_000
 const goneMs = 120_000
 const forgetUntoldMs = 45_000
 
-export function planAlerts(before: readonly Alert[], concerns: readonly Concern[], now: Date): AlertPlan {
+export function planAlerts(before: readonly Alert[], problems: readonly Problem[], now: Date): AlertPlan {
   const agoMs = (moment: Date) => now.getTime() - moment.getTime()
-  const seen = new Set(concerns.map(({ key }) => key))
-  const standing = concerns.map((concern) =>
+  const seen = new Set(problems.map(({ key }) => key))
+  const standing = problems.map((problem) =>
     stand(
-      before.find(({ key }) => key === concern.key),
-      concern,
+      before.find(({ key }) => key === problem.key),
+      problem,
       now,
     ),
   )
@@ -143,7 +143,7 @@ export function planAlerts(before: readonly Alert[], concerns: readonly Concern[
 
 const stand = (
   known: Alert | undefined,
-  { key, kind, stream, what, whatToDo }: Concern,
+  { key, kind, stream, what, whatToDo }: Problem,
   now: Date,
 ): Alert => ({
   key,

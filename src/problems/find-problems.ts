@@ -9,7 +9,7 @@ import type { ServiceName, Stream } from '../streams/catalog.ts'
 import type { PartsWatch } from '../worker/availability.ts'
 import type { Jobs } from '../worker/queue/jobs.ts'
 import {
-  type Concern,
+  type Problem,
   drifted,
   eventsLastMs,
   failing,
@@ -27,14 +27,14 @@ export type WorkerView = {
   readonly partsDown: readonly { readonly name: string; readonly since: Date }[]
   readonly servicesDown: readonly string[]
 }
-export type ConcernRules = {
+export type ProblemRules = {
   readonly serviceOf: (stream: string) => ServiceName
   readonly isStale: IsStale
 }
 type Given = {
   readonly symptoms: readonly StreamSymptoms[]
   readonly view: WorkerView
-  readonly rules: ConcernRules
+  readonly rules: ProblemRules
   readonly now: Date
 }
 
@@ -45,16 +45,16 @@ const refusals: readonly (string | null)[] = [
   'UPSTREAM_TOKEN_REPEATED',
 ]
 
-export function findConcerns({ symptoms, view, rules, now }: Given): readonly Concern[] {
+export function findProblems({ symptoms, view, rules, now }: Given): readonly Problem[] {
   const refused = refusedServices(symptoms, rules)
-  const isTroubled = (service: string) => refused.has(service) || view.servicesDown.includes(service)
+  const isDown = (service: string) => refused.has(service) || view.servicesDown.includes(service)
   return [
     ...partsDown(view),
     ...view.servicesDown.filter((service) => !refused.has(service)).map(serviceDown),
     ...[...refused].map(tokenRefused),
     ...symptoms.flatMap((one) => [
       ...stopped(one),
-      ...(isTroubled(rules.serviceOf(one.stream))
+      ...(isDown(rules.serviceOf(one.stream))
         ? []
         : [...failing(one), ...stale(one, rules.isStale, now)]),
       ...hidden(one),
@@ -67,10 +67,10 @@ export function findConcerns({ symptoms, view, rules, now }: Given): readonly Co
   ]
 }
 
-export const partsDown = (view: Pick<WorkerView, 'partsDown'>): readonly Concern[] =>
+export const partsDown = (view: Pick<WorkerView, 'partsDown'>): readonly Problem[] =>
   view.partsDown.map(partDown)
 
-const partDown = ({ name, since }: WorkerView['partsDown'][number]): Concern => ({
+const partDown = ({ name, since }: WorkerView['partsDown'][number]): Problem => ({
   key: `part_down:${name}`,
   kind: 'part_down',
   stream: null,
@@ -79,7 +79,7 @@ const partDown = ({ name, since }: WorkerView['partsDown'][number]): Concern => 
   whatToDo: 'see that it runs and can be reached: `tidemark probe`',
 })
 
-const serviceDown = (service: string): Concern => ({
+const serviceDown = (service: string): Problem => ({
   key: `service_down:${service}`,
   kind: 'service_down',
   stream: null,
@@ -92,7 +92,7 @@ type Refusal = Pick<StreamSymptoms['failing'][number], 'since' | 'error'>
 
 function refusedServices(
   symptoms: readonly StreamSymptoms[],
-  { serviceOf }: ConcernRules,
+  { serviceOf }: ProblemRules,
 ): ReadonlyMap<string, Refusal> {
   const services = new Map<string, Refusal>()
   // A lane that is read once a day may have been refused last, and would be let in by now.
@@ -110,7 +110,7 @@ function refusedServices(
   return services
 }
 
-const tokenRefused = ([service, { since, error }]: readonly [string, Refusal]): Concern => ({
+const tokenRefused = ([service, { since, error }]: readonly [string, Refusal]): Problem => ({
   key: `token_refused:${service}`,
   kind: 'token_refused',
   stream: null,
@@ -132,22 +132,22 @@ type Options = {
   readonly now: Date
 }
 
-export async function readConcerns({
+export async function readProblems({
   pool,
   streams,
   config,
   view,
   now,
-}: Options): Promise<readonly Concern[]> {
+}: Options): Promise<readonly Problem[]> {
   const names = streams.map(({ name }) => name)
-  return findConcerns({
+  return findProblems({
     symptoms: await readSymptoms(pool, names, eventsLastMs),
     view,
     rules: {
       serviceOf: (name) => streams.find((stream) => stream.name === name)?.service ?? 'assignment',
-      isStale(name, completeAt, at) {
+      isStale(name, readThroughAt, at) {
         const schedule = config.schedules[name]
-        return schedule !== undefined && isStale(schedule, config.staleAfterMs, completeAt, at)
+        return schedule !== undefined && isStale(schedule, config.staleAfterMs, readThroughAt, at)
       },
     },
     now,

@@ -4,7 +4,7 @@ import type { StreamSymptoms } from '../store/queries/symptoms.ts'
 import { count, formatDuration, plural } from '../util/text.ts'
 
 // What needs a person, as data: its kinds, and what each tells.
-export const concernKinds = [
+export const problemKinds = [
   'part_down',
   'service_down',
   'token_refused',
@@ -18,15 +18,15 @@ export const concernKinds = [
   'fact_flipped',
   'schema_drift',
 ] as const
-export type ConcernKind = (typeof concernKinds)[number]
+export type ProblemKind = (typeof problemKinds)[number]
 
 /** What happened, rather than what lasts: worth knowing, and over by itself. */
 export const isNews = (kind: string): boolean => kind === 'fact_flipped' || kind === 'schema_drift'
 
-export type Concern = {
+export type Problem = {
   /** The same as long as it is the same concern. */
   readonly key: string
-  readonly kind: ConcernKind
+  readonly kind: ProblemKind
   /** Null when it is not about one stream. */
   readonly stream: string | null
   readonly since: Date | null
@@ -38,11 +38,11 @@ export type Concern = {
 export const eventsLastMs = 24 * 3_600_000
 
 /** Whether a stream that is complete through a moment should have been read again by now. */
-export type IsStale = (stream: string, completeAt: Date, now: Date) => boolean
+export type IsStale = (stream: string, readThroughAt: Date, now: Date) => boolean
 
 const failuresThatCount = 3
 
-export function failing({ stream, failing: lanes, stoppedReason }: StreamSymptoms): Concern[] {
+export function failing({ stream, failing: lanes, stoppedReason }: StreamSymptoms): Problem[] {
   if (stoppedReason !== null) return []
   const lasting = lanes.filter(({ failures }) => failures >= failuresThatCount)
   const [worst] = lasting.toSorted((a, b) => b.failures - a.failures)
@@ -61,20 +61,20 @@ export function failing({ stream, failing: lanes, stoppedReason }: StreamSymptom
 }
 
 export function stale(
-  { stream, completeAt, isPaused, hiddenSince, held: shortfall }: StreamSymptoms,
+  { stream, readThroughAt, isPaused, hiddenSince, held: shortfall }: StreamSymptoms,
   isStale: IsStale,
   now: Date,
-): Concern[] {
-  if (completeAt === null || isPaused || !isStale(stream, completeAt, now)) return []
+): Problem[] {
+  if (readThroughAt === null || isPaused || !isStale(stream, readThroughAt, now)) return []
   // Told as what keeps it from being complete.
-  if (hiddenSince !== null || (shortfall?.at && shortfall.at > completeAt)) return []
+  if (hiddenSince !== null || (shortfall?.at && shortfall.at > readThroughAt)) return []
   return [
     {
       key: `stale:${stream}`,
       kind: 'stale',
       stream,
-      since: completeAt,
-      what: `${stream} is complete only through ${completeAt.toISOString()}, ${formatDuration(now.getTime() - completeAt.getTime())} ago`,
+      since: readThroughAt,
+      what: `${stream} is complete only through ${readThroughAt.toISOString()}, ${formatDuration(now.getTime() - readThroughAt.getTime())} ago`,
       whatToDo: `\`tidemark status ${stream}\` tells what its last run said; \`tidemark sync ${stream}\` reads it now`,
     },
   ]
@@ -82,7 +82,7 @@ export function stale(
 
 const restoredReason = /^UPSTREAM_REWOUND: (.*?Nothing was changed\.) (.*)$/s
 
-export function stopped({ stream, stoppedReason, stoppedAt }: StreamSymptoms): Concern[] {
+export function stopped({ stream, stoppedReason, stoppedAt }: StreamSymptoms): Problem[] {
   if (stoppedReason === null) return []
   const [, what = stoppedReason, whatToDo] = restoredReason.exec(stoppedReason) ?? []
   return [
@@ -101,9 +101,9 @@ export function stopped({ stream, stoppedReason, stoppedAt }: StreamSymptoms): C
 
 const seeWhy = 'see that CLIENT_GUID is right, and what the user may read: `tidemark probe`'
 
-export function hidden({ stream, hiddenSince, completeAt }: StreamSymptoms): Concern[] {
+export function hidden({ stream, hiddenSince, readThroughAt }: StreamSymptoms): Problem[] {
   if (hiddenSince === null) return []
-  const through = completeAt === null ? '' : `; it is complete only through ${completeAt.toISOString()}`
+  const through = readThroughAt === null ? '' : `; it is complete only through ${readThroughAt.toISOString()}`
   return [
     {
       key: `hidden:${stream}`,
@@ -116,7 +116,7 @@ export function hidden({ stream, hiddenSince, completeAt }: StreamSymptoms): Con
   ]
 }
 
-export function held({ stream, held: shortfall }: StreamSymptoms): Concern[] {
+export function held({ stream, held: shortfall }: StreamSymptoms): Problem[] {
   if (shortfall === null) return []
   const { missing, living, at } = shortfall
   const isKnown = missing !== null && living !== null
@@ -134,7 +134,7 @@ export function held({ stream, held: shortfall }: StreamSymptoms): Concern[] {
   ]
 }
 
-export function quarantined({ stream, quarantined: records, quarantinedSince }: StreamSymptoms): Concern[] {
+export function quarantined({ stream, quarantined: records, quarantinedSince }: StreamSymptoms): Problem[] {
   if (records === 0) return []
   return [
     {
@@ -148,15 +148,15 @@ export function quarantined({ stream, quarantined: records, quarantinedSince }: 
   ]
 }
 
-export function rescued({ stream, censusRescues, rescuedSince }: StreamSymptoms): Concern[] {
-  if (censusRescues === 0) return []
+export function rescued({ stream, missedRows, rescuedSince }: StreamSymptoms): Problem[] {
+  if (missedRows === 0) return []
   return [
     {
       key: `census_rescue:${stream}`,
       kind: 'census_rescue',
       stream,
       since: rescuedSince,
-      what: `${stream}: a census found ${plural(censusRescues, 'row')} that nothing else had brought; they are in the mirror now`,
+      what: `${stream}: a census found ${plural(missedRows, 'row')} that nothing else had brought; they are in the mirror now`,
       whatToDo: `when you have seen them: \`tidemark census --acknowledge ${stream}\`; when it happens again, raise LOOKBACK`,
     },
   ]
@@ -165,8 +165,8 @@ export function rescued({ stream, censusRescues, rescuedSince }: StreamSymptoms)
 // What the upstream changed: how it behaves, and what its records hold. These are events: nobody has to do anything for them to end.
 const longestList = 5
 
-export const flipped = ({ stream, flippedFacts }: StreamSymptoms): Concern[] =>
-  flippedFacts.map(({ name, value, previousValue, evidence, changedAt }) => ({
+export const flipped = ({ stream, flippedBeliefs }: StreamSymptoms): Problem[] =>
+  flippedBeliefs.map(({ name, value, previousValue, evidence, changedAt }) => ({
     key: `fact_flipped:${stream}:${name}:${value}`,
     kind: 'fact_flipped',
     stream,
@@ -178,7 +178,7 @@ export const flipped = ({ stream, flippedFacts }: StreamSymptoms): Concern[] =>
 /** Fields that came within minutes of each other are told together. */
 const driftGapMs = 10 * 60_000
 
-export function drifted({ stream, drift }: StreamSymptoms): Concern[] {
+export function drifted({ stream, drift }: StreamSymptoms): Problem[] {
   const groups: (typeof drift)[number][][] = []
   for (const change of drift.toSorted((a, b) => a.at.getTime() - b.at.getTime())) {
     const group = groups.at(-1)
@@ -186,7 +186,7 @@ export function drifted({ stream, drift }: StreamSymptoms): Concern[] {
     if (group && last && change.at.getTime() - last.at.getTime() <= driftGapMs) group.push(change)
     else groups.push([change])
   }
-  return groups.flatMap((group): Concern[] => {
+  return groups.flatMap((group): Problem[] => {
     const [first] = group
     if (!first) return []
     const named = group.slice(0, longestList).map(({ field, change }) => `${field} (${change})`)

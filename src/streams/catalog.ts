@@ -4,7 +4,7 @@ import { UsageError } from '../util/errors.ts'
 import { nearest } from '../util/text.ts'
 import { attachmentFields, type FieldKind } from './field-types.ts'
 
-export const lanes = ['head', 'trailing', 'census', 'backfill', 'related'] as const
+export const lanes = ['incremental', 'lookback', 'reconcile', 'backfill', 'related'] as const
 export type Lane = (typeof lanes)[number]
 export type ServiceName = 'assignment' | 'tracking'
 

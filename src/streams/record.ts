@@ -24,10 +24,10 @@ export const isUuid = (text: string): boolean => text.length === 36 && uuid.test
 /** A record that can be a row. The key is in canonical text: digits for integers, lower case for UUIDs. */
 export type Row = { readonly key: string; readonly version: bigint | null; readonly record: JsonObject }
 /** A record that cannot be a row; it goes to quarantine, whole (P5). */
-export type Unfit = { readonly record: Json; readonly reason: string }
+export type Rejected = { readonly record: Json; readonly reason: string }
 export type Records = {
   readonly rows: readonly Row[]
-  readonly unfit: readonly Unfit[]
+  readonly rejected: readonly Rejected[]
   /** When the records were here, by the clock of this process that never jumps; missing: only just now. */
   readonly readAtMs?: number
 }
@@ -42,27 +42,27 @@ export function readRecords(
 ): Records {
   const readAtMs = performance.now()
   const rows: Row[] = []
-  const unfit: Unfit[] = []
+  const rejected: Rejected[] = []
   const keyOf = fieldReader(keyFields)
   const versionOf = versionFields && fieldReader(versionFields)
   for (const record of records) {
     if (!isObject(record)) {
-      unfit.push({ record, reason: 'not an object' })
+      rejected.push({ record, reason: 'not an object' })
       continue
     }
     const key = keyText(keyOf(record))
     if (key === null) {
-      unfit.push({ record, reason: `no usable key in ${keyFields.join(', ')}` })
+      rejected.push({ record, reason: `no usable key in ${keyFields.join(', ')}` })
       continue
     }
     const version = versionOf ? toInt64(versionOf(record)) : null
     if (versionFields && version === null) {
-      unfit.push({ record, reason: `no usable row version in ${versionFields.join(', ')}` })
+      rejected.push({ record, reason: `no usable row version in ${versionFields.join(', ')}` })
       continue
     }
     rows.push({ key, version, record })
   }
-  return { rows, unfit, readAtMs }
+  return { rows, rejected, readAtMs }
 }
 
 /**
@@ -81,8 +81,8 @@ export function withoutTwins(records: Records): Records {
   return {
     ...records,
     rows: [...kept.values()],
-    unfit: [
-      ...records.unfit,
+    rejected: [
+      ...records.rejected,
       ...twins.map(({ record }) => ({ record, reason: 'another record of the same answer has its key' })),
     ],
   }

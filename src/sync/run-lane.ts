@@ -2,7 +2,7 @@
 // ledger, whatever the end is.
 
 import type { Lane, Stream } from '../streams/catalog.ts'
-import type { Answer, Busy, Mirror, Refusal, Run, RunEnd, Source, WriteCounts } from './ports/store.ts'
+import type { Answer, Busy, Store, Refusal, Run, RunEnd, Source, WriteCounts } from './ports/store.ts'
 
 export type Tally = WriteCounts & { readonly requests: number; readonly bytes: number }
 
@@ -17,13 +17,13 @@ export type LaneOutcome = {
   readonly tally: Tally
   /** Everything there was is read. */
   readonly isComplete: boolean
-  readonly gaveWay: boolean
+  readonly yielded: boolean
 }
-export type LaneReading = Pick<LaneOutcome, 'note' | 'isComplete' | 'gaveWay'> & Pick<RunEnd, 'isHidden'>
+export type LaneReading = Pick<LaneOutcome, 'note' | 'isComplete' | 'yielded'> & Pick<RunEnd, 'isHidden'>
 
 export type LaneContext<OwnRun extends Run> = {
-  readonly mirror: {
-    startRun(...parameters: Parameters<Mirror['startRun']>): Promise<OwnRun | Busy>
+  readonly store: {
+    startRun(...parameters: Parameters<Store['startRun']>): Promise<OwnRun | Busy>
   }
   readonly source: Source
   readonly stream: Pick<Stream, 'name'>
@@ -36,11 +36,11 @@ export async function runLane<OwnRun extends Run>(
   context: LaneContext<OwnRun>,
   read: (run: OwnRun, source: Source) => Promise<LaneReading>,
 ): Promise<LaneOutcome> {
-  const { mirror, lane, signal, collectArrivals = false } = context
+  const { store, lane, signal, collectArrivals = false } = context
   const stream = context.stream.name
   const tally = { inserted: 0, updated: 0, unchanged: 0, rescued: 0, quarantined: 0, requests: 0, bytes: 0 }
-  const outcome = { stream, lane, tally, note: null, error: null, isComplete: false, gaveWay: false }
-  const run = await mirror.startRun(stream, lane, { collectArrivals })
+  const outcome = { stream, lane, tally, note: null, error: null, isComplete: false, yielded: false }
+  const run = await store.startRun(stream, lane, { collectArrivals })
   if ('busy' in run) return { ...outcome, status: 'skipped', runId: null, note: run.busy }
   const finish = (
     status: 'done' | 'failed',
@@ -122,7 +122,7 @@ const countingRun = <OwnRun extends Run>(run: OwnRun, counter: Counter): OwnRun 
 })
 
 // An upstream may slip and answer nothing, once. Where that would look like the end, it is asked a second time.
-export async function doubtNothing<Any extends Answer | Refusal>(ask: () => Promise<Any>): Promise<Any> {
+export async function confirmEmpty<Any extends Answer | Refusal>(ask: () => Promise<Any>): Promise<Any> {
   const answer = await ask()
   const isNothing = 'records' in answer && answer.records.length === 0
   return isNothing ? ask() : answer
@@ -130,13 +130,13 @@ export async function doubtNothing<Any extends Answer | Refusal>(ask: () => Prom
 
 // Lets a few pages be written while the next is fetched, and no more: memory stays bounded (P10). A failed write is told at
 // the next call, and nothing is started after it.
-export type WriteWindow = {
+export type Pipeline = {
   /** Waits for a free place, then starts the write. */
   start(write: () => Promise<void>): Promise<void>
   settled(): Promise<void>
 }
 
-export function openWriteWindow(most: number): WriteWindow {
+export function openPipeline(most: number): Pipeline {
   const underWay = new Set<Promise<void>>()
   let failure: { readonly error: unknown } | null = null
   const throwFailure = () => {

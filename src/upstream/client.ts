@@ -66,8 +66,8 @@ export function openUpstream(options: UpstreamOptions): Upstream {
   const maxResponseBytes = options.maxResponseBytes ?? defaultMaxResponseBytes
   const transport = openTransport({ requestTimeoutMs, maxResponseBytes, clock })
   const { requestsPerSecond } = options
-  const { patienceMs } = policy
-  const pacing = openPacing({ service, requestsPerSecond, patienceMs, clock, observer })
+  const { timeoutMs } = policy
+  const pacing = openPacing({ service, requestsPerSecond, timeoutMs, clock, observer })
   const signIn = openSignIn({
     ...{ service, transport, clock, random, policy, observer, log, closed: closing.signal },
     ...{ authUrl: plainUrl(options.authUrl), subjectId: options.subjectId, apiKey: options.apiKey },
@@ -96,7 +96,7 @@ export function openUpstream(options: UpstreamOptions): Upstream {
     for (;;) {
       const token = await signIn.token(allowance, signal)
       const request = httpRequest(baseUrl, operation, prepared, { token, clientGuid: options.clientGuid })
-      await pacing.turn(request, signal)
+      await pacing.lease(request, signal)
       const answer = await exchange(name, request, signal)
       if (answer.status === 401) {
         if (asked.wasRejected) throw unauthorized(service, request)
@@ -105,8 +105,8 @@ export function openUpstream(options: UpstreamOptions): Upstream {
         continue
       }
       // Some upstreams say so of a token that is over, and of many nobody knows when that is.
-      if (answer.status === 403 && !asked.wasDoubted && (await signIn.doubt(token, signal))) {
-        asked.wasDoubted = true
+      if (answer.status === 403 && !asked.wasChecked && (await signIn.check(token, signal))) {
+        asked.wasChecked = true
         continue
       }
       signIn.confirm(token)
@@ -131,7 +131,7 @@ export function openUpstream(options: UpstreamOptions): Upstream {
         prepared,
         allowance: { left: 2 },
         wasRejected: false,
-        wasDoubted: false,
+        wasChecked: false,
       }
       for (let attempt = 1; ; attempt++) {
         try {
@@ -162,7 +162,7 @@ type Asked = {
   readonly prepared: PreparedRequest
   readonly allowance: SignInAllowance
   wasRejected: boolean
-  wasDoubted: boolean
+  wasChecked: boolean
 }
 
 function httpRequest(

@@ -2,18 +2,18 @@
 
 import { setTimeout as pause, setTimeout as sleep, setTimeout as wait } from 'node:timers/promises'
 
-export type RightOfWay = {
+export type PriorityGate = {
   /** Has the right of way as long as it takes. */
-  goFirst<Result>(work: () => Promise<Result>): Promise<Result>
+  first<Result>(work: () => Promise<Result>): Promise<Result>
   /** Waits until nobody has it, but no longer than the bound. */
-  giveWay(signal: AbortSignal): Promise<void>
+  yieldTo(signal: AbortSignal): Promise<void>
 }
 
-export function openRightOfWay({ longestMs }: { readonly longestMs: number }): RightOfWay {
+export function openPriorityGate({ longestMs }: { readonly longestMs: number }): PriorityGate {
   let underWay = 0
   let free = Promise.withResolvers<void>()
   return {
-    async goFirst(work) {
+    async first(work) {
       underWay++
       try {
         return await work()
@@ -24,7 +24,7 @@ export function openRightOfWay({ longestMs }: { readonly longestMs: number }): R
         }
       }
     },
-    async giveWay(signal) {
+    async yieldTo(signal) {
       if (underWay === 0) return
       const over = new AbortController()
       const bound = pause(longestMs, undefined, { signal: AbortSignal.any([signal, over.signal]) })

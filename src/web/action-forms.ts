@@ -18,13 +18,13 @@ export const hasPositions = (stream: string): boolean =>
 /** What can be done with one stream. */
 export function streamActions(overview: StreamOverview, viewer: Viewer): Html | null {
   if (!viewer.canAct) return null
-  const { stream, paused, held, censusRescues } = overview
+  const { stream, paused, held, missedRows } = overview
   const form = (action: string, fields: Html) => actionForm(viewer, `/streams/${stream}/${action}`, fields)
   return html`<details class="actions"><summary>Actions<span class="hidden"> on ${stream}</span></summary>
 ${held !== null && html`<p><a href="${addressOf('/release', { stream })}">Release what is held…</a></p>`}
 ${
-  censusRescues > 0 &&
-  form('acknowledge', html`<button>Acknowledge ${count(censusRescues)} rescued rows</button>`)
+  missedRows > 0 &&
+  form('acknowledge', html`<button>Acknowledge ${count(missedRows)} rescued rows</button>`)
 }
 ${form('sync', html`${lanes(stream)}<button>Read now</button>`)}
 ${

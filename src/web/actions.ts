@@ -4,7 +4,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from '../log.ts'
 import { UsageError } from '../util/errors.ts'
-import { clientAddress, isFromHere, type TokenCheck, type Visits } from './auth.ts'
+import { clientAddress, isFromHere, type TokenCheck, type Authentication } from './auth.ts'
 import { type Fields, fieldsOf, type Routes, withForms } from './server.ts'
 
 export type Order = {
@@ -43,7 +43,7 @@ const routes = [
 ] as const
 
 type Options = {
-  readonly visits: Visits | null
+  readonly authentication: Authentication | null
   readonly checkToken: TokenCheck | null
   readonly streams: readonly string[]
   /** Null while the worker waits for what it needs. */
@@ -52,21 +52,21 @@ type Options = {
 }
 
 export const actionRoutes =
-  ({ visits, checkToken, streams, actions, log }: Options): Routes =>
+  ({ authentication, checkToken, streams, actions, log }: Options): Routes =>
   (server) => {
-    if (visits === null || checkToken === null) return
+    if (authentication === null || checkToken === null) return
     withForms(server, (scope) => {
       for (const [name, url, page] of routes)
         scope.post<{ Params: { target: string } }>(
           url,
-          { onRequest: async (request, reply) => refuseStrangers(visits, checkToken, request, reply) },
+          { onRequest: async (request, reply) => refuseStrangers(authentication, checkToken, request, reply) },
           async (request, reply) => {
-            const session = bearerOf(request) === null ? visits.sessionOf(request) : null
+            const session = bearerOf(request) === null ? authentication.sessionOf(request) : null
             const { csrf = '', ...fields } = fieldsOf(request)
-            if (bearerOf(request) === null && !(session && visits.isOwnForm(session, csrf))) {
+            if (bearerOf(request) === null && !(session && authentication.isOwnForm(session, csrf))) {
               const text = 'that form was no longer valid; this one is'
               if (!session || !wantsPage(request)) return reply.code(403).send({ error: text })
-              visits.tell(session, request, reply, { isGood: false, text })
+              authentication.tell(session, request, reply, { isGood: false, text })
               return reply.redirect(page, 303)
             }
             const { target } = request.params
@@ -75,7 +75,7 @@ export const actionRoutes =
             const by = `${session ? 'status page' : 'HTTP'}, ${clientAddress(request)}`
             const { status, text, json } = await answer(() => perform(name, { target, fields, by }))
             if (!session) return reply.code(status).send(json)
-            visits.tell(session, request, reply, { isGood: status < 300, text })
+            authentication.tell(session, request, reply, { isGood: status < 300, text })
             return reply.redirect(page, 303)
           },
         )
@@ -106,7 +106,7 @@ export const actionRoutes =
 
 /** Before the body is read. Returning a reply ends the request. */
 async function refuseStrangers(
-  visits: Visits,
+  authentication: Authentication,
   checkToken: TokenCheck,
   request: FastifyRequest,
   reply: FastifyReply,
@@ -118,7 +118,7 @@ async function refuseStrangers(
     return reply
       .code(429)
       .send({ error: `too many wrong tokens: try again in ${verdict.waitSeconds} seconds` })
-  if (bearer === null && visits.sessionOf(request) !== null) {
+  if (bearer === null && authentication.sessionOf(request) !== null) {
     if (isFromHere(request)) return
     return reply.code(403).send({ error: 'the form was sent by another site' })
   }

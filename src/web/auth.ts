@@ -5,7 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from '../log.ts'
 import { isSecret, openSessions, readOnlyViewer, type Session, sessionMs, type Viewer } from './sessions.ts'
 
-export type Visits = {
+export type Authentication = {
   /** What pages need to know. A message that was left for this page is forgotten with the answer. */
   viewerOf(request: FastifyRequest, reply: FastifyReply): Viewer
   sessionOf(request: FastifyRequest): Session | null
@@ -27,7 +27,7 @@ const toldCookie = 'tidemark_told'
 const toldSeconds = 60
 
 /** Null without a token: then nobody can sign in. */
-export function openVisits(adminToken: string | null, now?: () => number): Visits | null {
+export function openAuthentication(adminToken: string | null, now?: () => number): Authentication | null {
   if (adminToken === null) return null
   const sessions = openSessions({ adminToken, ...(now && { now }) })
   const isAdminToken = isSecret(adminToken)
@@ -140,14 +140,14 @@ export type Verdict = 'right' | 'wrong' | { readonly waitSeconds: number }
 export type TokenCheck = (request: FastifyRequest, reply: FastifyReply, token: string) => Verdict
 
 type Options = {
-  readonly visits: Pick<Visits, 'isAdminToken'>
+  readonly authentication: Pick<Authentication, 'isAdminToken'>
   readonly attempts: Attempts
   readonly log: Logger
   readonly now?: () => number
 }
 
 export const openTokenCheck =
-  ({ visits, attempts, log, now = Date.now }: Options): TokenCheck =>
+  ({ authentication, attempts, log, now = Date.now }: Options): TokenCheck =>
   (request, reply, token) => {
     const address = clientAddress(request)
     const waitMs = attempts.waitMs(address, now())
@@ -156,7 +156,7 @@ export const openTokenCheck =
       reply.header('retry-after', waitSeconds)
       return { waitSeconds }
     }
-    if (visits.isAdminToken(token)) return 'right'
+    if (authentication.isAdminToken(token)) return 'right'
     attempts.failed(address, now())
     log.warn({ address }, 'somebody tried to act with a wrong token')
     return 'wrong'

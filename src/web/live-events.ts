@@ -4,7 +4,7 @@
 import type { ServerResponse } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from '../log.ts'
-import type { Concern } from '../problems/stream-problems.ts'
+import type { Problem } from '../problems/stream-problems.ts'
 import {
   age,
   ageInWords,
@@ -17,10 +17,10 @@ import {
   stamp,
   time,
 } from './html.ts'
-import { concernCells } from './pages/layout.ts'
+import { problemCells } from './pages/layout.ts'
 import { addressOf } from './pages/tables.ts'
 import type { Routes } from './server.ts'
-import type { Desk, Sight, StreamSight } from './status-queries.ts'
+import type { StatusQueries, Sight, StreamSight } from './status-queries.ts'
 
 // What changes on a page while one looks at it: small pieces, each under a key. The page is made of the same pieces that are sent to it
 // later, so that it says the same with and without its script.
@@ -45,14 +45,14 @@ export function cellsOf(sight: Sight): Cells {
 }
 
 function numbersOf(stream: StreamSight, sight: Sight): Record<string, Html | null> {
-  const { stream: name, completeAt, lagMs, position, lookbackMs, related } = stream
+  const { stream: name, readThroughAt, lagMs, position, lookbackMs, related } = stream
   const rates = sight.rates.streams.get(name) ?? []
   return {
     state: stateOf(stream),
     age:
-      completeAt === null || lagMs === null
+      readThroughAt === null || lagMs === null
         ? html`not complete yet`
-        : html`<time datetime="${completeAt.toISOString()}" title="${stamp(completeAt)}">${ageInWords(lagMs)}</time>`,
+        : html`<time datetime="${readThroughAt.toISOString()}" title="${stamp(readThroughAt)}">${ageInWords(lagMs)}</time>`,
     rate: html`now ${count(rates.at(-1) ?? 0)}, peak ${count(Math.max(0, ...rates))}`,
     position: html`${position === '0' ? 'none yet' : position}`,
     rows:
@@ -69,7 +69,7 @@ function numbersOf(stream: StreamSight, sight: Sight): Record<string, Html | nul
     rescued: notable(stream.rescued, addressOf('/dictionary', { stream: name })),
     quarantined: notable(stream.quarantined, addressOf('/quarantine', { stream: name })),
     held: stream.held === null ? html`nothing` : html`<b>deletions, until a person decides</b>`,
-    missed: notable(stream.censusRescues, addressOf('/runs', { stream: name, lane: 'census' })),
+    missed: notable(stream.missedRows, addressOf('/runs', { stream: name, lane: 'reconcile' })),
     backfills: notable(stream.unfinishedBackfills, addressOf('/checkpoints', { stream: name })),
     related: related && html`${count(related.read)} read, ${count(related.waiting)} waiting`,
   }
@@ -88,9 +88,9 @@ function stateOf({ stoppedReason, paused, running }: StreamSight): Html | null {
 
 type Options = {
   /** Null while the worker waits for what it needs. */
-  readonly desk: () => Pick<Desk, 'sight' | 'concerns'> | null
+  readonly statusQueries: () => Pick<StatusQueries, 'sight' | 'problems'> | null
   readonly everyMs?: number
-  readonly patienceMs?: number
+  readonly timeoutMs?: number
   readonly mostListeners?: number
   readonly log: Logger
 }
@@ -108,11 +108,11 @@ const defaultMostListeners = 100
 const mostUnsentBytes = 1_048_576
 const retryMs = 2_000
 /** A look that takes longer is waited for, but not silently. */
-const defaultPatienceMs = 5_000
+const defaultTimeoutMs = 5_000
 
 export function openLiveEvents(options: Options): LiveEvents {
-  const { everyMs = defaultEveryMs, patienceMs = defaultPatienceMs, log } = options
-  const { desk, mostListeners = defaultMostListeners } = options
+  const { everyMs = defaultEveryMs, timeoutMs = defaultTimeoutMs, log } = options
+  const { statusQueries, mostListeners = defaultMostListeners } = options
   const listeners = new Map<ServerResponse, Stage>()
   /** Null while nothing is known. */
   let known: Seen | null = null
@@ -129,11 +129,11 @@ export function openLiveEvents(options: Options): LiveEvents {
   }
 
   async function look(): Promise<void> {
-    const there = desk()
+    const there = statusQueries()
     if (!there) return away()
     for (const [listener, stage] of listeners)
       if (stage === 'new') listeners.set(listener, 'waits for this look')
-    const seen = whatIsSeen(...(await Promise.all([there.sight(), there.concerns()])))
+    const seen = whatIsSeen(...(await Promise.all([there.sight(), there.problems()])))
     const whole = { ...seen, isWhole: true }
     const news = known === null ? whole : changesBetween(known, seen)
     known = seen
@@ -149,7 +149,7 @@ export function openLiveEvents(options: Options): LiveEvents {
     if (isLooking) return
     isLooking = true
     while (listeners.size > 0 && !isClosed) {
-      const tooLong = setTimeout(away, patienceMs)
+      const tooLong = setTimeout(away, timeoutMs)
       await look().catch((error) => {
         log.debug({ err: error }, 'what the pages show could not be looked up')
         away()
@@ -201,8 +201,8 @@ function send(listener: ServerResponse, event: string, data: Update | null): voi
   else listener.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`)
 }
 
-function whatIsSeen(sight: Sight, concerns: readonly Concern[]): Seen {
-  const pieces = [...cellsOf(sight), ...concernCells(concerns)]
+function whatIsSeen(sight: Sight, problems: readonly Problem[]): Seen {
+  const pieces = [...cellsOf(sight), ...problemCells(problems)]
   const { from, streams, ...rest } = sight.rates
   return {
     cells: Object.fromEntries(pieces.map(([key, cell]) => [key, cell ? markupOf(cell) : ''])),

@@ -2,7 +2,7 @@
 // of: streams, lanes, services, statuses. The names are documented in the README.
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import { type Concern, concernKinds } from '../problems/stream-problems.ts'
+import { type Problem, problemKinds } from '../problems/stream-problems.ts'
 import type { StreamOverview } from '../store/queries/overview.ts'
 
 export type RunSeen = {
@@ -110,7 +110,7 @@ export type States = {
   /** Null while the database does not answer. */
   overview(): Promise<readonly StreamOverview[] | null>
   /** Null while the database does not answer. */
-  concerns(): Promise<readonly Concern[] | null>
+  problems(): Promise<readonly Problem[] | null>
   /** Null while the queue does not answer. */
   queueCounts(): Promise<Readonly<Record<string, number>> | null>
   /** Parts of the worker and upstream services, and whether they work. */
@@ -127,7 +127,7 @@ const streamGauges: readonly StreamGauge[] = [
   [
     'complete_through_timestamp_seconds',
     'The moment up to which the stream is complete',
-    (one) => seconds(one.completeAt),
+    (one) => seconds(one.readThroughAt),
   ],
   [
     'complete_through_version',
@@ -135,7 +135,7 @@ const streamGauges: readonly StreamGauge[] = [
     (one) => (one.position === '0' ? null : Number(one.position)),
   ],
   ['last_success_timestamp_seconds', 'When a run last ended well', (one) => seconds(one.lastSuccessAt)],
-  ['last_census_timestamp_seconds', 'When everything was last listed', (one) => seconds(one.lastCensusAt)],
+  ['last_census_timestamp_seconds', 'When everything was last listed', (one) => seconds(one.lastReconcileAt)],
   ['lookback_seconds', 'How far back the trailing lane reads', (one) => perThousand(one.lookbackMs)],
   ['late_arrivals', 'Late arrivals measured in the last 90 days', (one) => one.lateArrivals],
   [
@@ -150,7 +150,7 @@ const streamGauges: readonly StreamGauge[] = [
   ],
   ['quarantined', 'Records that cannot be rows', (one) => one.quarantined],
   ['rescued_values', 'Values that did not fit their column, since the beginning', (one) => one.rescued],
-  ['census_rescued_rows', 'Rows that only a census found, until acknowledged', (one) => one.censusRescues],
+  ['census_rescued_rows', 'Rows that only a census found, until acknowledged', (one) => one.missedRows],
   ['held', '1 while deletions are held for an operator', (one) => (one.held === null ? 0 : 1)],
   ['stopped', '1 while the stream waits for an operator', (one) => (one.stoppedReason === null ? 0 : 1)],
   ['paused', '1 while an operator has the stream paused', (one) => (one.paused === null ? 0 : 1)],
@@ -164,14 +164,14 @@ export function addStateGauges(registry: Registry, states: States): () => Promis
     value,
     gauge: gauge(name, help, ['stream']),
   }))
-  const concernCount = gauge('concerns', 'What needs a person, by kind', ['kind'])
+  const problemCount = gauge('concerns', 'What needs a person, by kind', ['kind'])
   const queueJobs = gauge('queue_jobs', 'Runs in the queue by state', ['state'])
   const up = gauge('up', '1 while this part of the worker, or this upstream service, works', ['part'])
 
   return async () => {
-    const [overview, concerns, counts] = await Promise.all([
+    const [overview, problems, counts] = await Promise.all([
       states.overview(),
-      states.concerns(),
+      states.problems(),
       states.queueCounts(),
     ])
     for (const { gauge: one, value } of perStream) {
@@ -181,9 +181,9 @@ export function addStateGauges(registry: Registry, states: States): () => Promis
         if (found !== null) one.set({ stream: stream.stream }, found)
       }
     }
-    concernCount.reset()
-    for (const kind of concerns ? concernKinds : [])
-      concernCount.set({ kind }, (concerns ?? []).filter((concern) => concern.kind === kind).length)
+    problemCount.reset()
+    for (const kind of problems ? problemKinds : [])
+      problemCount.set({ kind }, (problems ?? []).filter((problem) => problem.kind === kind).length)
     queueJobs.reset()
     for (const [state, count] of Object.entries(counts ?? {})) queueJobs.set({ state }, count)
     for (const [part, isUp] of Object.entries(states.parts())) up.set({ part }, isUp ? 1 : 0)

@@ -2,20 +2,20 @@
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from '../log.ts'
-import type { Concern } from '../problems/stream-problems.ts'
+import type { Problem } from '../problems/stream-problems.ts'
 import { within } from '../util/waiting.ts'
 import type { Assets } from './assets.ts'
 import { type Html, html, markupOf } from './html.ts'
 import { checkpointsPage } from './pages/checkpoints.ts'
-import { backfillPage, releasePage } from './pages/confirm.ts'
-import { dictionaryPage, factsPage } from './pages/dictionary.ts'
+import { backfillPage, approvePage } from './pages/confirm.ts'
+import { dictionaryPage, beliefsPage } from './pages/dictionary.ts'
 import { layout, type Page } from './pages/layout.ts'
 import { overviewPage } from './pages/overview.ts'
 import { quarantinePage } from './pages/quarantine.ts'
 import { runsPage } from './pages/runs.ts'
 import type { Routes } from './server.ts'
 import type { Viewer } from './sessions.ts'
-import type { Desk } from './status-queries.ts'
+import type { StatusQueries } from './status-queries.ts'
 
 // How every page is answered: what the browser may do with it, and that nobody keeps a copy.
 const contentPolicy = [
@@ -44,29 +44,29 @@ export const sendPage = (reply: FastifyReply, page: Html, status = 200): Fastify
 
 type Options = {
   /** Null while the worker waits for what it needs. */
-  readonly desk: () => Desk | null
+  readonly statusQueries: () => StatusQueries | null
   readonly viewerOf: (request: FastifyRequest, reply: FastifyReply) => Viewer
   readonly assets: Assets
   /** A Postgres that is frozen keeps its connections and never answers. */
-  readonly patienceMs?: number
+  readonly timeoutMs?: number
   readonly log: Logger
 }
 
 const pages: readonly Page[] = [
   overviewPage,
   backfillPage,
-  releasePage,
+  approvePage,
   runsPage,
   checkpointsPage,
   quarantinePage,
   dictionaryPage,
-  factsPage,
+  beliefsPage,
 ]
 const reloadSeconds = 3
-const defaultPatienceMs = 15_000
+const defaultTimeoutMs = 15_000
 
 export const pageRoutes =
-  ({ desk, viewerOf, assets, patienceMs = defaultPatienceMs, log }: Options): Routes =>
+  ({ statusQueries, viewerOf, assets, timeoutMs = defaultTimeoutMs, log }: Options): Routes =>
   (server) => {
     // Every open page asks again every few seconds; one line tells that they cannot be shown.
     let isTold = false
@@ -74,18 +74,18 @@ export const pageRoutes =
       server.get(path, async (request, reply) => {
         const viewer = viewerOf(request, reply)
         const now = new Date()
-        const page = (shown: Html, concerns: readonly Concern[] | null, more = {}) =>
-          layout({ title, path, viewer, assets, concerns, body: shown, asOf: isLive ? null : now, ...more })
-        const there = desk()
+        const page = (shown: Html, problems: readonly Problem[] | null, more = {}) =>
+          layout({ title, path, viewer, assets, problems, body: shown, asOf: isLive ? null : now, ...more })
+        const there = statusQueries()
         if (!there) return sendPage(reply, page(waiting, null, { reloadSeconds }), 503)
         try {
           const query = new URLSearchParams(request.url.split('?')[1])
-          const [shown, concerns] = await within(
-            patienceMs,
-            Promise.all([body({ desk: there, viewer, query, now }), there.concerns()]),
+          const [shown, problems] = await within(
+            timeoutMs,
+            Promise.all([body({ statusQueries: there, viewer, query, now }), there.problems()]),
           )
           isTold = false
-          return sendPage(reply, page(shown, concerns))
+          return sendPage(reply, page(shown, problems))
         } catch (error) {
           log[isTold ? 'debug' : 'warn']({ err: error, path }, 'a page could not be shown')
           isTold = true

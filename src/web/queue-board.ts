@@ -7,7 +7,7 @@ import { FastifyAdapter } from '@bull-board/fastify'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from '../log.ts'
 import type { Assets } from './assets.ts'
-import { isFromHere, type Visits } from './auth.ts'
+import { isFromHere, type Authentication } from './auth.ts'
 import { html } from './html.ts'
 import { sendPage } from './page-routes.ts'
 import { layout } from './pages/layout.ts'
@@ -16,7 +16,7 @@ import type { Routes } from './server.ts'
 type BoardQueue = ConstructorParameters<typeof BullMQAdapter>[0]
 
 type Options = {
-  readonly visits: Visits | null
+  readonly authentication: Authentication | null
   /** Null while there are none, or while what they live in does not answer. */
   readonly queues: () => readonly BoardQueue[] | null
   readonly assets: Pick<Assets, 'urlOf'>
@@ -25,7 +25,7 @@ type Options = {
 
 const place = '/queues'
 const mostBytes = 65_536
-const patienceMs = 5_000
+const timeoutMs = 5_000
 const reloadSeconds = 3
 
 const contentPolicy = [
@@ -41,9 +41,9 @@ const contentPolicy = [
 ].join('; ')
 
 export const queueBoard =
-  ({ visits, queues, assets, log }: Options): Routes =>
+  ({ authentication, queues, assets, log }: Options): Routes =>
   (server) => {
-    if (visits === null) return
+    if (authentication === null) return
     const adapter = new FastifyAdapter().setBasePath(place)
     const board = createBullBoard({
       queues: [],
@@ -59,7 +59,7 @@ export const queueBoard =
     async function admit(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> {
       const isRead = request.method === 'GET' || request.method === 'HEAD'
       const isPage = isRead && !request.url.startsWith(`${place}/api/`)
-      const viewer = visits?.viewerOf(request, reply)
+      const viewer = authentication?.viewerOf(request, reply)
       if (!viewer?.canAct)
         return isPage
           ? reply.redirect(`/login?to=${place}`, 303)
@@ -72,7 +72,7 @@ export const queueBoard =
       if (current === null) {
         if (!isPage) return reply.code(503).send({ error: 'the queue does not answer' })
         const body = html`<p class="notice">The queue does not answer at the moment. This page loads itself again.</p>`
-        const page = { title: 'Queues', path: place, viewer, assets, concerns: null, body, reloadSeconds }
+        const page = { title: 'Queues', path: place, viewer, assets, problems: null, body, reloadSeconds }
         return sendPage(reply, layout(page), 503)
       }
       if (current !== shown) board.replaceQueues(current.map((queue) => new BullMQAdapter(queue)))
@@ -88,7 +88,7 @@ export const queueBoard =
         )
         // A queue that went away just now answers never.
         scope.addHook('onRoute', (route) => {
-          route.handlerTimeout = patienceMs
+          route.handlerTimeout = timeoutMs
         })
         scope.addHook('onRequest', admit)
         scope.addHook('onSend', async (_request, reply, payload) => {

@@ -31,12 +31,12 @@ type Options = {
   readonly port: number
   readonly routes: readonly Routes[]
   /** How long a client may take to send its request. */
-  readonly patienceMs?: number
+  readonly timeoutMs?: number
   readonly log: Logger
 }
 
 const bodyLimitBytes = 1_048_576
-const usualPatienceMs = 15_000
+const usualTimeoutMs = 15_000
 const mostConnections = 1_000
 const keepAliveTimeoutMs = 5_000
 
@@ -44,16 +44,16 @@ export async function startHttpServer({
   host,
   port,
   routes,
-  patienceMs = usualPatienceMs,
+  timeoutMs = usualTimeoutMs,
   log,
 }: Options): Promise<HttpServer> {
   const server = fastify({
     logger: false,
     bodyLimit: bodyLimitBytes,
-    requestTimeout: patienceMs,
-    connectionTimeout: 2 * patienceMs,
+    requestTimeout: timeoutMs,
+    connectionTimeout: 2 * timeoutMs,
     // Whoever sends a byte now and then is looked for as often as that.
-    http: { headersTimeout: patienceMs, connectionsCheckingInterval: patienceMs / 3 },
+    http: { headersTimeout: timeoutMs, connectionsCheckingInterval: timeoutMs / 3 },
     keepAliveTimeout: keepAliveTimeoutMs,
     forceCloseConnections: true,
     // The address of a client, as a proxy on this machine tells it.

@@ -2,7 +2,7 @@
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Assets } from './assets.ts'
-import { isFromHere, type TokenCheck, type Visits } from './auth.ts'
+import { isFromHere, type TokenCheck, type Authentication } from './auth.ts'
 import { type Html, html } from './html.ts'
 import { sendPage } from './page-routes.ts'
 import { layout } from './pages/layout.ts'
@@ -10,28 +10,28 @@ import { fieldsOf, type Routes, withForms } from './server.ts'
 
 type Options = {
   /** Null without a token: then there is no way to sign in. */
-  readonly visits: Visits | null
+  readonly authentication: Authentication | null
   readonly checkToken: TokenCheck | null
   readonly assets: Pick<Assets, 'urlOf'>
 }
 
 export const signInRoutes =
-  ({ visits, checkToken, assets }: Options): Routes =>
+  ({ authentication, checkToken, assets }: Options): Routes =>
   (server) => {
-    if (visits === null || checkToken === null) return
+    if (authentication === null || checkToken === null) return
     const show = (request: FastifyRequest, reply: FastifyReply, status: number, problem: string | null) => {
       const to = destinationOf(new URLSearchParams(request.url.split('?')[1]).get('to'))
-      const viewer = { ...visits.viewerOf(request, reply), canSignIn: false }
+      const viewer = { ...authentication.viewerOf(request, reply), canSignIn: false }
       const body = signInForm(to, problem)
       return sendPage(
         reply,
-        layout({ title: 'Sign in', path: '/login', viewer, assets, concerns: null, body }),
+        layout({ title: 'Sign in', path: '/login', viewer, assets, problems: null, body }),
         status,
       )
     }
     withForms(server, (scope) => {
       scope.get('/login', async (request, reply) =>
-        visits.sessionOf(request) ? reply.redirect('/', 303) : show(request, reply, 200, null),
+        authentication.sessionOf(request) ? reply.redirect('/', 303) : show(request, reply, 200, null),
       )
       scope.post('/login', async (request, reply) => {
         if (!isFromHere(request)) return show(request, reply, 403, 'The form was sent by another site.')
@@ -46,14 +46,14 @@ export const signInRoutes =
             429,
             `Too many attempts failed: try again in ${verdict.waitSeconds} seconds.`,
           )
-        visits.signIn(request, reply)
+        authentication.signIn(request, reply)
         return reply.redirect(destinationOf(to), 303)
       })
       scope.post('/logout', async (request, reply) => {
-        const session = visits.sessionOf(request)
-        if (session && !(isFromHere(request) && visits.isOwnForm(session, fieldsOf(request).csrf ?? '')))
+        const session = authentication.sessionOf(request)
+        if (session && !(isFromHere(request) && authentication.isOwnForm(session, fieldsOf(request).csrf ?? '')))
           return show(request, reply, 403, 'That form is no longer valid: load the page again.')
-        visits.signOut(reply)
+        authentication.signOut(reply)
         return reply.redirect('/', 303)
       })
     })

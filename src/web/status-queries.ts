@@ -1,13 +1,13 @@
 // The desk of the pages: what they read, put together from the mirror and the queue.
 
-import type { Workplace } from '../context.ts'
+import type { SyncContext } from '../context.ts'
 import { askedSpan, planBackfill } from '../operator/backfill.ts'
-import type { Concern } from '../problems/stream-problems.ts'
+import type { Problem } from '../problems/stream-problems.ts'
 import { listBackfills } from '../store/queries/backfills.ts'
 import {
-  type FactLine,
+  type BeliefLine,
   type FieldLine,
-  readFacts,
+  readBeliefs,
   readFieldStreams,
   readFields,
 } from '../store/queries/dictionary.ts'
@@ -42,11 +42,11 @@ export type Sight = {
 }
 
 /** Lists are cut at the limit; null is no restriction. */
-export type Desk = {
+export type StatusQueries = {
   /** The names of the configured streams. */
   readonly streams: readonly string[]
   sight(): Promise<Sight>
-  concerns(): Promise<readonly Concern[]>
+  problems(): Promise<readonly Problem[]>
   /** The newest first, those older than an id. */
   runs(
     filter: RunFilter,
@@ -67,7 +67,7 @@ export type Desk = {
   ): Promise<readonly FieldLine[]>
   /** Streams that have fields, related ones among them. */
   fieldStreams(): Promise<readonly string[]>
-  facts(): Promise<readonly FactLine[]>
+  beliefs(): Promise<readonly BeliefLine[]>
   /** What a backfill would take, by the names of the verb's options. Rejects with a UsageError when it cannot be right. */
   planBackfill(
     stream: string,
@@ -76,23 +76,23 @@ export type Desk = {
 }
 
 type Context = {
-  readonly workplace: Pick<Workplace, 'database' | 'mirror' | 'streams'>
+  readonly context: Pick<SyncContext, 'database' | 'store' | 'streams'>
   readonly pageSize: number
   readonly jobs: Pick<Jobs, 'nextTicks'>
   readonly parts: Pick<PartsWatch, 'states'>
-  readonly concerns: Desk['concerns']
+  readonly problems: StatusQueries['problems']
 }
 
 /** A queue that went away a moment ago has not been noticed yet, and answers when it is back. */
-const queuePatienceMs = 1_000
+const queueTimeoutMs = 1_000
 
-export function openDesk({ workplace, jobs, parts, concerns, pageSize }: Context): Desk {
-  const { pool } = workplace.database
-  const names = workplace.streams.map(({ name }) => name)
-  const kinds = new Map(workplace.streams.map(({ name, kind }) => [name, kind]))
+export function openStatusQueries({ context, jobs, parts, problems, pageSize }: Context): StatusQueries {
+  const { pool } = context.database
+  const names = context.streams.map(({ name }) => name)
+  const kinds = new Map(context.streams.map(({ name, kind }) => [name, kind]))
   // The mirror can be shown without the queue.
   const nextTicks = async () =>
-    parts.states().queue?.isUp ? await within(queuePatienceMs, jobs.nextTicks()).catch(() => []) : []
+    parts.states().queue?.isUp ? await within(queueTimeoutMs, jobs.nextTicks()).catch(() => []) : []
   return {
     streams: names,
     async sight() {
@@ -103,7 +103,7 @@ export function openDesk({ workplace, jobs, parts, concerns, pageSize }: Context
         nextTicks(),
       ])
       // The other schedules look whether something is to be done; mostly nothing is.
-      const shown = nextRuns.filter(({ lane }) => lane === 'head' || lane === 'census')
+      const shown = nextRuns.filter(({ lane }) => lane === 'incremental' || lane === 'reconcile')
       return {
         at: new Date(),
         streams: streams.map((one) => ({ ...one, kind: kinds.get(one.stream) ?? 'list' })),
@@ -112,7 +112,7 @@ export function openDesk({ workplace, jobs, parts, concerns, pageSize }: Context
         nextRuns: shown,
       }
     },
-    concerns,
+    problems,
     runs: (filter, page) => readRuns(pool, filter, page),
     checkpoints: (stream, limit) => readCheckpoints(pool, { stream, limit }),
     backfills: (stream) => listBackfills(pool, stream),
@@ -120,9 +120,9 @@ export function openDesk({ workplace, jobs, parts, concerns, pageSize }: Context
     newestInQuarantine: (stream) => newestInQuarantine(pool, stream),
     fields: (search, limit) => readFields(pool, search, limit),
     fieldStreams: () => readFieldStreams(pool),
-    facts: () => readFacts(pool),
+    beliefs: () => readBeliefs(pool),
     async planBackfill(name, options) {
-      const { stream, span } = await askedSpan(workplace, name, options)
+      const { stream, span } = await askedSpan(context, name, options)
       const { text, json } = await planBackfill(pool, stream, span, pageSize)
       return { text, from: json.from, to: json.to }
     },

@@ -17,7 +17,7 @@ export type PartsWatch = {
 }
 
 const everyMs = 2_500
-const patienceMs = 5_000
+const timeoutMs = 5_000
 
 /** The parts answered a moment ago, when they were opened. */
 export function watchParts(parts: readonly Part[], log: Logger): PartsWatch {
@@ -45,9 +45,9 @@ export function watchParts(parts: readonly Part[], log: Logger): PartsWatch {
       )
       // A check that hangs is not started again, so that nothing piles up behind it.
       const silence = new AbortController()
-      const tooLong = wait(patienceMs, 'too long', { signal: silence.signal, ref: false }).catch(() => null)
+      const tooLong = wait(timeoutMs, 'too long', { signal: silence.signal, ref: false }).catch(() => null)
       if ((await Promise.race([answer, tooLong])) === 'too long')
-        seen(part, false, new Error(`no answer within ${patienceMs} ms`))
+        seen(part, false, new Error(`no answer within ${timeoutMs} ms`))
       await answer
       silence.abort()
       await wait(everyMs, undefined, { signal: closing.signal, ref: false }).catch(() => null)
@@ -71,7 +71,7 @@ type Options<Opened> = {
 const firstPauseMs = 500
 const longestPauseMs = 10_000
 
-export async function openPatiently<Opened>(options: Options<Opened>): Promise<Opened> {
+export async function waitUntilAvailable<Opened>(options: Options<Opened>): Promise<Opened> {
   const { what, open, isPassing, signal, log } = options
   const startedMs = Date.now()
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(longestPauseMs, 2 * pauseMs)) {
@@ -93,7 +93,7 @@ export async function openPatiently<Opened>(options: Options<Opened>): Promise<O
 const passing =
   /^(?:08|53|57P|3D000|ECONN|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ENOTFOUND|EAI_AGAIN|ENOENT)/
 
-export function isPassingTrouble(error: unknown): boolean {
+export function isPassingFailure(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if ('code' in cause && typeof cause.code === 'string' && passing.test(cause.code)) return true
     if (/timeout|terminated unexpectedly|ended by server|not queryable/i.test(cause.message)) return true

@@ -3,18 +3,18 @@
 import type { Pool } from 'pg'
 import type { Config } from '../config/load.ts'
 import { lastSlot, type Schedule } from '../config/parsers.ts'
-import type { ReadOptions, Workplace } from '../context.ts'
+import type { ReadOptions, SyncContext } from '../context.ts'
 import { pausedStreams } from '../store/admin/streams.ts'
-import { hasCensusSince, readTrailingState, streamsLackingCensus } from '../store/queries/due.ts'
+import { hasReconcileSince, readLookbackState, streamsLackingReconcile } from '../store/queries/due.ts'
 import type { Lane, Stream } from '../streams/catalog.ts'
 import { runNextBackfill } from '../sync/changes/incremental.ts'
-import { currentLookBack, trailingIntervalMs } from '../sync/changes/lookback.ts'
+import { currentLookback, lookbackIntervalMs } from '../sync/changes/lookback.ts'
 import { RunFenced } from '../sync/ports/store.ts'
-import { takeCensus } from '../sync/reconcile/reconcile.ts'
+import { reconcileStream } from '../sync/reconcile/reconcile.ts'
 import type { LaneOutcome } from '../sync/run-lane.ts'
 import { UpstreamError, type UpstreamErrorCode } from '../upstream/http/errors.ts'
-import { isPassingTrouble } from './availability.ts'
-import type { Blame } from './queue/circuit-breaker.ts'
+import { isPassingFailure } from './availability.ts'
+import type { FailureScope } from './queue/circuit-breaker.ts'
 import type { RunRequest } from './queue/requests.ts'
 import type { Tick, Wanted } from './queue/schedules.ts'
 
@@ -22,17 +22,16 @@ import type { Tick, Wanted } from './queue/schedules.ts'
 type ReadAuditLane = (stream: Stream, options: ReadOptions) => Promise<LaneOutcome | null>
 
 export const auditLanes = (
-  workplace: Pick<Workplace, 'contextOf'>,
-): Readonly<Record<'census' | 'backfill', ReadAuditLane>> => ({
-  async census(stream, { signal }) {
+  context: Pick<SyncContext, 'contextOf'>,
+): Readonly<Record<'reconcile' | 'backfill', ReadAuditLane>> => ({
+  async reconcile(stream, { signal }) {
     if (stream.kind === 'list') throw new Error(`${stream.name} is listed whole by every poll`)
-    return await takeCensus({ ...workplace.contextOf(stream), signal, release: 0 })
+    return await reconcileStream({ ...context.contextOf(stream), signal, release: 0 })
   },
-  async backfill(stream, { signal, shouldGiveWay }) {
+  async backfill(stream, { signal, shouldYield }) {
     if (stream.kind === 'list') throw new Error(`${stream.name} has no past to read again`)
-    const context = { ...workplace.contextOf(stream), signal, ...(shouldGiveWay && { shouldGiveWay }) }
     // Null when somebody else was faster.
-    return await runNextBackfill(context)
+    return await runNextBackfill({ ...context.contextOf(stream), signal, ...(shouldYield && { shouldYield }) })
   },
 })
 
@@ -40,11 +39,11 @@ export const auditLanes = (
 type ReadLane = (stream: Stream, options: ReadOptions) => Promise<LaneOutcome | null>
 
 /** How each lane is read; one that is missing here is not scheduled. */
-export const laneTable = (workplace: Workplace): Partial<Record<Lane, ReadLane>> => ({
-  head: (stream, options) => workplace.read(stream, 'head', options),
-  trailing: (stream, options) => workplace.read(stream, 'trailing', options),
-  ...auditLanes(workplace),
-  ...(workplace.related.length > 0 && { related: (_stream, options) => workplace.readRelated(options) }),
+export const laneReaders = (context: SyncContext): Partial<Record<Lane, ReadLane>> => ({
+  incremental: (stream, options) => context.read(stream, 'incremental', options),
+  lookback: (stream, options) => context.read(stream, 'lookback', options),
+  ...auditLanes(context),
+  ...(context.related.length > 0 && { related: (_stream, options) => context.readRelated(options) }),
 })
 
 const shortestLookMs = 1_000
@@ -53,7 +52,7 @@ const relatedEveryMs = 10_000
 const backfillEveryMs = 5_000
 
 export function wantedSchedules(
-  config: Pick<Config, 'schedules' | 'scheduleCensus' | 'lookbackMs'>,
+  config: Pick<Config, 'schedules' | 'scheduleReconcile' | 'lookbackMs'>,
   streams: readonly Stream[],
   lanes: Partial<Record<Lane, ReadLane>>,
 ): readonly Wanted[] {
@@ -63,10 +62,10 @@ export function wantedSchedules(
     const schedule = config.schedules[stream.name]
     const isChanges = stream.kind === 'changes'
     return [
-      ...(schedule ? [{ stream: stream.name, lane: 'head' as const, schedule }] : []),
-      ...(isChanges ? [{ stream: stream.name, lane: 'trailing' as const, schedule: { everyMs } }] : []),
-      ...(isChanges && lanes.census
-        ? [{ stream: stream.name, lane: 'census' as const, schedule: config.scheduleCensus }]
+      ...(schedule ? [{ stream: stream.name, lane: 'incremental' as const, schedule }] : []),
+      ...(isChanges ? [{ stream: stream.name, lane: 'lookback' as const, schedule: { everyMs } }] : []),
+      ...(isChanges && lanes.reconcile
+        ? [{ stream: stream.name, lane: 'reconcile' as const, schedule: config.scheduleReconcile }]
         : []),
       // Asked for by an operator; this is how often that is looked at.
       ...(isChanges && lanes.backfill
@@ -79,15 +78,15 @@ export function wantedSchedules(
   })
 }
 
-export async function isLaneDue(workplace: Workplace, lookbackFloorMs: number, tick: Tick): Promise<boolean> {
-  if ((await pausedStreams(workplace.database.pool)).has(tick.stream)) return false
-  if (tick.lane === 'backfill') return (await workplace.mirror.nextBackfill(tick.stream)) !== null
-  if (tick.lane === 'related') return await workplace.isRelatedDue()
-  if (tick.lane !== 'trailing') return true
-  const state = await readTrailingState(workplace.database.pool, tick.stream)
+export async function isLaneDue(context: SyncContext, lookbackFloorMs: number, tick: Tick): Promise<boolean> {
+  if ((await pausedStreams(context.database.pool)).has(tick.stream)) return false
+  if (tick.lane === 'backfill') return (await context.store.nextBackfill(tick.stream)) !== null
+  if (tick.lane === 'related') return await context.isRelatedDue()
+  if (tick.lane !== 'lookback') return true
+  const state = await readLookbackState(context.database.pool, tick.stream)
   if (!state?.hasPosition) return false
-  const lookbackMs = currentLookBack(state.lookbackMs, lookbackFloorMs)
-  return state.sinceLastMs === null || state.sinceLastMs >= trailingIntervalMs(lookbackMs)
+  const lookbackMs = currentLookback(state.lookbackMs, lookbackFloorMs)
+  return state.sinceLastMs === null || state.sinceLastMs >= lookbackIntervalMs(lookbackMs)
 }
 
 const aboutSignIn: ReadonlySet<UpstreamErrorCode> = new Set([
@@ -102,7 +101,7 @@ const statusesOfServices: readonly (number | null)[] = [429, 502, 503, 504]
 const longestBackOffMs = 300_000
 
 /** `isWrittenDown`: the ledger has the run's failure. When it could not be told even that, Postgres is the trouble. */
-export function blameFor(thrown: unknown, isWrittenDown: boolean): Blame | null {
+export function failureScopeOf(thrown: unknown, isWrittenDown: boolean): FailureScope | null {
   if (thrown instanceof RunFenced) return null
   const error = thrown instanceof Error ? thrown : new Error(String(thrown))
   const common = {
@@ -114,7 +113,7 @@ export function blameFor(thrown: unknown, isWrittenDown: boolean): Blame | null 
   } as const
   // That Postgres is away is told by whoever watches it.
   if (!isWrittenDown)
-    return { ...common, scope: 'database', level: isPassingTrouble(error) ? 'debug' : 'warn' }
+    return { ...common, scope: 'database', level: isPassingFailure(error) ? 'debug' : 'warn' }
   if (!(error instanceof UpstreamError)) return { ...common, scope: 'stream' }
   const isOfService =
     aboutSignIn.has(error.code) || aboutNetwork.has(error.code) || statusesOfServices.includes(error.status)
@@ -134,18 +133,18 @@ export const restMs = 15 * 60_000
 export async function askForMissed(
   { pool, schedule }: Options,
   streams: readonly string[],
-  nudge: (request: RunRequest) => Promise<void>,
+  requestRun: (request: RunRequest) => Promise<void>,
   now: Date,
 ): Promise<void> {
   const slot = lastSlot(schedule, new Date(now.getTime() - restMs))
-  for (const stream of await streamsLackingCensus(pool, streams, slot, restMs))
-    await nudge({ stream, lane: 'census', cause: 'again' })
+  for (const stream of await streamsLackingReconcile(pool, streams, slot, restMs))
+    await requestRun({ stream, lane: 'reconcile', cause: 'again' })
 }
 
 /** Asked for again by one worker, and taken by another meanwhile. */
 export async function isTaken({ pool, schedule }: Options, request: RunRequest, now: Date): Promise<boolean> {
-  if (request.lane !== 'census' || request.cause !== 'again') return false
-  return await hasCensusSince(pool, request.stream, lastSlot(schedule, now))
+  if (request.lane !== 'reconcile' || request.cause !== 'again') return false
+  return await hasReconcileSince(pool, request.stream, lastSlot(schedule, now))
 }
 
 // Keeps the worker's own runs off streams that an operator has paused. What an operator asks for by hand is done all the same.
@@ -189,5 +188,5 @@ const leftAlone = (stream: string, lane: Lane): LaneOutcome => ({
   error: null,
   tally: { inserted: 0, updated: 0, unchanged: 0, rescued: 0, quarantined: 0, requests: 0, bytes: 0 },
   isComplete: false,
-  gaveWay: false,
+  yielded: false,
 })

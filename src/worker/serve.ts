@@ -2,15 +2,15 @@
 // begins once they answer is in live.ts.
 
 import type { Config } from '../config/load.ts'
-import { configuredStreams, type Workplace } from '../context.ts'
+import { configuredStreams, type SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
-import { openActions, openErrands } from '../operator/actions.ts'
+import { openActions, openBackgroundTasks } from '../operator/actions.ts'
 import { pausedStreams } from '../store/admin/streams.ts'
 import { readOverview } from '../store/queries/overview.ts'
 import { within } from '../util/waiting.ts'
 import { actionRoutes } from '../web/actions.ts'
 import { readAssets } from '../web/assets.ts'
-import { openAttempts, openTokenCheck, openVisits } from '../web/auth.ts'
+import { openAttempts, openTokenCheck, openAuthentication } from '../web/auth.ts'
 import { openLiveEvents } from '../web/live-events.ts'
 import { addStateGauges, openMetrics } from '../web/metrics.ts'
 import { healthRoutes, hookRoute, metricsRoute } from '../web/monitoring.ts'
@@ -19,9 +19,9 @@ import { queueBoard } from '../web/queue-board.ts'
 import { byKnownNames, startHttpServer } from '../web/server.ts'
 import { readOnlyViewer } from '../web/sessions.ts'
 import { signInRoutes } from '../web/sign-in.ts'
-import { type Desk, openDesk } from '../web/status-queries.ts'
-import { openNudgeWindow, type RunRequest } from './queue/requests.ts'
-import { goLive, type Live } from './start.ts'
+import { type StatusQueries, openStatusQueries } from '../web/status-queries.ts'
+import { openRunDebounce, type RunRequest } from './queue/requests.ts'
+import { start, type Live } from './start.ts'
 
 // What is ended together with the program, and must not keep it.
 /** A failure is told and goes no further. */
@@ -42,7 +42,7 @@ const askQueueMs = 5_000
 const drainMs = 20_000
 const closeMs = 3_000
 
-export async function startWorker(options: {
+export async function serve(options: {
   readonly config: Config
   readonly log: Logger
 }): Promise<TidemarkWorker> {
@@ -52,25 +52,25 @@ export async function startWorker(options: {
   const streams = configuredStreams(config)
   const changesStreams = streams.filter(({ kind }) => kind === 'changes').map(({ name }) => name)
   let live: Live | null = null
-  let desk: Desk | null = null
+  let statusQueries: StatusQueries | null = null
 
-  const nudge = async (request: RunRequest): Promise<void> => {
+  const requestRun = async (request: RunRequest): Promise<void> => {
     if (!live) throw new Error('the worker is still waiting for its database or its queue')
-    await within(askQueueMs, live.jobs.nudge(request))
+    await within(askQueueMs, live.jobs.requestRun(request))
   }
-  const deliveries = openNudgeWindow({
+  const deliveries = openRunDebounce({
     windowMs: webhookWindowMs,
     log,
-    async nudge() {
-      const paused = live ? await pausedStreams(live.workplace.database.pool) : new Set()
+    async requestRun() {
+      const paused = live ? await pausedStreams(live.context.database.pool) : new Set()
       for (const stream of changesStreams)
-        if (!paused.has(stream)) await nudge({ stream, lane: 'head', cause: 'webhook' })
+        if (!paused.has(stream)) await requestRun({ stream, lane: 'incremental', cause: 'webhook' })
     },
   })
   const parts = () => live?.parts.states() ?? {}
   const refresh = addStateGauges(metrics.registry, {
-    overview: async () => (live ? orNull(overviewOf(live.workplace)) : null),
-    concerns: async () => (live ? orNull(live.concerns()) : null),
+    overview: async () => (live ? orNull(overviewOf(live.context)) : null),
+    problems: async () => (live ? orNull(live.problems()) : null),
     queueCounts: async () => (live && parts().queue?.isUp ? orNull(live.jobs.counts()) : null),
     parts: () => ({
       ...Object.fromEntries(Object.entries(parts()).map(([name, { isUp }]) => [name, isUp])),
@@ -78,11 +78,11 @@ export async function startWorker(options: {
     }),
   })
   const assets = readAssets()
-  const visits = openVisits(config.adminToken)
-  const checkToken = visits && openTokenCheck({ visits, attempts: openAttempts(), log })
-  const errands = openErrands({ log })
+  const authentication = openAuthentication(config.adminToken)
+  const checkToken = authentication && openTokenCheck({ authentication, attempts: openAttempts(), log })
+  const tasks = openBackgroundTasks({ log })
   const { pageSize } = config
-  const events = openLiveEvents({ desk: () => desk, log })
+  const events = openLiveEvents({ statusQueries: () => statusQueries, log })
   const http = await startHttpServer({
     host: config.httpHost,
     port: config.httpPort,
@@ -103,29 +103,29 @@ export async function startWorker(options: {
         },
       }),
       actionRoutes({
-        visits,
+        authentication,
         checkToken,
         streams: streams.map(({ name }) => name),
-        actions: () => live && openActions({ workplace: live.workplace, nudge, errands, pageSize, log }),
+        actions: () => live && openActions({ context: live.context, requestRun, tasks, pageSize, log }),
         log,
       }),
       queueBoard({
-        visits,
+        authentication,
         queues: () => (live && parts().queue?.isUp ? live.jobs.queues : null),
         assets,
         log,
       }),
-      signInRoutes({ visits, checkToken, assets }),
+      signInRoutes({ authentication, checkToken, assets }),
       assets.routes,
       byKnownNames({ listensOn: config.httpHost, publicUrl: config.publicUrl }, [
         events.routes,
-        pageRoutes({ desk: () => desk, viewerOf: visits?.viewerOf ?? (() => readOnlyViewer), assets, log }),
+        pageRoutes({ statusQueries: () => statusQueries, viewerOf: authentication?.viewerOf ?? (() => readOnlyViewer), assets, log }),
       ]),
     ],
   })
-  const begun = goLive({ config, log, metrics, signal: stopping.signal }).then((started) => {
+  const begun = start({ config, log, metrics, signal: stopping.signal }).then((started) => {
     live = started
-    desk = openDesk({ ...started, pageSize })
+    statusQueries = openStatusQueries({ ...started, pageSize })
     return started
   })
   // Whoever awaits `live` is told; nobody has to.
@@ -141,9 +141,9 @@ export async function startWorker(options: {
       const started = await begun.catch(() => null)
       if (started) {
         started.parts.close()
-        const runs = Promise.all([started.jobs.stop(), errands.stop()]).then(() => {})
+        const runs = Promise.all([started.jobs.stop(), tasks.stop()]).then(() => {})
         await ended('the runs', drainMs, runs, log)
-        await ended('the mirror', closeMs, started.workplace[Symbol.asyncDispose](), log)
+        await ended('the mirror', closeMs, started.context[Symbol.asyncDispose](), log)
       }
       await ended('the HTTP server', closeMs, http.close(), log)
     },
@@ -153,7 +153,7 @@ export async function startWorker(options: {
 const isDown = (live: Live | null, service: string): boolean =>
   live?.jobs.servicesDown().includes(service) ?? false
 
-const overviewOf = ({ database, streams }: Workplace) =>
+const overviewOf = ({ database, streams }: SyncContext) =>
   readOverview(
     database.pool,
     streams.map(({ name }) => name),

@@ -2,24 +2,24 @@
 // subscription, and tells people what needs them. HTTP is not its business.
 
 import type { Config } from '../config/load.ts'
-import { openWorkplace, type Workplace } from '../context.ts'
+import { openContext, type SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
-import { keepTelling } from '../problems/alert-loop.ts'
-import { partsDown, readConcerns, viewOf } from '../problems/find-problems.ts'
-import type { Concern } from '../problems/stream-problems.ts'
+import { runAlertLoop } from '../problems/alert-loop.ts'
+import { partsDown, readProblems, viewOf } from '../problems/find-problems.ts'
+import type { Problem } from '../problems/stream-problems.ts'
 import { withAlertBook } from '../store/admin/alert-book.ts'
 import { pausedStreams } from '../store/admin/streams.ts'
 import { checkTakesWrites } from '../store/server/connect.ts'
 import type { LaneOutcome } from '../sync/run-lane.ts'
 import { formatDuration } from '../util/text.ts'
 import type { Metrics } from '../web/metrics.ts'
-import { isPassingTrouble, openPatiently, type PartsWatch, watchParts } from './availability.ts'
+import { isPassingFailure, waitUntilAvailable, type PartsWatch, watchParts } from './availability.ts'
 import {
   askForMissed,
-  blameFor,
+  failureScopeOf,
   isLaneDue,
   isTaken,
-  laneTable,
+  laneReaders,
   runUnlessPaused,
   wantedSchedules,
 } from './lanes.ts'
@@ -29,15 +29,15 @@ import { keepSubscribed } from './subscription.ts'
 
 /** What there is once the worker works. */
 export type Live = {
-  readonly workplace: Workplace
+  readonly context: SyncContext
   readonly jobs: Jobs
   readonly parts: PartsWatch
   /** What needs a person. */
-  readonly concerns: () => Promise<readonly Concern[]>
+  readonly problems: () => Promise<readonly Problem[]>
 }
 
 const scheduleCheckMs = 30_000
-const censusCheckMs = 300_000
+const reconcileCheckMs = 300_000
 
 type Beginning = {
   readonly config: Config
@@ -46,47 +46,47 @@ type Beginning = {
   readonly signal: AbortSignal
 }
 
-export async function goLive({ config, log, metrics, signal }: Beginning): Promise<Live> {
+export async function start({ config, log, metrics, signal }: Beginning): Promise<Live> {
   // What was opened is closed again when the rest cannot be, or when it was told to stop meanwhile.
   await using opened = new AsyncDisposableStack()
-  const workplace = opened.use(
-    await openPatiently({
+  const context = opened.use(
+    await waitUntilAvailable({
       what: 'Postgres',
-      open: () => openWorkplace({ config, log, observer: metrics.upstream }),
-      isPassing: isPassingTrouble,
+      open: () => openContext({ config, log, observer: metrics.upstream }),
+      isPassing: isPassingFailure,
       signal,
       log,
     }),
   )
-  const queue = await openPatiently({
+  const queue = await waitUntilAvailable({
     what: config.redisUrl === null ? 'the queue in Postgres' : 'Redis',
-    open: () => openDriver({ redisUrl: config.redisUrl, database: workplace.database, log }),
+    open: () => openDriver({ redisUrl: config.redisUrl, database: context.database, log }),
     isPassing: () => true,
     signal,
     log,
   })
   opened.defer(() => queue.close())
-  const lanes = laneTable(workplace)
-  const streams = new Map(workplace.streams.map((stream) => [stream.name, stream]))
-  const schedules = wantedSchedules(config, workplace.streams, lanes)
-  const isPaused = async (stream: string) => (await pausedStreams(workplace.database.pool)).has(stream)
-  const censuses = { pool: workplace.database.pool, schedule: config.scheduleCensus }
+  const lanes = laneReaders(context)
+  const streams = new Map(context.streams.map((stream) => [stream.name, stream]))
+  const schedules = wantedSchedules(config, context.streams, lanes)
+  const isPaused = async (stream: string) => (await pausedStreams(context.database.pool)).has(stream)
+  const reconciles = { pool: context.database.pool, schedule: config.scheduleReconcile }
   const jobs = await startJobs({
     queue,
     schedules,
-    isDue: (tick) => isLaneDue(workplace, config.lookbackMs, tick),
+    isDue: (tick) => isLaneDue(context, config.lookbackMs, tick),
     async run(request, hooks) {
       const stream = streams.get(request.stream)
       const read = lanes[request.lane]
       // Asked for before the stream or the lane was switched off.
-      if (!stream || !read || (await isTaken(censuses, request, new Date()))) return null
+      if (!stream || !read || (await isTaken(reconciles, request, new Date()))) return null
       return await runUnlessPaused(request, hooks, isPaused, (ended) => read(stream, ended))
     },
-    blame: blameFor,
+    failureScope: failureScopeOf,
     serviceOf: (name) => streams.get(name)?.service ?? 'assignment',
     onOutcome(request, outcome, durationMs) {
       const { stream, lane } = request
-      const isByWebhooks = lane === 'head' && streams.get(stream)?.kind === 'changes'
+      const isByWebhooks = lane === 'incremental' && streams.get(stream)?.kind === 'changes'
       const isAnnounced = isByWebhooks ? request.cause === 'webhook' : null
       const { status, tally } = outcome
       // Its rows are not rows of assignments.
@@ -98,52 +98,52 @@ export async function goLive({ config, log, metrics, signal }: Beginning): Promi
   })
   const keepSchedules = () =>
     jobs.keepSchedules().catch((error) => log.debug({ err: error }, 'the schedules could not be looked at'))
-  const censused = workplace.streams.filter(({ kind }) => kind === 'changes').map(({ name }) => name)
-  const makeUpForCensuses = () =>
-    askForMissed(censuses, censused, jobs.nudge, new Date()).catch((error) =>
+  const reconciled = context.streams.filter(({ kind }) => kind === 'changes').map(({ name }) => name)
+  const makeUpForMissedReconciles = () =>
+    askForMissed(reconciles, reconciled, jobs.requestRun, new Date()).catch((error) =>
       log.debug({ err: error }, 'what census was missed could not be looked up'),
     )
-  void makeUpForCensuses()
+  void makeUpForMissedReconciles()
   const regularly = [
     setInterval(keepSchedules, scheduleCheckMs).unref(),
-    setInterval(makeUpForCensuses, censusCheckMs).unref(),
+    setInterval(makeUpForMissedReconciles, reconcileCheckMs).unref(),
   ]
   signal.addEventListener('abort', () => regularly.forEach(clearInterval))
   const parts = watchParts(
     [
-      { name: 'database', check: () => checkTakesWrites(workplace.database.pool) },
+      { name: 'database', check: () => checkTakesWrites(context.database.pool) },
       { name: 'queue', check: jobs.ping, onReturn: keepSchedules },
     ],
     log,
   )
   const { publicUrl, webhookSecret: secret } = config
   if (publicUrl !== null && secret !== null) {
-    const { assignmentService: upstream, database } = workplace
+    const { assignmentService: upstream, database } = context
     void keepSubscribed({ upstream, pool: database.pool, publicUrl, secret, signal, log })
   }
   log.info(
-    { database: workplace.database.address, queue: queue.address, streams: [...streams.keys()] },
+    { database: context.database.address, queue: queue.address, streams: [...streams.keys()] },
     'the worker works',
   )
-  const concerns = () =>
-    readConcerns({
-      pool: workplace.database.pool,
-      streams: workplace.streams,
+  const problems = () =>
+    readProblems({
+      pool: context.database.pool,
+      streams: context.streams,
       config,
       view: viewOf(jobs, parts),
       now: new Date(),
     })
   if (config.alertWebhookUrl !== null)
-    void keepTelling({
+    void runAlertLoop({
       url: config.alertWebhookUrl,
-      concerns,
-      withBook: (work) => withAlertBook(workplace.database.pool, work),
-      bookAway: () => partsDown(viewOf(jobs, parts)).filter(({ key }) => key === 'part_down:database'),
+      problems,
+      withBook: (work) => withAlertBook(context.database.pool, work),
+      alertsUnavailable: () => partsDown(viewOf(jobs, parts)).filter(({ key }) => key === 'part_down:database'),
       signal,
       log,
     })
   opened.move()
-  return { workplace, jobs, parts, concerns }
+  return { context, jobs, parts, problems }
 }
 
 const longRunMs = 30_000

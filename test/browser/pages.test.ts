@@ -12,7 +12,7 @@ import {
   untilLive,
 } from '../support/browser.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
-import { fillMirror, hostileTexts } from '../support/hostile-store.ts'
+import { fillStore, hostileTexts } from '../support/hostile-store.ts'
 import { startTestWorker, type TestWorker } from '../support/worker.ts'
 
 const pages = ['/', '/runs', '/checkpoints', '/quarantine', '/dictionary', '/facts']
@@ -36,7 +36,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('the pages', () => {
     simulator = await startSimulator({ assignments: 50, notes: 10 })
     worker = await start()
     await worker.live
-    await fillMirror(database.pool, 'assignment_note')
+    await fillStore(database.pool, 'assignment_note')
     await vi.waitFor(async () => {
       const { rows } = await database.pool.query('select from tidemark.stream where complete_at is not null')
       expect(rows).toHaveLength(2)

@@ -9,7 +9,7 @@ import { environmentFor } from '../support/environment.ts'
 import { runTidemark } from '../support/program.ts'
 import { streamOf } from '../support/streams.ts'
 import { callVerb } from '../support/verbs.ts'
-import { openTestWorkplace, neverAborted as signal } from '../support/context.ts'
+import { openTestContext, neverAborted as signal } from '../support/context.ts'
 
 const assignment = streamOf('assignment')
 const note = streamOf('assignment_note')
@@ -20,9 +20,9 @@ describe.skipIf(!hasPostgres)('wrong input', () => {
     await using simulator = await startSimulator({ assignments: 20, notes: 20 })
     const environment = environmentFor(simulator, database)
     {
-      await using workplace = await openTestWorkplace(database, simulator)
-      await workplace.read(assignment, 'head', { signal })
-      await workplace.read(note, 'head', { signal })
+      await using context = await openTestContext(database, simulator)
+      await context.read(assignment, 'incremental', { signal })
+      await context.read(note, 'incremental', { signal })
     }
     const { rows } = await database.pool.query(
       `select id from tidemark.checkpoint where stream = 'assignment_note' limit 1`,
@@ -92,13 +92,13 @@ describe.skipIf(!hasPostgres)('wrong input', () => {
       [['backfill', 'tracker_object', '--from-version', '5'], /has no positions/],
       [['backfill', 'assignment'], /--from-version, --from-checkpoint or --at/],
       [['backfill', '--cancel', '12345'], /There is no backfill 12345/],
-      [['census', 'asignment'], /There is no stream "asignment"; did you mean assignment\?/],
+      [['reconcile', 'asignment'], /There is no stream "asignment"; did you mean assignment\?/],
       [
-        ['census', '--release', 'nothing_like_it'],
+        ['reconcile', '--release', 'nothing_like_it'],
         /There is no stream "nothing_like_it"\. The streams here are assignment, /,
       ],
-      [['census', '--release', 'assignment', '--acknowledge', 'assignment'], /exclude each other/],
-      [['census', '--acknowledge', 'assignment', 'assignment_note'], /takes the one stream behind it/],
+      [['reconcile', '--release', 'assignment', '--acknowledge', 'assignment'], /exclude each other/],
+      [['reconcile', '--acknowledge', 'assignment', 'assignment_note'], /takes the one stream behind it/],
       [['backfill', '--list', '--cancel', '5'], /exclude each other/],
       [['backfill', 'assignment', '--cancel', '5'], /takes the id behind it, and no stream/],
       [['verify', 'tracker_object', '--sample', '5'], /offers no look at one record by its id/],

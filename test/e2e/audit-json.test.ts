@@ -41,7 +41,7 @@ describe.skipIf(!hasPostgres)('the verbs of audit and repair', () => {
     })
     simulator.faults.clear()
     await database.pool.query('delete from mirror.assignment where assignment_id = 8')
-    expect(await tidemark('census', 'assignment')).toMatchObject({
+    expect(await tidemark('reconcile', 'assignment')).toMatchObject({
       code: 0,
       told: { streams: [{ stream: 'assignment', complete: true, rescued: 1, rescued_keys: ['8'] }] },
     })

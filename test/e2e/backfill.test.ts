@@ -10,7 +10,7 @@ import { runTidemark, startTidemark } from '../support/program.ts'
 import { seededRandom } from '../support/random.ts'
 import { differences } from '../support/same-as-source.ts'
 import { streamOf } from '../support/streams.ts'
-import { openTestWorkplace, positionOf, neverAborted as signal } from '../support/context.ts'
+import { openTestContext, positionOf, neverAborted as signal } from '../support/context.ts'
 
 const assignment = streamOf('assignment')
 const rowCount = Number(process.env.BACKFILL_ROWS ?? 2400)
@@ -21,9 +21,9 @@ describe.skipIf(!hasPostgres)('a backfill', () => {
     timeout: 600_000,
   }, async () => {
     await using simulator = await startSimulator({ assignments: rowCount })
-    await using workplace = await openTestWorkplace(database, simulator)
+    await using context = await openTestContext(database, simulator)
     const { pool } = database
-    await workplace.read(assignment, 'head', { signal })
+    await context.read(assignment, 'incremental', { signal })
     const to = await positionOf(pool)
     await pool.query('delete from mirror.assignment where assignment_id % 3 = 0')
     const { id } = await requestBackfill(pool, { stream: 'assignment', from: 0n, to, by: 'a test' })
@@ -36,7 +36,7 @@ describe.skipIf(!hasPostgres)('a backfill', () => {
       while (!isOver) {
         for (let change = 0; change < 5; change++)
           simulator.source.change('assignment', 1 + random.integer(rowCount))
-        const outcome = await workplace.read(assignment, 'head', { signal })
+        const outcome = await context.read(assignment, 'incremental', { signal })
         if (outcome.error) throw outcome.error
         const position = await positionOf(pool)
         if (position < lowest) throw new Error(`the live position went back from ${lowest} to ${position}`)
@@ -67,7 +67,7 @@ describe.skipIf(!hasPostgres)('a backfill', () => {
     expect(ended).toMatchObject({ code: 0 })
     expect(JSON.parse(ended.stdout)).toMatchObject({ id, status: 'done', position: `${to}`, attempts: 11 })
     expect(positions).toEqual(positions.toSorted((a, b) => Number(a - b)))
-    await workplace.read(assignment, 'head', { signal })
+    await context.read(assignment, 'incremental', { signal })
     expect(await differences(pool, simulator, 'assignment')).toEqual([])
     const checkpoints = await pool.query('select position::text, reason from tidemark.checkpoint order by id')
     expect(checkpoints.rows.every(({ reason }) => reason === null)).toBe(true)

@@ -18,7 +18,7 @@ describe.skipIf(!hasPostgres)('explain', () => {
     expect(same).toMatchObject({
       stream: 'assignment',
       key: '3',
-      mirror: { deleted_at: null, runs: [{ lane: 'head' }] },
+      store: { deleted_at: null, runs: [{ lane: 'incremental' }] },
       upstream: { says: 'found', equal: true, different: [] },
     })
     simulator.source.change('assignment', 3, { Subject: 'changed' })
@@ -31,8 +31,8 @@ describe.skipIf(!hasPostgres)('explain', () => {
     ])
     expect(changed.upstream).toMatchObject({ says: 'found', equal: false })
     expect(changed.upstream.different).toContain('subject')
-    expect(gone).toMatchObject({ mirror: { deleted_at: null }, upstream: { says: 'gone' } })
-    expect(never).toMatchObject({ mirror: null, upstream: { says: 'gone' } })
+    expect(gone).toMatchObject({ store: { deleted_at: null }, upstream: { says: 'gone' } })
+    expect(never).toMatchObject({ store: null, upstream: { says: 'gone' } })
     expect(text.code).toBe(0)
     expect(text.stdout).toMatch(/last changed .*in run \d+ \(head\)/)
     // Beyond what a JavaScript number holds (P4).

@@ -105,13 +105,13 @@ describe.skipIf(!hasPostgres)('an entry more in the table of streams', () => {
       await worker.ended
     }
 
-    const [wrong, schema, census] = await Promise.all([
+    const [wrong, schema, reconcile] = await Promise.all([
       runTidemark(['sync', 'depot'], { ...environment, SCHEDULE_DEPOT: 'at noon' }, copy),
       runTidemark(['schema', 'visit'], environment, copy),
-      runTidemark(['census', 'visit'], environment, copy),
+      runTidemark(['reconcile', 'visit'], environment, copy),
     ])
     expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('SCHEDULE_DEPOT must be')])
     expect(schema.stdout).toContain('## bi.visit')
-    expect(census.stdout).toMatch(/^visit: done, 0 rescued, 0 gone, /)
+    expect(reconcile.stdout).toMatch(/^visit: done, 0 rescued, 0 gone, /)
   })
 })

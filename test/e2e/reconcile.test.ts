@@ -25,8 +25,8 @@ describe.skipIf(!hasPostgres)('a list that lost more than a fifth', () => {
       /needs a person +tracker_object: the list lacks 8 of .*`tidemark census --release tracker_object`/,
     )
     expect(await deleted()).toBe(0)
-    const released = await tidemark('census', '--release', 'tracker_object')
-    expect(released).toMatchObject({ code: 0 })
+    const approved = await tidemark('reconcile', '--release', 'tracker_object')
+    expect(approved).toMatchObject({ code: 0 })
     expect(await deleted()).toBe(8)
     expect((await tidemark('status', 'tracker_object')).stdout).not.toContain('held')
   })

@@ -8,7 +8,7 @@ import { environmentFor } from '../support/environment.ts'
 import { runTidemark, startTidemark } from '../support/program.ts'
 import { childDifferences } from '../support/related-children.ts'
 import { streamOf } from '../support/streams.ts'
-import { openTestWorkplace, neverAborted as signal } from '../support/context.ts'
+import { openTestContext, neverAborted as signal } from '../support/context.ts'
 
 const assignment = streamOf('assignment')
 const assignmentCount = 300
@@ -20,7 +20,7 @@ describe.skipIf(!hasPostgres)('the backlog of related records', () => {
     timeout: 120_000,
   }, async () => {
     await using simulator = await startSimulator({ assignments: assignmentCount })
-    await using workplace = await openTestWorkplace(database, simulator)
+    await using context = await openTestContext(database, simulator)
     const environment = environmentFor(simulator, database, { RELATED: 'true' })
     const { pool } = database
     const children: number[] = []
@@ -35,7 +35,7 @@ describe.skipIf(!hasPostgres)('the backlog of related records', () => {
         simulator.source.remove('assignment_product', id, 'hard')
         simulator.source.change('assignment', parent)
       }
-      await workplace.read(assignment, 'head', { signal })
+      await context.read(assignment, 'incremental', { signal })
     }
     /** What is committed before the records of a batch, and after them. */
     const noted = {

@@ -28,7 +28,7 @@ describe.skipIf(!hasPostgres)('tidemark serve', () => {
   it('ends at once on the second signal', async () => {
     // An upstream that never answers holds the first run.
     const silent = createServer(() => {})
-    const isHeld = once(silent, 'request')
+    const isBlocked = once(silent, 'request')
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
     const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`
     await using simulator = await startSimulator()
@@ -37,7 +37,7 @@ describe.skipIf(!hasPostgres)('tidemark serve', () => {
       environmentFor(simulator, database, { ...more, ASSIGNMENT_BASE_URL: url, AUTH_URL: url }),
     )
     const http = await listening(program)
-    await isHeld
+    await isBlocked
     expect(await statusOf(`${http}/readyz`)).toBe(200)
     program.child.kill('SIGTERM')
     await expect.poll(() => statusOf(`${http}/readyz`), patience).not.toBe(200)

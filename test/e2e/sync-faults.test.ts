@@ -45,7 +45,7 @@ describe.skipIf(!hasPostgres)('a sync from an upstream with every fault', () => 
     expect(simulator.faults.struck).toBeGreaterThan(0)
     simulator.faults.clear()
     stopChanging()
-    for (const lane of ['head', 'head', 'trailing'])
+    for (const lane of ['incremental', 'incremental', 'lookback'])
       expect((await runTidemark(['sync', 'assignment', '--lane', lane], environment)).code).toBe(0)
     expect(await differences(database.pool, simulator, 'assignment')).toEqual([])
   })

@@ -63,8 +63,8 @@ describe.skipIf(!hasPostgres)('an operator at the status page', () => {
       rows(
         `select distinct lane from tidemark.run where stream = 'assignment' and status = 'done' and lane <> 'backfill' order by lane`,
       )
-    for (const lane of ['trailing', 'census']) await told('/streams/assignment/sync', { lane })
-    await expect.poll(lanes, patience).toEqual([{ lane: 'census' }, { lane: 'head' }, { lane: 'trailing' }])
+    for (const lane of ['lookback', 'reconcile']) await told('/streams/assignment/sync', { lane })
+    await expect.poll(lanes, patience).toEqual([{ lane: 'reconcile' }, { lane: 'incremental' }, { lane: 'lookback' }])
   })
 
   it('pauses and resumes a stream, and is named with it', async () => {
@@ -125,7 +125,7 @@ describe.skipIf(!hasPostgres)('an operator at the status page', () => {
       for (const id of notes.slice(from, to)) simulator.source.remove('assignment_note', id, 'hard')
     }
     remove(0, 10)
-    await told('/streams/assignment_note/sync', { lane: 'census' })
+    await told('/streams/assignment_note/sync', { lane: 'reconcile' })
     const held = () =>
       rows(`select held -> 'missing' as missing from tidemark.stream where name = 'assignment_note'`)
     await expect.poll(held, patience).toEqual([{ missing: 10 }])

@@ -4,8 +4,8 @@ import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { openLog } from '../../src/log.ts'
-import { keepTelling, tellNews } from '../../src/problems/alert-loop.ts'
-import type { Concern } from '../../src/problems/stream-problems.ts'
+import { runAlertLoop, sendAlerts } from '../../src/problems/alert-loop.ts'
+import type { Problem } from '../../src/problems/stream-problems.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { withAlertBook } from '../../src/store/admin/alert-book.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
@@ -14,7 +14,7 @@ import { neverAborted } from '../support/context.ts'
 
 const start = new Date('2026-03-02T12:00:00Z')
 const at = (seconds: number) => new Date(start.getTime() + 1000 * seconds)
-const concern: Concern = {
+const problem: Problem = {
   key: 'held:assignment',
   kind: 'held',
   stream: 'assignment',
@@ -58,17 +58,17 @@ describe.skipIf(!hasPostgres)('alerts', () => {
   const database = createTestDatabase()
   beforeEach(() => database.pool.query('truncate tidemark.alert'))
 
-  const look = async (url: string, seconds: number, concerns: readonly Concern[], logged: string[] = []) => {
+  const look = async (url: string, seconds: number, problems: readonly Problem[], logged: string[] = []) => {
     const stream = { write: (line: string) => logged.push(line) } as unknown as NodeJS.WritableStream
     const log = openLog({ level: 'info', stream })
     await withAlertBook(database.pool, (book) =>
-      tellNews({ concerns, book, url, now: at(seconds), signal: neverAborted, log }),
+      sendAlerts({ problems, book, url, now: at(seconds), signal: neverAborted, log }),
     )
   }
 
   it('tells that it began and that it is over, whichever worker looks', async () => {
     const { url, told } = await startReceiver()
-    for (const seconds of [0, 15, 60, 75]) await look(url, seconds, [concern])
+    for (const seconds of [0, 15, 60, 75]) await look(url, seconds, [problem])
     for (const seconds of [90, 150, 210, 225]) await look(url, seconds, [])
     expect(told).toEqual([
       '*Tidemark needs a person*\n• the list lacks 3 of 4 rows → look',
@@ -79,9 +79,9 @@ describe.skipIf(!hasPostgres)('alerts', () => {
 
   it('tells once when many workers look at the same moment', async () => {
     const { url, told } = await startReceiver()
-    await look(url, 0, [concern])
-    await Promise.all(Array.from({ length: 5 }, () => look(url, 70, [concern])))
-    await look(url, 75, [concern])
+    await look(url, 0, [problem])
+    await Promise.all(Array.from({ length: 5 }, () => look(url, 70, [problem])))
+    await look(url, 75, [problem])
     expect(told).toHaveLength(1)
   })
 
@@ -89,13 +89,13 @@ describe.skipIf(!hasPostgres)('alerts', () => {
     const { url, told, answer } = await startReceiver()
     const logged: string[] = []
     answer.status = 500
-    for (const seconds of [0, 60, 75, 90, 105, 120, 150, 155]) await look(url, seconds, [concern], logged)
+    for (const seconds of [0, 60, 75, 90, 105, 120, 150, 155]) await look(url, seconds, [problem], logged)
     expect(logged).toHaveLength(1)
     expect(logged[0]).toContain('the receiver answered 500')
     answer.status = 200
-    await look(url, 160, [concern], logged)
+    await look(url, 160, [problem], logged)
     expect(told).toEqual([])
-    await look(url, 300, [concern], logged)
+    await look(url, 300, [problem], logged)
     expect(told).toHaveLength(1)
     expect(logged).toHaveLength(2)
     expect(logged.join()).not.toContain('canary')
@@ -107,12 +107,12 @@ describe.skipIf(!hasPostgres)('alerts', () => {
       response.writeHead(307, { location: other.url }).end(),
     )
     const logged: string[] = []
-    await look(redirecting, 0, [concern])
-    await look(redirecting, 60, [concern], logged)
+    await look(redirecting, 0, [problem])
+    await look(redirecting, 60, [problem], logged)
     expect(logged[0]).toContain('redirects (307), which is not followed')
     expect(other.told).toEqual([])
     await database.pool.query('update tidemark.alert set attempts = 0, retry_at = null')
-    await look('http://127.0.0.1:1/canary-of-the-alerts', 75, [concern], logged)
+    await look('http://127.0.0.1:1/canary-of-the-alerts', 75, [problem], logged)
     expect(logged[1]).toMatch(/cannot be reached \((ECONNREFUSED|Error|bad port)/)
     expect(logged.join()).not.toContain('canary')
   })
@@ -121,16 +121,16 @@ describe.skipIf(!hasPostgres)('alerts', () => {
     'tell that Postgres is away, and that it is back, while it %s',
     async (how) => {
       const { url, told } = await startReceiver()
-      const down: Concern = { ...concern, key: 'part_down:database', kind: 'part_down', what: 'it is away' }
-      let away: readonly Concern[] = [down]
+      const down: Problem = { ...problem, key: 'part_down:database', kind: 'part_down', what: 'it is away' }
+      let away: readonly Problem[] = [down]
       const begunMs = performance.now()
       const ending = new AbortController()
-      const telling = keepTelling({
+      const telling = runAlertLoop({
         ...{ url, log: quietLog, everyMs: 5, signal: ending.signal },
-        concerns: () =>
+        problems: () =>
           how === 'hangs' ? new Promise(() => {}) : Promise.reject(new Error('no connection')),
         withBook: () => Promise.reject(new Error('no connection')),
-        bookAway: () => away,
+        alertsUnavailable: () => away,
         now: () => at(1_000 * (performance.now() - begunMs)),
       })
       await vi.waitFor(() => expect(told).toEqual([expect.stringContaining('• it is away')]))

@@ -8,7 +8,7 @@ import { startSimulator } from '../../src/simulator/simulator.ts'
 import { readSchemaMap } from '../../src/store/queries/dictionary.ts'
 import { streams } from '../../src/streams/catalog.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
-import { neverAborted, openTestWorkplace } from '../support/context.ts'
+import { neverAborted, openTestContext } from '../support/context.ts'
 
 const textOf = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
 
@@ -29,9 +29,9 @@ describe.skipIf(!hasPostgres)('analysts', () => {
     const role = `${database.name}_bi`
     await database.pool.query(`create role ${role} login password 'secret-of-the-role'`)
     await using simulator = await startSimulator({ assignments: 300, notes: 300, trackers: 3 })
-    await using workplace = await openTestWorkplace(database, simulator, { BI_ROLE: role })
-    for (const stream of workplace.streams)
-      await workplace.read(stream, 'head', { signal: neverAborted, shouldGiveWay: () => false })
+    await using context = await openTestContext(database, simulator, { BI_ROLE: role })
+    for (const stream of context.streams)
+      await context.read(stream, 'incremental', { signal: neverAborted, shouldYield: () => false })
     reader = new pg.Client(
       Object.assign(new URL(database.url), { username: role, password: 'secret-of-the-role' }).href,
     )

@@ -6,7 +6,7 @@ import { startSimulator } from '../../src/simulator/simulator.ts'
 import { migrateDatabase } from '../../src/store/schema/migrate.ts'
 import { streams } from '../../src/streams/catalog.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
-import { assignments, mirrorOf, writeAll } from '../support/runs.ts'
+import { assignments, storeOf, writeAll } from '../support/runs.ts'
 import { startTestWorker } from '../support/worker.ts'
 
 const hostileNames = [
@@ -31,11 +31,11 @@ describe.skipIf(!hasPostgres)('hostile names', () => {
 
   it('of fields become harmless columns, and are kept as what they are', async () => {
     const fields = Object.fromEntries(hostileNames.map((name, index) => [name, index]))
-    const mirror = mirrorOf(database)
-    await writeAll(mirror, 'assignment', assignments({ AssignmentId: 1, RowVersion: 1, ...fields }))
+    const store = storeOf(database)
+    await writeAll(store, 'assignment', assignments({ AssignmentId: 1, RowVersion: 1, ...fields }))
     // Once more, now that their columns are there, with a value that makes each of them wider.
     const wide = Object.fromEntries(hostileNames.map((name) => [name, JSON.rawJSON('9223372036854775808')]))
-    await writeAll(mirror, 'assignment', assignments({ AssignmentId: 1, RowVersion: 2, ...wide }))
+    await writeAll(store, 'assignment', assignments({ AssignmentId: 1, RowVersion: 2, ...wide }))
     const { rows: columns } = await database.pool.query<{ name: string; comment: string | null }>(
       `select attname as name, col_description(attrelid, attnum) as comment from pg_attribute
        where attrelid = 'mirror.assignment'::regclass and attnum > 0`,
@@ -89,7 +89,7 @@ describe.skipIf(!hasPostgres)('the worker', () => {
     const worker = await startTestWorker(
       simulator,
       { url },
-      { SCHEDULE_CENSUS: '1s', SCHEDULE_ASSIGNMENT: '1s' },
+      { SCHEDULE_RECONCILE: '1s', SCHEDULE_ASSIGNMENT: '1s' },
     )
     try {
       await vi.waitFor(

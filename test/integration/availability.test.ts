@@ -2,7 +2,7 @@
 
 import pg from 'pg'
 import { describe, expect, it } from 'vitest'
-import { isPassingTrouble } from '../../src/worker/availability.ts'
+import { isPassingFailure } from '../../src/worker/availability.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 
 describe.skipIf(!hasPostgres)('a session that Postgres ended', () => {
@@ -26,17 +26,17 @@ describe.skipIf(!hasPostgres)('a session that Postgres ended', () => {
     const { client, end } = await session()
     const failure = failureOf(client.query('select pg_sleep(60)'))
     await end()
-    expect(isPassingTrouble(await failure)).toBe(true)
+    expect(isPassingFailure(await failure)).toBe(true)
   })
 
   it('between two statements is in trouble that passes', async () => {
     const { client, broke, end } = await session()
     await end()
     await broke
-    expect(isPassingTrouble(await failureOf(client.query('select 1')))).toBe(true)
+    expect(isPassingFailure(await failureOf(client.query('select 1')))).toBe(true)
   })
 
   it('is not what a wrong statement is about', async () => {
-    expect(isPassingTrouble(await failureOf(database.pool.query('select nothing')))).toBe(false)
+    expect(isPassingFailure(await failureOf(database.pool.query('select nothing')))).toBe(false)
   })
 })

@@ -7,7 +7,7 @@ import { runNextBackfill } from '../../src/sync/changes/incremental.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { differences } from '../support/same-as-source.ts'
 import { streamOf } from '../support/streams.ts'
-import { neverAborted, openTestWorkplace, positionOf } from '../support/context.ts'
+import { neverAborted, openTestContext, positionOf } from '../support/context.ts'
 
 const assignment = streamOf('assignment')
 const signal = neverAborted
@@ -18,15 +18,15 @@ describe.skipIf(!hasPostgres)('a backfill', () => {
     const database = createTestDatabase()
     it('mends that part, overwrites nothing newer, and leaves the live position alone (P2, P3)', async () => {
       await using simulator = await startSimulator({ assignments: 400 })
-      await using workplace = await openTestWorkplace(database, simulator, { PAGE_SIZE: '20' })
+      await using context = await openTestContext(database, simulator, { PAGE_SIZE: '20' })
       const { pool } = database
-      await workplace.read(assignment, 'head', { signal })
+      await context.read(assignment, 'incremental', { signal })
       const position = await positionOf(pool)
       await pool.query('delete from mirror.assignment where row_version between 150 and 159')
       await pool.query('delete from mirror.assignment where row_version = 350')
       const checkpoints = await pool.query('select * from tidemark.checkpoint')
       const { id } = await requestBackfill(pool, span)
-      const outcome = await runNextBackfill({ ...workplace.contextOf(assignment), signal })
+      const outcome = await runNextBackfill({ ...context.contextOf(assignment), signal })
       expect(outcome).toMatchObject({ status: 'done', lane: 'backfill', tally: { inserted: 10, updated: 0 } })
       expect(await readBackfill(pool, id)).toMatchObject({
         status: 'done',
@@ -37,7 +37,7 @@ describe.skipIf(!hasPostgres)('a backfill', () => {
       expect(await positionOf(pool)).toBe(position)
       expect((await pool.query('select * from tidemark.checkpoint')).rows).toEqual(checkpoints.rows)
       expect(await differences(pool, simulator, 'assignment')).toEqual(['350: missing'])
-      expect(await runNextBackfill({ ...workplace.contextOf(assignment), signal })).toBeNull()
+      expect(await runNextBackfill({ ...context.contextOf(assignment), signal })).toBeNull()
     })
   })
 
@@ -55,17 +55,17 @@ describe.skipIf(!hasPostgres)('a backfill', () => {
     const database = createTestDatabase()
     it('goes on where it was (P8)', async () => {
       await using simulator = await startSimulator({ assignments: 400 })
-      await using workplace = await openTestWorkplace(database, simulator, { PAGE_SIZE: '20' })
+      await using context = await openTestContext(database, simulator, { PAGE_SIZE: '20' })
       const { pool } = database
-      await workplace.read(assignment, 'head', { signal })
+      await context.read(assignment, 'incremental', { signal })
       const { id } = await requestBackfill(pool, span)
       const stop = new AbortController()
       let pages = 0
-      const context = workplace.contextOf(assignment)
+      const reading = context.contextOf(assignment)
       const onWritten = () => {
         if (++pages === 3) stop.abort(new Error('enough'))
       }
-      expect(await runNextBackfill({ ...context, signal: stop.signal, onWritten })).toMatchObject({
+      expect(await runNextBackfill({ ...reading, signal: stop.signal, onWritten })).toMatchObject({
         status: 'stopped',
       })
       const half = await readBackfill(pool, id)
@@ -76,7 +76,7 @@ describe.skipIf(!hasPostgres)('a backfill', () => {
         const [, since] = /neworchanged\/(\d+)$/.exec(path) ?? []
         if (since) seen.push(BigInt(since))
       })
-      expect(await runNextBackfill({ ...context, signal })).toMatchObject({ status: 'done' })
+      expect(await runNextBackfill({ ...reading, signal })).toMatchObject({ status: 'done' })
       expect(seen[0]).toBe(half?.position)
       expect(await readBackfill(pool, id)).toMatchObject({ status: 'done', attempts: 2 })
     })
@@ -86,15 +86,15 @@ describe.skipIf(!hasPostgres)('a backfill', () => {
     const database = createTestDatabase()
     it('ends at its next page and stays cancelled', async () => {
       await using simulator = await startSimulator({ assignments: 400 })
-      await using workplace = await openTestWorkplace(database, simulator, { PAGE_SIZE: '20' })
+      await using context = await openTestContext(database, simulator, { PAGE_SIZE: '20' })
       const { pool } = database
-      await workplace.read(assignment, 'head', { signal })
+      await context.read(assignment, 'incremental', { signal })
       const { id } = await requestBackfill(pool, span)
       let requests = 0
       simulator.onRequest(async () => {
         if (++requests === 3) await cancelBackfill(pool, id, 'somebody')
       })
-      expect(await runNextBackfill({ ...workplace.contextOf(assignment), signal })).toMatchObject({
+      expect(await runNextBackfill({ ...context.contextOf(assignment), signal })).toMatchObject({
         status: 'done',
         note: 'cancelled',
         isComplete: false,
@@ -111,15 +111,15 @@ describe.skipIf(!hasPostgres)('a backfill', () => {
     const database = createTestDatabase()
     it('waits for the lane', async () => {
       await using simulator = await startSimulator({ assignments: 400 })
-      await using workplace = await openTestWorkplace(database, simulator, { PAGE_SIZE: '20' })
-      await workplace.read(assignment, 'head', { signal })
+      await using context = await openTestContext(database, simulator, { PAGE_SIZE: '20' })
+      await context.read(assignment, 'incremental', { signal })
       await requestBackfill(database.pool, span)
-      const context = workplace.contextOf(assignment)
+      const reading = context.contextOf(assignment)
       let second: unknown = null
       simulator.onRequest(async () => {
-        second ??= await runNextBackfill({ ...context, signal })
+        second ??= await runNextBackfill({ ...reading, signal })
       })
-      expect(await runNextBackfill({ ...context, signal })).toMatchObject({ status: 'done' })
+      expect(await runNextBackfill({ ...reading, signal })).toMatchObject({ status: 'done' })
       expect(second).toMatchObject({ status: 'skipped' })
     })
   })
@@ -128,16 +128,16 @@ describe.skipIf(!hasPostgres)('a backfill', () => {
     const database = createTestDatabase()
     it('says why and waits for the next attempt', async () => {
       await using simulator = await startSimulator({ assignments: 400 })
-      await using workplace = await openTestWorkplace(database, simulator, { PAGE_SIZE: '20' })
-      await workplace.read(assignment, 'head', { signal })
+      await using context = await openTestContext(database, simulator, { PAGE_SIZE: '20' })
+      await context.read(assignment, 'incremental', { signal })
       const { id } = await requestBackfill(database.pool, span)
       simulator.faults.add({ kind: 403, path: 'neworchanged' })
-      const context = workplace.contextOf(assignment)
-      expect(await runNextBackfill({ ...context, signal })).toMatchObject({ status: 'failed' })
+      const reading = context.contextOf(assignment)
+      expect(await runNextBackfill({ ...reading, signal })).toMatchObject({ status: 'failed' })
       expect(await readBackfill(database.pool, id)).toMatchObject({ status: 'waiting', position: 100n })
       expect((await readBackfill(database.pool, id))?.error).toContain('403')
       simulator.faults.clear()
-      expect(await runNextBackfill({ ...context, signal })).toMatchObject({ status: 'done' })
+      expect(await runNextBackfill({ ...reading, signal })).toMatchObject({ status: 'done' })
     })
   })
 })

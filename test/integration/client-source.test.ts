@@ -144,13 +144,13 @@ describe('what else may be answered', () => {
     ['{}', 'an empty object'],
     ['"text"', 'a string'],
     ['null', 'null'],
-  ])('P7: %s is no empty page', async (body, shape) => {
+  ])('P7: %s is no empty page', async (body, tableSchema) => {
     await using server = await startServer((_, response) => response.writeHead(200, json).end(body))
     const source = openSource(openServerClient(server), named('assignment'))
     for (const answer of [source.changes(changes, noSignal), source.list(changes, noSignal)]) {
       const error = await failureOf(answer)
       expect(error).toMatchObject({ code: 'UPSTREAM_SHAPE', retryable: false, status: 200 })
-      expect(error.message).toContain(`but is ${shape}.`)
+      expect(error.message).toContain(`but is ${tableSchema}.`)
     }
   })
 

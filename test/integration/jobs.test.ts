@@ -5,7 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { afterEach, describe, it } from 'vitest'
 import { openLog } from '../../src/log.ts'
 import type { LaneOutcome } from '../../src/sync/run-lane.ts'
-import type { Blame } from '../../src/worker/queue/circuit-breaker.ts'
+import type { FailureScope } from '../../src/worker/queue/circuit-breaker.ts'
 import { type Jobs, type JobsOptions, startJobs } from '../../src/worker/queue/jobs.ts'
 import type { RunRequest } from '../../src/worker/queue/requests.ts'
 import type { RunHooks } from '../../src/worker/queue/run-worker.ts'
@@ -15,15 +15,15 @@ import { type Backend, flushQueue, hasBackend, openTestQueue } from '../support/
 const nothing = { inserted: 0, updated: 0, unchanged: 0, rescued: 0, quarantined: 0, requests: 1, bytes: 0 }
 const outcomeOf = ({ stream, lane }: RunRequest, more: Partial<LaneOutcome> = {}): LaneOutcome => ({
   ...{ stream, lane, status: 'done', runId: '1', note: null, error: null, tally: nothing },
-  ...{ isComplete: true, gaveWay: false, ...more },
+  ...{ isComplete: true, yielded: false, ...more },
 })
-const blameService: JobsOptions['blame'] = (error): Blame => ({
+const failServiceScope: JobsOptions['failureScope'] = (error): FailureScope => ({
   ...{ scope: 'service', notBefore: null, longestDelayMs: 300_000, level: 'warn', message: 'down' },
   error: error instanceof Error ? error : null,
 })
 const head = (stream: string, cause: RunRequest['cause'] = 'operator'): RunRequest => ({
   stream,
-  lane: 'head',
+  lane: 'incremental',
   cause,
 })
 
@@ -47,7 +47,7 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
         schedules: [],
         isDue: async () => true,
         run,
-        blame: blameService,
+        failureScope: failServiceScope,
         serviceOf: () => 'assignment',
         onOutcome: () => {},
         log: quietLog,
@@ -70,13 +70,13 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
         if (begun.length === 1) await held
         return outcomeOf(request)
       })
-      await jobs.nudge(head('assignment'))
+      await jobs.requestRun(head('assignment'))
       await expect.poll(() => begun.length).toBe(1)
-      await Promise.all(Array.from({ length: 1_000 }, () => jobs.nudge(head('assignment', 'webhook'))))
-      const nudgedMs = performance.now()
+      await Promise.all(Array.from({ length: 1_000 }, () => jobs.requestRun(head('assignment', 'webhook'))))
+      const requestedMs = performance.now()
       letGo()
       await expect.poll(async () => begun.length === 2 && (await jobs.counts()).active === 0).toBe(true)
-      expect(begun[1]).toBeGreaterThan(nudgedMs)
+      expect(begun[1]).toBeGreaterThan(requestedMs)
       expect(await jobs.counts()).toEqual({ waiting: 0, active: 0, delayed: 0 })
     })
 
@@ -98,7 +98,7 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
       const workers = [await start(run), await start(run), await start(run)]
       const streams = ['assignment', 'assignment_note', 'tracker_object']
       for (let round = 0; round < 20; round++)
-        for (const worker of workers) for (const stream of streams) await worker.nudge(head(stream))
+        for (const worker of workers) for (const stream of streams) await worker.requestRun(head(stream))
       await expect.poll(async () => (await workers[0]?.counts())?.waiting).toBe(0)
       await expect.poll(() => runs).toBeGreaterThan(streams.length)
       expect(overlaps).toBe(0)
@@ -114,7 +114,7 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
         return outcomeOf(request)
       }
       const every = (stream: string, everyMs: number) =>
-        ({ stream, lane: 'head', schedule: { everyMs } }) as const
+        ({ stream, lane: 'incremental', schedule: { everyMs } }) as const
       const first = await start(run, { schedules: [every('assignment', 3_600_000), every('gone', 1_000)] })
       await expect
         .poll(() => seen.filter((stream) => stream === 'gone').length, { timeout: 10_000 })
@@ -139,7 +139,7 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
           return outcomeOf(request)
         },
         {
-          schedules: [{ stream: 'assignment', lane: 'trailing', schedule: { everyMs: 1_000 } }],
+          schedules: [{ stream: 'assignment', lane: 'lookback', schedule: { everyMs: 1_000 } }],
           isDue: async () => ++asked === 2,
         },
       )
@@ -155,7 +155,7 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
           return outcomeOf(request)
         },
         {
-          schedules: [{ stream: 'assignment', lane: 'census', schedule: { everyMs: 3_600_000 } }],
+          schedules: [{ stream: 'assignment', lane: 'reconcile', schedule: { everyMs: 3_600_000 } }],
           isDue: () => Promise.reject(new Error('the database is away')),
         },
       )
@@ -170,7 +170,7 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
           runs++
           return outcomeOf(request)
         },
-        { queue, schedules: [{ stream: 'assignment', lane: 'head', schedule: { everyMs: 1_000 } }] },
+        { queue, schedules: [{ stream: 'assignment', lane: 'incremental', schedule: { everyMs: 1_000 } }] },
       )
       await expect.poll(() => runs, { timeout: 10_000 }).toBeGreaterThan(0)
       await flushQueue(queue, database)
@@ -185,7 +185,7 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
       const stream = new PassThrough()
       const tick = (name: string) => ({
         stream: name,
-        lane: 'head' as const,
+        lane: 'incremental' as const,
         schedule: { everyMs: 3_600_000 },
       })
       const run: Run = async (request) => outcomeOf(request)
@@ -202,31 +202,31 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
     it('lets a long run give way when all places are taken, and takes it up again', async ({ expect }) => {
       const order: string[] = []
       const jobs = await start(
-        async (request, { shouldGiveWay }) => {
+        async (request, { shouldYield }) => {
           order.push(request.stream)
           if (request.stream !== 'long' || order.length > 1) return outcomeOf(request)
-          await expect.poll(shouldGiveWay, { timeout: 20_000 }).toBe(true)
-          return outcomeOf(request, { isComplete: false, gaveWay: true })
+          await expect.poll(shouldYield, { timeout: 20_000 }).toBe(true)
+          return outcomeOf(request, { isComplete: false, yielded: true })
         },
         { runsAtOnce: 1 },
       )
-      await jobs.nudge(head('long'))
+      await jobs.requestRun(head('long'))
       await expect.poll(() => order.length).toBe(1)
-      await jobs.nudge(head('short'))
+      await jobs.requestRun(head('short'))
       await expect.poll(() => order, { timeout: 30_000 }).toEqual(['long', 'short', 'long'])
     })
 
     it('hands back what it owes when it ends while a service is down, for whoever works next (P8)', async ({
       expect,
     }) => {
-      const census: RunRequest = { stream: 'assignment', lane: 'census', cause: 'tick' }
+      const reconcile: RunRequest = { stream: 'assignment', lane: 'reconcile', cause: 'tick' }
       const stopped = await start(async (request) =>
         outcomeOf(request, { status: 'failed', error: new Error('down') }),
       )
-      await stopped.nudge(census)
+      await stopped.requestRun(reconcile)
       await expect.poll(() => stopped.servicesDown()).toEqual(['assignment'])
       // Not even tried, and owed all the same.
-      await stopped.nudge({ ...census, stream: 'assignment_note' })
+      await stopped.requestRun({ ...reconcile, stream: 'assignment_note' })
       await expect.poll(stopped.counts).toEqual({ waiting: 0, active: 0, delayed: 0 })
       started.splice(0)
       await stopped.stop()
@@ -249,11 +249,11 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
           ? outcomeOf(request, { status: 'failed', error: new Error('no answer'), isComplete: false })
           : outcomeOf(request)
       })
-      await jobs.nudge(head('assignment', 'tick'))
+      await jobs.requestRun(head('assignment', 'tick'))
       await expect.poll(() => jobs.servicesDown()).toEqual(['assignment'])
       // While it is left alone, nudges are remembered and not tried.
       for (const stream of ['assignment_note', 'tracker_object', 'assignment'])
-        await jobs.nudge(head(stream, 'tick'))
+        await jobs.requestRun(head(stream, 'tick'))
       await expect.poll(async () => (await jobs.counts()).waiting + (await jobs.counts()).active).toBe(0)
       expect(attempts).toEqual(['assignment'])
       isDown = false
@@ -270,7 +270,7 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
         wasStopped = signal.aborted
         return outcomeOf(request, { status: 'stopped', isComplete: false })
       })
-      await jobs.nudge({ ...head('assignment'), lane: 'census' })
+      await jobs.requestRun({ ...head('assignment'), lane: 'reconcile' })
       await expect.poll(async () => (await jobs.counts()).active).toBe(1)
       started.splice(0)
       const startedMs = performance.now()
@@ -282,7 +282,7 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
         lanes.push(request.lane)
         return outcomeOf(request)
       })
-      await expect.poll(() => lanes, { timeout: 10_000 }).toEqual(['census'])
+      await expect.poll(() => lanes, { timeout: 10_000 }).toEqual(['reconcile'])
     })
   })
 })

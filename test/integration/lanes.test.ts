@@ -5,7 +5,7 @@ import { startSimulator } from '../../src/simulator/simulator.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { differences } from '../support/same-as-source.ts'
 import { streamOf } from '../support/streams.ts'
-import { neverAborted, openTestWorkplace, positionOf } from '../support/context.ts'
+import { neverAborted, openTestContext, positionOf } from '../support/context.ts'
 
 const assignment = streamOf('assignment')
 const tracker = streamOf('tracker_object')
@@ -17,21 +17,21 @@ describe.skipIf(!hasPostgres)('the trailing lane', () => {
     const database = createTestDatabase()
     it('finds it, measures how late it was, and looks back twice as far from then on (P6)', async () => {
       await using simulator = await startSimulator({ assignments: 100 })
-      await using workplace = await openTestWorkplace(database, simulator, { LOOKBACK: '60s' })
-      await workplace.read(assignment, 'head', { signal })
+      await using context = await openTestContext(database, simulator, { LOOKBACK: '60s' })
+      await context.read(assignment, 'incremental', { signal })
       const late = simulator.source.changeLate('assignment', 5, { Subject: 'late' })
       simulator.source.change('assignment', 6)
-      await workplace.read(assignment, 'head', { signal })
+      await context.read(assignment, 'incremental', { signal })
       await database.pool.query(`update tidemark.checkpoint set reached_at = reached_at - interval '1 hour'`)
       await database.pool.query(
         `update tidemark.checkpoint set reached_at = now() - interval '54 s' where position >= $1 - 1`,
         [late.version.toString()],
       )
       late.commit()
-      expect(await workplace.read(assignment, 'head', { signal })).toMatchObject({ tally: { updated: 0 } })
+      expect(await context.read(assignment, 'incremental', { signal })).toMatchObject({ tally: { updated: 0 } })
       const position = await positionOf(database.pool)
-      const trailing = await workplace.read(assignment, 'trailing', { signal })
-      expect(trailing).toMatchObject({ status: 'done', tally: { updated: 1 }, note: '1 late' })
+      const lookback = await context.read(assignment, 'lookback', { signal })
+      expect(lookback).toMatchObject({ status: 'done', tally: { updated: 1 }, note: '1 late' })
       expect(await positionOf(database.pool)).toBe(position)
       expect(await differences(database.pool, simulator, 'assignment')).toEqual([])
       const { rows } = await database.pool.query(
@@ -51,16 +51,16 @@ describe.skipIf(!hasPostgres)('the trailing lane', () => {
     const database = createTestDatabase()
     it('stops the stream, changes nothing and says what to do (P2)', async () => {
       await using simulator = await startSimulator({ assignments: 100 })
-      await using workplace = await openTestWorkplace(database, simulator)
+      await using context = await openTestContext(database, simulator)
       const backup = simulator.source.takeBackup()
       for (let id = 1; id <= 10; id++) simulator.source.change('assignment', id)
-      await workplace.read(assignment, 'head', { signal })
+      await context.read(assignment, 'incremental', { signal })
       const before = await database.pool.query('select * from mirror.assignment order by assignment_id')
       simulator.source.restoreBackup(backup)
-      const trailing = await workplace.read(assignment, 'trailing', { signal })
-      expect(trailing.status).toBe('failed')
-      expect(trailing.error?.message).toMatch(/^UPSTREAM_REWOUND.*tidemark rewind assignment/s)
-      expect((await workplace.read(assignment, 'head', { signal })).error?.message).toContain(
+      const lookback = await context.read(assignment, 'lookback', { signal })
+      expect(lookback.status).toBe('failed')
+      expect(lookback.error?.message).toMatch(/^UPSTREAM_REWOUND.*tidemark rewind assignment/s)
+      expect((await context.read(assignment, 'incremental', { signal })).error?.message).toContain(
         'UPSTREAM_REWOUND',
       )
       expect(
@@ -73,12 +73,12 @@ describe.skipIf(!hasPostgres)('the trailing lane', () => {
     const database = createTestDatabase()
     it('takes it for a delete, not for a restored upstream', async () => {
       await using simulator = await startSimulator({ assignments: 20 })
-      await using workplace = await openTestWorkplace(database, simulator)
+      await using context = await openTestContext(database, simulator)
       const { id } = simulator.source.insert('assignment')
-      await workplace.read(assignment, 'head', { signal })
+      await context.read(assignment, 'incremental', { signal })
       simulator.source.remove('assignment', id)
-      expect(await workplace.read(assignment, 'trailing', { signal })).toMatchObject({ status: 'done' })
-      expect(await workplace.read(assignment, 'head', { signal })).toMatchObject({ status: 'done' })
+      expect(await context.read(assignment, 'lookback', { signal })).toMatchObject({ status: 'done' })
+      expect(await context.read(assignment, 'incremental', { signal })).toMatchObject({ status: 'done' })
     })
   })
 })
@@ -95,8 +95,8 @@ describe.skipIf(!hasPostgres)('a list stream', () => {
 
     it('marks what two complete listings in a row lacked, and takes it back when it returns (P7)', async () => {
       await using simulator = await startSimulator({ trackers: 250 })
-      await using workplace = await openTestWorkplace(database, simulator, { PAGE_SIZE: '100' })
-      const poll = () => workplace.read(tracker, 'head', { signal })
+      await using context = await openTestContext(database, simulator, { PAGE_SIZE: '100' })
+      const poll = () => context.read(tracker, 'incremental', { signal })
       expect(await poll()).toMatchObject({ status: 'done', tally: { inserted: 250 } })
       const [first = 0, second = 0] = simulator.source.ids('tracker_object')
       simulator.source.remove('tracker_object', first, 'hard')
@@ -113,8 +113,8 @@ describe.skipIf(!hasPostgres)('a list stream', () => {
 
     it('holds an empty listing and one that lost more than a fifth (P7)', async () => {
       await using simulator = await startSimulator({ trackers: 250 })
-      await using workplace = await openTestWorkplace(database, simulator, { PAGE_SIZE: '100' })
-      const poll = () => workplace.read(tracker, 'head', { signal })
+      await using context = await openTestContext(database, simulator, { PAGE_SIZE: '100' })
+      const poll = () => context.read(tracker, 'incremental', { signal })
       await poll()
       for (const id of simulator.source.ids('tracker_object').slice(0, 60))
         simulator.source.remove('tracker_object', id, 'hard')
@@ -133,8 +133,8 @@ describe.skipIf(!hasPostgres)('a list stream', () => {
     it('says that its table has another one, and how to have it made anew', async () => {
       await using simulator = await startSimulator({ trackers: 20 })
       const poll = async (key: string) => {
-        await using workplace = await openTestWorkplace(database, simulator, { KEY_TRACKER_OBJECT: key })
-        return await workplace.read(tracker, 'head', { signal })
+        await using context = await openTestContext(database, simulator, { KEY_TRACKER_OBJECT: key })
+        return await context.read(tracker, 'incremental', { signal })
       }
       expect(await poll('trackerobjectid')).toMatchObject({ status: 'done', tally: { inserted: 20 } })
       expect(await poll('TrackerObjectId')).toMatchObject({ status: 'done', tally: { unchanged: 20 } })
@@ -153,8 +153,8 @@ describe.skipIf(!hasPostgres)('a list stream', () => {
     const database = createTestDatabase()
     it('is asked for once', async () => {
       await using simulator = await startSimulator()
-      await using workplace = await openTestWorkplace(database, simulator)
-      const outcome = await workplace.read(webhookDefinition, 'head', { signal })
+      await using context = await openTestContext(database, simulator)
+      const outcome = await context.read(webhookDefinition, 'incremental', { signal })
       expect(outcome.tally).toMatchObject({
         requests: 1,
         inserted: simulator.source.count('webhook_definition'),
@@ -167,11 +167,11 @@ describe.skipIf(!hasPostgres)('an idle poll', () => {
   const database = createTestDatabase()
   it('costs one request and at most five statements, and fills nothing (P10)', async () => {
     await using simulator = await startSimulator({ assignments: 300 })
-    await using workplace = await openTestWorkplace(database, simulator)
-    await workplace.read(assignment, 'head', { signal })
-    await workplace.read(assignment, 'head', { signal })
-    const statements = await countStatements(workplace.database, () =>
-      workplace.read(assignment, 'head', { signal }),
+    await using context = await openTestContext(database, simulator)
+    await context.read(assignment, 'incremental', { signal })
+    await context.read(assignment, 'incremental', { signal })
+    const statements = await countStatements(context.database, () =>
+      context.read(assignment, 'incremental', { signal }),
     )
     expect(statements.result.tally.requests).toBe(1)
     expect(statements.count).toBeLessThanOrEqual(5)
@@ -179,7 +179,7 @@ describe.skipIf(!hasPostgres)('an idle poll', () => {
       Number((await database.pool.query('select pg_database_size(current_database()) as size')).rows[0].size)
     await database.pool.query('vacuum')
     const before = await size()
-    for (let poll = 0; poll < 100; poll++) await workplace.read(assignment, 'head', { signal })
+    for (let poll = 0; poll < 100; poll++) await context.read(assignment, 'incremental', { signal })
     expect((await size()) - before).toBeLessThan(1024 * 1024)
     const { rows } = await database.pool.query(
       `select count(*)::int as lines, sum(polls)::int as polls from tidemark.run`,
@@ -190,10 +190,10 @@ describe.skipIf(!hasPostgres)('an idle poll', () => {
 
   it('costs one request where `since` includes its own version too', async () => {
     await using simulator = await startSimulator({ assignments: 301, behaviour: { inclusive: true } })
-    await using workplace = await openTestWorkplace(database, simulator)
-    await workplace.read(assignment, 'head', { signal })
-    await workplace.read(assignment, 'head', { signal })
-    expect((await workplace.read(assignment, 'head', { signal })).tally.requests).toBe(1)
+    await using context = await openTestContext(database, simulator)
+    await context.read(assignment, 'incremental', { signal })
+    await context.read(assignment, 'incremental', { signal })
+    expect((await context.read(assignment, 'incremental', { signal })).tally.requests).toBe(1)
   })
 })
 

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
-import { assignments, begin, done, mirrorOf } from '../support/runs.ts'
+import { assignments, begin, done, storeOf } from '../support/runs.ts'
 
 const silenceMs = 600
 
@@ -15,8 +15,8 @@ describe.skipIf(!hasPostgres)('a lane', () => {
   const database = createTestDatabase({ forEach: true })
 
   it('stays with a run that waits for its upstream', async () => {
-    const mirror = mirrorOf(database, { silenceMs })
-    const run = await begin(mirror)
+    const store = storeOf(database, { silenceMs })
+    const run = await begin(store)
     const heldMs = async () => {
       const { rows } = await database.pool.query<{ held_ms: number }>(
         `select extract(epoch from now() - backend_start)::float8 * 1000 as held_ms
@@ -25,15 +25,15 @@ describe.skipIf(!hasPostgres)('a lane', () => {
       return rows[0]?.held_ms ?? 0
     }
     await expect.poll(heldMs, { timeout: 10_000 }).toBeGreaterThan(4 * silenceMs)
-    expect(await mirror.startRun('assignment', 'head')).toEqual({ busy: expect.any(String) })
+    expect(await store.startRun('assignment', 'incremental')).toEqual({ busy: expect.any(String) })
     await run.write(assignments({ AssignmentId: 1, RowVersion: 5 }), 5n)
     await run.finish(done)
   })
 
   it('leaves nothing of itself to the session, whose next user may be silent for longer (P8)', async () => {
-    const mirror = mirrorOf(database, { silenceMs, writeConnections: 1 })
-    const lanes = await Promise.all(['assignment', 'assignment_note'].map((stream) => begin(mirror, stream)))
-    expect(await mirror.startRun('assignment', 'head')).toEqual({ busy: expect.any(String) })
+    const store = storeOf(database, { silenceMs, writeConnections: 1 })
+    const lanes = await Promise.all(['assignment', 'assignment_note'].map((stream) => begin(store, stream)))
+    expect(await store.startRun('assignment', 'incremental')).toEqual({ busy: expect.any(String) })
     for (const lane of lanes) await lane.finish(done)
     const limited = await Promise.all(
       Array.from({ length: 3 }, () =>
@@ -46,7 +46,7 @@ describe.skipIf(!hasPostgres)('a lane', () => {
   })
 
   it('goes on when the session that its pages travel on was ended while its upstream kept it waiting (P8)', async () => {
-    const run = await begin(mirrorOf(database, { writeConnections: 1 }))
+    const run = await begin(storeOf(database, { writeConnections: 1 }))
     await run.write(assignments({ AssignmentId: 2, RowVersion: 15 }), null)
     const idle = `pid <> pg_backend_pid() and datname = current_database() and application_name = 'tidemark'
       and not exists (select from pg_locks where pg_locks.pid = pg_stat_activity.pid and locktype = 'advisory')`
@@ -62,11 +62,11 @@ describe.skipIf(!hasPostgres)('a lane', () => {
   })
 
   it('goes to another when its program is frozen, which cannot write when it is woken', async () => {
-    const mirror = mirrorOf(database, { silenceMs })
-    const frozen = await begin(mirror)
+    const store = storeOf(database, { silenceMs })
+    const frozen = await begin(store)
     await frozen.write(assignments({ AssignmentId: 1, RowVersion: 6 }), 6n)
     freeze(2 * silenceMs)
-    const next = await begin(mirror)
+    const next = await begin(store)
     expect(next.state.position).toBe(6n)
     await expect(frozen.write(assignments({ AssignmentId: 1, RowVersion: 7 }), 7n)).rejects.toThrow(
       'lost its turn',

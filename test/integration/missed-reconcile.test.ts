@@ -7,7 +7,7 @@ import { askForMissed, isTaken, restMs } from '../../src/worker/lanes.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { type Backend, hasBackend, redisUrlOf } from '../support/queues.ts'
 import { startTestWorker } from '../support/worker.ts'
-import { openTestWorkplace, neverAborted as signal } from '../support/context.ts'
+import { openTestContext, neverAborted as signal } from '../support/context.ts'
 
 const [assignment] = streams
 const patience = { timeout: 20_000, interval: 100 }
@@ -27,7 +27,7 @@ describe.skipIf(!hasPostgres)('a census that was missed', () => {
     const attempt = (status: string, minutesAgo: number) =>
       database.pool.query(
         `insert into tidemark.run (stream, lane, status, host, pid, position_from, position_to, started_at, finished_at)
-         select 'assignment', 'census', $1, 'there', 1, 0, 0, at, case when $1 <> 'running' then at end
+         select 'assignment', 'reconcile', $1, 'there', 1, 0, 0, at, case when $1 <> 'running' then at end
          from (select now() - $2::float8 * interval '1 minute' as at) as moment`,
         [status, minutesAgo],
       )
@@ -76,8 +76,8 @@ describe.skipIf(!hasPostgres)('a census that was missed', () => {
 
     it('is over for all who owe it when one has taken it; what an operator or a tick asks for is done', async () => {
       const owed = { pool: database.pool, schedule }
-      const census = { stream: 'assignment', lane: 'census' } as const
-      const taken = (cause: 'again' | 'operator' | 'tick') => isTaken(owed, { ...census, cause }, new Date())
+      const reconcile = { stream: 'assignment', lane: 'reconcile' } as const
+      const taken = (cause: 'again' | 'operator' | 'tick') => isTaken(owed, { ...reconcile, cause }, new Date())
       expect(await taken('again')).toBe(false)
       await set('last_census_at', 1)
       expect(await taken('again')).toBe(true)
@@ -90,8 +90,8 @@ describe.skipIf(!hasPostgres)('a census that was missed', () => {
     it.skipIf(!hasBackend(backend))('is taken once by several workers that start (P8)', async () => {
       await using simulator = await startSimulator({ assignments: 30 })
       {
-        await using workplace = await openTestWorkplace(database, simulator)
-        await workplace.read(assignment, 'head', { signal })
+        await using context = await openTestContext(database, simulator)
+        await context.read(assignment, 'incremental', { signal })
       }
       await database.pool.query(`update tidemark.stream set first_complete_at = now() - interval '2 years'`)
       await database.pool.query('delete from mirror.assignment where assignment_id = 5')
@@ -99,24 +99,24 @@ describe.skipIf(!hasPostgres)('a census that was missed', () => {
         startTestWorker(simulator, database, {
           STREAMS: 'assignment',
           SCHEDULE_ASSIGNMENT: '1h',
-          SCHEDULE_CENSUS: everyYear,
+          SCHEDULE_RECONCILE: everyYear,
           REDIS_URL: redisUrlOf(backend) ?? undefined,
         })
       const workers = await Promise.all([start(), start(), start()])
       try {
-        const censuses = async () => {
+        const reconciles = async () => {
           const { rows } = await database.pool.query(
-            `select status, sum(polls)::int as taken from tidemark.run where lane = 'census' group by status`,
+            `select status, sum(polls)::int as taken from tidemark.run where lane = 'reconcile' group by status`,
           )
           return rows
         }
-        await expect.poll(censuses, patience).toEqual([{ status: 'done', taken: 1 }])
+        await expect.poll(reconciles, patience).toEqual([{ status: 'done', taken: 1 }])
         const { rowCount } = await database.pool.query('select from bi.assignment where assignment_id = 5')
         expect(rowCount).toBe(1)
         await expect
           .poll(async () => (await workers[0].get('/metrics')).text(), patience)
           .toMatch(/tidemark_queue_jobs\{state="active"\} 0/)
-        expect(await censuses()).toEqual([{ status: 'done', taken: 1 }])
+        expect(await reconciles()).toEqual([{ status: 'done', taken: 1 }])
       } finally {
         await Promise.all(workers.map((worker) => worker.stop()))
       }

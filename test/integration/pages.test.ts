@@ -8,9 +8,9 @@ import { openLiveEvents } from '../../src/web/live-events.ts'
 import { pageRoutes } from '../../src/web/page-routes.ts'
 import { type HttpServer, startHttpServer } from '../../src/web/server.ts'
 import { readOnlyViewer } from '../../src/web/sessions.ts'
-import type { Desk } from '../../src/web/status-queries.ts'
+import type { StatusQueries } from '../../src/web/status-queries.ts'
 import { quietLog } from '../support/database.ts'
-import { deskWith, emptySight } from '../support/status-queries.ts'
+import { statusQueriesWith, emptySight } from '../support/status-queries.ts'
 
 const assets = readAssets()
 const endings: (() => unknown)[] = []
@@ -19,22 +19,22 @@ afterEach(async () => {
 })
 
 type Options = {
-  desk?: Desk | null
+  statusQueries?: StatusQueries | null
   mostListeners?: number
   everyMs?: number
-  patienceMs?: number
+  timeoutMs?: number
   log?: Logger
 }
 
-async function serve({ desk = deskWith(), log = quietLog, ...options }: Options = {}): Promise<string> {
-  const events = openLiveEvents({ desk: () => desk, log: quietLog, ...options })
+async function serve({ statusQueries = statusQueriesWith(), log = quietLog, ...options }: Options = {}): Promise<string> {
+  const events = openLiveEvents({ statusQueries: () => statusQueries, log: quietLog, ...options })
   const server: HttpServer = await startHttpServer({
     host: '127.0.0.1',
     port: 0,
     routes: [
       assets.routes,
       events.routes,
-      pageRoutes({ desk: () => desk, viewerOf: () => readOnlyViewer, assets, log, ...options }),
+      pageRoutes({ statusQueries: () => statusQueries, viewerOf: () => readOnlyViewer, assets, log, ...options }),
     ],
     log: quietLog,
   })
@@ -57,7 +57,7 @@ describe('a page', () => {
   })
 
   it('says that the worker waits, and loads itself again', async () => {
-    const answer = await fetch(`${await serve({ desk: null })}/facts`)
+    const answer = await fetch(`${await serve({ statusQueries: null })}/facts`)
     expect([answer.status, await answer.text()]).toEqual([
       503,
       expect.stringMatching(/http-equiv="refresh" content="3"[\s\S]*it waits for its database/),
@@ -65,16 +65,16 @@ describe('a page', () => {
   })
 
   it('says that the database does not answer, and not why (P9)', async () => {
-    const facts = () => Promise.reject(new Error('password=hunter2'))
-    const answer = await fetch(`${await serve({ desk: deskWith({ facts }) })}/facts`)
+    const beliefs = () => Promise.reject(new Error('password=hunter2'))
+    const answer = await fetch(`${await serve({ statusQueries: statusQueriesWith({ beliefs }) })}/facts`)
     const text = await answer.text()
     expect([answer.status, text]).toEqual([503, expect.stringContaining('The database did not answer')])
     expect(text).not.toContain('hunter2')
   })
 
   it('says so as well when the database never answers', async () => {
-    const facts = () => new Promise<never>(() => {})
-    const answer = await fetch(`${await serve({ desk: deskWith({ facts }), patienceMs: 50 })}/facts`)
+    const beliefs = () => new Promise<never>(() => {})
+    const answer = await fetch(`${await serve({ statusQueries: statusQueriesWith({ beliefs }), timeoutMs: 50 })}/facts`)
     expect([answer.status, await answer.text()]).toEqual([
       503,
       expect.stringContaining('The database did not answer'),
@@ -83,12 +83,12 @@ describe('a page', () => {
 
   it('is told of once in the log while it cannot be shown, however often it loads itself again (P10)', async () => {
     let isAway = true
-    const facts = async () => {
+    const beliefs = async () => {
       if (isAway) throw new Error('no connection')
       return []
     }
     const stream = new PassThrough()
-    const url = await serve({ desk: deskWith({ facts }), log: openLog({ level: 'info', stream }) })
+    const url = await serve({ statusQueries: statusQueriesWith({ beliefs }), log: openLog({ level: 'info', stream }) })
     const told = () => String(stream.read() ?? '').split('could not be shown').length - 1
     for (let time = 0; time < 5; time++) await fetch(`${url}/facts`)
     expect(told()).toBe(1)
@@ -101,13 +101,13 @@ describe('a page', () => {
 
   it('asks for nothing that its address should not be able to ask for', async () => {
     const asked: unknown[] = []
-    const desk = deskWith({
+    const statusQueries = statusQueriesWith({
       async runs(...query) {
         asked.push(query)
         return []
       },
     })
-    const url = await serve({ desk })
+    const url = await serve({ statusQueries })
     await fetch(`${url}/runs?stream=nothing&lane=%27&outcome=__proto__&before=1e9`)
     await fetch(`${url}/runs?stream=assignment&lane=head&outcome=failed&before=12&before=x&%E0%A4%A`)
     expect(asked).toEqual([
@@ -116,14 +116,14 @@ describe('a page', () => {
         { before: null, limit: 51 },
       ],
       [
-        { stream: 'assignment', lane: 'head', outcome: 'failed' },
+        { stream: 'assignment', lane: 'incremental', outcome: 'failed' },
         { before: '12', limit: 51 },
       ],
     ])
   })
 
   it('tells what needs a person, in words and commands', async () => {
-    const concern = {
+    const problem = {
       key: 'held assignment',
       kind: 'held',
       stream: 'assignment',
@@ -134,7 +134,7 @@ describe('a page', () => {
     const text = await (
       await fetch(
         await serve({
-          desk: deskWith({ concerns: async () => [concern, { ...concern, kind: 'fact_flipped' }] }),
+          statusQueries: statusQueriesWith({ problems: async () => [problem, { ...problem, kind: 'fact_flipped' }] }),
         }),
       )
     ).text()
@@ -191,7 +191,7 @@ describe('GET /events', () => {
       looks++
       return emptySight
     }
-    const url = await serve({ desk: deskWith({ sight }), everyMs: 30 })
+    const url = await serve({ statusQueries: statusQueriesWith({ sight }), everyMs: 30 })
     expect(looks).toBe(0)
     const listeners = Array.from({ length: 10 }, () => listen(url))
     await Promise.all(listeners.map(next))
@@ -211,7 +211,7 @@ describe('GET /events', () => {
   it('sends everything once, and then only what changed', async () => {
     let seconds = 5
     const sight = async () => ({ ...emptySight, at: new Date(Date.UTC(2026, 0, 2, 3, 4, seconds)) })
-    const events = listen(await serve({ desk: deskWith({ sight }), everyMs: 30 }))
+    const events = listen(await serve({ statusQueries: statusQueriesWith({ sight }), everyMs: 30 }))
     const keys = async () => {
       const [, data] = (await next(events)) ?? []
       return Object.keys(JSON.parse(data ?? '{}').cells)
@@ -232,7 +232,7 @@ describe('GET /events', () => {
       await held?.promise
       return { ...emptySight, at }
     }
-    const url = await serve({ desk: deskWith({ sight }), everyMs: 60_000 })
+    const url = await serve({ statusQueries: statusQueriesWith({ sight }), everyMs: 60_000 })
     const told = async (events: AsyncGenerator<[string, string]>) => {
       const [, data] = (await next(events)) ?? []
       const { cells, isWhole } = JSON.parse(data ?? '{}')
@@ -263,7 +263,7 @@ describe('GET /events', () => {
 
   it('says to all, whenever they come, that a look takes too long', async () => {
     const sight = () => new Promise<never>(() => {})
-    const url = await serve({ desk: deskWith({ sight }), patienceMs: 30 })
+    const url = await serve({ statusQueries: statusQueriesWith({ sight }), timeoutMs: 30 })
     expect(await next(listen(url))).toEqual(['away', 'null'])
     expect(await next(listen(url))).toEqual(['away', 'null'])
   })
@@ -274,7 +274,7 @@ describe('GET /events', () => {
       if (isAway) throw new Error('away')
       return emptySight
     }
-    const events = listen(await serve({ desk: deskWith({ sight }), everyMs: 30 }))
+    const events = listen(await serve({ statusQueries: statusQueriesWith({ sight }), everyMs: 30 }))
     expect(await next(events)).toEqual(['away', 'null'])
     isAway = false
     await expect.poll(async () => (await next(events))?.[0]).toBe('update')

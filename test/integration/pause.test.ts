@@ -34,7 +34,7 @@ describe.skipIf(!hasPostgres)('a paused stream', () => {
       const polls = async (stream: string) =>
         (
           await pool.query<{ polls: number }>(
-            `select coalesce(sum(polls), 0)::int as polls from tidemark.run where stream = $1 and lane = 'head'`,
+            `select coalesce(sum(polls), 0)::int as polls from tidemark.run where stream = $1 and lane = 'incremental'`,
             [stream],
           )
         ).rows[0]?.polls ?? 0
@@ -48,7 +48,7 @@ describe.skipIf(!hasPostgres)('a paused stream', () => {
       await expect
         .poll(async () => (await lastRun())?.lastRun, patience)
         .toMatchObject({ status: 'done', note: 'stopped between two pages' })
-      expect(await lastRun()).toMatchObject({ completeAt: null, paused: { by, reason: 'a test' } })
+      expect(await lastRun()).toMatchObject({ readThroughAt: null, paused: { by, reason: 'a test' } })
       const read = await rows()
       expect(read).toBeLessThan(600)
 

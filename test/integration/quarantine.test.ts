@@ -1,7 +1,7 @@
 // What becomes of records in quarantine when they are tried again, or dropped.
 
 import { describe, expect, it } from 'vitest'
-import type { Workplace } from '../../src/context.ts'
+import type { SyncContext } from '../../src/context.ts'
 import { parseJson } from '../../src/json/parse.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { dropFromQuarantine, readQuarantine, settleQuarantined } from '../../src/store/queries/quarantine.ts'
@@ -9,13 +9,13 @@ import type { Stream } from '../../src/streams/catalog.ts'
 import { type Quarantined, retryQuarantine } from '../../src/sync/reconcile/quarantine-retry.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { streamOf } from '../support/streams.ts'
-import { neverAborted, openTestWorkplace } from '../support/context.ts'
+import { neverAborted, openTestContext } from '../support/context.ts'
 
 const assignment = streamOf('assignment')
 const tracker = streamOf('tracker_object')
 const signal = neverAborted
 
-async function retry({ contextOf, database: { pool } }: Workplace, stream: Stream = assignment) {
+async function retry({ contextOf, database: { pool } }: SyncContext, stream: Stream = assignment) {
   const all = await readQuarantine(pool, { stream: stream.name, id: null }, { after: '0', limit: 100 })
   async function* entries(): AsyncGenerator<Quarantined> {
     for (const { id, text } of all) yield { id, record: parseJson(Buffer.from(text)) }
@@ -33,14 +33,14 @@ describe.skipIf(!hasPostgres)('a record in quarantine', () => {
     const database = createTestDatabase()
     it('leaves it when it can be a row now, or is gone; otherwise it stays, whole (P5)', async () => {
       await using simulator = await startSimulator({ assignments: 10 })
-      await using workplace = await openTestWorkplace(database, simulator)
+      await using context = await openTestContext(database, simulator)
       const { pool } = database
       const raw = (text: (id: number) => string) =>
         simulator.source.appendRaw('assignment', ({ id }) => text(id)).id
       const mended = raw((id) => `{"AssignmentId":${id},"RowVersion":"none"}`)
       const gone = raw((id) => `{"AssignmentId":${id},"RowVersion":"none","Subject":"gone"}`)
       raw(() => `{"Subject":"no key","RowVersion":70000}`)
-      await workplace.read(assignment, 'head', { signal })
+      await context.read(assignment, 'incremental', { signal })
       const reasons = async () =>
         (
           await pool.query(
@@ -48,11 +48,11 @@ describe.skipIf(!hasPostgres)('a record in quarantine', () => {
           )
         ).rows
       expect(await reasons()).toHaveLength(3)
-      expect((await retry(workplace)).findings).toEqual({ tried: 3, taken: 0, replaced: 0, gone: 0 })
+      expect((await retry(context)).findings).toEqual({ tried: 3, taken: 0, replaced: 0, gone: 0 })
       simulator.source.remove('assignment', gone, 'hard')
       simulator.source.remove('assignment', mended, 'hard')
       simulator.source.insert('assignment', { Subject: 'mended' }, { id: mended })
-      expect(await retry(workplace)).toMatchObject({
+      expect(await retry(context)).toMatchObject({
         status: 'done',
         findings: { tried: 3, taken: 1, gone: 1 },
       })
@@ -66,7 +66,7 @@ describe.skipIf(!hasPostgres)('a record in quarantine', () => {
         { dropped: false },
       ])
       expect(await dropFromQuarantine(pool, { stream: 'assignment', id: null }, 'ours')).toBe(1)
-      expect((await retry(workplace)).findings.tried).toBe(0)
+      expect((await retry(context)).findings.tried).toBe(0)
     })
   })
 
@@ -74,28 +74,28 @@ describe.skipIf(!hasPostgres)('a record in quarantine', () => {
     const database = createTestDatabase()
     it('is shown again when it was settled, and not when it was dropped (P5)', async () => {
       await using simulator = await startSimulator({ assignments: 3 })
-      await using workplace = await openTestWorkplace(database, simulator)
+      await using context = await openTestContext(database, simulator)
       const { pool } = database
       const inQuarantine = async () =>
         (await readQuarantine(pool, { stream: 'assignment', id: null }, { after: '0', limit: 10 })).map(
           ({ id }) => id,
         )
-      const unfit = () =>
+      const rejected = () =>
         simulator.source.appendRaw('assignment', '{"AssignmentId":900,"RowVersion":"none"}', { id: 900 })
-      unfit()
-      await workplace.read(assignment, 'head', { signal })
+      rejected()
+      await context.read(assignment, 'incremental', { signal })
       const [first] = await inQuarantine()
       simulator.source.remove('assignment', 900, 'hard')
-      expect((await retry(workplace)).findings).toMatchObject({ tried: 1, gone: 1 })
+      expect((await retry(context)).findings).toMatchObject({ tried: 1, gone: 1 })
       expect(await inQuarantine()).toEqual([])
-      unfit()
-      await workplace.read(assignment, 'head', { signal })
+      rejected()
+      await context.read(assignment, 'incremental', { signal })
       const again = await inQuarantine()
       expect(again).toHaveLength(1)
       expect(again).not.toEqual([first])
       await dropFromQuarantine(pool, { stream: null, id: BigInt(again[0] ?? 0) }, 'a test record of ours')
       simulator.source.change('assignment', 1)
-      await workplace.read(assignment, 'head', { signal })
+      await context.read(assignment, 'incremental', { signal })
       expect(await inQuarantine()).toEqual([])
     })
   })
@@ -104,9 +104,9 @@ describe.skipIf(!hasPostgres)('a record in quarantine', () => {
     const database = createTestDatabase()
     it('does not replace the row of a later record of its key (P3)', async () => {
       await using simulator = await startSimulator({ assignments: 1, trackers: 3 })
-      await using workplace = await openTestWorkplace(database, simulator)
+      await using context = await openTestContext(database, simulator)
       const { pool } = database
-      const poll = () => workplace.read(tracker, 'head', { signal })
+      const poll = () => context.read(tracker, 'incremental', { signal })
       await poll()
       await pool.query(`alter table mirror.tracker_object add constraint odd check (name <> 'Odd')`)
       simulator.source.change('tracker_object', 2, { Name: 'Odd' })
@@ -114,7 +114,7 @@ describe.skipIf(!hasPostgres)('a record in quarantine', () => {
       await pool.query('alter table mirror.tracker_object drop constraint odd')
       simulator.source.change('tracker_object', 2, { Name: 'Even' })
       await poll()
-      expect((await retry(workplace, tracker)).findings).toMatchObject({ tried: 1, taken: 0, replaced: 1 })
+      expect((await retry(context, tracker)).findings).toMatchObject({ tried: 1, taken: 0, replaced: 1 })
       const { rows } = await pool.query('select name from bi.tracker_object where tracker_object_id = 2')
       expect(rows).toEqual([{ name: 'Even' }])
     })

@@ -55,17 +55,17 @@ describe.skipIf(!hasBackend('redis'))('a Redis that answers and takes nothing', 
 })
 
 describe.skipIf(!hasBackend('redis'))('a Redis that two mirrors share', () => {
-  type Mirror = { address: string; cluster: string | null }
-  async function prefixOf(mirror: Mirror): Promise<string | null> {
-    const database = { connection: {}, ...mirror }
+  type Store = { address: string; cluster: string | null }
+  async function prefixOf(store: Store): Promise<string | null> {
+    const database = { connection: {}, ...store }
     const { driver, close } = await openDriver({ redisUrl: redisUrlOf('redis'), database, log: quietLog })
     await close()
     return driver.kind === 'redis' ? driver.prefix : null
   }
 
   it('keeps them apart, also when each calls its own Postgres by the same name', async () => {
-    const mine: Mirror = { address: 'localhost:5432/tidemark', cluster: '7400000000000000001' }
-    const theirs: readonly Mirror[] = [
+    const mine: Store = { address: 'localhost:5432/tidemark', cluster: '7400000000000000001' }
+    const theirs: readonly Store[] = [
       { ...mine, cluster: '7400000000000000002' },
       { ...mine, address: 'localhost:5432/other' },
       { ...mine, cluster: null },

@@ -4,12 +4,12 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { type CensusOutcome, takeCensus } from '../../src/sync/reconcile/reconcile.ts'
+import { type ReconcileOutcome, reconcileStream } from '../../src/sync/reconcile/reconcile.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { seededRandom } from '../support/random.ts'
 import { differences } from '../support/same-as-source.ts'
 import { streamOf } from '../support/streams.ts'
-import { openTestWorkplace, neverAborted as signal } from '../support/context.ts'
+import { openTestContext, neverAborted as signal } from '../support/context.ts'
 
 const assignment = streamOf('assignment')
 
@@ -37,10 +37,10 @@ describe.skipIf(!hasPostgres)('censuses', () => {
           update tidemark.stream set position = 0, held = null, stopped_reason = null`)
         const random = seededRandom(seed)
         await using simulator = await startSimulator({ assignments: 60, seed, behaviour })
-        await using workplace = await openTestWorkplace(database, simulator, { PAGE_SIZE: '20' })
+        await using context = await openTestContext(database, simulator, { PAGE_SIZE: '20' })
         const { source } = simulator
-        const census = async (release = 0): Promise<CensusOutcome> => {
-          const outcome = await takeCensus({ ...workplace.contextOf(assignment), signal, release })
+        const reconcile = async (release = 0): Promise<ReconcileOutcome> => {
+          const outcome = await reconcileStream({ ...context.contextOf(assignment), signal, release })
           if (outcome.error) throw outcome.error
           const { rows } = await pool.query<{ id: string }>(
             `select assignment_id::text as id from mirror.assignment where _deleted_reason = 'absent'`,
@@ -50,9 +50,9 @@ describe.skipIf(!hasPostgres)('censuses', () => {
           const { held, marked } = outcome.findings
           if (!held || release > 0) return outcome
           expect(marked).toBe(0)
-          return await census(held.missing)
+          return await reconcile(held.missing)
         }
-        await workplace.read(assignment, 'head', { signal })
+        await context.read(assignment, 'incremental', { signal })
         for (let row = 0; row < damage; row++)
           await pool.query('delete from mirror.assignment where assignment_id = $1', [1 + random.integer(60)])
         let changesLeft = 40
@@ -67,12 +67,12 @@ describe.skipIf(!hasPostgres)('censuses', () => {
             else source.change('assignment', id)
           }
         })
-        await census()
-        await workplace.read(assignment, 'head', { signal })
-        await census()
+        await reconcile()
+        await context.read(assignment, 'incremental', { signal })
+        await reconcile()
         changesLeft = 0
-        await workplace.read(assignment, 'head', { signal })
-        const last = await census()
+        await context.read(assignment, 'incremental', { signal })
+        const last = await reconcile()
         expect(last.status).toBe('done')
         // Pages in an order that is drawn anew each time prove nothing within reasonable passes.
         if (behaviour.order === 'unstable' && !behaviour.pagingIgnored) return
@@ -86,7 +86,7 @@ describe.skipIf(!hasPostgres)('censuses', () => {
         expect(found.filter((told) => !dead.has(told))).toEqual([])
       }),
       {
-        numRuns: Number(process.env.CENSUS_WORLDS ?? 12),
+        numRuns: Number(process.env.RECONCILE_WORLDS ?? 12),
         ...(process.env.SEED && { seed: Number(process.env.SEED) }),
       },
     )

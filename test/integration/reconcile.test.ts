@@ -1,20 +1,20 @@
 // What a census finds, believes and leaves alone, against the stand-in while it changes.
 
 import { describe, expect, it } from 'vitest'
-import type { Workplace } from '../../src/context.ts'
+import type { SyncContext } from '../../src/context.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
-import { acknowledgeRescues } from '../../src/store/admin/streams.ts'
-import { takeCensus } from '../../src/sync/reconcile/reconcile.ts'
+import { acknowledgeMissedRows } from '../../src/store/admin/streams.ts'
+import { reconcileStream } from '../../src/sync/reconcile/reconcile.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { differences } from '../support/same-as-source.ts'
 import { streamOf } from '../support/streams.ts'
-import { neverAborted, openTestWorkplace } from '../support/context.ts'
+import { neverAborted, openTestContext } from '../support/context.ts'
 
 const assignment = streamOf('assignment')
 const signal = neverAborted
 
-const censusOf = (workplace: Workplace, options: { release?: number; signal?: AbortSignal } = {}) =>
-  takeCensus({ ...workplace.contextOf(assignment), signal, release: 0, ...options })
+const reconcileOf = (context: SyncContext, options: { release?: number; signal?: AbortSignal } = {}) =>
+  reconcileStream({ ...context.contextOf(assignment), signal, release: 0, ...options })
 
 describe.skipIf(!hasPostgres)('a census', () => {
   /** A mirror that has read everything, and what the test does to it. */
@@ -23,10 +23,10 @@ describe.skipIf(!hasPostgres)('a census', () => {
     rows: number,
     play: (scene: {
       simulator: Simulator
-      workplace: Workplace
-      pool: Workplace['database']['pool']
+      context: SyncContext
+      pool: SyncContext['database']['pool']
       same: () => Promise<void>
-      heldOf: () => Promise<unknown>
+      blockedDeletionsOf: () => Promise<unknown>
       deleted: () => Promise<readonly number[]>
     }) => Promise<void>,
     behaviour: Parameters<typeof startSimulator>[0] = {},
@@ -35,15 +35,15 @@ describe.skipIf(!hasPostgres)('a census', () => {
       const database = createTestDatabase()
       it(name, async () => {
         await using simulator = await startSimulator({ assignments: rows, ...behaviour })
-        await using workplace = await openTestWorkplace(database, simulator, { PAGE_SIZE: '50' })
-        expect(await workplace.read(assignment, 'head', { signal })).toMatchObject({ isComplete: true })
+        await using context = await openTestContext(database, simulator, { PAGE_SIZE: '50' })
+        expect(await context.read(assignment, 'incremental', { signal })).toMatchObject({ isComplete: true })
         const { pool } = database
         await play({
           simulator,
-          workplace,
+          context,
           pool,
           same: async () => expect(await differences(pool, simulator, 'assignment')).toEqual([]),
-          heldOf: async () =>
+          blockedDeletionsOf: async () =>
             (await pool.query(`select held from tidemark.stream where name = 'assignment'`)).rows[0].held,
           deleted: async () =>
             (
@@ -55,9 +55,9 @@ describe.skipIf(!hasPostgres)('a census', () => {
       })
     })
 
-  scene('of a mirror that is right changes nothing', 200, async ({ workplace, pool }) => {
+  scene('of a mirror that is right changes nothing', 200, async ({ context, pool }) => {
     const before = await pool.query('select * from mirror.assignment order by assignment_id')
-    const outcome = await censusOf(workplace)
+    const outcome = await reconcileOf(context)
     expect(outcome).toMatchObject({
       status: 'done',
       isComplete: true,
@@ -76,28 +76,28 @@ describe.skipIf(!hasPostgres)('a census', () => {
   scene(
     'rescues what is missing or older, and says so until somebody acknowledges it (P6)',
     200,
-    async ({ workplace, pool, same }) => {
+    async ({ context, pool, same }) => {
       await pool.query('delete from mirror.assignment where assignment_id in (3, 77)')
       await pool.query('update mirror.assignment set row_version = 1 where assignment_id = 150')
-      const { findings } = await censusOf(workplace)
+      const { findings } = await reconcileOf(context)
       expect(findings.rescued).toBe(3)
       expect(findings.samples.map(({ key }) => key).sort()).toEqual(['150', '3', '77'])
       await same()
-      const rescue = async () => (await pool.query('select rows, acknowledged_by from tidemark.rescue')).rows
-      expect(await rescue()).toEqual([{ rows: '3', acknowledged_by: null }])
-      expect(await acknowledgeRescues(pool, 'assignment', 'somebody')).toBe(3)
-      expect(await rescue()).toEqual([{ rows: '3', acknowledged_by: 'somebody' }])
-      expect(await acknowledgeRescues(pool, 'assignment', 'somebody')).toBe(0)
+      const missedRows = async () => (await pool.query('select rows, acknowledged_by from tidemark.rescue')).rows
+      expect(await missedRows()).toEqual([{ rows: '3', acknowledged_by: null }])
+      expect(await acknowledgeMissedRows(pool, 'assignment', 'somebody')).toBe(3)
+      expect(await missedRows()).toEqual([{ rows: '3', acknowledged_by: 'somebody' }])
+      expect(await acknowledgeMissedRows(pool, 'assignment', 'somebody')).toBe(0)
     },
   )
 
   scene(
     'does not call a rescue what the head has yet to read',
     100,
-    async ({ simulator, workplace, same }) => {
+    async ({ simulator, context, same }) => {
       simulator.source.insert('assignment')
       simulator.source.change('assignment', 5)
-      const { findings, tally } = await censusOf(workplace)
+      const { findings, tally } = await reconcileOf(context)
       expect(tally).toMatchObject({ inserted: 1, updated: 1 })
       expect(findings.rescued).toBe(0)
       await same()
@@ -107,17 +107,17 @@ describe.skipIf(!hasPostgres)('a census', () => {
   scene(
     'marks what is gone, with its evidence, and lets it come back (P7)',
     100,
-    async ({ simulator, workplace, pool, same, deleted }) => {
+    async ({ simulator, context, pool, same, deleted }) => {
       for (const id of [7, 8]) simulator.source.remove('assignment', id, 'hard')
       simulator.source.remove('assignment', 9, 'soft')
-      expect((await censusOf(workplace)).findings).toMatchObject({ marked: 2, missing: 2, held: null })
+      expect((await reconcileOf(context)).findings).toMatchObject({ marked: 2, missing: 2, held: null })
       expect(await deleted()).toEqual([7, 8])
       const { rows } = await pool.query('select key, evidence from tidemark.absence order by key')
       expect(rows.map(({ key }) => key)).toEqual(['7', '8'])
       expect(rows[0].evidence).toContain('gone')
       await same()
       simulator.source.insert('assignment', null, { id: 7 })
-      await workplace.read(assignment, 'head', { signal })
+      await context.read(assignment, 'incremental', { signal })
       expect(await deleted()).toEqual([8])
       await same()
     },
@@ -126,51 +126,51 @@ describe.skipIf(!hasPostgres)('a census', () => {
   scene(
     'believes no list: what it lacks is looked at by its id (P7)',
     100,
-    async ({ simulator, workplace, deleted, pool }) => {
+    async ({ simulator, context, deleted, pool }) => {
       simulator.source.remove('assignment', 20, 'hard')
       simulator.faults.add({ kind: 500, path: '/Id/20' })
-      expect((await censusOf(workplace)).findings).toMatchObject({ marked: 0, unclear: 1 })
+      expect((await reconcileOf(context)).findings).toMatchObject({ marked: 0, unclear: 1 })
       simulator.faults.clear()
       await pool.query('delete from mirror.assignment where assignment_id = 30')
       expect(await deleted()).toEqual([])
-      expect((await censusOf(workplace)).findings).toMatchObject({ marked: 1, rescued: 1 })
+      expect((await reconcileOf(context)).findings).toMatchObject({ marked: 1, rescued: 1 })
     },
   )
 
   scene(
     'holds a list that lost more than a fifth until it is released (P7)',
     100,
-    async ({ simulator, workplace, same, heldOf, deleted }) => {
+    async ({ simulator, context, same, blockedDeletionsOf, deleted }) => {
       for (let id = 1; id <= 21; id++) simulator.source.remove('assignment', id, 'hard')
-      const held = await censusOf(workplace)
+      const held = await reconcileOf(context)
       expect(held).toMatchObject({ status: 'done', isComplete: false, findings: { marked: 0 } })
       expect(held.note).toContain('tidemark census --release assignment')
-      expect(await heldOf()).toMatchObject({ missing: 21, living: 100, seen: 79 })
+      expect(await blockedDeletionsOf()).toMatchObject({ missing: 21, living: 100, seen: 79 })
       expect(await deleted()).toEqual([])
-      expect(await censusOf(workplace, { release: 20 })).toMatchObject({
+      expect(await reconcileOf(context, { release: 20 })).toMatchObject({
         findings: { marked: 0, missing: 21 },
       })
-      const released = await censusOf(workplace, { release: 21 })
-      expect(released).toMatchObject({ isComplete: true, findings: { marked: 21 } })
-      expect(await heldOf()).toBeNull()
+      const approved = await reconcileOf(context, { release: 21 })
+      expect(approved).toMatchObject({ isComplete: true, findings: { marked: 21 } })
+      expect(await blockedDeletionsOf()).toBeNull()
       await same()
     },
   )
 
-  scene('holds an empty list (P7)', 30, async ({ simulator, workplace, heldOf, deleted }) => {
+  scene('holds an empty list (P7)', 30, async ({ simulator, context, blockedDeletionsOf, deleted }) => {
     const withdraw = simulator.faults.add({ kind: 'empty-page', path: /\/api\/Assignment$/ })
-    expect(await censusOf(workplace)).toMatchObject({ isComplete: false, findings: { marked: 0 } })
-    expect(await heldOf()).toMatchObject({ missing: 30, seen: 0 })
+    expect(await reconcileOf(context)).toMatchObject({ isComplete: false, findings: { marked: 0 } })
+    expect(await blockedDeletionsOf()).toMatchObject({ missing: 30, seen: 0 })
     withdraw()
-    expect(await censusOf(workplace)).toMatchObject({ isComplete: true })
-    expect(await heldOf()).toBeNull()
+    expect(await reconcileOf(context)).toMatchObject({ isComplete: true })
+    expect(await blockedDeletionsOf()).toBeNull()
     expect(await deleted()).toEqual([])
   })
 
   scene(
     'that is interrupted marks nothing, keeps what it rescued, and the next one finishes (P7, P8)',
     200,
-    async ({ simulator, workplace, pool, same, deleted }) => {
+    async ({ simulator, context, pool, same, deleted }) => {
       for (let id = 101; id <= 130; id++) simulator.source.remove('assignment', id, 'hard')
       await pool.query('delete from mirror.assignment where assignment_id = 2')
       const stop = new AbortController()
@@ -178,11 +178,11 @@ describe.skipIf(!hasPostgres)('a census', () => {
       const away = simulator.onRequest(({ path }) => {
         if (/\/Id\/\d+$/.test(path) && ++looks === 9) stop.abort(new Error('enough'))
       })
-      expect(await censusOf(workplace, { signal: stop.signal })).toMatchObject({ status: 'stopped' })
+      expect(await reconcileOf(context, { signal: stop.signal })).toMatchObject({ status: 'stopped' })
       away()
       expect(await deleted()).toEqual([])
       expect((await pool.query('select rows from tidemark.rescue')).rows).toEqual([{ rows: '1' }])
-      expect(await censusOf(workplace)).toMatchObject({
+      expect(await reconcileOf(context)).toMatchObject({
         isComplete: true,
         findings: { marked: 30, rescued: 0 },
       })
@@ -190,17 +190,17 @@ describe.skipIf(!hasPostgres)('a census', () => {
     },
   )
 
-  scene('that the upstream fails in marks nothing (P7)', 100, async ({ simulator, workplace, deleted }) => {
+  scene('that the upstream fails in marks nothing (P7)', 100, async ({ simulator, context, deleted }) => {
     simulator.source.remove('assignment', 20, 'hard')
     simulator.faults.add({ kind: 403, path: /\/api\/Assignment$/, page: 2 })
-    expect(await censusOf(workplace)).toMatchObject({ status: 'failed', findings: { marked: 0 } })
+    expect(await reconcileOf(context)).toMatchObject({ status: 'failed', findings: { marked: 0 } })
     expect(await deleted()).toEqual([])
   })
 
   scene(
     'is right about rows that are deleted, changed and inserted while it lists, in any order of the list (P6, P7)',
     300,
-    async ({ simulator, workplace, same }) => {
+    async ({ simulator, context, same }) => {
       let requests = 0
       simulator.onRequest(({ path }) => {
         if (!path.endsWith('/api/Assignment') || ++requests > 40) return
@@ -210,9 +210,9 @@ describe.skipIf(!hasPostgres)('a census', () => {
         simulator.source.insert('assignment')
         simulator.source.change('assignment', at(3) === at(1) ? (ids.at(-1) ?? 1) : at(3))
       })
-      for (let round = 0; round < 4; round++) await censusOf(workplace)
-      expect(await censusOf(workplace)).toMatchObject({ isComplete: true })
-      await workplace.read(assignment, 'head', { signal })
+      for (let round = 0; round < 4; round++) await reconcileOf(context)
+      expect(await reconcileOf(context)).toMatchObject({ isComplete: true })
+      await context.read(assignment, 'incremental', { signal })
       await same()
     },
     { behaviour: { order: 'id', pageCap: 23 } },

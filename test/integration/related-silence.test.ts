@@ -1,7 +1,7 @@
 // A group of related records that the upstream suddenly shows of no assignment: its records are kept, because that proves nothing.
 
 import { describe, expect, it } from 'vitest'
-import { openMirror } from '../../src/store/runs/open-store.ts'
+import { openStore } from '../../src/store/runs/open-store.ts'
 import { relatedStreams, streams } from '../../src/streams/catalog.ts'
 import type { Source } from '../../src/sync/ports/store.ts'
 import { readRelated } from '../../src/sync/related/read-related.ts'
@@ -17,7 +17,7 @@ describe.skipIf(!hasPostgres)('related records of a group', () => {
   const database = createTestDatabase()
 
   it('are kept while the upstream shows the group of no assignment, and gone when it shows it of others (P7)', async () => {
-    const mirror = openMirror({
+    const store = openStore({
       ...{ database, streams, sourceTimezone: 'UTC', log: quietLog },
       related: { groups: ['assignment_product'], refreshMs: null },
     })
@@ -40,9 +40,9 @@ describe.skipIf(!hasPostgres)('related records of a group', () => {
     let version = 0
     async function changeAndRead(...ids: number[]) {
       const changed = ids.map((id) => ({ AssignmentId: id, RowVersion: ++version }))
-      await writeAll(mirror, 'assignment', assignments(...changed))
+      await writeAll(store, 'assignment', assignments(...changed))
       const wanted = relatedStreams.filter(({ name }) => name === 'assignment_product')
-      return await readRelated({ mirror, source, streams: wanted, now: () => new Date(), signal })
+      return await readRelated({ store, source, streams: wanted, now: () => new Date(), signal })
     }
     const living = async () =>
       (

@@ -7,7 +7,7 @@ import { readRelatedAgain } from '../../src/store/queries/due.ts'
 import { readRelatedProgress } from '../../src/store/queries/overview.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { streamOf } from '../support/streams.ts'
-import { openTestWorkplace, neverAborted as signal } from '../support/context.ts'
+import { openTestContext, neverAborted as signal } from '../support/context.ts'
 
 const assignment = streamOf('assignment')
 
@@ -16,18 +16,18 @@ describe.skipIf(!hasPostgres)('the backlog of related records', () => {
     const database = createTestDatabase()
     it('fails once at it, keeps what was read, and goes on without it', async () => {
       await using simulator = await startSimulator({ assignments: 40 })
-      await using workplace = await openTestWorkplace(database, simulator, { RELATED: 'true' })
-      await workplace.read(assignment, 'head', { signal })
+      await using context = await openTestContext(database, simulator, { RELATED: 'true' })
+      await context.read(assignment, 'incremental', { signal })
       simulator.faults.add({ kind: 'content-type', while: ({ path }) => path.endsWith('/extended/Id/20') })
       simulator.requests.start()
-      expect(await workplace.readRelated({ signal })).toMatchObject({
+      expect(await context.readRelated({ signal })).toMatchObject({
         status: 'failed',
         error: { code: 'UPSTREAM_CONTENT_TYPE' },
       })
       const known = await readRelatedProgress(database.pool)
       expect(known).toMatchObject({ setAside: 1 })
       expect(known?.read).toBeGreaterThan(0)
-      expect(await workplace.readRelated({ signal })).toMatchObject({ status: 'done', isComplete: true })
+      expect(await context.readRelated({ signal })).toMatchObject({ status: 'done', isComplete: true })
       expect(await readRelatedProgress(database.pool)).toEqual({
         read: 39,
         waiting: 1,
@@ -43,9 +43,9 @@ describe.skipIf(!hasPostgres)('the backlog of related records', () => {
     const database = createTestDatabase()
     it('has that assignment again (P8)', async () => {
       await using simulator = await startSimulator({ assignments: 3 })
-      await using workplace = await openTestWorkplace(database, simulator, { RELATED: 'true' })
-      await workplace.read(assignment, 'head', { signal })
-      await workplace.readRelated({ signal })
+      await using context = await openTestContext(database, simulator, { RELATED: 'true' })
+      await context.read(assignment, 'incremental', { signal })
+      await context.readRelated({ signal })
       await readRelatedAgain(database.pool, { id: '2' })
       let isWritten = false
       simulator.onRequest(async ({ path }) => {
@@ -53,9 +53,9 @@ describe.skipIf(!hasPostgres)('the backlog of related records', () => {
         isWritten = true
         await readRelatedAgain(database.pool, { id: '2' })
       })
-      expect((await workplace.readRelated({ signal })).tally.requests).toBe(2)
+      expect((await context.readRelated({ signal })).tally.requests).toBe(2)
       expect(isWritten).toBe(true)
-      expect(await workplace.isRelatedDue()).toBe(false)
+      expect(await context.isRelatedDue()).toBe(false)
     })
   })
 
@@ -63,17 +63,17 @@ describe.skipIf(!hasPostgres)('the backlog of related records', () => {
     const database = createTestDatabase()
     it('keeps it in a quarantine that an operator finds (P5)', async () => {
       await using simulator = await startSimulator({ assignments: 3 })
-      await using workplace = await openTestWorkplace(database, simulator, { RELATED: 'true' })
-      await workplace.read(assignment, 'head', { signal })
+      await using context = await openTestContext(database, simulator, { RELATED: 'true' })
+      await context.read(assignment, 'incremental', { signal })
       simulator.source.insert('assignment_service', { AssignmentId: 1, Remark: 'usual' })
-      await workplace.readRelated({ signal })
+      await context.readRelated({ signal })
       await database.pool.query(
         `alter table mirror.assignment_service add constraint odd check (remark <> 'Odd')`,
       )
       simulator.source.insert('assignment_service', { AssignmentId: 2, Remark: 'Odd' })
       simulator.source.change('assignment', 2)
-      await workplace.read(assignment, 'head', { signal })
-      expect((await workplace.readRelated({ signal })).tally.quarantined).toBe(1)
+      await context.read(assignment, 'incremental', { signal })
+      expect((await context.readRelated({ signal })).tally.quarantined).toBe(1)
       expect(await readRelatedProgress(database.pool)).toMatchObject({ read: 3, quarantined: 1 })
       const selection = selectionOf('assignment_service')
       expect(await nothingTried(database.pool, selection)).toContain(

@@ -2,7 +2,7 @@
 
 import type { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { Workplace } from '../../src/context.ts'
+import type { SyncContext } from '../../src/context.ts'
 import { mildMix } from '../../src/simulator/faults.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { readOverview } from '../../src/store/queries/overview.ts'
@@ -11,7 +11,7 @@ import { seededRandom } from '../support/random.ts'
 import { childDifferences } from '../support/related-children.ts'
 import { openCaller } from '../support/simulator-caller.ts'
 import { streamOf } from '../support/streams.ts'
-import { openTestWorkplace, neverAborted as signal } from '../support/context.ts'
+import { openTestContext, neverAborted as signal } from '../support/context.ts'
 
 const assignment = streamOf('assignment')
 async function progress(pool: Pool) {
@@ -20,8 +20,8 @@ async function progress(pool: Pool) {
 }
 const extendedReads = (simulator: Simulator) =>
   simulator.requests.entries.filter(({ path }) => path.includes('/extended/')).length
-const head = (workplace: Workplace) => workplace.read(assignment, 'head', { signal })
-const related = (workplace: Workplace) => workplace.readRelated({ signal })
+const head = (context: SyncContext) => context.read(assignment, 'incremental', { signal })
+const related = (context: SyncContext) => context.readRelated({ signal })
 
 describe.skipIf(!hasPostgres)('related records', () => {
   describe('of assignments that change often', () => {
@@ -29,23 +29,23 @@ describe.skipIf(!hasPostgres)('related records', () => {
     it('are read once for each assignment that changed, however often it did', async () => {
       await using simulator = await startSimulator({ assignments: 30 })
       simulator.requests.start()
-      await using workplace = await openTestWorkplace(database, simulator, { RELATED: 'true' })
-      await head(workplace)
-      expect(await related(workplace)).toMatchObject({ status: 'done', isComplete: true })
+      await using context = await openTestContext(database, simulator, { RELATED: 'true' })
+      await head(context)
+      expect(await related(context)).toMatchObject({ status: 'done', isComplete: true })
       expect(extendedReads(simulator)).toBe(30)
       expect(await childDifferences(database.pool, simulator)).toEqual([])
       const before = extendedReads(simulator)
-      expect(await workplace.isRelatedDue()).toBe(false)
-      await head(workplace)
-      expect(await workplace.isRelatedDue()).toBe(false)
-      await related(workplace)
+      expect(await context.isRelatedDue()).toBe(false)
+      await head(context)
+      expect(await context.isRelatedDue()).toBe(false)
+      await related(context)
       expect(await progress(database.pool)).toEqual({ read: 30, waiting: 0, setAside: 0, quarantined: 0 })
       for (let change = 0; change < 10; change++) simulator.source.change('assignment', 7)
-      await head(workplace)
-      expect(await workplace.isRelatedDue()).toBe(true)
+      await head(context)
+      expect(await context.isRelatedDue()).toBe(true)
       expect(await progress(database.pool)).toEqual({ read: 29, waiting: 1, setAside: 0, quarantined: 0 })
-      expect((await related(workplace)).tally.requests).toBe(1)
-      await related(workplace)
+      expect((await related(context)).tally.requests).toBe(1)
+      await related(context)
       expect(extendedReads(simulator)).toBe(before + 1)
     })
   })
@@ -59,11 +59,11 @@ describe.skipIf(!hasPostgres)('related records', () => {
     afterAll(() => simulator.close())
 
     it('know their assignment, and BI finds who takes part in which', async () => {
-      await using workplace = await openTestWorkplace(database, simulator, { RELATED: 'true' })
+      await using context = await openTestContext(database, simulator, { RELATED: 'true' })
       await (await openCaller(simulator)).assignment('PUT /api/Assignment/5/participant/add/9')
       simulator.source.change('assignment', 5)
-      await head(workplace)
-      await related(workplace)
+      await head(context)
+      await related(context)
       const { rows } = await database.pool.query(
         'select employee_id::int as id from bi.assignment_employee where assignment_id = 5 order by 1',
       )
@@ -85,12 +85,12 @@ describe.skipIf(!hasPostgres)('related records', () => {
     })
 
     it('are marked deleted once two answers in a row lack them, and come back (P7)', async () => {
-      await using workplace = await openTestWorkplace(database, simulator, { RELATED: 'true' })
+      await using context = await openTestContext(database, simulator, { RELATED: 'true' })
       const product = simulator.source.insert('assignment_product', { AssignmentId: 3 })
       const changed = async () => {
         simulator.source.change('assignment', 3)
-        await head(workplace)
-        return await related(workplace)
+        await head(context)
+        return await related(context)
       }
       await changed()
       const state = async () =>
@@ -110,35 +110,35 @@ describe.skipIf(!hasPostgres)('related records', () => {
     })
 
     it('go with an assignment that was deleted', async () => {
-      await using workplace = await openTestWorkplace(database, simulator, { RELATED: 'true' })
+      await using context = await openTestContext(database, simulator, { RELATED: 'true' })
       const living = async () =>
         (await database.pool.query('select from bi.attachment where assignment_id = 4')).rowCount
       const { id } = simulator.source.insert('attachment', { OwnerId: 4 })
       simulator.source.change('assignment', 4)
-      await head(workplace)
-      await related(workplace)
+      await head(context)
+      await related(context)
       expect(await living()).toBeGreaterThan(0)
       await database.pool.query(
         `update mirror.assignment set _deleted_at = now(), _deleted_reason = 'absent' where assignment_id = 4`,
       )
-      await related(workplace)
+      await related(context)
       expect(await living()).toBe(0)
       simulator.source.remove('attachment', id, 'hard')
     })
 
     it('are read again when they are older than RELATED_REFRESH', async () => {
-      await using workplace = await openTestWorkplace(database, simulator, {
+      await using context = await openTestContext(database, simulator, {
         RELATED: 'true',
         RELATED_REFRESH: '1h',
       })
-      await head(workplace)
-      await related(workplace)
+      await head(context)
+      await related(context)
       await database.pool.query(
         `update tidemark.related_fetch set fetched_at = now() - interval '2 hours' where assignment_id in (8, 9)`,
       )
-      expect(await workplace.isRelatedDue()).toBe(true)
-      expect((await related(workplace)).tally.requests).toBe(2)
-      expect(await workplace.isRelatedDue()).toBe(false)
+      expect(await context.isRelatedDue()).toBe(true)
+      expect((await related(context)).tally.requests).toBe(2)
+      expect(await context.isRelatedDue()).toBe(false)
     })
   })
 
@@ -147,9 +147,9 @@ describe.skipIf(!hasPostgres)('related records', () => {
     it('keep those in a table of their own, and read again what was read without them', async () => {
       await using simulator = await startSimulator({ assignments: 20 })
       const files = async (variables: Record<string, string>) => {
-        await using workplace = await openTestWorkplace(database, simulator, variables)
-        await head(workplace)
-        return (await related(workplace)).tally.requests
+        await using context = await openTestContext(database, simulator, variables)
+        await head(context)
+        return (await related(context)).tally.requests
       }
       expect(await files({ RELATED: 'attachment' })).toBe(20)
       expect(await files({ RELATED: 'attachment' })).toBe(0)
@@ -167,30 +167,30 @@ describe.skipIf(!hasPostgres)('related records', () => {
     const database = createTestDatabase()
     it('are set aside without stopping the others, and tried again later', async () => {
       await using simulator = await startSimulator({ assignments: 20 })
-      await using workplace = await openTestWorkplace(database, simulator, { RELATED: 'true' })
-      await head(workplace)
+      await using context = await openTestContext(database, simulator, { RELATED: 'true' })
+      await head(context)
       simulator.faults.add({ kind: 400, while: ({ path }) => path.endsWith('/extended/Id/6') })
-      expect(await related(workplace)).toMatchObject({
+      expect(await related(context)).toMatchObject({
         status: 'done',
         note: 'could not be read, and tried again later: 1 assignment',
       })
-      expect((await related(workplace)).tally.requests).toBe(0)
+      expect((await related(context)).tally.requests).toBe(0)
       expect(await progress(database.pool)).toEqual({ read: 19, waiting: 1, setAside: 1, quarantined: 0 })
       simulator.faults.clear()
       await database.pool.query(
         'update tidemark.related_fetch set retry_at = now() where retry_at is not null',
       )
-      expect((await related(workplace)).tally.requests).toBe(1)
+      expect((await related(context)).tally.requests).toBe(1)
       expect(await childDifferences(database.pool, simulator)).toEqual([])
     })
 
     it('end the run with a reason when there is no end to them', async () => {
       await using simulator = await startSimulator({ assignments: 20 })
-      await using workplace = await openTestWorkplace(database, simulator, { RELATED: 'true' })
+      await using context = await openTestContext(database, simulator, { RELATED: 'true' })
       simulator.source.bulkUpdate('assignment')
-      await head(workplace)
+      await head(context)
       simulator.faults.add({ kind: 404, path: 'extended' })
-      expect((await related(workplace)).error?.message).toMatch(/^none of 20 extended reads could be used/)
+      expect((await related(context)).error?.message).toMatch(/^none of 20 extended reads could be used/)
     })
   })
 
@@ -198,7 +198,7 @@ describe.skipIf(!hasPostgres)('related records', () => {
     const database = createTestDatabase()
     it('equal the source once it is quiet (P8)', { timeout: 180_000 }, async () => {
       await using simulator = await startSimulator({ assignments: 150, faults: mildMix })
-      await using workplace = await openTestWorkplace(database, simulator, { RELATED: 'true' })
+      await using context = await openTestContext(database, simulator, { RELATED: 'true' })
       const random = seededRandom(8)
       const made: number[] = []
       const stopChanging = simulator.onRequest(() => {
@@ -217,8 +217,8 @@ describe.skipIf(!hasPostgres)('related records', () => {
         simulator.source.change('assignment', id)
       })
       for (let round = 0; round < 6; round++) {
-        await head(workplace)
-        await related(workplace)
+        await head(context)
+        await related(context)
       }
       expect(simulator.faults.struck).toBeGreaterThan(0)
       stopChanging()
@@ -226,9 +226,9 @@ describe.skipIf(!hasPostgres)('related records', () => {
       await database.pool.query(
         'update tidemark.related_fetch set retry_at = now() where retry_at is not null',
       )
-      await head(workplace)
-      await workplace.read(assignment, 'trailing', { signal })
-      expect(await related(workplace)).toMatchObject({ status: 'done', isComplete: true })
+      await head(context)
+      await context.read(assignment, 'lookback', { signal })
+      expect(await related(context)).toMatchObject({ status: 'done', isComplete: true })
       expect(await childDifferences(database.pool, simulator)).toEqual([])
     })
   })

@@ -4,10 +4,10 @@ import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { rewindStream } from '../../src/store/admin/streams.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
-import { assignments, begin, done, mirrorOf, writeAll } from '../support/runs.ts'
+import { assignments, begin, done, storeOf, writeAll } from '../support/runs.ts'
 import { differences } from '../support/same-as-source.ts'
 import { streamOf } from '../support/streams.ts'
-import { neverAborted, openTestWorkplace, positionOf } from '../support/context.ts'
+import { neverAborted, openTestContext, positionOf } from '../support/context.ts'
 
 const assignment = streamOf('assignment')
 const signal = neverAborted
@@ -18,8 +18,8 @@ describe.skipIf(!hasPostgres)('a rewind', () => {
     const database = createTestDatabase()
     it('is recorded, starts a stopped stream again, and what follows is read once more (P2)', async () => {
       await using simulator = await startSimulator({ assignments: 120 })
-      await using workplace = await openTestWorkplace(database, simulator)
-      await workplace.read(assignment, 'head', { signal })
+      await using context = await openTestContext(database, simulator)
+      await context.read(assignment, 'incremental', { signal })
       await database.pool.query(
         `update tidemark.stream set stopped_reason = 'UPSTREAM_REWOUND: …', stopped_at = now() where name = 'assignment'`,
       )
@@ -36,7 +36,7 @@ describe.skipIf(!hasPostgres)('a rewind', () => {
         'select position, reason, moved_by from tidemark.checkpoint order by id desc limit 1',
       )
       expect(rows).toEqual([{ position: '50', reason: 'a test', moved_by: 'somebody@here' }])
-      expect(await workplace.read(assignment, 'head', { signal })).toMatchObject({
+      expect(await context.read(assignment, 'incremental', { signal })).toMatchObject({
         status: 'done',
         tally: { inserted: lost, updated: 0 },
       })
@@ -47,20 +47,20 @@ describe.skipIf(!hasPostgres)('a rewind', () => {
   describe('while a run is under way', () => {
     const database = createTestDatabase()
     it('leaves that run unable to write or to move the position, in any lane (P2)', async () => {
-      const mirror = mirrorOf(database)
-      await writeAll(mirror, 'assignment', assignments({ AssignmentId: 1, RowVersion: 50 }))
-      const head = await begin(mirror)
+      const store = storeOf(database)
+      await writeAll(store, 'assignment', assignments({ AssignmentId: 1, RowVersion: 50 }))
+      const head = await begin(store)
       await head.write(assignments({ AssignmentId: 2, RowVersion: 60 }), 60n)
-      const census = await begin(mirror, 'assignment', 'census')
+      const reconcile = await begin(store, 'assignment', 'reconcile')
       await rewindStream(database.pool, { ...order, position: 10n })
       await expect(head.write(assignments({ AssignmentId: 3, RowVersion: 70 }), 70n)).rejects.toThrow(
         'lost its turn',
       )
-      await expect(census.write(assignments({ AssignmentId: 2, RowVersion: 55 }), null)).rejects.toThrow(
+      await expect(reconcile.write(assignments({ AssignmentId: 2, RowVersion: 55 }), null)).rejects.toThrow(
         'lost its turn',
       )
       await head.finish({ ...done, status: 'failed', error: 'fenced' })
-      await census.finish({ ...done, status: 'failed', error: 'fenced' })
+      await reconcile.finish({ ...done, status: 'failed', error: 'fenced' })
       expect(await positionOf(database.pool)).toBe(10n)
       const { rows } = await database.pool.query('select row_version from mirror.assignment order by 1')
       expect(rows).toEqual([{ row_version: '50' }, { row_version: '60' }])
@@ -70,9 +70,9 @@ describe.skipIf(!hasPostgres)('a rewind', () => {
   describe('after a restore of the upstream', () => {
     const database = createTestDatabase()
     it('lets older versions replace those above its target once, and guards them again (P3)', async () => {
-      const mirror = mirrorOf(database)
+      const store = storeOf(database)
       const write = async (id: number, version: number) => {
-        await writeAll(mirror, 'assignment', assignments({ AssignmentId: id, RowVersion: version }))
+        await writeAll(store, 'assignment', assignments({ AssignmentId: id, RowVersion: version }))
       }
       await write(1, 40)
       await write(2, 60)
@@ -92,19 +92,19 @@ describe.skipIf(!hasPostgres)('a rewind', () => {
     const database = createTestDatabase()
     it('makes the changes that follow arrive, though their versions are lower than those mirrored (P3)', async () => {
       await using simulator = await startSimulator({ assignments: 100 })
-      await using workplace = await openTestWorkplace(database, simulator)
+      await using context = await openTestContext(database, simulator)
       const backup = simulator.source.takeBackup()
       for (let id = 1; id <= 10; id++) simulator.source.change('assignment', id)
-      await workplace.read(assignment, 'head', { signal })
+      await context.read(assignment, 'incremental', { signal })
       simulator.source.restoreBackup(backup)
       const position = simulator.source.highestVersion('assignment')
-      expect(await workplace.read(assignment, 'trailing', { signal })).toMatchObject({ status: 'failed' })
+      expect(await context.read(assignment, 'lookback', { signal })).toMatchObject({ status: 'failed' })
       await rewindStream(database.pool, { ...order, position })
       // Lower versions than these ten have in the mirror.
       for (let id = 10; id >= 1; id--)
         simulator.source.change('assignment', id, { Subject: `after the restore ${id}` })
-      expect(await workplace.read(assignment, 'head', { signal })).toMatchObject({ tally: { updated: 10 } })
-      expect(await workplace.read(assignment, 'trailing', { signal })).toMatchObject({ status: 'done' })
+      expect(await context.read(assignment, 'incremental', { signal })).toMatchObject({ tally: { updated: 10 } })
+      expect(await context.read(assignment, 'lookback', { signal })).toMatchObject({ status: 'done' })
       expect(await differences(database.pool, simulator, 'assignment')).toEqual([])
     })
   })

@@ -3,7 +3,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { Json, JsonObject } from '../../src/json/json.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
-import { assignments, begin, done, mirrorOf, trackers } from '../support/runs.ts'
+import { assignments, begin, done, storeOf, trackers } from '../support/runs.ts'
 
 describe.skipIf(!hasPostgres)('a row', () => {
   const database = createTestDatabase()
@@ -25,7 +25,7 @@ describe.skipIf(!hasPostgres)('a row', () => {
     ).rows[0]
 
   async function write(...records: JsonObject[]) {
-    const run = await begin(mirrorOf(database))
+    const run = await begin(storeOf(database))
     const written = await run.write(assignments(...records), null)
     await run.finish(done)
     return written
@@ -73,14 +73,14 @@ describe.skipIf(!hasPostgres)('a row', () => {
     const changed = { ...record, RowVersion: 6 }
     await write(record)
     const readBefore = [assignments(record), assignments(changed)]
-    const census = await mirrorOf(database).startAudit('assignment', 'census')
-    if ('busy' in census) throw new Error(census.busy)
-    await census.gatherAbsent()
-    expect(await census.absentKeys(null, 10)).toEqual(['1'])
-    await census.noteGone([{ key: '1', evidence: 'a test says so' }])
-    expect(await census.markGone()).toBe(1)
-    await census.finish(done)
-    const head = await begin(mirrorOf(database))
+    const reconcile = await storeOf(database).startAudit('assignment', 'reconcile')
+    if ('busy' in reconcile) throw new Error(reconcile.busy)
+    await reconcile.gatherAbsent()
+    expect(await reconcile.absentKeys(null, 10)).toEqual(['1'])
+    await reconcile.noteGone([{ key: '1', evidence: 'a test says so' }])
+    expect(await reconcile.markGone()).toBe(1)
+    await reconcile.finish(done)
+    const head = await begin(storeOf(database))
     for (const page of readBefore) await head.write(page, null)
     expect(await rowOf(1)).toMatchObject({ row_version: '6', is_deleted: true, _deleted_reason: 'absent' })
     expect(await head.write(assignments(changed), null)).toMatchObject({ updated: 1 })
@@ -90,13 +90,13 @@ describe.skipIf(!hasPostgres)('a row', () => {
 
   it('that is gone is locked in the order of keys, as pages lock theirs, so that neither waits for the other (P8)', async () => {
     for (const key of [3, 2, 1]) await write({ AssignmentId: key, RowVersion: 1 })
-    const census = await mirrorOf(database).startAudit('assignment', 'census')
-    if ('busy' in census) throw new Error(census.busy)
-    await census.gatherAbsent()
-    await census.noteGone(['1', '2', '3'].map((key) => ({ key, evidence: 'a test says so' })))
+    const reconcile = await storeOf(database).startAudit('assignment', 'reconcile')
+    if ('busy' in reconcile) throw new Error(reconcile.busy)
+    await reconcile.gatherAbsent()
+    await reconcile.noteGone(['1', '2', '3'].map((key) => ({ key, evidence: 'a test says so' })))
     const other = await database.pool.connect()
     await other.query('begin; select from mirror.assignment where assignment_id = 2 for update')
-    const marking = census.markGone()
+    const marking = reconcile.markGone()
     const waiting = `select from pg_locks join pg_stat_activity using (pid)
       where not granted and datname = current_database()`
     await expect.poll(async () => (await database.pool.query(waiting)).rowCount).toBe(1)
@@ -107,7 +107,7 @@ describe.skipIf(!hasPostgres)('a row', () => {
     await other.query('commit')
     other.release()
     expect(await marking).toBe(3)
-    await census.finish(done)
+    await reconcile.finish(done)
   })
 
   describe('of a list', () => {
@@ -115,7 +115,7 @@ describe.skipIf(!hasPostgres)('a row', () => {
 
     /** One complete listing. */
     async function list(keys: readonly number[], release?: number) {
-      const run = await begin(mirrorOf(database), 'tracker_object')
+      const run = await begin(storeOf(database), 'tracker_object')
       await run.setKeyField('TrackerObjectId')
       await run.write(trackers(...keys.map((key) => ({ TrackerObjectId: key, Name: `v${key}` }))), null)
       await run.see(1, keys.map(String))
@@ -179,7 +179,7 @@ describe.skipIf(!hasPostgres)('a row', () => {
     })
 
     it('is looked for among the pages of the last listing only', async () => {
-      const run = await begin(mirrorOf(database), 'tracker_object')
+      const run = await begin(storeOf(database), 'tracker_object')
       await run.setKeyField('TrackerObjectId')
       await run.write(trackers({ TrackerObjectId: 1 }, { TrackerObjectId: 2 }), null)
       await run.see(1, ['1', '2'])

@@ -4,7 +4,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../src/json/json.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
-import { assignments, begin, done, mirrorOf } from '../support/runs.ts'
+import { assignments, begin, done, storeOf } from '../support/runs.ts'
 
 const at = (id: number, version: number, more: JsonObject = {}): JsonObject => ({
   AssignmentId: id,
@@ -22,7 +22,7 @@ describe.skipIf(!hasPostgres)('a first reading', () => {
   })
 
   it('copies what is new straight into the table, with all that a merge would write', async () => {
-    const run = await begin(mirrorOf(database))
+    const run = await begin(storeOf(database))
     await run.write(assignments(at(1, 1), at(2, 2)), null)
     const statements = await heardStatements()
     const written = await run.write(
@@ -47,7 +47,7 @@ describe.skipIf(!hasPostgres)('a first reading', () => {
   })
 
   it('takes the row where one page ends and the next begins for the one it has', async () => {
-    const run = await begin(mirrorOf(database))
+    const run = await begin(storeOf(database))
     await run.write(assignments(at(1, 1), at(2, 2)), null)
     const statements = await heardStatements()
     const written = await run.write(assignments(at(2, 2), at(3, 3), at(4, 3)), null)
@@ -65,7 +65,7 @@ describe.skipIf(!hasPostgres)('a first reading', () => {
   })
 
   it('merges from the first page on that holds a row which is there already (P3)', async () => {
-    const run = await begin(mirrorOf(database))
+    const run = await begin(storeOf(database))
     const written = await Promise.all([
       run.write(assignments(at(1, 1), at(2, 2)), null),
       run.write(assignments(at(3, 3)), null),
@@ -82,7 +82,7 @@ describe.skipIf(!hasPostgres)('a first reading', () => {
   })
 
   it('gives way to a higher version that another writer commits meanwhile (P3)', async () => {
-    const run = await begin(mirrorOf(database))
+    const run = await begin(storeOf(database))
     await run.write(assignments(at(1, 1), at(2, 2)), null)
     const other = await database.pool.connect()
     await other.query(`begin;
@@ -98,7 +98,7 @@ describe.skipIf(!hasPostgres)('a first reading', () => {
   })
 
   it('goes on where it and another writer wait for each other', async () => {
-    const run = await begin(mirrorOf(database))
+    const run = await begin(storeOf(database))
     await run.write(assignments(at(1, 1)), null)
     const other = await database.pool.connect()
     const insert = (id: number) =>

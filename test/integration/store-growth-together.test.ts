@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { rewindStream } from '../../src/store/admin/streams.ts'
 import { hasPostgres } from '../support/database.ts'
 import { createGrowingTable } from '../support/growing-table.ts'
-import { assignments, begin, done, failed, mirrorOf } from '../support/runs.ts'
+import { assignments, begin, done, failed, storeOf } from '../support/runs.ts'
 
 describe.skipIf(!hasPostgres)('a table that grows', () => {
   const { database, query, nextVersion, write } = createGrowingTable()
@@ -32,7 +32,7 @@ describe.skipIf(!hasPostgres)('a table that grows', () => {
     await write({ Name: 'x' })
     const reader = await database.pool.connect()
     await reader.query('begin; select * from bi.assignment')
-    const run = await begin(mirrorOf(database))
+    const run = await begin(storeOf(database))
     await expect(run.write(assignments({ AssignmentId: 9, RowVersion: 1, More: 1 }), 77n)).rejects.toThrow(
       'wait too long',
     )
@@ -45,8 +45,8 @@ describe.skipIf(!hasPostgres)('a table that grows', () => {
   it('is written by what it is now when another program changed it meanwhile (P3)', async () => {
     await write({ Name: 'x' })
     const [mine, other] = [
-      await begin(mirrorOf(database), 'assignment', 'head'),
-      await begin(mirrorOf(database), 'assignment', 'trailing'),
+      await begin(storeOf(database), 'assignment', 'incremental'),
+      await begin(storeOf(database), 'assignment', 'lookback'),
     ]
     await mine.write(
       assignments({ AssignmentId: 5, RowVersion: nextVersion(), Name: 'old list of columns' }),
@@ -64,7 +64,7 @@ describe.skipIf(!hasPostgres)('a table that grows', () => {
   it('takes a page apart by what it is now when another program changed it meanwhile (P5, P8)', async () => {
     await write({ Amount: 1 })
     await query('alter table mirror.assignment add constraint small check (amount < 100)')
-    const mine = await begin(mirrorOf(database), 'assignment', 'trailing')
+    const mine = await begin(storeOf(database), 'assignment', 'lookback')
     await mine.write(assignments({ AssignmentId: 1, RowVersion: nextVersion(), Amount: 2 }), null)
     // This program has not seen `New` yet when Postgres refuses one of its rows.
     await write({ AssignmentId: 5, New: 1 })
@@ -80,8 +80,8 @@ describe.skipIf(!hasPostgres)('a table that grows', () => {
   })
 
   it('is made and grown by any number of programs at once', async () => {
-    const lanes = ['head', 'trailing', 'census', 'backfill'] as const
-    const runs = await Promise.all(lanes.map((lane) => begin(mirrorOf(database), 'assignment', lane)))
+    const lanes = ['incremental', 'lookback', 'reconcile', 'backfill'] as const
+    const runs = await Promise.all(lanes.map((lane) => begin(storeOf(database), 'assignment', lane)))
     await Promise.all(
       runs.flatMap((run, index) =>
         [0, 1, 2].map((page) =>
@@ -106,7 +106,7 @@ describe.skipIf(!hasPostgres)('a table that grows', () => {
   it('lets a rewind through that comes in the middle of it (P2)', async () => {
     const junk = { AssignmentId: 'A-17', RowVersion: 1 }
     await write({ Name: 'x' }, junk)
-    const run = await begin(mirrorOf(database))
+    const run = await begin(storeOf(database))
     // Holds the page up after its columns were added, and before its end.
     const holder = await database.pool.connect()
     await holder.query('begin; select from tidemark.quarantine for update')

@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { hasPostgres } from '../support/database.ts'
 import { createGrowingTable } from '../support/growing-table.ts'
-import { assignments, begin, done, mirrorOf, trackers, writeAll } from '../support/runs.ts'
+import { assignments, begin, done, storeOf, trackers, writeAll } from '../support/runs.ts'
 
 describe.skipIf(!hasPostgres)('a table', () => {
   const { database, query, write } = createGrowingTable()
@@ -26,7 +26,7 @@ describe.skipIf(!hasPostgres)('a table', () => {
   ])('keeps an older version from replacing a newer one when %s (P3)', async (_, fields) => {
     const page = (version: number) =>
       assignments({ AssignmentId: 1, ...fields, RowVersion: version, Name: `v${version}` })
-    await writeAll(mirrorOf(database), 'assignment', page(5), page(3))
+    await writeAll(storeOf(database), 'assignment', page(5), page(3))
     expect(await query("select row_version, _rescued ->> 'Name' as rescued from mirror.assignment")).toEqual([
       { row_version: '5', rescued: fields === many ? 'v5' : null },
     ])
@@ -93,15 +93,15 @@ describe.skipIf(!hasPostgres)('a table', () => {
       { row_version: '12', sys_row_version: '7' },
     ])
     await write({ AssignmentId: 2, RowVersion: null, SysRowVersion: 30 })
-    expect(await mirrorOf(database).highestRows('assignment', 100n, 5)).toEqual([
+    expect(await storeOf(database).highestRows('assignment', 100n, 5)).toEqual([
       { key: '2', version: 30n },
       { key: '1', version: 12n },
     ])
-    expect(await mirrorOf(database).highestRows('assignment', 29n, 5)).toEqual([{ key: '1', version: 12n }])
+    expect(await storeOf(database).highestRows('assignment', 29n, 5)).toEqual([{ key: '1', version: 12n }])
   })
 
   it('of a list stream takes keys of digits for text where they come as strings', async () => {
-    const run = await begin(mirrorOf(database), 'tracker_object')
+    const run = await begin(storeOf(database), 'tracker_object')
     await run.setKeyField('TrackerObjectId')
     await run.write(trackers({ trackerObjectId: '1001' }), null)
     const { quarantined } = await run.write(trackers({ trackerObjectId: 'A77' }), null)

@@ -3,7 +3,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { readCheckpoints } from '../../src/store/queries/positions.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
-import { assignments, begin, done, mirrorOf } from '../support/runs.ts'
+import { assignments, begin, done, storeOf } from '../support/runs.ts'
 
 describe.skipIf(!hasPostgres)('the history of a stream', () => {
   const database = createTestDatabase()
@@ -17,14 +17,14 @@ describe.skipIf(!hasPostgres)('the history of a stream', () => {
     await query(`insert into tidemark.checkpoint (stream, position, reached_at, reason) values
       ('assignment', 10, '2024-01-01T10:00Z', null), ('assignment', 20, '2024-01-01T11:00Z', null),
       ('assignment', 5, '2024-01-01T12:00Z', 'rewind'), ('assignment_note', 99, '2024-01-01T09:00Z', null)`)
-    const mirror = mirrorOf(database)
-    const at = (time: string) => mirror.positionAt('assignment', new Date(time))
+    const store = storeOf(database)
+    const at = (time: string) => store.positionAt('assignment', new Date(time))
     expect(await at('2024-01-01T09:59Z')).toBeNull()
     expect(await at('2024-01-01T10:00Z')).toBe(10n)
     expect(await at('2024-01-01T11:59Z')).toBe(20n)
     expect(await at('2024-01-02T00:00Z')).toBe(5n)
-    expect(await mirror.reachedAt('assignment', 11n)).toEqual(new Date('2024-01-01T11:00Z'))
-    expect(await mirror.reachedAt('assignment', 21n)).toBeNull()
+    expect(await store.reachedAt('assignment', 11n)).toEqual(new Date('2024-01-01T11:00Z'))
+    expect(await store.reachedAt('assignment', 21n)).toBeNull()
   })
 
   it('lists the newest positions first, also when their ids have grown by a digit', async () => {
@@ -35,17 +35,17 @@ describe.skipIf(!hasPostgres)('the history of a stream', () => {
   })
 
   it('knows the living rows with the highest versions', async () => {
-    const mirror = mirrorOf(database)
-    expect(await mirror.highestRows('assignment', 100n, 2)).toEqual([])
-    const run = await begin(mirror)
+    const store = storeOf(database)
+    expect(await store.highestRows('assignment', 100n, 2)).toEqual([])
+    const run = await begin(store)
     const rows = [1, 2, 3, 4].map((id) => ({ AssignmentId: id, RowVersion: id * 10, SysDeleted: id === 3 }))
     await run.write(assignments(...rows), null)
     await run.finish(done)
-    expect(await mirror.highestRows('assignment', 39n, 2)).toEqual([
+    expect(await store.highestRows('assignment', 39n, 2)).toEqual([
       { key: '2', version: 20n },
       { key: '1', version: 10n },
     ])
-    expect(await mirror.highestRows('tracker_object', 39n, 2)).toEqual([])
+    expect(await store.highestRows('tracker_object', 39n, 2)).toEqual([])
   })
 
   it('keeps every checkpoint for a day, the last of an hour for a month, then the last of a day; rewinds stay (P10)', async () => {
@@ -54,8 +54,8 @@ describe.skipIf(!hasPostgres)('the history of a stream', () => {
     await query(`insert into tidemark.checkpoint (stream, position, reached_at, reason)
       values ('assignment', 1, now() - interval '200 days', 'rewind'), ('assignment', 1, now() - interval '200 days', 'rewind')`)
     await query(`insert into tidemark.run (stream, lane, status, host, pid, started_at)
-      values ('assignment', 'head', 'done', 'h', 1, now() - interval '91 days'), ('assignment', 'head', 'failed', 'h', 1, now() - interval '89 days')`)
-    const run = await begin(mirrorOf(database))
+      values ('assignment', 'incremental', 'done', 'h', 1, now() - interval '91 days'), ('assignment', 'incremental', 'failed', 'h', 1, now() - interval '89 days')`)
+    const run = await begin(storeOf(database))
     await run.write(assignments({ AssignmentId: 1, RowVersion: 1 }), null)
     await run.finish(done)
     const [kept] = await query(`
@@ -78,7 +78,7 @@ describe.skipIf(!hasPostgres)('the history of a stream', () => {
       { status: 'done' },
     ])
     const thinned = (await query('select count(*) from tidemark.checkpoint'))[0]
-    const again = await begin(mirrorOf(database))
+    const again = await begin(storeOf(database))
     await again.write(assignments({ AssignmentId: 1, RowVersion: 2 }), null)
     await again.finish(done)
     expect((await query('select count(*) from tidemark.checkpoint'))[0]).toEqual(thinned)

@@ -6,14 +6,14 @@ import { readOverview } from '../../src/store/queries/overview.ts'
 import { readQuarantine } from '../../src/store/queries/quarantine.ts'
 import { readLaneRuns, readRowRates, readRuns } from '../../src/store/queries/runs.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
-import { fillMirror, hostileTexts } from '../support/hostile-store.ts'
+import { fillStore, hostileTexts } from '../support/hostile-store.ts'
 
 const all = { stream: null, lane: null, outcome: null }
 
 describe.skipIf(!hasPostgres)('the lists', () => {
   const database = createTestDatabase()
   beforeAll(async () => {
-    await fillMirror(database.pool, 'assignment')
+    await fillStore(database.pool, 'assignment')
   })
 
   it('give runs, the newest first, by what is looked for, and page by page', async () => {
@@ -25,8 +25,8 @@ describe.skipIf(!hasPostgres)('the lists', () => {
     expect(Number(newest?.id)).toBe(Math.max(...runs.map(({ id }) => Number(id))))
     expect(await read({}, newest?.id, 3)).toEqual(others.slice(0, 3))
     expect(await read({ stream: 'assignment_note' })).toEqual([])
-    const failed = await read({ outcome: 'failed', lane: 'trailing' })
-    expect(failed).toEqual(runs.filter(({ status, lane }) => status === 'failed' && lane === 'trailing'))
+    const failed = await read({ outcome: 'failed', lane: 'lookback' })
+    expect(failed).toEqual(runs.filter(({ status, lane }) => status === 'failed' && lane === 'lookback'))
     expect(failed.length).toBeGreaterThan(0)
     const changed = await read({ outcome: 'changed' })
     expect(changed).toEqual(runs.filter(({ inserted, updated }) => inserted + updated > 0))
@@ -37,8 +37,8 @@ describe.skipIf(!hasPostgres)('the lists', () => {
     await pool.query(
       `insert into tidemark.run (stream, lane, status, host, pid, started_at, finished_at, inserted)
        select 'tracker_object', lane, 'done', 'h', 1, now() - interval '10 minutes', now() - interval '8 minutes', 240
-       from unnest(array['head', 'related']) as lane
-       union all select 'assignment_object', 'head', 'done', 'h', 1, now(), now(), 7`,
+       from unnest(array['incremental', 'related']) as lane
+       union all select 'assignment_object', 'incremental', 'done', 'h', 1, now(), now(), 7`,
     )
     const { streams, bucketMs, buckets, from } = await readRowRates(pool)
     const rates = streams.get('tracker_object') ?? []
@@ -74,17 +74,17 @@ describe.skipIf(!hasPostgres)('the lists', () => {
   it('find the last run of a stream and of its lanes, whatever their order', async () => {
     const { pool } = database
     await pool.query(
-      `insert into tidemark.lane (stream, lane, epoch) values ('assignment', 'head', 1), ('assignment', 'census', 1)`,
+      `insert into tidemark.lane (stream, lane, epoch) values ('assignment', 'incremental', 1), ('assignment', 'reconcile', 1)`,
     )
     await pool.query(
       `insert into tidemark.run (stream, lane, status, host, pid, started_at, finished_at)
-       values ('assignment', 'census', 'done', 'h', 1, now() - interval '9 hours', now() + interval '1 minute'),
-              ('assignment', 'head', 'done', 'h', 1, now(), now())`,
+       values ('assignment', 'reconcile', 'done', 'h', 1, now() - interval '9 hours', now() + interval '1 minute'),
+              ('assignment', 'incremental', 'done', 'h', 1, now(), now())`,
     )
     const [overview] = await readOverview(pool, ['assignment'])
-    expect(overview?.lastRun).toMatchObject({ lane: 'census', status: 'done' })
+    expect(overview?.lastRun).toMatchObject({ lane: 'reconcile', status: 'done' })
     const lanes = await readLaneRuns(pool, ['assignment'])
-    expect(lanes.map(({ lane }) => lane).sort()).toEqual(['census', 'head'])
+    expect(lanes.map(({ lane }) => lane).sort()).toEqual(['reconcile', 'incremental'])
   })
 
   it('find fields by a part of their name or column, without regard to case', async () => {

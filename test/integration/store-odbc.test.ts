@@ -4,7 +4,7 @@ import { execFile, execFileSync } from 'node:child_process'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
-import { assignments, mirrorOf, writeAll } from '../support/runs.ts'
+import { assignments, storeOf, writeAll } from '../support/runs.ts'
 
 // Debian's own Python; another one on the PATH does not have Debian's packages.
 const python = '/usr/bin/python3'
@@ -24,7 +24,7 @@ describe.skipIf(!hasOdbc)('through ODBC', () => {
       UID: '3f2504e0-4f89-41d3-9a0c-0305e82c3301',
       Name: 'Ærø ✓',
     }
-    await writeAll(mirrorOf(database), 'assignment', assignments(record))
+    await writeAll(storeOf(database), 'assignment', assignments(record))
     const row = await readThroughOdbc(database.url, 'select * from bi.assignment')
     expect(row).toMatchObject({
       assignment_id: ['int', '7'],
@@ -40,7 +40,7 @@ describe.skipIf(!hasOdbc)('through ODBC', () => {
   })
 
   it('the freshness of streams arrives as numbers and timestamps', async () => {
-    await writeAll(mirrorOf(database), 'assignment', assignments({ AssignmentId: 7, RowVersion: 1 }))
+    await writeAll(storeOf(database), 'assignment', assignments({ AssignmentId: 7, RowVersion: 1 }))
     const row = await readThroughOdbc(
       database.url,
       `select * from tidemark.freshness where stream = 'assignment'`,

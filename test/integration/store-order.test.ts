@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../src/json/json.ts'
 import { createTestDatabase, hasPostgres, type TestDatabase } from '../support/database.ts'
 import { openProxiedPool, proxiedName } from '../support/proxied-pool.ts'
-import { assignments, begin, done, failed, mirrorOf } from '../support/runs.ts'
+import { assignments, begin, done, failed, storeOf } from '../support/runs.ts'
 
 // One version of a row has one content, as it has upstream.
 const record = fc
@@ -70,7 +70,7 @@ describe.skipIf(!hasPostgres)('pages in any order', () => {
     await fc.assert(
       fc.asyncProperty(pages, async (all) => {
         await forget(database)
-        const run = await begin(mirrorOf(database))
+        const run = await begin(storeOf(database))
         try {
           await Promise.all(all.map((records) => run.write(assignments(...records), null)))
         } finally {
@@ -83,7 +83,7 @@ describe.skipIf(!hasPostgres)('pages in any order', () => {
   })
 
   it('of one version leave the content that came last (P3)', async () => {
-    const run = await begin(mirrorOf(database))
+    const run = await begin(storeOf(database))
     const as = (text: string) => assignments({ AssignmentId: 1, RowVersion: 5, Text: text })
     await run.write(as('first'), null)
     expect(await run.write(as('other'), null)).toMatchObject({ inserted: 0, updated: 1 })
@@ -122,7 +122,7 @@ describe.skipIf(!hasPostgres)('pages in any order', () => {
 /** Page n moves the position to n, so the position tells which pages are in. */
 async function writeUntilCut(pool: pg.Pool, all: readonly (readonly JsonObject[])[]): Promise<void> {
   try {
-    const run = await begin(mirrorOf({ pool }))
+    const run = await begin(storeOf({ pool }))
     const writes = await Promise.allSettled(
       all.map((records, index) => run.write(assignments(...records), BigInt(index + 1))),
     )
@@ -142,7 +142,7 @@ async function committedPages(database: TestDatabase): Promise<number> {
       return rows.length
     })
     .toBe(0)
-  const run = await begin(mirrorOf(database))
+  const run = await begin(storeOf(database))
   await run.finish(failed)
   return Number(run.state.position)
 }
@@ -152,7 +152,7 @@ async function finishTheRest(
   all: readonly (readonly JsonObject[])[],
   from: number,
 ): Promise<void> {
-  const run = await begin(mirrorOf(database))
+  const run = await begin(storeOf(database))
   for (const [index, records] of all.entries())
     if (index >= from) await run.write(assignments(...records), BigInt(index + 1))
   await run.finish(done)

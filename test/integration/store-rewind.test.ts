@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
-import { assignments, done, mirrorOf } from '../support/runs.ts'
+import { assignments, done, storeOf } from '../support/runs.ts'
 
 const step = fc.oneof(
   {
@@ -58,13 +58,13 @@ describe.skipIf(!hasPostgres)('two writers and a rewind', () => {
     await pool.query(
       `truncate mirror.assignment, tidemark.run, tidemark.lane, tidemark.checkpoint; update tidemark.stream set position = 0`,
     )
-    const run = await mirrorOf(database).startRun('assignment', 'head')
+    const run = await storeOf(database).startRun('assignment', 'incremental')
     if ('busy' in run) throw new Error(run.busy)
     await run.write(assignments({ AssignmentId: 1, RowVersion: 50 }), 50n)
     const client = await pool.connect()
     await client.query('begin')
     await client.query(
-      `update tidemark.lane set epoch = epoch + 1 where stream = 'assignment' and lane = 'head'`,
+      `update tidemark.lane set epoch = epoch + 1 where stream = 'assignment' and lane = 'incremental'`,
     )
     await client.query(`update tidemark.stream set position = 10 where name = 'assignment'`)
     const write = run.write(assignments({ AssignmentId: 2, RowVersion: 60 }), 60n)
@@ -92,12 +92,12 @@ describe.skipIf(!hasPostgres)('two writers and a rewind', () => {
 
   /** A writer whose lock may be lost at any time, because the other one takes it by force. */
   async function startWriter() {
-    const runs: Exclude<Awaited<ReturnType<ReturnType<typeof mirrorOf>['startRun']>>, { busy: string }>[] = []
+    const runs: Exclude<Awaited<ReturnType<ReturnType<typeof storeOf>['startRun']>>, { busy: string }>[] = []
     const begin = async () => {
       await database.pool.query(`select pg_terminate_backend(pid, 5000) from pg_locks
         where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())`)
-      const run = await mirrorOf(database)
-        .startRun('assignment', 'head')
+      const run = await storeOf(database)
+        .startRun('assignment', 'incremental')
         .catch(() => null)
       if (run && !('busy' in run)) runs.push(run)
     }
@@ -120,7 +120,7 @@ describe.skipIf(!hasPostgres)('two writers and a rewind', () => {
     const client = await database.pool.connect()
     await client.query('begin')
     await client.query(
-      `update tidemark.lane set epoch = epoch + 1 where stream = 'assignment' and lane = 'head'`,
+      `update tidemark.lane set epoch = epoch + 1 where stream = 'assignment' and lane = 'incremental'`,
     )
     await client.query(
       `with moved as (update tidemark.stream set position = $1 where name = 'assignment' and position > $1 returning position)

@@ -5,7 +5,7 @@ import type { Run } from '../../src/sync/ports/store.ts'
 import { never } from '../support/cutting-proxy.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { openProxiedPool } from '../support/proxied-pool.ts'
-import { assignments, begin, done, failed, mirrorOf } from '../support/runs.ts'
+import { assignments, begin, done, failed, storeOf } from '../support/runs.ts'
 
 describe.skipIf(!hasPostgres)('a run', () => {
   const database = createTestDatabase()
@@ -25,7 +25,7 @@ describe.skipIf(!hasPostgres)('a run', () => {
     (await query(`select position from tidemark.stream where name = 'assignment'`))[0].position
 
   it('commits rows and the position they justify together, and keeps the history (P1)', async () => {
-    const run = await begin(mirrorOf(database))
+    const run = await begin(storeOf(database))
     await run.write(assignments({ AssignmentId: 1, RowVersion: 5 }), 5n)
     await run.write(assignments({ AssignmentId: 2, RowVersion: 9 }), 9n)
     await run.finish(done)
@@ -40,7 +40,7 @@ describe.skipIf(!hasPostgres)('a run', () => {
   })
 
   it('never moves the position down (P2)', async () => {
-    const run = await begin(mirrorOf(database))
+    const run = await begin(storeOf(database))
     await run.write(assignments({ AssignmentId: 1, RowVersion: 9 }), 9n)
     await run.write(assignments({ AssignmentId: 2, RowVersion: 5 }), 5n)
     await run.finish(done)
@@ -48,30 +48,30 @@ describe.skipIf(!hasPostgres)('a run', () => {
   })
 
   it('moves the position in the head lane only (P6)', async () => {
-    const run = await begin(mirrorOf(database), 'assignment', 'census')
+    const run = await begin(storeOf(database), 'assignment', 'reconcile')
     await run.write(assignments({ AssignmentId: 1, RowVersion: 9 }), 9n)
     await run.finish(done)
     expect(await position()).toBe('0')
   })
 
   it('keeps a second run of its lane out and says who it is, but not one of another lane', async () => {
-    const mirror = mirrorOf(database)
-    const run = await begin(mirror)
-    expect(await mirror.startRun('assignment', 'head')).toEqual({
+    const store = storeOf(database)
+    const run = await begin(store)
+    expect(await store.startRun('assignment', 'incremental')).toEqual({
       busy: expect.stringContaining(`process ${process.pid}`),
     })
-    const trailing = await begin(mirror, 'assignment', 'trailing')
-    await trailing.finish(done)
+    const lookback = await begin(store, 'assignment', 'lookback')
+    await lookback.finish(done)
     await run.finish(done)
-    await (await begin(mirror)).finish(done)
+    await (await begin(store)).finish(done)
   })
 
   it('writes nothing more once another run has its lane (P2)', async () => {
-    const mirror = mirrorOf(database)
-    const zombie = await begin(mirror)
+    const store = storeOf(database)
+    const zombie = await begin(store)
     await zombie.write(assignments({ AssignmentId: 1, RowVersion: 5 }), 5n)
     await loseLock()
-    const successor = await begin(mirror)
+    const successor = await begin(store)
     await expect(zombie.write(assignments({ AssignmentId: 2, RowVersion: 7 }), 7n)).rejects.toThrow(
       'lost its turn',
     )
@@ -88,9 +88,9 @@ describe.skipIf(!hasPostgres)('a run', () => {
   })
 
   it('is told as failed by its successor when its program was ended (P8)', async () => {
-    const ended = await begin(mirrorOf(database))
+    const ended = await begin(storeOf(database))
     await loseLock()
-    const successor = await begin(mirrorOf(database))
+    const successor = await begin(storeOf(database))
     await successor.finish(done)
     expect(await ledger()).toMatchObject([
       { status: 'failed', error: 'the program was ended' },
@@ -103,7 +103,7 @@ describe.skipIf(!hasPostgres)('a run', () => {
     await query(`
       create function refuse() returns trigger language plpgsql as $$ begin raise exception 'refused'; end $$;
       create trigger refuse before insert on mirror.assignment for each row when (new.assignment_id = 2) execute function refuse()`)
-    const run = await begin(mirrorOf(database))
+    const run = await begin(storeOf(database))
     const writes = await Promise.allSettled(
       [1, 2, 3, 4].map((id) => run.write(assignments({ AssignmentId: id, RowVersion: id }), BigInt(id))),
     )
@@ -123,9 +123,9 @@ describe.skipIf(!hasPostgres)('a run', () => {
           )
         )[0].size,
       )
-    const mirror = mirrorOf(database)
+    const store = storeOf(database)
     const before = await size()
-    for (let poll = 0; poll < 1_000; poll++) await (await begin(mirror)).finish(done)
+    for (let poll = 0; poll < 1_000; poll++) await (await begin(store)).finish(done)
     expect((await size()) - before).toBeLessThan(1_000_000)
     expect(await query('select polls, requests from tidemark.run')).toEqual([
       { polls: 1_000, requests: '1000' },
@@ -134,19 +134,19 @@ describe.skipIf(!hasPostgres)('a run', () => {
 
   it('that changes nothing takes at most five statements', async () => {
     const { proxy, pool } = await openProxiedPool(database, never)
-    const mirror = mirrorOf({ pool })
-    await (await begin(mirror)).finish(done)
+    const store = storeOf({ pool })
+    await (await begin(store)).finish(done)
     const before = proxy.statementCount()
-    await (await begin(mirror)).finish(done)
+    await (await begin(store)).finish(done)
     expect(proxy.statementCount() - before).toBeLessThanOrEqual(5)
     await pool.end()
     await proxy.close()
   })
 
   it('begins a line of its own after a run that changed something, failed or said something else', async () => {
-    const mirror = mirrorOf(database)
+    const store = storeOf(database)
     const ends = [done, done, failed, done, { ...done, note: 'held' }, { ...done, note: 'held' }]
-    for (const end of ends) await (await begin(mirror)).finish(end)
+    for (const end of ends) await (await begin(store)).finish(end)
     expect(await ledger()).toMatchObject([
       { status: 'done', polls: 2 },
       { status: 'failed', polls: 1 },
@@ -156,12 +156,12 @@ describe.skipIf(!hasPostgres)('a run', () => {
   })
 
   it('that failed over a text that Postgres cannot hold says so all the same', async () => {
-    await (await begin(mirrorOf(database))).finish({ ...failed, error: 'fields seen: a\0b' })
+    await (await begin(storeOf(database))).finish({ ...failed, error: 'fields seen: a\0b' })
     expect(await ledger()).toMatchObject([{ status: 'failed', error: 'fields seen: a\\0b' }])
   })
 
   it('tells how fresh its stream is', async () => {
-    const run = await begin(mirrorOf(database))
+    const run = await begin(storeOf(database))
     await run.write(assignments({ AssignmentId: 1, RowVersion: 5 }), 5n)
     await run.finish(done)
     const [begun] = await query('select started_at from tidemark.run')
@@ -171,17 +171,17 @@ describe.skipIf(!hasPostgres)('a run', () => {
       complete_through_time: begun.started_at,
       last_success_at: expect.any(Date),
     })
-    await (await begin(mirrorOf(database))).finish(failed)
+    await (await begin(storeOf(database))).finish(failed)
     expect(await query(`select * from tidemark.freshness where stream = 'assignment'`)).toEqual([fresh])
   })
 
   it('of the trailing lane tells the next one when the recent past was last read whole', async () => {
-    const mirror = mirrorOf(database)
+    const store = storeOf(database)
     const trail = async (end: typeof done | (Omit<typeof done, 'isComplete'> & { isComplete: false })) => {
-      const run = await begin(mirror, 'assignment', 'trailing')
+      const run = await begin(store, 'assignment', 'lookback')
       const [begun] = await query('select started_at from tidemark.run order by id desc limit 1')
       await run.finish(end)
-      return { known: run.state.lastTrailingAt, begunAt: begun.started_at }
+      return { known: run.state.lastLookbackAt, begunAt: begun.started_at }
     }
     const first = await trail(done)
     const cutShort = await trail({ ...done, isComplete: false })
@@ -191,7 +191,7 @@ describe.skipIf(!hasPostgres)('a run', () => {
   })
 
   it('goes back to where it began when told, and records why', async () => {
-    const run = await begin(mirrorOf(database))
+    const run = await begin(storeOf(database))
     await run.write(assignments({ AssignmentId: 1, RowVersion: 5 }), 5n)
     await run.retreat(0n, 'the order was not what it seemed')
     await run.write(assignments({ AssignmentId: 1, RowVersion: 5 }), 3n)
@@ -205,15 +205,15 @@ describe.skipIf(!hasPostgres)('a run', () => {
   })
 
   it('leaves what it learnt to the next one', async () => {
-    const mirror = mirrorOf(database)
-    const first = await begin(mirror)
+    const store = storeOf(database)
+    const first = await begin(store)
     const at = new Date('2024-05-01T00:00:00Z')
     await first.learn([{ name: 'sorting', value: 'proven', evidence: 'three looks', checkedAt: at }])
     await first.setLookback(1_200_000, 'twice the worst')
     await first.stopStream('UPSTREAM_REWOUND')
     await first.recordLateArrivals([{ key: '1', version: 4n, distance: 3n, lateMs: 1_500.4 }])
     await first.finish(done)
-    const second = await begin(mirror)
+    const second = await begin(store)
     const later = new Date('2024-05-02T00:00:00Z')
     await second.learn([{ name: 'sorting', value: 'refused', evidence: 'a 400', checkedAt: later }])
     await second.finish(done)
@@ -221,7 +221,7 @@ describe.skipIf(!hasPostgres)('a run', () => {
       lookbackMs: 1_200_000,
       lookbackReason: 'twice the worst',
       stoppedReason: 'UPSTREAM_REWOUND',
-      facts: [{ name: 'sorting', value: 'proven', evidence: 'three looks', checkedAt: at }],
+      beliefs: [{ name: 'sorting', value: 'proven', evidence: 'three looks', checkedAt: at }],
     })
     expect(await query('select value, previous_value, changed_at, first_at from tidemark.fact')).toEqual([
       { value: 'refused', previous_value: 'proven', changed_at: later, first_at: at },
@@ -232,7 +232,7 @@ describe.skipIf(!hasPostgres)('a run', () => {
   })
 
   it('tells which rows arrived when it was asked to', async () => {
-    const run = await begin(mirrorOf(database), 'assignment', 'trailing', { collectArrivals: true })
+    const run = await begin(storeOf(database), 'assignment', 'lookback', { collectArrivals: true })
     await run.write(assignments({ AssignmentId: 1, RowVersion: 5 }, { AssignmentId: 2, RowVersion: 6 }), null)
     const { arrivals } = await run.write(
       assignments(
@@ -250,9 +250,9 @@ describe.skipIf(!hasPostgres)('a run', () => {
   })
 
   it('leaves no connection taken, however it ends', async () => {
-    const mirror = mirrorOf(database)
+    const store = storeOf(database)
     const taken = () => database.pool.totalCount - database.pool.idleCount
-    const runs: Run[] = [await begin(mirror), await begin(mirror, 'assignment', 'trailing')]
+    const runs: Run[] = [await begin(store), await begin(store, 'assignment', 'lookback')]
     for (const run of runs) await run.write(assignments({ AssignmentId: 1, RowVersion: 5 }), null)
     await loseLock()
     for (const run of runs) await run.finish(failed)

@@ -2,13 +2,13 @@
 
 import { describe, expect, it } from 'vitest'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
-import { begin, done, mirrorOf } from '../support/runs.ts'
+import { begin, done, storeOf } from '../support/runs.ts'
 
 describe.skipIf(!hasPostgres)('what a listing showed', () => {
   const database = createTestDatabase()
 
   it('counts keys that were seen both by a page and after it', async () => {
-    const run = await begin(mirrorOf(database), 'tracker_object')
+    const run = await begin(storeOf(database), 'tracker_object')
     await run.see(1, ['a', 'b'])
     await run.see(2, ['c'])
     expect(await run.countSeenAround(2)).toBe(0)
@@ -21,15 +21,15 @@ describe.skipIf(!hasPostgres)('what a listing showed', () => {
   })
 
   it('is forgotten when another listing begins, in the same run or a later one', async () => {
-    const mirror = mirrorOf(database)
-    const run = await begin(mirror, 'tracker_object')
+    const store = storeOf(database)
+    const run = await begin(store, 'tracker_object')
     await run.see(1, ['a'])
     await run.see(2, ['a'])
     await run.see(1, ['b'])
     await run.see(2, ['a'])
     expect(await run.countSeenAround(1)).toBe(0)
     await run.finish(done)
-    const later = await begin(mirror, 'tracker_object')
+    const later = await begin(store, 'tracker_object')
     expect(await later.countSeenAround(1)).toBe(0)
     await later.finish(done)
   })

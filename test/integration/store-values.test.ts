@@ -6,7 +6,7 @@ import { type JsonObject, repeatedFields } from '../../src/json/json.ts'
 import { parseJson } from '../../src/json/parse.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { readBack, recover } from '../support/recovered.ts'
-import { assignments, begin, done, mirrorOf } from '../support/runs.ts'
+import { assignments, begin, done, storeOf } from '../support/runs.ts'
 
 const trickyStrings = fc.constantFrom(
   '',
@@ -111,7 +111,7 @@ describe.skipIf(!hasPostgres)('any JSON value', () => {
           return `{${all.map(([name, value]) => `${JSON.stringify(name)}:${value}`).join(',')}}`
         })
         const records = parseJson(Buffer.from(`[${json.join(',')}]`)) as readonly JsonObject[]
-        const run = await begin(mirrorOf(database))
+        const run = await begin(storeOf(database))
         try {
           const written = await run.write(assignments(...records), null)
           expect(written).toMatchObject({ inserted: records.length, quarantined: 0 })
@@ -146,7 +146,7 @@ describe.skipIf(!hasPostgres)('any JSON value', () => {
       ['2024-07-15T12:00:00-0330', '2024-07-15 15:30:00'],
       ['9999-12-31T23:59:59.9999999', '9999-12-31 22:59:59.999999'],
     ]
-    const run = await begin(mirrorOf(database, { sourceTimezone: 'Europe/Oslo' }))
+    const run = await begin(storeOf(database, { sourceTimezone: 'Europe/Oslo' }))
     const records = expected.map(([at], index) => ({ AssignmentId: index, RowVersion: 1, At: at }))
     await run.write(assignments(...records), null)
     await run.finish(done)

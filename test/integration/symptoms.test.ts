@@ -2,17 +2,17 @@
 
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { readSymptoms, type StreamSymptoms } from '../../src/store/queries/symptoms.ts'
-import type { Mirror } from '../../src/sync/ports/store.ts'
+import type { Store } from '../../src/sync/ports/store.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
-import { assignments, begin, done, failed, mirrorOf, writeAll } from '../support/runs.ts'
+import { assignments, begin, done, failed, storeOf, writeAll } from '../support/runs.ts'
 
 const dayMs = 86_400_000
 
 describe.skipIf(!hasPostgres)('the symptoms of a stream', () => {
   const database = createTestDatabase()
-  let mirror: Mirror
+  let store: Store
   beforeAll(() => {
-    mirror = mirrorOf(database)
+    store = storeOf(database)
   })
   beforeEach(async () => {
     await database.pool.query(
@@ -26,41 +26,41 @@ describe.skipIf(!hasPostgres)('the symptoms of a stream', () => {
     if (!found) throw new Error('no such stream')
     return found
   }
-  async function fail(lane: 'head' | 'trailing', errorCode: string | null = null): Promise<void> {
-    await (await begin(mirror, 'assignment', lane)).finish({ ...failed, errorCode })
+  async function fail(lane: 'incremental' | 'lookback', errorCode: string | null = null): Promise<void> {
+    await (await begin(store, 'assignment', lane)).finish({ ...failed, errorCode })
   }
 
   it('counts the failures since the last run of the lane that went well', async () => {
-    await fail('head')
-    await fail('trailing')
-    await (await begin(mirror)).finish(done)
-    expect((await symptoms()).failing).toMatchObject([{ lane: 'trailing', failures: 1 }])
-    await fail('head')
-    await fail('head', 'UPSTREAM_SIGN_IN')
+    await fail('incremental')
+    await fail('lookback')
+    await (await begin(store)).finish(done)
+    expect((await symptoms()).failing).toMatchObject([{ lane: 'lookback', failures: 1 }])
+    await fail('incremental')
+    await fail('incremental', 'UPSTREAM_SIGN_IN')
     const { failing } = await symptoms()
     expect(failing).toMatchObject([
       {
-        lane: 'head',
+        lane: 'incremental',
         failures: 2,
         error: 'a test ended it',
         code: 'UPSTREAM_SIGN_IN',
         since: expect.any(Date),
       },
-      { lane: 'trailing', failures: 1 },
+      { lane: 'lookback', failures: 1 },
     ])
   })
 
   it('takes a run that asked for nothing for no success', async () => {
-    await (await begin(mirror)).finish(done)
+    await (await begin(store)).finish(done)
     const { lastSuccessAt } = await symptoms()
     expect(lastSuccessAt).toBeInstanceOf(Date)
-    await (await begin(mirror, 'assignment', 'trailing')).finish({ ...done, requests: 0 })
+    await (await begin(store, 'assignment', 'lookback')).finish({ ...done, requests: 0 })
     expect((await symptoms()).lastSuccessAt).toEqual(lastSuccessAt)
   })
 
   it('takes no field of the first reading for drift, and every later one', async () => {
-    await writeAll(mirror, 'assignment', assignments({ AssignmentId: 1, RowVersion: 1, Count: 1, Name: 'x' }))
-    expect(await symptoms()).toMatchObject({ drift: [], completeAt: expect.any(Date) })
+    await writeAll(store, 'assignment', assignments({ AssignmentId: 1, RowVersion: 1, Count: 1, Name: 'x' }))
+    expect(await symptoms()).toMatchObject({ drift: [], readThroughAt: expect.any(Date) })
     const page = assignments({
       AssignmentId: 2,
       RowVersion: 2,
@@ -68,7 +68,7 @@ describe.skipIf(!hasPostgres)('the symptoms of a stream', () => {
       Name: true,
       Added: 'new',
     })
-    await writeAll(mirror, 'assignment', page)
+    await writeAll(store, 'assignment', page)
     const { drift } = await symptoms()
     expect(drift.map(({ field, change }) => `${field} ${change}`).toSorted()).toEqual([
       'Added new',
@@ -82,25 +82,25 @@ describe.skipIf(!hasPostgres)('the symptoms of a stream', () => {
   })
 
   it('tells a fact that is another one now, and no larger answer', async () => {
-    const run = await begin(mirror)
-    const fact = { evidence: 'seen', checkedAt: new Date() }
+    const run = await begin(store)
+    const belief = { evidence: 'seen', checkedAt: new Date() }
     const learn = (sorting: string, largest: string) =>
       run.learn([
-        { ...fact, name: 'sorting', value: sorting },
-        { ...fact, name: 'largest_answer', value: largest },
+        { ...belief, name: 'sorting', value: sorting },
+        { ...belief, name: 'largest_answer', value: largest },
       ])
     await learn('proven', '10')
-    expect((await symptoms()).flippedFacts).toEqual([])
+    expect((await symptoms()).flippedBeliefs).toEqual([])
     await learn('ignored', '20')
     await run.finish(done)
-    expect((await symptoms()).flippedFacts).toMatchObject([
+    expect((await symptoms()).flippedBeliefs).toMatchObject([
       { name: 'sorting', value: 'ignored', previousValue: 'proven', changedAt: expect.any(Date) },
     ])
   })
 
   it('tells what is put aside, held and stopped, and since when', async () => {
-    await writeAll(mirror, 'assignment', assignments({ RowVersion: 1, Name: 'without a key' }))
-    const run = await begin(mirror)
+    await writeAll(store, 'assignment', assignments({ RowVersion: 1, Name: 'without a key' }))
+    const run = await begin(store)
     await run.stopStream('UPSTREAM_REWOUND: so it is')
     await run.finish(failed)
     await database.pool.query(
@@ -114,7 +114,7 @@ describe.skipIf(!hasPostgres)('the symptoms of a stream', () => {
       quarantinedSince: expect.any(Date),
       stoppedReason: 'UPSTREAM_REWOUND: so it is',
       held: { missing: 3, living: 4, at: new Date('2026-01-02T03:04:05Z') },
-      censusRescues: 7,
+      missedRows: 7,
       rescuedSince: expect.any(Date),
     })
     expect(await symptoms('tracker_object')).toMatchObject({

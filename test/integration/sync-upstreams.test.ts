@@ -6,7 +6,7 @@ import { startSimulator } from '../../src/simulator/simulator.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { differences } from '../support/same-as-source.ts'
 import { streamOf } from '../support/streams.ts'
-import { factOf, neverAborted, openTestWorkplace, positionOf } from '../support/context.ts'
+import { beliefOf, neverAborted, openTestContext, positionOf } from '../support/context.ts'
 
 const assignment = streamOf('assignment')
 
@@ -42,13 +42,13 @@ describe.skipIf(!hasPostgres)('sync', () => {
       const database = createTestDatabase()
       it('ends equal to it (P6)', async () => {
         await using simulator = await startSimulator({ assignments: 400, behaviour })
-        await using workplace = await openTestWorkplace(database, simulator, { PAGE_SIZE: '100' })
-        const first = await workplace.read(assignment, 'head', { signal: neverAborted })
+        await using context = await openTestContext(database, simulator, { PAGE_SIZE: '100' })
+        const first = await context.read(assignment, 'incremental', { signal: neverAborted })
         expect(first).toMatchObject({ status: 'done', error: null, isComplete: true })
         expect(await differences(database.pool, simulator, 'assignment')).toEqual([])
         simulator.source.change('assignment', 7)
         simulator.source.insert('assignment')
-        const second = await workplace.read(assignment, 'head', { signal: neverAborted })
+        const second = await context.read(assignment, 'incremental', { signal: neverAborted })
         expect(second).toMatchObject({ status: 'done', isComplete: true, tally: { inserted: 1, updated: 1 } })
         expect(await differences(database.pool, simulator, 'assignment')).toEqual([])
         expect(await positionOf(database.pool)).toBe(simulator.source.highestVersion('assignment'))
@@ -65,10 +65,10 @@ describe.skipIf(!hasPostgres)('sync', () => {
       })
       simulator.source.bulkUpdate('assignment')
       for (let id = 400; id < 410; id++) simulator.source.change('assignment', id)
-      await using workplace = await openTestWorkplace(database, simulator, { PAGE_SIZE: '100' })
-      await workplace.read(assignment, 'head', { signal: neverAborted })
+      await using context = await openTestContext(database, simulator, { PAGE_SIZE: '100' })
+      await context.read(assignment, 'incremental', { signal: neverAborted })
       expect(await differences(database.pool, simulator, 'assignment')).toEqual([])
-      expect(await factOf(database.pool, 'sorting')).toBe('ignored')
+      expect(await beliefOf(database.pool, 'sorting')).toBe('ignored')
     })
   })
 
@@ -76,13 +76,13 @@ describe.skipIf(!hasPostgres)('sync', () => {
     const database = createTestDatabase()
     it('are all read through a cap of 100 (P6)', async () => {
       await using simulator = await startSimulator({ assignments: 5200, behaviour: { pageCap: 100 } })
-      await using workplace = await openTestWorkplace(database, simulator)
-      await workplace.read(assignment, 'head', { signal: neverAborted })
+      await using context = await openTestContext(database, simulator)
+      await context.read(assignment, 'incremental', { signal: neverAborted })
       const tied = simulator.source.tie(
         'assignment',
         Array.from({ length: 5000 }, (_, index) => index + 1),
       )
-      const outcome = await workplace.read(assignment, 'head', { signal: neverAborted })
+      const outcome = await context.read(assignment, 'incremental', { signal: neverAborted })
       expect(outcome).toMatchObject({ status: 'done', isComplete: true })
       expect(await differences(database.pool, simulator, 'assignment')).toEqual([])
       expect(await positionOf(database.pool)).toBe(tied)
@@ -93,11 +93,11 @@ describe.skipIf(!hasPostgres)('sync', () => {
     const database = createTestDatabase()
     it('is reported and not asked for ever', async () => {
       await using simulator = await startSimulator({ assignments: 50 })
-      await using workplace = await openTestWorkplace(database, simulator)
-      await workplace.read(assignment, 'head', { signal: neverAborted })
+      await using context = await openTestContext(database, simulator)
+      await context.read(assignment, 'incremental', { signal: neverAborted })
       const position = await positionOf(database.pool)
       simulator.source.appendRaw('assignment', ({ id }) => `{"AssignmentId":${id},"RowVersion":3}`)
-      const outcome = await workplace.read(assignment, 'head', { signal: neverAborted })
+      const outcome = await context.read(assignment, 'incremental', { signal: neverAborted })
       expect(outcome.status).toBe('failed')
       expect(outcome.error?.message).toContain('served version 3')
       expect(outcome.tally.requests).toBeLessThan(3)

@@ -5,9 +5,9 @@ import { startSimulator } from '../../src/simulator/simulator.ts'
 import { migrateDatabase } from '../../src/store/schema/migrate.ts'
 import { streams } from '../../src/streams/catalog.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
-import { begin, done, failed, mirrorOf, trackers, writeAll } from '../support/runs.ts'
+import { begin, done, failed, storeOf, trackers, writeAll } from '../support/runs.ts'
 import { streamOf } from '../support/streams.ts'
-import { openTestWorkplace, neverAborted as signal } from '../support/context.ts'
+import { openTestContext, neverAborted as signal } from '../support/context.ts'
 
 const tracker = streamOf('tracker_object')
 
@@ -24,12 +24,12 @@ describe.skipIf(!hasPostgres)('the history of trackers', () => {
     ).map(({ name }) => name)
 
   const pollOne = () =>
-    writeAll(mirrorOf(database), 'tracker_object', trackers({ TrackerObjectId: 1, Name: 'the first' }))
+    writeAll(storeOf(database), 'tracker_object', trackers({ TrackerObjectId: 1, Name: 'the first' }))
 
   it('has a row for each change that was seen, and none for what stayed as it was', async () => {
     await using simulator = await startSimulator({ trackers: 250 })
-    await using workplace = await openTestWorkplace(database, simulator, { PAGE_SIZE: '100' })
-    const poll = () => workplace.read(tracker, 'head', { signal })
+    await using context = await openTestContext(database, simulator, { PAGE_SIZE: '100' })
+    const poll = () => context.read(tracker, 'incremental', { signal })
     expect(await poll()).toMatchObject({ status: 'done', tally: { inserted: 250 } })
     expect(await count()).toBe(250)
     expect(await poll()).toMatchObject({ tally: { inserted: 0, updated: 0 } })
@@ -53,8 +53,8 @@ describe.skipIf(!hasPostgres)('the history of trackers', () => {
 
   it('tells when one was gone, and when it came back (P7)', async () => {
     await using simulator = await startSimulator({ trackers: 250 })
-    await using workplace = await openTestWorkplace(database, simulator)
-    const poll = () => workplace.read(tracker, 'head', { signal })
+    await using context = await openTestContext(database, simulator)
+    const poll = () => context.read(tracker, 'incremental', { signal })
     await poll()
     simulator.source.remove('tracker_object', 3, 'hard')
     await poll()
@@ -70,7 +70,7 @@ describe.skipIf(!hasPostgres)('the history of trackers', () => {
   it('is written with the page or not at all (P1)', async () => {
     await pollOne()
     const before = await count()
-    const run = await begin(mirrorOf(database), 'tracker_object')
+    const run = await begin(storeOf(database), 'tracker_object')
     await database.pool.query(`update tidemark.lane set epoch = epoch + 1 where stream = 'tracker_object'`)
     await expect(run.write(trackers({ TrackerObjectId: 1, Name: 'by a stranger' }), null)).rejects.toThrow(
       'lost its turn',
@@ -81,7 +81,7 @@ describe.skipIf(!hasPostgres)('the history of trackers', () => {
 
   it('gets the columns and the wider types of its table', async () => {
     await pollOne()
-    const run = await begin(mirrorOf(database), 'tracker_object')
+    const run = await begin(storeOf(database), 'tracker_object')
     const wide = JSON.rawJSON('92233720368547758080')
     await run.write(trackers({ TrackerObjectId: 1, Load: 5, Trailer: 'T1' }), null)
     await run.write(trackers({ TrackerObjectId: 1, Load: wide, Trailer: 'T2' }), null)
@@ -109,7 +109,7 @@ describe.skipIf(!hasPostgres)('the history of trackers', () => {
       create table ${nameOf(1)} partition of mirror.tracker_object_history for values from ('${monthsAgo(1)}') to ('${monthsAgo(0)}');
       insert into mirror.tracker_object_history (tracker_object_id, name, _observed_at)
       values (900, 'before', '${monthsAgo(5)}'), (900, 'parked', timestamptz '${monthsAgo(5)}' + interval '1 day')`)
-    const run = await begin(mirrorOf(database), 'tracker_object')
+    const run = await begin(storeOf(database), 'tracker_object')
     await run.write(trackers({ TrackerObjectId: 1 }), null)
     await run.finish(done)
     expect(await partitions()).toEqual([nameOf(1), nameOf(0), nameOf(-1)].toSorted())
@@ -121,8 +121,8 @@ describe.skipIf(!hasPostgres)('the history of trackers', () => {
   it('can be switched off, and begins again with what changed meanwhile', async () => {
     await using simulator = await startSimulator({ trackers: 20 })
     const switched = async (value: string) => {
-      await using workplace = await openTestWorkplace(database, simulator, { TRACKER_HISTORY: value })
-      expect(await workplace.read(tracker, 'head', { signal })).toMatchObject({ status: 'done' })
+      await using context = await openTestContext(database, simulator, { TRACKER_HISTORY: value })
+      expect(await context.read(tracker, 'incremental', { signal })).toMatchObject({ status: 'done' })
     }
     await switched('90d')
     simulator.source.change('tracker_object', 2, { Name: 'while it was off' })

@@ -10,7 +10,7 @@ import { readOverview } from '../../src/store/queries/overview.ts'
 import { migrateDatabase } from '../../src/store/schema/migrate.ts'
 import { streams } from '../../src/streams/catalog.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
-import { assignments, begin, done, mirrorOf } from '../support/runs.ts'
+import { assignments, begin, done, storeOf } from '../support/runs.ts'
 
 const fixture = (name: string): Buffer =>
   readFileSync(fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url)))
@@ -66,7 +66,7 @@ describe.skipIf(!hasPostgres)('a database of an earlier version', () => {
   })
 
   it('takes the same records for unchanged, and newer ones and new fields as ever (P3)', async () => {
-    const run = await begin(mirrorOf(database))
+    const run = await begin(storeOf(database))
     const again = await run.write(assignments(...recordsOf('assignment.json')), null)
     expect(again).toMatchObject({ inserted: 0, updated: 0, unchanged: 3 })
     const newer = { AssignmentId: 1, RowVersion: 9007199254742003n.toString(), Title: 'new', Colour: 'red' }

@@ -5,15 +5,15 @@ import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts
 import { readSymptoms } from '../../src/store/queries/symptoms.ts'
 import { streams } from '../../src/streams/catalog.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
-import { openTestWorkplace, neverAborted as signal } from '../support/context.ts'
+import { openTestContext, neverAborted as signal } from '../support/context.ts'
 
 const [assignment, , , object] = streams
 
 describe.skipIf(!hasPostgres)('an upstream that shows nothing any more', () => {
   const database = createTestDatabase()
-  const readAs = async (simulator: Simulator, clientGuid: string, lane: 'head' | 'trailing') => {
-    await using workplace = await openTestWorkplace(database, simulator, { CLIENT_GUID: clientGuid })
-    return await workplace.read(assignment, lane, { signal })
+  const readAs = async (simulator: Simulator, clientGuid: string, lane: 'incremental' | 'lookback') => {
+    await using context = await openTestContext(database, simulator, { CLIENT_GUID: clientGuid })
+    return await context.read(assignment, lane, { signal })
   }
   const freshness = async (stream: string): Promise<Date> => {
     const { rows } = await database.pool.query(
@@ -29,36 +29,36 @@ describe.skipIf(!hasPostgres)('an upstream that shows nothing any more', () => {
     await using simulator = await startSimulator({ assignments: 20 })
     const { clientGuid } = simulator.credentials
     const stranger = '00000000-0000-4000-8000-000000000000'
-    await readAs(simulator, clientGuid, 'head')
-    await readAs(simulator, clientGuid, 'trailing')
+    await readAs(simulator, clientGuid, 'incremental')
+    await readAs(simulator, clientGuid, 'lookback')
     const { rows } = await database.pool.query(
       `select last_trailing_at as at from tidemark.stream where name = 'assignment'`,
     )
     const lastProof: Date = rows[0]?.at
     expect(await hiddenSince()).toBe(null)
 
-    expect(await readAs(simulator, stranger, 'head')).toMatchObject({ status: 'done', isComplete: true })
+    expect(await readAs(simulator, stranger, 'incremental')).toMatchObject({ status: 'done', isComplete: true })
     expect(await freshness('assignment')).not.toEqual(lastProof)
-    await readAs(simulator, stranger, 'trailing')
+    await readAs(simulator, stranger, 'lookback')
     const began = await hiddenSince()
     expect(began).toBeInstanceOf(Date)
     expect(await freshness('assignment')).toEqual(lastProof)
-    for (const lane of ['head', 'trailing'] as const) await readAs(simulator, stranger, lane)
+    for (const lane of ['incremental', 'lookback'] as const) await readAs(simulator, stranger, lane)
     expect([await freshness('assignment'), await hiddenSince()]).toEqual([lastProof, began])
 
     simulator.source.change('assignment', 3)
-    await readAs(simulator, clientGuid, 'head')
+    await readAs(simulator, clientGuid, 'incremental')
     expect(await freshness('assignment')).toEqual(lastProof)
-    await readAs(simulator, clientGuid, 'trailing')
-    await readAs(simulator, clientGuid, 'head')
+    await readAs(simulator, clientGuid, 'lookback')
+    await readAs(simulator, clientGuid, 'incremental')
     expect(await hiddenSince()).toBe(null)
     expect((await freshness('assignment')).getTime()).toBeGreaterThan(lastProof.getTime())
   })
 
   it('leaves a list complete only through when it was shown (P7)', async () => {
     await using simulator = await startSimulator({ objects: 10 })
-    await using workplace = await openTestWorkplace(database, simulator)
-    const poll = () => workplace.read(object, 'head', { signal })
+    await using context = await openTestContext(database, simulator)
+    const poll = () => context.read(object, 'incremental', { signal })
     await poll()
     const shownAt = await freshness('assignment_object')
     for (const id of simulator.source.ids('assignment_object'))

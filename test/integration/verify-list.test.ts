@@ -1,14 +1,14 @@
 // What a verification of a list stream names, what it mends, and what it does not accuse.
 
 import { describe, expect, it } from 'vitest'
-import type { Workplace } from '../../src/context.ts'
+import type { SyncContext } from '../../src/context.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import type { ListStream } from '../../src/streams/catalog.ts'
 import type { Difference } from '../../src/sync/ports/store.ts'
 import { verifyStream } from '../../src/sync/reconcile/verify.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { streamOf } from '../support/streams.ts'
-import { openTestWorkplace, neverAborted as signal } from '../support/context.ts'
+import { openTestContext, neverAborted as signal } from '../support/context.ts'
 
 const tracker = streamOf('tracker_object')
 const object = streamOf('assignment_object')
@@ -16,10 +16,10 @@ const subscription = streamOf('webhook_subscription')
 
 type Told = { readonly key: string; readonly kind: string; readonly columns: readonly string[] }
 
-async function verify(workplace: Workplace, stream: ListStream, repair = false) {
+async function verify(context: SyncContext, stream: ListStream, repair = false) {
   const found: Difference[] = []
   const outcome = await verifyStream({
-    ...workplace.contextOf<ListStream>(stream),
+    ...context.contextOf<ListStream>(stream),
     signal,
     repair,
     sample: null,
@@ -35,10 +35,10 @@ describe.skipIf(!hasPostgres)('a verification of a list stream', () => {
     const database = createTestDatabase()
     it('names exactly those rows, writes nothing, and mends them when told to', async () => {
       await using simulator = await startSimulator({ assignments: 1, trackers: 60 })
-      await using workplace = await openTestWorkplace(database, simulator, { PAGE_SIZE: '7' })
+      await using context = await openTestContext(database, simulator, { PAGE_SIZE: '7' })
       const { pool } = database
-      await workplace.read(tracker, 'head', { signal })
-      expect(await verify(workplace, tracker)).toMatchObject({ found: [], findings: { isWhole: true } })
+      await context.read(tracker, 'incremental', { signal })
+      expect(await verify(context, tracker)).toMatchObject({ found: [], findings: { isWhole: true } })
       await pool.query(`
         update mirror.tracker_object set latitude = 0 where tracker_object_id = 1;
         update mirror.tracker_object set _deleted_at = now(), _deleted_reason = 'absent' where tracker_object_id = 2;
@@ -56,11 +56,11 @@ describe.skipIf(!hasPostgres)('a verification of a list stream', () => {
       const rows = async () =>
         (await pool.query('select * from mirror.tracker_object order by tracker_object_id')).rows
       const before = await rows()
-      expect((await verify(workplace, tracker)).found).toEqual(named)
+      expect((await verify(context, tracker)).found).toEqual(named)
       expect(await rows()).toEqual(before)
-      const repaired = await verify(workplace, tracker, true)
+      const repaired = await verify(context, tracker, true)
       expect(repaired).toMatchObject({ found: named, findings: { differences: 5, repaired: 5 } })
-      expect(await verify(workplace, tracker)).toMatchObject({ found: [], findings: { isWhole: true } })
+      expect(await verify(context, tracker)).toMatchObject({ found: [], findings: { isWhole: true } })
       const { rows: history } = await pool.query(
         'select _deleted_at is not null as gone from mirror.tracker_object_history where tracker_object_id = 1000001',
       )
@@ -72,13 +72,13 @@ describe.skipIf(!hasPostgres)('a verification of a list stream', () => {
     const database = createTestDatabase()
     it('accuses none that changed between its two listings', async () => {
       await using simulator = await startSimulator({ assignments: 1, trackers: 20 })
-      await using workplace = await openTestWorkplace(database, simulator)
-      await workplace.read(tracker, 'head', { signal })
+      await using context = await openTestContext(database, simulator)
+      await context.read(tracker, 'incremental', { signal })
       await database.pool.query('update mirror.tracker_object set name = null where tracker_object_id = 9')
       simulator.onRequest(({ path }) => {
         if (path.endsWith('/TrackerObject')) simulator.source.change('tracker_object', 5)
       })
-      expect((await verify(workplace, tracker)).found).toEqual([
+      expect((await verify(context, tracker)).found).toEqual([
         { key: '9', kind: 'content', columns: ['name'] },
       ])
     })
@@ -88,16 +88,16 @@ describe.skipIf(!hasPostgres)('a verification of a list stream', () => {
     const database = createTestDatabase()
     it('takes nothing for proven, and an empty one that never had anything for equal (P7)', async () => {
       await using simulator = await startSimulator({ assignments: 1, trackers: 10, objects: 5 })
-      await using workplace = await openTestWorkplace(database, simulator)
-      expect(await verify(workplace, subscription)).toMatchObject({ found: [], findings: { isWhole: true } })
-      expect(await verify(workplace, object)).toMatchObject({
+      await using context = await openTestContext(database, simulator)
+      expect(await verify(context, subscription)).toMatchObject({ found: [], findings: { isWhole: true } })
+      expect(await verify(context, object)).toMatchObject({
         findings: { isWhole: false },
         note: expect.stringContaining('tidemark sync assignment_object'),
       })
-      await workplace.read(tracker, 'head', { signal })
+      await context.read(tracker, 'incremental', { signal })
       for (const id of simulator.source.ids('tracker_object').slice(1))
         simulator.source.remove('tracker_object', id, 'hard')
-      expect(await verify(workplace, tracker, true)).toMatchObject({
+      expect(await verify(context, tracker, true)).toMatchObject({
         found: [],
         findings: { isWhole: false },
         note: expect.stringContaining('too many to be believed'),

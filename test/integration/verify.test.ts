@@ -2,7 +2,7 @@
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Workplace } from '../../src/context.ts'
+import type { SyncContext } from '../../src/context.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { rewindStream } from '../../src/store/admin/streams.ts'
 import type { Difference } from '../../src/sync/ports/store.ts'
@@ -10,15 +10,15 @@ import { verifyStream } from '../../src/sync/reconcile/verify.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { differences } from '../support/same-as-source.ts'
 import { streamOf } from '../support/streams.ts'
-import { neverAborted, openTestWorkplace } from '../support/context.ts'
+import { neverAborted, openTestContext } from '../support/context.ts'
 
 const assignment = streamOf('assignment')
 const signal = neverAborted
 
-async function verify(workplace: Workplace, options: { repair?: boolean; sample?: number } = {}) {
+async function verify(context: SyncContext, options: { repair?: boolean; sample?: number } = {}) {
   const found: Difference[] = []
   const outcome = await verifyStream({
-    ...workplace.contextOf(assignment),
+    ...context.contextOf(assignment),
     signal,
     repair: options.repair ?? false,
     sample: options.sample ?? null,
@@ -34,10 +34,10 @@ describe.skipIf(!hasPostgres)('a verification', () => {
     const database = createTestDatabase()
     it('names exactly those rows, by key and column, writes nothing, and mends them when told to', async () => {
       await using simulator = await startSimulator({ assignments: 300 })
-      await using workplace = await openTestWorkplace(database, simulator, { PAGE_SIZE: '50' })
-      await workplace.read(assignment, 'head', { signal })
+      await using context = await openTestContext(database, simulator, { PAGE_SIZE: '50' })
+      await context.read(assignment, 'incremental', { signal })
       const { pool } = database
-      expect((await verify(workplace)).found).toEqual([])
+      expect((await verify(context)).found).toEqual([])
       await pool.query(`
         update mirror.assignment set subject = 'forged' where assignment_id = 1;
         update mirror.assignment set subject = null, uid = null where assignment_id = 2;
@@ -59,17 +59,17 @@ describe.skipIf(!hasPostgres)('a verification', () => {
         { key: '1000001', kind: 'extra', columns: [] },
       ]
       const before = (await pool.query('select * from mirror.assignment order by assignment_id')).rows
-      const first = await verify(workplace)
+      const first = await verify(context)
       expect(first.found.map(({ columns, ...one }) => ({ ...one, columns: [...columns].sort() }))).toEqual(
         damaged,
       )
       expect((await pool.query('select * from mirror.assignment order by assignment_id')).rows).toEqual(
         before,
       )
-      expect(await verify(workplace, { repair: true })).toMatchObject({
+      expect(await verify(context, { repair: true })).toMatchObject({
         findings: { differences: 8, repaired: 8 },
       })
-      expect((await verify(workplace)).found).toEqual([])
+      expect((await verify(context)).found).toEqual([])
       expect(await differences(pool, simulator, 'assignment')).toEqual([])
       const { rows } = await pool.query(
         `select count(*)::int as mended from mirror.assignment m
@@ -85,17 +85,17 @@ describe.skipIf(!hasPostgres)('a verification', () => {
     const database = createTestDatabase()
     it('accuses no row that changed meanwhile, nor one the head has yet to read', async () => {
       await using simulator = await startSimulator({ assignments: 200 })
-      await using workplace = await openTestWorkplace(database, simulator, { PAGE_SIZE: '20' })
-      await workplace.read(assignment, 'head', { signal })
+      await using context = await openTestContext(database, simulator, { PAGE_SIZE: '20' })
+      await context.read(assignment, 'incremental', { signal })
       simulator.source.insert('assignment')
       await database.pool.query(`update mirror.assignment set subject = 'forged' where assignment_id = 150`)
       let requests = 0
       simulator.onRequest(async ({ path }) => {
         if (!path.endsWith('/api/Assignment')) return
         simulator.source.change('assignment', 1 + (++requests % 100))
-        if (requests % 4 === 0) await workplace.read(assignment, 'head', { signal })
+        if (requests % 4 === 0) await context.read(assignment, 'incremental', { signal })
       })
-      expect((await verify(workplace)).found).toEqual([{ key: '150', kind: 'content', columns: ['subject'] }])
+      expect((await verify(context)).found).toEqual([{ key: '150', kind: 'content', columns: ['subject'] }])
     })
   })
 
@@ -103,12 +103,12 @@ describe.skipIf(!hasPostgres)('a verification', () => {
     const database = createTestDatabase()
     it('looks at so many rows by their ids, and lists nothing', async () => {
       await using simulator = await startSimulator({ assignments: 50 })
-      await using workplace = await openTestWorkplace(database, simulator)
-      await workplace.read(assignment, 'head', { signal })
+      await using context = await openTestContext(database, simulator)
+      await context.read(assignment, 'incremental', { signal })
       await database.pool.query(`update mirror.assignment set subject = 'forged'`)
       const paths: string[] = []
       simulator.onRequest(({ path }) => void paths.push(path))
-      const { found, findings } = await verify(workplace, { sample: 9 })
+      const { found, findings } = await verify(context, { sample: 9 })
       expect(findings).toMatchObject({ compared: 9, differences: 9 })
       expect(found.every(({ columns }) => columns.join() === 'subject')).toBe(true)
       expect(paths.every((path) => /\/Id\/\d+$/.test(path) || path.includes('Token'))).toBe(true)
@@ -119,17 +119,17 @@ describe.skipIf(!hasPostgres)('a verification', () => {
     const database = createTestDatabase()
     it('and the stream was rewound, makes the mirror equal to it again', async () => {
       await using simulator = await startSimulator({ assignments: 100 })
-      await using workplace = await openTestWorkplace(database, simulator)
+      await using context = await openTestContext(database, simulator)
       const backup = simulator.source.takeBackup()
       const position = simulator.source.highestVersion('assignment')
       for (let id = 1; id <= 10; id++) simulator.source.change('assignment', id)
       const { id: lost } = simulator.source.insert('assignment')
-      await workplace.read(assignment, 'head', { signal })
+      await context.read(assignment, 'incremental', { signal })
       simulator.source.restoreBackup(backup)
       for (let id = 5; id >= 1; id--) simulator.source.change('assignment', id, { Subject: 'new life' })
       await rewindStream(database.pool, { stream: 'assignment', position, reason: 'restored', by: 'a test' })
-      await workplace.read(assignment, 'head', { signal })
-      const { found } = await verify(workplace, { repair: true })
+      await context.read(assignment, 'incremental', { signal })
+      const { found } = await verify(context, { repair: true })
       expect(found.map(({ key }) => Number(key))).toEqual([6, 7, 8, 9, 10, lost])
       expect(await differences(database.pool, simulator, 'assignment')).toEqual([])
     })
@@ -139,19 +139,19 @@ describe.skipIf(!hasPostgres)('a verification', () => {
     const database = createTestDatabase()
     it('leaves the rows it may not name open to the older versions that the reading brings (P3)', async () => {
       await using simulator = await startSimulator({ assignments: 40 })
-      await using workplace = await openTestWorkplace(database, simulator)
+      await using context = await openTestContext(database, simulator)
       const backup = simulator.source.takeBackup()
       const position = simulator.source.highestVersion('assignment')
       for (let id = 1; id <= 10; id++) simulator.source.change('assignment', id)
-      await workplace.read(assignment, 'head', { signal })
+      await context.read(assignment, 'incremental', { signal })
       simulator.source.restoreBackup(backup)
       simulator.source.change('assignment', 7, { Subject: 'new life' })
       await rewindStream(database.pool, { stream: 'assignment', position, reason: 'restored', by: 'a test' })
-      expect((await verify(workplace, { repair: true })).findings).toMatchObject({
+      expect((await verify(context, { repair: true })).findings).toMatchObject({
         differences: 9,
         repaired: 9,
       })
-      await workplace.read(assignment, 'head', { signal })
+      await context.read(assignment, 'incremental', { signal })
       expect(await differences(database.pool, simulator, 'assignment')).toEqual([])
     })
   })
@@ -160,8 +160,8 @@ describe.skipIf(!hasPostgres)('a verification', () => {
     const database = createTestDatabase()
     it('names the damaged rows and no other, and mends them', async () => {
       await using simulator = await startSimulator({ assignments: 120 })
-      await using workplace = await openTestWorkplace(database, simulator, { PAGE_SIZE: '40' })
-      await workplace.read(assignment, 'head', { signal })
+      await using context = await openTestContext(database, simulator, { PAGE_SIZE: '40' })
+      await context.read(assignment, 'incremental', { signal })
       const { pool } = database
       const damages = {
         text: `update mirror.assignment set subject = coalesce(subject, '') || '!' where assignment_id = $1`,
@@ -179,7 +179,7 @@ describe.skipIf(!hasPostgres)('a verification', () => {
       await fc.assert(
         fc.asyncProperty(plan, async (chosen) => {
           for (const { id, kind } of chosen) await pool.query(damages[kind], [id])
-          const { found, findings } = await verify(workplace, { repair: true })
+          const { found, findings } = await verify(context, { repair: true })
           expect(found.map(({ key }) => Number(key))).toEqual(
             chosen.map(({ id }) => id).sort((a, b) => a - b),
           )

@@ -138,7 +138,7 @@ describe('the server', () => {
       host: '127.0.0.1',
       port: 0,
       routes: [hookRoute({ secret, onDelivery: () => {} })],
-      patienceMs: 150,
+      timeoutMs: 150,
       log: quietLog,
     })
     servers.push(server)

@@ -17,7 +17,7 @@ import { createTestDatabase, hasPostgres, quietLog } from '../support/database.t
 import { environmentFor } from '../support/environment.ts'
 import { streamOf } from '../support/streams.ts'
 import { callCommand } from '../support/verbs.ts'
-import { openTestWorkplace } from '../support/context.ts'
+import { openTestContext } from '../support/context.ts'
 
 let simulator: Simulator
 let folder: string
@@ -140,16 +140,16 @@ describe.skipIf(!hasPostgres)('after a write', () => {
   it('that names an assignment by its external id, what it carries is read again', async () => {
     const variables = { RELATED: 'true' }
     simulator.source.change('assignment', 5, { AssignmentIdExt: 'WO/5' })
-    await using workplace = await openTestWorkplace(database, simulator, variables)
+    await using context = await openTestContext(database, simulator, variables)
     const assignment = streamOf('assignment')
-    await workplace.read(assignment, 'head', { signal: noSignal })
-    await workplace.readRelated({ signal: noSignal })
-    expect(await workplace.isRelatedDue()).toBe(false)
+    await context.read(assignment, 'incremental', { signal: noSignal })
+    await context.readRelated({ signal: noSignal })
+    expect(await context.isRelatedDue()).toBe(false)
     const service = await file('service.json', '{"Remark":"by its external id"}')
     const path = '/api/Assignment/IdExt/WO%2F5/assignmentService'
     await run(api, ['POST', path, '--body', service], { ...variables, DATABASE_URL: database.url })
-    expect(await workplace.isRelatedDue()).toBe(true)
-    expect((await workplace.readRelated({ signal: noSignal })).tally.requests).toBe(1)
+    expect(await context.isRelatedDue()).toBe(true)
+    expect((await context.readRelated({ signal: noSignal })).tally.requests).toBe(1)
     const { rows } = await database.pool.query(
       `select assignment_id::int as id from bi.assignment_service where remark = 'by its external id'`,
     )

@@ -6,7 +6,7 @@ import { readBackfill, requestBackfill } from '../../src/store/queries/backfills
 import { auditLanes } from '../../src/worker/lanes.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { streamOf } from '../support/streams.ts'
-import { openTestWorkplace, positionOf, neverAborted as signal } from '../support/context.ts'
+import { openTestContext, positionOf, neverAborted as signal } from '../support/context.ts'
 
 const assignment = streamOf('assignment')
 
@@ -14,11 +14,11 @@ describe.skipIf(!hasPostgres)('the worker', () => {
   const database = createTestDatabase()
   it('takes censuses, and works on backfills that somebody asked for', async () => {
     await using simulator = await startSimulator({ assignments: 60 })
-    await using workplace = await openTestWorkplace(database, simulator)
-    const lanes = auditLanes(workplace)
-    await workplace.read(assignment, 'head', { signal })
+    await using context = await openTestContext(database, simulator)
+    const lanes = auditLanes(context)
+    await context.read(assignment, 'incremental', { signal })
     await database.pool.query('delete from mirror.assignment where assignment_id = 5')
-    expect(await lanes.census(assignment, { signal })).toMatchObject({
+    expect(await lanes.reconcile(assignment, { signal })).toMatchObject({
       status: 'done',
       note: '1 rescued (5)',
     })

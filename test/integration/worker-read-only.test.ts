@@ -10,7 +10,7 @@ const patience = { timeout: 30_000, interval: 200 }
 
 describe.skipIf(!hasPostgres)('a worker whose Postgres is read-only', () => {
   const database = createTestDatabase()
-  const turn = async (statement: string) => {
+  const lease = async (statement: string) => {
     const client = await database.pool.connect()
     await client.query('set default_transaction_read_only = off')
     await client.query(`alter database ${database.name} ${statement}`)
@@ -31,12 +31,12 @@ describe.skipIf(!hasPostgres)('a worker whose Postgres is read-only', () => {
     const equal = () => differences(database.pool, simulator, 'assignment')
     try {
       await expect.poll(equal, patience).toEqual([])
-      await turn('set default_transaction_read_only = on')
+      await lease('set default_transaction_read_only = on')
       await expect.poll(readiness, patience).toBe(503)
       expect(await worker.metric('tidemark_up{part="database"}')).toBe(0)
       expect(worker.logged().join('')).toContain('Postgres is read-only')
       simulator.source.change('assignment', 3)
-      await turn('reset default_transaction_read_only')
+      await lease('reset default_transaction_read_only')
       await expect.poll(readiness, patience).toBe(200)
       await expect.poll(equal, patience).toEqual([])
     } finally {

@@ -121,13 +121,13 @@ describe.concurrent.each(backends)('the worker with its queue in %s', (backend) 
         const runs = openRunQueue(queue.driver, () => {})
         try {
           await expect.poll(equal(simulator), patience).toEqual([])
-          await runs.nudge({ stream: 'assignment', lane: 'related', cause: 'tick' })
-          await runs.nudge({ stream: 'tracker_object', lane: 'head', cause: 'tick' })
+          await runs.requestRun({ stream: 'assignment', lane: 'related', cause: 'tick' })
+          await runs.requestRun({ stream: 'tracker_object', lane: 'incremental', cause: 'tick' })
           await expect.poll(async () => (await runs.counts()).waiting, patience).toBe(0)
-          const headRuns = () =>
+          const incrementalRuns = () =>
             worker.metric('tidemark_runs_total{stream="assignment",lane="head",status="done"}')
-          const before = (await headRuns()) ?? 0
-          await expect.poll(headRuns, patience).toBeGreaterThan(before + 2)
+          const before = (await incrementalRuns()) ?? 0
+          await expect.poll(incrementalRuns, patience).toBeGreaterThan(before + 2)
           expect(worker.logged().filter((line) => line.includes('"level":40'))).toEqual([])
         } finally {
           await runs.close()

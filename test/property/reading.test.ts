@@ -4,9 +4,9 @@
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { readHead } from '../../src/sync/changes/incremental.ts'
-import { readTrailing } from '../../src/sync/changes/lookback.ts'
-import { type ModelMirror, modelMirror } from '../support/model-store.ts'
+import { readIncremental } from '../../src/sync/changes/incremental.ts'
+import { readLookback } from '../../src/sync/changes/lookback.ts'
+import { type ModelStore, modelStore } from '../support/model-store.ts'
 import { type ModelUpstream, modelStream, modelUpstream, type World } from '../support/model-upstream.ts'
 import { seededRandom } from '../support/random.ts'
 
@@ -119,9 +119,9 @@ describe('reading', () => {
               }
             }
             const now = () => new Date(time)
-            const mirror = modelMirror(now)
+            const store = modelStore(now)
             const context = {
-              mirror,
+              store,
               source: upstream,
               stream: modelStream,
               pageSize,
@@ -134,28 +134,28 @@ describe('reading', () => {
                 request()
                 perhapsChange(changeChance)
               }
-              watch(mirror, upstream, () => {
+              watch(store, upstream, () => {
                 if (random.chance(crashChance)) throw new Crash('killed here')
               })
-              const outcome = await readHead(context)
+              const outcome = await readIncremental(context)
               if (outcome.error && !(outcome.error instanceof Crash)) throw outcome.error
               perhapsChange(0.7)
             }
 
             upstream.onRequest = request
             upstream.settle()
-            watch(mirror, upstream, () => {})
+            watch(store, upstream, () => {})
             const missing = () =>
               upstream
                 .visible()
                 .filter(
                   ({ id, version }) =>
-                    !upstream.late.has(id) && mirror.rows.get(String(id))?.version !== version,
+                    !upstream.late.has(id) && store.rows.get(String(id))?.version !== version,
                 )
             // What no page shows nobody can read: it must not be called complete.
             let isGivenUp = false
             const read = async () => {
-              const outcome = await readHead(context)
+              const outcome = await readIncremental(context)
               if (outcome.error) throw outcome.error
               isGivenUp = !outcome.isComplete && cannotBeReadWhole(world)
             }
@@ -164,13 +164,13 @@ describe('reading', () => {
 
             // What became visible late is the trailing lane's to find.
             const stale = () =>
-              upstream.visible().filter(({ id, version }) => mirror.rows.get(String(id))?.version !== version)
+              upstream.visible().filter(({ id, version }) => store.rows.get(String(id))?.version !== version)
             for (let round = 0; round < 40 && stale().length > 0; round++) {
               await read()
-              const { error, isComplete } = await readTrailing({ ...context, lookbackFloorMs: 1e12 })
+              const { error, isComplete } = await readLookback({ ...context, lookbackFloorMs: 1e12 })
               if (error) throw error
               isGivenUp ||= !isComplete && cannotBeReadWhole(world)
-              const passed = stale().filter(({ version }) => version <= mirror.position())
+              const passed = stale().filter(({ version }) => version <= store.position())
               if (isComplete && !cannotBeReadWhole(world))
                 expect(passed, 'lost by a complete trailing reading').toEqual([])
             }
@@ -188,18 +188,18 @@ const cannotBeReadWhole = ({ cap, capVaries, capArithmetic, paging }: World) =>
   paging === 'first page again' || (cap !== null && capVaries && capArithmetic === 'requested')
 
 /** Checks P6 after every write, for what the run has moved the position past, against what was visible when it began. */
-function watch(mirror: ModelMirror, upstream: ModelUpstream, chaos: () => void) {
+function watch(store: ModelStore, upstream: ModelUpstream, chaos: () => void) {
   let visibleThen = upstream.visible()
-  let positionThen = mirror.position()
-  const begin = mirror.startRun
-  mirror.startRun = async (...parameters) => {
+  let positionThen = store.position()
+  const begin = store.startRun
+  store.startRun = async (...parameters) => {
     visibleThen = upstream.visible()
-    positionThen = mirror.position()
+    positionThen = store.position()
     upstream.beginRun()
     return await begin(...parameters)
   }
-  mirror.onWrite = (moment) => {
-    const position = mirror.position()
+  store.onWrite = (moment) => {
+    const position = store.position()
     if (moment === 'after' && position !== positionThen) {
       const current = new Map(upstream.visible().map((row) => [row.id, row.version]))
       const lost = visibleThen.filter(
@@ -207,7 +207,7 @@ function watch(mirror: ModelMirror, upstream: ModelUpstream, chaos: () => void) 
           version > positionThen &&
           version <= position &&
           current.get(id) === version &&
-          !((mirror.rows.get(String(id))?.version ?? -1n) >= version),
+          !((store.rows.get(String(id))?.version ?? -1n) >= version),
       )
       expect(lost, `lost at or below position ${position}`).toEqual([])
     }

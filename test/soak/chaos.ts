@@ -19,7 +19,7 @@ const frozenMs = 25_000
 const longestPauseMs = 12_000
 
 /** Ends after the signal, with everything up and running. Returns how often what happened. */
-export async function makeTrouble(things: Things): Promise<Readonly<Record<string, number>>> {
+export async function makeFailure(things: Things): Promise<Readonly<Record<string, number>>> {
   const { workers, postgres, redis, random, signal, say } = things
   const counts: Record<string, number> = {}
   const pick = <Item>(items: readonly Item[]): Item | undefined => items[Math.floor(random() * items.length)]
@@ -38,7 +38,7 @@ export async function makeTrouble(things: Things): Promise<Readonly<Record<strin
     await pause(frozenMs)
     worker?.thaw()
   }
-  const troubles: readonly (readonly [string, number, () => Promise<void>])[] = [
+  const breaker: readonly (readonly [string, number, () => Promise<void>])[] = [
     ['kill', 5, kill],
     ['freeze', 2, freeze],
     ['postgres', 1, () => postgres.cut(500 + random() * 4_000)],
@@ -49,12 +49,12 @@ export async function makeTrouble(things: Things): Promise<Readonly<Record<strin
         ] as const)
       : []),
   ]
-  const lots = troubles.flatMap(([name, weight, happen]) =>
+  const lots = breaker.flatMap(([name, weight, happen]) =>
     Array.from({ length: weight }, () => ({ name, happen })),
   )
 
   // Each happens once, however short the soak is.
-  const first = troubles.map(([name, , happen]) => ({ name, happen }))
+  const first = breaker.map(([name, , happen]) => ({ name, happen }))
   while (!signal.aborted) {
     await pause(2_000 + random() * longestPauseMs)
     const next = first.shift() ?? pick(lots)

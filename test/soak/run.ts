@@ -12,7 +12,7 @@ import { startSimulator } from '../../src/simulator/simulator.ts'
 import { environmentFor } from '../support/environment.ts'
 import { differences } from '../support/same-as-source.ts'
 import { percentile, watchAges } from './ages.ts'
-import { makeTrouble } from './chaos.ts'
+import { makeFailure } from './chaos.ts'
 import { startChurn } from './churn.ts'
 import { type Finding, judgeMemory, overlappingRuns, startSampling } from './verdict.ts'
 import { openSoakWorker } from './workers.ts'
@@ -22,7 +22,7 @@ const minutes = Number(process.env.SOAK_MINUTES ?? 10)
 const usesRedis = (process.env.SOAK_BACKEND ?? 'redis') === 'redis'
 const seed = Number(process.env.SOAK_SEED ?? 1)
 const schedule = '2s'
-const quietPatienceMs = 180_000
+const quietTimeoutMs = 180_000
 
 const directory = mkdtempSync(join(tmpdir(), 'tidemark-soak-'))
 const startedMs = performance.now()
@@ -72,10 +72,10 @@ const random = () => {
   return randomState / 2 ** 32
 }
 const churn = startChurn(simulator, { changesPerSecond: 50, random: Math.random })
-const troubling = makeTrouble({ workers, postgres, redis, random, signal, say })
+const troubling = makeFailure({ workers, postgres, redis, random, signal, say })
 await wait(minutes * 60_000)
 ending.abort()
-const [ages, troubles, memory] = await Promise.all([aging, troubling, sampling])
+const [ages, breaker, memory] = await Promise.all([aging, troubling, sampling])
 
 say('quiet')
 const changes = churn.stop()
@@ -83,7 +83,7 @@ simulator.faults.clear()
 simulator.source.commitLate()
 const quietMs = performance.now()
 let different: readonly string[] = ['not compared yet']
-while (different.length > 0 && performance.now() - quietMs < quietPatienceMs) {
+while (different.length > 0 && performance.now() - quietMs < quietTimeoutMs) {
   await wait(1_000)
   different = (
     await Promise.all([
@@ -123,7 +123,7 @@ const findings: readonly Finding[] = [
   },
 ]
 say(`changes: ${changes}; faults that struck: ${simulator.faults.struck}`)
-say(`troubles: ${JSON.stringify(troubles)}`)
+say(`troubles: ${JSON.stringify(breaker)}`)
 say(`ledger: ${JSON.stringify(ledger)}`)
 say(
   `age of a change when it is visible, schedule ${schedule}: p50 ${percentile(ages, 0.5)} ms, p95 ${percentile(ages, 0.95)} ms, of ${ages.length}`,

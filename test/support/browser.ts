@@ -52,7 +52,7 @@ type Room = { readonly context: BrowserContext; readonly free: Page[] }
 export function createTestBrowser(): TestBrowser {
   let browser: Browser | null = null
   const rooms = new Map<string, Room>()
-  let troubles: string[] = []
+  let breaker: string[] = []
   beforeAll(async () => {
     browser = await chromium.launch({
       ...(chromiumPath !== null && { executablePath: chromiumPath }),
@@ -60,14 +60,14 @@ export function createTestBrowser(): TestBrowser {
     })
   })
   afterEach(async () => {
-    const seen = [...troubles]
+    const seen = [...breaker]
     for (const { context, free } of rooms.values()) {
       await Promise.all(context.pages().map((page) => page.goto('about:blank')))
       free.splice(0, free.length, ...context.pages())
       await context.clearCookies()
     }
     // Leaving breaks off what a page was loading.
-    troubles = []
+    breaker = []
     expect(seen).toEqual([])
   })
   afterAll(() => browser?.close())
@@ -86,19 +86,19 @@ export function createTestBrowser(): TestBrowser {
         return freed
       }
       const page = await room.context.newPage()
-      page.on('pageerror', (error) => troubles.push(`error in the page: ${error.message}`))
+      page.on('pageerror', (error) => breaker.push(`error in the page: ${error.message}`))
       page.on('console', (message) => {
         if (message.type() === 'error' && !isEvents(message.location().url))
-          troubles.push(`error on the console: ${message.text()}`)
+          breaker.push(`error on the console: ${message.text()}`)
       })
       page.on('requestfailed', (request) => {
         if (!isEvents(request.url()))
-          troubles.push(`failed: ${request.url()} ${request.failure()?.errorText}`)
+          breaker.push(`failed: ${request.url()} ${request.failure()?.errorText}`)
       })
       page.on('request', (request) => {
         const { origin, protocol } = new URL(request.url())
         const isOwn = protocol === 'data:' || page.url() === 'about:blank' || page.url().startsWith(origin)
-        if (!isOwn) troubles.push(`asked elsewhere: ${request.url()}`)
+        if (!isOwn) breaker.push(`asked elsewhere: ${request.url()}`)
       })
       return page
     },

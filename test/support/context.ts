@@ -2,19 +2,19 @@
 
 import type { Pool } from 'pg'
 import { loadConfig } from '../../src/config/load.ts'
-import { openWorkplace, type Workplace } from '../../src/context.ts'
+import { openContext, type SyncContext } from '../../src/context.ts'
 import type { Simulator } from '../../src/simulator/simulator.ts'
 import { quietLog } from './database.ts'
 import { environmentFor } from './environment.ts'
 
 export const neverAborted = new AbortController().signal
 
-export const openTestWorkplace = (
+export const openTestContext = (
   database: { readonly url: string },
   simulator: Simulator,
   variables: Readonly<Record<string, string>> = {},
-): Promise<Workplace> =>
-  openWorkplace({
+): Promise<SyncContext> =>
+  openContext({
     config: loadConfig(environmentFor(simulator, database, { REQUEST_TIMEOUT: '2s', ...variables })),
     log: quietLog,
   })
@@ -27,7 +27,7 @@ export async function positionOf(pool: Pool, stream = 'assignment'): Promise<big
   return BigInt(rows[0]?.position ?? 0)
 }
 
-export async function factOf(pool: Pool, name: string, stream = 'assignment'): Promise<string | undefined> {
+export async function beliefOf(pool: Pool, name: string, stream = 'assignment'): Promise<string | undefined> {
   const { rows } = await pool.query<{ value: string }>(
     'select value from tidemark.fact where stream = $1 and name = $2',
     [stream, name],

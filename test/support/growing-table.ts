@@ -4,7 +4,7 @@ import { beforeEach } from 'vitest'
 import type { JsonObject } from '../../src/json/json.ts'
 import type { Written } from '../../src/sync/ports/store.ts'
 import { createTestDatabase } from './database.ts'
-import { assignments, begin, done, mirrorOf } from './runs.ts'
+import { assignments, begin, done, storeOf } from './runs.ts'
 
 export function createGrowingTable() {
   const database = createTestDatabase()
@@ -26,7 +26,7 @@ export function createGrowingTable() {
     nextVersion,
     /** One page in a run of its own; of assignment 1 where the records do not say otherwise. */
     async write(...records: JsonObject[]): Promise<Written> {
-      const run = await begin(mirrorOf(database))
+      const run = await begin(storeOf(database))
       try {
         return await run.write(
           assignments(

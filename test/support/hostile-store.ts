@@ -15,10 +15,10 @@ export const hostileTexts = [
   '',
 ]
 
-export async function fillMirror(pool: Pool, stream: string): Promise<void> {
+export async function fillStore(pool: Pool, stream: string): Promise<void> {
   await pool.query(
     `insert into tidemark.run (stream, lane, status, host, pid, started_at, finished_at, inserted, updated, unchanged, error, note)
-     select $1, case when n % 3 = 0 then 'trailing' else 'head' end, case when n % 50 = 0 then 'failed' else 'done' end,
+     select $1, case when n % 3 = 0 then 'lookback' else 'incremental' end, case when n % 50 = 0 then 'failed' else 'done' end,
        'elsewhere', 1, now() - interval '2 days' + n * interval '10 s', now() - interval '2 days' + n * interval '10 s' + interval '2 s',
        n % 7, n % 5, n % 11,
        case when n % 50 = 0 then ($2::text[])[1 + n % cardinality($2::text[])] end,

@@ -2,9 +2,9 @@
 // alone. It can be made to fail before or after any write.
 
 import type { Row } from '../../src/streams/record.ts'
-import type { Fact, Mirror, Run, RunEnd, StreamState } from '../../src/sync/ports/store.ts'
+import type { Belief, Store, Run, RunEnd, StreamState } from '../../src/sync/ports/store.ts'
 
-export type ModelMirror = Mirror & {
+export type ModelStore = Store & {
   readonly rows: Map<string, Row>
   readonly position: () => bigint
   readonly state: () => StreamState
@@ -15,14 +15,14 @@ export type ModelMirror = Mirror & {
   retreats: number
 }
 
-export function modelMirror(now: () => Date): ModelMirror {
+export function modelStore(now: () => Date): ModelStore {
   const rows = new Map<string, Row>()
   const checkpoints: { position: bigint; reachedAt: Date }[] = []
-  let facts: Fact[] = []
+  let beliefs: Belief[] = []
   let position = 0n
   let lookbackMs: number | null = null
   let stoppedReason: string | null = null
-  let lastTrailingAt: Date | null = null
+  let lastLookbackAt: Date | null = null
   const state = (): StreamState => ({
     position,
     positionReachedAt: checkpoints.at(-1)?.reachedAt ?? null,
@@ -30,11 +30,11 @@ export function modelMirror(now: () => Date): ModelMirror {
     lookbackMs,
     lookbackReason: null,
     stoppedReason,
-    lastTrailingAt,
-    facts,
+    lastLookbackAt,
+    beliefs,
   })
 
-  const mirror: ModelMirror = {
+  const store: ModelStore = {
     rows,
     position: () => position,
     state,
@@ -55,7 +55,7 @@ export function modelMirror(now: () => Date): ModelMirror {
         .sort((a, b) => Number(b.version - a.version))
         .slice(0, limit),
   }
-  return mirror
+  return store
 
   function startRun(lane: string, collectArrivals: boolean): Run {
     const seen = new Map<string, { first: number; last: number }>()
@@ -64,7 +64,7 @@ export function modelMirror(now: () => Date): ModelMirror {
       id: '1',
       state: state(),
       async write(page, to) {
-        mirror.onWrite('before')
+        store.onWrite('before')
         const arrivals = []
         for (const row of page.rows) {
           const known = rows.get(row.key)
@@ -72,17 +72,17 @@ export function modelMirror(now: () => Date): ModelMirror {
           rows.set(row.key, row)
           arrivals.push({ key: row.key, version: row.version, isNew: !known })
         }
-        if (to !== null && lane === 'head' && to > position) {
+        if (to !== null && lane === 'incremental' && to > position) {
           position = to
           checkpoints.push({ position, reachedAt: now() })
         }
-        mirror.onWrite('after')
+        store.onWrite('after')
         return {
           inserted: arrivals.length,
           updated: 0,
           unchanged: page.rows.length - arrivals.length,
           rescued: 0,
-          quarantined: page.unfit.length,
+          quarantined: page.rejected.length,
           arrivals: collectArrivals ? arrivals : [],
         }
       },
@@ -102,10 +102,10 @@ export function modelMirror(now: () => Date): ModelMirror {
       settleAbsences: async () => ({ marked: 0, waiting: 0, held: 0 }),
       async retreat(to) {
         position = to
-        mirror.retreats += 1
+        store.retreats += 1
       },
       async learn(learnt) {
-        facts = [...facts.filter(({ name }) => !learnt.some((fact) => fact.name === name)), ...learnt]
+        beliefs = [...beliefs.filter(({ name }) => !learnt.some((belief) => belief.name === name)), ...learnt]
       },
       async setKeyField() {},
       async stopStream(reason) {
@@ -116,8 +116,8 @@ export function modelMirror(now: () => Date): ModelMirror {
         lookbackMs = ms
       },
       async finish(end) {
-        mirror.onFinish(end)
-        if (lane === 'trailing' && end.isComplete) lastTrailingAt = startedAt
+        store.onFinish(end)
+        if (lane === 'lookback' && end.isComplete) lastLookbackAt = startedAt
       },
     }
   }

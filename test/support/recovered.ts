@@ -49,7 +49,7 @@ export function recover(row: RecoveredRow | undefined) {
         return isSame(unwrap(row.rescued[nameOf(field)]), plain(value))
       const column = row.columns.get(printable(field.toLowerCase()))
       const text = column && row.texts[column.name]
-      return column !== undefined && typeof text === 'string' && isHeld(column.type, text, value)
+      return column !== undefined && typeof text === 'string' && isBlocked(column.type, text, value)
     },
     /** Whether the earlier values of repeated fields are there. */
     repeated(earlier: Json | undefined): boolean {
@@ -76,7 +76,7 @@ function unwrap(value: unknown): unknown {
 
 const plain = (value: Json): unknown => JSON.parse(JSON.stringify(value), keepNumbers)
 
-function isHeld(type: string, text: string, value: Json): boolean {
+function isBlocked(type: string, text: string, value: Json): boolean {
   switch (type) {
     case 'bigint':
     case 'numeric':

@@ -1,24 +1,24 @@
 // Runs of the mirror as tests want them: begun or failed, ended with the usual numbers.
 
 import type { Json } from '../../src/json/json.ts'
-import { openMirror } from '../../src/store/runs/open-store.ts'
+import { openStore } from '../../src/store/runs/open-store.ts'
 import { type Lane, streams } from '../../src/streams/catalog.ts'
 import { type Records, readRecords } from '../../src/streams/record.ts'
-import type { Audits, Mirror, Run } from '../../src/sync/ports/store.ts'
+import type { Audits, Store, Run } from '../../src/sync/ports/store.ts'
 import { quietLog, type TestDatabase } from './database.ts'
 
-export const mirrorOf = (
+export const storeOf = (
   database: Pick<TestDatabase, 'pool'>,
   options: { sourceTimezone?: string; writeConnections?: 1 | 2; silenceMs?: number } = {},
-): Mirror & Audits => openMirror({ database, streams, sourceTimezone: 'UTC', log: quietLog, ...options })
+): Store & Audits => openStore({ database, streams, sourceTimezone: 'UTC', log: quietLog, ...options })
 
 export async function begin(
-  mirror: Mirror,
+  store: Store,
   stream = 'assignment',
-  lane: Lane = 'head',
+  lane: Lane = 'incremental',
   options: { collectArrivals?: boolean } = {},
 ): Promise<Run> {
-  const run = await mirror.startRun(stream, lane, options)
+  const run = await store.startRun(stream, lane, options)
   if ('busy' in run) throw new Error(`busy: ${run.busy}`)
   return run
 }
@@ -41,8 +41,8 @@ export const trackers = (...records: readonly Json[]): Records =>
   readRecords(records, ['TrackerObjectId'], null)
 
 /** Writes pages in a run of its own. */
-export async function writeAll(mirror: Mirror, stream: string, ...pages: readonly Records[]): Promise<void> {
-  const run = await begin(mirror, stream)
+export async function writeAll(store: Store, stream: string, ...pages: readonly Records[]): Promise<void> {
+  const run = await begin(store, stream)
   if (stream !== 'assignment') await run.setKeyField('TrackerObjectId')
   for (const page of pages) await run.write(page, null)
   await run.finish(done)

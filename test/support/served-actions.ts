@@ -3,7 +3,7 @@
 import { afterEach } from 'vitest'
 import { type Actions, actionRoutes, type Order } from '../../src/web/actions.ts'
 import { readAssets } from '../../src/web/assets.ts'
-import { openAttempts, openTokenCheck, openVisits } from '../../src/web/auth.ts'
+import { openAttempts, openTokenCheck, openAuthentication } from '../../src/web/auth.ts'
 import { pageRoutes } from '../../src/web/page-routes.ts'
 import { type HttpServer, startHttpServer } from '../../src/web/server.ts'
 import { readOnlyViewer } from '../../src/web/sessions.ts'
@@ -37,8 +37,8 @@ export async function serveActions(token: string | null = adminToken): Promise<S
       typeof noted
     >),
   }
-  const visits = openVisits(token, now)
-  const checkToken = visits && openTokenCheck({ visits, attempts: openAttempts(), log: quietLog, now })
+  const authentication = openAuthentication(token, now)
+  const checkToken = authentication && openTokenCheck({ authentication, attempts: openAttempts(), log: quietLog, now })
   const assets = readAssets()
   const server = await startHttpServer({
     host: '127.0.0.1',
@@ -46,13 +46,13 @@ export async function serveActions(token: string | null = adminToken): Promise<S
     log: quietLog,
     routes: [
       actionRoutes({
-        ...{ visits, checkToken, streams: ['assignment', 'broken'] },
+        ...{ authentication, checkToken, streams: ['assignment', 'broken'] },
         ...{ actions: () => actions, log: quietLog },
       }),
-      signInRoutes({ visits, checkToken, assets }),
+      signInRoutes({ authentication, checkToken, assets }),
       pageRoutes({
-        desk: () => null,
-        viewerOf: visits?.viewerOf ?? (() => readOnlyViewer),
+        statusQueries: () => null,
+        viewerOf: authentication?.viewerOf ?? (() => readOnlyViewer),
         assets,
         log: quietLog,
       }),

@@ -76,11 +76,11 @@ function given(variable: string): Start | null {
   return url ? async () => ({ url, stop: async () => {} }) : null
 }
 
-const dockerPatienceMs = 2_000
+const dockerTimeoutMs = 2_000
 
 function answersDocker(): Promise<boolean> {
   return new Promise((resolve) => {
-    const ping = request({ socketPath: '/var/run/docker.sock', path: '/_ping', timeout: dockerPatienceMs })
+    const ping = request({ socketPath: '/var/run/docker.sock', path: '/_ping', timeout: dockerTimeoutMs })
     ping.on('response', (response) => resolve(response.resume().statusCode === 200))
     ping.on('timeout', () => ping.destroy())
     ping.on('error', () => resolve(false))

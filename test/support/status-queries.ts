@@ -1,6 +1,6 @@
 // A desk on which nothing lies, for tests of what is around the pages.
 
-import type { Desk, Sight } from '../../src/web/status-queries.ts'
+import type { StatusQueries, Sight } from '../../src/web/status-queries.ts'
 
 export const emptySight: Sight = {
   at: new Date('2026-01-02T03:04:05Z'),
@@ -10,10 +10,10 @@ export const emptySight: Sight = {
   nextRuns: [],
 }
 
-export const deskWith = (more: Partial<Desk> = {}): Desk => ({
+export const statusQueriesWith = (more: Partial<StatusQueries> = {}): StatusQueries => ({
   streams: ['assignment'],
   sight: async () => emptySight,
-  concerns: async () => [],
+  problems: async () => [],
   runs: async () => [],
   checkpoints: async () => [],
   backfills: async () => [],
@@ -21,7 +21,7 @@ export const deskWith = (more: Partial<Desk> = {}): Desk => ({
   newestInQuarantine: async () => null,
   fields: async () => [],
   fieldStreams: async () => [],
-  facts: async () => [],
+  beliefs: async () => [],
   planBackfill: async () => ({ text: 'nothing', from: '0', to: '0' }),
   ...more,
 })

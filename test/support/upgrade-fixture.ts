@@ -6,7 +6,7 @@ import { loadMirrorConfig, readEnvironment } from '../../src/config/load.ts'
 import type { Json } from '../../src/json/json.ts'
 import { parseJson } from '../../src/json/parse.ts'
 import { openLog } from '../../src/log.ts'
-import { openMirror } from '../../src/store/runs/open-store.ts'
+import { openStore } from '../../src/store/runs/open-store.ts'
 import { migrateDatabase } from '../../src/store/schema/migrate.ts'
 import { openDatabase } from '../../src/store/server/connect.ts'
 import { streams } from '../../src/streams/catalog.ts'
@@ -17,13 +17,13 @@ const { databaseUrl } = loadMirrorConfig(readEnvironment())
 if (databaseUrl === null) throw new Error('set DATABASE_URL to an empty database')
 const database = await openDatabase({ url: databaseUrl, log })
 await migrateDatabase({ database, streams, biRole: null, log })
-const mirror = openMirror({ database, streams, sourceTimezone: 'UTC', log })
+const store = openStore({ database, streams, sourceTimezone: 'UTC', log })
 
 const recordsOf = (file: string): readonly Json[] =>
   parseJson(readFileSync(new URL(`../fixtures/${file}`, import.meta.url))) as readonly Json[]
 
 async function write(stream: string, page: Records, keyField: string | null): Promise<void> {
-  const run = await mirror.startRun(stream, 'head')
+  const run = await store.startRun(stream, 'incremental')
   if ('busy' in run) throw new Error(`${stream} is being read by ${run.busy}`)
   if (keyField !== null) await run.setKeyField(keyField)
   const versions = page.rows.flatMap(({ version }) => version ?? [])

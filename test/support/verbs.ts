@@ -9,7 +9,7 @@ import { explain } from '../../src/cli/explain.ts'
 import { findVerb, parseCall } from '../../src/cli/parse.ts'
 import { checkpoints, rewind } from '../../src/cli/positions.ts'
 import { quarantine } from '../../src/cli/quarantine.ts'
-import { census } from '../../src/cli/reconcile.ts'
+import { reconcile } from '../../src/cli/reconcile.ts'
 import { sync } from '../../src/cli/sync.ts'
 import { verify } from '../../src/cli/verify.ts'
 import type { Environment } from '../../src/config/load.ts'
@@ -17,7 +17,7 @@ import { openLog } from '../../src/log.ts'
 import { neverAborted } from './context.ts'
 
 const verbs: Readonly<Record<string, Command>> = {
-  ...{ backfill, census, checkpoints, explain, migrate, quarantine, rewind, sync, verify },
+  ...{ backfill, reconcile, checkpoints, explain, migrate, quarantine, rewind, sync, verify },
 }
 
 type Said = { readonly stdout: string; readonly logged: string }

@@ -4,7 +4,7 @@ import { PassThrough } from 'node:stream'
 import { type Config, loadConfig } from '../../src/config/load.ts'
 import { openLog } from '../../src/log.ts'
 import type { Simulator } from '../../src/simulator/simulator.ts'
-import { startWorker, type TidemarkWorker } from '../../src/worker/serve.ts'
+import { serve, type TidemarkWorker } from '../../src/worker/serve.ts'
 import { environmentFor } from './environment.ts'
 
 export const adminToken = 'an-admin-token-of-the-tests'
@@ -39,7 +39,7 @@ export async function startTestWorker(
       ...variables,
     }),
   )
-  const worker = await startWorker({ config, log: openLog({ level: 'info', stream }) })
+  const worker = await serve({ config, log: openLog({ level: 'info', stream }) })
   const get = (path: string) => fetch(`${worker.url}${path}`)
   return {
     ...worker,

@@ -3,12 +3,12 @@
 import { describe, expect, it } from 'vitest'
 import { keepSecret } from '../../src/log.ts'
 import { alertBody, planAlerts, retryAfter } from '../../src/problems/alerts.ts'
-import type { Concern } from '../../src/problems/stream-problems.ts'
+import type { Problem } from '../../src/problems/stream-problems.ts'
 import type { Alert } from '../../src/store/admin/alert-book.ts'
 
 const start = new Date('2026-03-02T12:00:00Z')
 const at = (seconds: number) => new Date(start.getTime() + 1000 * seconds)
-const concern: Concern = {
+const problem: Problem = {
   key: 'held:assignment',
   kind: 'held',
   stream: 'assignment',
@@ -16,10 +16,10 @@ const concern: Concern = {
   what: 'assignment: the list lacks 3 of 4 rows',
   whatToDo: 'when they are gone indeed: `tidemark census --release assignment`',
 }
-const drift: Concern = { ...concern, key: 'schema_drift:assignment:1', kind: 'schema_drift' }
+const drift: Problem = { ...problem, key: 'schema_drift:assignment:1', kind: 'schema_drift' }
 
 /** What is told at each look, when the concerns seen are these: `+` began, `-` over. */
-function tell(looks: readonly (readonly [seconds: number, ...seen: readonly Concern[]])[]): string[] {
+function tell(looks: readonly (readonly [seconds: number, ...seen: readonly Problem[]])[]): string[] {
   let known: readonly Alert[] = []
   const told: string[] = []
   for (const [seconds, ...seen] of looks) {
@@ -32,12 +32,12 @@ function tell(looks: readonly (readonly [seconds: number, ...seen: readonly Conc
   }
   return told
 }
-const looks = (from: number, to: number, ...seen: readonly Concern[]) =>
+const looks = (from: number, to: number, ...seen: readonly Problem[]) =>
   Array.from({ length: (to - from) / 15 }, (_, index) => [from + 15 * index, ...seen] as const)
 
 describe('planAlerts', () => {
   it('tells once that a concern began, and once that it is over', () => {
-    expect(tell([...looks(0, 600, concern), ...looks(600, 1200)])).toEqual([
+    expect(tell([...looks(0, 600, problem), ...looks(600, 1200)])).toEqual([
       '60 + held:assignment',
       '720 - held:assignment',
     ])
@@ -45,19 +45,19 @@ describe('planAlerts', () => {
 
   it('tells nothing of what comes and goes', () => {
     const flaps = [0, 150, 300, 450].flatMap((from) => [
-      ...looks(from, from + 45, concern),
+      ...looks(from, from + 45, problem),
       ...looks(from + 45, from + 150),
     ])
     expect(tell(flaps)).toEqual([])
     const lapses = [200, 400, 600].flatMap((from) => [
       ...looks(from, from + 105),
-      ...looks(from + 105, from + 200, concern),
+      ...looks(from + 105, from + 200, problem),
     ])
-    expect(tell([...looks(0, 200, concern), ...lapses])).toEqual(['60 + held:assignment'])
+    expect(tell([...looks(0, 200, problem), ...lapses])).toEqual(['60 + held:assignment'])
   })
 
   it('takes what only one of two workers sees for standing', () => {
-    const inTurns = looks(0, 600, concern).map(([seconds, seen], index) =>
+    const inTurns = looks(0, 600, problem).map(([seconds, seen], index) =>
       index % 2 === 0 ? ([seconds, seen] as const) : ([seconds] as const),
     )
     expect(tell(inTurns.map(([seconds, seen]) => (seen ? [seconds, seen] : [seconds])))).toEqual([
@@ -66,7 +66,7 @@ describe('planAlerts', () => {
   })
 
   it('waits for a look before it calls over what stood when the workers stopped', () => {
-    expect(tell([...looks(0, 90, concern), [9000], [9015, concern], ...looks(9030, 9200, concern)])).toEqual([
+    expect(tell([...looks(0, 90, problem), [9000], [9015, problem], ...looks(9030, 9200, problem)])).toEqual([
       '60 + held:assignment',
     ])
   })
@@ -91,7 +91,7 @@ describe('planAlerts', () => {
   })
 })
 
-function known({ key, kind, stream, what, whatToDo }: Concern, more: Partial<Alert> = {}): Alert {
+function known({ key, kind, stream, what, whatToDo }: Problem, more: Partial<Alert> = {}): Alert {
   return {
     key,
     kind,
@@ -112,14 +112,14 @@ const teams = 'https://prod-11.westeurope.logic.azure.com:443/workflows/1/trigge
 
 describe('alertBody', () => {
   it('is what Slack takes: text, with what to do', () => {
-    const body = JSON.parse(alertBody(slack, { begun: [known(concern)], over: [], now: at(60) }))
+    const body = JSON.parse(alertBody(slack, { begun: [known(problem)], over: [], now: at(60) }))
     expect(body).toEqual({
       text: '*Tidemark needs a person*\n• assignment: the list lacks 3 of 4 rows → when they are gone indeed: `tidemark census --release assignment`',
       unfurl_links: false,
       unfurl_media: false,
     })
     const over = JSON.parse(
-      alertBody(slack, { begun: [], over: [known(concern, { goneSince: at(90) })], now: at(999) }),
+      alertBody(slack, { begun: [], over: [known(problem, { goneSince: at(90) })], now: at(999) }),
     )
     expect(over.text).toBe(
       '*Tidemark: over*\n• assignment: the list lacks 3 of 4 rows – over, after 1 m 30 s',
@@ -138,7 +138,7 @@ describe('alertBody', () => {
       'https://default1.ae.environment.api.powerplatform.com:443/powerautomate/x?sig=y',
       'https://acme.webhook.office.com/webhookb2/x',
     ]) {
-      const body = JSON.parse(alertBody(url, { begun: [known(concern)], over: [], now: at(60) }))
+      const body = JSON.parse(alertBody(url, { begun: [known(problem)], over: [], now: at(60) }))
       expect(body).toMatchObject({
         type: 'message',
         attachments: [
@@ -156,7 +156,7 @@ describe('alertBody', () => {
       })
     }
     expect(
-      alertBody('https://logic.azure.com.evil.example/', { begun: [known(concern)], over: [], now: start }),
+      alertBody('https://logic.azure.com.evil.example/', { begun: [known(problem)], over: [], now: start }),
     ).toContain('"text":"*')
   })
 
@@ -164,7 +164,7 @@ describe('alertBody', () => {
     const what =
       'x: <!channel> <https://evil.example|click> @everyone [a](http://evil.example) www.evil.example & \u202egnp.exe\r\n*Tidemark: over*'
     const { text } = JSON.parse(
-      alertBody(slack, { begun: [known({ ...concern, what })], over: [], now: at(60) }),
+      alertBody(slack, { begun: [known({ ...problem, what })], over: [], now: at(60) }),
     )
     expect(text).not.toMatch(/[<>]|&(?!amp;|lt;|gt;)|@everyone|:\/\/|\]\(|www\.e|evil\.e|\u202e|\r/)
     expect(text.split('\n')).toHaveLength(2)
@@ -174,7 +174,7 @@ describe('alertBody', () => {
   it('holds no secret, and no more than fits (P9)', () => {
     keepSecret('a-secret-of-the-alert-tests')
     const begun = Array.from({ length: 500 }, (_, index) =>
-      known({ ...concern, key: String(index), what: `a-secret-of-the-alert-tests ${'😀'.repeat(4_000)}` }),
+      known({ ...problem, key: String(index), what: `a-secret-of-the-alert-tests ${'😀'.repeat(4_000)}` }),
     )
     for (const url of [slack, teams]) {
       const body = alertBody(url, { begun, over: begun, now: at(60) })

@@ -3,29 +3,29 @@
 import { once } from 'node:events'
 import { expect, it } from 'vitest'
 import { openLog } from '../../src/log.ts'
-import { openErrands } from '../../src/operator/actions.ts'
+import { openBackgroundTasks } from '../../src/operator/actions.ts'
 
-const open = () => openErrands({ patienceMs: 20, log: openLog({ level: 'silent' }) })
+const open = () => openBackgroundTasks({ timeoutMs: 20, log: openLog({ level: 'silent' }) })
 
 it('tells what came of a short one, and passes on why it failed', async () => {
-  const errands = open()
-  expect(await errands.run('reading', async () => 'all is read')).toBe('all is read')
-  await expect(errands.run('reading', () => Promise.reject(new Error('no answer')))).rejects.toThrow(
+  const tasks = open()
+  expect(await tasks.run('reading', async () => 'all is read')).toBe('all is read')
+  await expect(tasks.run('reading', () => Promise.reject(new Error('no answer')))).rejects.toThrow(
     'no answer',
   )
-  expect(await errands.run('reading', async () => 'again')).toBe('again')
+  expect(await tasks.run('reading', async () => 'again')).toBe('again')
 })
 
 it('does not wait for a long one, does not begin it twice, and ends it', async () => {
-  const errands = open()
+  const tasks = open()
   let isOver = false
   const long = async (signal: AbortSignal) => {
     await once(signal, 'abort')
     isOver = true
     return 'stopped between two pages'
   }
-  expect(await errands.run('a census', long)).toBeNull()
-  await expect(errands.run('a census', long)).rejects.toThrow('a census is under way already')
-  await errands.stop()
+  expect(await tasks.run('a census', long)).toBeNull()
+  await expect(tasks.run('a census', long)).rejects.toThrow('a census is under way already')
+  await tasks.stop()
   expect(isOver).toBe(true)
 })

@@ -69,14 +69,14 @@ describe('reading changes', () => {
   })
 
   it('takes a short page that holds nothing but what cannot be a row for no end', () => {
-    const unfit = { received: 1, rows: [{ key: 'of its content', version: null }] }
-    const behind = sawAnswer(beginReading(options).reading, unfit)
+    const rejected = { received: 1, rows: [{ key: 'of its content', version: null }] }
+    const behind = sawAnswer(beginReading(options).reading, rejected)
     expect(asked(behind)).toMatchObject({ page: 2, pageSize: 1 })
     // Each poll asks it while such a record is the newest.
     expect(behind.step).toMatchObject({ mayBeNothing: true })
     expect(answer(behind).step).toMatchObject({ kind: 'end' })
     expect(answer(behind, 11).reading.phase.name).toBe('listing')
-    const range = sawAnswer(beginReading({ ...options, until: 13n }).reading, unfit)
+    const range = sawAnswer(beginReading({ ...options, until: 13n }).reading, rejected)
     expect(range.step).toMatchObject({ kind: 'ask', mayBeNothing: false })
   })
 
@@ -173,8 +173,8 @@ describe('reading changes', () => {
     expect(answer(grown, 105).reading).toMatchObject({ sorting: 'proven', position: 101n })
     expect(answer(grown).reading).toMatchObject({ sorting: 'proven', position: 101n })
     // The records there may be no rows: then it shows nothing.
-    const unfit = { received: 1, rows: [{ key: 'of its content', version: null }] }
-    expect(sawAnswer(grown.reading, unfit)).toMatchObject({
+    const rejected = { received: 1, rows: [{ key: 'of its content', version: null }] }
+    expect(sawAnswer(grown.reading, rejected)).toMatchObject({
       retreat: expect.stringContaining('no row version'),
       reading: { sorting: 'ignored', position: 97n },
     })

@@ -46,7 +46,7 @@ describe('loadConfig', () => {
       requestsPerSecond: null,
       sourceTimezone: 'UTC',
       httpPort: 8080,
-      scheduleCensus: { cron: '0 3 * * *' },
+      scheduleReconcile: { cron: '0 3 * * *' },
     })
     expect(loadConfig(complete).schedules).toMatchObject({
       assignment: { everyMs: 30_000 },

@@ -1,7 +1,7 @@
 // An upstream that slips and answers nothing, once (P6).
 
 import { expect, it } from 'vitest'
-import { doubtNothing } from '../../src/sync/run-lane.ts'
+import { confirmEmpty } from '../../src/sync/run-lane.ts'
 
 const [nothing, something, refusal] = [
   { records: [], bytes: 2 },
@@ -16,5 +16,5 @@ it.each([
   ['a refusal', [refusal, something], refusal],
 ])('believes %s', async (_what, answers, believed) => {
   const left = [...answers]
-  expect(await doubtNothing(async () => left.shift() ?? nothing)).toBe(believed)
+  expect(await confirmEmpty(async () => left.shift() ?? nothing)).toBe(believed)
 })

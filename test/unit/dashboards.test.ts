@@ -3,7 +3,7 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { concernKinds } from '../../src/problems/stream-problems.ts'
+import { problemKinds } from '../../src/problems/stream-problems.ts'
 import { addStateGauges, openMetrics } from '../../src/web/metrics.ts'
 
 const textOf = (name: string) => readFileSync(new URL(`../../deploy/${name}`, import.meta.url), 'utf8')
@@ -18,7 +18,7 @@ function exported(): ReadonlyMap<string, readonly string[]> {
   const { registry } = openMetrics()
   addStateGauges(registry, {
     overview: async () => null,
-    concerns: async () => null,
+    problems: async () => null,
     queueCounts: async () => null,
     parts: () => ({}),
   })
@@ -35,7 +35,7 @@ const series = exported()
 
 /** Values of labels that are known beforehand. */
 const values: Readonly<Record<string, readonly string[]>> = {
-  kind: concernKinds,
+  kind: problemKinds,
   outcome: ['inserted', 'updated', 'unchanged', 'rescued', 'quarantined'],
   announced: ['true', 'false'],
   stream: ['assignment', 'assignment_note'],

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import type { Json } from '../../src/json/json.ts'
 import type { ListStream } from '../../src/streams/catalog.ts'
 import { pollList } from '../../src/sync/lists/poll.ts'
-import { modelMirror } from '../support/model-store.ts'
+import { modelStore } from '../support/model-store.ts'
 
 const stream: ListStream = {
   name: 'thing',
@@ -18,7 +18,7 @@ const stream: ListStream = {
 
 /** Each request is served the next answer. */
 function poll(...answers: (readonly Json[])[]) {
-  const mirror = modelMirror(() => new Date(0))
+  const store = modelStore(() => new Date(0))
   const notOffered = async () => {
     throw new Error('the test does not offer it')
   }
@@ -27,18 +27,18 @@ function poll(...answers: (readonly Json[])[]) {
     list: async () => ({ records: answers.shift() ?? [], bytes: 1 }),
   }
   const signal = new AbortController().signal
-  const polled = pollList({ mirror, source, stream, keyField: null, pageSize: 100, signal })
-  return { polled, mirror }
+  const polled = pollList({ store, source, stream, keyField: null, pageSize: 100, signal })
+  return { polled, store }
 }
 
 it('keeps each of two records that one answer gives the same key: one as a row, one in quarantine (P5)', async () => {
-  const { polled, mirror } = poll([
+  const { polled, store } = poll([
     { Id: 1, Name: 'one' },
     { Id: 2, Name: 'other' },
     { Id: 1, Name: 'another' },
   ])
   expect((await polled).tally).toMatchObject({ inserted: 2, quarantined: 1 })
-  expect(mirror.rows.get('1')?.record).toEqual({ Id: 1, Name: 'another' })
+  expect(store.rows.get('1')?.record).toEqual({ Id: 1, Name: 'another' })
 })
 
 it('asks a second time when it is answered with nothing', async () => {

@@ -138,7 +138,7 @@ describe('a listing', () => {
 
   it('counts what cannot be a row, so that one seen twice hides no row', () => {
     const record = { Id: 1, RowVersion: null }
-    expect(seenPage(1, { rows: [], unfit: [{ record, reason: 'no version' }] }).rows).toEqual([
+    expect(seenPage(1, { rows: [], rejected: [{ record, reason: 'no version' }] }).rows).toEqual([
       { key: fingerprint(record), version: null },
     ])
   })

@@ -1,16 +1,16 @@
 // The trailing lane against an upstream in memory: what it finds after it could not be read for a while.
 
 import { describe, expect, it } from 'vitest'
-import { readHead } from '../../src/sync/changes/incremental.ts'
+import { readIncremental } from '../../src/sync/changes/incremental.ts'
 import {
-  currentLookBack,
+  currentLookback,
   latenessMs,
-  nextLookBack,
-  readTrailing,
+  nextLookback,
+  readLookback,
   recentPast,
-  trailingIntervalMs,
+  lookbackIntervalMs,
 } from '../../src/sync/changes/lookback.ts'
-import { modelMirror } from '../support/model-store.ts'
+import { modelStore } from '../support/model-store.ts'
 import { modelStream, modelUpstream, ordinaryWorld } from '../support/model-upstream.ts'
 import { seededRandom } from '../support/random.ts'
 
@@ -21,19 +21,19 @@ function scene() {
   const upstream = modelUpstream({ ...ordinaryWorld, order: 'id' }, seededRandom(1))
   let time = 0
   const now = () => new Date(time)
-  const mirror = modelMirror(now)
+  const store = modelStore(now)
   const signal = new AbortController().signal
-  const context = { mirror, source: upstream, stream: modelStream, pageSize: 100, now, signal }
+  const context = { store, source: upstream, stream: modelStream, pageSize: 100, now, signal }
   return {
     upstream,
-    mirror,
+    store,
     context,
     pass: (ms: number) => {
       time += ms
     },
     read: async () => {
-      await readHead(context)
-      return await readTrailing({ ...context, lookbackFloorMs: 10 * minuteMs })
+      await readIncremental(context)
+      return await readLookback({ ...context, lookbackFloorMs: 10 * minuteMs })
     },
   }
 }
@@ -41,7 +41,7 @@ const row = (id: number, version: bigint) => ({ id, version, deleted: false })
 const old = Array.from({ length: 50 }, (_, index) => row(index + 1, BigInt(index + 1)))
 
 it('finds what came late while nothing was read, however long that was (P6)', async () => {
-  const { upstream, mirror, pass, read } = scene()
+  const { upstream, store, pass, read } = scene()
   upstream.restore(old)
   await read()
   pass(30 * minuteMs)
@@ -51,14 +51,14 @@ it('finds what came late while nothing was read, however long that was (P6)', as
   upstream.restore([...old, row(60, 60n), row(59, 59n)])
   pass(5 * 60 * minuteMs)
   expect(await read()).toMatchObject({ status: 'done', note: '1 late' })
-  expect(mirror.rows.get('59')?.version).toBe(59n)
+  expect(store.rows.get('59')?.version).toBe(59n)
   // What was read long before is not read again.
   const quiet = await read()
   expect(quiet.tally.unchanged).toBeLessThan(10)
 })
 
 it('finds what came late while the upstream showed this client nothing at all (P6)', async () => {
-  const { upstream, mirror, pass, read } = scene()
+  const { upstream, store, pass, read } = scene()
   upstream.restore(old)
   await read()
   pass(30 * minuteMs)
@@ -76,7 +76,7 @@ it('finds what came late while the upstream showed this client nothing at all (P
   }
   upstream.restore([...old, row(60, 60n), row(59, 59n)])
   expect(await read()).toMatchObject({ status: 'done', isComplete: true, note: '1 late' })
-  expect(mirror.rows.get('59')?.version).toBe(59n)
+  expect(store.rows.get('59')?.version).toBe(59n)
 })
 
 it('takes a record that is still there for no sign that its changes are shown (P6)', async () => {
@@ -85,12 +85,12 @@ it('takes a record that is still there for no sign that its changes are shown (P
   await read()
   pass(30 * minuteMs)
   const silent = { ...upstream, changes: async () => ({ records: [], bytes: 2 }) }
-  const trailing = () => readTrailing({ ...context, source: silent, lookbackFloorMs: 10 * minuteMs })
-  expect(await trailing()).toMatchObject({ isComplete: false, note: expect.stringContaining('no changes') })
+  const lookback = () => readLookback({ ...context, source: silent, lookbackFloorMs: 10 * minuteMs })
+  expect(await lookback()).toMatchObject({ isComplete: false, note: expect.stringContaining('no changes') })
 })
 
 it('finds what came late although its question was once answered with nothing (P6)', async () => {
-  const { upstream, mirror, context, pass, read } = scene()
+  const { upstream, store, context, pass, read } = scene()
   upstream.restore(old)
   await read()
   pass(30 * minuteMs)
@@ -103,9 +103,9 @@ it('finds what came late although its question was once answered with nothing (P
     changes: async (...asked) => (answers++ === 0 ? { records: [], bytes: 2 } : upstream.changes(...asked)),
   }
   pass(5 * minuteMs)
-  const outcome = await readTrailing({ ...context, source: slipping, lookbackFloorMs: 10 * minuteMs })
+  const outcome = await readLookback({ ...context, source: slipping, lookbackFloorMs: 10 * minuteMs })
   expect(outcome).toMatchObject({ isComplete: true, note: '1 late' })
-  expect(mirror.rows.get('59')?.version).toBe(59n)
+  expect(store.rows.get('59')?.version).toBe(59n)
 })
 
 it('is complete in a quiet time after the newest records were deleted, however many', async () => {
@@ -130,15 +130,15 @@ const late = (lateMs: number) => ({ key: '1', version: 5n, distance: 2n, lateMs 
 
 describe('the look-back', () => {
   it('grows at once to twice the worst lateness', () => {
-    expect(nextLookBack(10_000, 10_000, [late(3000), late(40_000)])?.lookbackMs).toBe(80_000)
+    expect(nextLookback(10_000, 10_000, [late(3000), late(40_000)])?.lookbackMs).toBe(80_000)
   })
   it('stays while something late is seen that it covers', () => {
-    expect(nextLookBack(100_000, 10_000, [late(40_000)])).toBeNull()
+    expect(nextLookback(100_000, 10_000, [late(40_000)])).toBeNull()
   })
   it('shrinks slowly when nothing was late, and never below its floor', () => {
     let lookbackMs = 80_000
     const steps: number[] = []
-    for (let next = nextLookBack(lookbackMs, 10_000, []); next; next = nextLookBack(lookbackMs, 10_000, [])) {
+    for (let next = nextLookback(lookbackMs, 10_000, []); next; next = nextLookback(lookbackMs, 10_000, [])) {
       expect(next.lookbackMs).toBeGreaterThanOrEqual(Math.max(10_000, lookbackMs * 0.95))
       lookbackMs = next.lookbackMs
       steps.push(lookbackMs)
@@ -147,12 +147,12 @@ describe('the look-back', () => {
     expect(steps.length).toBeGreaterThan(50)
   })
   it('is the configured least until something comes late', () => {
-    expect(nextLookBack(null, 10_000, [])).toEqual({ lookbackMs: 10_000, reason: 'the configured least' })
-    expect(nextLookBack(10_000, 10_000, [])).toBeNull()
+    expect(nextLookback(null, 10_000, [])).toEqual({ lookbackMs: 10_000, reason: 'the configured least' })
+    expect(nextLookback(10_000, 10_000, [])).toBeNull()
   })
   it('follows a floor that was raised', () => {
-    expect(currentLookBack(5000, 10_000)).toBe(10_000)
-    expect(currentLookBack(null, 10_000)).toBe(10_000)
+    expect(currentLookback(5000, 10_000)).toBe(10_000)
+    expect(currentLookback(null, 10_000)).toBe(10_000)
   })
   it('does not grow with the time between two readings, whatever it is', () => {
     // One version a second, each four minutes late; the lane is looked at every 30 s.
@@ -160,10 +160,10 @@ describe('the look-back', () => {
     let lookbackMs: number | null = null
     let lastReadAt = 0
     for (let now = 30_000; now < 30 * 86_400_000; now += 30_000) {
-      if (now - lastReadAt < trailingIntervalMs(currentLookBack(lookbackMs, 600_000))) continue
+      if (now - lastReadAt < lookbackIntervalMs(currentLookback(lookbackMs, 600_000))) continue
       const hiddenSince = new Date(lastReadAt - lateMs)
       const measuredMs = latenessMs(hiddenSince, new Date(now), new Date(lastReadAt))
-      lookbackMs = nextLookBack(lookbackMs, 600_000, [late(measuredMs)])?.lookbackMs ?? lookbackMs
+      lookbackMs = nextLookback(lookbackMs, 600_000, [late(measuredMs)])?.lookbackMs ?? lookbackMs
       lastReadAt = now
     }
     expect(lookbackMs).toBeGreaterThanOrEqual(2 * lateMs)

@@ -2,14 +2,14 @@
 
 import { describe, expect, it } from 'vitest'
 import { isStale } from '../../src/config/parsers.ts'
-import { findConcerns, type WorkerView } from '../../src/problems/find-problems.ts'
+import { findProblems, type WorkerView } from '../../src/problems/find-problems.ts'
 import type { StreamSymptoms } from '../../src/store/queries/symptoms.ts'
 
 const now = new Date('2026-03-02T12:00:00Z')
 const ago = (minutes: number) => new Date(now.getTime() - minutes * 60_000)
 const well: StreamSymptoms = {
   stream: 'assignment',
-  completeAt: ago(0),
+  readThroughAt: ago(0),
   isPaused: false,
   lastSuccessAt: ago(60),
   stoppedReason: null,
@@ -18,39 +18,39 @@ const well: StreamSymptoms = {
   held: null,
   quarantined: 0,
   quarantinedSince: null,
-  censusRescues: 0,
+  missedRows: 0,
   rescuedSince: null,
   failing: [],
-  flippedFacts: [],
+  flippedBeliefs: [],
   drift: [],
 }
 const allWell: WorkerView = { partsDown: [], servicesDown: [] }
 
 const find = (symptoms: readonly Partial<StreamSymptoms>[], view: Partial<WorkerView> = {}) =>
-  findConcerns({
+  findProblems({
     symptoms: symptoms.map((one) => ({ ...well, ...one })),
     view: { ...allWell, ...view },
     rules: {
       serviceOf: (stream) => (stream === 'tracker_object' ? 'tracking' : 'assignment'),
-      isStale: (_stream, completeAt, at) => isStale({ everyMs: 30_000 }, 900_000, completeAt, at),
+      isStale: (_stream, readThroughAt, at) => isStale({ everyMs: 30_000 }, 900_000, readThroughAt, at),
     },
     now,
   })
 const kinds = (...given: Parameters<typeof find>) => find(...given).map(({ kind }) => kind)
 const failing = (failures: number, code: string | null = null) => [
-  { lane: 'head', failures, since: ago(3), lastAt: ago(2), error: 'GET /x: it failed', code },
+  { lane: 'incremental', failures, since: ago(3), lastAt: ago(2), error: 'GET /x: it failed', code },
 ]
 
 describe('findConcerns', () => {
   it('says nothing when all is well, before a stream was complete for the first time, and while it is paused', () => {
-    expect(find([{}, { completeAt: null }, { completeAt: ago(999), isPaused: true }])).toEqual([])
+    expect(find([{}, { readThroughAt: null }, { readThroughAt: ago(999), isPaused: true }])).toEqual([])
   })
 
   it('names the exact command for what waits for a person', () => {
     const found = find([
       { held: { missing: 25_001, living: 98_500, at: ago(5) } },
       { quarantined: 1, quarantinedSince: ago(9) },
-      { censusRescues: 100, rescuedSince: ago(8) },
+      { missedRows: 100, rescuedSince: ago(8) },
     ])
     expect(found.map(({ kind, since }) => [kind, since])).toEqual([
       ['held', ago(5)],
@@ -69,7 +69,7 @@ describe('findConcerns', () => {
   })
 
   it('tells that nothing is shown any more, instead of what follows from it', () => {
-    const found = find([{ hiddenSince: ago(20), completeAt: ago(25) }])
+    const found = find([{ hiddenSince: ago(20), readThroughAt: ago(25) }])
     expect(found).toMatchObject([
       {
         kind: 'hidden',
@@ -81,7 +81,7 @@ describe('findConcerns', () => {
   })
 
   it('does not lead to a release before the right to read was looked at, when a list is empty', () => {
-    const [found, ...rest] = find([{ held: { missing: 9, living: 9, at: ago(5) }, completeAt: ago(25) }])
+    const [found, ...rest] = find([{ held: { missing: 9, living: 9, at: ago(5) }, readThroughAt: ago(25) }])
     expect(rest).toEqual([])
     expect(found?.whatToDo).toMatch(/^see that CLIENT_GUID is right.*only when they are gone indeed/)
   })
@@ -105,7 +105,7 @@ describe('findConcerns', () => {
   })
 
   it('calls a stream stale with the moment through which it is complete', () => {
-    expect(find([{ completeAt: ago(16) }])).toMatchObject([
+    expect(find([{ readThroughAt: ago(16) }])).toMatchObject([
       { kind: 'stale', since: ago(16), what: expect.stringContaining('16 m ago') },
     ])
   })
@@ -115,7 +115,7 @@ describe('findConcerns', () => {
     const streams = ['assignment', 'assignment_note'].map((stream) => ({
       stream,
       failing: refused,
-      completeAt: ago(999),
+      readThroughAt: ago(999),
     }))
     const found = find([...streams, { stream: 'tracker_object', failing: failing(3, 'UPSTREAM_STATUS') }], {
       servicesDown: ['assignment'],
@@ -135,7 +135,7 @@ describe('findConcerns', () => {
 
   it('tells what the worker sees, and blames a service that is down for its streams', () => {
     const view = { partsDown: [{ name: 'queue', since: ago(1) }], servicesDown: ['assignment'] }
-    expect(kinds([{ failing: failing(9), completeAt: ago(999) }], view)).toEqual([
+    expect(kinds([{ failing: failing(9), readThroughAt: ago(999) }], view)).toEqual([
       'part_down',
       'service_down',
     ])

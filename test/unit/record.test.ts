@@ -13,17 +13,17 @@ const keys = (text: string) => read(text, ['Id'], null).rows.map(({ key }) => ke
 
 describe('readRecords', () => {
   it('P5: gives every record a place, as a row or with the reason why it cannot be one', () => {
-    const { rows, unfit } = read(
+    const { rows, rejected } = read(
       '[{"Id":1,"RowVersion":7}, 5, null, "x", [1], 1e400, {"RowVersion":7}, {"Id":2}, {"Id":3,"RowVersion":"x"}]',
     )
     expect(rows).toMatchObject([{ key: '1', version: 7n }])
-    expect(unfit.map(({ reason }) => reason)).toEqual([
+    expect(rejected.map(({ reason }) => reason)).toEqual([
       ...Array(5).fill('not an object'),
       'no usable key in Id',
       'no usable row version in RowVersion, SysRowVersion',
       'no usable row version in RowVersion, SysRowVersion',
     ])
-    expect(JSON.stringify(unfit.map(({ record }) => record).slice(0, 5))).toBe('[5,null,"x",[1],1e400]')
+    expect(JSON.stringify(rejected.map(({ record }) => record).slice(0, 5))).toBe('[5,null,"x",[1],1e400]')
   })
 
   it('P4: reads versions and keys of 64 bits exactly, as numbers and as digits', () => {
@@ -70,7 +70,7 @@ describe('readRecords', () => {
       { Id: 1.5 },
     ]
     expect(readRecords(records, ['Id'], null).rows).toEqual([])
-    expect(readRecords(records, ['Id'], null).unfit).toHaveLength(records.length)
+    expect(readRecords(records, ['Id'], null).rejected).toHaveLength(records.length)
   })
 
   it('matches field names without regard to case, record by record', () => {

@@ -1,8 +1,8 @@
 // How a run ends: told to stop, failed, or failed while it was told to stop.
 
 import { describe, expect, it } from 'vitest'
-import { readHead } from '../../src/sync/changes/incremental.ts'
-import { modelMirror } from '../support/model-store.ts'
+import { readIncremental } from '../../src/sync/changes/incremental.ts'
+import { modelStore } from '../support/model-store.ts'
 import { modelStream, modelUpstream, ordinaryWorld } from '../support/model-upstream.ts'
 import { seededRandom } from '../support/random.ts'
 
@@ -13,30 +13,30 @@ describe('a run', () => {
       Array.from({ length: 30 }, (_, index) => ({ id: index, version: BigInt(index + 1), deleted: false })),
     )
     const now = () => new Date(0)
-    const mirror = modelMirror(now)
+    const store = modelStore(now)
     const stopping = new AbortController()
     const read = () =>
-      readHead({
-        mirror,
+      readIncremental({
+        store,
         source: upstream,
         stream: modelStream,
         pageSize: 5,
         now,
         signal: stopping.signal,
       })
-    return { upstream, mirror, stopping, read }
+    return { upstream, store, stopping, read }
   }
 
   it('that is told to stop has not failed', async () => {
-    const { mirror, stopping, read } = begin()
-    mirror.onWrite = () => stopping.abort(new Error('SIGTERM received'))
+    const { store, stopping, read } = begin()
+    store.onWrite = () => stopping.abort(new Error('SIGTERM received'))
     expect(await read()).toMatchObject({ status: 'stopped', error: null })
-    expect(mirror.rows.size).toBeGreaterThan(0)
+    expect(store.rows.size).toBeGreaterThan(0)
   })
 
   it('whose page could not be written has failed, also when it was told to stop meanwhile', async () => {
-    const { mirror, stopping, read } = begin()
-    mirror.onWrite = () => {
+    const { store, stopping, read } = begin()
+    store.onWrite = () => {
       stopping.abort(new Error('SIGTERM received'))
       throw new Error('the disk is full')
     }
@@ -44,9 +44,9 @@ describe('a run', () => {
   })
 
   it('whose end cannot be written down says why', async () => {
-    const { mirror, read } = begin()
+    const { store, read } = begin()
     const ends: string[] = []
-    mirror.onFinish = ({ status }) => {
+    store.onFinish = ({ status }) => {
       ends.push(status)
       throw new Error('the ledger is away')
     }

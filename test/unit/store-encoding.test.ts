@@ -5,11 +5,11 @@ import { type JsonObject, repeatedFields } from '../../src/json/json.ts'
 import { createPageEncoder } from '../../src/store/encoding/page.ts'
 import type { ColumnType } from '../../src/store/schema/column-types.ts'
 import { foldName } from '../../src/store/schema/column-types.ts'
-import type { Shape } from '../../src/store/schema/table-schema.ts'
+import type { TableSchema } from '../../src/store/schema/table-schema.ts'
 import { readRecords } from '../../src/streams/record.ts'
 import { streamOf } from '../support/streams.ts'
 
-function shapeOf(fields: Readonly<Record<string, ColumnType>>, unplaced: readonly string[] = []): Shape {
+function tableSchemaOf(fields: Readonly<Record<string, ColumnType>>, unplaced: readonly string[] = []): TableSchema {
   const all = { AssignmentId: 'bigint', RowVersion: 'bigint', ...fields } as const
   const columns = Object.entries(all).map(([field, type]) => ({ field, name: field.toLowerCase(), type }))
   const [key, version] = columns
@@ -27,24 +27,24 @@ function shapeOf(fields: Readonly<Record<string, ColumnType>>, unplaced: readonl
   }
 }
 
-async function encode(shape: Shape, ...records: readonly JsonObject[]) {
+async function encode(tableSchema: TableSchema, ...records: readonly JsonObject[]) {
   const { rows } = readRecords(
     records.map((record) => ({ AssignmentId: 1, RowVersion: 5, ...record })),
     ['AssignmentId'],
     ['RowVersion'],
   )
-  const page = await createPageEncoder(shape, new Set())(rows)
+  const page = await createPageEncoder(tableSchema, new Set())(rows)
   const lines = Buffer.concat(page.chunks).toString().split('\n').slice(0, -1)
   return { ...page, lines: lines.map((line) => line.split('\t')) }
 }
 
-const hashOf = async (shape: Shape, record: JsonObject) => (await encode(shape, record)).lines[0]?.[0]
+const hashOf = async (tableSchema: TableSchema, record: JsonObject) => (await encode(tableSchema, record)).lines[0]?.[0]
 
 describe('a line of COPY text', () => {
   it('holds hash, deletion, rescue and the columns in the order of the table', async () => {
-    const shape = shapeOf({ Name: 'text', Amount: 'numeric', SysDeleted: 'boolean' })
+    const tableSchema = tableSchemaOf({ Name: 'text', Amount: 'numeric', SysDeleted: 'boolean' })
     const { lines } = await encode(
-      shape,
+      tableSchema,
       { Amount: 1.5, Name: 'a\tb\\\n' },
       { Name: 'gone', SysDeleted: true },
     )
@@ -56,7 +56,7 @@ describe('a line of COPY text', () => {
   })
 
   it('rescues what its column cannot hold, under the name of the field (P5)', async () => {
-    const page = await encode(shapeOf({ Name: 'text' }), { Name: 7 }, { Name: 'nul \0' }, { Name: '\ud800' })
+    const page = await encode(tableSchemaOf({ Name: 'text' }), { Name: 7 }, { Name: 'nul \0' }, { Name: '\ud800' })
     expect(page.lines.map((line) => [line[3], line[6]])).toEqual([
       ['{"Name":7}', '\\N'],
       ['{"Name":{"$json":"\\\\"nul \\\\\\\\u0000\\\\""}}', '\\N'],
@@ -66,7 +66,7 @@ describe('a line of COPY text', () => {
   })
 
   it('keeps earlier values of repeated fields (P5)', async () => {
-    const page = await encode(shapeOf({ Name: 'text' }), {
+    const page = await encode(tableSchemaOf({ Name: 'text' }), {
       Name: 'b',
       [repeatedFields]: { Name: ['a'] },
     } as JsonObject)
@@ -74,9 +74,9 @@ describe('a line of COPY text', () => {
   })
 
   it('is not written for a key that the table cannot hold; the record is told as unfit (P5)', async () => {
-    const page = await encode(shapeOf({}), { AssignmentId: '007' }, {})
+    const page = await encode(tableSchemaOf({}), { AssignmentId: '007' }, {})
     expect(page.lines.length).toBe(1)
-    expect(page.unfit).toMatchObject([
+    expect(page.rejected).toMatchObject([
       { record: { AssignmentId: '007' }, reason: expect.stringContaining('does not fit') },
     ])
   })
@@ -84,9 +84,9 @@ describe('a line of COPY text', () => {
 
 describe('the growth of a page', () => {
   it('names fields that the table lacks, but not those that are only null or have no place', async () => {
-    const shape = shapeOf({ Count: 'bigint' }, ['Nowhere'])
+    const tableSchema = tableSchemaOf({ Count: 'bigint' }, ['Nowhere'])
     const { growth } = await encode(
-      shape,
+      tableSchema,
       { New: null, Id: 1, Nowhere: 1 },
       { New: 5, Id: 'x' },
       { new: 5.5 },
@@ -99,17 +99,17 @@ describe('the growth of a page', () => {
       ]),
       widen: new Set(['count']),
     })
-    expect((await encode(shape, { Count: 2, New: null })).growth).toBeNull()
+    expect((await encode(tableSchema, { Count: 2, New: null })).growth).toBeNull()
   })
 })
 
 describe('a hash', () => {
-  const shape = shapeOf({ Name: 'text', Tags: 'jsonb', Amount: 'numeric' })
+  const tableSchema = tableSchemaOf({ Name: 'text', Tags: 'jsonb', Amount: 'numeric' })
   const record = { Name: 'x', Tags: { a: 1, b: [JSON.rawJSON('1.0')] }, Amount: JSON.rawJSON('1.10') }
 
   it('does not depend on the order of fields, at any depth', async () => {
     const turned = { Amount: JSON.rawJSON('1.10'), Tags: { b: [JSON.rawJSON('1.0')], a: 1 }, Name: 'x' }
-    expect(await hashOf(shape, turned)).toBe(await hashOf(shape, record))
+    expect(await hashOf(tableSchema, turned)).toBe(await hashOf(tableSchema, record))
   })
 
   it('depends on every digit, value and field', async () => {
@@ -121,14 +121,14 @@ describe('a hash', () => {
       { ...record, Name: 'X' },
       { ...record, RowVersion: 6 },
     ]
-    const hashes = await Promise.all([record, ...others].map((one) => hashOf(shape, one)))
+    const hashes = await Promise.all([record, ...others].map((one) => hashOf(tableSchema, one)))
     expect(new Set(hashes).size).toBe(hashes.length)
   })
 
   it('stays the same when the table grows', async () => {
-    const grown = shapeOf({ Name: 'text', Tags: 'jsonb', Amount: 'numeric', Later: 'text' })
-    expect(await hashOf(grown, record)).toBe(await hashOf(shape, record))
-    expect(await hashOf(grown, { ...record, Later: null })).toBe(await hashOf(shape, record))
-    expect(await hashOf(grown, { ...record, Later: '' })).not.toBe(await hashOf(shape, record))
+    const grown = tableSchemaOf({ Name: 'text', Tags: 'jsonb', Amount: 'numeric', Later: 'text' })
+    expect(await hashOf(grown, record)).toBe(await hashOf(tableSchema, record))
+    expect(await hashOf(grown, { ...record, Later: null })).toBe(await hashOf(tableSchema, record))
+    expect(await hashOf(grown, { ...record, Later: '' })).not.toBe(await hashOf(tableSchema, record))
   })
 })

@@ -34,8 +34,8 @@ describe('retryDelay', () => {
     expect(ask(until(30_000))).toBe(30_000)
     expect(ask(until(10))).toBe(375)
     expect(ask(until(-5_000))).toBe(375)
-    expect(ask(until(policy.patienceMs))).toBe(policy.patienceMs)
-    expect(ask(until(policy.patienceMs + 1))).toBeNull()
+    expect(ask(until(policy.timeoutMs))).toBe(policy.timeoutMs)
+    expect(ask(until(policy.timeoutMs + 1))).toBeNull()
   })
 
   it('repeats a write only when it cannot have arrived', () => {

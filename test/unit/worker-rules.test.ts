@@ -39,8 +39,8 @@ describe('what fails', () => {
 
 describe('schedules', () => {
   const nowMs = Date.UTC(2026, 0, 1, 12)
-  const every: Wanted = { stream: 'assignment', lane: 'head', schedule: { everyMs: 30_000 } }
-  const nightly: Wanted = { stream: 'assignment', lane: 'census', schedule: { cron: '0 3 * * *' } }
+  const every: Wanted = { stream: 'assignment', lane: 'incremental', schedule: { everyMs: 30_000 } }
+  const nightly: Wanted = { stream: 'assignment', lane: 'reconcile', schedule: { cron: '0 3 * * *' } }
   const fine: Scheduled[] = [
     { key: 'assignment/head', every: 30_000, next: nowMs + 10_000 },
     { key: 'assignment/census', pattern: '0 3 * * *', next: nowMs + 3_600_000 },

@@ -3,7 +3,7 @@
 
 import type { ClientBase, Pool } from 'pg'
 import type { Arrival } from '../../sync/ports/store.ts'
-import type { Turn } from '../runs/lease.ts'
+import type { Lease } from '../runs/lease.ts'
 import { inTransaction, withConnection } from '../server/session.ts'
 
 export type Rewind = {
@@ -20,7 +20,7 @@ export const rewindStream = (pool: Pool, rewind: Rewind): Promise<Rewound> =>
 async function move(client: ClientBase, { stream, position, reason, by }: Rewind): Promise<Rewound> {
   // Waits for commits under way; of the runs that go on, none can write after this.
   await client.query(
-    `insert into tidemark.lane (stream, lane, epoch) values ($1, 'head', 1)
+    `insert into tidemark.lane (stream, lane, epoch) values ($1, 'incremental', 1)
      on conflict (stream, lane) do nothing`,
     [stream],
   )
@@ -91,11 +91,11 @@ export async function pausedStreams(client: Queryable): Promise<ReadonlySet<stri
 }
 
 // Rows that only a census found: noted once for each run, shown until somebody acknowledges them.
-type RescueQueryable = Pick<ClientBase, 'query'>
+type MissedRowsQueryable = Pick<ClientBase, 'query'>
 
-export async function noteRescues(
-  client: RescueQueryable,
-  { stream, runId }: Turn,
+export async function recordMissedRows(
+  client: MissedRowsQueryable,
+  { stream, runId }: Lease,
   rows: number,
   samples: readonly Arrival[],
 ): Promise<void> {
@@ -112,8 +112,8 @@ export async function noteRescues(
 }
 
 /** Returns how many rows they were. */
-export async function acknowledgeRescues(
-  client: RescueQueryable,
+export async function acknowledgeMissedRows(
+  client: MissedRowsQueryable,
   stream: string,
   by: string,
 ): Promise<number> {

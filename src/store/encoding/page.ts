@@ -2,10 +2,10 @@
 // the program. Touches no database.
 
 import { setImmediate as breathe } from 'node:timers/promises'
-import type { Row, Unfit } from '../../streams/record.ts'
+import type { Row, Rejected } from '../../streams/record.ts'
 import type { ColumnType } from '../schema/column-types.ts'
 import type { Growth } from '../schema/grow-table.ts'
-import type { Shape } from '../schema/table-schema.ts'
+import type { TableSchema } from '../schema/table-schema.ts'
 import { openLines } from './copy-text.ts'
 import { createRowEncoder, type PageNotes } from './row.ts'
 
@@ -22,7 +22,7 @@ export type EncodedPage = {
   readonly growth: Growth | null
   readonly rowCount: number
   /** Rows that do not fit the table's key. */
-  readonly unfit: readonly Unfit[]
+  readonly rejected: readonly Rejected[]
   readonly rescued: number
   readonly tally: Tally
 }
@@ -31,15 +31,15 @@ export type EncodePage = (rows: readonly Row[]) => Promise<EncodedPage>
 const rowsWithoutABreath = 50
 
 /** `settled` names bigint columns that cannot be widened: what they cannot hold is rescued. */
-export function createPageEncoder(shape: Shape, settled: ReadonlySet<string>): EncodePage {
-  const encodeRow = createRowEncoder(shape, settled)
+export function createPageEncoder(tableSchema: TableSchema, settled: ReadonlySet<string>): EncodePage {
+  const encodeRow = createRowEncoder(tableSchema, settled)
   return async (rows) => {
     const notes: PageNotes = {
-      nonNull: new Int32Array(shape.columns.length),
+      nonNull: new Int32Array(tableSchema.columns.length),
       rescued: new Map(),
       fields: new Map(),
       widen: new Set(),
-      unfit: [],
+      rejected: [],
     }
     const lines = openLines()
     let sinceBreath = 0
@@ -53,12 +53,12 @@ export function createPageEncoder(shape: Shape, settled: ReadonlySet<string>): E
     return {
       chunks: lines.chunks(),
       growth: growthOf(notes),
-      rowCount: rows.length - notes.unfit.length,
-      unfit: notes.unfit,
+      rowCount: rows.length - notes.rejected.length,
+      rejected: notes.rejected,
       rescued: sum(notes.rescued.values()),
       tally: {
         records: rows.length,
-        nonNull: new Map(shape.columns.map((column, index) => [column.field, notes.nonNull[index] ?? 0])),
+        nonNull: new Map(tableSchema.columns.map((column, index) => [column.field, notes.nonNull[index] ?? 0])),
         rescued: notes.rescued,
       },
     }

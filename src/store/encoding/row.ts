@@ -1,7 +1,7 @@
 // One row as a line of COPY text: whether the source deleted it, what fits no column (P5), and its columns.
 
 import { type Json, type JsonObject, repeatedFields } from '../../json/json.ts'
-import { type Row, saysDeleted, toInt64, type Unfit } from '../../streams/record.ts'
+import { type Row, saysDeleted, toInt64, type Rejected } from '../../streams/record.ts'
 import {
   type ColumnType,
   commonType,
@@ -11,7 +11,7 @@ import {
   keyCheck,
   typeOf,
 } from '../schema/column-types.ts'
-import { type Column, type Shape, versionFields } from '../schema/table-schema.ts'
+import { type Column, type TableSchema, versionFields } from '../schema/table-schema.ts'
 import {
   copyNull,
   type Encode,
@@ -47,16 +47,16 @@ const isTooLong = (name: string): boolean => Buffer.byteLength(name) > mostNameB
 // An upstream may make up a field name for every record; what was planned for such names is forgotten again (P10).
 const maxPlans = 200
 
-export function createPlanner(shape: Shape): (record: JsonObject) => RecordPlan {
-  const columnOf = new Map(shape.columns.map((column, index) => [foldName(column.field), index]))
-  const versionNames = new Set(versionFields(shape.stream))
+export function createPlanner(tableSchema: TableSchema): (record: JsonObject) => RecordPlan {
+  const columnOf = new Map(tableSchema.columns.map((column, index) => [foldName(column.field), index]))
+  const versionNames = new Set(versionFields(tableSchema.stream))
   const plans = new Map<string, RecordPlan>()
   let last: RecordPlan = makePlan([])
 
   function makePlan(fields: readonly string[]): RecordPlan {
     const folded = fields.map(foldName)
     const places = folded.map(
-      (name) => columnOf.get(name) ?? (shape.unplaced.has(name) || isTooLong(name) ? noColumn : unknownField),
+      (name) => columnOf.get(name) ?? (tableSchema.unplaced.has(name) || isTooLong(name) ? noColumn : unknownField),
     )
     const columns = places.filter((place) => place >= 0)
     const isPlain =
@@ -102,7 +102,7 @@ export type PageNotes = {
   readonly fields: Map<string, { readonly field: string; readonly type: ColumnType }>
   /** Names of bigint columns that met a number they cannot hold. */
   readonly widen: Set<string>
-  readonly unfit: Unfit[]
+  readonly rejected: Rejected[]
 }
 
 /** What the lines begin with, before the columns of the table: names and types. */
@@ -113,15 +113,15 @@ const noVersionColumn = 'the table has no column for its row version'
 
 /** A row that does not fit the table's key adds no line, and is noted as unfit. */
 export function createRowEncoder(
-  shape: Shape,
+  tableSchema: TableSchema,
   settled: ReadonlySet<string>,
 ): (row: Row, notes: PageNotes, lines: Lines) => void {
-  const planOf = createPlanner(shape)
-  const { columns } = shape
-  const keyIndex = columns.indexOf(shape.key)
-  const fitsKey = keyCheck(shape.key.type)
-  const versionIndexes = shape.versions.map((column) => columns.indexOf(column))
-  const documented = documentedTypes(shape.stream)
+  const planOf = createPlanner(tableSchema)
+  const { columns } = tableSchema
+  const keyIndex = columns.indexOf(tableSchema.key)
+  const fitsKey = keyCheck(tableSchema.key.type)
+  const versionIndexes = tableSchema.versions.map((column) => columns.indexOf(column))
+  const documented = documentedTypes(tableSchema.stream)
   const encodeColumn = columns.map((column, index) =>
     versionIndexes.includes(index) || isDocumentedInteger(column) ? encodeInteger : encoders[column.type],
   )
@@ -135,13 +135,13 @@ export function createRowEncoder(
   // A row version is a number even where it is served as a string.
   const knownTypes = new Map([
     ...documented,
-    ...versionFields(shape.stream).map((field) => [field, 'bigint'] as const),
+    ...versionFields(tableSchema.stream).map((field) => [field, 'bigint'] as const),
   ])
   const cells: string[] = new Array(columns.length)
 
   return (row, notes, lines) => {
     if (!fitsKey(row.key))
-      return noteUnfit(row, notes, `the key does not fit column ${shape.key.name} (${shape.key.type})`)
+      return noteRejected(row, notes, `the key does not fit column ${tableSchema.key.name} (${tableSchema.key.type})`)
     const { record } = row
     const plan = planOf(record)
     // One call for all of them: three times as fast as asking by name.
@@ -176,11 +176,11 @@ export function createRowEncoder(
     }
 
     if (!plan.isPlain && row.version !== null && versionCell() !== String(row.version))
-      return noteUnfit(row, notes, versionIndexes.length > 0 ? otherVersions : noVersionColumn)
+      return noteRejected(row, notes, versionIndexes.length > 0 ? otherVersions : noVersionColumn)
     if (repeated) noteRepeated(notes, repeated)
     const isDeleted = plan.deletionFlag !== null && saysDeleted(record[plan.deletionFlag])
-    const rescue = rescued || repeated ? escapeCopy(rescueText(rescued ?? [], repeated)) : copyNull
-    lines.add(`${rescue}\t${joinCells()}`, emptyCells(), isDeleted)
+    const missedRows = rescued || repeated ? escapeCopy(rescuedText(rescued ?? [], repeated)) : copyNull
+    lines.add(`${missedRows}\t${joinCells()}`, emptyCells(), isDeleted)
   }
 
   function isDocumentedInteger({ field, type }: Column): boolean {
@@ -240,12 +240,12 @@ function noteRepeated(notes: PageNotes, repeated: JsonObject): void {
   for (const path of Object.keys(repeated)) notes.rescued.set(path, (notes.rescued.get(path) ?? 0) + 1)
 }
 
-function noteUnfit(row: Row, notes: PageNotes, reason: string): void {
-  notes.unfit.push({ record: row.record, reason })
+function noteRejected(row: Row, notes: PageNotes, reason: string): void {
+  notes.rejected.push({ record: row.record, reason })
 }
 
 /** Earlier values of repeated fields stand apart, because the last value of such a field may need rescue as well. */
-function rescueText(rescued: readonly [string, Json][], repeated: JsonObject | undefined): string {
+function rescuedText(rescued: readonly [string, Json][], repeated: JsonObject | undefined): string {
   const text = holdable(rescued)
   if (!repeated) return text
   const earlier = `"$repeated":${holdableValue(repeated)}`

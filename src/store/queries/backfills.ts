@@ -99,7 +99,7 @@ export async function estimateBackfill(
        select extract(epoch from sum(finished_at - started_at)) * 1000 / nullif(sum(inserted + updated + unchanged), 0)
        from (
          select * from tidemark.run
-         where stream = $1 and lane in ('head', 'backfill') and status = 'done' and polls = 1
+         where stream = $1 and lane in ('incremental', 'backfill') and status = 'done' and polls = 1
            and inserted + updated + unchanged >= 100
          order by id desc limit 20
        ) as recent

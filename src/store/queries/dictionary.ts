@@ -110,7 +110,7 @@ export async function readFieldStreams(client: Pick<ClientBase, 'query'>): Promi
 }
 
 // Facts about the upstream as people read them. Read-only.
-export type FactLine = {
+export type BeliefLine = {
   readonly stream: string
   readonly name: string
   readonly value: string
@@ -122,8 +122,8 @@ export type FactLine = {
   readonly changedAt: Date | null
 }
 
-export async function readFacts(client: Pick<ClientBase, 'query'>): Promise<readonly FactLine[]> {
-  const { rows } = await client.query<FactLine>(
+export async function readBeliefs(client: Pick<ClientBase, 'query'>): Promise<readonly BeliefLine[]> {
+  const { rows } = await client.query<BeliefLine>(
     `select stream, name, value, evidence, first_at as "firstAt", checked_at as "checkedAt",
        previous_value as "previousValue", changed_at as "changedAt"
      from tidemark.fact order by stream, name`,

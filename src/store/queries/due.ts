@@ -5,7 +5,7 @@ import pg, { type ClientBase } from 'pg'
 import { streams } from '../../streams/catalog.ts'
 import type { RelatedOptions } from '../runs/related-work.ts'
 import { foldName } from '../schema/column-types.ts'
-import { qualified, readShape } from '../schema/table-schema.ts'
+import { qualified, readTableSchema } from '../schema/table-schema.ts'
 
 /** So often the backlog itself is looked for, whatever seems to have happened. */
 const certainly = '1 hour'
@@ -27,13 +27,13 @@ export async function readRelatedAgain(
     return
   }
   const assignment = streams.find(({ name }) => name === 'assignment')
-  const shape = assignment && (await readShape(client, assignment))
-  const idExt = shape?.columns.find(({ field }) => foldName(field) === 'assignmentidext')
+  const tableSchema = assignment && (await readTableSchema(client, assignment))
+  const idExt = tableSchema?.columns.find(({ field }) => foldName(field) === 'assignmentidext')
   // One that is not mirrored yet will be read when it is.
-  if (!shape || !idExt) return
+  if (!tableSchema || !idExt) return
   await client.query(
-    `update tidemark.related_fetch as known set retry_at = now() from ${qualified(shape.stream)} as mine
-     where known.assignment_id = mine.${pg.escapeIdentifier(shape.key.name)}
+    `update tidemark.related_fetch as known set retry_at = now() from ${qualified(tableSchema.stream)} as mine
+     where known.assignment_id = mine.${pg.escapeIdentifier(tableSchema.key.name)}
        and mine.${pg.escapeIdentifier(idExt.name)}::text = $1`,
     [named.idExt],
   )
@@ -70,7 +70,7 @@ export async function isRelatedDue(
 }
 
 // What is needed to tell whether a stream's trailing lane is due: how long ago it was last read, by the clock of the database.
-export type TrailingState = {
+export type LookbackState = {
   /** False before the first position: there is no recent past to read. */
   readonly hasPosition: boolean
   /** Null when it never ended well. */
@@ -78,16 +78,16 @@ export type TrailingState = {
   readonly lookbackMs: number | null
 }
 
-export async function readTrailingState(
+export async function readLookbackState(
   client: Pick<ClientBase, 'query'>,
   stream: string,
-): Promise<TrailingState | null> {
-  const { rows } = await client.query<TrailingState>(
+): Promise<LookbackState | null> {
+  const { rows } = await client.query<LookbackState>(
     `select
        position > 0 as "hasPosition",
        lookback_ms::float8 as "lookbackMs",
        (select extract(epoch from now() - finished_at)::float8 * 1000 from tidemark.run
-        where run.stream = stream.name and lane = 'trailing' and status = 'done'
+        where run.stream = stream.name and lane = 'lookback' and status = 'done'
         order by id desc limit 1) as "sinceLastMs"
      from tidemark.stream where name = $1`,
     [stream],
@@ -102,7 +102,7 @@ type Queryable = Pick<ClientBase, 'query'>
  * Streams that were complete before a slot of the schedule and have had no census since. One that is under way counts, also in
  * another program, as does one that ended without proving anything; what failed is left alone for a while.
  */
-export async function streamsLackingCensus(
+export async function streamsLackingReconcile(
   client: Queryable,
   streams: readonly string[],
   slot: Date,
@@ -114,7 +114,7 @@ export async function streamsLackingCensus(
        and first_complete_at < $2 and coalesce(last_census_at, '-infinity') < $2
        and not exists (
          select from tidemark.run
-         where run.stream = stream.name and lane = 'census'
+         where run.stream = stream.name and lane = 'reconcile'
            and (status = 'running' or (status = 'done' and finished_at >= $2)
                 or finished_at > now() - $3::float8 * interval '1 millisecond'))
      order by name`,
@@ -123,7 +123,7 @@ export async function streamsLackingCensus(
   return rows.map(({ name }) => name)
 }
 
-export async function hasCensusSince(client: Queryable, stream: string, slot: Date): Promise<boolean> {
+export async function hasReconcileSince(client: Queryable, stream: string, slot: Date): Promise<boolean> {
   const { rowCount } = await client.query(
     'select from tidemark.stream where name = $1 and last_census_at >= $2',
     [stream, slot],

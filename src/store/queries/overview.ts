@@ -38,12 +38,12 @@ export async function readRelatedProgress(
 export type StreamOverview = {
   readonly stream: string
   readonly position: string
-  readonly completeAt: Date | null
+  readonly readThroughAt: Date | null
   readonly lagMs: number | null
   /** As Postgres has counted along, or estimates them after a crash of its own; null when it does not know yet. */
   readonly rows: number | null
   readonly lastSuccessAt: Date | null
-  readonly lastCensusAt: Date | null
+  readonly lastReconcileAt: Date | null
   readonly lastRun: LastRun | null
   readonly running: readonly string[]
   readonly lookbackMs: number | null
@@ -54,7 +54,7 @@ export type StreamOverview = {
   /** Values that did not fit their column. */
   readonly rescued: number
   /** Rows that only a census found, until somebody acknowledges them. */
-  readonly censusRescues: number
+  readonly missedRows: number
   readonly unfinishedBackfills: number
   /** Of assignments, where their related records are mirrored. */
   readonly related: RelatedProgress | null
@@ -81,7 +81,7 @@ export async function readOverview(
     `select
        stream.name as stream,
        stream.position::text as position,
-       complete_at as "completeAt",
+       complete_at as "readThroughAt",
        extract(epoch from now() - complete_at) * 1000 as "lagMs",
        -- A Postgres that was killed forgets how many there are, until it counts them some day.
        case when to_regclass(format('mirror.%I', stream.name)) is null then 0 else
@@ -89,7 +89,7 @@ export async function readOverview(
                           case when pg_relation_size(oid) = 0 then 0 end)
           from pg_class where oid = to_regclass(format('mirror.%I', stream.name))) end as rows,
        last_success_at as "lastSuccessAt",
-       last_census_at as "lastCensusAt",
+       last_census_at as "lastReconcileAt",
        last_run.line as "lastRun",
        array(select lane from tidemark.run where run.stream = stream.name and status = 'running' order by lane) as running,
        lookback_ms::float8 as "lookbackMs",
@@ -99,7 +99,7 @@ export async function readOverview(
          as quarantined,
        (select coalesce(sum(field.rescued), 0) from tidemark.field where field.stream = stream.name)::float8 as rescued,
        (select coalesce(sum(rescue.rows), 0) from tidemark.rescue
-        where rescue.stream = stream.name and acknowledged_at is null)::float8 as "censusRescues",
+        where rescue.stream = stream.name and acknowledged_at is null)::float8 as "missedRows",
        (select count(*) from tidemark.backfill as wanted
         where wanted.stream = stream.name and wanted.status in ('waiting', 'running'))::int as "unfinishedBackfills",
        held,

@@ -4,7 +4,7 @@ import { and, asc, desc, eq, gte, lte } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/node-postgres'
 import pg, { type ClientBase, type Pool } from 'pg'
 import type { Stream } from '../../streams/catalog.ts'
-import { qualified, readShape, versionSql } from '../schema/table-schema.ts'
+import { qualified, readTableSchema, versionSql } from '../schema/table-schema.ts'
 import { checkpointTable } from '../tables/state.ts'
 import { isRewoundSql } from '../writing/merge-sql.ts'
 
@@ -48,16 +48,16 @@ export async function highestRows(
   atMost: bigint,
   limit: number,
 ): Promise<readonly Versioned[]> {
-  const shape = await readShape(client, stream)
-  if (!shape || shape.versions.length === 0) return []
-  const key = pg.escapeIdentifier(shape.key.name)
-  const columns = shape.versions.map((column) => pg.escapeIdentifier(column.name))
+  const tableSchema = await readTableSchema(client, stream)
+  if (!tableSchema || tableSchema.versions.length === 0) return []
+  const key = pg.escapeIdentifier(tableSchema.key.name)
+  const columns = tableSchema.versions.map((column) => pg.escapeIdentifier(column.name))
   // The version is the first column that is not null; asked for one by one, each is found by its index.
   const parts = columns.map((column, index) => {
     const others = columns.slice(0, index).map((earlier) => ` and ${earlier} is null`)
     return `(select ${key}::text as key, ${column} as version from ${qualified(stream)} as mine
              where _deleted_at is null and ${column} <= $1${others.join('')}
-               and ${isRewoundSql(shape, 'mine')} is not true order by ${column} desc limit $2)`
+               and ${isRewoundSql(tableSchema, 'mine')} is not true order by ${column} desc limit $2)`
   })
   const { rows } = await client.query<{ key: string; version: string }>(
     `select key, version from (${parts.join(' union all ')}) as newest order by version desc limit $2`,
@@ -73,8 +73,8 @@ export async function countBetween(
   from: bigint,
   to: bigint,
 ): Promise<number> {
-  const shape = await readShape(client, stream)
-  const version = shape && versionSql(shape, 'mine')
+  const tableSchema = await readTableSchema(client, stream)
+  const version = tableSchema && versionSql(tableSchema, 'mine')
   if (!version) return 0
   const { rows } = await client.query<{ rows: number }>(
     `select count(*)::float8 as rows from ${qualified(stream)} as mine where ${version} > $1 and ${version} <= $2`,

@@ -3,7 +3,7 @@
 import pg, { type ClientBase } from 'pg'
 import type { Stream } from '../../streams/catalog.ts'
 import { keyCheck } from '../schema/column-types.ts'
-import { qualified, readShape, type Shape } from '../schema/table-schema.ts'
+import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 
 type Queryable = Pick<ClientBase, 'query'>
 
@@ -27,28 +27,28 @@ export type KeyNotes = {
   readonly missingSince: Date | null
   readonly evidence: string | null
   readonly lateArrivals: readonly { version: string; lateMs: number; foundAt: string }[]
-  readonly rescues: readonly { run: string; foundAt: string }[]
+  readonly missedRows: readonly { run: string; foundAt: string }[]
 }
 
-export type StoryTable = { readonly shape: Shape; readonly takesKey: (key: string) => boolean }
+export type StoryTable = { readonly tableSchema: TableSchema; readonly takesKey: (key: string) => boolean }
 
 /** Null while the table does not exist. */
 export async function storyTable(client: Queryable, stream: Stream): Promise<StoryTable | null> {
-  const shape = await readShape(client, stream)
-  if (!shape) return null
-  return { shape, takesKey: keyCheck(shape.key.type) }
+  const tableSchema = await readTableSchema(client, stream)
+  if (!tableSchema) return null
+  return { tableSchema, takesKey: keyCheck(tableSchema.key.type) }
 }
 
 export async function readRow(
   client: Queryable,
-  { shape }: StoryTable,
+  { tableSchema }: StoryTable,
   key: string,
 ): Promise<RowStory | null> {
-  const { stream } = shape
+  const { stream } = tableSchema
   const { rows } = await client.query<RowStory>(
     `select _first_seen_at as "firstSeenAt", _synced_at as "syncedAt", _deleted_at as "deletedAt",
        _deleted_reason as "deletedReason", to_jsonb(mine)::text as text
-     from ${qualified(stream)} as mine where mine.${pg.escapeIdentifier(shape.key.name)} = $1`,
+     from ${qualified(stream)} as mine where mine.${pg.escapeIdentifier(tableSchema.key.name)} = $1`,
     [key],
   )
   const [row] = rows
@@ -57,7 +57,7 @@ export async function readRow(
     // Compared in Postgres: a Date has no microseconds.
     `select run.id::text, run.lane, run.started_at as "startedAt", run.finished_at as "finishedAt"
      from tidemark.run, ${qualified(stream)} as mine
-     where mine.${pg.escapeIdentifier(shape.key.name)} = $2 and run.stream = $1
+     where mine.${pg.escapeIdentifier(tableSchema.key.name)} = $2 and run.stream = $1
        and run.started_at <= mine._synced_at and coalesce(run.finished_at, 'infinity') >= mine._synced_at
        and (run.status = 'running' or run.inserted + run.updated + run.marked_deleted > 0)
      order by run.id`,
@@ -78,5 +78,5 @@ export async function readKeyNotes(client: Queryable, stream: string, key: strin
          as rescues`,
     [stream, key],
   )
-  return rows[0] ?? { missingSince: null, evidence: null, lateArrivals: [], rescues: [] }
+  return rows[0] ?? { missingSince: null, evidence: null, lateArrivals: [], missedRows: [] }
 }

@@ -6,7 +6,7 @@ import type { Shortfall } from '../../sync/ports/store.ts'
 
 // Deletions that are held back until an operator believes them, as they are stored with their stream. Older versions and people may
 // have written them: what is no number or no time is not known, and held they are all the same.
-export type Held = {
+export type BlockedDeletions = {
   readonly missing: number | null
   readonly living: number | null
   readonly seen: number | null
@@ -14,7 +14,7 @@ export type Held = {
 }
 
 /** Null when nothing is held any more. What is held already stays so since then, also when the next listing lacks other rows. */
-export async function storeHeld(
+export async function storeBlockedDeletions(
   client: Pick<ClientBase, 'query'>,
   stream: string,
   shortfall: Shortfall | null,
@@ -31,9 +31,9 @@ export async function storeHeld(
 }
 
 /** Null when nothing is held. */
-export function heldOf(stored: unknown): Held | null {
+export function blockedDeletionsOf(stored: unknown): BlockedDeletions | null {
   if (stored === null || stored === undefined) return null
-  const fields: Partial<Record<keyof Held, unknown>> = typeof stored === 'object' ? stored : {}
+  const fields: Partial<Record<keyof BlockedDeletions, unknown>> = typeof stored === 'object' ? stored : {}
   return {
     missing: countOf(fields.missing),
     living: countOf(fields.living),
@@ -73,7 +73,7 @@ type Drift = {
 }
 export type StreamSymptoms = {
   readonly stream: string
-  readonly completeAt: Date | null
+  readonly readThroughAt: Date | null
   readonly isPaused: boolean
   /** Of any lane. */
   readonly lastSuccessAt: Date | null
@@ -81,22 +81,22 @@ export type StreamSymptoms = {
   readonly stoppedAt: Date | null
   /** Since when the upstream shows nothing of it. */
   readonly hiddenSince: Date | null
-  readonly held: Pick<Held, 'missing' | 'living' | 'at'> | null
+  readonly held: Pick<BlockedDeletions, 'missing' | 'living' | 'at'> | null
   readonly quarantined: number
   readonly quarantinedSince: Date | null
-  readonly censusRescues: number
+  readonly missedRows: number
   readonly rescuedSince: Date | null
   readonly failing: readonly Failing[]
-  readonly flippedFacts: readonly Flip[]
+  readonly flippedBeliefs: readonly Flip[]
   readonly drift: readonly Drift[]
 }
 
 /** Dates are text inside jsonb. */
 type Row<Item> = { readonly [Name in keyof Item]: Item[Name] extends Date ? string : Item[Name] }
-type Found = Omit<StreamSymptoms, 'held' | 'failing' | 'flippedFacts' | 'drift'> & {
+type Found = Omit<StreamSymptoms, 'held' | 'failing' | 'flippedBeliefs' | 'drift'> & {
   readonly held: unknown
   readonly failing: readonly Row<Failing>[]
-  readonly flippedFacts: readonly Row<Flip>[]
+  readonly flippedBeliefs: readonly Row<Flip>[]
   readonly drift: readonly Row<Drift>[]
 }
 
@@ -108,12 +108,12 @@ export async function readSymptoms(
 ): Promise<readonly StreamSymptoms[]> {
   const { rows } = await client.query<Found>(
     `with recently as materialized (select now() - $2::float8 * interval '1 millisecond' as began)
-     select stream.name as stream, complete_at as "completeAt", paused_at is not null as "isPaused",
+     select stream.name as stream, complete_at as "readThroughAt", paused_at is not null as "isPaused",
        last_success_at as "lastSuccessAt",
        stopped_reason as "stoppedReason", stopped_at as "stoppedAt",
        hidden_since as "hiddenSince", held, aside.records as quarantined, aside.since as "quarantinedSince",
-       rescue.rows as "censusRescues", rescue.since as "rescuedSince",
-       failing.lanes as failing, flipped.facts as "flippedFacts", drifted.fields as drift
+       rescue.rows as "missedRows", rescue.since as "rescuedSince",
+       failing.lanes as failing, flipped.facts as "flippedBeliefs", drifted.fields as drift
      from unnest($1::text[]) with ordinality as wanted (name, place)
      join tidemark.stream on stream.name = wanted.name
      cross join recently
@@ -164,9 +164,9 @@ export async function readSymptoms(
   )
   return rows.map((row) => ({
     ...row,
-    held: heldOf(row.held),
+    held: blockedDeletionsOf(row.held),
     failing: row.failing.map((one) => ({ ...one, since: new Date(one.since), lastAt: new Date(one.lastAt) })),
-    flippedFacts: row.flippedFacts.map((one) => ({ ...one, changedAt: new Date(one.changedAt) })),
+    flippedBeliefs: row.flippedBeliefs.map((one) => ({ ...one, changedAt: new Date(one.changedAt) })),
     drift: row.drift.map((one) => ({ ...one, at: new Date(one.at) })),
   }))
 }

@@ -7,7 +7,7 @@ import type { Stream } from '../../streams/catalog.ts'
 import type { Records } from '../../streams/record.ts'
 import type { Difference } from '../../sync/ports/store.ts'
 import { createPageEncoder, type EncodePage } from '../encoding/page.ts'
-import { qualified, readShape, type Shape, versionSql } from '../schema/table-schema.ts'
+import { qualified, readTableSchema, type TableSchema, versionSql } from '../schema/table-schema.ts'
 import { stagingTable } from '../writing/merge-sql.ts'
 import { stagePage } from '../writing/stage-page.ts'
 
@@ -22,20 +22,20 @@ type Place = {
 }
 
 export function startComparison({ client, stream, timeZone }: Place): Comparison {
-  let known: { readonly shape: Shape; readonly encode: EncodePage } | null = null
+  let known: { readonly tableSchema: TableSchema; readonly encode: EncodePage } | null = null
 
   return {
     async compare(page) {
       if (page.rows.length === 0) return []
-      const shape = await readShape(client, stream)
-      if (!shape) return page.rows.map(({ key, version }) => missing(key, version, null))
-      if (known?.shape.version !== shape.version)
+      const tableSchema = await readTableSchema(client, stream)
+      if (!tableSchema) return page.rows.map(({ key, version }) => missing(key, version, null))
+      if (known?.tableSchema.version !== tableSchema.version)
         // Where the table lacks a column, the value counts as one that no column takes.
-        known = { shape, encode: createPageEncoder(shape, new Set()) }
+        known = { tableSchema, encode: createPageEncoder(tableSchema, new Set()) }
       const encoded = await known.encode(page.rows)
-      await stagePage(client, shape, encoded, timeZone)
+      await stagePage(client, tableSchema, encoded, timeZone)
       try {
-        const { rows } = await client.query<Found>(compareSql(shape))
+        const { rows } = await client.query<Found>(compareSql(tableSchema))
         return rows.map(toDifference)
       } finally {
         await client.query('rollback')
@@ -79,19 +79,19 @@ function toDifference(found: Found): Difference {
   return { key: found.key, kind, columns, version, mirrored, record: found.record }
 }
 
-function compareSql(shape: Shape): string {
-  const key = pg.escapeIdentifier(shape.key.name)
-  const compared = shape.columns.filter((column) => column !== shape.key)
+function compareSql(tableSchema: TableSchema): string {
+  const key = pg.escapeIdentifier(tableSchema.key.name)
+  const compared = tableSchema.columns.filter((column) => column !== tableSchema.key)
   const isOther = compared.map(({ name }) => {
     const column = pg.escapeIdentifier(name)
     return { name, sql: `page.${column} is distinct from mine.${column}` }
   })
   const names = isOther.map(({ name, sql }) => `case when ${sql} then ${pg.escapeLiteral(name)} end`)
   const isDeletion = '(page._deleted_at is null) <> (mine._deleted_at is null)'
-  const isOtherRescue = 'page._rescued is distinct from mine._rescued'
+  const isOtherRescued = 'page._rescued is distinct from mine._rescued'
   return `
-    select page.${key}::text as key, (${versionSql(shape, 'page') ?? 'null'})::text as version,
-      (${versionSql(shape, 'mine') ?? 'null'})::text as mirrored,
+    select page.${key}::text as key, (${versionSql(tableSchema, 'page') ?? 'null'})::text as version,
+      (${versionSql(tableSchema, 'mine') ?? 'null'})::text as mirrored,
       encode(page._hash, 'hex') as record, page._hash = mine._hash as is_same_record,
       mine.${key} is null as is_missing, ${isDeletion} as is_deletion,
       array_remove(array[${names.join(', ')}]::text[], null) as columns,
@@ -101,6 +101,6 @@ function compareSql(shape: Shape): string {
         where theirs.value is distinct from ours.value order by key
       ) as rescued
     from ${stagingTable} as page
-    left join ${qualified(shape.stream)} as mine on mine.${key} = page.${key}
-    where mine.${key} is null or ${[isDeletion, isOtherRescue, ...isOther.map(({ sql }) => sql)].join(' or ')}`
+    left join ${qualified(tableSchema.stream)} as mine on mine.${key} = page.${key}
+    where mine.${key} is null or ${[isDeletion, isOtherRescued, ...isOther.map(({ sql }) => sql)].join(' or ')}`
 }

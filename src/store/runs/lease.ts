@@ -5,7 +5,7 @@ import type { ClientBase } from 'pg'
 import { RunFenced } from '../../sync/ports/store.ts'
 import { inTransaction } from '../server/session.ts'
 
-export type Turn = {
+export type Lease = {
   readonly stream: string
   readonly lane: string
   readonly epoch: string
@@ -21,9 +21,9 @@ const holdSql = 'select from tidemark.lane where stream = $1 and lane = $2 and e
  * The last statement before a commit. Moves the position when there is one to move to, never down. Returns the version of
  * the columns of the table that was written, which the page must have been written by.
  */
-export async function endTurn(
+export async function endLease(
   client: ClientBase,
-  turn: Turn,
+  lease: Lease,
   position: bigint | null,
   table: string,
 ): Promise<number> {
@@ -41,9 +41,9 @@ export async function endTurn(
         insert into tidemark.checkpoint (stream, position, run_id) select $1, position, $5 from moved
       )
       select exists (select from fence) as is_mine, columns_version from tidemark.stream where name = $6`,
-    values: [turn.stream, turn.lane, turn.epoch, position?.toString() ?? null, turn.runId, table],
+    values: [lease.stream, lease.lane, lease.epoch, position?.toString() ?? null, lease.runId, table],
   })
-  if (!rows[0]?.is_mine) throw new RunFenced(turn.stream, turn.lane)
+  if (!rows[0]?.is_mine) throw new RunFenced(lease.stream, lease.lane)
   return rows[0].columns_version
 }
 
@@ -51,37 +51,37 @@ export async function endTurn(
  * Keeps the turn until the transaction ends. Whatever locks more of the stream before its last statement begins with this: a
  * rewind takes the lanes first as well, and neither waits for the other.
  */
-export async function holdTurn(client: ClientBase, turn: Turn): Promise<void> {
-  const { rowCount } = await client.query(holdSql, [turn.stream, turn.lane, turn.epoch])
-  if (rowCount === 0) throw new RunFenced(turn.stream, turn.lane)
+export async function holdLease(client: ClientBase, lease: Lease): Promise<void> {
+  const { rowCount } = await client.query(holdSql, [lease.stream, lease.lane, lease.epoch])
+  if (rowCount === 0) throw new RunFenced(lease.stream, lease.lane)
 }
 
 /** A transaction of a run that writes no page. */
-export const withinTurn = <Result>(
+export const withinLease = <Result>(
   client: ClientBase,
-  turn: Turn,
+  lease: Lease,
   work: () => Promise<Result>,
 ): Promise<Result> =>
   inTransaction(client, async () => {
-    await holdTurn(client, turn)
+    await holdLease(client, lease)
     return await work()
   })
 
 /** Moves the position back, and records why. */
 export async function moveBack(
   client: ClientBase,
-  turn: Turn,
+  lease: Lease,
   position: bigint,
   reason: string,
 ): Promise<void> {
-  await withinTurn(client, turn, () =>
+  await withinLease(client, lease, () =>
     client.query(
       `with moved as (
          update tidemark.stream set position = $2, position_reached_at = now()
          where name = $1 and position > $2 returning position
        )
        insert into tidemark.checkpoint (stream, position, run_id, reason) select $1, position, $3, $4 from moved`,
-      [turn.stream, position.toString(), turn.runId, reason],
+      [lease.stream, position.toString(), lease.runId, reason],
     ),
   )
 }

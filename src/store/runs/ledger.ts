@@ -4,8 +4,8 @@
 import { hostname } from 'node:os'
 import type { ClientBase } from 'pg'
 import type { Lane } from '../../streams/catalog.ts'
-import type { Fact, RunEnd, StreamState } from '../../sync/ports/store.ts'
-import type { Turn } from './lease.ts'
+import type { Belief, RunEnd, StreamState } from '../../sync/ports/store.ts'
+import type { Lease } from './lease.ts'
 
 type Place = { readonly stream: string; readonly lane: Lane }
 
@@ -61,8 +61,8 @@ type Begun = {
   readonly lookback_ms: string | null
   readonly lookback_reason: string | null
   readonly stopped_reason: string | null
-  readonly last_trailing_at: Date | null
-  readonly facts: readonly { name: string; value: string; evidence: string; checked_at: string }[]
+  readonly last_lookback_at: Date | null
+  readonly beliefs: readonly { name: string; value: string; evidence: string; checked_at: string }[]
 }
 
 /** The ledger's line of a run, and what is known of its stream. */
@@ -100,13 +100,13 @@ export async function beginRun(
       lookbackMs: begun.lookback_ms === null ? null : Number(begun.lookback_ms),
       lookbackReason: begun.lookback_reason,
       stoppedReason: begun.stopped_reason,
-      lastTrailingAt: begun.last_trailing_at,
-      facts: begun.facts.map(toFact),
+      lastLookbackAt: begun.last_lookback_at,
+      beliefs: begun.beliefs.map(toBelief),
     },
   }
 }
 
-const toFact = (row: Begun['facts'][number]): Fact => ({
+const toBelief = (row: Begun['beliefs'][number]): Belief => ({
   name: row.name,
   value: row.value,
   evidence: row.evidence,
@@ -127,7 +127,7 @@ export type RunTotals = {
 
 export async function endRun(
   client: Pick<ClientBase, 'query'>,
-  turn: Turn,
+  lease: Lease,
   totals: RunTotals,
   end: RunEnd & { readonly isIdle: boolean },
 ): Promise<void> {
@@ -158,21 +158,21 @@ export async function endRun(
          complete_at = case
            -- An upstream that shows nothing shows no changes either: complete is what was seen before.
            when $20 then least(known.complete_at, greatest(known.last_trailing_at, known.position_reached_at))
-           when $2 = 'head' and $17 and known.hidden_since is null then begun.started_at
+           when $2 = 'incremental' and $17 and known.hidden_since is null then begun.started_at
            else known.complete_at end,
          hidden_since = case when $20 then coalesce(known.hidden_since, now())
                              when not $20 then null else known.hidden_since end,
-         first_complete_at = case when $2 = 'head' and $17 then coalesce(known.first_complete_at, now())
+         first_complete_at = case when $2 = 'incremental' and $17 then coalesce(known.first_complete_at, now())
                                   else known.first_complete_at end,
-         last_census_at = case when $2 = 'census' and $17 then begun.started_at else known.last_census_at end,
-         last_trailing_at = case when $2 = 'trailing' and $17 then begun.started_at else known.last_trailing_at end
+         last_census_at = case when $2 = 'reconcile' and $17 then begun.started_at else known.last_census_at end,
+         last_trailing_at = case when $2 = 'lookback' and $17 then begun.started_at else known.last_trailing_at end
      from tidemark.run as begun, tidemark.lane as mine
      where known.name = $1 and begun.id = $3 and $11 = 'done'
        and mine.stream = $1 and mine.lane = $2 and mine.epoch = $18`,
     [
-      turn.stream,
-      turn.lane,
-      turn.runId,
+      lease.stream,
+      lease.lane,
+      lease.runId,
       end.requests,
       end.bytes,
       totals.unchanged,
@@ -187,7 +187,7 @@ export async function endRun(
       totals.markedDeleted,
       totals.position.toString(),
       end.isComplete,
-      turn.epoch,
+      lease.epoch,
       end.errorCode,
       end.isHidden ?? null,
     ],

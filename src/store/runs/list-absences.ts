@@ -3,104 +3,104 @@
 
 import pg, { type ClientBase } from 'pg'
 import { type Absences, isDoubtful, type Shortfall } from '../../sync/ports/store.ts'
-import { storeHeld } from '../queries/symptoms.ts'
+import { storeBlockedDeletions } from '../queries/symptoms.ts'
 import { keepingSql } from '../schema/row-history.ts'
-import { qualified, type Shape } from '../schema/table-schema.ts'
-import { type Turn, withinTurn } from './lease.ts'
-import { type Sightings, sightingsTable } from './seen-keys.ts'
+import { qualified, type TableSchema } from '../schema/table-schema.ts'
+import { type Lease, withinLease } from './lease.ts'
+import { type SeenKeys, seenKeysTable } from './seen-keys.ts'
 
-type Listing = { readonly turn: Turn; readonly shape: Shape | null; readonly sightings: Sightings }
+type Listing = { readonly lease: Lease; readonly tableSchema: TableSchema | null; readonly seenKeys: SeenKeys }
 
 const nothing: Absences = { marked: 0, waiting: 0, held: 0 }
 
 /** Keys were seen in the listing when their last page is `firstPage` or later. `shape` is null while there is no table. */
 export async function settleAbsences(
   client: ClientBase,
-  { turn, shape, sightings }: Listing,
+  { lease, tableSchema, seenKeys }: Listing,
   firstPage: number,
   release: number,
 ): Promise<Absences> {
-  if (!shape) return nothing
-  await sightings.analyze()
-  return await withinTurn(client, turn, () => settle(client, turn, shape, firstPage, release))
+  if (!tableSchema) return nothing
+  await seenKeys.analyze()
+  return await withinLease(client, lease, () => settle(client, lease, tableSchema, firstPage, release))
 }
 
 /** How many living rows no page from this one on has shown. */
 export async function countAbsent(
   client: ClientBase,
-  { shape, sightings }: Listing,
+  { tableSchema, seenKeys }: Listing,
   firstPage: number,
 ): Promise<number> {
-  if (!shape) return 0
-  await sightings.analyze()
-  const { missing } = await compare(client, shape, firstPage)
+  if (!tableSchema) return 0
+  await seenKeys.analyze()
+  const { missing } = await compare(client, tableSchema, firstPage)
   return missing
 }
 
-async function compare(client: ClientBase, shape: Shape, firstPage: number): Promise<Shortfall> {
+async function compare(client: ClientBase, tableSchema: TableSchema, firstPage: number): Promise<Shortfall> {
   const { rows } = await client.query<Shortfall>(
     `select count(*)::int as living, count(*) filter (where seen.key is null)::int as missing,
-       (select count(*)::int from ${sightingsTable} where last_page >= $1) as seen
-     from ${qualified(shape.stream)} as mine
-     left join ${sightingsTable} as seen on seen.key = ${keyText(shape)} and seen.last_page >= $1
+       (select count(*)::int from ${seenKeysTable} where last_page >= $1) as seen
+     from ${qualified(tableSchema.stream)} as mine
+     left join ${seenKeysTable} as seen on seen.key = ${keyText(tableSchema)} and seen.last_page >= $1
      where mine._deleted_at is null`,
     [firstPage],
   )
   return rows[0] ?? { living: 0, missing: 0, seen: 0 }
 }
 
-const keyText = (shape: Shape): string => `mine.${pg.escapeIdentifier(shape.key.name)}::text`
+const keyText = (tableSchema: TableSchema): string => `mine.${pg.escapeIdentifier(tableSchema.key.name)}::text`
 
 async function settle(
   client: ClientBase,
-  turn: Turn,
-  shape: Shape,
+  lease: Lease,
+  tableSchema: TableSchema,
   firstPage: number,
   release: number,
 ): Promise<Absences> {
-  const shortfall = await compare(client, shape, firstPage)
+  const shortfall = await compare(client, tableSchema, firstPage)
   const { missing } = shortfall
   // Whatever else the listing proves: what it showed is not absent.
   await client.query(
-    `delete from tidemark.absence using ${sightingsTable} as seen
+    `delete from tidemark.absence using ${seenKeysTable} as seen
      where absence.stream = $1 and absence.key = seen.key and seen.last_page >= $2`,
-    [turn.stream, firstPage],
+    [lease.stream, firstPage],
   )
-  const isHeld = missing > release && isDoubtful(shortfall)
-  await storeHeld(client, turn.stream, isHeld ? shortfall : null)
-  if (isHeld) return { ...nothing, held: missing }
-  return missing > 0 ? await markOrWait(client, turn, shape, firstPage) : nothing
+  const isBlocked = missing > release && isDoubtful(shortfall)
+  await storeBlockedDeletions(client, lease.stream, isBlocked ? shortfall : null)
+  if (isBlocked) return { ...nothing, held: missing }
+  return missing > 0 ? await markOrWait(client, lease, tableSchema, firstPage) : nothing
 }
 
 async function markOrWait(
   client: ClientBase,
-  turn: Turn,
-  shape: Shape,
+  lease: Lease,
+  tableSchema: TableSchema,
   firstPage: number,
 ): Promise<Absences> {
-  const table = qualified(shape.stream)
-  const key = keyText(shape)
+  const table = qualified(tableSchema.stream)
+  const key = keyText(tableSchema)
   const { rows } = await client.query<{ marked: number }>(
     `with lacking as materialized (
        -- All writers take their row locks in the same order.
        select mine.ctid from ${table} as mine, tidemark.absence as before
        where before.stream = $1 and before.key = ${key} and mine._deleted_at is null
-       order by mine.${pg.escapeIdentifier(shape.key.name)} for update of mine
+       order by mine.${pg.escapeIdentifier(tableSchema.key.name)} for update of mine
      ), marked as (
        update ${table} as mine set _deleted_at = now(), _deleted_reason = 'absent', _synced_at = now()
        from lacking where mine.ctid = lacking.ctid
        returning mine as written
-     )${keepingSql(shape, 'marked')}
+     )${keepingSql(tableSchema, 'marked')}
      select count(*)::int as marked from marked`,
-    [turn.stream],
+    [lease.stream],
   )
-  await client.query('delete from tidemark.absence where stream = $1', [turn.stream])
+  await client.query('delete from tidemark.absence where stream = $1', [lease.stream])
   const { rowCount: waiting } = await client.query(
     `insert into tidemark.absence (stream, key)
      select $1, ${key} from ${table} as mine
      where mine._deleted_at is null
-       and not exists (select from ${sightingsTable} as seen where seen.key = ${key} and seen.last_page >= $2)`,
-    [turn.stream, firstPage],
+       and not exists (select from ${seenKeysTable} as seen where seen.key = ${key} and seen.last_page >= $2)`,
+    [lease.stream, firstPage],
   )
   return { marked: rows[0]?.marked ?? 0, waiting: waiting ?? 0, held: 0 }
 }

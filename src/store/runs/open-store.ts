@@ -2,11 +2,11 @@
 
 import type { Logger } from '../../log.ts'
 import type { Lane, Stream } from '../../streams/catalog.ts'
-import type { Audits, Backfills, Mirror, Relations } from '../../sync/ports/store.ts'
+import type { Audits, Backfills, Store, Relations } from '../../sync/ports/store.ts'
 import { nextBackfill, noteBackfillError } from '../queries/backfills.ts'
 import { highestRows, positionAt, reachedAt } from '../queries/positions.ts'
 import type { Database } from '../server/connect.ts'
-import { longestSilenceMs, withinTurn } from './lease.ts'
+import { longestSilenceMs, withinLease } from './lease.ts'
 import { thinHistory } from './ledger.ts'
 import { endBackfill } from './positions.ts'
 import { auditing } from './reconciliation.ts'
@@ -33,7 +33,7 @@ const thinEveryMs = 3_600_000
 const defaultHistoryMs = 90 * 24 * 3_600_000
 
 /** The database must have been migrated. */
-export function openMirror({
+export function openStore({
   database,
   streams,
   sourceTimezone,
@@ -42,7 +42,7 @@ export function openMirror({
   related = { groups: [], refreshMs: null },
   silenceMs = longestSilenceMs,
   log,
-}: Options): Mirror & Audits & Backfills & Relations {
+}: Options): Store & Audits & Backfills & Relations {
   const { pool } = database
   const lastThinned = new Map<string, number>()
 
@@ -80,9 +80,9 @@ export function openMirror({
     startRelated: () => takeRun(options('assignment', 'related'), relating(related)),
     startAudit: (name, lane, wanted) => takeRun(options(name, lane, wanted?.collectArrivals), auditing),
     startBackfill: (name, id) =>
-      takeRun({ ...options(name, 'backfill'), backfill: id }, ({ client, turn, afterWrites }) => ({
+      takeRun({ ...options(name, 'backfill'), backfill: id }, ({ client, lease, afterWrites }) => ({
         endBackfill: (isComplete: boolean, note: string | null) =>
-          afterWrites(() => withinTurn(client, turn, () => endBackfill(client, id, isComplete, note))),
+          afterWrites(() => withinLease(client, lease, () => endBackfill(client, id, isComplete, note))),
       })),
     nextBackfill: (stream) => nextBackfill(pool, stream),
     noteBackfillError: (id, error) => noteBackfillError(pool, id, error),

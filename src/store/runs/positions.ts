@@ -2,7 +2,7 @@
 
 import type { ClientBase } from 'pg'
 import { BackfillCancelled } from '../../sync/ports/store.ts'
-import type { Turn } from './lease.ts'
+import type { Lease } from './lease.ts'
 
 type Counts = {
   readonly rowsRead: number
@@ -14,7 +14,7 @@ type Counts = {
 /** Takes the backfill up, and says where it has come to. */
 export async function beginBackfill(
   client: Pick<ClientBase, 'query'>,
-  { runId }: Turn,
+  { runId }: Lease,
   id: string,
 ): Promise<bigint> {
   const { rows } = await client.query<{ position: string }>(

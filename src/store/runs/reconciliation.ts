@@ -3,16 +3,16 @@
 
 import pg from 'pg'
 import type { AuditRun, Difference, Gone, Run, Shortfall } from '../../sync/ports/store.ts'
-import { noteRescues } from '../admin/streams.ts'
+import { recordMissedRows } from '../admin/streams.ts'
 import { livePosition } from '../queries/positions.ts'
-import { storeHeld } from '../queries/symptoms.ts'
+import { storeBlockedDeletions } from '../queries/symptoms.ts'
 import { keepingSql } from '../schema/row-history.ts'
-import { qualified, readShape, type Shape } from '../schema/table-schema.ts'
+import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import { distrustedHash } from '../writing/merge-sql.ts'
 import { startComparison } from './comparison.ts'
-import { withinTurn } from './lease.ts'
+import { withinLease } from './lease.ts'
 import type { RunParts } from './run.ts'
-import { sightingsTable } from './seen-keys.ts'
+import { seenKeysTable } from './seen-keys.ts'
 
 const absentTable = 'pg_temp.tidemark_absent'
 const suspectTable = 'pg_temp.tidemark_suspect'
@@ -21,33 +21,33 @@ const suspectTable = 'pg_temp.tidemark_suspect'
 const isOlderThanRun = 'mine._synced_at < (select started_at from tidemark.run where id = $1)'
 
 export function auditing(parts: RunParts): Omit<AuditRun, keyof Run> {
-  const { client, turn, stream, sightings } = parts
+  const { client, lease, stream, seenKeys } = parts
   const comparison = startComparison(parts)
   let hasSuspects = false
 
   /** The row's key as text, for joining with what was seen. */
-  const keyText = (shape: Shape) => `mine.${pg.escapeIdentifier(shape.key.name)}::text`
+  const keyText = (tableSchema: TableSchema) => `mine.${pg.escapeIdentifier(tableSchema.key.name)}::text`
   const within = <Result>(work: () => Promise<Result>) =>
-    parts.afterWrites(() => withinTurn(client, turn, work))
+    parts.afterWrites(() => withinLease(client, lease, work))
 
   async function gatherAbsent(): Promise<Shortfall> {
-    const shape = await readShape(client, stream)
-    await sightings.analyze()
+    const tableSchema = await readTableSchema(client, stream)
+    await seenKeys.analyze()
     await client.query(
       `drop table if exists ${absentTable}; create temporary table tidemark_absent (key text primary key, asked_at timestamptz not null default now(), evidence text)`,
     )
-    if (!shape) return { living: 0, missing: 0, seen: 0 }
+    if (!tableSchema) return { living: 0, missing: 0, seen: 0 }
     await client.query(
       `insert into ${absentTable} (key)
-       select ${keyText(shape)} from ${qualified(stream)} as mine
-       left join ${sightingsTable} as seen on seen.key = ${keyText(shape)}
+       select ${keyText(tableSchema)} from ${qualified(stream)} as mine
+       left join ${seenKeysTable} as seen on seen.key = ${keyText(tableSchema)}
        where mine._deleted_at is null and seen.key is null and ${isOlderThanRun}`,
-      [turn.runId],
+      [lease.runId],
     )
     const { rows } = await client.query<Shortfall>(
       `select (select count(*) from ${qualified(stream)} where _deleted_at is null)::float8 as living,
               (select count(*) from ${absentTable})::float8 as missing,
-              (select count(*) from ${sightingsTable})::float8 as seen`,
+              (select count(*) from ${seenKeysTable})::float8 as seen`,
     )
     return rows[0] ?? { living: 0, missing: 0, seen: 0 }
   }
@@ -68,25 +68,25 @@ export function auditing(parts: RunParts): Omit<AuditRun, keyof Run> {
   }
 
   async function markGone(): Promise<number> {
-    const shape = await readShape(client, stream)
-    if (!shape) return 0
+    const tableSchema = await readTableSchema(client, stream)
+    if (!tableSchema) return 0
     const { rowCount } = await client.query(
       `with gone as materialized (
          -- All writers take their row locks in the same order.
          select mine.ctid, absent.* from ${qualified(stream)} as mine, ${absentTable} as absent
-         where absent.evidence is not null and absent.key = ${keyText(shape)} and mine._deleted_at is null
+         where absent.evidence is not null and absent.key = ${keyText(tableSchema)} and mine._deleted_at is null
            and ${isOlderThanRun}
-         order by mine.${pg.escapeIdentifier(shape.key.name)} for update of mine
+         order by mine.${pg.escapeIdentifier(tableSchema.key.name)} for update of mine
        ), marked as (
          update ${qualified(stream)} as mine
          -- What was read of it before the look is older than the proof.
          set _deleted_at = gone.asked_at, _deleted_reason = 'absent', _synced_at = now()
          from gone where mine.ctid = gone.ctid
          returning gone.key, gone.evidence, mine as written
-       )${keepingSql(shape, 'marked')}
+       )${keepingSql(tableSchema, 'marked')}
        insert into tidemark.absence (stream, key, evidence) select $2, key, evidence from marked
        on conflict (stream, key) do update set missing_since = now(), evidence = excluded.evidence`,
-      [turn.runId, stream.name],
+      [lease.runId, stream.name],
     )
     parts.onMarked(rowCount ?? 0)
     return rowCount ?? 0
@@ -117,20 +117,20 @@ export function auditing(parts: RunParts): Omit<AuditRun, keyof Run> {
   }
 
   async function distrust(keys: readonly string[]): Promise<void> {
-    const shape = await readShape(client, stream)
-    if (!shape) return
-    const key = pg.escapeIdentifier(shape.key.name)
+    const tableSchema = await readTableSchema(client, stream)
+    if (!tableSchema) return
+    const key = pg.escapeIdentifier(tableSchema.key.name)
     await client.query(
-      `update ${qualified(stream)} set _hash = ${distrustedHash} where ${key} = any ($1::${shape.key.type}[])`,
+      `update ${qualified(stream)} set _hash = ${distrustedHash} where ${key} = any ($1::${tableSchema.key.type}[])`,
       [keys],
     )
   }
 
   async function randomKeys(limit: number): Promise<readonly string[]> {
-    const shape = await readShape(client, stream)
-    if (!shape) return []
+    const tableSchema = await readTableSchema(client, stream)
+    if (!tableSchema) return []
     const { rows } = await client.query<{ key: string }>(
-      `select ${keyText(shape)} as key from ${qualified(stream)} as mine
+      `select ${keyText(tableSchema)} as key from ${qualified(stream)} as mine
        where mine._deleted_at is null order by random() limit $1`,
       [limit],
     )
@@ -149,14 +149,14 @@ export function auditing(parts: RunParts): Omit<AuditRun, keyof Run> {
         )
       }),
     markGone: () => within(markGone),
-    hold: (shortfall) => within(() => storeHeld(client, stream.name, shortfall)),
-    recordRescues: (rows, samples) => within(() => noteRescues(client, turn, rows, samples)),
+    hold: (shortfall) => within(() => storeBlockedDeletions(client, stream.name, shortfall)),
+    recordMissedRows: (rows, samples) => within(() => recordMissedRows(client, lease, rows, samples)),
     guardAgain: () =>
       within(async () => {
         await client.query(
           `update tidemark.stream set unguarded_above = null, unguarded_before = null
            where name = $1 and unguarded_before < (select started_at from tidemark.run where id = $2)`,
-          [stream.name, turn.runId],
+          [stream.name, lease.runId],
         )
       }),
     compare: (page) => parts.afterWrites(() => comparison.compare(page)),
@@ -165,7 +165,7 @@ export function auditing(parts: RunParts): Omit<AuditRun, keyof Run> {
     spareShown: () =>
       parts.afterWrites(async () => {
         await client.query(
-          `delete from ${absentTable} as absent using ${sightingsTable} as seen where seen.key = absent.key`,
+          `delete from ${absentTable} as absent using ${seenKeysTable} as seen where seen.key = absent.key`,
         )
       }),
     suspects: (after, limit) =>

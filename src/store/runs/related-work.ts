@@ -4,8 +4,8 @@
 import pg, { type ClientBase } from 'pg'
 import { relatedStreams } from '../../streams/catalog.ts'
 import type { Due, Family, RelatedWork, SetAside } from '../../sync/ports/store.ts'
-import { qualified, readShape } from '../schema/table-schema.ts'
-import { withinTurn } from './lease.ts'
+import { qualified, readTableSchema } from '../schema/table-schema.ts'
+import { withinLease } from './lease.ts'
 import type { RunParts } from './run.ts'
 
 // Which related records an assignment has, and what becomes of a record that no assignment has any more.
@@ -59,13 +59,13 @@ export async function replaceLinks(client: ClientBase, families: readonly Family
 
 async function markWithoutLink(client: ClientBase, name: string, keys: readonly string[]): Promise<number> {
   const stream = relatedStreams.find((one) => one.name === name)
-  const shape = stream && (await readShape(client, stream))
-  if (!shape) return 0
-  const key = pg.escapeIdentifier(shape.key.name)
+  const tableSchema = stream && (await readTableSchema(client, stream))
+  if (!tableSchema) return 0
+  const key = pg.escapeIdentifier(tableSchema.key.name)
   const { rowCount } = await client.query(
-    `update ${qualified(shape.stream)} as mine
+    `update ${qualified(tableSchema.stream)} as mine
      set _deleted_at = now(), _deleted_reason = 'absent', _synced_at = now()
-     where mine.${key} = any ($1::${shape.key.type}[]) and mine._deleted_at is null
+     where mine.${key} = any ($1::${tableSchema.key.type}[]) and mine._deleted_at is null
        and not exists (select from tidemark.related_link where stream = $2 and key = mine.${key}::text)`,
     [keys, name],
   )
@@ -75,8 +75,8 @@ async function markWithoutLink(client: ClientBase, name: string, keys: readonly 
 /** Who has which: many assignments have one customer, and an assignment has many employees. */
 async function showLinks(client: ClientBase, name: string): Promise<void> {
   const stream = relatedStreams.find((one) => one.name === name)
-  const shape = stream && (await readShape(client, stream))
-  if (!shape) return
+  const tableSchema = stream && (await readTableSchema(client, stream))
+  if (!tableSchema) return
   const view = `bi.${pg.escapeIdentifier(`assignment_${name}`)}`
   const { rows } = await client.query<{ is_there: boolean }>(
     'select to_regclass($1) is not null as is_there',
@@ -85,7 +85,7 @@ async function showLinks(client: ClientBase, name: string): Promise<void> {
   if (rows[0]?.is_there) return
   await client.query(
     `create view ${view} as
-     select assignment_id, key::${shape.key.type} as ${pg.escapeIdentifier(shape.key.name)}
+     select assignment_id, key::${tableSchema.key.type} as ${pg.escapeIdentifier(tableSchema.key.name)}
      from tidemark.related_link where stream = ${pg.escapeLiteral(name)};
      comment on view ${view} is ${pg.escapeLiteral(`which assignment has which ${name}`)}`,
   )
@@ -102,15 +102,15 @@ export type RelatedOptions = {
 export const relating =
   ({ groups, refreshMs }: RelatedOptions) =>
   (parts: RunParts): RelatedWork => {
-    const { client, stream, turn } = parts
+    const { client, stream, lease } = parts
     const keyFields = new Map<string, string>()
     /** What was asked to be read again after this may have changed after it was read (P8). */
     let pickedAt = ''
 
     async function due(limit: number): Promise<readonly Due[]> {
-      const shape = await readShape(client, stream)
-      if (!shape) return []
-      const key = pg.escapeIdentifier(shape.key.name)
+      const tableSchema = await readTableSchema(client, stream)
+      if (!tableSchema) return []
+      const key = pg.escapeIdentifier(tableSchema.key.name)
       pickedAt = await clockText()
       const { rows } = await client.query<Due>(
         `(select known.assignment_id::text as "assignmentId", '' as hash, true as "isGone"
@@ -185,7 +185,7 @@ export const relating =
     }
 
     const within = <Result>(work: () => Promise<Result>) =>
-      parts.afterWrites(() => withinTurn(client, turn, work))
+      parts.afterWrites(() => withinLease(client, lease, work))
 
     return {
       due: (limit) => parts.afterWrites(() => due(limit)),
@@ -212,7 +212,7 @@ export const relating =
              on conflict (name) do update
              set last_success_at = excluded.last_success_at, complete_at = excluded.complete_at,
                  first_complete_at = coalesce(stream.first_complete_at, excluded.first_complete_at)`,
-            [groups, turn.runId],
+            [groups, lease.runId],
           )
         }),
     }

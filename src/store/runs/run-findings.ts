@@ -3,13 +3,13 @@
 import { eq, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/node-postgres'
 import type { Pool } from 'pg'
-import type { Fact, LateArrival } from '../../sync/ports/store.ts'
-import { factTable, lateArrivalTable } from '../tables/findings.ts'
+import type { Belief, LateArrival } from '../../sync/ports/store.ts'
+import { beliefTable, lateArrivalTable } from '../tables/findings.ts'
 import { streamTable } from '../tables/state.ts'
-import type { Turn } from './lease.ts'
+import type { Lease } from './lease.ts'
 
 export type Notes = {
-  learn(facts: readonly Fact[]): Promise<void>
+  learn(beliefs: readonly Belief[]): Promise<void>
   setKeyField(field: string): Promise<void>
   stopStream(reason: string): Promise<void>
   recordLateArrivals(arrivals: readonly LateArrival[]): Promise<void>
@@ -18,29 +18,29 @@ export type Notes = {
 
 const arrivalsAtOnce = 1_000
 
-export function openNotes(pool: Pool, { stream, runId }: Turn): Notes {
+export function openNotes(pool: Pool, { stream, runId }: Lease): Notes {
   const database = drizzle({ client: pool })
   const remember = async (values: Partial<typeof streamTable.$inferInsert>) => {
     await database.update(streamTable).set(values).where(eq(streamTable.name, stream))
   }
 
   return {
-    async learn(facts) {
-      if (facts.length === 0) return
+    async learn(beliefs) {
+      if (beliefs.length === 0) return
       // One statement cannot write a row twice; of two facts of one name the later one holds.
-      const newest = [...new Map(facts.map((fact) => [fact.name, fact])).values()]
-      const isOther = sql`${factTable.value} is distinct from excluded.value`
+      const newest = [...new Map(beliefs.map((belief) => [belief.name, belief])).values()]
+      const isOther = sql`${beliefTable.value} is distinct from excluded.value`
       await database
-        .insert(factTable)
-        .values(newest.map((fact) => ({ ...fact, stream, firstAt: fact.checkedAt })))
+        .insert(beliefTable)
+        .values(newest.map((belief) => ({ ...belief, stream, firstAt: belief.checkedAt })))
         .onConflictDoUpdate({
-          target: [factTable.stream, factTable.name],
+          target: [beliefTable.stream, beliefTable.name],
           set: {
             value: sql`excluded.value`,
             evidence: sql`excluded.evidence`,
             checkedAt: sql`excluded.checked_at`,
-            previousValue: sql`case when ${isOther} then ${factTable.value} else ${factTable.previousValue} end`,
-            changedAt: sql`case when ${isOther} then excluded.checked_at else ${factTable.changedAt} end`,
+            previousValue: sql`case when ${isOther} then ${beliefTable.value} else ${beliefTable.previousValue} end`,
+            changedAt: sql`case when ${isOther} then excluded.checked_at else ${beliefTable.changedAt} end`,
           },
         })
     },

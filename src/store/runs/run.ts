@@ -5,15 +5,15 @@ import type { ClientBase, Pool } from 'pg'
 import type { Logger } from '../../log.ts'
 import type { Lane, Stream } from '../../streams/catalog.ts'
 import type { Busy, Run, RunEnd } from '../../sync/ports/store.ts'
-import { readShape } from '../schema/table-schema.ts'
+import { readTableSchema } from '../schema/table-schema.ts'
 import { type Connection, takeConnection } from '../server/session.ts'
 import { openWriters, startPageWriter } from '../writing/page-writer.ts'
-import { keepSpeaking, moveBack, type Turn } from './lease.ts'
+import { keepSpeaking, moveBack, type Lease } from './lease.ts'
 import { beginRun, endRun, giveBackLane, type RunTotals, takeLane, whoHasLane } from './ledger.ts'
 import { countAbsent, settleAbsences } from './list-absences.ts'
 import { beginBackfill, retreatBackfill } from './positions.ts'
 import { openNotes } from './run-findings.ts'
-import { type Sightings, startSightings } from './seen-keys.ts'
+import { type SeenKeys, openSeenKeys } from './seen-keys.ts'
 
 type Options = {
   readonly pool: Pool
@@ -37,11 +37,11 @@ type Options = {
 export type RunParts = {
   readonly client: ClientBase
   readonly stream: Stream
-  readonly turn: Turn
+  readonly lease: Lease
   readonly timeZone: string
   readonly log: Logger
   readonly keyField: () => string | null
-  readonly sightings: Sightings
+  readonly seenKeys: SeenKeys
   readonly onMarked: (rows: number) => void
   /** Runs on the run's own connection, when no page is being written. */
   afterWrites<Result>(work: () => Promise<Result>): Promise<Result>
@@ -74,11 +74,11 @@ async function startRun<Added>(
   const { pool, stream, lane, backfill = null } = options
   const { client } = connection
   const { runId, state: known } = await beginRun(client, { stream: stream.name, lane })
-  const turn: Turn = { stream: stream.name, lane, epoch, runId, backfill }
+  const lease: Lease = { stream: stream.name, lane, epoch, runId, backfill }
   const state =
-    backfill === null ? known : { ...known, position: await beginBackfill(client, turn, backfill) }
-  const notes = openNotes(pool, turn)
-  const sightings = startSightings(client)
+    backfill === null ? known : { ...known, position: await beginBackfill(client, lease, backfill) }
+  const notes = openNotes(pool, lease)
+  const seenKeys = openSeenKeys(client)
   const oneAtATime = queue()
   let keyField = state.keyField
   const totals: RunTotals = {
@@ -95,7 +95,7 @@ async function startRun<Added>(
     startPageWriter({
       pool,
       stream: table,
-      turn,
+      lease,
       keyField: ownKeyField,
       collectArrivals: options.collectArrivals,
       timeZone: options.timeZone,
@@ -118,7 +118,7 @@ async function startRun<Added>(
     return await oneAtATime(work)
   }
 
-  const listing = async () => ({ turn, shape: await readShape(client, stream), sightings })
+  const listing = async () => ({ lease, tableSchema: await readTableSchema(client, stream), seenKeys })
 
   const fallSilent = keepSpeaking(() => oneAtATime(() => client.query('select')), options.silenceMs)
 
@@ -131,7 +131,7 @@ async function startRun<Added>(
       try {
         const isIdle = end.status === 'done' && hasChangedNothing(totals, state.position)
         await writers.flushDictionaries(pool)
-        await endRun(pool, turn, totals, { ...end, isIdle })
+        await endRun(pool, lease, totals, { ...end, isIdle })
         if (!isIdle) await options.afterChange(stream.name)
       } finally {
         await letGo().catch((error) => {
@@ -143,18 +143,18 @@ async function startRun<Added>(
   }
 
   async function letGo(): Promise<void> {
-    await sightings.drop()
+    await seenKeys.drop()
     await giveBackLane(client, { stream: stream.name, lane })
   }
 
   const parts: RunParts = {
     client,
     stream,
-    turn,
+    lease,
     timeZone: options.timeZone,
     log: options.log,
     keyField: () => keyField,
-    sightings,
+    seenKeys,
     onMarked: (rows) => {
       totals.markedDeleted += rows
     },
@@ -163,17 +163,17 @@ async function startRun<Added>(
 
   return {
     ...add(parts),
-    id: turn.runId,
+    id: lease.runId,
     state,
     write: (page, position, beside) =>
       beside
         ? writers.of(beside.stream, () => beside.keyField).write(page, null)
         : writer.write(page, position),
-    see: (pageNumber, keys) => oneAtATime(() => sightings.see(pageNumber, keys)),
-    countSeenAround: (pageNumber) => oneAtATime(() => sightings.countSeenAround(pageNumber)),
+    see: (pageNumber, keys) => oneAtATime(() => seenKeys.see(pageNumber, keys)),
+    countSeenAround: (pageNumber) => oneAtATime(() => seenKeys.countSeenAround(pageNumber)),
     retreat: (position, reason) =>
       afterWrites(async () => {
-        if (backfill === null) await moveBack(client, turn, position, reason)
+        if (backfill === null) await moveBack(client, lease, position, reason)
         else await retreatBackfill(client, backfill, position)
         totals.position = position
       }),

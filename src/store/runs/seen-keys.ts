@@ -3,9 +3,9 @@
 
 import type { ClientBase } from 'pg'
 
-export const sightingsTable = 'pg_temp.tidemark_sighting'
+export const seenKeysTable = 'pg_temp.tidemark_sighting'
 
-export type Sightings = {
+export type SeenKeys = {
   see(pageNumber: number, keys: readonly string[]): Promise<void>
   countSeenAround(pageNumber: number): Promise<number>
   /** Before the table is joined: makes it when nothing was seen, and counts what is in it. */
@@ -13,13 +13,13 @@ export type Sightings = {
   drop(): Promise<void>
 }
 
-export function startSightings(client: ClientBase): Sightings {
+export function openSeenKeys(client: ClientBase): SeenKeys {
   let isThere = false
 
   async function prepare(): Promise<void> {
     if (isThere) return
     await client.query(
-      `drop table if exists ${sightingsTable};
+      `drop table if exists ${seenKeysTable};
        create temporary table tidemark_sighting (key text primary key, first_page int not null, last_page int not null)`,
     )
     isThere = true
@@ -28,14 +28,14 @@ export function startSightings(client: ClientBase): Sightings {
   return {
     async analyze() {
       await prepare()
-      await client.query(`analyze ${sightingsTable}`)
+      await client.query(`analyze ${seenKeysTable}`)
     },
     async see(pageNumber, keys) {
       await prepare()
-      if (pageNumber === 1) await client.query(`truncate ${sightingsTable}`)
+      if (pageNumber === 1) await client.query(`truncate ${seenKeysTable}`)
       await client.query({
         name: 'tidemark_see',
-        text: `insert into ${sightingsTable} as known (key, first_page, last_page)
+        text: `insert into ${seenKeysTable} as known (key, first_page, last_page)
                select distinct key, $1::int, $1::int from unnest($2::text[]) as seen (key)
                on conflict (key) do update set
                  first_page = least(known.first_page, excluded.first_page),
@@ -46,13 +46,13 @@ export function startSightings(client: ClientBase): Sightings {
     async countSeenAround(pageNumber) {
       await prepare()
       const { rows } = await client.query<{ seen: string }>(
-        `select count(*) as seen from ${sightingsTable} where first_page <= $1 and last_page > $1`,
+        `select count(*) as seen from ${seenKeysTable} where first_page <= $1 and last_page > $1`,
         [pageNumber],
       )
       return Number(rows[0]?.seen ?? 0)
     },
     async drop() {
-      if (isThere) await client.query(`drop table if exists ${sightingsTable}`)
+      if (isThere) await client.query(`drop table if exists ${seenKeysTable}`)
     },
   }
 }

@@ -10,13 +10,13 @@ import { isUuid } from '../../streams/record.ts'
 // ISO date-times: which texts are one that Postgres reads as exactly that moment, and how they are cut to microseconds
 // (P4). Without an offset they are left to the time zone of the connection.
 // 2024-05-06T07:08:09.1234567+02:00; seconds, fraction and offset may be missing.
-const shape = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?$/
+const tableSchema = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?$/
 
 const daysInMonth = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
 
 export function isInstant(text: string): boolean {
   // The letter T in its place tells most other strings apart at once.
-  if (text.charCodeAt(10) !== 0x54 || !shape.test(text)) return false
+  if (text.charCodeAt(10) !== 0x54 || !tableSchema.test(text)) return false
   const year = number(text, 0) * 100 + number(text, 2)
   const month = number(text, 5)
   const day = number(text, 8)

@@ -4,7 +4,7 @@
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import { type ColumnType, columnName, fieldComment, foldName, printable } from './column-types.ts'
-import { qualified, type Shape, versionFields } from './table-schema.ts'
+import { qualified, type TableSchema, versionFields } from './table-schema.ts'
 import { historyViewOf, showColumns, viewOf, withoutView } from './views.ts'
 
 export type Growth = {
@@ -20,98 +20,98 @@ const maxColumns = 400
 /** Returns false, and has changed nothing, when another program changed the columns since the shape was read. */
 export async function growTable(
   client: ClientBase,
-  shape: Shape,
+  tableSchema: TableSchema,
   growth: Growth,
   log: Logger,
 ): Promise<boolean> {
   // The row's lock keeps others from growing the same table.
   const { rowCount } = await client.query(
     'update tidemark.stream set columns_version = columns_version + 1 where name = $1 and columns_version = $2',
-    [shape.stream.name, shape.version],
+    [tableSchema.stream.name, tableSchema.version],
   )
   if (rowCount === 0) return false
-  const added = await addColumns(client, shape, growth.fields)
-  await widenColumns(client, shape, growth.widen)
+  const added = await addColumns(client, tableSchema, growth.fields)
+  await widenColumns(client, tableSchema, growth.widen)
   if (added.length === 0) return true
-  await showColumns(client, viewOf(shape.stream), added, log)
-  if (shape.history) await showColumns(client, historyViewOf(shape.stream), added, log)
+  await showColumns(client, viewOf(tableSchema.stream), added, log)
+  if (tableSchema.history) await showColumns(client, historyViewOf(tableSchema.stream), added, log)
   return true
 }
 
-const tablesOf = (shape: Shape): readonly string[] =>
-  shape.history ? [qualified(shape.stream), shape.history.table] : [qualified(shape.stream)]
+const tablesOf = (tableSchema: TableSchema): readonly string[] =>
+  tableSchema.history ? [qualified(tableSchema.stream), tableSchema.history.table] : [qualified(tableSchema.stream)]
 
 /** Returns the names of the new columns. */
 async function addColumns(
   client: ClientBase,
-  shape: Shape,
+  tableSchema: TableSchema,
   fields: Growth['fields'],
 ): Promise<readonly string[]> {
-  const tables = tablesOf(shape)
-  const owners = new Map(shape.columns.map((column) => [column.name, column.field]))
+  const tables = tablesOf(tableSchema)
+  const owners = new Map(tableSchema.columns.map((column) => [column.name, column.field]))
   const statements: string[] = []
   const added: string[] = []
-  for (const [field, type] of versionsFirst(shape, fields)) {
+  for (const [field, type] of versionsFirst(tableSchema, fields)) {
     const name = columnName(field)
-    const reason = placingProblem(shape, owners, added, name)
+    const reason = placingProblem(tableSchema, owners, added, name)
     if (reason === null) {
       const column = pg.escapeIdentifier(name)
       for (const table of tables)
         statements.push(
           // A history outlives its table, when somebody drops that to have it filled anew.
-          `alter table ${table} add column ${table === shape.history?.table ? 'if not exists ' : ''}${column} ${type}`,
+          `alter table ${table} add column ${table === tableSchema.history?.table ? 'if not exists ' : ''}${column} ${type}`,
           `comment on column ${table}.${column} is ${fieldComment(field)}`,
         )
       owners.set(name, field)
       added.push(name)
     }
-    await describeField(client, shape, field, reason === null ? { name, type } : null, reason)
+    await describeField(client, tableSchema, field, reason === null ? { name, type } : null, reason)
   }
-  statements.push(...versionIndexes(shape, owners, added))
+  statements.push(...versionIndexes(tableSchema, owners, added))
   if (statements.length > 0) await client.query(statements.join(';\n'))
   return added
 }
 
 /** Without a column for its version no row is safe from older ones (P3): no other field takes its name, or the last place. */
-const versionsFirst = (shape: Shape, fields: Growth['fields']) => {
+const versionsFirst = (tableSchema: TableSchema, fields: Growth['fields']) => {
   const isVersion = ([field]: readonly [string, ColumnType]) =>
-    versionFields(shape.stream).includes(foldName(field))
+    versionFields(tableSchema.stream).includes(foldName(field))
   return [...fields].toSorted((one, other) => Number(isVersion(other)) - Number(isVersion(one)))
 }
 
 /** The row version is the first version field that is not null, so the others are only looked up where that one is. */
 function versionIndexes(
-  shape: Shape,
+  tableSchema: TableSchema,
   owners: ReadonlyMap<string, string>,
   added: readonly string[],
 ): string[] {
   const columnOf = new Map([...owners].map(([name, field]) => [foldName(field), name]))
-  const present = versionFields(shape.stream).flatMap((field) => columnOf.get(field) ?? [])
+  const present = versionFields(tableSchema.stream).flatMap((field) => columnOf.get(field) ?? [])
   const names = present.map(pg.escapeIdentifier)
   return present.flatMap((name, index) => {
     if (!added.includes(name)) return []
     const others = names.slice(0, index).map((earlier) => `${earlier} is null`)
     const condition = others.length > 0 ? ` where ${others.join(' and ')}` : ''
-    return [`create index on ${qualified(shape.stream)} (${names[index]})${condition}`]
+    return [`create index on ${qualified(tableSchema.stream)} (${names[index]})${condition}`]
   })
 }
 
 function placingProblem(
-  shape: Shape,
+  tableSchema: TableSchema,
   owners: ReadonlyMap<string, string>,
   added: readonly string[],
   name: string,
 ): string | null {
   const owner = owners.get(name)
   if (owner !== undefined) return `its column would be ${name}, which is that of field ${printable(owner)}`
-  if (shape.takenNames.has(name)) return `its column would be ${name}, which somebody else added to the table`
-  if (shape.takenNames.size + added.length >= maxColumns) return `the table has ${maxColumns} columns already`
+  if (tableSchema.takenNames.has(name)) return `its column would be ${name}, which somebody else added to the table`
+  if (tableSchema.takenNames.size + added.length >= maxColumns) return `the table has ${maxColumns} columns already`
   return null
 }
 
 async function describeField(
   client: ClientBase,
-  shape: Shape,
+  tableSchema: TableSchema,
   field: string,
   column: { readonly name: string; readonly type: ColumnType } | null,
   note: string | null,
@@ -121,26 +121,26 @@ async function describeField(
      values ($1, $2, $3, $4, $5, $6)
      on conflict (stream, folded) do update
      set column_name = excluded.column_name, column_type = excluded.column_type, note = excluded.note`,
-    [shape.stream.name, foldName(field), printable(field), column?.name ?? null, column?.type ?? null, note],
+    [tableSchema.stream.name, foldName(field), printable(field), column?.name ?? null, column?.type ?? null, note],
   )
 }
 
-async function widenColumns(client: ClientBase, shape: Shape, names: ReadonlySet<string>): Promise<void> {
+async function widenColumns(client: ClientBase, tableSchema: TableSchema, names: ReadonlySet<string>): Promise<void> {
   for (const name of names) {
     await client.query('savepoint widening')
     try {
-      await withoutView(client, viewOf(shape.stream), () =>
-        withoutView(client, historyViewOf(shape.stream), async () => {
-          for (const table of tablesOf(shape))
+      await withoutView(client, viewOf(tableSchema.stream), () =>
+        withoutView(client, historyViewOf(tableSchema.stream), async () => {
+          for (const table of tablesOf(tableSchema))
             await client.query(`alter table ${table} alter column ${pg.escapeIdentifier(name)} type numeric`)
         }),
       )
       await client.query('release savepoint widening')
-      await noteColumn(client, shape, name, { type: 'numeric', note: null })
+      await noteColumn(client, tableSchema, name, { type: 'numeric', note: null })
     } catch (error) {
       if (!isDependedUpon(error)) throw error
       await client.query('rollback to savepoint widening')
-      await noteColumn(client, shape, name, {
+      await noteColumn(client, tableSchema, name, {
         type: 'bigint',
         note: 'would have to be numeric, but something depends on the column; what does not fit is in _rescued',
       })
@@ -150,7 +150,7 @@ async function widenColumns(client: ClientBase, shape: Shape, names: ReadonlySet
 
 async function noteColumn(
   client: ClientBase,
-  shape: Shape,
+  tableSchema: TableSchema,
   name: string,
   { type, note }: { readonly type: ColumnType; readonly note: string | null },
 ): Promise<void> {
@@ -159,7 +159,7 @@ async function noteColumn(
      set column_type = $3, note = $4,
          widened_at = case when (column_type, note) is distinct from ($3, $4) then now() else widened_at end
      where stream = $1 and column_name = $2`,
-    [shape.stream.name, name, type, note],
+    [tableSchema.stream.name, name, type, note],
   )
 }
 

@@ -3,13 +3,13 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
-import { inTransaction, limitLockWaits, withPatience } from '../server/session.ts'
+import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../server/session.ts'
 import { fieldComment } from './column-types.ts'
-import { historyOf, qualified, readShape, type Shape } from './table-schema.ts'
+import { historyOf, qualified, readTableSchema, type TableSchema } from './table-schema.ts'
 import { historyViewOf, showColumns } from './views.ts'
 
 /** What follows a CTE that returns `mine as written`: keeps the rows as they are now. Empty where no past is kept. */
-export function keepingSql({ stream, history }: Shape, written: string): string {
+export function keepingSql({ stream, history }: TableSchema, written: string): string {
   if (!history || !keepsHistory(stream)) return ''
   const names = history.columns.map(pg.escapeIdentifier)
   return `, kept as (
@@ -18,17 +18,17 @@ export function keepingSql({ stream, history }: Shape, written: string): string 
     )`
 }
 
-const keepsHistory = (stream: Shape['stream']): boolean =>
+const keepsHistory = (stream: TableSchema['stream']): boolean =>
   'keepsHistory' in stream && stream.keepsHistory === true
 
 /** Makes the table and the partitions that the next writes need, and drops what is older than `keptMs`. */
 export async function prepareHistory(
   client: ClientBase,
-  shape: Shape,
+  tableSchema: TableSchema,
   { keptMs, log }: { readonly keptMs: number; readonly log: Logger },
-): Promise<Shape> {
-  if (!keepsHistory(shape.stream)) return shape
-  const made = shape.history ? shape : await makeTable(client, shape, log)
+): Promise<TableSchema> {
+  if (!keepsHistory(tableSchema.stream)) return tableSchema
+  const made = tableSchema.history ? tableSchema : await makeTable(client, tableSchema, log)
   const { months, now } = await readMonths(client, made)
   const wanted = [0, 1].map((ahead) => monthAfter(now, ahead))
   for (const month of wanted) if (!months.includes(month)) await makePartition(client, made, month)
@@ -42,12 +42,12 @@ export async function prepareHistory(
   return made
 }
 
-async function makeTable(client: ClientBase, shape: Shape, log: Logger): Promise<Shape> {
-  await inBriefTransaction(client, () => createTable(client, shape, log))
-  return (await readShape(client, shape.stream)) ?? shape
+async function makeTable(client: ClientBase, tableSchema: TableSchema, log: Logger): Promise<TableSchema> {
+  await inBriefTransaction(client, () => createTable(client, tableSchema, log))
+  return (await readTableSchema(client, tableSchema.stream)) ?? tableSchema
 }
 
-async function createTable(client: ClientBase, { stream, columns, key }: Shape, log: Logger): Promise<void> {
+async function createTable(client: ClientBase, { stream, columns, key }: TableSchema, log: Logger): Promise<void> {
   const table = qualified(historyOf(stream))
   const described = columns.map(({ name, type }) => `${pg.escapeIdentifier(name)} ${type}`)
   await client.query(`
@@ -71,7 +71,7 @@ async function createTable(client: ClientBase, { stream, columns, key }: Shape, 
 type Months = { readonly months: readonly string[]; readonly now: Date }
 
 /** The months that have a partition, as `2026_11`, by the clock that gives rows their time. */
-async function readMonths(client: ClientBase, { stream }: Shape): Promise<Months> {
+async function readMonths(client: ClientBase, { stream }: TableSchema): Promise<Months> {
   const { rows } = await client.query<{ now: Date; names: readonly string[] }>(
     `select now() as now, array(
        select relname::text from pg_inherits join pg_class on pg_class.oid = inhrelid where inhparent = to_regclass($1)
@@ -84,15 +84,15 @@ async function readMonths(client: ClientBase, { stream }: Shape): Promise<Months
 }
 
 /** In schema `tidemark`: people read the table that the partitions belong to. */
-const partitionOf = ({ stream }: Shape, month: string): string =>
+const partitionOf = ({ stream }: TableSchema, month: string): string =>
   `tidemark.${pg.escapeIdentifier(`${historyOf(stream).name}_${month}`)}`
 
-async function makePartition(client: ClientBase, shape: Shape, month: string): Promise<void> {
-  const table = qualified(historyOf(shape.stream))
-  const partition = partitionOf(shape, month)
+async function makePartition(client: ClientBase, tableSchema: TableSchema, month: string): Promise<void> {
+  const table = qualified(historyOf(tableSchema.stream))
+  const partition = partitionOf(tableSchema, month)
   const [from, to] = [startOf(month), endOf(month)]
   // Attached afterwards, which unlike "partition of" does not wait for those who read the table.
-  await withPatience(`a new month of ${table}`, () =>
+  await retryOnLockTimeout(`a new month of ${table}`, () =>
     inBriefTransaction(client, () =>
       client.query(`
         create table ${partition} (like ${table} including all);
@@ -104,13 +104,13 @@ async function makePartition(client: ClientBase, shape: Shape, month: string): P
 /** A row that never changed again still tells where things are: the last of each key goes on at the start of the next. */
 async function dropPartition(
   client: ClientBase,
-  shape: Shape,
+  tableSchema: TableSchema,
   { month, next, log }: { readonly month: string; readonly next: string; readonly log: Logger },
 ): Promise<void> {
-  const table = qualified(historyOf(shape.stream))
-  const partition = partitionOf(shape, month)
-  const key = pg.escapeIdentifier(shape.key.name)
-  const names = (shape.history?.columns ?? []).map(pg.escapeIdentifier).join(', ')
+  const table = qualified(historyOf(tableSchema.stream))
+  const partition = partitionOf(tableSchema, month)
+  const key = pg.escapeIdentifier(tableSchema.key.name)
+  const names = (tableSchema.history?.columns ?? []).map(pg.escapeIdentifier).join(', ')
   try {
     await inBriefTransaction(client, () =>
       client.query(`
@@ -127,7 +127,7 @@ async function dropPartition(
 }
 
 /** What was written while no history was kept is first seen now. */
-async function catchUp(client: ClientBase, { stream, history }: Shape): Promise<void> {
+async function catchUp(client: ClientBase, { stream, history }: TableSchema): Promise<void> {
   if (!history) return
   const names = history.columns.map(pg.escapeIdentifier).join(', ')
   await client.query(

@@ -6,7 +6,7 @@ import type { MirroredStream } from '../../streams/catalog.ts'
 import { type ColumnType, columnTypes, foldName } from './column-types.ts'
 
 export type Column = { readonly field: string; readonly name: string; readonly type: ColumnType }
-export type Shape = {
+export type TableSchema = {
   readonly stream: MirroredStream
   /** Rises with every change of the columns, in the database too. */
   readonly version: number
@@ -43,10 +43,10 @@ type Row = {
 }
 
 /** Null when the table does not exist yet. */
-export async function readShape(
+export async function readTableSchema(
   client: Pick<ClientBase, 'query'>,
   stream: MirroredStream,
-): Promise<Shape | null> {
+): Promise<TableSchema | null> {
   const { rows } = await client.query<Row>(
     `select a.attname as name, replace(format_type(a.atttypid, a.atttypmod), 'timestamp with time zone', 'timestamptz') as type,
             f.source_name as field,
@@ -89,11 +89,11 @@ export async function readShape(
     emptied: emptied.map((column) => column.name),
     unplaced: new Set([...(rows[0]?.unplaced ?? []), ...emptied.map((column) => foldName(column.field))]),
     takenNames: new Set(rows.map((row) => row.name)),
-    history: rows[0]?.has_history ? historyShape(stream, columns, rows) : null,
+    history: rows[0]?.has_history ? historyTableSchema(stream, columns, rows) : null,
   }
 }
 
-const historyShape = (stream: MirroredStream, columns: readonly Column[], rows: readonly Row[]) => ({
+const historyTableSchema = (stream: MirroredStream, columns: readonly Column[], rows: readonly Row[]) => ({
   table: qualified(historyOf(stream)),
   columns: columns
     .map(({ name }) => name)
@@ -104,7 +104,7 @@ export const versionFields = (stream: MirroredStream): readonly string[] =>
   stream.kind === 'changes' ? stream.versionFields.map(foldName) : []
 
 /** The row version in SQL, for a table named or aliased as given; null for a list stream. */
-export function versionSql(shape: Shape, table: string): string | null {
-  const columns = shape.versions.map((column) => `${table}.${pg.escapeIdentifier(column.name)}`)
+export function versionSql(tableSchema: TableSchema, table: string): string | null {
+  const columns = tableSchema.versions.map((column) => `${table}.${pg.escapeIdentifier(column.name)}`)
   return columns.length > 1 ? `coalesce(${columns.join(', ')})` : (columns[0] ?? null)
 }

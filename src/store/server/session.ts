@@ -68,7 +68,7 @@ const lockTimeoutMs = 400
 const firstPauseMs = 100
 const longestPauseMs = 1_000
 // A program that is told to stop has ten seconds for the page in hand.
-const patienceMs = 8_000
+const timeoutMs = 8_000
 
 /** Puts a limit on how long the rest of the transaction waits for locks. */
 export async function limitLockWaits(client: ClientBase): Promise<void> {
@@ -76,8 +76,8 @@ export async function limitLockWaits(client: ClientBase): Promise<void> {
 }
 
 /** Repeats a transaction that met a lock in its way. It must have rolled back before it throws. */
-export async function withPatience<Result>(what: string, attempt: () => Promise<Result>): Promise<Result> {
-  const deadline = Date.now() + patienceMs
+export async function retryOnLockTimeout<Result>(what: string, attempt: () => Promise<Result>): Promise<Result> {
+  const deadline = Date.now() + timeoutMs
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
     try {
       return await attempt()

@@ -54,7 +54,7 @@ export const absenceTable = tidemark.table(
 )
 
 /** Rows that only a census found: one line a run. They stand until somebody has taken note of them. */
-export const rescueTable = tidemark.table(
+export const missedRowsTable = tidemark.table(
   'rescue',
   {
     id: identity(),
@@ -74,7 +74,7 @@ export const rescueTable = tidemark.table(
 )
 
 // What was learnt about the upstream: facts about its behaviour, and the fields of its records.
-export const factTable = tidemark.table(
+export const beliefTable = tidemark.table(
   'fact',
   {
     stream: text('stream').notNull(),

@@ -30,9 +30,9 @@ export const streamTable = tidemark.table('stream', {
   position: int8('position').notNull().default(sql`0`),
   positionReachedAt: at('position_reached_at'),
   /** When the last successful head run began: everything up to then is in the mirror. */
-  completeAt: at('complete_at'),
+  readThroughAt: at('complete_at'),
   /** When it was complete for the first time: fields that come later were added by the upstream. */
-  firstCompleteAt: at('first_complete_at'),
+  firstReadThroughAt: at('first_complete_at'),
   keyField: text('key_field'),
   lookbackMs: int8('lookback_ms'),
   lookbackReason: text('lookback_reason'),
@@ -45,9 +45,9 @@ export const streamTable = tidemark.table('stream', {
   /** A listing that was too small to be believed: what it lacked, and when. */
   held: jsonb('held'),
   lastSuccessAt: at('last_success_at'),
-  lastCensusAt: at('last_census_at'),
+  lastReconcileAt: at('last_census_at'),
   /** When the last complete reading of the recent past began. */
-  lastTrailingAt: at('last_trailing_at'),
+  lastLookbackAt: at('last_trailing_at'),
   /** Since when the upstream shows nothing of it, although there are rows; null: it shows something. */
   hiddenSince: at('hidden_since'),
   /** Rises when the columns of the mirror table change, so that no other program writes by an old list of columns. */
@@ -60,7 +60,7 @@ export const streamTable = tidemark.table('stream', {
   unguardedBefore: at('unguarded_before'),
 })
 
-export const laneTable = tidemark.table(
+export const leaseTable = tidemark.table(
   'lane',
   {
     stream: text('stream').notNull(),
@@ -94,10 +94,10 @@ export const checkpointTable = tidemark.table(
 export const freshnessView = tidemark
   .view('freshness', {
     stream: text('stream'),
-    completeThroughVersion: int8('complete_through_version'),
-    completeThroughTime: at('complete_through_time'),
+    readThroughVersion: int8('complete_through_version'),
+    readThroughTime: at('complete_through_time'),
     lastSuccessAt: at('last_success_at'),
-    lastCensusAt: at('last_census_at'),
+    lastReconcileAt: at('last_census_at'),
   })
   .as(
     sql`select name as stream, nullif(position, 0) as complete_through_version, complete_at as complete_through_time, last_success_at, last_census_at from tidemark.stream`,

@@ -4,13 +4,13 @@
 import type { ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
-import type { Row, Unfit } from '../../streams/record.ts'
+import type { Row, Rejected } from '../../streams/record.ts'
 import type { EncodedPage } from '../encoding/page.ts'
-import { endTurn, holdTurn, type Turn } from '../runs/lease.ts'
+import { endLease, holdLease, type Lease } from '../runs/lease.ts'
 import { advanceBackfill } from '../runs/positions.ts'
 import { type Growth, growTable } from '../schema/grow-table.ts'
-import { readShape } from '../schema/table-schema.ts'
-import { limitLockWaits, withPatience } from '../server/session.ts'
+import { readTableSchema } from '../schema/table-schema.ts'
+import { limitLockWaits, retryOnLockTimeout } from '../server/session.ts'
 import { quarantine } from './quarantine.ts'
 import {
   beginSql,
@@ -26,7 +26,7 @@ import { type Table, tableOf } from './table.ts'
 
 export type Page = {
   readonly rows: readonly Row[]
-  readonly unfit: readonly Unfit[]
+  readonly rejected: readonly Rejected[]
   /** As in Records. */
   readonly readAtMs: number
   /** Where the position moves to; null when this page moves none. */
@@ -35,7 +35,7 @@ export type Page = {
 export type Committed = Merged & { readonly quarantined: number; readonly newlyQuarantined: number }
 export type CommitContext = {
   readonly stream: MirroredStream
-  readonly turn: Turn
+  readonly lease: Lease
   readonly collectArrivals: boolean
   /** Of date-times without an offset. */
   readonly timeZone: string
@@ -66,27 +66,27 @@ export async function commitQuickly(
   },
 ): Promise<Committed> {
   const { collectArrivals, timeZone } = context
-  const { shape } = table
-  const takeTurn = async () => {
+  const { tableSchema } = table
+  const takeLease = async () => {
     if (!(await isStillCurrent())) throw new TableChanged()
   }
-  const mayInsert = () => isAllNew() && !collectArrivals && shape.history === null
+  const mayInsert = () => isAllNew() && !collectArrivals && tableSchema.history === null
   const insertOrMerge = async () => {
     if (mayInsert()) {
       // Not beside the page before: both may hold one row, and then each would wait for the other.
-      await takeTurn()
-      if (mayInsert()) return await insertPage(client, shape, encoded, timeZone)
+      await takeLease()
+      if (mayInsert()) return await insertPage(client, tableSchema, encoded, timeZone)
     }
-    await stagePage(client, shape, encoded, timeZone)
-    await takeTurn()
-    return await mergePage(client, shape, { collectArrivals, readAtMs: page.readAtMs })
+    await stagePage(client, tableSchema, encoded, timeZone)
+    await takeLease()
+    return await mergePage(client, tableSchema, { collectArrivals, readAtMs: page.readAtMs })
   }
   return await orRollBack(client, async () => {
     const merged = await insertOrMerge()
     return await end(client, context, page, {
       merged,
-      unfit: encoded.unfit,
-      columnsVersion: shape.version,
+      rejected: encoded.rejected,
+      columnsVersion: tableSchema.version,
     })
   })
 }
@@ -99,7 +99,7 @@ export async function commitWithoutRows(
 ): Promise<Committed> {
   return await orRollBack(client, async () => {
     await client.query(beginSql(context.timeZone))
-    return await end(client, context, page, { merged: nothingMerged, unfit: [], columnsVersion: null })
+    return await end(client, context, page, { merged: nothingMerged, rejected: [], columnsVersion: null })
   })
 }
 
@@ -110,16 +110,16 @@ export async function commitCarefully(
   page: Page,
   { table, growth, settledColumns }: { table: Table; growth: Growth | null; settledColumns: Set<string> },
 ): Promise<{ readonly committed: Committed; readonly table: Table }> {
-  return await withPatience(`a change of table mirror.${context.stream.name}`, () =>
+  return await retryOnLockTimeout(`a change of table mirror.${context.stream.name}`, () =>
     orRollBack(client, async () => {
       await client.query(beginSql(context.timeZone))
       const changed = growth ? await grow(client, context, { table, growth, settledColumns }) : table
-      await prepareStaging(client, changed.shape, false)
+      await prepareStaging(client, changed.tableSchema, false)
       const { collectArrivals } = context
       const into = { ...changed, collectArrivals, readAtMs: page.readAtMs }
       const merged = await mergeApart(client, into, page.rows)
-      const columnsVersion = changed.shape.version
-      const committed = await end(client, context, page, { merged, unfit: merged.refused, columnsVersion })
+      const columnsVersion = changed.tableSchema.version
+      const committed = await end(client, context, page, { merged, rejected: merged.refused, columnsVersion })
       return { committed, table: changed }
     }),
   )
@@ -127,24 +127,24 @@ export async function commitCarefully(
 
 async function grow(
   client: ClientBase,
-  { turn, log }: CommitContext,
+  { lease, log }: CommitContext,
   { table, growth, settledColumns }: { table: Table; growth: Growth; settledColumns: Set<string> },
 ): Promise<Table> {
   await limitLockWaits(client)
-  await holdTurn(client, turn)
-  if (!(await growTable(client, table.shape, growth, log))) throw new TableChanged()
+  await holdLease(client, lease)
+  if (!(await growTable(client, table.tableSchema, growth, log))) throw new TableChanged()
   await client.query('set local lock_timeout = 0')
-  const shape = await readShape(client, table.shape.stream)
-  if (!shape) throw new TableChanged()
+  const tableSchema = await readTableSchema(client, table.tableSchema.stream)
+  if (!tableSchema) throw new TableChanged()
   // Still bigint: something depends on the column, and asking again at every page would not change that.
-  for (const column of shape.columns)
+  for (const column of tableSchema.columns)
     if (column.type === 'bigint' && growth.widen.has(column.name)) settledColumns.add(column.name)
-  return tableOf(shape, settledColumns)
+  return tableOf(tableSchema, settledColumns)
 }
 
 type Ending = {
   readonly merged: Merged
-  readonly unfit: readonly Unfit[]
+  readonly rejected: readonly Rejected[]
   readonly columnsVersion: number | null
 }
 
@@ -154,25 +154,25 @@ async function end(
   page: Page,
   ending: Ending,
 ): Promise<Committed> {
-  const unfit = [...page.unfit, ...ending.unfit]
-  const newlyQuarantined = unfit.length > 0 ? await quarantine(client, context.stream.name, unfit) : 0
-  const { turn } = context
-  const columnsVersion = await endTurn(
+  const rejected = [...page.rejected, ...ending.rejected]
+  const newlyQuarantined = rejected.length > 0 ? await quarantine(client, context.stream.name, rejected) : 0
+  const { lease } = context
+  const columnsVersion = await endLease(
     client,
-    turn,
-    turn.backfill === null ? page.position : null,
+    lease,
+    lease.backfill === null ? page.position : null,
     context.stream.name,
   )
-  if (turn.backfill !== null) {
+  if (lease.backfill !== null) {
     const { inserted, updated } = ending.merged
-    const rowsRead = page.rows.length + page.unfit.length
-    const counts = { rowsRead, inserted, updated, quarantined: unfit.length }
-    await advanceBackfill(client, turn.backfill, page.position, counts)
+    const rowsRead = page.rows.length + page.rejected.length
+    const counts = { rowsRead, inserted, updated, quarantined: rejected.length }
+    await advanceBackfill(client, lease.backfill, page.position, counts)
   }
   // Another program added a column that this page would have had to clear.
   if (ending.columnsVersion !== null && ending.columnsVersion !== columnsVersion) throw new TableChanged()
   await client.query('commit')
-  return { ...ending.merged, quarantined: unfit.length, newlyQuarantined }
+  return { ...ending.merged, quarantined: rejected.length, newlyQuarantined }
 }
 
 async function orRollBack<Result>(client: ClientBase, work: () => Promise<Result>): Promise<Result> {

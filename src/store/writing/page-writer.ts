@@ -57,7 +57,7 @@ type Prepared = { readonly table: Table; readonly encoded: EncodedPage }
 type Result = { readonly committed: Committed; readonly encoded: EncodedPage | null }
 
 export function startPageWriter(options: Options): PageWriter {
-  const { pool, turn } = options
+  const { pool, lease } = options
   const slots = Array.from(
     { length: options.connections },
     (): Slot => ({ connection: null, free: Promise.resolve() }),
@@ -74,11 +74,11 @@ export function startPageWriter(options: Options): PageWriter {
     const { rows, repeatedCount } = newRows.nextPage(records.rows)
     const page: Page = {
       rows: rowsToWrite(rows),
-      unfit: records.unfit,
+      rejected: records.rejected,
       readAtMs: records.readAtMs ?? performance.now(),
       // Only the head lane reads everything above the position, so only it can tell that it is complete (P6). A backfill
       // moves a position of its own.
-      position: turn.lane === 'head' || turn.backfill !== null ? position : null,
+      position: lease.lane === 'incremental' || lease.backfill !== null ? position : null,
     }
     const order: Order = { room: beforeLast, slot, slotFree: slot.free, previous: last, repeatedCount }
     const written = writeInOrder(page, records.rows.length, order)
@@ -101,7 +101,7 @@ export function startPageWriter(options: Options): PageWriter {
         : await commitNoRows(client, page, order)
       const { inserted, updated, quarantined, arrivals } = committed
       if (encoded) newRows.wereWritten(inserted + order.repeatedCount === encoded.rowCount)
-      const refused = quarantined - page.unfit.length
+      const refused = quarantined - page.rejected.length
       const written = {
         inserted,
         updated,

@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto'
 import type { ClientBase } from 'pg'
 import { repeatedFields } from '../../json/json.ts'
-import { isObject, type Unfit } from '../../streams/record.ts'
+import { isObject, type Rejected } from '../../streams/record.ts'
 import { canonicalText, fitsJsonb, holdableValue } from '../encoding/copy-text.ts'
 import type { Tally } from '../encoding/page.ts'
 import { foldName } from '../schema/column-types.ts'
@@ -68,9 +68,9 @@ export function startDictionary(): Dictionary {
 export async function quarantine(
   client: ClientBase,
   stream: string,
-  unfit: readonly Unfit[],
+  rejected: readonly Rejected[],
 ): Promise<number> {
-  const entries = new Map(unfit.map((one) => describe(one)).map((entry) => [entry.fingerprint, entry]))
+  const entries = new Map(rejected.map((one) => describe(one)).map((entry) => [entry.fingerprint, entry]))
   const all = [...entries.values()]
   const { rows } = await client.query<{ added: string }>(
     `with seen as (
@@ -96,7 +96,7 @@ export async function quarantine(
   return Number(rows[0]?.added ?? 0)
 }
 
-function describe({ record, reason }: Unfit) {
+function describe({ record, reason }: Rejected) {
   const text = canonicalText(record)
   const earlier = isObject(record) ? record[repeatedFields] : undefined
   const repeated = earlier ? holdableValue(earlier) : null

@@ -3,10 +3,10 @@
 
 import { createHash } from 'node:crypto'
 import pg, { type ClientBase, type Connection, type Submittable } from 'pg'
-import type { Row, Unfit } from '../../streams/record.ts'
+import type { Row, Rejected } from '../../streams/record.ts'
 import type { Arrival } from '../../sync/ports/store.ts'
 import type { EncodedPage, EncodePage } from '../encoding/page.ts'
-import type { Shape } from '../schema/table-schema.ts'
+import type { TableSchema } from '../schema/table-schema.ts'
 import {
   emptyStagingSql,
   insertSql,
@@ -77,22 +77,22 @@ const stagingOf = new WeakMap<ClientBase, string>()
 /** Begins the transaction. Date-times without an offset are read in `timeZone`. */
 export async function stagePage(
   client: ClientBase,
-  shape: Shape,
+  tableSchema: TableSchema,
   page: EncodedPage,
   timeZone: string,
 ): Promise<void> {
-  await prepareStaging(client, shape)
+  await prepareStaging(client, tableSchema)
   await copyIn(client, `${beginSql(timeZone)}; ${stageSql}`, page.chunks)
 }
 
 /** Instead of staging and merging, for a page of which all rows are new. Begins the transaction. */
 export async function insertPage(
   client: ClientBase,
-  shape: Shape,
+  tableSchema: TableSchema,
   page: EncodedPage,
   timeZone: string,
 ): Promise<Merged> {
-  await copyIn(client, `${beginSql(timeZone)}; ${insertSql(shape)}`, page.chunks)
+  await copyIn(client, `${beginSql(timeZone)}; ${insertSql(tableSchema)}`, page.chunks)
   return { ...nothingMerged, inserted: page.rowCount }
 }
 
@@ -104,8 +104,8 @@ export const beginSql = (timeZone: string): string =>
   `begin; set local timezone = ${pg.escapeLiteral(timeZone)}; ${frozenSql}; ${mergeSettings}`
 
 /** Within a transaction the staging table goes when the transaction does; then `isLasting` is false. */
-export async function prepareStaging(client: ClientBase, shape: Shape, isLasting = true): Promise<void> {
-  const sql = stagingSql(shape)
+export async function prepareStaging(client: ClientBase, tableSchema: TableSchema, isLasting = true): Promise<void> {
+  const sql = stagingSql(tableSchema)
   if (stagingOf.get(client) === sql) return
   stagingOf.delete(client)
   await client.query(sql)
@@ -118,8 +118,8 @@ type Merging = {
   readonly readAtMs: number
 }
 
-export async function mergePage(client: ClientBase, shape: Shape, merging: Merging): Promise<Merged> {
-  const text = mergeSql(shape, merging.collectArrivals)
+export async function mergePage(client: ClientBase, tableSchema: TableSchema, merging: Merging): Promise<Merged> {
+  const text = mergeSql(tableSchema, merging.collectArrivals)
   const ageMs = performance.now() - merging.readAtMs
   const statement = { name: `tidemark_merge_${digest(text)}`, text, values: [ageMs] }
   if (!merging.collectArrivals) {
@@ -139,9 +139,9 @@ const toArrival = ({ key, version, is_new }: MergedArrival): Arrival => ({
 
 const digest = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 16)
 
-export type Separated = Merged & { readonly refused: readonly Unfit[] }
+export type Separated = Merged & { readonly refused: readonly Rejected[] }
 type Into = {
-  readonly shape: Shape
+  readonly tableSchema: TableSchema
   readonly encode: EncodePage
   readonly collectArrivals: boolean
   readonly readAtMs: number
@@ -152,15 +152,15 @@ type Into = {
  * that they do not take the page with them (P5). Within a transaction that has begun.
  */
 export async function mergeApart(client: ClientBase, into: Into, rows: readonly Row[]): Promise<Separated> {
-  const { shape, encode, collectArrivals, readAtMs } = into
+  const { tableSchema, encode, collectArrivals, readAtMs } = into
   if (rows.length === 0) return { ...nothingMerged, refused: [] }
   await client.query(`savepoint part; ${emptyStagingSql}`)
   try {
     const page = await encode(rows)
     await copyIn(client, stageSql, page.chunks)
-    const merged = await mergePage(client, shape, { collectArrivals, readAtMs })
+    const merged = await mergePage(client, tableSchema, { collectArrivals, readAtMs })
     await client.query('release savepoint part')
-    return { ...merged, refused: page.unfit }
+    return { ...merged, refused: page.rejected }
   } catch (error) {
     if (!isAboutContent(error)) throw error
     await client.query('rollback to savepoint part; release savepoint part')

@@ -10,10 +10,10 @@ import { createPageEncoder, type EncodePage } from '../encoding/page.ts'
 import { fitsInt64, foldName } from '../schema/column-types.ts'
 import { createTable, type KeyColumn } from '../schema/create-table.ts'
 import { prepareHistory } from '../schema/row-history.ts'
-import { readShape, type Shape } from '../schema/table-schema.ts'
+import { readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import { withConnection } from '../server/session.ts'
 
-export type Table = { readonly shape: Shape; readonly encode: EncodePage }
+export type Table = { readonly tableSchema: TableSchema; readonly encode: EncodePage }
 
 type Source = {
   readonly pool: Pool
@@ -32,10 +32,10 @@ export async function openTable(
 ): Promise<Table> {
   const { pool, stream } = source
   return await withConnection(pool, async (client) => {
-    const existing = await readShape(client, stream)
+    const existing = await readTableSchema(client, stream)
     if (existing) return tableOf(await prepareHistory(client, existing, source), settled)
     await createTable(client, stream, keyColumn(source, rows), source.log)
-    const made = await readShape(client, stream)
+    const made = await readTableSchema(client, stream)
     if (!made)
       throw new Error(
         `mirror.${stream.name} has no primary key of one column: it is not a table of Tidemark's`,
@@ -44,9 +44,9 @@ export async function openTable(
   })
 }
 
-export const tableOf = (shape: Shape, settled: ReadonlySet<string>): Table => ({
-  shape,
-  encode: createPageEncoder(shape, settled),
+export const tableOf = (tableSchema: TableSchema, settled: ReadonlySet<string>): Table => ({
+  tableSchema,
+  encode: createPageEncoder(tableSchema, settled),
 })
 
 function keyColumn({ stream, keyField }: Source, rows: readonly Row[]): KeyColumn {

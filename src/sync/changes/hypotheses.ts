@@ -4,7 +4,7 @@
 // at the ends can be fooled by a delete between them, or by an order that is drawn anew each time.
 
 import type { SeenPage } from '../lists/listing.ts'
-import type { Fact, Sorts } from '../ports/store.ts'
+import type { Belief, Sorts } from '../ports/store.ts'
 import { type ReadingOptions, type Sorting, versionsOf } from './state.ts'
 
 export type ProofQuestion = { readonly sorts: Sorts; readonly pageSize: number }
@@ -64,15 +64,15 @@ const some = (versions: readonly bigint[]): string => versions.slice(0, 4).join(
 
 // What earlier runs learnt about the upstream, as far as a run may still rely on it.
 /** Facts are looked at again after this long. */
-const factLifetimeMs = 24 * 3_600_000
+const beliefLifetimeMs = 24 * 3_600_000
 
 const hourMs = 3_600_000
 
 type Known = Pick<ReadingOptions, 'sorting' | 'largestAnswer'>
 
-export function knownFacts(facts: readonly Fact[], now: Date): Known {
+export function knownBeliefs(beliefs: readonly Belief[], now: Date): Known {
   const fresh = (name: string) =>
-    facts.find((fact) => fact.name === name && now.getTime() - fact.checkedAt.getTime() < factLifetimeMs)
+    beliefs.find((belief) => belief.name === name && now.getTime() - belief.checkedAt.getTime() < beliefLifetimeMs)
       ?.value
   // Where paging is ignored, asking for one record from the beginning would fetch everything there is.
   if (fresh('paging') === 'ignored') return { sorting: 'ignored', largestAnswer: 0 }
@@ -80,12 +80,12 @@ export function knownFacts(facts: readonly Fact[], now: Date): Known {
 }
 
 /** The largest answer, when it is news: larger than known, or not confirmed for an hour. */
-export function largestAnswerFact(facts: readonly Fact[], received: number, now: Date): Fact | null {
-  const known = facts.find((fact) => fact.name === 'largest_answer')
+export function largestAnswerBelief(beliefs: readonly Belief[], received: number, now: Date): Belief | null {
+  const known = beliefs.find((belief) => belief.name === 'largest_answer')
   const knownValue = Number(known?.value ?? 0)
   const ageMs = known ? now.getTime() - known.checkedAt.getTime() : Number.POSITIVE_INFINITY
   const isNews =
-    received > knownValue || ageMs >= factLifetimeMs || (received === knownValue && ageMs >= hourMs)
+    received > knownValue || ageMs >= beliefLifetimeMs || (received === knownValue && ageMs >= hourMs)
   if (received === 0 || !isNews) return null
   return {
     name: 'largest_answer',

@@ -3,20 +3,20 @@
 
 import { type Backfill, BackfillCancelled, type Backfills } from '../ports/store.ts'
 import { type LaneOutcome, runLane } from '../run-lane.ts'
-import { largestAnswerFact } from './hypotheses.ts'
+import { largestAnswerBelief } from './hypotheses.ts'
 import { type ChangesContext, readRange } from './read-changes.ts'
 
-export type BackfillContext = Omit<ChangesContext, 'mirror'> & { readonly mirror: Backfills }
+export type BackfillContext = Omit<ChangesContext, 'store'> & { readonly store: Backfills }
 
 /** Works on the stream's oldest unfinished backfill; null when there is none. */
 export async function runNextBackfill(context: BackfillContext): Promise<LaneOutcome | null> {
-  const { mirror, stream } = context
+  const { store, stream } = context
   for (;;) {
-    const backfill = await mirror.nextBackfill(stream.name)
+    const backfill = await store.nextBackfill(stream.name)
     if (!backfill) return null
     try {
       const outcome = await runBackfill(context, backfill)
-      if (outcome.error) await mirror.noteBackfillError(backfill.id, outcome.error.message)
+      if (outcome.error) await store.noteBackfillError(backfill.id, outcome.error.message)
       return outcome
     } catch (error) {
       // Over since it was looked up.
@@ -26,9 +26,9 @@ export async function runNextBackfill(context: BackfillContext): Promise<LaneOut
 }
 
 async function runBackfill(context: BackfillContext, backfill: Backfill): Promise<LaneOutcome> {
-  const { mirror, stream } = context
-  const taking = { startRun: () => mirror.startBackfill(stream.name, backfill.id) }
-  return await runLane({ ...context, mirror: taking, lane: 'backfill' }, async (run, source) => {
+  const { store, stream } = context
+  const taking = { startRun: () => store.startBackfill(stream.name, backfill.id) }
+  return await runLane({ ...context, store: taking, lane: 'backfill' }, async (run, source) => {
     const { position } = run.state
     try {
       const reading =
@@ -37,12 +37,12 @@ async function runBackfill(context: BackfillContext, backfill: Backfill): Promis
               { ...context, source, run },
               { from: position, until: backfill.to, maxPasses, movesPosition: true },
             )
-          : { isComplete: true, gaveWay: false, note: null }
-      if (!reading.gaveWay) await run.endBackfill(reading.isComplete, reading.note)
+          : { isComplete: true, yielded: false, note: null }
+      if (!reading.yielded) await run.endBackfill(reading.isComplete, reading.note)
       return reading
     } catch (error) {
       if (!(error instanceof BackfillCancelled)) throw error
-      return { isComplete: false, gaveWay: false, note: 'cancelled' }
+      return { isComplete: false, yielded: false, note: 'cancelled' }
     }
   })
 }
@@ -51,14 +51,14 @@ async function runBackfill(context: BackfillContext, backfill: Backfill): Promis
 /** The position waits when this many passes in a row were disturbed. */
 const maxPasses = 5
 
-export function readHead(context: ChangesContext): Promise<LaneOutcome> {
-  return runLane({ ...context, lane: 'head' }, async (run, source) => {
-    const { position, facts } = run.state
+export function readIncremental(context: ChangesContext): Promise<LaneOutcome> {
+  return runLane({ ...context, lane: 'incremental' }, async (run, source) => {
+    const { position, beliefs } = run.state
     const reading = await readRange(
       { ...context, source, run },
       { from: position, until: null, maxPasses, movesPosition: true },
     )
-    const largest = largestAnswerFact(facts, reading.largestAnswer, context.now())
+    const largest = largestAnswerBelief(beliefs, reading.largestAnswer, context.now())
     if (largest) await run.learn([largest])
     return reading
   })

@@ -4,28 +4,28 @@
 import type { ChangesStream } from '../../streams/catalog.ts'
 import { readRecords } from '../../streams/record.ts'
 import { formatDuration } from '../../util/text.ts'
-import type { Arrival, LateArrival, Mirror, Run, Source, StreamState } from '../ports/store.ts'
-import { doubtNothing, type LaneOutcome, runLane } from '../run-lane.ts'
+import type { Arrival, LateArrival, Store, Run, Source, StreamState } from '../ports/store.ts'
+import { confirmEmpty, type LaneOutcome, runLane } from '../run-lane.ts'
 import { type ChangesContext, readRange } from './read-changes.ts'
 
 // How far back the trailing lane reads, and how late a version was that it found: twice the worst lateness seen, shrinking
 // slowly, never below its floor. Pure.
-export type LookBack = { readonly lookbackMs: number; readonly reason: string }
+export type Lookback = { readonly lookbackMs: number; readonly reason: string }
 
 const growth = 2
 const shrinkPerRun = 0.98
 
-export function currentLookBack(stored: number | null, floorMs: number): number {
+export function currentLookback(stored: number | null, floorMs: number): number {
   return Math.max(floorMs, stored ?? floorMs)
 }
 
 /** Null when what is stored stays right. */
-export function nextLookBack(
+export function nextLookback(
   stored: number | null,
   floorMs: number,
   late: readonly LateArrival[],
-): LookBack | null {
-  const currentMs = currentLookBack(stored, floorMs)
+): Lookback | null {
+  const currentMs = currentLookback(stored, floorMs)
   const worst = late.toSorted((a, b) => b.lateMs - a.lateMs)[0]
   if (worst && growth * worst.lateMs > currentMs)
     return {
@@ -60,23 +60,23 @@ export function latenessMs(passedAt: Date, now: Date, lastReadAt: Date | null): 
 }
 
 /** The trailing lane is due every half look-back. */
-export const trailingIntervalMs = (lookbackMs: number): number => lookbackMs / 2
+export const lookbackIntervalMs = (lookbackMs: number): number => lookbackMs / 2
 
-export type TrailingContext = ChangesContext & { readonly lookbackFloorMs: number }
+export type LookbackContext = ChangesContext & { readonly lookbackFloorMs: number }
 
 /** Of the rows with the highest versions, one that is still there tells whether the upstream went back. */
 const rowsToLookAt = 5
 /** After this many the measure is taken; the rest are counted. */
 const mostRecorded = 1000
 
-export function readTrailing(context: TrailingContext): Promise<LaneOutcome> {
-  const { mirror, stream, now, signal } = context
-  return runLane({ ...context, lane: 'trailing', collectArrivals: true }, async (run, source) => {
-    const { position, lastTrailingAt } = run.state
-    if (position === 0n) return { note: null, isComplete: true, gaveWay: false }
-    const lookbackMs = currentLookBack(run.state.lookbackMs, context.lookbackFloorMs)
-    const past = recentPast(now(), lookbackMs, lastTrailingAt)
-    const held = (await mirror.positionAt(stream.name, past)) ?? 0n
+export function readLookback(context: LookbackContext): Promise<LaneOutcome> {
+  const { store, stream, now, signal } = context
+  return runLane({ ...context, lane: 'lookback', collectArrivals: true }, async (run, source) => {
+    const { position, lastLookbackAt } = run.state
+    if (position === 0n) return { note: null, isComplete: true, yielded: false }
+    const lookbackMs = currentLookback(run.state.lookbackMs, context.lookbackFloorMs)
+    const past = recentPast(now(), lookbackMs, lastLookbackAt)
+    const held = (await store.positionAt(stream.name, past)) ?? 0n
     const arrivals: Arrival[] = []
     let lateCount = 0
     const reading = await readRange(
@@ -101,11 +101,11 @@ export function readTrailing(context: TrailingContext): Promise<LaneOutcome> {
     )
     const isThere =
       (reading.highestServed !== null && reading.highestServed >= position) ||
-      (await lookForRewind({ mirror, source, stream, run, signal, highestServed: reading.highestServed })) ||
+      (await lookForRewind({ store, source, stream, run, signal, highestServed: reading.highestServed })) ||
       (await showsAnything(source, signal))
-    const late = await measureLateness(mirror, stream.name, arrivals, run.state, now())
+    const late = await measureLateness(store, stream.name, arrivals, run.state, now())
     if (late.length > 0) await run.recordLateArrivals(late)
-    const next = nextLookBack(run.state.lookbackMs, context.lookbackFloorMs, late)
+    const next = nextLookback(run.state.lookbackMs, context.lookbackFloorMs, late)
     if (next) await run.setLookback(next.lookbackMs, next.reason)
     const note = lateCount > 0 ? `${lateCount} late` : null
     // The next reading has to go back as far as this one did.
@@ -121,23 +121,23 @@ const showsNothing =
 /** Asked only when it shows nothing of the recent past: those records may be deleted. */
 async function showsAnything(source: Source, signal: AbortSignal): Promise<boolean> {
   const fetchAnswer = () => source.changes({ since: 0n, page: 1, pageSize: 1, sorts: null }, signal)
-  const answer = await doubtNothing(fetchAnswer)
+  const answer = await confirmEmpty(fetchAnswer)
   return 'refused' in answer || answer.records.length > 0
 }
 
 /** How late versions came that became visible after the position had passed them. */
 export async function measureLateness(
-  mirror: Mirror,
+  store: Store,
   stream: string,
   arrivals: readonly Arrival[],
-  { position, lastTrailingAt }: Pick<StreamState, 'position' | 'lastTrailingAt'>,
+  { position, lastLookbackAt }: Pick<StreamState, 'position' | 'lastLookbackAt'>,
   now: Date,
 ): Promise<readonly LateArrival[]> {
   const late: LateArrival[] = []
   for (const { key, version } of arrivals) {
     if (version === null) continue
-    const passedAt = await mirror.reachedAt(stream, version)
-    const lateMs = passedAt ? latenessMs(passedAt, now, lastTrailingAt) : 0
+    const passedAt = await store.reachedAt(stream, version)
+    const lateMs = passedAt ? latenessMs(passedAt, now, lastLookbackAt) : 0
     late.push({ key, version, distance: position - version, lateMs })
   }
   return late
@@ -148,16 +148,16 @@ export async function measureLateness(
  * it shows nothing of the recent past.
  */
 async function lookForRewind(look: {
-  readonly mirror: Mirror
+  readonly store: Store
   readonly source: Source
   readonly stream: ChangesStream
   readonly run: Run
   readonly signal: AbortSignal
   readonly highestServed: bigint | null
 }): Promise<boolean> {
-  const { mirror, source, stream, run, signal, highestServed } = look
+  const { store, source, stream, run, signal, highestServed } = look
   if (!source.lookup) return highestServed !== null
-  const newest = await mirror.highestRows(stream.name, run.state.position, rowsToLookAt)
+  const newest = await store.highestRows(stream.name, run.state.position, rowsToLookAt)
   for (const { key, version } of newest) {
     const answer = await source.lookup(key, signal)
     if (answer === 'gone' || answer === 'unclear') continue

@@ -8,7 +8,7 @@ import type { SeenPage } from '../lists/listing.ts'
 import type { Sorts, Source } from '../ports/store.ts'
 import { isAscending, judge, proofQuestions } from './hypotheses.ts'
 
-export type ContractFact = { readonly name: string; readonly value: string }
+export type ContractBelief = { readonly name: string; readonly value: string }
 
 const samplePageSize = 100
 const largePageSize = 5_000
@@ -17,7 +17,7 @@ export async function probeContract(
   source: Source,
   stream: ChangesStream,
   signal: AbortSignal,
-): Promise<readonly ContractFact[]> {
+): Promise<readonly ContractBelief[]> {
   const ask = async (since: bigint, pageSize: number, sorts: Sorts | null) => {
     const answer = await source.changes({ since, page: 1, pageSize, sorts }, signal)
     return 'refused' in answer ? null : seen(answer.records, stream)

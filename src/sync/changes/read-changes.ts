@@ -3,9 +3,9 @@
 import type { ChangesStream } from '../../streams/catalog.ts'
 import { type Records, readRecords } from '../../streams/record.ts'
 import { seenPage } from '../lists/listing.ts'
-import type { Fact, Mirror, Run, Source, Written } from '../ports/store.ts'
-import { doubtNothing, openWriteWindow } from '../run-lane.ts'
-import { knownFacts } from './hypotheses.ts'
+import type { Belief, Store, Run, Source, Written } from '../ports/store.ts'
+import { confirmEmpty, openPipeline } from '../run-lane.ts'
+import { knownBeliefs } from './hypotheses.ts'
 import { beginReading, sawAnswer, sawRefusal, sawSeenAround } from './machine.ts'
 import type { Decision, Learnt, ReadingOptions } from './state.ts'
 
@@ -19,7 +19,7 @@ export type ReadChangesContext = {
   readonly now: () => Date
   readonly signal: AbortSignal
   /** Asked between pages: come to an end here, another stream is waiting. */
-  readonly shouldGiveWay?: () => boolean
+  readonly shouldYield?: () => boolean
   readonly onWritten?: (written: Written, progress: Progress) => void
 }
 
@@ -28,7 +28,7 @@ export type ReadOutcome = Progress & {
   readonly largestAnswer: number
   /** Everything there was is read, and the position says so. */
   readonly isComplete: boolean
-  readonly gaveWay: boolean
+  readonly yielded: boolean
   readonly note: string | null
 }
 
@@ -39,14 +39,14 @@ class ContractBreach extends Error {
 }
 
 const pagesInFlight = 2
-const nothing: Records = { rows: [], unfit: [] }
+const nothing: Records = { rows: [], rejected: [] }
 
 export async function readChanges(
   context: ReadChangesContext,
   options: ReadingOptions,
 ): Promise<ReadOutcome> {
   const { run, signal } = context
-  const writes = openWriteWindow(pagesInFlight)
+  const writes = openPipeline(pagesInFlight)
   let hasAsked = false
   let committed = options.from
   let decision = beginReading(options)
@@ -54,11 +54,11 @@ export async function readChanges(
     position: decision.reading.position,
     highestServed: decision.reading.highestServed,
   })
-  const outcome = (isComplete: boolean, note: string | null, gaveWay = false): ReadOutcome => ({
+  const outcome = (isComplete: boolean, note: string | null, yielded = false): ReadOutcome => ({
     ...progress(),
     largestAnswer: decision.reading.largestAnswer,
     isComplete,
-    gaveWay,
+    yielded,
     note,
   })
 
@@ -69,10 +69,10 @@ export async function readChanges(
       await run.retreat(options.from, made.retreat)
       committed = options.from
     }
-    if (made.learnt.length > 0) await run.learn(facts(made.learnt, context.now()))
+    if (made.learnt.length > 0) await run.learn(beliefs(made.learnt, context.now()))
     const position = context.movesPosition && at.position > committed ? at.position : null
     if (position !== null) committed = position
-    if (records.rows.length === 0 && records.unfit.length === 0 && position === null) return
+    if (records.rows.length === 0 && records.rejected.length === 0 && position === null) return
     await writes.start(async () => {
       const written = await run.write(records, position)
       if (made.seen) await run.see(made.seen.pageNumber, made.seen.keys)
@@ -91,11 +91,11 @@ export async function readChanges(
         await commit(nothing, decision)
         continue
       }
-      if (hasAsked && reading.phase.name === 'ahead' && context.shouldGiveWay?.())
+      if (hasAsked && reading.phase.name === 'ahead' && context.shouldYield?.())
         return outcome(false, 'gave way to another stream', true)
       signal.throwIfAborted()
       const fetchAnswer = () => context.source.changes(step.request, signal)
-      const answer = await (step.mayBeNothing ? fetchAnswer() : doubtNothing(fetchAnswer))
+      const answer = await (step.mayBeNothing ? fetchAnswer() : confirmEmpty(fetchAnswer))
       hasAsked = true
       if ('refused' in answer) {
         decision = sawRefusal(reading, answer.refused)
@@ -113,25 +113,25 @@ export async function readChanges(
   }
 }
 
-const facts = (learnt: readonly Learnt[], checkedAt: Date): Fact[] =>
-  learnt.map((fact) => ({ ...fact, checkedAt }))
+const beliefs = (learnt: readonly Learnt[], checkedAt: Date): Belief[] =>
+  learnt.map((belief) => ({ ...belief, checkedAt }))
 
 // What the lanes of a changes stream have in common: each reads a part of it, with what earlier runs learnt about the upstream.
 export type ChangesContext = {
-  readonly mirror: Mirror
+  readonly store: Store
   readonly source: Source
   readonly stream: ChangesStream
   readonly pageSize: number
   readonly now: () => Date
   readonly signal: AbortSignal
-  readonly shouldGiveWay?: () => boolean
+  readonly shouldYield?: () => boolean
   readonly onWritten?: (written: Written, progress: Progress) => void
 }
 
 type Range = Pick<ReadingOptions, 'from' | 'until' | 'maxPasses'> & { readonly movesPosition: boolean }
 
 export function readRange(
-  context: Omit<ChangesContext, 'mirror'> & { readonly run: Run },
+  context: Omit<ChangesContext, 'store'> & { readonly run: Run },
   { movesPosition, ...range }: Range,
 ): Promise<ReadOutcome> {
   const { stream, run, pageSize, now } = context
@@ -140,7 +140,7 @@ export function readRange(
     { ...context, keyFields, versionFields, movesPosition },
     {
       ...range,
-      ...knownFacts(run.state.facts, now()),
+      ...knownBeliefs(run.state.beliefs, now()),
       pageSize,
       largePageSize: Math.max(pageSize, Math.min(10 * pageSize, 10_000)),
     },

@@ -270,9 +270,9 @@ const isWanted = (version: bigint | null, ceiling: bigint | null): boolean =>
  * An answer as a listing sees it: what cannot be a row is told by its content, so that it too is counted once. Where it stood is
  * not known, and it is never taken for the last.
  */
-export const seenPage = (received: number, { rows, unfit }: Records): SeenPage => ({
+export const seenPage = (received: number, { rows, rejected }: Records): SeenPage => ({
   received,
-  rows: [...unfit.map(({ record }) => ({ key: fingerprint(record), version: null })), ...rows],
+  rows: [...rejected.map(({ record }) => ({ key: fingerprint(record), version: null })), ...rows],
 })
 
 /** Half of both is enough: the source may have changed between the two. */

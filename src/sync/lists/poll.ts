@@ -4,12 +4,12 @@
 import type { Json } from '../../json/json.ts'
 import type { ListStream, MirroredStream } from '../../streams/catalog.ts'
 import { chooseKeyField, readRecords, withoutTwins } from '../../streams/record.ts'
-import type { Mirror, Run, Source, Written } from '../ports/store.ts'
+import type { Store, Run, Source, Written } from '../ports/store.ts'
 import { type LaneOutcome, type LaneReading, runLane } from '../run-lane.ts'
 import { listWhole } from './read-whole.ts'
 
 export type ListContext = {
-  readonly mirror: Mirror
+  readonly store: Store
   readonly source: Source
   readonly stream: ListStream
   /** The operator's choice of the key, which goes before the usual names. */
@@ -40,7 +40,7 @@ class KeyChanged extends Error {
 const variableOf = ({ name }: Pick<MirroredStream, 'name'>): string => `KEY_${name.toUpperCase()}`
 
 export function pollList(context: ListContext): Promise<LaneOutcome> {
-  return runLane({ ...context, lane: 'head' }, (run, source) => listOnce(context, run, source))
+  return runLane({ ...context, lane: 'incremental' }, (run, source) => listOnce(context, run, source))
 }
 
 async function listOnce(context: ListContext, run: Run, source: Source): Promise<LaneReading> {
@@ -66,13 +66,13 @@ async function listOnce(context: ListContext, run: Run, source: Source): Promise
     return {
       note: `the list changed during each of ${listed.passes} passes: nothing is taken for gone`,
       isComplete: false,
-      gaveWay: false,
+      yielded: false,
     }
   const { held } = await run.settleAbsences(1, context.release)
   return {
     note: held > 0 ? `held: ${held} rows would be marked deleted` : null,
     isComplete: held === 0,
-    gaveWay: false,
+    yielded: false,
   }
 }
 

@@ -4,7 +4,7 @@
 import type { Json } from '../../json/json.ts'
 import type { Records } from '../../streams/record.ts'
 import type { Run, Source } from '../ports/store.ts'
-import { doubtNothing, openWriteWindow } from '../run-lane.ts'
+import { confirmEmpty, openPipeline } from '../run-lane.ts'
 import {
   beginListing,
   type ListingMove,
@@ -39,7 +39,7 @@ export async function listWhole(
   eachPage: (page: Records) => Promise<void>,
 ): Promise<Listed> {
   const { source, run, signal } = context
-  const pages = openWriteWindow(pagesInFlight)
+  const pages = openPipeline(pagesInFlight)
   let received = 0
   // Page 1 begins the listing: what later pages showed must not be noted before it.
   let lastSeen: Promise<void> = Promise.resolve()
@@ -60,7 +60,7 @@ export async function listWhole(
       switch (step.kind) {
         case 'page': {
           signal.throwIfAborted()
-          const { records } = await doubtNothing(() => source.list(step, signal))
+          const { records } = await confirmEmpty(() => source.list(step, signal))
           received += records.length
           const page = await context.read(records)
           const seen = seenPage(records.length, page)

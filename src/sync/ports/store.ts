@@ -32,7 +32,7 @@ export type Source = {
 
 // ── the mirror ───────────────────────────────────────────────────────────────────────────────────────────────
 
-export type Fact = {
+export type Belief = {
   readonly name: string
   readonly value: string
   readonly evidence: string
@@ -61,8 +61,8 @@ export type StreamState = {
   /** Set when the stream waits for a person, e.g. UPSTREAM_REWOUND. */
   readonly stoppedReason: string | null
   /** When the last complete reading of the recent past began. */
-  readonly lastTrailingAt: Date | null
-  readonly facts: readonly Fact[]
+  readonly lastLookbackAt: Date | null
+  readonly beliefs: readonly Belief[]
 }
 
 export type RunCounts = { readonly requests: number; readonly bytes: number }
@@ -101,7 +101,7 @@ export type Run = {
   countSeenAround(pageNumber: number): Promise<number>
   /** Moves the position back to where the run began, and records why. */
   retreat(position: bigint, reason: string): Promise<void>
-  learn(facts: readonly Fact[]): Promise<void>
+  learn(beliefs: readonly Belief[]): Promise<void>
   setKeyField(field: string): Promise<void>
   stopStream(reason: string): Promise<void>
   recordLateArrivals(arrivals: readonly LateArrival[]): Promise<void>
@@ -134,7 +134,7 @@ export type LateArrival = {
 }
 export type Absences = { readonly marked: number; readonly waiting: number; readonly held: number }
 
-export type Mirror = {
+export type Store = {
   /** Takes the stream's lane for this process, or says who has it. */
   startRun(stream: string, lane: Lane, options?: { readonly collectArrivals?: boolean }): Promise<Run | Busy>
   /** The highest position that was held at a time; null before the first checkpoint. */
@@ -232,7 +232,7 @@ export type AuditRun = Run & {
   /** Remembers that a listing was too small to be believed; null takes it back. */
   hold(shortfall: Shortfall | null): Promise<void>
   /** Rows that only this run found, to be shown until somebody acknowledges them. */
-  recordRescues(rows: number, samples: readonly Arrival[]): Promise<void>
+  recordMissedRows(rows: number, samples: readonly Arrival[]): Promise<void>
   /** After a listing that was complete: what a rewind left open to older versions is guarded again (P3). */
   guardAgain(): Promise<void>
   /** How the rows differ from these records now. Writes nothing; never answers `extra`. */

@@ -9,7 +9,7 @@ import { type LaneOutcome, runLane } from '../run-lane.ts'
 
 export type Quarantined = { readonly id: string; readonly record: Json }
 export type RetryContext = {
-  readonly mirror: Audits
+  readonly store: Audits
   readonly source: Source
   readonly stream: Stream
   readonly signal: AbortSignal
@@ -29,9 +29,9 @@ export type RetryOutcome = LaneOutcome & { readonly findings: RetryFindings }
 type Findings = { -readonly [Name in keyof RetryFindings]: RetryFindings[Name] }
 
 export async function retryQuarantine(context: RetryContext): Promise<RetryOutcome> {
-  const { mirror, stream, signal, entries, settle } = context
+  const { store, stream, signal, entries, settle } = context
   const findings: Findings = { tried: 0, taken: 0, replaced: 0, gone: 0 }
-  const lane = { ...context, mirror: { startRun: mirror.startAudit }, lane: 'backfill' } as const
+  const lane = { ...context, store: { startRun: store.startAudit }, lane: 'backfill' } as const
   const outcome = await runLane(lane, async (run, counted) => {
     const read = reader(stream, run)
     for await (const { id, record } of entries) {
@@ -55,7 +55,7 @@ export async function retryQuarantine(context: RetryContext): Promise<RetryOutco
     return {
       note: `quarantine: ${findings.taken} of ${findings.tried} became rows`,
       isComplete: false,
-      gaveWay: false,
+      yielded: false,
     }
   })
   return { ...outcome, findings }

@@ -3,7 +3,7 @@
 
 import type { Json, JsonObject } from '../../json/json.ts'
 import { isFlaggedDeleted, readRecords } from '../../streams/record.ts'
-import { currentLookBack, measureLateness } from '../changes/lookback.ts'
+import { currentLookback, measureLateness } from '../changes/lookback.ts'
 import type { ChangesContext } from '../changes/read-changes.ts'
 import { listWhole } from '../lists/read-whole.ts'
 import {
@@ -12,20 +12,20 @@ import {
   type Audits,
   type Gone,
   isDoubtful,
-  type Mirror,
+  type Store,
   type Shortfall,
   type Source,
   type Written,
 } from '../ports/store.ts'
 import { type LaneOutcome, type LaneReading, runLane } from '../run-lane.ts'
 
-export type CensusContext = Omit<ChangesContext, 'mirror'> & {
-  readonly mirror: Mirror & Audits
+export type ReconcileContext = Omit<ChangesContext, 'store'> & {
+  readonly store: Store & Audits
   readonly lookbackFloorMs: number
   /** An operator believes that so many rows are gone, although the listing is empty or has shrunk by more than a fifth; 0: nobody does. */
   readonly release: number
 }
-type CensusFindings = {
+type ReconcileFindings = {
   /** Rows at or below the position that nothing else had brought, the first of them by key. */
   readonly rescued: number
   readonly samples: readonly Arrival[]
@@ -38,7 +38,7 @@ type CensusFindings = {
   readonly unclear: number
   readonly held: Shortfall | null
 }
-export type CensusOutcome = LaneOutcome & { readonly findings: CensusFindings }
+export type ReconcileOutcome = LaneOutcome & { readonly findings: ReconcileFindings }
 
 /** More are counted, not named. */
 const mostSamples = 1000
@@ -46,9 +46,9 @@ const keysTold = 20
 const keysAtOnce = 200
 const looksAtOnce = 4
 
-type Findings = { -readonly [Name in keyof CensusFindings]: CensusFindings[Name] }
+type Findings = { -readonly [Name in keyof ReconcileFindings]: ReconcileFindings[Name] }
 
-export async function takeCensus(context: CensusContext): Promise<CensusOutcome> {
+export async function reconcileStream(context: ReconcileContext): Promise<ReconcileOutcome> {
   const findings: Findings = {
     rescued: 0,
     samples: [],
@@ -59,14 +59,14 @@ export async function takeCensus(context: CensusContext): Promise<CensusOutcome>
     unclear: 0,
     held: null,
   }
-  const taking = { startRun: context.mirror.startAudit }
-  const lane = { ...context, mirror: taking, lane: 'census', collectArrivals: true } as const
-  const outcome = await runLane(lane, (run, counted) => census(context, run, counted, findings))
+  const taking = { startRun: context.store.startAudit }
+  const lane = { ...context, store: taking, lane: 'reconcile', collectArrivals: true } as const
+  const outcome = await runLane(lane, (run, counted) => reconcile(context, run, counted, findings))
   return { ...outcome, findings }
 }
 
-async function census(
-  context: CensusContext,
+async function reconcile(
+  context: ReconcileContext,
   run: AuditRun,
   source: Source,
   findings: Findings,
@@ -112,38 +112,38 @@ function reading(isComplete: boolean, findings: Findings, why: string | null): L
     unclear > 0 ? `${unclear} unclear` : null,
     why,
   ]
-  return { isComplete, gaveWay: false, note: parts.filter(Boolean).join('; ') || null }
+  return { isComplete, yielded: false, note: parts.filter(Boolean).join('; ') || null }
 }
 
 /** Tells rescues from what the head has not reached yet, and from what is late by no more than usual. */
 async function openArrivalNotes(
-  { mirror, stream, now, lookbackFloorMs }: CensusContext,
+  { store, stream, now, lookbackFloorMs }: ReconcileContext,
   run: AuditRun,
   findings: Findings,
 ): Promise<(written: Written) => Promise<void>> {
   const { position, lookbackMs } = run.state
-  const past = new Date(now().getTime() - currentLookBack(lookbackMs, lookbackFloorMs))
+  const past = new Date(now().getTime() - currentLookback(lookbackMs, lookbackFloorMs))
   // A stream younger than its look-back has no excuse yet.
-  const settled = (await mirror.positionAt(stream.name, past)) ?? position
+  const settled = (await store.positionAt(stream.name, past)) ?? position
 
   return async ({ arrivals }) => {
     const missed = arrivals.filter(({ version }) => version !== null && version <= position)
-    const rescues = missed.filter(({ version }) => version !== null && version <= settled)
+    const missedRows = missed.filter(({ version }) => version !== null && version <= settled)
     const late = missed.filter(({ version }) => version !== null && version > settled)
     if (late.length > 0) {
       findings.late += late.length
-      await run.recordLateArrivals(await measureLateness(mirror, stream.name, late, run.state, now()))
+      await run.recordLateArrivals(await measureLateness(store, stream.name, late, run.state, now()))
     }
-    if (rescues.length === 0) return
-    findings.rescued += rescues.length
-    findings.samples = [...findings.samples, ...rescues].slice(0, mostSamples)
+    if (missedRows.length === 0) return
+    findings.rescued += missedRows.length
+    findings.samples = [...findings.samples, ...missedRows].slice(0, mostSamples)
     // At once: a census that is killed has still rescued them.
-    await run.recordRescues(findings.rescued, findings.samples)
+    await run.recordMissedRows(findings.rescued, findings.samples)
   }
 }
 
 async function lookAtAbsent(
-  { stream, signal }: CensusContext,
+  { stream, signal }: ReconcileContext,
   run: AuditRun,
   { lookup }: Source,
   findings: Findings,

@@ -19,7 +19,7 @@ import { batches } from './reconcile.ts'
 
 // What verifications of all kinds of streams have in common: what they look with, what they count, and how they tell it.
 export type VerifyContext = {
-  readonly mirror: Audits
+  readonly store: Audits
   readonly source: Source
   readonly stream: Stream
   readonly pageSize: number
@@ -73,7 +73,7 @@ export function told({ context, findings }: Inspection, why: string | null): Lan
   // Not a census: it is not to be taken for one.
   return {
     isComplete: false,
-    gaveWay: false,
+    yielded: false,
     note: [`${what}: ${found}${mended}`, why].filter(Boolean).join('; '),
   }
 }
@@ -125,7 +125,7 @@ async function nameConfirmed({ context, run, findings }: Inspection, page: Recor
   findings.differences += named.length
   for (const difference of named) context.onDifference(difference)
   if (!context.repair) return
-  const wrong: Records = { ...page, rows: page.rows.filter(({ key }) => confirmed.has(key)), unfit: [] }
+  const wrong: Records = { ...page, rows: page.rows.filter(({ key }) => confirmed.has(key)), rejected: [] }
   await run.distrust([...confirmed])
   await run.write(wrong, null)
   findings.repaired += named.length - (await run.compare(wrong)).length
@@ -153,9 +153,9 @@ export async function verifyStream(context: VerifyContext): Promise<VerifyOutcom
   const findings = { compared: 0, differences: 0, repaired: 0, unclear: 0, isWhole: true }
   const lane = {
     ...context,
-    mirror: { startRun: context.mirror.startAudit },
+    store: { startRun: context.store.startAudit },
     // A list stream must not be polled meanwhile: without versions nothing tells the older record from the newer.
-    lane: stream.kind === 'list' ? 'head' : 'census',
+    lane: stream.kind === 'list' ? 'incremental' : 'reconcile',
   } as const
   const outcome = await runLane(lane, (run, counted) => {
     const read: Inspection['read'] =

@@ -2,19 +2,19 @@
 // its turn is over. Records first, then what is known of their assignments: whatever ends it in between is read again (P8).
 
 import type { RelatedStream } from '../../streams/catalog.ts'
-import type { Due, Mirror, RelatedRun, Relations, Source, Written } from '../ports/store.ts'
+import type { Due, Store, RelatedRun, Relations, Source, Written } from '../ports/store.ts'
 import { type LaneOutcome, type LaneReading, runLane } from '../run-lane.ts'
 import { readFamilies } from './batch.ts'
 
 export type RelatedContext = {
-  readonly mirror: Mirror & Relations
+  readonly store: Store & Relations
   /** Its `lookup` is the extended read of an assignment. */
   readonly source: Source
   /** The groups that are wanted. */
   readonly streams: readonly RelatedStream[]
   readonly now: () => Date
   readonly signal: AbortSignal
-  readonly shouldGiveWay?: () => boolean
+  readonly shouldYield?: () => boolean
   readonly onWritten?: (written: Written) => void
 }
 
@@ -28,9 +28,9 @@ const turnMs = 60_000
 const hopelessReads = 10
 
 export function readRelated(context: RelatedContext): Promise<LaneOutcome> {
-  const { mirror, source, signal } = context
+  const { store, source, signal } = context
   const lane = {
-    mirror: { startRun: () => mirror.startRelated() },
+    store: { startRun: () => store.startRelated() },
     source,
     stream: { name: 'assignment' },
     lane: 'related',
@@ -52,13 +52,13 @@ async function readBacklog(context: RelatedContext, run: RelatedRun): Promise<La
     const picked = await run.due(pickedAtOnce)
     if (picked.length === 0) {
       await run.noteComplete()
-      return { note: note(), isComplete: true, gaveWay: false }
+      return { note: note(), isComplete: true, yielded: false }
     }
     for (let start = 0; start < picked.length; start += size) {
       signal.throwIfAborted()
       asideCount += await readBatch(context, run, picked.slice(start, start + size))
-      if (context.shouldGiveWay?.() || now().getTime() >= endsAtMs)
-        return { note: note(), isComplete: false, gaveWay: true }
+      if (context.shouldYield?.() || now().getTime() >= endsAtMs)
+        return { note: note(), isComplete: false, yielded: true }
     }
   }
 }

@@ -13,14 +13,14 @@ export type SignIn = {
   /** The upstream rejected this token: gets another one, or fails when there is no other. */
   renew(rejected: string, allowance: SignInAllowance, signal: AbortSignal): Promise<void>
   /** The upstream refused a request with this token, which may be over: whether there is another one now. */
-  doubt(refused: string, signal: AbortSignal): Promise<boolean>
+  check(refused: string, signal: AbortSignal): Promise<boolean>
   /** The upstream accepted this token. */
   confirm(token: string): void
 }
 
 const renewBeforeEndMs = 60_000
 /** Mostly a refusal is about rights, and no other token would help. */
-const doubtEveryMs = 600_000
+const checkEveryMs = 600_000
 const firstHoldMs = { refused: 60_000, repeated: 1_000 } as const
 const longestHoldMs = { refused: 900_000, repeated: 300_000 } as const
 
@@ -35,7 +35,7 @@ export function openSignIn(options: SignInOptions): SignIn {
   let hold: Hold | null = null
   let holds = 0
   let running: Promise<Token> | null = null
-  let undoubtedUntilMs = 0
+  let trustedUntilMs = 0
 
   /** Joins the sign-in under way or starts one. */
   function signIn(): Promise<Token> {
@@ -55,7 +55,7 @@ export function openSignIn(options: SignInOptions): SignIn {
       const isSame = token?.text === answer.token
       tell(isSame ? 'same token' : 'new token')
       token = newToken(answer, isSame, clock.now())
-      undoubtedUntilMs = clock.now() + doubtEveryMs
+      trustedUntilMs = clock.now() + checkEveryMs
       hold = null
       if (answer.token === rejected) holdRepeated()
       else holds = 0
@@ -104,9 +104,9 @@ export function openSignIn(options: SignInOptions): SignIn {
       const { text: renewed } = await untilAborted(signIn(), signal)
       if (renewed === text && hold) throw hold.error
     },
-    async doubt(text, signal) {
-      if (token?.text === text && (running || clock.now() >= undoubtedUntilMs)) {
-        undoubtedUntilMs = clock.now() + doubtEveryMs
+    async check(text, signal) {
+      if (token?.text === text && (running || clock.now() >= trustedUntilMs)) {
+        trustedUntilMs = clock.now() + checkEveryMs
         await untilAborted(
           signIn().catch((err) => log.debug({ service, err }, 'the sign-in after a refusal failed')),
           signal,

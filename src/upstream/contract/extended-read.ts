@@ -21,10 +21,10 @@ export function openRelatedSource(
     readonly streams: readonly RelatedStream[]
     readonly requestsPerSecond: number | null
     /** Waits for what goes first. */
-    readonly giveWay: (signal: AbortSignal) => Promise<void>
+    readonly yieldTo: (signal: AbortSignal) => Promise<void>
   },
 ): Source {
-  const { streams, requestsPerSecond, giveWay } = options
+  const { streams, requestsPerSecond, yieldTo } = options
   const query = flagsFor(streams)
   const limit = openRateLimit({
     requestsPerSecond: requestsPerSecond && requestsPerSecond * share,
@@ -38,7 +38,7 @@ export function openRelatedSource(
     list: notOffered,
     listHasPages: false,
     async lookup(assignmentId, signal) {
-      await giveWay(signal)
+      await yieldTo(signal)
       await limit.take(signal)
       try {
         const { body } = await upstream.call(

@@ -78,7 +78,7 @@ function listOf({ operation }: Named, { body, bytes, status }: UpstreamAnswer): 
     path: operation.path,
     status,
     retryable: false,
-    problem: `the answer should be a list, or an object with one list in it, but is ${shapeOf(body)}.`,
+    problem: `the answer should be a list, or an object with one list in it, but is ${tableSchemaOf(body)}.`,
   })
 }
 
@@ -93,7 +93,7 @@ function wrappedList(body: Json | null): JsonArray | null {
   return lists.length === 1 ? (lists[0] ?? null) : null
 }
 
-function shapeOf(body: Json | null): string {
+function tableSchemaOf(body: Json | null): string {
   if (!isObject(body)) return body === null ? 'null' : `a ${typeof body}`
   const fields = Object.entries(body).map(
     ([field, value]) => `${field.slice(0, 60)} (${Array.isArray(value) ? 'a list' : typeof value})`,

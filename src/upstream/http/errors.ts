@@ -94,14 +94,14 @@ export type RetryPolicy = {
   readonly firstDelayMs: number
   readonly longestDelayMs: number
   /** The longest `Retry-After` that is waited for; beyond it the call fails and whoever called may come back later. */
-  readonly patienceMs: number
+  readonly timeoutMs: number
 }
 
 export const defaultRetryPolicy: RetryPolicy = {
   attempts: 4,
   firstDelayMs: 500,
   longestDelayMs: 20_000,
-  patienceMs: 120_000,
+  timeoutMs: 120_000,
 }
 
 type Failure = Pick<UpstreamError, 'code' | 'retryable' | 'notBefore' | 'mayHaveArrived'>
@@ -139,6 +139,6 @@ export function retryDelay({
   // Half of the delay is random, so that many workers do not come back together.
   const backoffMs = ceilingMs / 2 + (ceilingMs / 2) * random
   const askedMs = failure.notBefore ? failure.notBefore.getTime() - nowMs : 0
-  if (askedMs > policy.patienceMs) return null
+  if (askedMs > policy.timeoutMs) return null
   return Math.max(backoffMs, askedMs)
 }

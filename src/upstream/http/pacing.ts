@@ -23,7 +23,7 @@ export function openRateLimit(options: {
   let lastMs = Number.NEGATIVE_INFINITY
   let queue: Promise<unknown> = Promise.resolve()
 
-  async function takeTurn(signal: AbortSignal): Promise<void> {
+  async function takeLease(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted()
     const nowMs = clock.now()
     // Never longer than one interval, whatever was done to the clock meanwhile.
@@ -35,10 +35,10 @@ export function openRateLimit(options: {
   return {
     async take(signal) {
       const askedMs = clock.now()
-      const turn = queue.then(() => takeTurn(signal))
+      const lease = queue.then(() => takeLease(signal))
       // Whoever gives up must not hold up those behind.
-      queue = turn.catch(() => undefined)
-      await turn
+      queue = lease.catch(() => undefined)
+      await lease
       return clock.now() - askedMs
     },
   }
@@ -48,27 +48,27 @@ export type PacingOptions = {
   readonly service: ServiceName
   readonly requestsPerSecond: number | null
   /** Whoever would have to wait longer fails instead. */
-  readonly patienceMs: number
+  readonly timeoutMs: number
   readonly clock: Clock
   readonly observer: UpstreamObserver
 }
 export type Pacing = {
-  turn(request: Pick<HttpRequest, 'method' | 'url'>, signal: AbortSignal): Promise<void>
+  lease(request: Pick<HttpRequest, 'method' | 'url'>, signal: AbortSignal): Promise<void>
   holdUntil(time: Date, status: number | null): void
 }
 
 export function openPacing(options: PacingOptions): Pacing {
-  const { service, requestsPerSecond, patienceMs, clock, observer } = options
+  const { service, requestsPerSecond, timeoutMs, clock, observer } = options
   const limit = openRateLimit({ requestsPerSecond, clock })
   let held: { readonly until: Date; readonly status: number | null } = { until: new Date(0), status: null }
   return {
-    async turn(request, signal) {
+    async lease(request, signal) {
       for (;;) {
         const waitedMs = await limit.take(signal)
         if (waitedMs > 0) observer.waited?.({ service, reason: 'budget', waitedMs })
         const leftMs = held.until.getTime() - clock.now()
         if (leftMs <= 0) return
-        if (leftMs > patienceMs) throw heldError(request, held.until, held.status)
+        if (leftMs > timeoutMs) throw longWaitError(request, held.until, held.status)
         await clock.waitUntil(held.until.getTime(), signal)
         observer.waited?.({ service, reason: 'retry-after', waitedMs: leftMs })
       }
@@ -79,7 +79,7 @@ export function openPacing(options: PacingOptions): Pacing {
   }
 }
 
-const heldError = (
+const longWaitError = (
   { method, url }: Pick<HttpRequest, 'method' | 'url'>,
   notBefore: Date,
   status: number | null,

@@ -122,13 +122,13 @@ function fieldText(name: string, { kind, maxLength }: Field, value: unknown): st
       return booleanText(name, value)
     default: {
       const text = plainText(name, value, maxLength)
-      if (kind === 'text' || shapes[kind].fits(text)) return text
-      throw new ParameterError(`${name} must be ${shapes[kind].is}, not ${shown(value)}`)
+      if (kind === 'text' || tableSchemas[kind].fits(text)) return text
+      throw new ParameterError(`${name} must be ${tableSchemas[kind].is}, not ${shown(value)}`)
     }
   }
 }
 
-const shapes = {
+const tableSchemas = {
   base64: {
     is: 'base64: A–Z, a–z, 0–9, + and / in groups of four, the last filled up with =',
     fits: (text: string) => text.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(text),

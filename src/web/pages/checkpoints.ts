@@ -13,13 +13,13 @@ const most = 100
 export const checkpointsPage: Page = {
   path: '/checkpoints',
   title: 'Checkpoints',
-  async body({ desk, viewer, query, now }) {
-    const stream = chosen(query, 'stream', desk.streams)
+  async body({ statusQueries, viewer, query, now }) {
+    const stream = chosen(query, 'stream', statusQueries.streams)
     const [checkpoints, backfills] = await Promise.all([
-      desk.checkpoints(stream, most),
-      desk.backfills(stream),
+      statusQueries.checkpoints(stream, most),
+      statusQueries.backfills(stream),
     ])
-    return html`${filterForm('/checkpoints', [select('Stream', 'stream', desk.streams, stream)])}
+    return html`${filterForm('/checkpoints', [select('Stream', 'stream', statusQueries.streams, stream)])}
 ${
   backfills.length > 0 &&
   table({

@@ -1,21 +1,21 @@
 // `/backfill`: the dialogue that comes before a backfill. First what it would take, then the word to begin.
 
-import { type Held, heldOf } from '../../store/queries/symptoms.ts'
+import { type BlockedDeletions, blockedDeletionsOf } from '../../store/queries/symptoms.ts'
 import { UsageError } from '../../util/errors.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
 import { count, foreign, type Html, html } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
-import type { Desk } from '../status-queries.ts'
+import type { StatusQueries } from '../status-queries.ts'
 import type { Page } from './layout.ts'
 import { chosen } from './tables.ts'
 
 export const backfillPage: Page = {
   path: '/backfill',
   title: 'Backfill',
-  async body({ desk, viewer, query }) {
+  async body({ statusQueries, viewer, query }) {
     if (!viewer.canAct)
       return html`<p class="notice">A backfill is asked for by those who are signed in.${viewer.canSignIn && html` <a href="/login?to=/backfill">Sign in</a>`}</p>`
-    const known = desk.streams.filter(hasPositions)
+    const known = statusQueries.streams.filter(hasPositions)
     const stream = chosen(query, 'stream', known)
     const fields = Object.fromEntries(
       [...query].map(([name, value]) => [name, value.trim()] as const).filter(([, value]) => value !== ''),
@@ -30,7 +30,7 @@ export const backfillPage: Page = {
 ${input('to-version', 'Up to row version', 'otherwise up to the live position', fields['to-version'])}
 <button${!isAsked && html` class="primary"`}>Estimate</button>
 </form>
-${isAsked && (await estimate(desk, viewer, stream, fields))}`
+${isAsked && (await estimate(statusQueries, viewer, stream, fields))}`
   },
 }
 
@@ -44,13 +44,13 @@ const input = (name: string, title: string, hint: string, value: string | undefi
   html`<label>${title} <input name="${name}" value="${value}" autocomplete="off" aria-describedby="${name}-hint"><span class="hint" id="${name}-hint">${hint}</span></label>`
 
 async function estimate(
-  desk: Desk,
+  statusQueries: StatusQueries,
   viewer: Viewer,
   stream: string,
   fields: Readonly<Record<string, string>>,
 ): Promise<Html> {
   try {
-    const { text, from, to } = await desk.planBackfill(stream, fields)
+    const { text, from, to } = await statusQueries.planBackfill(stream, fields)
     return html`<section class="dialogue" aria-labelledby="estimate"><h2 id="estimate">What it would take</h2>
 <p role="status">${text}</p>
 ${actionForm(
@@ -65,26 +65,26 @@ ${actionForm(
 }
 
 // `/release`: what is said before held deletions are believed, with their number.
-export const releasePage: Page = {
+export const approvePage: Page = {
   path: '/release',
   title: 'Release what is held',
-  async body({ desk, viewer, query }) {
-    const stream = chosen(query, 'stream', desk.streams)
-    const { streams } = await desk.sight()
-    const held = heldOf(streams.find((one) => one.stream === stream)?.held)
+  async body({ statusQueries, viewer, query }) {
+    const stream = chosen(query, 'stream', statusQueries.streams)
+    const { streams } = await statusQueries.sight()
+    const held = blockedDeletionsOf(streams.find((one) => one.stream === stream)?.held)
     if (stream === null || held === null)
       return html`<p class="notice">Nothing is held here. <a href="/">All streams</a></p>`
     const { missing } = held
     if (missing === null)
       return html`<p class="notice">Deletions of ${stream} are held, and how many was not noted. Have all of it read first, by a census or a reading of the whole list: <a href="/">all streams</a></p>`
-    return html`<p class="lead">${whatIsHeld(stream, { ...held, missing })}</p>${releaseForm(stream, missing, viewer)}`
+    return html`<p class="lead">${whatIsBlocked(stream, { ...held, missing })}</p>${approveForm(stream, missing, viewer)}`
   },
 }
 
-const whatIsHeld = (stream: string, { missing, living, seen }: Held & { readonly missing: number }): string =>
+const whatIsBlocked = (stream: string, { missing, living, seen }: BlockedDeletions & { readonly missing: number }): string =>
   `The last listing of ${stream} ${seen === null ? '' : `showed ${count(seen)} records and `}lacked ${count(missing)}${living === null ? '' : ` of ${count(living)}`} rows. So much is not believed without a person: the upstream may have answered with a part. Releasing takes another census and believes it, and rows whose records are gone are marked as deleted. They stay in the table, and come back when their records do.`
 
-const releaseForm = (stream: string, missing: number, viewer: Viewer): Html | null =>
+const approveForm = (stream: string, missing: number, viewer: Viewer): Html | null =>
   actionForm(
     viewer,
     `/streams/${stream}/release`,

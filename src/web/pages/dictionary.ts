@@ -1,6 +1,6 @@
 // `/dictionary`: every field that was seen, with its column.
 
-import type { FactLine, FieldLine } from '../../store/queries/dictionary.ts'
+import type { BeliefLine, FieldLine } from '../../store/queries/dictionary.ts'
 import { plural } from '../../util/text.ts'
 import { age, count, foreign, html } from '../html.ts'
 import type { Page } from './layout.ts'
@@ -12,11 +12,11 @@ const longestSearch = 100
 export const dictionaryPage: Page = {
   path: '/dictionary',
   title: 'Data dictionary',
-  async body({ desk, query, now }) {
-    const streams = await desk.fieldStreams()
+  async body({ statusQueries, query, now }) {
+    const streams = await statusQueries.fieldStreams()
     const stream = chosen(query, 'stream', streams)
     const text = (query.get('search') ?? '').replaceAll('\0', '').trim().slice(0, longestSearch)
-    const fields = await desk.fields({ stream, text }, most)
+    const fields = await statusQueries.fields({ stream, text }, most)
     return html`${filterForm('/dictionary', [
       html`<label>Name <input type="search" name="search" value="${text}" maxlength="${longestSearch}" autocomplete="off"></label>`,
       select('Stream', 'stream', streams, stream),
@@ -54,21 +54,21 @@ function percent(share: number | null): string {
 }
 
 // `/facts`: what was learnt about the upstream, with the evidence.
-export const factsPage: Page = {
+export const beliefsPage: Page = {
   path: '/facts',
   title: 'Facts about the upstream',
-  async body({ desk, now }) {
+  async body({ statusQueries, now }) {
     return html`<p class="lead">Found out while reading, and looked at again daily. Reading is correct whatever they are; they decide how fast it is.</p>
 ${table({
   caption: 'Facts by stream',
-  columns: factColumns(now),
-  rows: await desk.facts(),
+  columns: beliefColumns(now),
+  rows: await statusQueries.beliefs(),
   empty: 'Nothing is known yet: no run has ended.',
 })}`
   },
 }
 
-const factColumns = (now: Date): readonly Column<FactLine>[] => [
+const beliefColumns = (now: Date): readonly Column<BeliefLine>[] => [
   { title: 'Fact', cell: ({ name }) => name.replaceAll('_', ' ') },
   { title: 'Stream', cell: ({ stream }) => stream },
   { title: 'Value', cell: ({ value }) => html`<strong>${foreign(value)}</strong>` },

@@ -1,29 +1,29 @@
 // What all pages have around them: navigation, what needs a person, who is signed in.
 
-import { type Concern, isNews } from '../../problems/stream-problems.ts'
+import { type Problem, isNews } from '../../problems/stream-problems.ts'
 import type { Assets } from '../assets.ts'
 import { foreign, type Html, html, stamp } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
-import type { Desk } from '../status-queries.ts'
+import type { StatusQueries } from '../status-queries.ts'
 
 // What needs a person, at the top of every page; nothing when nothing does. What is announced is how much there is, so that a screen
 // reader is not told every changed word.
-export const concernBanner = (concerns: readonly Concern[], isOpen: boolean): Html =>
+export const problemBanner = (problems: readonly Problem[], isOpen: boolean): Html =>
   html`<details class="concerns"${isOpen && html` open`}>
-<summary><span role="status" data-live="concern-count">${concernCount(concerns)}</span></summary>
-<div data-live="concerns">${concernList(concerns)}</div>
+<summary><span role="status" data-live="concern-count">${problemCount(problems)}</span></summary>
+<div data-live="concerns">${problemList(problems)}</div>
 </details>`
 
 /** The pieces of it that follow what happens, by their keys. */
-export const concernCells = (concerns: readonly Concern[]) =>
+export const problemCells = (problems: readonly Problem[]) =>
   [
-    ['concern-count', concernCount(concerns)],
-    ['concerns', concernList(concerns)],
+    ['concern-count', problemCount(problems)],
+    ['concerns', problemList(problems)],
   ] as const
 
-const concernCount = (concerns: readonly Concern[]): Html | null => {
-  const news = concerns.filter(({ kind }) => isNews(kind)).length
-  const needs = concerns.length - news
+const problemCount = (problems: readonly Problem[]): Html | null => {
+  const news = problems.filter(({ kind }) => isNews(kind)).length
+  const needs = problems.length - news
   const parts = [
     needs > 0 && (needs === 1 ? 'One thing needs a person' : `${needs} things need a person`),
     news > 0 && (news === 1 ? 'one change to know of' : `${news} changes to know of`),
@@ -32,10 +32,10 @@ const concernCount = (concerns: readonly Concern[]): Html | null => {
   return text === '' ? null : html`${text}`
 }
 
-const concernList = (concerns: readonly Concern[]): Html | null =>
-  concerns.length === 0 ? null : html`<ul>${concerns.map(line)}</ul>`
+const problemList = (problems: readonly Problem[]): Html | null =>
+  problems.length === 0 ? null : html`<ul>${problems.map(line)}</ul>`
 
-const line = ({ what, whatToDo, since }: Concern): Html =>
+const line = ({ what, whatToDo, since }: Problem): Html =>
   html`<li><p>${foreign(what, 500)}${since && html` <span class="quiet">since ${stamp(since)}</span>`}</p>
 <p class="todo">${withCode(whatToDo)}</p></li>`
 
@@ -49,7 +49,7 @@ type Layout = {
   readonly viewer: Viewer
   readonly assets: Pick<Assets, 'urlOf'>
   /** Null while nothing is known. */
-  readonly concerns: readonly Concern[] | null
+  readonly problems: readonly Problem[] | null
   readonly body: Html
   /** As of when the page is, when it does not say so itself. */
   readonly asOf?: Date | null
@@ -73,7 +73,7 @@ const icon = `data:image/svg+xml,${encodeURIComponent(`<svg xmlns="http://www.w3
 
 const queuesPlace = ['/queues', 'Queues'] as const
 
-export const layout = ({ title, path, viewer, assets, concerns, body, asOf, reloadSeconds }: Layout): Html =>
+export const layout = ({ title, path, viewer, assets, problems, body, asOf, reloadSeconds }: Layout): Html =>
   html`<!doctype html>
 <html lang="en">
 <head>
@@ -98,7 +98,7 @@ ${styles.map((name) => html`<link rel="stylesheet" href="${assets.urlOf(name)}">
 ${signIn(viewer)}
 </header>
 <main id="content" tabindex="-1">
-${concerns && concernBanner(concerns, path === '/')}
+${problems && problemBanner(problems, path === '/')}
 <h1>${title}</h1>
 ${viewer.told && html`<p class="told ${viewer.told.isGood ? 'good' : 'bad'}" role="status">${foreign(viewer.told.text, 600)}</p>`}
 ${body}
@@ -116,7 +116,7 @@ const signIn = ({ canAct, canSignIn, csrfToken }: Viewer): Html | null => {
 
 // What a page is: a path, a title, and what it shows of the desk.
 export type PageContext = {
-  readonly desk: Desk
+  readonly statusQueries: StatusQueries
   readonly viewer: Viewer
   readonly query: URLSearchParams
   readonly now: Date

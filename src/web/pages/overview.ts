@@ -14,8 +14,8 @@ export const overviewPage: Page = {
   path: '/',
   title: 'Overview',
   isLive: true,
-  async body({ desk, viewer }) {
-    const sight = await desk.sight()
+  async body({ statusQueries, viewer }) {
+    const sight = await statusQueries.sight()
     const cells = cellsOf(sight)
     return html`<div class="cards">${sight.streams.map((stream) => card(stream, sight, cells, viewer))}</div>
 <p class="as-of quiet">As of ${live(cells, 'as-of')}</p>`
@@ -44,12 +44,12 @@ ${number('Held', 'held')}
 ${isChanges && number('Backfills under way', 'backfills')}
 ${related && number('Assignments with related records', 'related', true)}
 </dl>
-${laneTable(stream, sight, cell)}
+${leaseTable(stream, sight, cell)}
 ${streamActions(one, viewer)}
 </article>`
 }
 
-function laneTable(stream: string, { laneRuns, nextRuns }: Sight, cell: (name: string) => Html): Html {
+function leaseTable(stream: string, { laneRuns, nextRuns }: Sight, cell: (name: string) => Html): Html {
   const has = (lane: string) =>
     [...laneRuns, ...nextRuns].some((run) => run.stream === stream && run.lane === lane)
   return html`<table><caption class="hidden">Lanes of ${stream}</caption>

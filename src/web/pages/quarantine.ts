@@ -13,17 +13,17 @@ const mostCharacters = 2_000
 export const quarantinePage: Page = {
   path: '/quarantine',
   title: 'Quarantine',
-  async body({ desk, viewer, query, now }) {
-    const stream = chosen(query, 'stream', desk.streams)
+  async body({ statusQueries, viewer, query, now }) {
+    const stream = chosen(query, 'stream', statusQueries.streams)
     const after = idIn(query, 'after') ?? '0'
     const page = { after, limit: pageSize + 1, mostCharacters: mostCharacters + 1 }
     // Before the list is read, so that it is nothing that the list does not lead to.
-    const newest = viewer.canAct && stream !== null ? await desk.newestInQuarantine(stream) : null
-    const found = await desk.quarantine(stream, page)
+    const newest = viewer.canAct && stream !== null ? await statusQueries.newestInQuarantine(stream) : null
+    const found = await statusQueries.quarantine(stream, page)
     const shown = found.slice(0, pageSize)
     const last = found.length > pageSize ? (shown.at(-1)?.id ?? null) : null
     return html`<p class="lead">Records that cannot be rows are kept here whole, and the rest of their page goes on. What can be mended at the source comes back by itself or with a retry.</p>
-${filterForm('/quarantine', [select('Stream', 'stream', desk.streams, stream)])}
+${filterForm('/quarantine', [select('Stream', 'stream', statusQueries.streams, stream)])}
 ${viewer.canAct && stream !== null && shown.length > 0 && html`<div class="actions">${quarantineForms(viewer, stream, `all of ${stream}`, newest)}</div>`}
 ${table({
   caption: 'Records in quarantine, the oldest first',

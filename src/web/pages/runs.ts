@@ -13,19 +13,19 @@ const pageSize = 50
 export const runsPage: Page = {
   path: '/runs',
   title: 'Runs',
-  async body({ desk, query, now }) {
+  async body({ statusQueries, query, now }) {
     const filter = {
-      stream: chosen(query, 'stream', desk.streams),
+      stream: chosen(query, 'stream', statusQueries.streams),
       lane: chosen(query, 'lane', lanes),
       outcome: chosen(query, 'outcome', outcomes),
     }
     const before = idIn(query, 'before')
     // One more tells whether there is another page.
-    const found = await desk.runs(filter, { before, limit: pageSize + 1 })
+    const found = await statusQueries.runs(filter, { before, limit: pageSize + 1 })
     const shown = found.slice(0, pageSize)
     const oldest = found.length > pageSize ? (shown.at(-1)?.id ?? null) : null
     return html`${filterForm('/runs', [
-      select('Stream', 'stream', desk.streams, filter.stream),
+      select('Stream', 'stream', statusQueries.streams, filter.stream),
       select('Lane', 'lane', lanes, filter.lane),
       select('Outcome', 'outcome', outcomes, filter.outcome),
     ])}

@@ -7,7 +7,7 @@ import { formatDuration } from '../../util/text.ts'
 import { again, placeOf, type RunRequest } from './requests.ts'
 
 /** What a failed run says about the rest: whether others would fail too. */
-export type Blame = {
+export type FailureScope = {
   readonly scope: 'service' | 'database' | 'stream'
   readonly notBefore: Date | null
   /** Tried again at least this often. */
@@ -18,10 +18,10 @@ export type Blame = {
   readonly error: Error | null
 }
 
-export type Troubles = {
+export type CircuitBreaker = {
   /** True when the request has to wait; it is asked for again when its trouble is over, or may be. */
   mustWait(request: RunRequest): boolean
-  failed(request: RunRequest, startedMs: number, blame: Blame): void
+  failed(request: RunRequest, startedMs: number, failureScope: FailureScope): void
   /** A run that had nothing to ask for says nothing about its service. */
   succeeded(request: RunRequest, requestCount: number): void
   /** There is nothing more to do for it, so nothing is owed. */
@@ -33,32 +33,32 @@ export type Troubles = {
   close(): void
 }
 
-type Trouble = {
+type Failing = {
   outage: Outage
-  readonly level: Blame['level']
+  readonly level: FailureScope['level']
   readonly owed: Map<string, RunRequest>
   timer: NodeJS.Timeout
 }
 
 type Options = {
   readonly serviceOf: (stream: string) => string
-  readonly nudge: (request: RunRequest) => Promise<void>
+  readonly requestRun: (request: RunRequest) => Promise<void>
   readonly log: Logger
 }
 
-const severity: Readonly<Record<Blame['level'], number>> = { debug: 0, info: 1, warn: 2 }
+const severity: Readonly<Record<FailureScope['level'], number>> = { debug: 0, info: 1, warn: 2 }
 // Beyond it a timer fires at once.
 const longestTimerMs = 2 ** 31 - 1
 
-export function watchTroubles({ serviceOf, nudge, log }: Options): Troubles {
-  const troubles = new Map<string, Trouble>()
+export function openCircuitBreaker({ serviceOf, requestRun, log }: Options): CircuitBreaker {
+  const breaker = new Map<string, Failing>()
   const lastSuccessMs = new Map<string, number>()
   const serviceKey = ({ stream }: RunRequest) => `the ${serviceOf(stream)} service`
   const streamKey = (request: RunRequest) => `the ${request.lane} lane of ${request.stream}`
   const databaseKey = 'the database'
   const keysOf = (request: RunRequest) => [databaseKey, serviceKey(request), streamKey(request)]
 
-  function keyFor(request: RunRequest, startedMs: number, { scope }: Blame): string {
+  function keyFor(request: RunRequest, startedMs: number, { scope }: FailureScope): string {
     if (scope === 'database') return databaseKey
     // While this run failed another one of the service succeeded: the trouble is the stream's own.
     const isServiceFine = (lastSuccessMs.get(serviceKey(request)) ?? -1) >= startedMs
@@ -66,13 +66,13 @@ export function watchTroubles({ serviceOf, nudge, log }: Options): Troubles {
   }
 
   /** Whoever was made to wait is asked for again; those that still cannot be done come back here. */
-  function settleDebts(key: string): void {
-    const trouble = troubles.get(key)
-    if (!trouble) return
-    const owed = [...trouble.owed.values()]
-    trouble.owed.clear()
+  function runOwed(key: string): void {
+    const outage = breaker.get(key)
+    if (!outage) return
+    const owed = [...outage.owed.values()]
+    outage.owed.clear()
     for (const request of owed)
-      nudge(again(request)).catch((error) =>
+      requestRun(again(request)).catch((error) =>
         log.debug({ err: error, ...request }, 'could not be asked for again; its next tick will do it'),
       )
   }
@@ -81,38 +81,38 @@ export function watchTroubles({ serviceOf, nudge, log }: Options): Troubles {
     mustWait(request) {
       const now = Date.now()
       for (const key of keysOf(request)) {
-        const trouble = troubles.get(key)
-        if (!trouble || trouble.outage.untilMs <= now) continue
-        trouble.owed.set(placeOf(request), request)
+        const outage = breaker.get(key)
+        if (!outage || outage.outage.untilMs <= now) continue
+        outage.owed.set(placeOf(request), request)
         return true
       }
       return false
     },
 
-    failed(request, startedMs, blame) {
-      const key = keyFor(request, startedMs, blame)
-      const known = troubles.get(key)
+    failed(request, startedMs, failureScope) {
+      const key = keyFor(request, startedMs, failureScope)
+      const known = breaker.get(key)
       const nowMs = Date.now()
       const outage = afterFailure(known?.outage ?? null, {
         nowMs,
         startedMs,
-        notBeforeMs: blame.notBefore?.getTime() ?? null,
-        longestDelayMs: blame.longestDelayMs,
+        notBeforeMs: failureScope.notBefore?.getTime() ?? null,
+        longestDelayMs: failureScope.longestDelayMs,
         random: Math.random(),
       })
       clearTimeout(known?.timer)
-      const timer = setTimeout(() => settleDebts(key), Math.min(longestTimerMs, outage.untilMs - nowMs))
+      const timer = setTimeout(() => runOwed(key), Math.min(longestTimerMs, outage.untilMs - nowMs))
       timer.unref()
       const owed = known?.owed ?? new Map<string, RunRequest>()
       owed.set(placeOf(request), request)
-      const isWorse = known === undefined || severity[blame.level] > severity[known.level]
-      troubles.set(key, { outage, level: isWorse ? blame.level : known.level, owed, timer })
-      const fields = { err: blame.error, stream: request.stream, lane: request.lane }
+      const isWorse = known === undefined || severity[failureScope.level] > severity[known.level]
+      breaker.set(key, { outage, level: isWorse ? failureScope.level : known.level, owed, timer })
+      const fields = { err: failureScope.error, stream: request.stream, lane: request.lane }
       if (!isWorse) log.debug({ ...fields, failures: outage.failures }, `${key} still has trouble`)
       else
-        log[blame.level](
+        log[failureScope.level](
           fields,
-          `${key}: ${blame.message}; tried again by itself, at least every ${formatDuration(blame.longestDelayMs)}`,
+          `${key}: ${failureScope.message}; tried again by itself, at least every ${formatDuration(failureScope.longestDelayMs)}`,
         )
     },
 
@@ -122,31 +122,31 @@ export function watchTroubles({ serviceOf, nudge, log }: Options): Troubles {
       if (hasAsked) lastSuccessMs.set(serviceKey(request), nowMs)
       const proven = keysOf(request).filter((key) => hasAsked || key !== serviceKey(request))
       for (const key of proven) {
-        const trouble = troubles.get(key)
-        if (!trouble) continue
-        clearTimeout(trouble.timer)
-        trouble.owed.delete(placeOf(request))
-        settleDebts(key)
-        troubles.delete(key)
-        const level = trouble.level === 'debug' ? 'debug' : 'info'
-        log[level](`${key} works again, after ${formatDuration(nowMs - trouble.outage.sinceMs)}`)
+        const outage = breaker.get(key)
+        if (!outage) continue
+        clearTimeout(outage.timer)
+        outage.owed.delete(placeOf(request))
+        runOwed(key)
+        breaker.delete(key)
+        const level = outage.level === 'debug' ? 'debug' : 'info'
+        log[level](`${key} works again, after ${formatDuration(nowMs - outage.outage.sinceMs)}`)
       }
     },
 
     forget(request) {
       const key = streamKey(request)
-      clearTimeout(troubles.get(key)?.timer)
-      troubles.delete(key)
+      clearTimeout(breaker.get(key)?.timer)
+      breaker.delete(key)
     },
 
-    owed: () => [...troubles.values()].flatMap(({ owed }) => [...owed.values()]),
+    owed: () => [...breaker.values()].flatMap(({ owed }) => [...owed.values()]),
 
     servicesDown: () =>
-      [...troubles.keys()].flatMap((key) => /^the (\w+) service$/.exec(key)?.slice(1) ?? []),
+      [...breaker.keys()].flatMap((key) => /^the (\w+) service$/.exec(key)?.slice(1) ?? []),
 
     close() {
-      for (const { timer } of troubles.values()) clearTimeout(timer)
-      troubles.clear()
+      for (const { timer } of breaker.values()) clearTimeout(timer)
+      breaker.clear()
     },
   }
 }

@@ -131,9 +131,9 @@ async function openRedis(redisUrl: string, database: Options['database'], log: L
   })
   const prefix = prefixOf(database)
   // Told once, by whoever asks whether the queue answers.
-  let trouble: unknown = null
+  let outage: unknown = null
   redis.on('error', (error) => {
-    trouble = error
+    outage = error
     log.debug({ err: error }, 'the connection to Redis has trouble')
   })
   const ping = async () => {
@@ -146,7 +146,7 @@ async function openRedis(redisUrl: string, database: Options['database'], log: L
     await ping()
   } catch (error) {
     redis.disconnect()
-    const cause = trouble ?? error
+    const cause = outage ?? error
     const reason = cause instanceof Error ? cause.message : String(cause)
     throw new Error(`Redis at ${describe(redisUrl)} cannot be used: ${reason}; check REDIS_URL`, { cause })
   }
@@ -160,8 +160,8 @@ async function openRedis(redisUrl: string, database: Options['database'], log: L
 
 /** Two mirrors may share one Redis, and both may live at "localhost". The braces keep a mirror's keys together in a cluster of Redis. */
 function prefixOf({ address, cluster }: Options['database']): string {
-  const mirror = cluster === null ? address : `${address} ${cluster}`
-  return `{tidemark-${createHash('sha256').update(mirror).digest('hex').slice(0, 12)}}`
+  const store = cluster === null ? address : `${address} ${cluster}`
+  return `{tidemark-${createHash('sha256').update(store).digest('hex').slice(0, 12)}}`
 }
 
 function describe(redisUrl: string): string {

@@ -4,7 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Queue as BullQueue } from 'bullmq'
 import type { Logger } from '../../log.ts'
 import type { LaneOutcome } from '../../sync/run-lane.ts'
-import { type Blame, watchTroubles } from './circuit-breaker.ts'
+import { type FailureScope, openCircuitBreaker } from './circuit-breaker.ts'
 import type { OpenDriver } from './driver.ts'
 import { again, openRunQueue, type QueueCounts, type RunRequest } from './requests.ts'
 import { type DoRun, startRunWorker } from './run-worker.ts'
@@ -13,7 +13,7 @@ import { type NextTick, startTickWorker, type Tick, type Wanted } from './schedu
 export type Jobs = {
   /** For those who look into them. */
   readonly queues: readonly BullQueue[]
-  nudge(request: RunRequest): Promise<void>
+  requestRun(request: RunRequest): Promise<void>
   counts(): Promise<QueueCounts>
   /** Rejects while the queue cannot be used. */
   ping(): Promise<void>
@@ -31,7 +31,7 @@ export type JobsOptions = {
   /** Asked at each tick. */
   readonly isDue: (tick: Tick) => Promise<boolean>
   readonly run: DoRun
-  readonly blame: (error: unknown, isWrittenDown: boolean) => Blame | null
+  readonly failureScope: (error: unknown, isWrittenDown: boolean) => FailureScope | null
   readonly serviceOf: (stream: string) => string
   readonly onOutcome: (request: RunRequest, outcome: LaneOutcome, durationMs: number) => void
   /** Enough that no stream's slow lanes can keep all others from being read. */
@@ -47,17 +47,17 @@ const contested =
 const drainMs = 18_000
 
 export async function startJobs(options: JobsOptions): Promise<Jobs> {
-  const { queue, run, blame, onOutcome, serviceOf, log } = options
+  const { queue, run, failureScope, onOutcome, serviceOf, log } = options
   // A queue that is away is told by whoever pings it, once.
   const onError = (error: Error) => log.debug({ err: error }, 'the queue has trouble')
   const runs = openRunQueue(queue.driver, onError)
-  const troubles = watchTroubles({ serviceOf, nudge: runs.nudge, log })
+  const breaker = openCircuitBreaker({ serviceOf, requestRun: runs.requestRun, log })
   const ticks = await startTickWorker({
     driver: queue.driver,
     schedules: options.schedules,
     async onTick(tick) {
       // When that cannot be told, the run finds out what is wrong, and is owed until it is over.
-      if (await options.isDue(tick).catch(() => true)) await runs.nudge({ ...tick, cause: 'tick' })
+      if (await options.isDue(tick).catch(() => true)) await runs.requestRun({ ...tick, cause: 'tick' })
     },
     onError,
   })
@@ -65,8 +65,8 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
     driver: queue.driver,
     queue: runs,
     run,
-    blame,
-    troubles,
+    failureScope,
+    breaker,
     runsAtOnce: options.runsAtOnce ?? defaultRunsAtOnce,
     log,
     onOutcome,
@@ -74,13 +74,13 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
   })
   /** Whoever works next does what this one still owes: a census comes once a day. */
   async function handBack(): Promise<void> {
-    await Promise.all(troubles.owed().map((request) => runs.nudge(again(request))))
+    await Promise.all(breaker.owed().map((request) => runs.requestRun(again(request))))
   }
 
   let changedInARow = 0
   return {
     queues: [runs.queue, ticks.queue],
-    nudge: runs.nudge,
+    requestRun: runs.requestRun,
     counts: runs.counts,
     ping: queue.ping,
     async keepSchedules() {
@@ -91,13 +91,13 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
       else if (changed > 0) log[changedInARow < contestedChecks ? 'info' : 'debug']({ changed }, text)
     },
     nextTicks: ticks.next,
-    servicesDown: troubles.servicesDown,
+    servicesDown: breaker.servicesDown,
     async stop() {
       const drained = Promise.all([ticks.close(), worker.close()]).then(handBack).then(runs.close)
       // What waits for a queue that is away would wait for ever.
       drained.catch((error) => log.debug({ err: error }, 'the queue was away when the worker stopped'))
       await Promise.race([drained, wait(drainMs, undefined, { ref: false })])
-      troubles.close()
+      breaker.close()
       await queue.close()
     },
   }

@@ -13,7 +13,7 @@ export type QueueCounts = { readonly waiting: number; readonly active: number; r
 
 export type RunQueue = {
   readonly queue: BullQueue
-  nudge(request: RunRequest): Promise<void>
+  requestRun(request: RunRequest): Promise<void>
   counts(): Promise<QueueCounts>
   close(): Promise<void>
 }
@@ -26,7 +26,7 @@ export function openRunQueue(driver: Driver, onError: (error: Error) => void): R
   queue.on('error', onError)
   return {
     queue: forTools(queue),
-    async nudge(request) {
+    async requestRun(request) {
       await queue.add('run', request, {
         deduplication: { id: placeOf(request), keepLastIfActive: true },
         // The next tick is the retry: a job that waits to be retried would swallow nudges.
@@ -57,18 +57,18 @@ export const placeOf = ({ stream, lane }: Pick<RunRequest, 'stream' | 'lane'>): 
 
 // Turns any number of announcements into few nudges: the first at once, then at most one in a window, and always one after the
 // last announcement.
-export type NudgeWindow = {
+export type RunDebounce = {
   announce(): void
   close(): void
 }
 
 type Options = {
   readonly windowMs: number
-  readonly nudge: () => Promise<void>
+  readonly requestRun: () => Promise<void>
   readonly log: Logger
 }
 
-export function openNudgeWindow({ windowMs, nudge, log }: Options): NudgeWindow {
+export function openRunDebounce({ windowMs, requestRun, log }: Options): RunDebounce {
   let isAnnounced = false
   let isClosed = false
   let timer: NodeJS.Timeout | null = null
@@ -78,7 +78,7 @@ export function openNudgeWindow({ windowMs, nudge, log }: Options): NudgeWindow 
     isAnnounced = false
     isUnderWay = true
     try {
-      await nudge()
+      await requestRun()
     } catch (error) {
       isAnnounced = true
       log.debug({ err: error }, 'a webhook could not be passed on yet')

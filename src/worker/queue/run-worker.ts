@@ -4,7 +4,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from '../../log.ts'
 import type { LaneOutcome } from '../../sync/run-lane.ts'
-import type { Blame, Troubles } from './circuit-breaker.ts'
+import type { FailureScope, CircuitBreaker } from './circuit-breaker.ts'
 import { type Driver, placed, Worker } from './driver.ts'
 import { again, type RunQueue, type RunRequest, runQueueName } from './requests.ts'
 
@@ -18,7 +18,7 @@ export const lockOptions = {
   runRetryDelay: 1_000,
 } as const
 
-export type RunHooks = { readonly signal: AbortSignal; readonly shouldGiveWay: () => boolean }
+export type RunHooks = { readonly signal: AbortSignal; readonly shouldYield: () => boolean }
 /** Null when there is nothing to do, or not for this worker. */
 export type DoRun = (request: RunRequest, hooks: RunHooks) => Promise<LaneOutcome | null>
 
@@ -27,8 +27,8 @@ type Options = {
   readonly queue: RunQueue
   readonly run: DoRun
   /** What a run that failed, or could not even be written down, means for the others; null when it is nobody's trouble. */
-  readonly blame: (error: unknown, isWrittenDown: boolean) => Blame | null
-  readonly troubles: Troubles
+  readonly failureScope: (error: unknown, isWrittenDown: boolean) => FailureScope | null
+  readonly breaker: CircuitBreaker
   readonly runsAtOnce: number
   readonly log: Logger
   readonly onOutcome: (request: RunRequest, outcome: LaneOutcome, durationMs: number) => void
@@ -44,7 +44,7 @@ const shortestTurnMs = 2_000
 const graceMs = 4_000
 
 export function startRunWorker(options: Options): RunWorker {
-  const { driver, queue, troubles, runsAtOnce, log } = options
+  const { driver, queue, breaker, runsAtOnce, log } = options
   const stopping = new AbortController()
   let active = 0
   let waiting = 0
@@ -65,36 +65,36 @@ export function startRunWorker(options: Options): RunWorker {
   worker.on('error', options.onError)
 
   async function take(request: RunRequest): Promise<void> {
-    if (stopping.signal.aborted || troubles.mustWait(request)) return
+    if (stopping.signal.aborted || breaker.mustWait(request)) return
     const startedMs = Date.now()
     try {
       const outcome = await options.run(request, {
         signal: stopping.signal,
-        shouldGiveWay: () => mayGiveWay(startedMs),
+        shouldYield: () => mayYield(startedMs),
       })
-      if (outcome === null) return troubles.forget(request)
+      if (outcome === null) return breaker.forget(request)
       options.onOutcome(request, outcome, Date.now() - startedMs)
       await settle(request, outcome, startedMs)
     } catch (error) {
-      const blame = options.blame(error, false)
-      if (blame) troubles.failed(request, startedMs, blame)
+      const failureScope = options.failureScope(error, false)
+      if (failureScope) breaker.failed(request, startedMs, failureScope)
     }
   }
 
   async function settle(request: RunRequest, outcome: LaneOutcome, startedMs: number): Promise<void> {
     const { status, note, error, tally } = outcome
-    if (status === 'done') troubles.succeeded(request, tally.requests)
+    if (status === 'done') breaker.succeeded(request, tally.requests)
     // Whoever works next goes on with it.
     const isCutShort = status === 'stopped' && stopping.signal.aborted
-    if (outcome.gaveWay || isCutShort) await queue.nudge(again(request))
-    if (status === 'skipped') troubles.failed(request, startedMs, takenBy(note))
+    if (outcome.yielded || isCutShort) await queue.requestRun(again(request))
+    if (status === 'skipped') breaker.failed(request, startedMs, takenBy(note))
     if (status !== 'failed') return
-    const blame = options.blame(error, true)
-    if (blame) troubles.failed(request, startedMs, blame)
+    const failureScope = options.failureScope(error, true)
+    if (failureScope) breaker.failed(request, startedMs, failureScope)
     else log.debug({ err: error, ...request }, 'the run lost its turn')
   }
 
-  function mayGiveWay(startedMs: number): boolean {
+  function mayYield(startedMs: number): boolean {
     if (waiting === 0 || Date.now() - startedMs < shortestTurnMs) return false
     waiting--
     return true
@@ -131,7 +131,7 @@ export function startRunWorker(options: Options): RunWorker {
 /** Whoever has the lane may let go at any moment. */
 const takenPauseMs = 5_000
 
-const takenBy = (note: string | null): Blame => ({
+const takenBy = (note: string | null): FailureScope => ({
   scope: 'stream',
   notBefore: null,
   longestDelayMs: takenPauseMs,
