@@ -50,7 +50,7 @@ async function measure(
   const rows = size.toLocaleString('en')
   const first = await sync(environment, [])
   say(`reading ${rows} rows: ${Math.round(first.rowsPerSecond)} rows/s, ${Math.round(first.megabytes)} MB`)
-  const again = await sync(environment, ['--lane', 'lookback'])
+  const again = await sync(environment, ['--kind', 'lookback'])
   say(`reading them again: ${Math.round(again.rowsPerSecond)} rows/s, ${Math.round(again.megabytes)} MB`)
   const idle = await sync(environment, [])
   say(`an idle poll: ${idle.requests} request`)

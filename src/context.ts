@@ -20,7 +20,7 @@ import type { Progress } from './sync/changes/read-changes.ts'
 import { pollList } from './sync/lists/poll.ts'
 import type { Audits, Backfills, Store, Relations, Source, Written } from './sync/ports/store.ts'
 import { readRelated } from './sync/related/read-related.ts'
-import type { LaneOutcome } from './sync/run-lane.ts'
+import type { RunOutcome } from './sync/perform-run.ts'
 import { openUpstream, type Upstream } from './upstream/client.ts'
 import { openRelatedSource } from './upstream/contract/extended-read.ts'
 import { maskSource, openSource } from './upstream/contract/source.ts'
@@ -58,13 +58,13 @@ export function openConfiguredUpstream(needs: UpstreamNeeds, service: ServiceNam
 }
 
 // One reading of any stream in the lanes that are read on a schedule.
-export type ScheduledLane = 'incremental' | 'lookback'
+export type ScheduledKind = 'incremental' | 'lookback'
 
 export type ReadStreamContext = {
   readonly store: Store
   readonly source: Source
   readonly stream: Stream
-  readonly lane: ScheduledLane
+  readonly kind: ScheduledKind
   readonly pageSize: number
   readonly lookbackFloorMs: number
   /** The operator's choice of a list stream's key. */
@@ -76,7 +76,7 @@ export type ReadStreamContext = {
   readonly onWritten?: (written: Written, progress: Progress | null) => void
 }
 
-export function readStream({ onWritten, ...context }: ReadStreamContext): Promise<LaneOutcome> {
+export function readStream({ onWritten, ...context }: ReadStreamContext): Promise<RunOutcome> {
   const { stream } = context
   if (stream.kind === 'list')
     return pollList({
@@ -85,14 +85,14 @@ export function readStream({ onWritten, ...context }: ReadStreamContext): Promis
       ...(onWritten && { onWritten: (written) => onWritten(written, null) }),
     })
   const changes = { ...context, stream, ...(onWritten && { onWritten }) }
-  return context.lane === 'lookback' ? readLookback(changes) : readIncremental(changes)
+  return context.kind === 'lookback' ? readLookback(changes) : readIncremental(changes)
 }
 
 export type ReadOptions = Pick<ReadStreamContext, 'signal' | 'shouldYield' | 'onWritten'>
 
 type ReadingContext<Kind extends Stream> = Omit<
   ReadStreamContext,
-  'store' | 'stream' | 'lane' | 'signal'
+  'store' | 'stream' | 'kind' | 'signal'
 > & {
   readonly store: SyncContext['store']
   readonly stream: Kind
@@ -108,9 +108,9 @@ export type SyncContext = AsyncDisposable & {
   sourceOf(stream: Stream): Source
   /** What every reading of a stream needs, whatever its lane. */
   contextOf<Kind extends Stream>(stream: Kind): ReadingContext<Kind>
-  read(stream: Stream, lane: ScheduledLane, options: ReadOptions): Promise<LaneOutcome>
+  read(stream: Stream, kind: ScheduledKind, options: ReadOptions): Promise<RunOutcome>
   /** The backlog of related records. */
-  readRelated(options: ReadOptions): Promise<LaneOutcome>
+  readRelated(options: ReadOptions): Promise<RunOutcome>
   /** Whether there may be such a backlog. */
   isRelatedDue(): Promise<boolean>
 }
@@ -149,7 +149,7 @@ export async function openContext(options: {
     const holdsSecret = stream.list === 'listWebhookSubscriptions' && config.webhookSecret
     return holdsSecret ? maskSource(source, holdsSecret) : source
   }
-  // Head runs are short; one that is not still leaves the backlog some reads a second.
+  // Incremental runs are short; one that is not still leaves the backlog some reads a second.
   const priorityGate = openPriorityGate({ longestMs: 1_000 })
   const relatedSource = openRelatedSource(upstreams.assignment, {
     streams: related,
@@ -174,9 +174,9 @@ export async function openContext(options: {
     sourceOf,
     contextOf,
     related,
-    async read(stream, lane, hooks) {
-      const reading = () => readStream({ ...contextOf(stream), ...hooks, lane })
-      return lane === 'incremental' ? await priorityGate.first(reading) : await reading()
+    async read(stream, kind, hooks) {
+      const reading = () => readStream({ ...contextOf(stream), ...hooks, kind })
+      return kind === 'incremental' ? await priorityGate.first(reading) : await reading()
     },
     isRelatedDue: () => isRelatedDue(database.pool, relatedOptions),
     readRelated: ({ onWritten, ...hooks }) =>

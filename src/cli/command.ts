@@ -32,7 +32,7 @@ export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
 export type Command = {
   readonly name: string
   readonly summary: string
-  /** What follows `tidemark <name>`, e.g. `[stream…] [--lane trailing]`. */
+  /** What follows `tidemark <name>`, e.g. `[stream…] [--kind lookback]`. */
   readonly usage: string
   readonly options: Readonly<Record<string, Option>>
   readonly examples: readonly string[]

@@ -80,7 +80,7 @@ function tableLine({ stream, rows, lagMs }: Count, before: readonly Count[]): st
 
 async function countRows(pool: Pool): Promise<readonly Count[]> {
   const { rows: known } = await pool.query<{ name: string; lag_ms: number | null; has_view: boolean }>(
-    `select name, extract(epoch from now() - complete_at)::float8 * 1000 as lag_ms,
+    `select name, extract(epoch from now() - read_through_at)::float8 * 1000 as lag_ms,
        to_regclass(format('bi.%I', name)) is not null as has_view
      from tidemark.stream where name = any ($1)`,
     [streams.map(({ name }) => name)],

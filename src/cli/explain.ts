@@ -114,7 +114,7 @@ function told(
     say('absence', `${notes.evidence ?? 'missing from the last list'} (${notes.missingSince?.toISOString()})`)
   for (const late of notes.lateArrivals)
     say('came late', `version ${late.version}, by ${Math.round(late.lateMs / 1000)} s, found ${late.foundAt}`)
-  for (const missedRows of notes.missedRows) say('rescued', `by the census of run ${missedRows.run}, ${missedRows.foundAt}`)
+  for (const missedRows of notes.missedRows) say('rescued', `by the reconcile of run ${missedRows.run}, ${missedRows.foundAt}`)
   say('upstream', inUpstream(upstream))
   if (row) {
     lines.push('  values')
@@ -136,7 +136,7 @@ const shown = (value: Json): string => JSON.stringify(value)
 
 function inRuns({ runs }: RowStory): string {
   if (runs.length === 0) return 'in a run that the ledger no longer has, or by hand'
-  const names = runs.map(({ id, lane }) => `run ${id} (${lane})`)
+  const names = runs.map(({ id, kind }) => `run ${id} (${kind})`)
   return names.length === 1 ? `in ${names[0]}` : `in one of ${names.join(', ')}, which wrote at the same time`
 }
 
@@ -165,7 +165,7 @@ const asJson = (
     deleted_reason: row.deletedReason,
     runs: row.runs.map((one) => ({
       id: one.id,
-      lane: one.lane,
+      kind: one.kind,
       started_at: one.startedAt,
       finished_at: one.finishedAt,
     })),

@@ -1,4 +1,4 @@
-// `tidemark census`: lists streams whole, to find what is missing and what is gone; and the two words an operator may say
+// `tidemark reconcile`: lists streams whole, to find what is missing and what is gone; and the two words an operator may say
 // about its findings.
 
 import { loadConfig } from '../config/load.ts'
@@ -25,16 +25,16 @@ export const reconcile: Command = {
       type: 'string',
       value: 'STREAM',
       describe:
-        'take another census of this stream and believe it, even when it is empty or lost more than a fifth',
+        'take another reconcile of this stream and believe it, even when it is empty or lost more than a fifth',
     },
-    acknowledge: { type: 'string', value: 'STREAM', describe: 'take note of the rows that censuses rescued' },
+    acknowledge: { type: 'string', value: 'STREAM', describe: 'take note of the rows that reconciles rescued' },
     json: { type: 'boolean', describe: 'print one JSON document' },
   },
   examples: [
-    'tidemark census',
-    'tidemark census assignment',
-    'tidemark census --release assignment',
-    'tidemark census --acknowledge assignment',
+    'tidemark reconcile',
+    'tidemark reconcile assignment',
+    'tidemark reconcile --release assignment',
+    'tidemark reconcile --acknowledge assignment',
   ],
   run,
 }
@@ -46,7 +46,7 @@ async function run(call: Call): Promise<ExitCode> {
     throw new UsageError('--release and --acknowledge exclude each other')
   if ((release ?? acknowledge) !== undefined && positionals.length > 0)
     throw new UsageError(
-      `\`tidemark census --${release === undefined ? 'acknowledge' : 'release'}\` takes the one stream behind it`,
+      `\`tidemark reconcile --${release === undefined ? 'acknowledge' : 'release'}\` takes the one stream behind it`,
     )
   if (acknowledge !== undefined) return await takeNote(call, String(acknowledge))
   const config = loadConfig(environment)
@@ -61,7 +61,7 @@ async function run(call: Call): Promise<ExitCode> {
     if (stream.kind === 'list' && approved === null && positionals.length === 0) continue
     const startedAt = performance.now()
     const outcome = await reconcileOnce(context, stream, {
-      release: approved === null ? 0 : Number.POSITIVE_INFINITY,
+      approved: approved === null ? 0 : Number.POSITIVE_INFINITY,
       signal: call.signal,
       log,
     })
@@ -91,7 +91,7 @@ function missedRowsLine({ stream, findings }: Result): string {
   if (!findings || findings.rescued === 0) return ''
   const keys = findings.samples.slice(0, 20).map(({ key }) => key)
   const more = findings.rescued > 20 ? ', …' : ''
-  return `\n  rescued: ${keys.join(', ')}${more}; when you have seen them: tidemark census --acknowledge ${stream}`
+  return `\n  rescued: ${keys.join(', ')}${more}; when you have seen them: tidemark reconcile --acknowledge ${stream}`
 }
 
 const asJson = ({ stream, status, runId, findings, tally, note, error, isComplete, durationMs }: Result) => ({
@@ -114,7 +114,7 @@ const asJson = ({ stream, status, runId, findings, tally, note, error, isComplet
     marked: findings.marked,
     alive: findings.alive,
     unclear: findings.unclear,
-    held: findings.held,
+    blocked: findings.blocked,
   }),
   duration_ms: durationMs,
   note,

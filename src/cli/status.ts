@@ -62,7 +62,7 @@ function paragraph(one: StreamOverview, problems: readonly Problem[]): string {
     ['rows', one.rows ? `about ${count(one.rows)}` : null],
     ['running', one.running.join(', ') || null],
     ['last run', one.lastRun && lastRun(one.lastRun)],
-    ['last census', one.lastReconcileAt?.toISOString() ?? null],
+    ['last reconcile', one.lastReconcileAt?.toISOString() ?? null],
     [
       'look-back',
       one.lookbackMs === null ? null : `${formatDuration(one.lookbackMs)}: ${one.lookbackReason}`,
@@ -80,14 +80,14 @@ function paragraph(one: StreamOverview, problems: readonly Problem[]): string {
 }
 
 const lastRun = ({
-  lane,
+  kind,
   status,
   finishedAt,
   startedAt,
   error,
   note,
 }: NonNullable<StreamOverview['lastRun']>): string =>
-  [`${lane} ${status} at ${new Date(finishedAt ?? startedAt).toISOString()}`, error, note]
+  [`${kind} ${status} at ${new Date(finishedAt ?? startedAt).toISOString()}`, error, note]
     .filter(Boolean)
     .join(': ')
 
@@ -112,7 +112,7 @@ const some = (amount: number): string | null => (amount === 0 ? null : count(amo
 const asJson = (one: StreamOverview, problems: readonly Problem[]) => ({
   stream: one.stream,
   position: one.position,
-  complete_through: one.readThroughAt,
+  read_through: one.readThroughAt,
   lag_seconds: one.lagMs === null ? null : one.lagMs / 1000,
   rows: one.rows,
   running: one.running,
@@ -132,7 +132,7 @@ const asJson = (one: StreamOverview, problems: readonly Problem[]) => ({
   rescued: one.rescued,
   reconcile_rescues: one.missedRows,
   unfinished_backfills: one.unfinishedBackfills,
-  held: one.held,
+  blocked_deletions: one.blockedDeletions,
   stopped_reason: one.stoppedReason,
   problems: problems.map(({ kind, since, what, whatToDo }) => ({ kind, since, what, what_to_do: whatToDo })),
   paused: one.paused,

@@ -5,12 +5,12 @@ import {
   configuredStreams,
   openContext,
   type ReadOptions,
-  type ScheduledLane,
+  type ScheduledKind,
   type SyncContext,
 } from '../context.ts'
 import { readLookbackState } from '../store/queries/due.ts'
 import { pickStreams, type Stream } from '../streams/catalog.ts'
-import type { LaneOutcome } from '../sync/run-lane.ts'
+import type { RunOutcome } from '../sync/perform-run.ts'
 import { UsageError } from '../util/errors.ts'
 import { count, formatDuration, plural, visible } from '../util/text.ts'
 import { type Call, type Command, type ExitCode, exitCodes } from './command.ts'
@@ -19,9 +19,9 @@ import { startProgress } from './progress.ts'
 export const sync: Command = {
   name: 'sync',
   summary: 'read streams once, then end',
-  usage: '[stream…] [--lane head|trailing|related] [--json]',
+  usage: '[stream…] [--kind incremental|trailing|related] [--json]',
   options: {
-    lane: {
+    kind: {
       type: 'string',
       value: 'LANE',
       describe:
@@ -29,34 +29,34 @@ export const sync: Command = {
     },
     json: { type: 'boolean', describe: 'print one JSON document' },
   },
-  examples: ['tidemark sync', 'tidemark sync assignment assignment_note', 'tidemark sync --lane trailing'],
+  examples: ['tidemark sync', 'tidemark sync assignment assignment_note', 'tidemark sync --kind lookback'],
   run,
 }
 
-type SyncedKind = ScheduledLane | 'related'
+type SyncedKind = ScheduledKind | 'related'
 
-const hasLane: Readonly<Record<SyncedKind, (name: string, kind: Stream['kind']) => boolean>> = {
+const canRead: Readonly<Record<SyncedKind, (name: string, kind: Stream['kind']) => boolean>> = {
   incremental: () => true,
   lookback: (_name, kind) => kind === 'changes',
   related: (name) => name === 'assignment',
 }
 
-type Result = LaneOutcome & { readonly durationMs: number; readonly position: string | null }
+type Result = RunOutcome & { readonly durationMs: number; readonly position: string | null }
 
 async function run({ environment, positionals, values, log, signal, stdout }: Call): Promise<ExitCode> {
-  const lane = laneOf(values.lane)
+  const kind = kindOf(values.kind)
   const config = loadConfig(environment)
   const wanted = pickStreams(positionals, configuredStreams(config))
-  const streams = wanted.filter(({ name, kind }) => hasLane[lane](name, kind))
-  if (lane === 'related' && config.related.length === 0)
+  const streams = wanted.filter((stream) => canRead[kind](stream.name, stream.kind))
+  if (kind === 'related' && config.related.length === 0)
     throw new UsageError(
       'There are no related records to read: set RELATED=true, or to the groups that are wanted',
     )
   if (streams.length === 0)
     throw new UsageError(
-      lane === 'related'
+      kind === 'related'
         ? 'Only assignment has a related lane'
-        : `Only changes streams have a trailing lane, and none of ${wanted.map(({ name }) => name).join(', ')} is one`,
+        : `Only changes streams have a look-back run, and none of ${wanted.map(({ name }) => name).join(', ')} is one`,
     )
   await using context = await openContext({ config, log })
   const results: Result[] = []
@@ -66,7 +66,7 @@ async function run({ environment, positionals, values, log, signal, stdout }: Ca
     const progress = startProgress(stream.name, process.stderr)
     const hooks = { signal, onWritten: progress.written }
     const outcome =
-      lane === 'related' ? await drainRelated(context, hooks) : await context.read(stream, lane, hooks)
+      kind === 'related' ? await drainRelated(context, hooks) : await context.read(stream, kind, hooks)
     const result = {
       ...outcome,
       note: outcome.note ?? (await whyNothing(context, stream, outcome)),
@@ -86,7 +86,7 @@ async function run({ environment, positionals, values, log, signal, stdout }: Ca
 async function whyNothing(
   { database }: SyncContext,
   stream: Stream,
-  { status, tally }: LaneOutcome,
+  { status, tally }: RunOutcome,
 ): Promise<string | null> {
   const { inserted, updated, unchanged, quarantined } = tally
   const hasSeen = inserted + updated + unchanged + quarantined > 0
@@ -96,18 +96,18 @@ async function whyNothing(
 }
 
 /** Turns end after a while; here there is nobody to give way to. */
-async function drainRelated(context: SyncContext, hooks: ReadOptions): Promise<LaneOutcome> {
+async function drainRelated(context: SyncContext, hooks: ReadOptions): Promise<RunOutcome> {
   for (;;) {
     const outcome = await context.readRelated(hooks)
     if (!outcome.yielded || outcome.status !== 'done') return outcome
   }
 }
 
-function laneOf(value: Call['values'][string]): SyncedKind {
+function kindOf(value: Call['values'][string]): SyncedKind {
   if (value === undefined || value === 'incremental') return 'incremental'
   if (value === 'lookback' || value === 'related') return value
   throw new UsageError(
-    `There is no lane "${value}" to sync: write --lane head, --lane trailing or --lane related`,
+    `There is no lane "${value}" to sync: write --kind incremental, --kind lookback or --kind related`,
   )
 }
 
@@ -129,7 +129,7 @@ function sentence(stream: Stream, { status, tally, note, error, durationMs, posi
 
 const asJson = ({
   stream,
-  lane,
+  kind,
   status,
   runId,
   note,
@@ -140,7 +140,7 @@ const asJson = ({
   isComplete,
 }: Result) => ({
   stream,
-  lane,
+  kind,
   status,
   run: runId,
   position,

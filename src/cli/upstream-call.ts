@@ -64,8 +64,8 @@ async function requestRun(
     try {
       const runs = openRunQueue(queue.driver, (error) => log.debug({ err: error }, 'the queue has trouble'))
       try {
-        await runs.requestRun({ stream, lane: 'incremental', cause: 'operator' })
-        if (relatedOf !== null) await runs.requestRun({ stream, lane: 'related', cause: 'operator' })
+        await runs.requestRun({ stream, kind: 'incremental', cause: 'operator' })
+        if (relatedOf !== null) await runs.requestRun({ stream, kind: 'related', cause: 'operator' })
       } finally {
         await runs.close()
       }
@@ -89,7 +89,7 @@ async function embeddedUrl(): Promise<string | null> {
 }
 
 // One call of the upstream for a person: what it answers is printed as its own JSON, with every digit, less what is known to
-// be secret (P9). A write is followed by a nudge.
+// be secret (P9). A write is followed by a run request.
 export async function callUpstream(call: Call, name: OperationName, request: AnyRequest): Promise<ExitCode> {
   const operation: Operation = operations[name]
   checkBeforeSending(operation, request)

@@ -8,7 +8,7 @@ import { acknowledgeMissedRows, pausedStreams, pauseStream, resumeStream } from 
 import { cancelBackfill, requestBackfill } from '../store/queries/backfills.ts'
 import { readOverview } from '../store/queries/overview.ts'
 import { blockedDeletionsOf } from '../store/queries/symptoms.ts'
-import { type Lane, pickStream } from '../streams/catalog.ts'
+import { type RunKind, pickStream } from '../streams/catalog.ts'
 import { parseInt64 } from '../streams/record.ts'
 import { UsageError } from '../util/errors.ts'
 import { formatDuration } from '../util/text.ts'
@@ -106,14 +106,14 @@ export function openActions({ context, requestRun, tasks, pageSize, log }: Conte
 
   return {
     async sync(order) {
-      const lane = laneOf(order.fields.lane)
-      const stream = lane === 'incremental' ? streamOf(order) : changesStreamOf(order)
-      await requestRun({ stream: stream.name, lane, cause: 'operator' }).catch((cause) => {
+      const kind = kindOf(order.fields.kind)
+      const stream = kind === 'incremental' ? streamOf(order) : changesStreamOf(order)
+      await requestRun({ stream: stream.name, kind, cause: 'operator' }).catch((cause) => {
         throw new NotNow('the queue does not answer; the stream is read at its next tick', { cause })
       })
       return {
-        text: `${stream.name}: a run of the ${lane} lane is asked for`,
-        json: { stream: stream.name, lane, status: 'asked for' },
+        text: `${stream.name}: a run of the ${kind} lane is asked for`,
+        json: { stream: stream.name, kind, status: 'asked for' },
         isUnderWay: true,
       }
     },
@@ -128,7 +128,7 @@ export function openActions({ context, requestRun, tasks, pageSize, log }: Conte
       const stream = streamOf(order).name
       const text = await resumeInWords(pool, stream)
       // Its next tick would come as well.
-      await requestRun({ stream, lane: 'incremental', cause: 'operator' }).catch(() => {})
+      await requestRun({ stream, kind: 'incremental', cause: 'operator' }).catch(() => {})
       return { text, json: { stream, paused: false } }
     },
 
@@ -138,12 +138,12 @@ export function openActions({ context, requestRun, tasks, pageSize, log }: Conte
       return { text: acknowledgedSentence(stream, rows), json: { stream, acknowledged: rows } }
     },
 
-    async release(order) {
+    async approve(order) {
       const stream = streamOf(order)
       const [overview] = await readOverview(pool, [stream.name])
-      const held = blockedDeletionsOf(overview?.held)
-      if (!held) throw new UsageError(`${stream.name} holds nothing back`)
-      const { missing } = held
+      const blocked = blockedDeletionsOf(overview?.blockedDeletions)
+      if (!blocked) throw new UsageError(`No deletions of ${stream.name} are blocked`)
+      const { missing } = blocked
       if (missing === null)
         throw new UsageError(
           `${stream.name} holds rows back, and how many was not noted: have all of it read first, which notes it`,
@@ -152,9 +152,9 @@ export function openActions({ context, requestRun, tasks, pageSize, log }: Conte
         throw new UsageError(
           `${stream.name} holds back ${missing} rows: say so with rows=${missing}, so that no other number is released`,
         )
-      return await task(`the census of ${stream.name} that releases`, async (signal) => {
+      return await task(`the reconcile of ${stream.name} that releases`, async (signal) => {
         const startedAt = performance.now()
-        const outcome = await reconcileOnce(context, stream, { release: missing, signal, log })
+        const outcome = await reconcileOnce(context, stream, { approved: missing, signal, log })
         return reconcileSentence({ ...outcome, durationMs: Math.round(performance.now() - startedAt) })
       })
     },
@@ -165,7 +165,7 @@ export function openActions({ context, requestRun, tasks, pageSize, log }: Conte
       const { id } = await requestBackfill(pool, { stream: stream.name, ...span, by: order.by })
       const isPaused = (await pausedStreams(pool)).has(stream.name)
       // It is looked for every few seconds anyway.
-      if (!isPaused) await requestRun({ stream: stream.name, lane: 'backfill', cause: 'operator' }).catch(() => {})
+      if (!isPaused) await requestRun({ stream: stream.name, kind: 'backfill', cause: 'operator' }).catch(() => {})
       const [fromText, toText] = [span.from.toString(), span.to.toString()]
       return {
         text: `${stream.name}: backfill ${id} from ${fromText} to ${toText} ${isPaused ? 'waits until the stream is resumed' : 'is asked for'}`,
@@ -201,7 +201,7 @@ export function openActions({ context, requestRun, tasks, pageSize, log }: Conte
   }
 }
 
-function laneOf(text = 'incremental'): Extract<Lane, 'incremental' | 'lookback' | 'reconcile'> {
+function kindOf(text = 'incremental'): Extract<RunKind, 'incremental' | 'lookback' | 'reconcile'> {
   if (text === 'incremental' || text === 'lookback' || text === 'reconcile') return text
-  throw new UsageError(`There is no lane "${text}" to read now: write head, trailing or census`)
+  throw new UsageError(`There is no lane "${text}" to read now: write head, trailing or reconcile`)
 }

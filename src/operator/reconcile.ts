@@ -5,32 +5,32 @@ import type { Logger } from '../log.ts'
 import type { ListStream, Stream } from '../streams/catalog.ts'
 import { pollList } from '../sync/lists/poll.ts'
 import { type ReconcileOutcome, reconcileStream } from '../sync/reconcile/reconcile.ts'
-import type { LaneOutcome } from '../sync/run-lane.ts'
+import type { RunOutcome } from '../sync/perform-run.ts'
 import { count, formatDuration } from '../util/text.ts'
 
 type Options = {
   /** How many rows may be gone although the listing is empty or lost more than a fifth; 0: none. */
-  readonly release: number
+  readonly approved: number
   readonly signal: AbortSignal
   readonly log: Logger
 }
-export type ReconcileOnce = LaneOutcome & { readonly findings: ReconcileOutcome['findings'] | null }
+export type ReconcileOnce = RunOutcome & { readonly findings: ReconcileOutcome['findings'] | null }
 
 export async function reconcileOnce(
   context: SyncContext,
   stream: Stream,
-  { release, signal, log }: Options,
+  { approved, signal, log }: Options,
 ): Promise<ReconcileOnce> {
   if (stream.kind === 'list')
-    return { ...(await listTwice(context, stream, signal, release)), findings: null }
-  const outcome = await reconcileStream({ ...context.contextOf(stream), signal, release })
+    return { ...(await listTwice(context, stream, signal, approved)), findings: null }
+  const outcome = await reconcileStream({ ...context.contextOf(stream), signal, approved })
   const { rescued, samples } = outcome.findings
   if (rescued > 0)
     log.warn(
       { stream: stream.name, rescued, keys: samples.slice(0, 100).map(({ key }) => key) },
-      'the census rescued rows that no other lane had brought',
+      'the reconcile missed rows that no other lane had brought',
     )
-  if (outcome.error) log.debug({ err: outcome.error, stream: stream.name }, 'the census failed')
+  if (outcome.error) log.debug({ err: outcome.error, stream: stream.name }, 'the reconcile failed')
   return outcome
 }
 
@@ -39,11 +39,11 @@ async function listTwice(
   context: SyncContext,
   stream: ListStream,
   signal: AbortSignal,
-  release: number,
-): Promise<LaneOutcome> {
-  const reading = { ...context.contextOf(stream), signal, release, onWritten: () => {} }
+  approved: number,
+): Promise<RunOutcome> {
+  const reading = { ...context.contextOf(stream), signal, approved, onWritten: () => {} }
   const first = await pollList(reading)
-  return first.status === 'done' && first.isComplete && release > 0 ? await pollList(reading) : first
+  return first.status === 'done' && first.isComplete && approved > 0 ? await pollList(reading) : first
 }
 
 /** In one line; a rescue is told by its number alone. */
@@ -56,7 +56,7 @@ export function reconcileSentence({
   error,
   durationMs,
 }: ReconcileOnce & { readonly durationMs: number }): string {
-  if (status === 'skipped') return `${stream}: skipped, ${note} is taking a census of it`
+  if (status === 'skipped') return `${stream}: skipped, ${note} is taking a reconcile of it`
   if (status === 'failed') return `${stream}: failed: ${error?.message ?? 'for a reason unknown'}`
   const told = findings
     ? [
@@ -68,10 +68,10 @@ export function reconcileSentence({
     : []
   const counts = `${count(tally.inserted)} new, ${count(tally.updated)} changed, ${count(tally.unchanged)} unchanged`
   const parts = [...told, counts, `${count(tally.requests)} requests`, formatDuration(durationMs)]
-  return `${stream}: ${status}, ${parts.join(', ')}${note?.includes('held') || status !== 'done' ? `; ${note}` : ''}`
+  return `${stream}: ${status}, ${parts.join(', ')}${note?.includes('blocked') || status !== 'done' ? `; ${note}` : ''}`
 }
 
 export const acknowledgedSentence = (stream: string, rows: number): string =>
   rows === 0
     ? `${stream}: there was nothing to acknowledge`
-    : `${stream}: ${count(rows)} rescued rows acknowledged`
+    : `${stream}: ${count(rows)} missed rows acknowledged`

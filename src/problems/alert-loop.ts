@@ -1,4 +1,4 @@
-// Tells people what needs them: looks at the concerns now and then, and sends what is news. Whatever fails here is tried again and
+// Tells people what needs them: looks at the problems now and then, and sends what is news. Whatever fails here is tried again and
 // stops nothing else.
 
 import { setTimeout as wait } from 'node:timers/promises'

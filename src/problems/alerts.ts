@@ -26,12 +26,12 @@ function sectionsOf({ begun, over, now }: Told): readonly Section[] {
   return [
     {
       title:
-        needs.length === 1 ? 'Tidemark needs a person' : `Tidemark needs a person: ${needs.length} concerns`,
+        needs.length === 1 ? 'Tidemark needs a person' : `Tidemark needs a person: ${needs.length} problems`,
       lines: needs.map(asked),
     },
     { title: 'Tidemark: good to know', lines: begun.filter(({ kind }) => isNews(kind)).map(asked) },
     {
-      title: over.length === 1 ? 'Tidemark: over' : `Tidemark: ${over.length} concerns are over`,
+      title: over.length === 1 ? 'Tidemark: over' : `Tidemark: ${over.length} problems are over`,
       lines: over.map((alert) => `${harmless(alert.what)} – over, after ${formatDuration(lastedMs(alert))}`),
     },
   ]
@@ -99,7 +99,7 @@ const textRun = (text: string, look: Readonly<Record<string, string>>) => ({
   inlines: [{ type: 'TextRun', text, ...look }],
 })
 
-// Which concerns people are told about, and when: once when one has stood for a while, once when it has been over for a while.
+// Which problems people are told about, and when: once when one has stood for a while, once when it has been over for a while.
 // Pure: what is known and what is seen now go in, what is to be told comes out.
 export type AlertPlan = {
   /** All that stay known, as they are now. */

@@ -14,7 +14,7 @@ import {
   eventsLastMs,
   failing,
   flipped,
-  held,
+  deletionsBlocked,
   hidden,
   type IsStale,
   quarantined,
@@ -58,7 +58,7 @@ export function findProblems({ symptoms, view, rules, now }: Given): readonly Pr
         ? []
         : [...failing(one), ...stale(one, rules.isStale, now)]),
       ...hidden(one),
-      ...held(one),
+      ...deletionsBlocked(one),
       ...quarantined(one),
       ...rescued(one),
       ...flipped(one),
@@ -100,8 +100,8 @@ function refusedServices(
     symptoms.some(
       (one) => serviceOf(one.stream) === service && one.lastSuccessAt && one.lastSuccessAt > after,
     )
-  for (const { stream, failing: lanes } of symptoms)
-    for (const { failures, code, since, lastAt, error } of lanes) {
+  for (const { stream, failing: kinds } of symptoms)
+    for (const { failures, code, since, lastAt, error } of kinds) {
       const service = serviceOf(stream)
       if (failures < refusalsThatCount || !refusals.includes(code) || wasLetIn(service, lastAt)) continue
       const known = services.get(service)

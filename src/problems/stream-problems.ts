@@ -12,19 +12,19 @@ export const problemKinds = [
   'hidden',
   'failing',
   'stale',
-  'held',
+  'deletions_blocked',
   'quarantine',
-  'census_rescue',
-  'fact_flipped',
+  'missed_rows',
+  'belief_changed',
   'schema_drift',
 ] as const
 export type ProblemKind = (typeof problemKinds)[number]
 
 /** What happened, rather than what lasts: worth knowing, and over by itself. */
-export const isNews = (kind: string): boolean => kind === 'fact_flipped' || kind === 'schema_drift'
+export const isNews = (kind: string): boolean => kind === 'belief_changed' || kind === 'schema_drift'
 
 export type Problem = {
-  /** The same as long as it is the same concern. */
+  /** The same as long as it is the same problem. */
   readonly key: string
   readonly kind: ProblemKind
   /** Null when it is not about one stream. */
@@ -42,12 +42,12 @@ export type IsStale = (stream: string, readThroughAt: Date, now: Date) => boolea
 
 const failuresThatCount = 3
 
-export function failing({ stream, failing: lanes, stoppedReason }: StreamSymptoms): Problem[] {
+export function failing({ stream, failing: kinds, stoppedReason }: StreamSymptoms): Problem[] {
   if (stoppedReason !== null) return []
-  const lasting = lanes.filter(({ failures }) => failures >= failuresThatCount)
+  const lasting = kinds.filter(({ failures }) => failures >= failuresThatCount)
   const [worst] = lasting.toSorted((a, b) => b.failures - a.failures)
   if (!worst) return []
-  const named = lasting.map(({ lane }) => lane).join(', ')
+  const named = lasting.map(({ kind }) => kind).join(', ')
   return [
     {
       key: `failing:${stream}`,
@@ -61,7 +61,7 @@ export function failing({ stream, failing: lanes, stoppedReason }: StreamSymptom
 }
 
 export function stale(
-  { stream, readThroughAt, isPaused, hiddenSince, held: shortfall }: StreamSymptoms,
+  { stream, readThroughAt, isPaused, hiddenSince, blockedDeletions: shortfall }: StreamSymptoms,
   isStale: IsStale,
   now: Date,
 ): Problem[] {
@@ -80,7 +80,7 @@ export function stale(
   ]
 }
 
-const restoredReason = /^UPSTREAM_REWOUND: (.*?Nothing was changed\.) (.*)$/s
+const restoredReason = /^UPSTREAM_RESTORED: (.*?Nothing was changed\.) (.*)$/s
 
 export function stopped({ stream, stoppedReason, stoppedAt }: StreamSymptoms): Problem[] {
   if (stoppedReason === null) return []
@@ -116,20 +116,20 @@ export function hidden({ stream, hiddenSince, readThroughAt }: StreamSymptoms): 
   ]
 }
 
-export function held({ stream, held: shortfall }: StreamSymptoms): Problem[] {
+export function deletionsBlocked({ stream, blockedDeletions: shortfall }: StreamSymptoms): Problem[] {
   if (shortfall === null) return []
   const { missing, living, at } = shortfall
   const isKnown = missing !== null && living !== null
-  const gone = `when they are gone indeed: \`tidemark census --release ${stream}\``
+  const gone = `when they are gone indeed: \`tidemark reconcile --release ${stream}\``
   const release = missing === living ? `${seeWhy}; only ${gone}` : gone
   return [
     {
-      key: `held:${stream}`,
-      kind: 'held',
+      key: `deletions_blocked:${stream}`,
+      kind: 'deletions_blocked',
       stream,
       since: at,
       what: `${stream}: the list lacks ${isKnown ? `${count(missing)} of ${count(living)}` : 'an unknown number of'} rows, which is too many to believe; none was marked deleted`,
-      whatToDo: isKnown ? release : `\`tidemark census ${stream}\` tells how many; ${release}`,
+      whatToDo: isKnown ? release : `\`tidemark reconcile ${stream}\` tells how many; ${release}`,
     },
   ]
 }
@@ -148,16 +148,16 @@ export function quarantined({ stream, quarantined: records, quarantinedSince }: 
   ]
 }
 
-export function rescued({ stream, missedRows, rescuedSince }: StreamSymptoms): Problem[] {
+export function rescued({ stream, missedRows, missedSince }: StreamSymptoms): Problem[] {
   if (missedRows === 0) return []
   return [
     {
-      key: `census_rescue:${stream}`,
-      kind: 'census_rescue',
+      key: `missed_rows:${stream}`,
+      kind: 'missed_rows',
       stream,
-      since: rescuedSince,
-      what: `${stream}: a census found ${plural(missedRows, 'row')} that nothing else had brought; they are in the mirror now`,
-      whatToDo: `when you have seen them: \`tidemark census --acknowledge ${stream}\`; when it happens again, raise LOOKBACK`,
+      since: missedSince,
+      what: `${stream}: a reconcile found ${plural(missedRows, 'row')} that nothing else had brought; they are in the mirror now`,
+      whatToDo: `when you have seen them: \`tidemark reconcile --acknowledge ${stream}\`; when it happens again, raise LOOKBACK`,
     },
   ]
 }
@@ -167,8 +167,8 @@ const longestList = 5
 
 export const flipped = ({ stream, flippedBeliefs }: StreamSymptoms): Problem[] =>
   flippedBeliefs.map(({ name, value, previousValue, evidence, changedAt }) => ({
-    key: `fact_flipped:${stream}:${name}:${value}`,
-    kind: 'fact_flipped',
+    key: `belief_changed:${stream}:${name}:${value}`,
+    kind: 'belief_changed',
     stream,
     since: changedAt,
     what: `${stream}: the upstream behaves differently: ${name} was ${previousValue} and is ${value} (${evidence})`,

@@ -4,8 +4,8 @@ import { UsageError } from '../util/errors.ts'
 import { nearest } from '../util/text.ts'
 import { attachmentFields, type FieldKind } from './field-types.ts'
 
-export const lanes = ['incremental', 'lookback', 'reconcile', 'backfill', 'related'] as const
-export type Lane = (typeof lanes)[number]
+export const kinds = ['incremental', 'lookback', 'reconcile', 'backfill', 'related'] as const
+export type RunKind = (typeof kinds)[number]
 export type ServiceName = 'assignment' | 'tracking'
 
 type CommonStream = {

@@ -96,7 +96,7 @@ export function openUpstream(options: UpstreamOptions): Upstream {
     for (;;) {
       const token = await signIn.token(allowance, signal)
       const request = httpRequest(baseUrl, operation, prepared, { token, clientGuid: options.clientGuid })
-      await pacing.lease(request, signal)
+      await pacing.turn(request, signal)
       const answer = await exchange(name, request, signal)
       if (answer.status === 401) {
         if (asked.wasRejected) throw unauthorized(service, request)

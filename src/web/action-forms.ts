@@ -18,15 +18,15 @@ export const hasPositions = (stream: string): boolean =>
 /** What can be done with one stream. */
 export function streamActions(overview: StreamOverview, viewer: Viewer): Html | null {
   if (!viewer.canAct) return null
-  const { stream, paused, held, missedRows } = overview
+  const { stream, paused, blockedDeletions, missedRows } = overview
   const form = (action: string, fields: Html) => actionForm(viewer, `/streams/${stream}/${action}`, fields)
   return html`<details class="actions"><summary>Actions<span class="hidden"> on ${stream}</span></summary>
-${held !== null && html`<p><a href="${addressOf('/release', { stream })}">Release what is held…</a></p>`}
+${blockedDeletions !== null && html`<p><a href="${addressOf('/approve', { stream })}">Review blocked deletions…</a></p>`}
 ${
   missedRows > 0 &&
-  form('acknowledge', html`<button>Acknowledge ${count(missedRows)} rescued rows</button>`)
+  form('acknowledge', html`<button>Acknowledge ${count(missedRows)} missed rows</button>`)
 }
-${form('sync', html`${lanes(stream)}<button>Read now</button>`)}
+${form('sync', html`${kinds(stream)}<button>Read now</button>`)}
 ${
   paused === null
     ? form(
@@ -40,9 +40,9 @@ ${hasPositions(stream) && html`<p><a href="${addressOf('/backfill', { stream })}
 }
 
 /** List streams are read whole in their one lane. */
-const lanes = (stream: string): Html | false =>
+const kinds = (stream: string): Html | false =>
   hasPositions(stream) &&
-  html`<label>What to read <select name="lane"><option value="head">new changes</option><option value="trailing">the recent past</option><option value="census">everything: a census</option></select></label>`
+  html`<label>What to read <select name="kind"><option value="head">new changes</option><option value="trailing">the recent past</option><option value="reconcile">everything: a reconcile</option></select></label>`
 
 export const backfillLink = (stream: string, checkpoint: string): Html =>
   html`<a href="${addressOf('/backfill', { stream, 'from-checkpoint': checkpoint })}">Backfill from ${checkpoint}…</a>`

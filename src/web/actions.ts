@@ -35,7 +35,7 @@ const routes = [
   ['pause', '/streams/:target/pause', '/'],
   ['resume', '/streams/:target/resume', '/'],
   ['acknowledge', '/streams/:target/acknowledge', '/'],
-  ['release', '/streams/:target/release', '/'],
+  ['approve', '/streams/:target/approve', '/'],
   ['backfill', '/streams/:target/backfill', '/checkpoints'],
   ['cancelBackfill', '/backfills/:target/cancel', '/checkpoints'],
   ['retryQuarantine', '/quarantine/:target/retry', '/quarantine'],

@@ -1,4 +1,4 @@
-// `GET /events`: what changed on the pages, as server-sent events. One look at the desk serves all who listen, and nobody looks when
+// `GET /events`: what changed on the pages, as server-sent events. One look at the status queries serves all who listen, and nobody looks when
 // nobody listens. Only what changed is sent; who comes new gets everything, as of now.
 
 import type { ServerResponse } from 'node:http'
@@ -35,12 +35,12 @@ export function cellsOf(sight: Sight): Cells {
   for (const stream of sight.streams)
     for (const [name, content] of Object.entries(numbersOf(stream, sight)))
       cells.set(`${stream.stream}/${name}`, content)
-  for (const { stream, lane, status, startedAt, finishedAt } of sight.laneRuns)
+  for (const { stream, kind, status, startedAt, finishedAt } of sight.latestRuns)
     cells.set(
-      `${stream}/${lane}/last`,
+      `${stream}/${kind}/last`,
       html`<span class="status ${status}">${status}</span> ${age(finishedAt ?? startedAt, sight.at)}`,
     )
-  for (const { stream, lane, at } of sight.nextRuns) cells.set(`${stream}/${lane}/next`, age(at, sight.at))
+  for (const { stream, kind, at } of sight.nextRuns) cells.set(`${stream}/${kind}/next`, age(at, sight.at))
   return cells
 }
 
@@ -68,8 +68,8 @@ function numbersOf(stream: StreamSight, sight: Sight): Record<string, Html | nul
     late: html`${count(stream.lateArrivals)}`,
     rescued: notable(stream.rescued, addressOf('/dictionary', { stream: name })),
     quarantined: notable(stream.quarantined, addressOf('/quarantine', { stream: name })),
-    held: stream.held === null ? html`nothing` : html`<b>deletions, until a person decides</b>`,
-    missed: notable(stream.missedRows, addressOf('/runs', { stream: name, lane: 'reconcile' })),
+    blocked: stream.blockedDeletions === null ? html`nothing` : html`<b>deletions, until a person decides</b>`,
+    missed: notable(stream.missedRows, addressOf('/runs', { stream: name, kind: 'reconcile' })),
     backfills: notable(stream.unfinishedBackfills, addressOf('/checkpoints', { stream: name })),
     related: related && html`${count(related.read)} read, ${count(related.waiting)} waiting`,
   }

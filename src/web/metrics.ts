@@ -7,7 +7,7 @@ import type { StreamOverview } from '../store/queries/overview.ts'
 
 export type RunSeen = {
   readonly stream: string
-  readonly lane: string
+  readonly kind: string
   readonly status: string
   readonly durationMs: number
   /** Whether a webhook asked for the run; null where none ever does. */
@@ -50,8 +50,8 @@ export function openMetrics(): Metrics {
   ) => new Histogram({ name: `tidemark_${name}`, help, labelNames, buckets, registers })
 
   const rows = counter('rows_total', 'Rows by what a run did with them', ['stream', 'outcome'])
-  const runs = counter('runs_total', 'Runs by how they ended', ['stream', 'lane', 'status'])
-  const runDuration = histogram('run_duration_seconds', 'How long runs took', ['stream', 'lane'], runSeconds)
+  const runs = counter('runs_total', 'Runs by how they ended', ['stream', 'kind', 'status'])
+  const runDuration = histogram('run_duration_seconds', 'How long runs took', ['stream', 'kind'], runSeconds)
   const requests = counter('requests_total', 'Requests to the upstream by status; none: no answer', [
     'service',
     'status',
@@ -73,7 +73,7 @@ export function openMetrics(): Metrics {
   const deliveries = counter('webhook_deliveries_total', 'Webhook deliveries that were accepted', [])
   const changes = counter(
     'webhook_changes_total',
-    'Changed rows of head runs, by whether a webhook asked for the run',
+    'Changed rows of incremental runs, by whether a webhook asked for the run',
     ['stream', 'announced'],
   )
 
@@ -92,9 +92,9 @@ export function openMetrics(): Metrics {
       },
       signInDone: ({ service, outcome }) => signIns.inc({ service, outcome: outcome.replaceAll(' ', '_') }),
     },
-    runDone({ stream, lane, status, durationMs, isAnnounced, tally }) {
-      runs.inc({ stream, lane, status })
-      runDuration.observe({ stream, lane }, durationMs / 1000)
+    runDone({ stream, kind, status, durationMs, isAnnounced, tally }) {
+      runs.inc({ stream, kind, status })
+      runDuration.observe({ stream, kind }, durationMs / 1000)
       for (const outcome of outcomes) rows.inc({ stream, outcome }, tally[outcome])
       const changed = tally.inserted + tally.updated
       if (isAnnounced !== null && changed > 0)
@@ -125,18 +125,18 @@ const perThousand = (ms: number | null): number | null => (ms === null ? null : 
 const streamGauges: readonly StreamGauge[] = [
   ['lag_seconds', 'Age of the moment up to which the stream is complete', (one) => perThousand(one.lagMs)],
   [
-    'complete_through_timestamp_seconds',
+    'read_through_timestamp_seconds',
     'The moment up to which the stream is complete',
     (one) => seconds(one.readThroughAt),
   ],
   [
-    'complete_through_version',
+    'read_through_version',
     'The row version up to which the stream is complete; above 2^53 it is rounded',
     (one) => (one.position === '0' ? null : Number(one.position)),
   ],
   ['last_success_timestamp_seconds', 'When a run last ended well', (one) => seconds(one.lastSuccessAt)],
-  ['last_census_timestamp_seconds', 'When everything was last listed', (one) => seconds(one.lastReconcileAt)],
-  ['lookback_seconds', 'How far back the trailing lane reads', (one) => perThousand(one.lookbackMs)],
+  ['last_reconcile_timestamp_seconds', 'When everything was last listed', (one) => seconds(one.lastReconcileAt)],
+  ['lookback_seconds', 'How far back the look-back run reads', (one) => perThousand(one.lookbackMs)],
   ['late_arrivals', 'Late arrivals measured in the last 90 days', (one) => one.lateArrivals],
   [
     'related_backlog',
@@ -150,8 +150,8 @@ const streamGauges: readonly StreamGauge[] = [
   ],
   ['quarantined', 'Records that cannot be rows', (one) => one.quarantined],
   ['rescued_values', 'Values that did not fit their column, since the beginning', (one) => one.rescued],
-  ['census_rescued_rows', 'Rows that only a census found, until acknowledged', (one) => one.missedRows],
-  ['held', '1 while deletions are held for an operator', (one) => (one.held === null ? 0 : 1)],
+  ['missed_rows', 'Rows that only a reconcile found, until acknowledged', (one) => one.missedRows],
+  ['deletions_blocked', '1 while deletions wait for an operator to approve them', (one) => (one.blockedDeletions === null ? 0 : 1)],
   ['stopped', '1 while the stream waits for an operator', (one) => (one.stoppedReason === null ? 0 : 1)],
   ['paused', '1 while an operator has the stream paused', (one) => (one.paused === null ? 0 : 1)],
 ]
@@ -164,7 +164,7 @@ export function addStateGauges(registry: Registry, states: States): () => Promis
     value,
     gauge: gauge(name, help, ['stream']),
   }))
-  const problemCount = gauge('concerns', 'What needs a person, by kind', ['kind'])
+  const problemCount = gauge('problems', 'What needs a person, by kind', ['kind'])
   const queueJobs = gauge('queue_jobs', 'Runs in the queue by state', ['state'])
   const up = gauge('up', '1 while this part of the worker, or this upstream service, works', ['part'])
 

@@ -1,4 +1,4 @@
-// `/login` and `/logout`. The token is compared and forgotten; what stays is the signed cookie of visits.ts.
+// `/login` and `/logout`. The token is compared and forgotten; what stays is the signed cookie of auth.ts.
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Assets } from './assets.ts'

@@ -1,4 +1,4 @@
-// The desk of the pages: what they read, put together from the mirror and the queue.
+// The status queries of the pages: what they read, put together from the mirror and the queue.
 
 import type { SyncContext } from '../context.ts'
 import { askedSpan, planBackfill } from '../operator/backfill.ts'
@@ -15,11 +15,11 @@ import { readOverview, type StreamOverview } from '../store/queries/overview.ts'
 import { type Checkpoint, readCheckpoints } from '../store/queries/positions.ts'
 import { newestInQuarantine, type QuarantineEntry, readQuarantine } from '../store/queries/quarantine.ts'
 import {
-  type LaneRun,
+  type LatestRun,
   type RowRates,
   type RunFilter,
   type RunLine,
-  readLaneRuns,
+  readLatestRuns,
   readRowRates,
   readRuns,
 } from '../store/queries/runs.ts'
@@ -30,13 +30,13 @@ import type { Jobs } from '../worker/queue/jobs.ts'
 
 // What the pages read: one object, put together where the parts of the worker meet. Pages see no SQL and no queue.
 export type BackfillLine = Awaited<ReturnType<typeof listBackfills>>[number]
-export type NextRun = { readonly stream: string; readonly lane: string; readonly at: Date }
+export type NextRun = { readonly stream: string; readonly kind: string; readonly at: Date }
 export type StreamSight = StreamOverview & { readonly kind: Stream['kind'] }
 /** Everything of the overview, as of one moment. */
 export type Sight = {
   readonly at: Date
   readonly streams: readonly StreamSight[]
-  readonly laneRuns: readonly LaneRun[]
+  readonly latestRuns: readonly LatestRun[]
   readonly rates: RowRates
   readonly nextRuns: readonly NextRun[]
 }
@@ -96,18 +96,18 @@ export function openStatusQueries({ context, jobs, parts, problems, pageSize }: 
   return {
     streams: names,
     async sight() {
-      const [streams, laneRuns, rates, nextRuns] = await Promise.all([
+      const [streams, latestRuns, rates, nextRuns] = await Promise.all([
         readOverview(pool, names),
-        readLaneRuns(pool, names),
+        readLatestRuns(pool, names),
         readRowRates(pool),
         nextTicks(),
       ])
       // The other schedules look whether something is to be done; mostly nothing is.
-      const shown = nextRuns.filter(({ lane }) => lane === 'incremental' || lane === 'reconcile')
+      const shown = nextRuns.filter(({ kind }) => kind === 'incremental' || kind === 'reconcile')
       return {
         at: new Date(),
         streams: streams.map((one) => ({ ...one, kind: kinds.get(one.stream) ?? 'list' })),
-        laneRuns,
+        latestRuns,
         rates,
         nextRuns: shown,
       }

@@ -6,27 +6,27 @@ import { lastSlot, type Schedule } from '../config/parsers.ts'
 import type { ReadOptions, SyncContext } from '../context.ts'
 import { pausedStreams } from '../store/admin/streams.ts'
 import { hasReconcileSince, readLookbackState, streamsLackingReconcile } from '../store/queries/due.ts'
-import type { Lane, Stream } from '../streams/catalog.ts'
+import type { RunKind, Stream } from '../streams/catalog.ts'
 import { runNextBackfill } from '../sync/changes/incremental.ts'
 import { currentLookback, lookbackIntervalMs } from '../sync/changes/lookback.ts'
 import { RunFenced } from '../sync/ports/store.ts'
 import { reconcileStream } from '../sync/reconcile/reconcile.ts'
-import type { LaneOutcome } from '../sync/run-lane.ts'
+import type { RunOutcome } from '../sync/perform-run.ts'
 import { UpstreamError, type UpstreamErrorCode } from '../upstream/http/errors.ts'
 import { isPassingFailure } from './availability.ts'
 import type { FailureScope } from './queue/circuit-breaker.ts'
 import type { RunRequest } from './queue/requests.ts'
 import type { Tick, Wanted } from './queue/schedules.ts'
 
-// The lanes of audit and repair as the worker reads them: the census on its schedule, backfills as they are asked for.
-type ReadAuditLane = (stream: Stream, options: ReadOptions) => Promise<LaneOutcome | null>
+// The lanes of audit and repair as the worker reads them: the reconcile on its schedule, backfills as they are asked for.
+type ReadAuditKind = (stream: Stream, options: ReadOptions) => Promise<RunOutcome | null>
 
-export const auditLanes = (
+export const auditKinds = (
   context: Pick<SyncContext, 'contextOf'>,
-): Readonly<Record<'reconcile' | 'backfill', ReadAuditLane>> => ({
+): Readonly<Record<'reconcile' | 'backfill', ReadAuditKind>> => ({
   async reconcile(stream, { signal }) {
     if (stream.kind === 'list') throw new Error(`${stream.name} is listed whole by every poll`)
-    return await reconcileStream({ ...context.contextOf(stream), signal, release: 0 })
+    return await reconcileStream({ ...context.contextOf(stream), signal, approved: 0 })
   },
   async backfill(stream, { signal, shouldYield }) {
     if (stream.kind === 'list') throw new Error(`${stream.name} has no past to read again`)
@@ -36,13 +36,13 @@ export const auditLanes = (
 })
 
 /** Null when there is nothing to do. */
-type ReadLane = (stream: Stream, options: ReadOptions) => Promise<LaneOutcome | null>
+type ReadKind = (stream: Stream, options: ReadOptions) => Promise<RunOutcome | null>
 
 /** How each lane is read; one that is missing here is not scheduled. */
-export const laneReaders = (context: SyncContext): Partial<Record<Lane, ReadLane>> => ({
+export const readers = (context: SyncContext): Partial<Record<RunKind, ReadKind>> => ({
   incremental: (stream, options) => context.read(stream, 'incremental', options),
   lookback: (stream, options) => context.read(stream, 'lookback', options),
-  ...auditLanes(context),
+  ...auditKinds(context),
   ...(context.related.length > 0 && { related: (_stream, options) => context.readRelated(options) }),
 })
 
@@ -54,35 +54,35 @@ const backfillEveryMs = 5_000
 export function wantedSchedules(
   config: Pick<Config, 'schedules' | 'scheduleReconcile' | 'lookbackMs'>,
   streams: readonly Stream[],
-  lanes: Partial<Record<Lane, ReadLane>>,
+  kinds: Partial<Record<RunKind, ReadKind>>,
 ): readonly Wanted[] {
-  // Whether the trailing lane is due depends on what is stored; this is how often that is looked at.
+  // Whether the look-back run is due depends on what is stored; this is how often that is looked at.
   const everyMs = Math.round(Math.min(longestLookMs, Math.max(shortestLookMs, config.lookbackMs / 20)))
   return streams.flatMap((stream): Wanted[] => {
     const schedule = config.schedules[stream.name]
     const isChanges = stream.kind === 'changes'
     return [
-      ...(schedule ? [{ stream: stream.name, lane: 'incremental' as const, schedule }] : []),
-      ...(isChanges ? [{ stream: stream.name, lane: 'lookback' as const, schedule: { everyMs } }] : []),
-      ...(isChanges && lanes.reconcile
-        ? [{ stream: stream.name, lane: 'reconcile' as const, schedule: config.scheduleReconcile }]
+      ...(schedule ? [{ stream: stream.name, kind: 'incremental' as const, schedule }] : []),
+      ...(isChanges ? [{ stream: stream.name, kind: 'lookback' as const, schedule: { everyMs } }] : []),
+      ...(isChanges && kinds.reconcile
+        ? [{ stream: stream.name, kind: 'reconcile' as const, schedule: config.scheduleReconcile }]
         : []),
       // Asked for by an operator; this is how often that is looked at.
-      ...(isChanges && lanes.backfill
-        ? [{ stream: stream.name, lane: 'backfill' as const, schedule: { everyMs: backfillEveryMs } }]
+      ...(isChanges && kinds.backfill
+        ? [{ stream: stream.name, kind: 'backfill' as const, schedule: { everyMs: backfillEveryMs } }]
         : []),
-      ...(stream.name === 'assignment' && lanes.related
-        ? [{ stream: stream.name, lane: 'related' as const, schedule: { everyMs: relatedEveryMs } }]
+      ...(stream.name === 'assignment' && kinds.related
+        ? [{ stream: stream.name, kind: 'related' as const, schedule: { everyMs: relatedEveryMs } }]
         : []),
     ]
   })
 }
 
-export async function isLaneDue(context: SyncContext, lookbackFloorMs: number, tick: Tick): Promise<boolean> {
+export async function isRunDue(context: SyncContext, lookbackFloorMs: number, tick: Tick): Promise<boolean> {
   if ((await pausedStreams(context.database.pool)).has(tick.stream)) return false
-  if (tick.lane === 'backfill') return (await context.store.nextBackfill(tick.stream)) !== null
-  if (tick.lane === 'related') return await context.isRelatedDue()
-  if (tick.lane !== 'lookback') return true
+  if (tick.kind === 'backfill') return (await context.store.nextBackfill(tick.stream)) !== null
+  if (tick.kind === 'related') return await context.isRelatedDue()
+  if (tick.kind !== 'lookback') return true
   const state = await readLookbackState(context.database.pool, tick.stream)
   if (!state?.hasPosition) return false
   const lookbackMs = currentLookback(state.lookbackMs, lookbackFloorMs)
@@ -120,7 +120,7 @@ export function failureScopeOf(thrown: unknown, isWrittenDown: boolean): Failure
   return { ...common, notBefore: error.notBefore, scope: isOfService ? 'service' : 'stream' }
 }
 
-// A census comes once a night. One that was missed is made up for: no worker ran, the upstream was away, or the worker that owed it
+// A reconcile comes once a night. One that was missed is made up for: no worker ran, the upstream was away, or the worker that owed it
 // was killed (P8). Neither several workers nor one that is started again and again take it more than once.
 type Options = {
   readonly pool: Pool
@@ -138,17 +138,17 @@ export async function askForMissed(
 ): Promise<void> {
   const slot = lastSlot(schedule, new Date(now.getTime() - restMs))
   for (const stream of await streamsLackingReconcile(pool, streams, slot, restMs))
-    await requestRun({ stream, lane: 'reconcile', cause: 'again' })
+    await requestRun({ stream, kind: 'reconcile', cause: 'again' })
 }
 
 /** Asked for again by one worker, and taken by another meanwhile. */
 export async function isTaken({ pool, schedule }: Options, request: RunRequest, now: Date): Promise<boolean> {
-  if (request.lane !== 'reconcile' || request.cause !== 'again') return false
+  if (request.kind !== 'reconcile' || request.cause !== 'again') return false
   return await hasReconcileSince(pool, request.stream, lastSlot(schedule, now))
 }
 
 // Keeps the worker's own runs off streams that an operator has paused. What an operator asks for by hand is done all the same.
-type Request = { readonly stream: string; readonly lane: Lane; readonly cause: string }
+type Request = { readonly stream: string; readonly kind: RunKind; readonly cause: string }
 type Hooks = { readonly signal: AbortSignal }
 
 const lookEveryMs = 1_000
@@ -158,10 +158,10 @@ export async function runUnlessPaused<RunHooks extends Hooks>(
   request: Request,
   hooks: RunHooks,
   isPaused: (stream: string) => Promise<boolean>,
-  run: (hooks: RunHooks) => Promise<LaneOutcome | null>,
-): Promise<LaneOutcome | null> {
-  const { stream, lane, cause } = request
-  if (await isPaused(stream)) return cause === 'operator' ? await run(hooks) : leftAlone(stream, lane)
+  run: (hooks: RunHooks) => Promise<RunOutcome | null>,
+): Promise<RunOutcome | null> {
+  const { stream, kind, cause } = request
+  if (await isPaused(stream)) return cause === 'operator' ? await run(hooks) : leftAlone(stream, kind)
   const paused = new AbortController()
   let isLooking = false
   const look = async () => {
@@ -179,9 +179,9 @@ export async function runUnlessPaused<RunHooks extends Hooks>(
   }
 }
 
-const leftAlone = (stream: string, lane: Lane): LaneOutcome => ({
+const leftAlone = (stream: string, kind: RunKind): RunOutcome => ({
   stream,
-  lane,
+  kind,
   status: 'stopped',
   runId: null,
   note: 'the stream is paused',

@@ -64,7 +64,7 @@ export async function serve(options: {
     async requestRun() {
       const paused = live ? await pausedStreams(live.context.database.pool) : new Set()
       for (const stream of changesStreams)
-        if (!paused.has(stream)) await requestRun({ stream, lane: 'incremental', cause: 'webhook' })
+        if (!paused.has(stream)) await requestRun({ stream, kind: 'incremental', cause: 'webhook' })
     },
   })
   const parts = () => live?.parts.states() ?? {}

@@ -10,16 +10,16 @@ import type { Problem } from '../problems/stream-problems.ts'
 import { withAlertBook } from '../store/admin/alert-book.ts'
 import { pausedStreams } from '../store/admin/streams.ts'
 import { checkTakesWrites } from '../store/server/connect.ts'
-import type { LaneOutcome } from '../sync/run-lane.ts'
+import type { RunOutcome } from '../sync/perform-run.ts'
 import { formatDuration } from '../util/text.ts'
 import type { Metrics } from '../web/metrics.ts'
 import { isPassingFailure, waitUntilAvailable, type PartsWatch, watchParts } from './availability.ts'
 import {
   askForMissed,
   failureScopeOf,
-  isLaneDue,
+  isRunDue,
   isTaken,
-  laneReaders,
+  readers,
   runUnlessPaused,
   wantedSchedules,
 } from './lanes.ts'
@@ -66,18 +66,18 @@ export async function start({ config, log, metrics, signal }: Beginning): Promis
     log,
   })
   opened.defer(() => queue.close())
-  const lanes = laneReaders(context)
+  const kinds = readers(context)
   const streams = new Map(context.streams.map((stream) => [stream.name, stream]))
-  const schedules = wantedSchedules(config, context.streams, lanes)
+  const schedules = wantedSchedules(config, context.streams, kinds)
   const isPaused = async (stream: string) => (await pausedStreams(context.database.pool)).has(stream)
   const reconciles = { pool: context.database.pool, schedule: config.scheduleReconcile }
   const jobs = await startJobs({
     queue,
     schedules,
-    isDue: (tick) => isLaneDue(context, config.lookbackMs, tick),
+    isDue: (tick) => isRunDue(context, config.lookbackMs, tick),
     async run(request, hooks) {
       const stream = streams.get(request.stream)
-      const read = lanes[request.lane]
+      const read = kinds[request.kind]
       // Asked for before the stream or the lane was switched off.
       if (!stream || !read || (await isTaken(reconciles, request, new Date()))) return null
       return await runUnlessPaused(request, hooks, isPaused, (ended) => read(stream, ended))
@@ -85,13 +85,13 @@ export async function start({ config, log, metrics, signal }: Beginning): Promis
     failureScope: failureScopeOf,
     serviceOf: (name) => streams.get(name)?.service ?? 'assignment',
     onOutcome(request, outcome, durationMs) {
-      const { stream, lane } = request
-      const isByWebhooks = lane === 'incremental' && streams.get(stream)?.kind === 'changes'
+      const { stream, kind } = request
+      const isByWebhooks = kind === 'incremental' && streams.get(stream)?.kind === 'changes'
       const isAnnounced = isByWebhooks ? request.cause === 'webhook' : null
       const { status, tally } = outcome
       // Its rows are not rows of assignments.
-      const counted = lane === 'related' ? lane : stream
-      metrics.runDone({ stream: counted, lane, status, durationMs, isAnnounced, tally })
+      const counted = kind === 'related' ? kind : stream
+      metrics.runDone({ stream: counted, kind, status, durationMs, isAnnounced, tally })
       tellOutcome(log, outcome, durationMs)
     },
     log,
@@ -101,7 +101,7 @@ export async function start({ config, log, metrics, signal }: Beginning): Promis
   const reconciled = context.streams.filter(({ kind }) => kind === 'changes').map(({ name }) => name)
   const makeUpForMissedReconciles = () =>
     askForMissed(reconciles, reconciled, jobs.requestRun, new Date()).catch((error) =>
-      log.debug({ err: error }, 'what census was missed could not be looked up'),
+      log.debug({ err: error }, 'what reconcile was missed could not be looked up'),
     )
   void makeUpForMissedReconciles()
   const regularly = [
@@ -149,13 +149,13 @@ export async function start({ config, log, metrics, signal }: Beginning): Promis
 const longRunMs = 30_000
 
 /** Most runs say nothing new; those that somebody would ask about are told. */
-function tellOutcome(log: Logger, outcome: LaneOutcome, durationMs: number): void {
-  const { stream, lane, status, note, tally } = outcome
+function tellOutcome(log: Logger, outcome: RunOutcome, durationMs: number): void {
+  const { stream, kind, status, note, tally } = outcome
   const isNews = note !== null || durationMs > longRunMs || tally.quarantined > 0 || tally.rescued > 0
   const { inserted, updated, unchanged, quarantined, rescued } = tally
   const level = isNews && status === 'done' ? 'info' : 'debug'
   log[level](
-    { stream, lane, status, inserted, updated, unchanged, quarantined, rescued, note },
+    { stream, kind, status, inserted, updated, unchanged, quarantined, rescued, note },
     `a run took ${formatDuration(durationMs)}`,
   )
 }

@@ -40,7 +40,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
     session = { name, value }
     await vi.waitFor(
       async () =>
-        expect(await rows('select from tidemark.stream where complete_at is not null')).toHaveLength(2),
+        expect(await rows('select from tidemark.stream where read_through_at is not null')).toHaveLength(2),
       patience,
     )
   })
@@ -90,8 +90,8 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
       await expectNoBarriers(page)
       await card.getByLabel('What').selectOption('reconcile')
       await act('Read now')
-      await expectTold(page, 'census lane is asked for')
-      const reconciles = () => rows(`select from tidemark.run where lane = 'reconcile' and status = 'done'`)
+      await expectTold(page, 'reconcile lane is asked for')
+      const reconciles = () => rows(`select from tidemark.run where kind = 'reconcile' and status = 'done'`)
       await expect.poll(async () => (await reconciles()).length, patience).toBeGreaterThan(0)
 
       await unfold()
@@ -104,13 +104,13 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
       await expectTold(page, 'is read again')
 
       await rows(
-        `insert into tidemark.rescue (stream, run_id, rows, samples)
-         values ('assignment', (select coalesce(max(run_id), 0) + 1 from tidemark.rescue), 3, '[]')`,
+        `insert into tidemark.missed_rows (stream, run_id, rows, samples)
+         values ('assignment', (select coalesce(max(run_id), 0) + 1 from tidemark.missed_rows), 3, '[]')`,
       )
       await page.reload()
       await unfold()
-      await act('Acknowledge 3 rescued rows')
-      await expectTold(page, 'assignment: 3 rescued rows acknowledged')
+      await act('Acknowledge 3 missed rows')
+      await expectTold(page, 'assignment: 3 missed rows acknowledged')
     })
 
     it('shows what a backfill would take, begins it and cancels it', async () => {
@@ -140,9 +140,9 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
     })
 
     it('releases what is held after saying how much', async () => {
-      // What a census leaves that found much too little; the one that releases finds everything.
+      // What a reconcile leaves that found much too little; the one that releases finds everything.
       await rows(
-        `update tidemark.stream set held = '{"missing": 10, "living": 20, "seen": 10}' where name = 'assignment_note'`,
+        `update tidemark.stream set blocked_deletions = '{"missing": 10, "living": 20, "seen": 10}' where name = 'assignment_note'`,
       )
       const page = await signedIn(viewport)
       const card = page.getByRole('article', { name: 'assignment_note', exact: true })
@@ -153,7 +153,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
       await press(page, 'Release: about 10 rows')
       await expectTold(page, /0 gone|has begun/)
       await expect
-        .poll(() => rows(`select held from tidemark.stream where name = 'assignment_note'`), patience)
+        .poll(() => rows(`select blocked_deletions from tidemark.stream where name = 'assignment_note'`), patience)
         .toEqual([{ held: null }])
     })
 

@@ -32,9 +32,9 @@ describe.skipIf(!hasPostgres)('wrong input', () => {
       (
         await database.pool.query(
           `select (select jsonb_agg(s order by name) from tidemark.stream as s) as streams,
-                  (select jsonb_agg(l order by stream, lane) from tidemark.lane as l) as lanes,
+                  (select jsonb_agg(l order by stream, lane) from tidemark.lease as l) as lanes,
                   (select count(*) from tidemark.checkpoint) as checkpoints, (select count(*) from tidemark.run) as runs,
-                  (select count(*) from tidemark.backfill) as backfills, (select count(*) from tidemark.rescue) as rescues`,
+                  (select count(*) from tidemark.backfill) as backfills, (select count(*) from tidemark.missed_rows) as rescues`,
         )
       ).rows
     const before = await state()

@@ -1,4 +1,4 @@
-// The documents that programs read: of verify, census and backfill. The program itself is started where it ends with 1.
+// The documents that programs read: of verify, reconcile and backfill. The program itself is started where it ends with 1.
 
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'

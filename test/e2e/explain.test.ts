@@ -18,7 +18,7 @@ describe.skipIf(!hasPostgres)('explain', () => {
     expect(same).toMatchObject({
       stream: 'assignment',
       key: '3',
-      store: { deleted_at: null, runs: [{ lane: 'incremental' }] },
+      store: { deleted_at: null, runs: [{ kind: 'incremental' }] },
       upstream: { says: 'found', equal: true, different: [] },
     })
     simulator.source.change('assignment', 3, { Subject: 'changed' })

@@ -78,8 +78,8 @@ describe.skipIf(!hasPostgres)('an entry more in the table of streams', () => {
 
       // Told when a run ends, a moment after its rows are there.
       const freshness = () =>
-        rowsOf(`select stream, complete_through_time is not null as is_complete,
-            complete_through_version is not null as has_version
+        rowsOf(`select stream, read_through_time is not null as is_complete,
+            read_through_version is not null as has_version
           from tidemark.freshness where stream in ('depot', 'visit') order by stream`)
       await expect.poll(freshness, patience).toEqual([
         { stream: 'depot', is_complete: true, has_version: false },

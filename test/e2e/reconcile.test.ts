@@ -22,12 +22,12 @@ describe.skipIf(!hasPostgres)('a list that lost more than a fifth', () => {
     for (let id = 1; id <= 8; id++) simulator.source.remove('tracker_object', id, 'hard')
     await tidemark('sync', 'tracker_object')
     expect((await tidemark('status', 'tracker_object')).stdout).toMatch(
-      /needs a person +tracker_object: the list lacks 8 of .*`tidemark census --release tracker_object`/,
+      /needs a person +tracker_object: the list lacks 8 of .*`tidemark reconcile --release tracker_object`/,
     )
     expect(await deleted()).toBe(0)
     const approved = await tidemark('reconcile', '--release', 'tracker_object')
     expect(approved).toMatchObject({ code: 0 })
     expect(await deleted()).toBe(8)
-    expect((await tidemark('status', 'tracker_object')).stdout).not.toContain('held')
+    expect((await tidemark('status', 'tracker_object')).stdout).not.toContain('blocked')
   })
 })

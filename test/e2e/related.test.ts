@@ -12,7 +12,7 @@ import { openTestContext, neverAborted as signal } from '../support/context.ts'
 
 const assignment = streamOf('assignment')
 const assignmentCount = 300
-const words = ['sync', 'assignment', '--lane', 'related']
+const words = ['sync', 'assignment', '--kind', 'related']
 
 describe.skipIf(!hasPostgres)('the backlog of related records', () => {
   const database = createTestDatabase()

@@ -59,14 +59,14 @@ describe.skipIf(!hasPostgres)('a sync', () => {
     const environment = environmentFor(simulator, database)
     for (const [words, more, code, message] of [
       [['asignment'], {}, 2, /^There is no stream "asignment"; did you mean assignment\?[^\n]*\n$/],
-      [['--lane', 'tail'], {}, 2, /^There is no lane "tail"[^\n]*\n$/],
+      [['--kind', 'tail'], {}, 2, /^There is no lane "tail"[^\n]*\n$/],
       [
         [],
         { API_KEY: '' },
         2,
         /^The configuration [^\n]*:\n {2}API_KEY is not set[^\n]*\nVariables come from [^\n]* \.env\.example [^\n]*\n$/,
       ],
-      [['--lan', 'incremental'], {}, 2, /did you mean --lane\?\n$/],
+      [['--lan', 'incremental'], {}, 2, /did you mean --kind\?\n$/],
       [
         [],
         { DATABASE_URL: 'postgres://nobody:pw@127.0.0.1:1/none' },

@@ -56,15 +56,15 @@ describe.skipIf(!hasPostgres)('an operator at the status page', () => {
 
   it('reads a stream now, in the lane that is wanted', async () => {
     simulator.source.change('assignment', 7, { Subject: 'asked for' })
-    expect(await told('/streams/assignment/sync')).toBe('assignment: a run of the head lane is asked for')
+    expect(await told('/streams/assignment/sync')).toBe('assignment: a run of the incremental run is asked for')
     const subject = () => rows('select subject from mirror.assignment where assignment_id = 7')
     await expect.poll(subject, patience).toEqual([{ subject: 'asked for' }])
-    const lanes = () =>
+    const kinds = () =>
       rows(
-        `select distinct lane from tidemark.run where stream = 'assignment' and status = 'done' and lane <> 'backfill' order by lane`,
+        `select distinct kind from tidemark.run where stream = 'assignment' and status = 'done' and kind <> 'backfill' order by kind`,
       )
-    for (const lane of ['lookback', 'reconcile']) await told('/streams/assignment/sync', { lane })
-    await expect.poll(lanes, patience).toEqual([{ lane: 'reconcile' }, { lane: 'incremental' }, { lane: 'lookback' }])
+    for (const kind of ['lookback', 'reconcile']) await told('/streams/assignment/sync', { kind })
+    await expect.poll(kinds, patience).toEqual([{ kind: 'reconcile' }, { kind: 'incremental' }, { kind: 'lookback' }])
   })
 
   it('pauses and resumes a stream, and is named with it', async () => {
@@ -125,22 +125,22 @@ describe.skipIf(!hasPostgres)('an operator at the status page', () => {
       for (const id of notes.slice(from, to)) simulator.source.remove('assignment_note', id, 'hard')
     }
     remove(0, 10)
-    await told('/streams/assignment_note/sync', { lane: 'reconcile' })
+    await told('/streams/assignment_note/sync', { kind: 'reconcile' })
     const held = () =>
-      rows(`select held -> 'missing' as missing from tidemark.stream where name = 'assignment_note'`)
+      rows(`select blocked_deletions -> 'missing' as missing from tidemark.stream where name = 'assignment_note'`)
     await expect.poll(held, patience).toEqual([{ missing: 10 }])
     const deleted = () => rows('select from mirror.assignment_note where _deleted_at is not null')
-    expect(await (await page.get('/release?stream=assignment_note')).text()).toContain('lacked 10 of 20 rows')
+    expect(await (await page.get('/approve?stream=assignment_note')).text()).toContain('lacked 10 of 20 rows')
     for (const wrong of ['9', '', '10x'])
-      expect(await told('/streams/assignment_note/release', { rows: wrong })).toContain('holds back 10 rows')
+      expect(await told('/streams/assignment_note/approve', { rows: wrong })).toContain('holds back 10 rows')
     expect(await deleted()).toHaveLength(0)
     // One more is gone since.
     remove(10, 11)
     // A slow machine is not waited for.
-    expect(await told('/streams/assignment_note/release', { rows: '10' })).toMatch(/lacks 11|has begun/)
+    expect(await told('/streams/assignment_note/approve', { rows: '10' })).toMatch(/lacks 11|has begun/)
     await expect.poll(held, patience).toEqual([{ missing: 11 }])
     expect(await deleted()).toHaveLength(0)
-    const release = () => told('/streams/assignment_note/release', { rows: '11' })
+    const release = () => told('/streams/assignment_note/approve', { rows: '11' })
     await expect.poll(release, patience).toMatch(/11 gone|has begun/)
     await expect
       .poll(async () => [await deleted(), await held()], patience)
@@ -151,17 +151,17 @@ describe.skipIf(!hasPostgres)('an operator at the status page', () => {
   it.each(['{}', '[]', '5', 'false', '"much"', '{"missing": "10", "living": null, "at": "yesterday"}'])(
     'is told that rows are held, and releases none, when %s is all that was noted (P7)',
     async (held) => {
-      await rows(`update tidemark.stream set held = $1 where name = 'assignment_note'`, [held])
+      await rows(`update tidemark.stream set blocked_deletions = $1 where name = 'assignment_note'`, [held])
       const overview = await page.get('/')
       expect([overview.status, await overview.text()]).toEqual([
         200,
         expect.stringContaining('lacks an unknown number of rows'),
       ])
-      const release = await (await page.get('/release?stream=assignment_note')).text()
+      const release = await (await page.get('/approve?stream=assignment_note')).text()
       expect(release).toContain('how many was not noted')
       for (const wanted of ['', '10', 'null', 'NaN'])
-        expect(await told('/streams/assignment_note/release', { rows: wanted })).toContain('was not noted')
-      await rows(`update tidemark.stream set held = null where name = 'assignment_note'`)
+        expect(await told('/streams/assignment_note/approve', { rows: wanted })).toContain('was not noted')
+      await rows(`update tidemark.stream set blocked_deletions = null where name = 'assignment_note'`)
     },
   )
 
@@ -213,13 +213,13 @@ describe.skipIf(!hasPostgres)('an operator at the status page', () => {
     expect(await told('/quarantine/assignment_note/drop', { reason: 'all' })).toBe('1 record dropped')
   })
 
-  it('acknowledges what a census rescued', async () => {
+  it('acknowledges what a reconcile rescued', async () => {
     await rows(
-      `insert into tidemark.rescue (stream, run_id, rows, samples) values ('assignment', 1, 3, '[]')`,
+      `insert into tidemark.missed_rows (stream, run_id, rows, samples) values ('assignment', 1, 3, '[]')`,
     )
-    expect(await (await page.get('/')).text()).toContain('Acknowledge 3 rescued rows')
-    expect(await told('/streams/assignment/acknowledge')).toBe('assignment: 3 rescued rows acknowledged')
-    expect(await rows('select acknowledged_by from tidemark.rescue where run_id = 1')).toEqual([
+    expect(await (await page.get('/')).text()).toContain('Acknowledge 3 missed rows')
+    expect(await told('/streams/assignment/acknowledge')).toBe('assignment: 3 missed rows acknowledged')
+    expect(await rows('select acknowledged_by from tidemark.missed_rows where run_id = 1')).toEqual([
       { acknowledged_by: by },
     ])
   })
@@ -232,7 +232,7 @@ describe.skipIf(!hasPostgres)('an operator at the status page', () => {
       )
     const before = await state()
     const wrong: [string, Record<string, string>, RegExp][] = [
-      ['/streams/assignment/sync', { lane: 'backfill' }, /no lane "backfill"/],
+      ['/streams/assignment/sync', { kind: 'backfill' }, /no lane "backfill"/],
       ['/streams/assignment/backfill', {}, /where from/],
       ['/streams/assignment/backfill', { 'from-version': '-1' }, /whole number/],
       [
@@ -243,7 +243,7 @@ describe.skipIf(!hasPostgres)('an operator at the status page', () => {
       ['/streams/assignment/backfill', { 'from-version': '9', 'to-version': '3' }, /not above/],
       ['/streams/assignment/backfill', { 'from-checkpoint': '999999' }, /no checkpoint 999999/],
       ['/streams/assignment/backfill', { at: '31.1.2025' }, /write a time as/],
-      ['/streams/assignment/release', {}, /holds nothing back/],
+      ['/streams/assignment/approve', {}, /No deletions of assignment are blocked/],
       ['/backfills/abc/cancel', {}, /no unfinished backfill/],
       ['/backfills/999/cancel', {}, /no unfinished backfill/],
       ['/quarantine/999/retry', {}, /no record 999/],

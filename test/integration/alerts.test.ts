@@ -15,8 +15,8 @@ import { neverAborted } from '../support/context.ts'
 const start = new Date('2026-03-02T12:00:00Z')
 const at = (seconds: number) => new Date(start.getTime() + 1000 * seconds)
 const problem: Problem = {
-  key: 'held:assignment',
-  kind: 'held',
+  key: 'deletions_blocked:assignment',
+  kind: 'deletions_blocked',
   stream: 'assignment',
   since: null,
   what: 'the list lacks 3 of 4 rows',
@@ -56,7 +56,7 @@ async function startReceiver(): Promise<{ url: string; told: string[]; answer: {
 
 describe.skipIf(!hasPostgres)('alerts', () => {
   const database = createTestDatabase()
-  beforeEach(() => database.pool.query('truncate tidemark.alert'))
+  beforeEach(() => database.pool.query('truncate tidemark.problem'))
 
   const look = async (url: string, seconds: number, problems: readonly Problem[], logged: string[] = []) => {
     const stream = { write: (line: string) => logged.push(line) } as unknown as NodeJS.WritableStream
@@ -74,7 +74,7 @@ describe.skipIf(!hasPostgres)('alerts', () => {
       '*Tidemark needs a person*\n• the list lacks 3 of 4 rows → look',
       '*Tidemark: over*\n• the list lacks 3 of 4 rows – over, after 1 m 30 s',
     ])
-    expect((await database.pool.query('select from tidemark.alert')).rowCount).toBe(0)
+    expect((await database.pool.query('select from tidemark.problem')).rowCount).toBe(0)
   })
 
   it('tells once when many workers look at the same moment', async () => {
@@ -111,7 +111,7 @@ describe.skipIf(!hasPostgres)('alerts', () => {
     await look(redirecting, 60, [problem], logged)
     expect(logged[0]).toContain('redirects (307), which is not followed')
     expect(other.told).toEqual([])
-    await database.pool.query('update tidemark.alert set attempts = 0, retry_at = null')
+    await database.pool.query('update tidemark.problem set attempts = 0, retry_at = null')
     await look('http://127.0.0.1:1/canary-of-the-alerts', 75, [problem], logged)
     expect(logged[1]).toMatch(/cannot be reached \((ECONNREFUSED|Error|bad port)/)
     expect(logged.join()).not.toContain('canary')
@@ -146,18 +146,18 @@ describe.skipIf(!hasPostgres)('alerts', () => {
   it('are told by the worker, also what stood before it was started', async () => {
     const { url, told } = await startReceiver()
     await database.pool.query(
-      `update tidemark.stream set held = '{"missing": 3, "living": 4}' where name = 'assignment'`,
+      `update tidemark.stream set blocked_deletions = '{"missing": 3, "living": 4}' where name = 'assignment'`,
     )
     await database.pool.query(
-      `insert into tidemark.alert (key, kind, stream, what, what_to_do, since)
-       values ('held:assignment', 'held', 'assignment', 'before', 'before', now() - interval '5 minutes')`,
+      `insert into tidemark.problem (key, kind, stream, what, what_to_do, since)
+       values ('deletions_blocked:assignment', 'deletions_blocked', 'assignment', 'before', 'before', now() - interval '5 minutes')`,
     )
     await using simulator = await startSimulator({ assignments: 3, trackers: 1 })
     const worker = await startTestWorker(simulator, database, { ALERT_WEBHOOK_URL: url })
     try {
       await vi.waitFor(() => expect(told).toEqual([expect.stringContaining('lacks 3 of 4 rows')]), 20_000)
-      expect(await worker.metric('tidemark_concerns{kind="held"}')).toBe(1)
-      expect(await worker.metric('tidemark_concerns{kind="stopped"}')).toBe(0)
+      expect(await worker.metric('tidemark_problems{kind="deletions_blocked"}')).toBe(1)
+      expect(await worker.metric('tidemark_problems{kind="stopped"}')).toBe(0)
       expect(worker.logged().join()).not.toContain('canary')
     } finally {
       await worker.stop()

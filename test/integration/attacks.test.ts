@@ -96,7 +96,7 @@ describe.skipIf(!hasPostgres)('the worker', () => {
         async () => {
           const { rows } = await database.pool.query(
             `select (select count(*)::int from bi.tracker_object) as trackers,
-               (select last_census_at is not null from tidemark.stream where name = 'assignment') as is_counted`,
+               (select last_reconcile_at is not null from tidemark.stream where name = 'assignment') as is_counted`,
           )
           expect(rows).toEqual([{ trackers: 2, is_counted: true }])
         },

@@ -27,7 +27,7 @@ describe.skipIf(!hasPostgres)('a backfill', () => {
       const checkpoints = await pool.query('select * from tidemark.checkpoint')
       const { id } = await requestBackfill(pool, span)
       const outcome = await runNextBackfill({ ...context.contextOf(assignment), signal })
-      expect(outcome).toMatchObject({ status: 'done', lane: 'backfill', tally: { inserted: 10, updated: 0 } })
+      expect(outcome).toMatchObject({ status: 'done', kind: 'backfill', tally: { inserted: 10, updated: 0 } })
       expect(await readBackfill(pool, id)).toMatchObject({
         status: 'done',
         position: 300n,

@@ -1,10 +1,10 @@
-// Schedules, nudges and runs on a real queue, on both backends.
+// Schedules, run requests and runs on a real queue, on both backends.
 
 import { PassThrough } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterEach, describe, it } from 'vitest'
 import { openLog } from '../../src/log.ts'
-import type { LaneOutcome } from '../../src/sync/run-lane.ts'
+import type { RunOutcome } from '../../src/sync/perform-run.ts'
 import type { FailureScope } from '../../src/worker/queue/circuit-breaker.ts'
 import { type Jobs, type JobsOptions, startJobs } from '../../src/worker/queue/jobs.ts'
 import type { RunRequest } from '../../src/worker/queue/requests.ts'
@@ -13,8 +13,8 @@ import { createTestDatabase, quietLog } from '../support/database.ts'
 import { type Backend, flushQueue, hasBackend, openTestQueue } from '../support/queues.ts'
 
 const nothing = { inserted: 0, updated: 0, unchanged: 0, rescued: 0, quarantined: 0, requests: 1, bytes: 0 }
-const outcomeOf = ({ stream, lane }: RunRequest, more: Partial<LaneOutcome> = {}): LaneOutcome => ({
-  ...{ stream, lane, status: 'done', runId: '1', note: null, error: null, tally: nothing },
+const outcomeOf = ({ stream, kind }: RunRequest, more: Partial<RunOutcome> = {}): RunOutcome => ({
+  ...{ stream, kind, status: 'done', runId: '1', note: null, error: null, tally: nothing },
   ...{ isComplete: true, yielded: false, ...more },
 })
 const failServiceScope: JobsOptions['failureScope'] = (error): FailureScope => ({
@@ -23,7 +23,7 @@ const failServiceScope: JobsOptions['failureScope'] = (error): FailureScope => (
 })
 const head = (stream: string, cause: RunRequest['cause'] = 'operator'): RunRequest => ({
   stream,
-  lane: 'incremental',
+  kind: 'incremental',
   cause,
 })
 
@@ -40,7 +40,7 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
       await queue.close()
     })
 
-    type Run = (request: RunRequest, hooks: RunHooks) => Promise<LaneOutcome>
+    type Run = (request: RunRequest, hooks: RunHooks) => Promise<RunOutcome>
     async function start(run: Run, more: Partial<JobsOptions> = {}): Promise<Jobs> {
       const jobs = await startJobs({
         queue: await openTestQueue(backend, database),
@@ -57,7 +57,7 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
       return jobs
     }
 
-    it('makes a thousand nudges one run and one after it, which begins after the last nudge', async ({
+    it('makes a thousand run requests one run and one after it, which begins after the last run request', async ({
       expect,
     }) => {
       const begun: number[] = []
@@ -114,7 +114,7 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
         return outcomeOf(request)
       }
       const every = (stream: string, everyMs: number) =>
-        ({ stream, lane: 'incremental', schedule: { everyMs } }) as const
+        ({ stream, kind: 'incremental', schedule: { everyMs } }) as const
       const first = await start(run, { schedules: [every('assignment', 3_600_000), every('gone', 1_000)] })
       await expect
         .poll(() => seen.filter((stream) => stream === 'gone').length, { timeout: 10_000 })
@@ -139,7 +139,7 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
           return outcomeOf(request)
         },
         {
-          schedules: [{ stream: 'assignment', lane: 'lookback', schedule: { everyMs: 1_000 } }],
+          schedules: [{ stream: 'assignment', kind: 'lookback', schedule: { everyMs: 1_000 } }],
           isDue: async () => ++asked === 2,
         },
       )
@@ -155,7 +155,7 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
           return outcomeOf(request)
         },
         {
-          schedules: [{ stream: 'assignment', lane: 'reconcile', schedule: { everyMs: 3_600_000 } }],
+          schedules: [{ stream: 'assignment', kind: 'reconcile', schedule: { everyMs: 3_600_000 } }],
           isDue: () => Promise.reject(new Error('the database is away')),
         },
       )
@@ -170,7 +170,7 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
           runs++
           return outcomeOf(request)
         },
-        { queue, schedules: [{ stream: 'assignment', lane: 'incremental', schedule: { everyMs: 1_000 } }] },
+        { queue, schedules: [{ stream: 'assignment', kind: 'incremental', schedule: { everyMs: 1_000 } }] },
       )
       await expect.poll(() => runs, { timeout: 10_000 }).toBeGreaterThan(0)
       await flushQueue(queue, database)
@@ -185,7 +185,7 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
       const stream = new PassThrough()
       const tick = (name: string) => ({
         stream: name,
-        lane: 'incremental' as const,
+        kind: 'incremental' as const,
         schedule: { everyMs: 3_600_000 },
       })
       const run: Run = async (request) => outcomeOf(request)
@@ -219,7 +219,7 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
     it('hands back what it owes when it ends while a service is down, for whoever works next (P8)', async ({
       expect,
     }) => {
-      const reconcile: RunRequest = { stream: 'assignment', lane: 'reconcile', cause: 'tick' }
+      const reconcile: RunRequest = { stream: 'assignment', kind: 'reconcile', cause: 'tick' }
       const stopped = await start(async (request) =>
         outcomeOf(request, { status: 'failed', error: new Error('down') }),
       )
@@ -232,10 +232,10 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
       await stopped.stop()
       const done: string[] = []
       await start(async (request) => {
-        done.push(`${request.stream}/${request.lane}`)
+        done.push(`${request.stream}/${request.kind}`)
         return outcomeOf(request)
       })
-      await expect.poll(() => done.toSorted()).toEqual(['assignment/census', 'assignment_note/census'])
+      await expect.poll(() => done.toSorted()).toEqual(['assignment/reconcile', 'assignment_note/reconcile'])
     })
 
     it('leaves a service that is down alone, and owes no stream its run when it is back', async ({
@@ -251,7 +251,7 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
       })
       await jobs.requestRun(head('assignment', 'tick'))
       await expect.poll(() => jobs.servicesDown()).toEqual(['assignment'])
-      // While it is left alone, nudges are remembered and not tried.
+      // While it is left alone, run requests are remembered and not tried.
       for (const stream of ['assignment_note', 'tracker_object', 'assignment'])
         await jobs.requestRun(head(stream, 'tick'))
       await expect.poll(async () => (await jobs.counts()).waiting + (await jobs.counts()).active).toBe(0)
@@ -270,19 +270,19 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
         wasStopped = signal.aborted
         return outcomeOf(request, { status: 'stopped', isComplete: false })
       })
-      await jobs.requestRun({ ...head('assignment'), lane: 'reconcile' })
+      await jobs.requestRun({ ...head('assignment'), kind: 'reconcile' })
       await expect.poll(async () => (await jobs.counts()).active).toBe(1)
       started.splice(0)
       const startedMs = performance.now()
       await jobs.stop()
       expect(wasStopped).toBe(true)
       expect(performance.now() - startedMs).toBeLessThan(15_000)
-      const lanes: string[] = []
+      const kinds: string[] = []
       await start(async (request) => {
-        lanes.push(request.lane)
+        kinds.push(request.kind)
         return outcomeOf(request)
       })
-      await expect.poll(() => lanes, { timeout: 10_000 }).toEqual(['reconcile'])
+      await expect.poll(() => kinds, { timeout: 10_000 }).toEqual(['reconcile'])
     })
   })
 })

@@ -12,7 +12,7 @@ const tracker = streamOf('tracker_object')
 const webhookDefinition = streamOf('webhook_definition')
 const signal = neverAborted
 
-describe.skipIf(!hasPostgres)('the trailing lane', () => {
+describe.skipIf(!hasPostgres)('the look-back run', () => {
   describe('after a version came late', () => {
     const database = createTestDatabase()
     it('finds it, measures how late it was, and looks back twice as far from then on (P6)', async () => {
@@ -59,9 +59,9 @@ describe.skipIf(!hasPostgres)('the trailing lane', () => {
       simulator.source.restoreBackup(backup)
       const lookback = await context.read(assignment, 'lookback', { signal })
       expect(lookback.status).toBe('failed')
-      expect(lookback.error?.message).toMatch(/^UPSTREAM_REWOUND.*tidemark rewind assignment/s)
+      expect(lookback.error?.message).toMatch(/^UPSTREAM_RESTORED.*tidemark rewind assignment/s)
       expect((await context.read(assignment, 'incremental', { signal })).error?.message).toContain(
-        'UPSTREAM_REWOUND',
+        'UPSTREAM_RESTORED',
       )
       expect(
         (await database.pool.query('select * from mirror.assignment order by assignment_id')).rows,
@@ -119,11 +119,11 @@ describe.skipIf(!hasPostgres)('a list stream', () => {
       for (const id of simulator.source.ids('tracker_object').slice(0, 60))
         simulator.source.remove('tracker_object', id, 'hard')
       for (let round = 0; round < 3; round++)
-        expect(await poll()).toMatchObject({ note: expect.stringContaining('held'), isComplete: false })
+        expect(await poll()).toMatchObject({ note: expect.stringContaining('blocked'), isComplete: false })
       expect(await deleted()).toEqual([])
       for (const id of simulator.source.ids('tracker_object'))
         simulator.source.remove('tracker_object', id, 'hard')
-      for (let round = 0; round < 3; round++) expect((await poll()).note).toContain('held')
+      for (let round = 0; round < 3; round++) expect((await poll()).note).toContain('blocked')
       expect(await deleted()).toEqual([])
     })
   })

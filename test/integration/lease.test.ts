@@ -32,9 +32,9 @@ describe.skipIf(!hasPostgres)('a lane', () => {
 
   it('leaves nothing of itself to the session, whose next user may be silent for longer (P8)', async () => {
     const store = storeOf(database, { silenceMs, writeConnections: 1 })
-    const lanes = await Promise.all(['assignment', 'assignment_note'].map((stream) => begin(store, stream)))
+    const kinds = await Promise.all(['assignment', 'assignment_note'].map((stream) => begin(store, stream)))
     expect(await store.startRun('assignment', 'incremental')).toEqual({ busy: expect.any(String) })
-    for (const lane of lanes) await lane.finish(done)
+    for (const kind of kinds) await kind.finish(done)
     const limited = await Promise.all(
       Array.from({ length: 3 }, () =>
         database.pool.query(

@@ -1,4 +1,4 @@
-// A census that was missed is made up for, once, and by nobody's help.
+// A reconcile that was missed is made up for, once, and by nobody's help.
 
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
@@ -16,7 +16,7 @@ const hourMs = 3_600_000
 const everyYear = '0 3 1 2 *'
 const schedule = { everyMs: 2 * hourMs }
 
-describe.skipIf(!hasPostgres)('a census that was missed', () => {
+describe.skipIf(!hasPostgres)('a reconcile that was missed', () => {
   describe('by the ledger', () => {
     const database = createTestDatabase({ forEach: true })
     const set = (column: string, hoursAgo: number) =>
@@ -26,7 +26,7 @@ describe.skipIf(!hasPostgres)('a census that was missed', () => {
       )
     const attempt = (status: string, minutesAgo: number) =>
       database.pool.query(
-        `insert into tidemark.run (stream, lane, status, host, pid, position_from, position_to, started_at, finished_at)
+        `insert into tidemark.run (stream, kind, status, host, pid, position_from, position_to, started_at, finished_at)
          select 'assignment', 'reconcile', $1, 'there', 1, 0, 0, at, case when $1 <> 'running' then at end
          from (select now() - $2::float8 * interval '1 minute' as at) as moment`,
         [status, minutesAgo],
@@ -44,18 +44,18 @@ describe.skipIf(!hasPostgres)('a census that was missed', () => {
 
     it('is asked for when none was taken since the slot, and a fresh mirror has missed none', async () => {
       expect(await asked()).toEqual([])
-      await set('first_complete_at', 1)
+      await set('first_read_through_at', 1)
       expect(await asked()).toEqual([])
-      await set('first_complete_at', 30)
+      await set('first_read_through_at', 30)
       expect(await asked()).toEqual(['assignment'])
-      await set('last_census_at', 26)
+      await set('last_reconcile_at', 26)
       expect(await asked()).toEqual(['assignment'])
-      await set('last_census_at', 1)
+      await set('last_reconcile_at', 1)
       expect(await asked()).toEqual([])
     })
 
     it('is left to whoever takes it at the moment, and to an operator who has paused the stream', async () => {
-      await set('first_complete_at', 30)
+      await set('first_read_through_at', 30)
       await attempt('running', 90)
       expect(await asked()).toEqual([])
       await database.pool.query('delete from tidemark.run')
@@ -64,7 +64,7 @@ describe.skipIf(!hasPostgres)('a census that was missed', () => {
     })
 
     it('is not tried at each of many starts when it fails, or proves nothing', async () => {
-      await set('first_complete_at', 30)
+      await set('first_read_through_at', 30)
       await attempt('failed', restMs / 60_000 + 1)
       expect(await asked()).toEqual(['assignment'])
       await attempt('failed', 1)
@@ -76,10 +76,10 @@ describe.skipIf(!hasPostgres)('a census that was missed', () => {
 
     it('is over for all who owe it when one has taken it; what an operator or a tick asks for is done', async () => {
       const owed = { pool: database.pool, schedule }
-      const reconcile = { stream: 'assignment', lane: 'reconcile' } as const
+      const reconcile = { stream: 'assignment', kind: 'reconcile' } as const
       const taken = (cause: 'again' | 'operator' | 'tick') => isTaken(owed, { ...reconcile, cause }, new Date())
       expect(await taken('again')).toBe(false)
-      await set('last_census_at', 1)
+      await set('last_reconcile_at', 1)
       expect(await taken('again')).toBe(true)
       expect([await taken('operator'), await taken('tick')]).toEqual([false, false])
     })
@@ -93,7 +93,7 @@ describe.skipIf(!hasPostgres)('a census that was missed', () => {
         await using context = await openTestContext(database, simulator)
         await context.read(assignment, 'incremental', { signal })
       }
-      await database.pool.query(`update tidemark.stream set first_complete_at = now() - interval '2 years'`)
+      await database.pool.query(`update tidemark.stream set first_read_through_at = now() - interval '2 years'`)
       await database.pool.query('delete from mirror.assignment where assignment_id = 5')
       const start = () =>
         startTestWorker(simulator, database, {
@@ -106,7 +106,7 @@ describe.skipIf(!hasPostgres)('a census that was missed', () => {
       try {
         const reconciles = async () => {
           const { rows } = await database.pool.query(
-            `select status, sum(polls)::int as taken from tidemark.run where lane = 'reconcile' group by status`,
+            `select status, sum(polls)::int as taken from tidemark.run where kind = 'reconcile' group by status`,
           )
           return rows
         }

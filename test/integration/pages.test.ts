@@ -108,15 +108,15 @@ describe('a page', () => {
       },
     })
     const url = await serve({ statusQueries })
-    await fetch(`${url}/runs?stream=nothing&lane=%27&outcome=__proto__&before=1e9`)
-    await fetch(`${url}/runs?stream=assignment&lane=head&outcome=failed&before=12&before=x&%E0%A4%A`)
+    await fetch(`${url}/runs?stream=nothing&kind=%27&outcome=__proto__&before=1e9`)
+    await fetch(`${url}/runs?stream=assignment&kind=incremental&outcome=failed&before=12&before=x&%E0%A4%A`)
     expect(asked).toEqual([
       [
-        { stream: null, lane: null, outcome: null },
+        { stream: null, kind: null, outcome: null },
         { before: null, limit: 51 },
       ],
       [
-        { stream: 'assignment', lane: 'incremental', outcome: 'failed' },
+        { stream: 'assignment', kind: 'incremental', outcome: 'failed' },
         { before: '12', limit: 51 },
       ],
     ])
@@ -125,22 +125,22 @@ describe('a page', () => {
   it('tells what needs a person, in words and commands', async () => {
     const problem = {
       key: 'held assignment',
-      kind: 'held',
+      kind: 'deletions_blocked',
       stream: 'assignment',
       since: new Date('2026-01-02T03:04:05Z'),
       what: 'assignment: <b>rows</b> are gone',
-      whatToDo: 'look: `tidemark census <x>`',
+      whatToDo: 'look: `tidemark reconcile <x>`',
     } as const
     const text = await (
       await fetch(
         await serve({
-          statusQueries: statusQueriesWith({ problems: async () => [problem, { ...problem, kind: 'fact_flipped' }] }),
+          statusQueries: statusQueriesWith({ problems: async () => [problem, { ...problem, kind: 'belief_changed' }] }),
         }),
       )
     ).text()
     expect(text).toContain('One thing needs a person, one change to know of')
     expect(text).toContain('assignment: &lt;b&gt;rows&lt;/b&gt; are gone')
-    expect(text).toContain('look: <code>tidemark census &lt;x&gt;</code>')
+    expect(text).toContain('look: <code>tidemark reconcile &lt;x&gt;</code>')
     expect(await (await fetch(await serve())).text()).not.toContain('needs a person</span>')
   })
 })
@@ -216,7 +216,7 @@ describe('GET /events', () => {
       const [, data] = (await next(events)) ?? []
       return Object.keys(JSON.parse(data ?? '{}').cells)
     }
-    expect(await keys()).toEqual(['as-of', 'concern-count', 'concerns'])
+    expect(await keys()).toEqual(['as-of', 'problem-count', 'problems'])
     expect(await keys()).toEqual([])
     seconds = 6
     await expect.poll(keys).toEqual(['as-of'])

@@ -34,7 +34,7 @@ describe.skipIf(!hasPostgres)('a paused stream', () => {
       const polls = async (stream: string) =>
         (
           await pool.query<{ polls: number }>(
-            `select coalesce(sum(polls), 0)::int as polls from tidemark.run where stream = $1 and lane = 'incremental'`,
+            `select coalesce(sum(polls), 0)::int as polls from tidemark.run where stream = $1 and kind = 'incremental'`,
             [stream],
           )
         ).rows[0]?.polls ?? 0

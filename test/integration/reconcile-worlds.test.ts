@@ -1,4 +1,4 @@
-// Censuses of sources drawn at random, which change between any two requests, in every order a list may have. No living record
+// Reconciles of sources drawn at random, which change between any two requests, in every order a list may have. No living record
 // is ever marked gone; when the source is quiet, the mirror ends equal to it (P6, P7).
 
 import fc from 'fast-check'
@@ -27,30 +27,30 @@ const worlds = fc.record({
   damage: fc.integer({ min: 0, max: 8 }),
 })
 
-describe.skipIf(!hasPostgres)('censuses', () => {
+describe.skipIf(!hasPostgres)('reconciles', () => {
   const database = createTestDatabase()
   it('of random worlds mark nothing that lives, and miss nothing in the end (P6, P7)', async () => {
     await fc.assert(
       fc.asyncProperty(worlds, async ({ seed, behaviour, changeChance, damage }) => {
         const { pool } = database
-        await pool.query(`truncate mirror.assignment, tidemark.run, tidemark.lane, tidemark.checkpoint, tidemark.fact, tidemark.absence;
-          update tidemark.stream set position = 0, held = null, stopped_reason = null`)
+        await pool.query(`truncate mirror.assignment, tidemark.run, tidemark.lease, tidemark.checkpoint, tidemark.belief, tidemark.suspect;
+          update tidemark.stream set position = 0, blocked_deletions = null, stopped_reason = null`)
         const random = seededRandom(seed)
         await using simulator = await startSimulator({ assignments: 60, seed, behaviour })
         await using context = await openTestContext(database, simulator, { PAGE_SIZE: '20' })
         const { source } = simulator
-        const reconcile = async (release = 0): Promise<ReconcileOutcome> => {
-          const outcome = await reconcileStream({ ...context.contextOf(assignment), signal, release })
+        const reconcile = async (approved = 0): Promise<ReconcileOutcome> => {
+          const outcome = await reconcileStream({ ...context.contextOf(assignment), signal, approved })
           if (outcome.error) throw outcome.error
           const { rows } = await pool.query<{ id: string }>(
             `select assignment_id::text as id from mirror.assignment where _deleted_reason = 'absent'`,
           )
           expect(rows.filter(({ id }) => source.record('assignment', Number(id)))).toEqual([])
-          // So many may vanish at once that they are held for a person, who looks and releases just those.
-          const { held, marked } = outcome.findings
-          if (!held || release > 0) return outcome
+          // So many may vanish at once that they are blocked until a person looks and approves just those.
+          const { blocked, marked } = outcome.findings
+          if (!blocked || approved > 0) return outcome
           expect(marked).toBe(0)
-          return await reconcile(held.missing)
+          return await reconcile(blocked.missing)
         }
         await context.read(assignment, 'incremental', { signal })
         for (let row = 0; row < damage; row++)

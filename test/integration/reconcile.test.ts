@@ -1,4 +1,4 @@
-// What a census finds, believes and leaves alone, against the stand-in while it changes.
+// What a reconcile finds, believes and leaves alone, against the stand-in while it changes.
 
 import { describe, expect, it } from 'vitest'
 import type { SyncContext } from '../../src/context.ts'
@@ -13,10 +13,10 @@ import { neverAborted, openTestContext } from '../support/context.ts'
 const assignment = streamOf('assignment')
 const signal = neverAborted
 
-const reconcileOf = (context: SyncContext, options: { release?: number; signal?: AbortSignal } = {}) =>
-  reconcileStream({ ...context.contextOf(assignment), signal, release: 0, ...options })
+const reconcileOf = (context: SyncContext, options: { approved?: number; signal?: AbortSignal } = {}) =>
+  reconcileStream({ ...context.contextOf(assignment), signal, approved: 0, ...options })
 
-describe.skipIf(!hasPostgres)('a census', () => {
+describe.skipIf(!hasPostgres)('a reconcile', () => {
   /** A mirror that has read everything, and what the test does to it. */
   const scene = (
     name: string,
@@ -44,7 +44,7 @@ describe.skipIf(!hasPostgres)('a census', () => {
           pool,
           same: async () => expect(await differences(pool, simulator, 'assignment')).toEqual([]),
           blockedDeletionsOf: async () =>
-            (await pool.query(`select held from tidemark.stream where name = 'assignment'`)).rows[0].held,
+            (await pool.query(`select blocked_deletions from tidemark.stream where name = 'assignment'`)).rows[0].blocked_deletions,
           deleted: async () =>
             (
               await pool.query(
@@ -66,9 +66,9 @@ describe.skipIf(!hasPostgres)('a census', () => {
     expect((await pool.query('select * from mirror.assignment order by assignment_id')).rows).toEqual(
       before.rows,
     )
-    expect((await pool.query('select * from tidemark.rescue')).rows).toEqual([])
+    expect((await pool.query('select * from tidemark.missed_rows')).rows).toEqual([])
     const { rows } = await pool.query(
-      `select last_census_at is not null as done from tidemark.stream where name = 'assignment'`,
+      `select last_reconcile_at is not null as done from tidemark.stream where name = 'assignment'`,
     )
     expect(rows).toEqual([{ done: true }])
   })
@@ -83,7 +83,7 @@ describe.skipIf(!hasPostgres)('a census', () => {
       expect(findings.rescued).toBe(3)
       expect(findings.samples.map(({ key }) => key).sort()).toEqual(['150', '3', '77'])
       await same()
-      const missedRows = async () => (await pool.query('select rows, acknowledged_by from tidemark.rescue')).rows
+      const missedRows = async () => (await pool.query('select rows, acknowledged_by from tidemark.missed_rows')).rows
       expect(await missedRows()).toEqual([{ rows: '3', acknowledged_by: null }])
       expect(await acknowledgeMissedRows(pool, 'assignment', 'somebody')).toBe(3)
       expect(await missedRows()).toEqual([{ rows: '3', acknowledged_by: 'somebody' }])
@@ -92,7 +92,7 @@ describe.skipIf(!hasPostgres)('a census', () => {
   )
 
   scene(
-    'does not call a rescue what the head has yet to read',
+    'does not call a rescue what the incremental run has yet to read',
     100,
     async ({ simulator, context, same }) => {
       simulator.source.insert('assignment')
@@ -110,9 +110,9 @@ describe.skipIf(!hasPostgres)('a census', () => {
     async ({ simulator, context, pool, same, deleted }) => {
       for (const id of [7, 8]) simulator.source.remove('assignment', id, 'hard')
       simulator.source.remove('assignment', 9, 'soft')
-      expect((await reconcileOf(context)).findings).toMatchObject({ marked: 2, missing: 2, held: null })
+      expect((await reconcileOf(context)).findings).toMatchObject({ marked: 2, missing: 2, blocked: null })
       expect(await deleted()).toEqual([7, 8])
-      const { rows } = await pool.query('select key, evidence from tidemark.absence order by key')
+      const { rows } = await pool.query('select key, evidence from tidemark.suspect order by key')
       expect(rows.map(({ key }) => key)).toEqual(['7', '8'])
       expect(rows[0].evidence).toContain('gone')
       await same()
@@ -144,13 +144,13 @@ describe.skipIf(!hasPostgres)('a census', () => {
       for (let id = 1; id <= 21; id++) simulator.source.remove('assignment', id, 'hard')
       const held = await reconcileOf(context)
       expect(held).toMatchObject({ status: 'done', isComplete: false, findings: { marked: 0 } })
-      expect(held.note).toContain('tidemark census --release assignment')
+      expect(held.note).toContain('tidemark reconcile --release assignment')
       expect(await blockedDeletionsOf()).toMatchObject({ missing: 21, living: 100, seen: 79 })
       expect(await deleted()).toEqual([])
-      expect(await reconcileOf(context, { release: 20 })).toMatchObject({
+      expect(await reconcileOf(context, { approved: 20 })).toMatchObject({
         findings: { marked: 0, missing: 21 },
       })
-      const approved = await reconcileOf(context, { release: 21 })
+      const approved = await reconcileOf(context, { approved: 21 })
       expect(approved).toMatchObject({ isComplete: true, findings: { marked: 21 } })
       expect(await blockedDeletionsOf()).toBeNull()
       await same()
@@ -181,7 +181,7 @@ describe.skipIf(!hasPostgres)('a census', () => {
       expect(await reconcileOf(context, { signal: stop.signal })).toMatchObject({ status: 'stopped' })
       away()
       expect(await deleted()).toEqual([])
-      expect((await pool.query('select rows from tidemark.rescue')).rows).toEqual([{ rows: '1' }])
+      expect((await pool.query('select rows from tidemark.missed_rows')).rows).toEqual([{ rows: '1' }])
       expect(await reconcileOf(context)).toMatchObject({
         isComplete: true,
         findings: { marked: 30, rescued: 0 },

@@ -21,7 +21,7 @@ describe.skipIf(!hasPostgres)('a rewind', () => {
       await using context = await openTestContext(database, simulator)
       await context.read(assignment, 'incremental', { signal })
       await database.pool.query(
-        `update tidemark.stream set stopped_reason = 'UPSTREAM_REWOUND: …', stopped_at = now() where name = 'assignment'`,
+        `update tidemark.stream set stopped_reason = 'UPSTREAM_RESTORED: …', stopped_at = now() where name = 'assignment'`,
       )
       const { rowCount: lost } = await database.pool.query(
         'delete from mirror.assignment where row_version > 100',

@@ -10,10 +10,10 @@ describe.skipIf(!hasPostgres)('a row', () => {
 
   beforeEach(async () => {
     await database.pool.query(`
-      truncate mirror.assignment, tidemark.absence;
+      truncate mirror.assignment, tidemark.suspect;
       drop table if exists mirror.tracker_object cascade;
       delete from tidemark.field where stream = 'tracker_object';
-      update tidemark.stream set held = null, key_field = null`)
+      update tidemark.stream set blocked_deletions = null, key_field = null`)
   })
 
   const rowOf = async (key: number) =>
@@ -133,11 +133,11 @@ describe.skipIf(!hasPostgres)('a row', () => {
 
     it('is marked deleted when two complete listings in a row lacked it, and not before (P7)', async () => {
       await list(ids(10))
-      expect(await list(ids(9))).toEqual({ marked: 0, waiting: 1, held: 0, absent: 1 })
+      expect(await list(ids(9))).toEqual({ marked: 0, waiting: 1, blocked: 0, absent: 1 })
       expect(await deleted()).toEqual([])
-      expect(await list(ids(9))).toEqual({ marked: 1, waiting: 0, held: 0, absent: 1 })
+      expect(await list(ids(9))).toEqual({ marked: 1, waiting: 0, blocked: 0, absent: 1 })
       expect(await deleted()).toEqual([10])
-      expect(await list(ids(10))).toEqual({ marked: 0, waiting: 0, held: 0, absent: 0 })
+      expect(await list(ids(10))).toEqual({ marked: 0, waiting: 0, blocked: 0, absent: 0 })
       expect(await deleted()).toEqual([])
     })
 
@@ -150,31 +150,31 @@ describe.skipIf(!hasPostgres)('a row', () => {
 
     it('is not marked by a listing that is empty or lost more than a fifth; that one is held (P7)', async () => {
       const held = async () =>
-        (await database.pool.query(`select held from tidemark.stream where name = 'tracker_object'`)).rows[0]
-          .held
+        (await database.pool.query(`select blocked_deletions from tidemark.stream where name = 'tracker_object'`)).rows[0]
+          .blocked_deletions
       await list(ids(10))
-      expect(await list([])).toMatchObject({ marked: 0, waiting: 0, held: 10 })
-      expect(await list(ids(7))).toMatchObject({ marked: 0, waiting: 0, held: 3 })
+      expect(await list([])).toMatchObject({ marked: 0, waiting: 0, blocked: 10 })
+      expect(await list(ids(7))).toMatchObject({ marked: 0, waiting: 0, blocked: 3 })
       expect(await held()).toMatchObject({ missing: 3, living: 10, seen: 7 })
-      expect(await list(ids(8))).toMatchObject({ marked: 0, waiting: 2, held: 0 })
+      expect(await list(ids(8))).toMatchObject({ marked: 0, waiting: 2, blocked: 0 })
       expect(await held()).toBeNull()
       expect(await list(ids(8))).toMatchObject({ marked: 2 })
     })
 
     it('is marked when an operator believes so many gone, and held when more are (P7)', async () => {
       await list(ids(10))
-      expect(await list(ids(7))).toMatchObject({ held: 3 })
-      expect(await list([], 3)).toMatchObject({ marked: 0, waiting: 0, held: 10 })
-      expect(await list(ids(7), 3)).toMatchObject({ marked: 0, waiting: 3, held: 0 })
-      expect(await list([], 3)).toMatchObject({ marked: 0, held: 10 })
+      expect(await list(ids(7))).toMatchObject({ blocked: 3 })
+      expect(await list([], 3)).toMatchObject({ marked: 0, waiting: 0, blocked: 10 })
+      expect(await list(ids(7), 3)).toMatchObject({ marked: 0, waiting: 3, blocked: 0 })
+      expect(await list([], 3)).toMatchObject({ marked: 0, blocked: 10 })
       expect(await deleted()).toEqual([])
-      expect(await list(ids(7), 3)).toMatchObject({ marked: 3, held: 0 })
+      expect(await list(ids(7), 3)).toMatchObject({ marked: 3, blocked: 0 })
     })
 
     it('that a held listing showed is not absent any more (P7)', async () => {
       await list(ids(10))
       await list(ids(9))
-      expect(await list([8, 9, 10])).toMatchObject({ held: 7 })
+      expect(await list([8, 9, 10])).toMatchObject({ blocked: 7 })
       expect(await list(ids(9))).toMatchObject({ marked: 0, waiting: 1 })
     })
 

@@ -81,7 +81,7 @@ describe('the embedded Postgres', { timeout: 120_000 }, () => {
       })
       const wrong = { ...config, assignmentBaseUrl: 'https://user@host.example' }
       await openWorkplace({ config: wrong, log: openLog({ level: 'fatal' }) })`
-    const cwd = mkdtempSync(join(tmpdir(), 'tidemark-workplace-'))
+    const cwd = mkdtempSync(join(tmpdir(), 'tidemark-sync context-'))
     const program = execute(process.execPath, ['--input-type=module', '--eval', source], {
       cwd,
       timeout: 40_000,

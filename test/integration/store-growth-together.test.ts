@@ -80,8 +80,8 @@ describe.skipIf(!hasPostgres)('a table that grows', () => {
   })
 
   it('is made and grown by any number of programs at once', async () => {
-    const lanes = ['incremental', 'lookback', 'reconcile', 'backfill'] as const
-    const runs = await Promise.all(lanes.map((lane) => begin(storeOf(database), 'assignment', lane)))
+    const kinds = ['incremental', 'lookback', 'reconcile', 'backfill'] as const
+    const runs = await Promise.all(kinds.map((kind) => begin(storeOf(database), 'assignment', kind)))
     await Promise.all(
       runs.flatMap((run, index) =>
         [0, 1, 2].map((page) =>

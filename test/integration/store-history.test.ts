@@ -53,7 +53,7 @@ describe.skipIf(!hasPostgres)('the history of a stream', () => {
       select 'assignment', n, now() - n * interval '10 minutes' from generate_series(1, 6 * 24 * 100) as n`)
     await query(`insert into tidemark.checkpoint (stream, position, reached_at, reason)
       values ('assignment', 1, now() - interval '200 days', 'rewind'), ('assignment', 1, now() - interval '200 days', 'rewind')`)
-    await query(`insert into tidemark.run (stream, lane, status, host, pid, started_at)
+    await query(`insert into tidemark.run (stream, kind, status, host, pid, started_at)
       values ('assignment', 'incremental', 'done', 'h', 1, now() - interval '91 days'), ('assignment', 'incremental', 'failed', 'h', 1, now() - interval '89 days')`)
     const run = await begin(storeOf(database))
     await run.write(assignments({ AssignmentId: 1, RowVersion: 1 }), null)

@@ -4,11 +4,11 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { readFieldStreams, readFields } from '../../src/store/queries/dictionary.ts'
 import { readOverview } from '../../src/store/queries/overview.ts'
 import { readQuarantine } from '../../src/store/queries/quarantine.ts'
-import { readLaneRuns, readRowRates, readRuns } from '../../src/store/queries/runs.ts'
+import { readLatestRuns, readRowRates, readRuns } from '../../src/store/queries/runs.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { fillStore, hostileTexts } from '../support/hostile-store.ts'
 
-const all = { stream: null, lane: null, outcome: null }
+const all = { stream: null, kind: null, outcome: null }
 
 describe.skipIf(!hasPostgres)('the lists', () => {
   const database = createTestDatabase()
@@ -25,8 +25,8 @@ describe.skipIf(!hasPostgres)('the lists', () => {
     expect(Number(newest?.id)).toBe(Math.max(...runs.map(({ id }) => Number(id))))
     expect(await read({}, newest?.id, 3)).toEqual(others.slice(0, 3))
     expect(await read({ stream: 'assignment_note' })).toEqual([])
-    const failed = await read({ outcome: 'failed', lane: 'lookback' })
-    expect(failed).toEqual(runs.filter(({ status, lane }) => status === 'failed' && lane === 'lookback'))
+    const failed = await read({ outcome: 'failed', kind: 'lookback' })
+    expect(failed).toEqual(runs.filter(({ status, kind }) => status === 'failed' && kind === 'lookback'))
     expect(failed.length).toBeGreaterThan(0)
     const changed = await read({ outcome: 'changed' })
     expect(changed).toEqual(runs.filter(({ inserted, updated }) => inserted + updated > 0))
@@ -35,8 +35,8 @@ describe.skipIf(!hasPostgres)('the lists', () => {
   it('spread the rows of a run over the time it took, to the end of the last whole bucket', async () => {
     const { pool } = database
     await pool.query(
-      `insert into tidemark.run (stream, lane, status, host, pid, started_at, finished_at, inserted)
-       select 'tracker_object', lane, 'done', 'h', 1, now() - interval '10 minutes', now() - interval '8 minutes', 240
+      `insert into tidemark.run (stream, kind, status, host, pid, started_at, finished_at, inserted)
+       select 'tracker_object', kind, 'done', 'h', 1, now() - interval '10 minutes', now() - interval '8 minutes', 240
        from unnest(array['incremental', 'related']) as lane
        union all select 'assignment_object', 'incremental', 'done', 'h', 1, now(), now(), 7`,
     )
@@ -74,17 +74,17 @@ describe.skipIf(!hasPostgres)('the lists', () => {
   it('find the last run of a stream and of its lanes, whatever their order', async () => {
     const { pool } = database
     await pool.query(
-      `insert into tidemark.lane (stream, lane, epoch) values ('assignment', 'incremental', 1), ('assignment', 'reconcile', 1)`,
+      `insert into tidemark.lease (stream, lane, epoch) values ('assignment', 'incremental', 1), ('assignment', 'reconcile', 1)`,
     )
     await pool.query(
-      `insert into tidemark.run (stream, lane, status, host, pid, started_at, finished_at)
+      `insert into tidemark.run (stream, kind, status, host, pid, started_at, finished_at)
        values ('assignment', 'reconcile', 'done', 'h', 1, now() - interval '9 hours', now() + interval '1 minute'),
               ('assignment', 'incremental', 'done', 'h', 1, now(), now())`,
     )
     const [overview] = await readOverview(pool, ['assignment'])
-    expect(overview?.lastRun).toMatchObject({ lane: 'reconcile', status: 'done' })
-    const lanes = await readLaneRuns(pool, ['assignment'])
-    expect(lanes.map(({ lane }) => lane).sort()).toEqual(['reconcile', 'incremental'])
+    expect(overview?.lastRun).toMatchObject({ kind: 'reconcile', status: 'done' })
+    const kinds = await readLatestRuns(pool, ['assignment'])
+    expect(kinds.map(({ kind }) => kind).sort()).toEqual(['reconcile', 'incremental'])
   })
 
   it('find fields by a part of their name or column, without regard to case', async () => {

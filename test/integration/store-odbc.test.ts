@@ -47,7 +47,7 @@ describe.skipIf(!hasOdbc)('through ODBC', () => {
     )
     expect(row).toMatchObject({
       stream: ['str', 'assignment'],
-      complete_through_time: ['datetime', expect.any(String)],
+      read_through_time: ['datetime', expect.any(String)],
     })
   })
 })

@@ -160,6 +160,6 @@ async function finishTheRest(
 
 async function forget({ pool }: TestDatabase): Promise<void> {
   await pool.query(`
-    truncate mirror.assignment, tidemark.run, tidemark.lane, tidemark.checkpoint;
+    truncate mirror.assignment, tidemark.run, tidemark.lease, tidemark.checkpoint;
     update tidemark.stream set position = 0, position_reached_at = null`)
 }

@@ -28,7 +28,7 @@ describe.skipIf(!hasPostgres)('two writers and a rewind', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 4, maxLength: 25 }), async (steps) => {
         await database.pool.query(`
-          truncate mirror.assignment, tidemark.run, tidemark.lane, tidemark.checkpoint;
+          truncate mirror.assignment, tidemark.run, tidemark.lease, tidemark.checkpoint;
           update tidemark.stream set position = 0`)
         const writers = [await startWriter(), await startWriter()]
         await Promise.all(
@@ -56,7 +56,7 @@ describe.skipIf(!hasPostgres)('two writers and a rewind', () => {
   it('cannot be answered by a page whose transaction was open when the rewind came (P2)', async () => {
     const { pool } = database
     await pool.query(
-      `truncate mirror.assignment, tidemark.run, tidemark.lane, tidemark.checkpoint; update tidemark.stream set position = 0`,
+      `truncate mirror.assignment, tidemark.run, tidemark.lease, tidemark.checkpoint; update tidemark.stream set position = 0`,
     )
     const run = await storeOf(database).startRun('assignment', 'incremental')
     if ('busy' in run) throw new Error(run.busy)
@@ -64,7 +64,7 @@ describe.skipIf(!hasPostgres)('two writers and a rewind', () => {
     const client = await pool.connect()
     await client.query('begin')
     await client.query(
-      `update tidemark.lane set epoch = epoch + 1 where stream = 'assignment' and lane = 'incremental'`,
+      `update tidemark.lease set epoch = epoch + 1 where stream = 'assignment' and lane = 'incremental'`,
     )
     await client.query(`update tidemark.stream set position = 10 where name = 'assignment'`)
     const write = run.write(assignments({ AssignmentId: 2, RowVersion: 60 }), 60n)
@@ -120,7 +120,7 @@ describe.skipIf(!hasPostgres)('two writers and a rewind', () => {
     const client = await database.pool.connect()
     await client.query('begin')
     await client.query(
-      `update tidemark.lane set epoch = epoch + 1 where stream = 'assignment' and lane = 'incremental'`,
+      `update tidemark.lease set epoch = epoch + 1 where stream = 'assignment' and lane = 'incremental'`,
     )
     await client.query(
       `with moved as (update tidemark.stream set position = $1 where name = 'assignment' and position > $1 returning position)

@@ -12,8 +12,8 @@ describe.skipIf(!hasPostgres)('a run', () => {
 
   beforeEach(async () => {
     await database.pool.query(`
-      truncate mirror.assignment, tidemark.run, tidemark.lane, tidemark.checkpoint, tidemark.quarantine;
-      update tidemark.stream set position = 0, position_reached_at = null, last_success_at = null, complete_at = null, last_trailing_at = null`)
+      truncate mirror.assignment, tidemark.run, tidemark.lease, tidemark.checkpoint, tidemark.quarantine;
+      update tidemark.stream set position = 0, position_reached_at = null, last_success_at = null, read_through_at = null, last_lookback_at = null`)
   })
 
   const query = async (sql: string) => (await database.pool.query(sql)).rows
@@ -47,7 +47,7 @@ describe.skipIf(!hasPostgres)('a run', () => {
     expect(await position()).toBe('9')
   })
 
-  it('moves the position in the head lane only (P6)', async () => {
+  it('moves the position in the incremental run only (P6)', async () => {
     const run = await begin(storeOf(database), 'assignment', 'reconcile')
     await run.write(assignments({ AssignmentId: 1, RowVersion: 9 }), 9n)
     await run.finish(done)
@@ -167,15 +167,15 @@ describe.skipIf(!hasPostgres)('a run', () => {
     const [begun] = await query('select started_at from tidemark.run')
     const [fresh] = await query(`select * from tidemark.freshness where stream = 'assignment'`)
     expect(fresh).toMatchObject({
-      complete_through_version: '5',
-      complete_through_time: begun.started_at,
+      read_through_version: '5',
+      read_through_time: begun.started_at,
       last_success_at: expect.any(Date),
     })
     await (await begin(storeOf(database))).finish(failed)
     expect(await query(`select * from tidemark.freshness where stream = 'assignment'`)).toEqual([fresh])
   })
 
-  it('of the trailing lane tells the next one when the recent past was last read whole', async () => {
+  it('of the look-back run tells the next one when the recent past was last read whole', async () => {
     const store = storeOf(database)
     const trail = async (end: typeof done | (Omit<typeof done, 'isComplete'> & { isComplete: false })) => {
       const run = await begin(store, 'assignment', 'lookback')
@@ -208,22 +208,22 @@ describe.skipIf(!hasPostgres)('a run', () => {
     const store = storeOf(database)
     const first = await begin(store)
     const at = new Date('2024-05-01T00:00:00Z')
-    await first.learn([{ name: 'sorting', value: 'proven', evidence: 'three looks', checkedAt: at }])
+    await first.learn([{ name: 'sorting', value: 'proven', evidence: 'three looks', testedAt: at }])
     await first.setLookback(1_200_000, 'twice the worst')
-    await first.stopStream('UPSTREAM_REWOUND')
+    await first.stopStream('UPSTREAM_RESTORED')
     await first.recordLateArrivals([{ key: '1', version: 4n, distance: 3n, lateMs: 1_500.4 }])
     await first.finish(done)
     const second = await begin(store)
     const later = new Date('2024-05-02T00:00:00Z')
-    await second.learn([{ name: 'sorting', value: 'refused', evidence: 'a 400', checkedAt: later }])
+    await second.learn([{ name: 'sorting', value: 'refused', evidence: 'a 400', testedAt: later }])
     await second.finish(done)
     expect(second.state).toMatchObject({
       lookbackMs: 1_200_000,
       lookbackReason: 'twice the worst',
-      stoppedReason: 'UPSTREAM_REWOUND',
-      beliefs: [{ name: 'sorting', value: 'proven', evidence: 'three looks', checkedAt: at }],
+      stoppedReason: 'UPSTREAM_RESTORED',
+      beliefs: [{ name: 'sorting', value: 'proven', evidence: 'three looks', testedAt: at }],
     })
-    expect(await query('select value, previous_value, changed_at, first_at from tidemark.fact')).toEqual([
+    expect(await query('select value, previous_value, changed_at, first_at from tidemark.belief')).toEqual([
       { value: 'refused', previous_value: 'proven', changed_at: later, first_at: at },
     ])
     expect(await query('select key, version, distance, late_ms from tidemark.late_arrival')).toEqual([

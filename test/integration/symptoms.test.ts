@@ -16,8 +16,8 @@ describe.skipIf(!hasPostgres)('the symptoms of a stream', () => {
   })
   beforeEach(async () => {
     await database.pool.query(
-      `truncate tidemark.run, tidemark.fact, tidemark.quarantine, tidemark.rescue;
-       update tidemark.stream set complete_at = null, first_complete_at = null, stopped_reason = null, held = null`,
+      `truncate tidemark.run, tidemark.belief, tidemark.quarantine, tidemark.missed_rows;
+       update tidemark.stream set read_through_at = null, first_read_through_at = null, stopped_reason = null, blocked_deletions = null`,
     )
   })
 
@@ -26,27 +26,27 @@ describe.skipIf(!hasPostgres)('the symptoms of a stream', () => {
     if (!found) throw new Error('no such stream')
     return found
   }
-  async function fail(lane: 'incremental' | 'lookback', errorCode: string | null = null): Promise<void> {
-    await (await begin(store, 'assignment', lane)).finish({ ...failed, errorCode })
+  async function fail(kind: 'incremental' | 'lookback', errorCode: string | null = null): Promise<void> {
+    await (await begin(store, 'assignment', kind)).finish({ ...failed, errorCode })
   }
 
   it('counts the failures since the last run of the lane that went well', async () => {
     await fail('incremental')
     await fail('lookback')
     await (await begin(store)).finish(done)
-    expect((await symptoms()).failing).toMatchObject([{ lane: 'lookback', failures: 1 }])
+    expect((await symptoms()).failing).toMatchObject([{ kind: 'lookback', failures: 1 }])
     await fail('incremental')
     await fail('incremental', 'UPSTREAM_SIGN_IN')
     const { failing } = await symptoms()
     expect(failing).toMatchObject([
       {
-        lane: 'incremental',
+        kind: 'incremental',
         failures: 2,
         error: 'a test ended it',
         code: 'UPSTREAM_SIGN_IN',
         since: expect.any(Date),
       },
-      { lane: 'lookback', failures: 1 },
+      { kind: 'lookback', failures: 1 },
     ])
   })
 
@@ -77,13 +77,13 @@ describe.skipIf(!hasPostgres)('the symptoms of a stream', () => {
     ])
     await database.pool.query(`update tidemark.field set first_seen_at = now() - interval '25 hours',
       widened_at = now() - interval '25 hours', rescued_since = now() - interval '25 hours'`)
-    await database.pool.query(`update tidemark.stream set first_complete_at = now() - interval '2 days'`)
+    await database.pool.query(`update tidemark.stream set first_read_through_at = now() - interval '2 days'`)
     expect((await symptoms()).drift).toEqual([])
   })
 
   it('tells a fact that is another one now, and no larger answer', async () => {
     const run = await begin(store)
-    const belief = { evidence: 'seen', checkedAt: new Date() }
+    const belief = { evidence: 'seen', testedAt: new Date() }
     const learn = (sorting: string, largest: string) =>
       run.learn([
         { ...belief, name: 'sorting', value: sorting },
@@ -101,25 +101,25 @@ describe.skipIf(!hasPostgres)('the symptoms of a stream', () => {
   it('tells what is put aside, held and stopped, and since when', async () => {
     await writeAll(store, 'assignment', assignments({ RowVersion: 1, Name: 'without a key' }))
     const run = await begin(store)
-    await run.stopStream('UPSTREAM_REWOUND: so it is')
+    await run.stopStream('UPSTREAM_RESTORED: so it is')
     await run.finish(failed)
     await database.pool.query(
-      `update tidemark.stream set held = '{"missing": 3, "living": 4, "at": "2026-01-02T03:04:05Z"}' where name = 'assignment'`,
+      `update tidemark.stream set blocked_deletions = '{"missing": 3, "living": 4, "at": "2026-01-02T03:04:05Z"}' where name = 'assignment'`,
     )
     await database.pool.query(
-      `insert into tidemark.rescue (stream, run_id, rows, samples) values ('assignment', 1, 7, '[]')`,
+      `insert into tidemark.missed_rows (stream, run_id, rows, samples) values ('assignment', 1, 7, '[]')`,
     )
     expect(await symptoms()).toMatchObject({
       quarantined: 1,
       quarantinedSince: expect.any(Date),
-      stoppedReason: 'UPSTREAM_REWOUND: so it is',
-      held: { missing: 3, living: 4, at: new Date('2026-01-02T03:04:05Z') },
+      stoppedReason: 'UPSTREAM_RESTORED: so it is',
+      blockedDeletions: { missing: 3, living: 4, at: new Date('2026-01-02T03:04:05Z') },
       missedRows: 7,
-      rescuedSince: expect.any(Date),
+      missedSince: expect.any(Date),
     })
     expect(await symptoms('tracker_object')).toMatchObject({
       quarantined: 0,
-      held: null,
+      blockedDeletions: null,
       stoppedReason: null,
     })
   })

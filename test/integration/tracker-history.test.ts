@@ -71,7 +71,7 @@ describe.skipIf(!hasPostgres)('the history of trackers', () => {
     await pollOne()
     const before = await count()
     const run = await begin(storeOf(database), 'tracker_object')
-    await database.pool.query(`update tidemark.lane set epoch = epoch + 1 where stream = 'tracker_object'`)
+    await database.pool.query(`update tidemark.lease set epoch = epoch + 1 where stream = 'tracker_object'`)
     await expect(run.write(trackers({ TrackerObjectId: 1, Name: 'by a stranger' }), null)).rejects.toThrow(
       'lost its turn',
     )

@@ -11,13 +11,13 @@ const [assignment, , , object] = streams
 
 describe.skipIf(!hasPostgres)('an upstream that shows nothing any more', () => {
   const database = createTestDatabase()
-  const readAs = async (simulator: Simulator, clientGuid: string, lane: 'incremental' | 'lookback') => {
+  const readAs = async (simulator: Simulator, clientGuid: string, kind: 'incremental' | 'lookback') => {
     await using context = await openTestContext(database, simulator, { CLIENT_GUID: clientGuid })
-    return await context.read(assignment, lane, { signal })
+    return await context.read(assignment, kind, { signal })
   }
   const freshness = async (stream: string): Promise<Date> => {
     const { rows } = await database.pool.query(
-      'select complete_through_time as at from tidemark.freshness where stream = $1',
+      'select read_through_time as at from tidemark.freshness where stream = $1',
       [stream],
     )
     return rows[0]?.at
@@ -32,7 +32,7 @@ describe.skipIf(!hasPostgres)('an upstream that shows nothing any more', () => {
     await readAs(simulator, clientGuid, 'incremental')
     await readAs(simulator, clientGuid, 'lookback')
     const { rows } = await database.pool.query(
-      `select last_trailing_at as at from tidemark.stream where name = 'assignment'`,
+      `select last_lookback_at as at from tidemark.stream where name = 'assignment'`,
     )
     const lastProof: Date = rows[0]?.at
     expect(await hiddenSince()).toBe(null)
@@ -43,7 +43,7 @@ describe.skipIf(!hasPostgres)('an upstream that shows nothing any more', () => {
     const began = await hiddenSince()
     expect(began).toBeInstanceOf(Date)
     expect(await freshness('assignment')).toEqual(lastProof)
-    for (const lane of ['incremental', 'lookback'] as const) await readAs(simulator, stranger, lane)
+    for (const kind of ['incremental', 'lookback'] as const) await readAs(simulator, stranger, kind)
     expect([await freshness('assignment'), await hiddenSince()]).toEqual([lastProof, began])
 
     simulator.source.change('assignment', 3)
@@ -65,7 +65,7 @@ describe.skipIf(!hasPostgres)('an upstream that shows nothing any more', () => {
       simulator.source.remove('assignment_object', id, 'hard')
     await poll()
     const held = async () =>
-      (await readSymptoms(database.pool, ['assignment_object'], 60_000))[0]?.held?.at ?? null
+      (await readSymptoms(database.pool, ['assignment_object'], 60_000))[0]?.blockedDeletions?.at ?? null
     const heldSince = await held()
     expect(heldSince).toBeInstanceOf(Date)
     await poll()

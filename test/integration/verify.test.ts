@@ -83,7 +83,7 @@ describe.skipIf(!hasPostgres)('a verification', () => {
 
   describe('while rows change', () => {
     const database = createTestDatabase()
-    it('accuses no row that changed meanwhile, nor one the head has yet to read', async () => {
+    it('accuses no row that changed meanwhile, nor one the incremental run has yet to read', async () => {
       await using simulator = await startSimulator({ assignments: 200 })
       await using context = await openTestContext(database, simulator, { PAGE_SIZE: '20' })
       await context.read(assignment, 'incremental', { signal })

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { readBackfill, requestBackfill } from '../../src/store/queries/backfills.ts'
-import { auditLanes } from '../../src/worker/lanes.ts'
+import { auditKinds } from '../../src/worker/lanes.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { streamOf } from '../support/streams.ts'
 import { openTestContext, positionOf, neverAborted as signal } from '../support/context.ts'
@@ -12,20 +12,20 @@ const assignment = streamOf('assignment')
 
 describe.skipIf(!hasPostgres)('the worker', () => {
   const database = createTestDatabase()
-  it('takes censuses, and works on backfills that somebody asked for', async () => {
+  it('takes reconciles, and works on backfills that somebody asked for', async () => {
     await using simulator = await startSimulator({ assignments: 60 })
     await using context = await openTestContext(database, simulator)
-    const lanes = auditLanes(context)
+    const kinds = auditKinds(context)
     await context.read(assignment, 'incremental', { signal })
     await database.pool.query('delete from mirror.assignment where assignment_id = 5')
-    expect(await lanes.reconcile(assignment, { signal })).toMatchObject({
+    expect(await kinds.reconcile(assignment, { signal })).toMatchObject({
       status: 'done',
       note: '1 rescued (5)',
     })
-    expect(await lanes.backfill(assignment, { signal })).toBeNull()
+    expect(await kinds.backfill(assignment, { signal })).toBeNull()
     const to = await positionOf(database.pool)
     const { id } = await requestBackfill(database.pool, { stream: 'assignment', from: 0n, to, by: 'a test' })
-    expect(await lanes.backfill(assignment, { signal })).toMatchObject({ status: 'done', isComplete: true })
+    expect(await kinds.backfill(assignment, { signal })).toMatchObject({ status: 'done', isComplete: true })
     expect(await readBackfill(database.pool, id)).toMatchObject({ status: 'done' })
   })
 })

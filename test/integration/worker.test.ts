@@ -43,7 +43,7 @@ describe.concurrent.each(backends)('the worker with its queue in %s', (backend) 
         try {
           await expect.poll(equal(simulator), patience).toEqual([])
           // What changed while the first run still reads would be found by that one.
-          const runs = 'tidemark_runs_total{stream="assignment",lane="head",status="done"}'
+          const runs = 'tidemark_runs_total{stream="assignment",kind="incremental",status="done"}'
           await expect.poll(() => worker.metric(runs), patience).toBeGreaterThan(0)
           expect((await worker.get('/readyz')).status).toBe(200)
           simulator.source.change('assignment', 7)
@@ -69,7 +69,7 @@ describe.concurrent.each(backends)('the worker with its queue in %s', (backend) 
       const worker = await startOn(simulator, { ...hourly, STREAMS: 'assignment,assignment_note' })
       try {
         await expect.poll(equal(simulator), patience).toEqual([])
-        const runs = () => worker.metric('tidemark_runs_total{stream="assignment",lane="head",status="done"}')
+        const runs = () => worker.metric('tidemark_runs_total{stream="assignment",kind="incremental",status="done"}')
         const before = (await runs()) ?? 0
         simulator.requests.start()
         const startedMs = performance.now()
@@ -121,11 +121,11 @@ describe.concurrent.each(backends)('the worker with its queue in %s', (backend) 
         const runs = openRunQueue(queue.driver, () => {})
         try {
           await expect.poll(equal(simulator), patience).toEqual([])
-          await runs.requestRun({ stream: 'assignment', lane: 'related', cause: 'tick' })
-          await runs.requestRun({ stream: 'tracker_object', lane: 'incremental', cause: 'tick' })
+          await runs.requestRun({ stream: 'assignment', kind: 'related', cause: 'tick' })
+          await runs.requestRun({ stream: 'tracker_object', kind: 'incremental', cause: 'tick' })
           await expect.poll(async () => (await runs.counts()).waiting, patience).toBe(0)
           const incrementalRuns = () =>
-            worker.metric('tidemark_runs_total{stream="assignment",lane="head",status="done"}')
+            worker.metric('tidemark_runs_total{stream="assignment",kind="incremental",status="done"}')
           const before = (await incrementalRuns()) ?? 0
           await expect.poll(incrementalRuns, patience).toBeGreaterThan(before + 2)
           expect(worker.logged().filter((line) => line.includes('"level":40'))).toEqual([])

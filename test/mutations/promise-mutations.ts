@@ -35,8 +35,8 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P2',
     name: 'a run that lost its turn goes on',
     file: 'src/store/runs/lease.ts',
-    find: 'where stream = $1 and lane = $2 and epoch = $3 for share',
-    replace: 'where stream = $1 and lane = $2 and epoch >= $3 for share',
+    find: 'where stream = $1 and kind = $2 and epoch = $3 for share',
+    replace: 'where stream = $1 and kind = $2 and epoch >= $3 for share',
   },
   {
     ...order,
@@ -108,7 +108,7 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P7',
     name: 'one listing without a row is enough',
     file: 'src/store/runs/list-absences.ts',
-    find: ' as mine, tidemark.absence as before\n       where before.stream = $1 and before.key = ${key} and mine._deleted_at is null',
+    find: ' as mine, tidemark.suspect as before\n       where before.stream = $1 and before.key = ${key} and mine._deleted_at is null',
     replace:
       ' as mine\n       where $1::text is not null and mine._deleted_at is null and not exists (select from ${sightingsTable} as seen where seen.key = ${key})',
   },
@@ -139,7 +139,7 @@ export const promiseMutations: readonly Mutation[] = [
   {
     test: 'test/integration/reconcile.test.ts',
     promise: 'P7',
-    name: 'what the census lacked is gone without a look',
+    name: 'what the reconcile lacked is gone without a look',
     file: 'src/sync/reconcile/reconcile.ts',
     find: "if (answer === 'unclear') findings.unclear += 1\n        else if (answer === 'gone')",
     replace: "if (answer === 'unclear' || answer === 'gone')",
@@ -149,8 +149,8 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P8',
     name: 'the line of a program that was ended stays as it is',
     file: 'src/store/runs/ledger.ts',
-    find: "where stream = $1 and lane = $2 and status = 'running'\n     ), state",
-    replace: "where stream = $1 and lane = $2 and status = 'done'\n     ), state",
+    find: "where stream = $1 and kind = $2 and status = 'running'\n     ), state",
+    replace: "where stream = $1 and kind = $2 and status = 'done'\n     ), state",
   },
   {
     ...order,

@@ -162,7 +162,7 @@ describe('reading', () => {
             for (let poll = 0; poll < 40 && (poll < 2 || missing().length > 0); poll++) await read()
             if (!isGivenUp) expect(missing()).toEqual([])
 
-            // What became visible late is the trailing lane's to find.
+            // What became visible late is the look-back run's to find.
             const stale = () =>
               upstream.visible().filter(({ id, version }) => store.rows.get(String(id))?.version !== version)
             for (let round = 0; round < 40 && stale().length > 0; round++) {
@@ -172,7 +172,7 @@ describe('reading', () => {
               isGivenUp ||= !isComplete && cannotBeReadWhole(world)
               const passed = stale().filter(({ version }) => version <= store.position())
               if (isComplete && !cannotBeReadWhole(world))
-                expect(passed, 'lost by a complete trailing reading').toEqual([])
+                expect(passed, 'lost by a complete look-back run').toEqual([])
             }
             if (!isGivenUp) expect(stale()).toEqual([])
           },

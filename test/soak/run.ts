@@ -96,7 +96,7 @@ const equalAfterMs = Math.round(performance.now() - quietMs)
 
 const overlaps = await overlappingRuns(pool)
 const { rows: ledger } = await pool.query(
-  `select lane, status, count(*)::int as lines, sum(polls)::int as runs from tidemark.run group by 1, 2 order by 1, 2`,
+  `select kind, status, count(*)::int as lines, sum(polls)::int as runs from tidemark.run group by 1, 2 order by 1, 2`,
 )
 const ends = await Promise.all(workers.map((worker) => worker.stop()))
 const findings: readonly Finding[] = [

@@ -38,9 +38,9 @@ const mean = (values: readonly number[]): number =>
 
 export async function overlappingRuns(pool: Pool): Promise<readonly unknown[]> {
   const { rows } = await pool.query(
-    `select a.stream, a.lane, a.id as first, b.id as second, a.finished_at, b.started_at
+    `select a.stream, a.kind, a.id as first, b.id as second, a.finished_at, b.started_at
      from tidemark.run as a join tidemark.run as b
-       on a.stream = b.stream and a.lane = b.lane and a.id < b.id and b.started_at < a.finished_at
+       on a.stream = b.stream and a.kind = b.kind and a.id < b.id and b.started_at < a.finished_at
      order by a.id`,
   )
   return rows

@@ -1,4 +1,4 @@
-// A workplace between the stand-in and a test database, and what tests look up in it.
+// A sync context between the stand-in and a test database, and what tests look up in it.
 
 import type { Pool } from 'pg'
 import { loadConfig } from '../../src/config/load.ts'
@@ -29,7 +29,7 @@ export async function positionOf(pool: Pool, stream = 'assignment'): Promise<big
 
 export async function beliefOf(pool: Pool, name: string, stream = 'assignment'): Promise<string | undefined> {
   const { rows } = await pool.query<{ value: string }>(
-    'select value from tidemark.fact where stream = $1 and name = $2',
+    'select value from tidemark.belief where stream = $1 and name = $2',
     [stream, name],
   )
   return rows[0]?.value

@@ -17,7 +17,7 @@ export const hostileTexts = [
 
 export async function fillStore(pool: Pool, stream: string): Promise<void> {
   await pool.query(
-    `insert into tidemark.run (stream, lane, status, host, pid, started_at, finished_at, inserted, updated, unchanged, error, note)
+    `insert into tidemark.run (stream, kind, status, host, pid, started_at, finished_at, inserted, updated, unchanged, error, note)
      select $1, case when n % 3 = 0 then 'lookback' else 'incremental' end, case when n % 50 = 0 then 'failed' else 'done' end,
        'elsewhere', 1, now() - interval '2 days' + n * interval '10 s', now() - interval '2 days' + n * interval '10 s' + interval '2 s',
        n % 7, n % 5, n % 11,
@@ -41,7 +41,7 @@ export async function fillStore(pool: Pool, stream: string): Promise<void> {
     [stream, hostileTexts],
   )
   await pool.query(
-    `insert into tidemark.fact (stream, name, value, evidence, first_at, checked_at, previous_value, changed_at)
+    `insert into tidemark.belief (stream, name, value, evidence, first_at, tested_at, previous_value, changed_at)
      select $1, 'seeded_' || n, text, text, now() - interval '3 days', now() - interval '2 days', text, now() - interval '2 days'
      from unnest($2::text[]) with ordinality as hostile (text, n)`,
     [stream, hostileTexts],

@@ -41,8 +41,8 @@ export function modelStore(now: () => Date): ModelStore {
     onWrite: () => {},
     onFinish: () => {},
     retreats: 0,
-    async startRun(_stream, lane, options) {
-      return startRun(lane, options?.collectArrivals ?? false)
+    async startRun(_stream, kind, options) {
+      return startRun(kind, options?.collectArrivals ?? false)
     },
     positionAt: async (_stream, time) =>
       checkpoints.findLast(({ reachedAt }) => reachedAt <= time)?.position ?? null,
@@ -57,7 +57,7 @@ export function modelStore(now: () => Date): ModelStore {
   }
   return store
 
-  function startRun(lane: string, collectArrivals: boolean): Run {
+  function startRun(kind: string, collectArrivals: boolean): Run {
     const seen = new Map<string, { first: number; last: number }>()
     const startedAt = now()
     return {
@@ -72,7 +72,7 @@ export function modelStore(now: () => Date): ModelStore {
           rows.set(row.key, row)
           arrivals.push({ key: row.key, version: row.version, isNew: !known })
         }
-        if (to !== null && lane === 'incremental' && to > position) {
+        if (to !== null && kind === 'incremental' && to > position) {
           position = to
           checkpoints.push({ position, reachedAt: now() })
         }
@@ -99,7 +99,7 @@ export function modelStore(now: () => Date): ModelStore {
       countSeenAround: async (page) =>
         [...seen.values()].filter(({ first, last }) => first <= page && last > page).length,
       countAbsent: async () => [...rows.keys()].filter((key) => !seen.has(key)).length,
-      settleAbsences: async () => ({ marked: 0, waiting: 0, held: 0 }),
+      settleAbsences: async () => ({ marked: 0, waiting: 0, blocked: 0 }),
       async retreat(to) {
         position = to
         store.retreats += 1
@@ -117,7 +117,7 @@ export function modelStore(now: () => Date): ModelStore {
       },
       async finish(end) {
         store.onFinish(end)
-        if (lane === 'lookback' && end.isComplete) lastLookbackAt = startedAt
+        if (kind === 'lookback' && end.isComplete) lastLookbackAt = startedAt
       },
     }
   }

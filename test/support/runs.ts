@@ -2,7 +2,7 @@
 
 import type { Json } from '../../src/json/json.ts'
 import { openStore } from '../../src/store/runs/open-store.ts'
-import { type Lane, streams } from '../../src/streams/catalog.ts'
+import { type RunKind, streams } from '../../src/streams/catalog.ts'
 import { type Records, readRecords } from '../../src/streams/record.ts'
 import type { Audits, Store, Run } from '../../src/sync/ports/store.ts'
 import { quietLog, type TestDatabase } from './database.ts'
@@ -15,10 +15,10 @@ export const storeOf = (
 export async function begin(
   store: Store,
   stream = 'assignment',
-  lane: Lane = 'incremental',
+  kind: RunKind = 'incremental',
   options: { collectArrivals?: boolean } = {},
 ): Promise<Run> {
-  const run = await store.startRun(stream, lane, options)
+  const run = await store.startRun(stream, kind, options)
   if ('busy' in run) throw new Error(`busy: ${run.busy}`)
   return run
 }

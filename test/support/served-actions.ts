@@ -27,7 +27,7 @@ export async function serveActions(token: string | null = adminToken): Promise<S
     if (order.target === 'broken') throw new Error('password=hunter2')
     return { text: `<b>${order.target}</b> is noted`, json: { noted: order.target } }
   }
-  const names = ['pause', 'resume', 'acknowledge', 'release', 'backfill', 'cancelBackfill'] as const
+  const names = ['pause', 'resume', 'acknowledge', 'approve', 'backfill', 'cancelBackfill'] as const
   const actions: Actions = {
     sync: noted,
     retryQuarantine: noted,

@@ -1,11 +1,11 @@
-// A desk on which nothing lies, for tests of what is around the pages.
+// A status queries on which nothing lies, for tests of what is around the pages.
 
 import type { StatusQueries, Sight } from '../../src/web/status-queries.ts'
 
 export const emptySight: Sight = {
   at: new Date('2026-01-02T03:04:05Z'),
   streams: [],
-  laneRuns: [],
+  latestRuns: [],
   rates: { from: new Date(0), bucketMs: 15_000, buckets: 2, streams: new Map() },
   nextRuns: [],
 }

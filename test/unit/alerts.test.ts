@@ -9,16 +9,16 @@ import type { Alert } from '../../src/store/admin/alert-book.ts'
 const start = new Date('2026-03-02T12:00:00Z')
 const at = (seconds: number) => new Date(start.getTime() + 1000 * seconds)
 const problem: Problem = {
-  key: 'held:assignment',
-  kind: 'held',
+  key: 'deletions_blocked:assignment',
+  kind: 'deletions_blocked',
   stream: 'assignment',
   since: null,
   what: 'assignment: the list lacks 3 of 4 rows',
-  whatToDo: 'when they are gone indeed: `tidemark census --release assignment`',
+  whatToDo: 'when they are gone indeed: `tidemark reconcile --release assignment`',
 }
 const drift: Problem = { ...problem, key: 'schema_drift:assignment:1', kind: 'schema_drift' }
 
-/** What is told at each look, when the concerns seen are these: `+` began, `-` over. */
+/** What is told at each look, when the problems seen are these: `+` began, `-` over. */
 function tell(looks: readonly (readonly [seconds: number, ...seen: readonly Problem[]])[]): string[] {
   let known: readonly Alert[] = []
   const told: string[] = []
@@ -36,10 +36,10 @@ const looks = (from: number, to: number, ...seen: readonly Problem[]) =>
   Array.from({ length: (to - from) / 15 }, (_, index) => [from + 15 * index, ...seen] as const)
 
 describe('planAlerts', () => {
-  it('tells once that a concern began, and once that it is over', () => {
+  it('tells once that a problem began, and once that it is over', () => {
     expect(tell([...looks(0, 600, problem), ...looks(600, 1200)])).toEqual([
-      '60 + held:assignment',
-      '720 - held:assignment',
+      '60 + deletions_blocked:assignment',
+      '720 - deletions_blocked:assignment',
     ])
   })
 
@@ -53,7 +53,7 @@ describe('planAlerts', () => {
       ...looks(from, from + 105),
       ...looks(from + 105, from + 200, problem),
     ])
-    expect(tell([...looks(0, 200, problem), ...lapses])).toEqual(['60 + held:assignment'])
+    expect(tell([...looks(0, 200, problem), ...lapses])).toEqual(['60 + deletions_blocked:assignment'])
   })
 
   it('takes what only one of two workers sees for standing', () => {
@@ -61,13 +61,13 @@ describe('planAlerts', () => {
       index % 2 === 0 ? ([seconds, seen] as const) : ([seconds] as const),
     )
     expect(tell(inTurns.map(([seconds, seen]) => (seen ? [seconds, seen] : [seconds])))).toEqual([
-      '60 + held:assignment',
+      '60 + deletions_blocked:assignment',
     ])
   })
 
   it('waits for a look before it calls over what stood when the workers stopped', () => {
     expect(tell([...looks(0, 90, problem), [9000], [9015, problem], ...looks(9030, 9200, problem)])).toEqual([
-      '60 + held:assignment',
+      '60 + deletions_blocked:assignment',
     ])
   })
 
@@ -114,7 +114,7 @@ describe('alertBody', () => {
   it('is what Slack takes: text, with what to do', () => {
     const body = JSON.parse(alertBody(slack, { begun: [known(problem)], over: [], now: at(60) }))
     expect(body).toEqual({
-      text: '*Tidemark needs a person*\n• assignment: the list lacks 3 of 4 rows → when they are gone indeed: `tidemark census --release assignment`',
+      text: '*Tidemark needs a person*\n• assignment: the list lacks 3 of 4 rows → when they are gone indeed: `tidemark reconcile --release assignment`',
       unfurl_links: false,
       unfurl_media: false,
     })

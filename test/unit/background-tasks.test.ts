@@ -24,8 +24,8 @@ it('does not wait for a long one, does not begin it twice, and ends it', async (
     isOver = true
     return 'stopped between two pages'
   }
-  expect(await tasks.run('a census', long)).toBeNull()
-  await expect(tasks.run('a census', long)).rejects.toThrow('a census is under way already')
+  expect(await tasks.run('a reconcile', long)).toBeNull()
+  await expect(tasks.run('a reconcile', long)).rejects.toThrow('a reconcile is under way already')
   await tasks.stop()
   expect(isOver).toBe(true)
 })

@@ -6,7 +6,7 @@ import { openLog } from '../../src/log.ts'
 import { type FailureScope, openCircuitBreaker } from '../../src/worker/queue/circuit-breaker.ts'
 import type { RunRequest } from '../../src/worker/queue/requests.ts'
 
-const request: RunRequest = { stream: 'assignment', lane: 'incremental', cause: 'tick' }
+const request: RunRequest = { stream: 'assignment', kind: 'incremental', cause: 'tick' }
 const taken: FailureScope = {
   ...{ scope: 'stream', notBefore: null, longestDelayMs: 5_000, level: 'info', error: null },
   message: 'is taken by another program',
@@ -32,10 +32,10 @@ function watch() {
 it('is told once however often it fails, and once when it works again', () => {
   const { breaker, told } = watch()
   for (let attempt = 0; attempt < 3; attempt++) breaker.failed(request, Date.now(), broken)
-  expect(told()).toEqual([[40, expect.stringContaining('the head lane of assignment: the answer is not')]])
+  expect(told()).toEqual([[40, expect.stringContaining('the incremental run of assignment: the answer is not')]])
   expect(breaker.mustWait(request)).toBe(true)
   breaker.succeeded(request, 1)
-  expect(told()).toEqual([[30, expect.stringContaining('the head lane of assignment works again')]])
+  expect(told()).toEqual([[30, expect.stringContaining('the incremental run of assignment works again')]])
   expect(breaker.mustWait(request)).toBe(false)
 })
 
@@ -51,7 +51,7 @@ it('is told again when what was nobody’s fault turns out to be a failure', () 
 
 it('takes a run that asked for nothing as no sign that its service works (P10)', () => {
   const { breaker, told } = watch()
-  const idle: RunRequest = { stream: 'assignment', lane: 'related', cause: 'tick' }
+  const idle: RunRequest = { stream: 'assignment', kind: 'related', cause: 'tick' }
   const away: FailureScope = { ...broken, scope: 'service', message: 'refuses connections' }
   const startedMs = Date.now()
   breaker.failed(request, startedMs, away)

@@ -8,7 +8,7 @@ const belief = (name: string, value: string, ageHours: number) => ({
   name,
   value,
   evidence: '',
-  checkedAt: new Date(now.getTime() - ageHours * 3_600_000),
+  testedAt: new Date(now.getTime() - ageHours * 3_600_000),
 })
 
 describe('a fact', () => {
@@ -28,7 +28,7 @@ describe('the largest answer', () => {
     largestAnswerBelief([belief('largest_answer', value, ageHours)], received, now) !== null
 
   it('is written down when it is larger than known, or is known for an hour, or is out of date', () => {
-    expect(largestAnswerBelief([], 100, now)).toMatchObject({ value: '100', checkedAt: now })
+    expect(largestAnswerBelief([], 100, now)).toMatchObject({ value: '100', testedAt: now })
     expect(isNews('100', 0, 101)).toBe(true)
     expect(isNews('100', 1, 100)).toBe(true)
     expect(isNews('100', 24, 7)).toBe(true)

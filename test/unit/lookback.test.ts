@@ -1,4 +1,4 @@
-// The trailing lane against an upstream in memory: what it finds after it could not be read for a while.
+// The look-back run against an upstream in memory: what it finds after it could not be read for a while.
 
 import { describe, expect, it } from 'vitest'
 import { readIncremental } from '../../src/sync/changes/incremental.ts'

@@ -1,4 +1,4 @@
-// What needs a person, and what not: from symptoms and the worker's view to concerns that name their commands.
+// What needs a person, and what not: from symptoms and the worker's view to problems that name their commands.
 
 import { describe, expect, it } from 'vitest'
 import { isStale } from '../../src/config/parsers.ts'
@@ -15,11 +15,11 @@ const well: StreamSymptoms = {
   stoppedReason: null,
   stoppedAt: null,
   hiddenSince: null,
-  held: null,
+  blockedDeletions: null,
   quarantined: 0,
   quarantinedSince: null,
   missedRows: 0,
-  rescuedSince: null,
+  missedSince: null,
   failing: [],
   flippedBeliefs: [],
   drift: [],
@@ -38,7 +38,7 @@ const find = (symptoms: readonly Partial<StreamSymptoms>[], view: Partial<Worker
   })
 const kinds = (...given: Parameters<typeof find>) => find(...given).map(({ kind }) => kind)
 const failing = (failures: number, code: string | null = null) => [
-  { lane: 'incremental', failures, since: ago(3), lastAt: ago(2), error: 'GET /x: it failed', code },
+  { kind: 'incremental', failures, since: ago(3), lastAt: ago(2), error: 'GET /x: it failed', code },
 ]
 
 describe('findConcerns', () => {
@@ -48,24 +48,24 @@ describe('findConcerns', () => {
 
   it('names the exact command for what waits for a person', () => {
     const found = find([
-      { held: { missing: 25_001, living: 98_500, at: ago(5) } },
+      { blockedDeletions: { missing: 25_001, living: 98_500, at: ago(5) } },
       { quarantined: 1, quarantinedSince: ago(9) },
-      { missedRows: 100, rescuedSince: ago(8) },
+      { missedRows: 100, missedSince: ago(8) },
     ])
     expect(found.map(({ kind, since }) => [kind, since])).toEqual([
-      ['held', ago(5)],
+      ['deletions_blocked', ago(5)],
       ['quarantine', ago(9)],
-      ['census_rescue', ago(8)],
+      ['missed_rows', ago(8)],
     ])
     expect(found[0]).toMatchObject({
       what: expect.stringContaining('lacks 25,001 of 98,500 rows'),
-      whatToDo: expect.stringContaining('`tidemark census --release assignment`'),
+      whatToDo: expect.stringContaining('`tidemark reconcile --release assignment`'),
     })
     expect(found[1]).toMatchObject({
       what: expect.stringContaining('1 record cannot be rows and is in quarantine'),
       whatToDo: expect.stringContaining('`tidemark quarantine retry assignment`'),
     })
-    expect(found[2]?.whatToDo).toContain('`tidemark census --acknowledge assignment`')
+    expect(found[2]?.whatToDo).toContain('`tidemark reconcile --acknowledge assignment`')
   })
 
   it('tells that nothing is shown any more, instead of what follows from it', () => {
@@ -81,18 +81,18 @@ describe('findConcerns', () => {
   })
 
   it('does not lead to a release before the right to read was looked at, when a list is empty', () => {
-    const [found, ...rest] = find([{ held: { missing: 9, living: 9, at: ago(5) }, readThroughAt: ago(25) }])
+    const [found, ...rest] = find([{ blockedDeletions: { missing: 9, living: 9, at: ago(5) }, readThroughAt: ago(25) }])
     expect(rest).toEqual([])
     expect(found?.whatToDo).toMatch(/^see that CLIENT_GUID is right.*only when they are gone indeed/)
   })
 
   it('tells that rows are held when it is not known how many', () => {
-    expect(find([{ held: { missing: null, living: null, at: null } }])).toMatchObject([
+    expect(find([{ blockedDeletions: { missing: null, living: null, at: null } }])).toMatchObject([
       {
-        kind: 'held',
+        kind: 'deletions_blocked',
         since: null,
         what: expect.stringContaining('lacks an unknown number of rows'),
-        whatToDo: expect.stringContaining('`tidemark census assignment` tells how many'),
+        whatToDo: expect.stringContaining('`tidemark reconcile assignment` tells how many'),
       },
     ])
   })
@@ -143,7 +143,7 @@ describe('findConcerns', () => {
 
   it('divides the reason of a stopped stream into what happened and what to do', () => {
     const stoppedReason =
-      'UPSTREAM_REWOUND: record 7 has version 5 there and 9 here: the upstream was restored. Nothing was changed. When that is so, run `tidemark rewind assignment --to-version 5 --reason "restored from backup"`.'
+      'UPSTREAM_RESTORED: record 7 has version 5 there and 9 here: the upstream was restored. Nothing was changed. When that is so, run `tidemark rewind assignment --to-version 5 --reason "restored from backup"`.'
     expect(find([{ stoppedReason, stoppedAt: ago(2), failing: failing(20) }])).toMatchObject([
       {
         kind: 'stopped',

@@ -6,7 +6,7 @@ import { keepSchedules, type ScheduleKeeper, type Wanted } from '../../src/worke
 
 const wanted: readonly Wanted[] = ['assignment', 'assignment_note', 'tracker_object'].map((stream) => ({
   stream,
-  lane: 'incremental',
+  kind: 'incremental',
   schedule: { everyMs: 30_000 },
 }))
 const now = { nowMs: 0, isStart: true }

@@ -39,11 +39,11 @@ describe('what fails', () => {
 
 describe('schedules', () => {
   const nowMs = Date.UTC(2026, 0, 1, 12)
-  const every: Wanted = { stream: 'assignment', lane: 'incremental', schedule: { everyMs: 30_000 } }
-  const nightly: Wanted = { stream: 'assignment', lane: 'reconcile', schedule: { cron: '0 3 * * *' } }
+  const every: Wanted = { stream: 'assignment', kind: 'incremental', schedule: { everyMs: 30_000 } }
+  const nightly: Wanted = { stream: 'assignment', kind: 'reconcile', schedule: { cron: '0 3 * * *' } }
   const fine: Scheduled[] = [
     { key: 'assignment/head', every: 30_000, next: nowMs + 10_000 },
-    { key: 'assignment/census', pattern: '0 3 * * *', next: nowMs + 3_600_000 },
+    { key: 'assignment/reconcile', pattern: '0 3 * * *', next: nowMs + 3_600_000 },
   ]
   const changed = (there: Scheduled[], isStart = false) => {
     const { remove, upsert } = scheduleChanges(there, [every, nightly], { nowMs, isStart })
@@ -72,13 +72,13 @@ describe('schedules', () => {
   it('that came due while no worker was there are left to come, and are made again when they do not', () => {
     const overdue = fine.map((one) => ({ ...one, next: nowMs - 7_200_000 }))
     expect(changed(overdue, true)).toEqual({ remove: [], upsert: [] })
-    expect(changed(overdue).upsert).toEqual(['assignment/head', 'assignment/census'])
+    expect(changed(overdue).upsert).toEqual(['assignment/head', 'assignment/reconcile'])
   })
 
   it('that are missing are made, and those that nobody wants go', () => {
     expect(changed([{ key: 'gone/head', every: 1_000 }])).toEqual({
       remove: ['gone/head'],
-      upsert: ['assignment/head', 'assignment/census'],
+      upsert: ['assignment/head', 'assignment/reconcile'],
     })
   })
 })

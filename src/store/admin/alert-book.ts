@@ -44,13 +44,13 @@ const bookOf = (client: PoolClient): AlertBook => ({
     const { rows } = await client.query<Alert>(
       `select key, kind, stream, what, what_to_do as "whatToDo", since, gone_since as "goneSince", told_at as "toldAt",
          attempts, retry_at as "retryAt"
-       from tidemark.alert order by since, key`,
+       from tidemark.problem order by since, key`,
     )
     return rows
   },
   async write(alerts) {
     await client.query(
-      `insert into tidemark.alert
+      `insert into tidemark.problem
          (key, kind, stream, what, what_to_do, since, gone_since, told_at, attempts, retry_at)
        select key, kind, stream, what, "whatToDo", since, "goneSince", "toldAt", attempts, "retryAt"
        from jsonb_to_recordset($1) as given (
@@ -64,6 +64,6 @@ const bookOf = (client: PoolClient): AlertBook => ({
     )
   },
   async forget(keys) {
-    await client.query('delete from tidemark.alert where key = any ($1)', [keys])
+    await client.query('delete from tidemark.problem where key = any ($1)', [keys])
   },
 })

@@ -20,11 +20,11 @@ export const rewindStream = (pool: Pool, rewind: Rewind): Promise<Rewound> =>
 async function move(client: ClientBase, { stream, position, reason, by }: Rewind): Promise<Rewound> {
   // Waits for commits under way; of the runs that go on, none can write after this.
   await client.query(
-    `insert into tidemark.lane (stream, lane, epoch) values ($1, 'incremental', 1)
+    `insert into tidemark.lease (stream, lane, epoch) values ($1, 'incremental', 1)
      on conflict (stream, lane) do nothing`,
     [stream],
   )
-  await client.query('update tidemark.lane set epoch = epoch + 1 where stream = $1', [stream])
+  await client.query('update tidemark.lease set epoch = epoch + 1 where stream = $1', [stream])
   const { rows } = await client.query<{ position: string; was_stopped: boolean }>(
     `select position::text, stopped_reason is not null as was_stopped from tidemark.stream where name = $1 for update`,
     [stream],
@@ -34,9 +34,9 @@ async function move(client: ClientBase, { stream, position, reason, by }: Rewind
   await client.query(
     `update tidemark.stream set
        position = $2, position_reached_at = now(), stopped_reason = null, stopped_at = null,
-       complete_at = (
+       read_through_at = (
          select max(reached_at) from tidemark.checkpoint
-         where stream = $1 and position <= $2 and reached_at <= complete_at
+         where stream = $1 and position <= $2 and reached_at <= read_through_at
        ),
        unguarded_above = least(unguarded_above, $2), unguarded_before = clock_timestamp()
      where name = $1`,
@@ -90,7 +90,7 @@ export async function pausedStreams(client: Queryable): Promise<ReadonlySet<stri
   return new Set(rows.map(({ name }) => name))
 }
 
-// Rows that only a census found: noted once for each run, shown until somebody acknowledges them.
+// Rows that only a reconcile found: noted once for each run, shown until somebody acknowledges them.
 type MissedRowsQueryable = Pick<ClientBase, 'query'>
 
 export async function recordMissedRows(
@@ -105,7 +105,7 @@ export async function recordMissedRows(
     isNew,
   }))
   await client.query(
-    `insert into tidemark.rescue (stream, run_id, rows, samples) values ($1, $2, $3, $4)
+    `insert into tidemark.missed_rows (stream, run_id, rows, samples) values ($1, $2, $3, $4)
      on conflict (stream, run_id) do update set rows = excluded.rows, samples = excluded.samples`,
     [stream, runId, rows, JSON.stringify(told)],
   )
@@ -119,7 +119,7 @@ export async function acknowledgeMissedRows(
 ): Promise<number> {
   const { rows } = await client.query<{ rows: number }>(
     `with seen as (
-       update tidemark.rescue set acknowledged_at = now(), acknowledged_by = $2
+       update tidemark.missed_rows set acknowledged_at = now(), acknowledged_by = $2
        where stream = $1 and acknowledged_at is null returning rows
      )
      select coalesce(sum(rows), 0)::float8 as rows from seen`,

@@ -99,12 +99,12 @@ export async function estimateBackfill(
        select extract(epoch from sum(finished_at - started_at)) * 1000 / nullif(sum(inserted + updated + unchanged), 0)
        from (
          select * from tidemark.run
-         where stream = $1 and lane in ('incremental', 'backfill') and status = 'done' and polls = 1
+         where stream = $1 and kind in ('incremental', 'backfill') and status = 'done' and polls = 1
            and inserted + updated + unchanged >= 100
          order by id desc limit 20
        ) as recent
      )::float8 as ms_per_row,
-     (select value::float8 from tidemark.fact where stream = $1 and name = 'largest_answer') as largest_answer`,
+     (select value::float8 from tidemark.belief where stream = $1 and name = 'largest_answer') as largest_answer`,
     [stream],
   )
   return { msPerRow: rows[0]?.ms_per_row ?? null, largestAnswer: rows[0]?.largest_answer ?? null }

@@ -116,7 +116,7 @@ export type BeliefLine = {
   readonly value: string
   readonly evidence: string
   readonly firstAt: Date
-  readonly checkedAt: Date
+  readonly testedAt: Date
   readonly previousValue: string | null
   /** When it flipped; null when it never did. */
   readonly changedAt: Date | null
@@ -124,9 +124,9 @@ export type BeliefLine = {
 
 export async function readBeliefs(client: Pick<ClientBase, 'query'>): Promise<readonly BeliefLine[]> {
   const { rows } = await client.query<BeliefLine>(
-    `select stream, name, value, evidence, first_at as "firstAt", checked_at as "checkedAt",
+    `select stream, name, value, evidence, first_at as "firstAt", tested_at as "testedAt",
        previous_value as "previousValue", changed_at as "changedAt"
-     from tidemark.fact order by stream, name`,
+     from tidemark.belief order by stream, name`,
   )
   return rows
 }

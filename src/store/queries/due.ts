@@ -9,8 +9,8 @@ import { qualified, readTableSchema } from '../schema/table-schema.ts'
 
 /** So often the backlog itself is looked for, whatever seems to have happened. */
 const certainly = '1 hour'
-/** Runs of one lane that are looked at, the newest first; polls that changed nothing share a line. */
-const runsPerLane = 200
+/** Runs of one kind that are looked at, the newest first; polls that changed nothing share a line. */
+const runsPerKind = 200
 
 /** An assignment as a write names it. */
 export type NamedAssignment = { readonly id: string } | { readonly idExt: string }
@@ -46,14 +46,14 @@ export async function isRelatedDue(
   const { rows } = await client.query<{ is_due: boolean }>(
     `with clean as (
        -- When the last run began that left no backlog, for any of the groups.
-       select case when count(complete_at) = cardinality($1::text[]) then min(complete_at) end as at
+       select case when count(read_through_at) = cardinality($1::text[]) then min(read_through_at) end as at
        from tidemark.stream where name = any ($1)
      )
      select coalesce(clean.at < now() - interval '${certainly}', true)
        or exists (
-         select from tidemark.lane as written, lateral (
+         select from tidemark.lease as written, lateral (
            select status, is_idle, finished_at from tidemark.run
-           where run.stream = written.stream and run.lane = written.lane order by id desc limit ${runsPerLane}
+           where run.stream = written.stream and run.kind = written.lane order by id desc limit ${runsPerKind}
          ) as seen
          where written.stream = 'assignment' and written.lane <> 'related'
            and (seen.status = 'running' or (not seen.is_idle and seen.finished_at >= clean.at))
@@ -69,7 +69,7 @@ export async function isRelatedDue(
   return rows[0]?.is_due ?? true
 }
 
-// What is needed to tell whether a stream's trailing lane is due: how long ago it was last read, by the clock of the database.
+// What is needed to tell whether a stream's look-back run is due: how long ago it was last read, by the clock of the database.
 export type LookbackState = {
   /** False before the first position: there is no recent past to read. */
   readonly hasPosition: boolean
@@ -87,7 +87,7 @@ export async function readLookbackState(
        position > 0 as "hasPosition",
        lookback_ms::float8 as "lookbackMs",
        (select extract(epoch from now() - finished_at)::float8 * 1000 from tidemark.run
-        where run.stream = stream.name and lane = 'lookback' and status = 'done'
+        where run.stream = stream.name and kind = 'lookback' and status = 'done'
         order by id desc limit 1) as "sinceLastMs"
      from tidemark.stream where name = $1`,
     [stream],
@@ -95,11 +95,11 @@ export async function readLookbackState(
   return rows[0] ?? null
 }
 
-// Which streams lack a census that they should have had by now.
+// Which streams lack a reconcile that they should have had by now.
 type Queryable = Pick<ClientBase, 'query'>
 
 /**
- * Streams that were complete before a slot of the schedule and have had no census since. One that is under way counts, also in
+ * Streams that were complete before a slot of the schedule and have had no reconcile since. One that is under way counts, also in
  * another program, as does one that ended without proving anything; what failed is left alone for a while.
  */
 export async function streamsLackingReconcile(
@@ -111,10 +111,10 @@ export async function streamsLackingReconcile(
   const { rows } = await client.query<{ name: string }>(
     `select name from tidemark.stream
      where name = any($1) and paused_at is null and stopped_reason is null
-       and first_complete_at < $2 and coalesce(last_census_at, '-infinity') < $2
+       and first_read_through_at < $2 and coalesce(last_reconcile_at, '-infinity') < $2
        and not exists (
          select from tidemark.run
-         where run.stream = stream.name and lane = 'reconcile'
+         where run.stream = stream.name and kind = 'reconcile'
            and (status = 'running' or (status = 'done' and finished_at >= $2)
                 or finished_at > now() - $3::float8 * interval '1 millisecond'))
      order by name`,
@@ -125,7 +125,7 @@ export async function streamsLackingReconcile(
 
 export async function hasReconcileSince(client: Queryable, stream: string, slot: Date): Promise<boolean> {
   const { rowCount } = await client.query(
-    'select from tidemark.stream where name = $1 and last_census_at >= $2',
+    'select from tidemark.stream where name = $1 and last_reconcile_at >= $2',
     [stream, slot],
   )
   return (rowCount ?? 0) > 0

@@ -1,7 +1,7 @@
 // What there is to say about each stream: how complete it is, what ran last, and what needs a person.
 
 import type { ClientBase } from 'pg'
-import { lanes, relatedStreams } from '../../streams/catalog.ts'
+import { kinds, relatedStreams } from '../../streams/catalog.ts'
 
 // How far the reading of related records has come. Counts only.
 export type RelatedProgress = {
@@ -53,19 +53,19 @@ export type StreamOverview = {
   readonly quarantined: number
   /** Values that did not fit their column. */
   readonly rescued: number
-  /** Rows that only a census found, until somebody acknowledges them. */
+  /** Rows that only a reconcile found, until somebody acknowledges them. */
   readonly missedRows: number
   readonly unfinishedBackfills: number
   /** Of assignments, where their related records are mirrored. */
   readonly related: RelatedProgress | null
-  readonly held: unknown
+  readonly blockedDeletions: unknown
   readonly stoppedReason: string | null
   /** By an operator; null: it is read as usual. */
   readonly paused: { readonly at: string; readonly by: string; readonly reason: string | null } | null
 }
 export type LastRun = {
   readonly id: string
-  readonly lane: string
+  readonly kind: string
   readonly status: string
   readonly startedAt: string
   readonly finishedAt: string | null
@@ -81,46 +81,46 @@ export async function readOverview(
     `select
        stream.name as stream,
        stream.position::text as position,
-       complete_at as "readThroughAt",
-       extract(epoch from now() - complete_at) * 1000 as "lagMs",
+       read_through_at as "readThroughAt",
+       extract(epoch from now() - read_through_at) * 1000 as "lagMs",
        -- A Postgres that was killed forgets how many there are, until it counts them some day.
        case when to_regclass(format('mirror.%I', stream.name)) is null then 0 else
          (select coalesce(nullif(pg_stat_get_live_tuples(oid), 0)::float8, nullif(reltuples, -1)::float8,
                           case when pg_relation_size(oid) = 0 then 0 end)
           from pg_class where oid = to_regclass(format('mirror.%I', stream.name))) end as rows,
        last_success_at as "lastSuccessAt",
-       last_census_at as "lastReconcileAt",
+       last_reconcile_at as "lastReconcileAt",
        last_run.line as "lastRun",
-       array(select lane from tidemark.run where run.stream = stream.name and status = 'running' order by lane) as running,
+       array(select kind from tidemark.run where run.stream = stream.name and status = 'running' order by kind) as running,
        lookback_ms::float8 as "lookbackMs",
        lookback_reason as "lookbackReason",
        (select count(*) from tidemark.late_arrival as late where late.stream = stream.name)::int as "lateArrivals",
        (select count(*) from tidemark.quarantine as kept where kept.stream = stream.name and dropped_at is null)::int
          as quarantined,
        (select coalesce(sum(field.rescued), 0) from tidemark.field where field.stream = stream.name)::float8 as rescued,
-       (select coalesce(sum(rescue.rows), 0) from tidemark.rescue
-        where rescue.stream = stream.name and acknowledged_at is null)::float8 as "missedRows",
+       (select coalesce(sum(missed_rows.rows), 0) from tidemark.missed_rows
+        where missed_rows.stream = stream.name and acknowledged_at is null)::float8 as "missedRows",
        (select count(*) from tidemark.backfill as wanted
         where wanted.stream = stream.name and wanted.status in ('waiting', 'running'))::int as "unfinishedBackfills",
-       held,
+       blocked_deletions as "blockedDeletions",
        stopped_reason as "stoppedReason",
        case when paused_at is not null
          then jsonb_build_object('at', paused_at, 'by', paused_by, 'reason', pause_reason) end as paused
      from unnest($1::text[]) with ordinality as wanted (name, place)
      join tidemark.stream on stream.name = wanted.name
      left join lateral (
-       select jsonb_build_object('id', id::text, 'lane', latest.lane, 'status', status, 'startedAt', started_at,
+       select jsonb_build_object('id', id::text, 'kind', latest.kind, 'status', status, 'startedAt', started_at,
                 'finishedAt', finished_at, 'error', error, 'note', note) as line
-       -- The last of each lane is found by index, however long the ledger is.
-       from unnest($2::text[]) as known (lane)
+       -- The last of each kind is found by index, however long the ledger is.
+       from unnest($2::text[]) as known (kind)
        cross join lateral (
          select * from tidemark.run
-         where run.stream = stream.name and run.lane = known.lane order by id desc limit 1
+         where run.stream = stream.name and run.kind = known.kind order by id desc limit 1
        ) as latest
        order by coalesce(finished_at, started_at) desc, id desc limit 1
      ) as last_run on true
      order by wanted.place`,
-    [streams, lanes],
+    [streams, kinds],
   )
   const related = streams.includes('assignment') ? await readRelatedProgress(client) : null
   return rows.map((row) => ({

@@ -19,7 +19,7 @@ export type RowStory = {
 }
 type StoryRun = {
   readonly id: string
-  readonly lane: string
+  readonly kind: string
   readonly startedAt: Date
   readonly finishedAt: Date | null
 }
@@ -55,7 +55,7 @@ export async function readRow(
   if (!row) return null
   const { rows: runs } = await client.query<StoryRun>(
     // Compared in Postgres: a Date has no microseconds.
-    `select run.id::text, run.lane, run.started_at as "startedAt", run.finished_at as "finishedAt"
+    `select run.id::text, run.kind, run.started_at as "startedAt", run.finished_at as "finishedAt"
      from tidemark.run, ${qualified(stream)} as mine
      where mine.${pg.escapeIdentifier(tableSchema.key.name)} = $2 and run.stream = $1
        and run.started_at <= mine._synced_at and coalesce(run.finished_at, 'infinity') >= mine._synced_at
@@ -69,12 +69,12 @@ export async function readRow(
 export async function readKeyNotes(client: Queryable, stream: string, key: string): Promise<KeyNotes> {
   const { rows } = await client.query<KeyNotes>(
     `select
-       (select missing_since from tidemark.absence where stream = $1 and key = $2) as "missingSince",
-       (select evidence from tidemark.absence where stream = $1 and key = $2) as evidence,
+       (select missing_since from tidemark.suspect where stream = $1 and key = $2) as "missingSince",
+       (select evidence from tidemark.suspect where stream = $1 and key = $2) as evidence,
        (select coalesce(jsonb_agg(jsonb_build_object('version', version::text, 'lateMs', late_ms, 'foundAt', found_at) order by id), '[]')
         from tidemark.late_arrival where stream = $1 and key = $2) as "lateArrivals",
        (select coalesce(jsonb_agg(jsonb_build_object('run', run_id::text, 'foundAt', found_at) order by id), '[]')
-        from tidemark.rescue where stream = $1 and samples @> jsonb_build_array(jsonb_build_object('key', $2::text)))
+        from tidemark.missed_rows where stream = $1 and samples @> jsonb_build_array(jsonb_build_object('key', $2::text)))
          as rescues`,
     [stream, key],
   )

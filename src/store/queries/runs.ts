@@ -5,14 +5,14 @@ import type { ClientBase } from 'pg'
 /** Null: all of them. */
 export type RunFilter = {
   readonly stream: string | null
-  readonly lane: string | null
+  readonly kind: string | null
   /** A status, or `changed`: whatever changed the mirror. */
   readonly outcome: string | null
 }
 export type RunLine = {
   readonly id: string
   readonly stream: string
-  readonly lane: string
+  readonly kind: string
   readonly status: string
   readonly startedAt: Date
   readonly finishedAt: Date | null
@@ -34,31 +34,31 @@ export type RunLine = {
 /** Those with a lower id than `before`; null: from the newest. */
 export async function readRuns(
   client: Pick<ClientBase, 'query'>,
-  { stream, lane, outcome }: RunFilter,
+  { stream, kind, outcome }: RunFilter,
   page: { readonly before: string | null; readonly limit: number },
 ): Promise<readonly RunLine[]> {
   const { rows } = await client.query<RunLine>(
-    `select id::text, stream, lane, status, started_at as "startedAt", finished_at as "finishedAt",
+    `select id::text, stream, kind, status, started_at as "startedAt", finished_at as "finishedAt",
        position_from::text as "positionFrom", position_to::text as "positionTo",
        inserted::float8 as inserted, updated::float8 as updated, unchanged::float8 as unchanged,
        marked_deleted::float8 as "markedDeleted", rescued::float8 as rescued, quarantined::float8 as quarantined,
        requests::float8 as requests, error, note, polls
      from tidemark.run as known
-     where ($1::text is null or stream = $1) and ($2::text is null or lane = $2)
+     where ($1::text is null or stream = $1) and ($2::text is null or kind = $2)
        and case when $3::text is null then true
                 when $3 = 'changed' then known.inserted + known.updated + known.marked_deleted > 0
                 else status = $3 end
        and ($4::bigint is null or known.id < $4)
      order by known.id desc limit $5`,
-    [stream, lane, outcome, page.before, page.limit],
+    [stream, kind, outcome, page.before, page.limit],
   )
   return rows
 }
 
-// The last run of each lane of each stream, from the ledger. Read-only.
-export type LaneRun = {
+// The last run of each kind of each stream, from the ledger. Read-only.
+export type LatestRun = {
   readonly stream: string
-  readonly lane: string
+  readonly kind: string
   readonly status: string
   readonly startedAt: Date
   readonly finishedAt: Date | null
@@ -66,16 +66,16 @@ export type LaneRun = {
   readonly error: string | null
 }
 
-export async function readLaneRuns(
+export async function readLatestRuns(
   client: Pick<ClientBase, 'query'>,
   streams: readonly string[],
-): Promise<readonly LaneRun[]> {
-  const { rows } = await client.query<LaneRun>(
-    `select stream, lane, last_run.*
-     from tidemark.lane
+): Promise<readonly LatestRun[]> {
+  const { rows } = await client.query<LatestRun>(
+    `select stream, lane as kind, last_run.*
+     from tidemark.lease
      cross join lateral (
        select status, started_at as "startedAt", finished_at as "finishedAt", note, error
-       from tidemark.run where run.stream = lane.stream and run.lane = lane.lane order by id desc limit 1
+       from tidemark.run where run.stream = lease.stream and run.kind = lease.lane order by id desc limit 1
      ) as last_run
      where stream = any ($1)`,
     [streams],
@@ -109,7 +109,7 @@ export async function readRowRates(client: Pick<ClientBase, 'query'>): Promise<R
          extract(epoch from started_at - begins)::float8 * 1000 as from_ms,
          extract(epoch from greatest(finished_at, started_at + interval '1 ms') - begins)::float8 * 1000 as to_ms
        from (select * from tidemark.run order by id desc limit $3) as run, span
-       where finished_at > begins and lane <> 'related' and inserted + updated + marked_deleted > 0
+       where finished_at > begins and kind <> 'related' and inserted + updated + marked_deleted > 0
      ), spread as (
        select stream, bucket,
          sum(changed * (least(to_ms, (bucket + 1) * $1) - greatest(from_ms, bucket * $1)) / (to_ms - from_ms)) as changed

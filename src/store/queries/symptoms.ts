@@ -4,8 +4,8 @@
 import type { ClientBase } from 'pg'
 import type { Shortfall } from '../../sync/ports/store.ts'
 
-// Deletions that are held back until an operator believes them, as they are stored with their stream. Older versions and people may
-// have written them: what is no number or no time is not known, and held they are all the same.
+// Deletions that are blocked until an operator approves them, as they are stored with their stream. Older versions and people may
+// have written them: what is no number or no time is not known, and they are blocked all the same.
 export type BlockedDeletions = {
   readonly missing: number | null
   readonly living: number | null
@@ -13,7 +13,7 @@ export type BlockedDeletions = {
   readonly at: Date | null
 }
 
-/** Null when nothing is held any more. What is held already stays so since then, also when the next listing lacks other rows. */
+/** Null when nothing is blocked any more. What is blocked already stays so since then, also when the next listing lacks other rows. */
 export async function storeBlockedDeletions(
   client: Pick<ClientBase, 'query'>,
   stream: string,
@@ -22,15 +22,15 @@ export async function storeBlockedDeletions(
   await client.query(
     `with known as (
        select name, $2::jsonb || jsonb_build_object('at',
-         coalesce(case when jsonb_typeof(held) = 'object' then held->'at' end, to_jsonb(now()))) as told
+         coalesce(case when jsonb_typeof(blocked_deletions) = 'object' then blocked_deletions->'at' end, to_jsonb(now()))) as told
        from tidemark.stream where name = $1
      )
-     update tidemark.stream set held = told from known where stream.name = known.name and held is distinct from told`,
+     update tidemark.stream set blocked_deletions = told from known where stream.name = known.name and blocked_deletions is distinct from told`,
     [stream, shortfall && JSON.stringify(shortfall)],
   )
 }
 
-/** Null when nothing is held. */
+/** Null when nothing is blocked. */
 export function blockedDeletionsOf(stored: unknown): BlockedDeletions | null {
   if (stored === null || stored === undefined) return null
   const fields: Partial<Record<keyof BlockedDeletions, unknown>> = typeof stored === 'object' ? stored : {}
@@ -51,7 +51,7 @@ function momentOf(value: unknown): Date | null {
 }
 
 type Failing = {
-  readonly lane: string
+  readonly kind: string
   /** Runs in a row that failed. */
   readonly failures: number
   readonly since: Date
@@ -75,17 +75,17 @@ export type StreamSymptoms = {
   readonly stream: string
   readonly readThroughAt: Date | null
   readonly isPaused: boolean
-  /** Of any lane. */
+  /** Of any kind. */
   readonly lastSuccessAt: Date | null
   readonly stoppedReason: string | null
   readonly stoppedAt: Date | null
   /** Since when the upstream shows nothing of it. */
   readonly hiddenSince: Date | null
-  readonly held: Pick<BlockedDeletions, 'missing' | 'living' | 'at'> | null
+  readonly blockedDeletions: Pick<BlockedDeletions, 'missing' | 'living' | 'at'> | null
   readonly quarantined: number
   readonly quarantinedSince: Date | null
   readonly missedRows: number
-  readonly rescuedSince: Date | null
+  readonly missedSince: Date | null
   readonly failing: readonly Failing[]
   readonly flippedBeliefs: readonly Flip[]
   readonly drift: readonly Drift[]
@@ -93,8 +93,8 @@ export type StreamSymptoms = {
 
 /** Dates are text inside jsonb. */
 type Row<Item> = { readonly [Name in keyof Item]: Item[Name] extends Date ? string : Item[Name] }
-type Found = Omit<StreamSymptoms, 'held' | 'failing' | 'flippedBeliefs' | 'drift'> & {
-  readonly held: unknown
+type Found = Omit<StreamSymptoms, 'blockedDeletions' | 'failing' | 'flippedBeliefs' | 'drift'> & {
+  readonly blockedDeletions: unknown
   readonly failing: readonly Row<Failing>[]
   readonly flippedBeliefs: readonly Row<Flip>[]
   readonly drift: readonly Row<Drift>[]
@@ -108,12 +108,12 @@ export async function readSymptoms(
 ): Promise<readonly StreamSymptoms[]> {
   const { rows } = await client.query<Found>(
     `with recently as materialized (select now() - $2::float8 * interval '1 millisecond' as began)
-     select stream.name as stream, complete_at as "readThroughAt", paused_at is not null as "isPaused",
+     select stream.name as stream, read_through_at as "readThroughAt", paused_at is not null as "isPaused",
        last_success_at as "lastSuccessAt",
        stopped_reason as "stoppedReason", stopped_at as "stoppedAt",
-       hidden_since as "hiddenSince", held, aside.records as quarantined, aside.since as "quarantinedSince",
-       rescue.rows as "missedRows", rescue.since as "rescuedSince",
-       failing.lanes as failing, flipped.facts as "flippedBeliefs", drifted.fields as drift
+       hidden_since as "hiddenSince", blocked_deletions as "blockedDeletions", aside.records as quarantined, aside.since as "quarantinedSince",
+       missed.rows as "missedRows", missed.since as "missedSince",
+       failing.kinds as failing, flipped.beliefs as "flippedBeliefs", drifted.fields as drift
      from unnest($1::text[]) with ordinality as wanted (name, place)
      join tidemark.stream on stream.name = wanted.name
      cross join recently
@@ -123,29 +123,29 @@ export async function readSymptoms(
      ) as aside
      cross join lateral (
        select coalesce(sum(rows), 0)::float8 as rows, min(found_at) as since
-       from tidemark.rescue where stream = wanted.name and acknowledged_at is null
-     ) as rescue
+       from tidemark.missed_rows where stream = wanted.name and acknowledged_at is null
+     ) as missed
      cross join lateral (
-       select coalesce(jsonb_agg(jsonb_build_object('lane', lane.lane, 'failures', failures, 'since', since,
-                'lastAt', last.finished_at, 'error', last.error, 'code', last.error_code) order by lane.lane), '[]') as lanes
-       from tidemark.lane
+       select coalesce(jsonb_agg(jsonb_build_object('kind', lease.lane, 'failures', failures, 'since', since,
+                'lastAt', last.finished_at, 'error', last.error, 'code', last.error_code) order by lease.lane), '[]') as kinds
+       from tidemark.lease
        cross join lateral (
          select count(*)::int as failures, min(finished_at) as since, max(id) as last_id
          from tidemark.run
-         where run.stream = wanted.name and run.lane = lane.lane and status = 'failed'
+         where run.stream = wanted.name and run.kind = lease.lane and status = 'failed'
            and id > coalesce((
              select id from tidemark.run as well
-             where well.stream = wanted.name and well.lane = lane.lane and well.status = 'done' order by id desc limit 1
+             where well.stream = wanted.name and well.kind = lease.lane and well.status = 'done' order by id desc limit 1
            ), 0)
        ) as in_a_row
        join tidemark.run as last on last.id = in_a_row.last_id
-       where lane.stream = wanted.name
+       where lease.stream = wanted.name
      ) as failing
      cross join lateral (
        select coalesce(jsonb_agg(jsonb_build_object('name', name, 'value', value, 'previousValue', previous_value,
-                'evidence', evidence, 'changedAt', changed_at) order by name), '[]') as facts
+                'evidence', evidence, 'changedAt', changed_at) order by name), '[]') as beliefs
        -- An answer larger than those before is no change of behaviour.
-       from tidemark.fact where stream = wanted.name and changed_at > began and name <> 'largest_answer'
+       from tidemark.belief where stream = wanted.name and changed_at > began and name <> 'largest_answer'
      ) as flipped
      cross join lateral (
        select coalesce(jsonb_agg(jsonb_build_object('field', source_name, 'change', change, 'at', at) order by at, source_name),
@@ -155,7 +155,7 @@ export async function readSymptoms(
          values (case when column_name is null then 'without a column' else 'new' end, first_seen_at),
                 ('widened', widened_at), ('values do not fit', rescued_since)
        ) as changed (change, at)
-       where field.stream = wanted.name and at > greatest(began, first_complete_at) and first_complete_at is not null
+       where field.stream = wanted.name and at > greatest(began, first_read_through_at) and first_read_through_at is not null
          -- Values of a field without a column are rescued from its first one on.
          and (change <> 'values do not fit' or column_name is not null)
      ) as drifted
@@ -164,7 +164,7 @@ export async function readSymptoms(
   )
   return rows.map((row) => ({
     ...row,
-    held: blockedDeletionsOf(row.held),
+    blockedDeletions: blockedDeletionsOf(row.blockedDeletions),
     failing: row.failing.map((one) => ({ ...one, since: new Date(one.since), lastAt: new Date(one.lastAt) })),
     flippedBeliefs: row.flippedBeliefs.map((one) => ({ ...one, changedAt: new Date(one.changedAt) })),
     drift: row.drift.map((one) => ({ ...one, at: new Date(one.at) })),

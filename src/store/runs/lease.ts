@@ -7,7 +7,7 @@ import { inTransaction } from '../server/session.ts'
 
 export type Lease = {
   readonly stream: string
-  readonly lane: string
+  readonly kind: string
   readonly epoch: string
   readonly runId: string
   /** The backfill whose own position the run moves, instead of the stream's. */
@@ -15,7 +15,7 @@ export type Lease = {
 }
 
 // Finds nothing when the turn is lost.
-const holdSql = 'select from tidemark.lane where stream = $1 and lane = $2 and epoch = $3 for share'
+const holdSql = 'select from tidemark.lease where stream = $1 and lane = $2 and epoch = $3 for share'
 
 /**
  * The last statement before a commit. Moves the position when there is one to move to, never down. Returns the version of
@@ -41,9 +41,9 @@ export async function endLease(
         insert into tidemark.checkpoint (stream, position, run_id) select $1, position, $5 from moved
       )
       select exists (select from fence) as is_mine, columns_version from tidemark.stream where name = $6`,
-    values: [lease.stream, lease.lane, lease.epoch, position?.toString() ?? null, lease.runId, table],
+    values: [lease.stream, lease.kind, lease.epoch, position?.toString() ?? null, lease.runId, table],
   })
-  if (!rows[0]?.is_mine) throw new RunFenced(lease.stream, lease.lane)
+  if (!rows[0]?.is_mine) throw new RunFenced(lease.stream, lease.kind)
   return rows[0].columns_version
 }
 
@@ -52,8 +52,8 @@ export async function endLease(
  * rewind takes the lanes first as well, and neither waits for the other.
  */
 export async function holdLease(client: ClientBase, lease: Lease): Promise<void> {
-  const { rowCount } = await client.query(holdSql, [lease.stream, lease.lane, lease.epoch])
-  if (rowCount === 0) throw new RunFenced(lease.stream, lease.lane)
+  const { rowCount } = await client.query(holdSql, [lease.stream, lease.kind, lease.epoch])
+  if (rowCount === 0) throw new RunFenced(lease.stream, lease.kind)
 }
 
 /** A transaction of a run that writes no page. */

@@ -3,11 +3,11 @@
 
 import { hostname } from 'node:os'
 import type { ClientBase } from 'pg'
-import type { Lane } from '../../streams/catalog.ts'
+import type { RunKind } from '../../streams/catalog.ts'
 import type { Belief, RunEnd, StreamState } from '../../sync/ports/store.ts'
 import type { Lease } from './lease.ts'
 
-type Place = { readonly stream: string; readonly lane: Lane }
+type Place = { readonly stream: string; readonly kind: RunKind }
 
 const lockSql = `hashtextextended('tidemark run ' || $1 || ' ' || $2, 0)`
 
@@ -15,9 +15,9 @@ const lockSql = `hashtextextended('tidemark run ' || $1 || ' ' || $2, 0)`
  * Returns the new epoch of the lane (P2), or null when somebody else has it. The lock is held by the connection until it is
  * given back or closed: a killed program gives it back by dying, one that is silent for too long loses it (P8).
  */
-export async function takeLane(
+export async function takeLease(
   client: ClientBase,
-  { stream, lane }: Place,
+  { stream, kind }: Place,
   silenceMs: number,
 ): Promise<string | null> {
   // A last commit of the run before holds its epoch; this waits for it, so that what is read afterwards includes it.
@@ -27,26 +27,26 @@ export async function takeLane(
          case when is_mine then set_config('idle_in_transaction_session_timeout', $3, false) end
        from (select pg_try_advisory_lock(${lockSql}) as is_mine) as tried
      )
-     insert into tidemark.lane (stream, lane, epoch) select $1, $2, 1 from lock where is_mine
-     on conflict (stream, lane) do update set epoch = lane.epoch + 1
+     insert into tidemark.lease (stream, lane, epoch) select $1, $2, 1 from lock where is_mine
+     on conflict (stream, lane) do update set epoch = lease.epoch + 1
      returning epoch`,
-    [stream, lane, `${silenceMs}ms`],
+    [stream, kind, `${silenceMs}ms`],
   )
   return rows[0]?.epoch ?? null
 }
 
-export async function giveBackLane(client: ClientBase, { stream, lane }: Place): Promise<void> {
-  await client.query(`select pg_advisory_unlock(${lockSql})`, [stream, lane])
+export async function giveBackLease(client: ClientBase, { stream, kind }: Place): Promise<void> {
+  await client.query(`select pg_advisory_unlock(${lockSql})`, [stream, kind])
   // Whoever gets the connection next may be silent for longer, while the upstream keeps it waiting.
   await client.query('reset idle_session_timeout; reset idle_in_transaction_session_timeout')
 }
 
 /** Who has the lane, in words. */
-export async function whoHasLane(client: ClientBase, { stream, lane }: Place): Promise<string> {
+export async function whoHasLease(client: ClientBase, { stream, kind }: Place): Promise<string> {
   const { rows } = await client.query<{ host: string; pid: number; started_at: Date }>(
     `select host, pid, started_at from tidemark.run
-     where stream = $1 and lane = $2 and status = 'running' order by id desc limit 1`,
-    [stream, lane],
+     where stream = $1 and kind = $2 and status = 'running' order by id desc limit 1`,
+    [stream, kind],
   )
   const [owner] = rows
   if (!owner) return 'another program, which has only just begun'
@@ -62,7 +62,7 @@ type Begun = {
   readonly lookback_reason: string | null
   readonly stopped_reason: string | null
   readonly last_lookback_at: Date | null
-  readonly beliefs: readonly { name: string; value: string; evidence: string; checked_at: string }[]
+  readonly beliefs: readonly { name: string; value: string; evidence: string; tested_at: string }[]
 }
 
 /** The ledger's line of a run, and what is known of its stream. */
@@ -74,20 +74,20 @@ export async function beginRun(
     `with ended as (
        -- The lane was free, so whoever left this line is gone.
        update tidemark.run set status = 'failed', finished_at = now(), error = 'the program was ended'
-       where stream = $1 and lane = $2 and status = 'running'
+       where stream = $1 and kind = $2 and status = 'running'
      ), state as (
-       select position, position_reached_at, key_field, lookback_ms, lookback_reason, stopped_reason, last_trailing_at
+       select position, position_reached_at, key_field, lookback_ms, lookback_reason, stopped_reason, last_lookback_at
        from tidemark.stream where name = $1
      ), begun as (
-       insert into tidemark.run (stream, lane, status, host, pid, position_from, position_to)
+       insert into tidemark.run (stream, kind, status, host, pid, position_from, position_to)
        select $1, $2, 'running', $3, $4, position, position from state
        returning id
      )
      select begun.id as run_id, state.*,
-       (select coalesce(jsonb_agg(jsonb_build_object('name', name, 'value', value, 'evidence', evidence, 'checked_at', checked_at)), '[]')
-        from tidemark.fact where stream = $1) as facts
+       (select coalesce(jsonb_agg(jsonb_build_object('name', name, 'value', value, 'evidence', evidence, 'tested_at', tested_at)), '[]')
+        from tidemark.belief where stream = $1) as beliefs
      from begun, state`,
-    [place.stream, place.lane, hostname(), process.pid],
+    [place.stream, place.kind, hostname(), process.pid],
   )
   const [begun] = rows
   if (!begun) throw new Error(`the database does not know stream ${place.stream}; run: tidemark migrate`)
@@ -110,7 +110,7 @@ const toBelief = (row: Begun['beliefs'][number]): Belief => ({
   name: row.name,
   value: row.value,
   evidence: row.evidence,
-  checkedAt: new Date(row.checked_at),
+  testedAt: new Date(row.tested_at),
 })
 
 /** What the writes of a run came to. */
@@ -134,7 +134,7 @@ export async function endRun(
   await client.query(
     `with previous as (
        select id, status, is_idle, note from tidemark.run
-       where stream = $1 and lane = $2 and id < $3 order by id desc limit 1
+       where stream = $1 and kind = $2 and id < $3 order by id desc limit 1
      ), shared as (
        update tidemark.run as known
        set polls = known.polls + 1, finished_at = now(), requests = known.requests + $4, bytes = known.bytes + $5,
@@ -155,23 +155,23 @@ export async function endRun(
      update tidemark.stream as known
      -- A run that had nothing to ask for has read nothing.
      set last_success_at = case when $4 > 0 then now() else known.last_success_at end,
-         complete_at = case
+         read_through_at = case
            -- An upstream that shows nothing shows no changes either: complete is what was seen before.
-           when $20 then least(known.complete_at, greatest(known.last_trailing_at, known.position_reached_at))
+           when $20 then least(known.read_through_at, greatest(known.last_lookback_at, known.position_reached_at))
            when $2 = 'incremental' and $17 and known.hidden_since is null then begun.started_at
-           else known.complete_at end,
+           else known.read_through_at end,
          hidden_since = case when $20 then coalesce(known.hidden_since, now())
                              when not $20 then null else known.hidden_since end,
-         first_complete_at = case when $2 = 'incremental' and $17 then coalesce(known.first_complete_at, now())
-                                  else known.first_complete_at end,
-         last_census_at = case when $2 = 'reconcile' and $17 then begun.started_at else known.last_census_at end,
-         last_trailing_at = case when $2 = 'lookback' and $17 then begun.started_at else known.last_trailing_at end
-     from tidemark.run as begun, tidemark.lane as mine
+         first_read_through_at = case when $2 = 'incremental' and $17 then coalesce(known.first_read_through_at, now())
+                                  else known.first_read_through_at end,
+         last_reconcile_at = case when $2 = 'reconcile' and $17 then begun.started_at else known.last_reconcile_at end,
+         last_lookback_at = case when $2 = 'lookback' and $17 then begun.started_at else known.last_lookback_at end
+     from tidemark.run as begun, tidemark.lease as mine
      where known.name = $1 and begun.id = $3 and $11 = 'done'
        and mine.stream = $1 and mine.lane = $2 and mine.epoch = $18`,
     [
       lease.stream,
-      lease.lane,
+      lease.kind,
       lease.runId,
       end.requests,
       end.bytes,

@@ -11,18 +11,18 @@ import { type SeenKeys, seenKeysTable } from './seen-keys.ts'
 
 type Listing = { readonly lease: Lease; readonly tableSchema: TableSchema | null; readonly seenKeys: SeenKeys }
 
-const nothing: Absences = { marked: 0, waiting: 0, held: 0 }
+const nothing: Absences = { marked: 0, waiting: 0, blocked: 0 }
 
 /** Keys were seen in the listing when their last page is `firstPage` or later. `shape` is null while there is no table. */
 export async function settleAbsences(
   client: ClientBase,
   { lease, tableSchema, seenKeys }: Listing,
   firstPage: number,
-  release: number,
+  approved: number,
 ): Promise<Absences> {
   if (!tableSchema) return nothing
   await seenKeys.analyze()
-  return await withinLease(client, lease, () => settle(client, lease, tableSchema, firstPage, release))
+  return await withinLease(client, lease, () => settle(client, lease, tableSchema, firstPage, approved))
 }
 
 /** How many living rows no page from this one on has shown. */
@@ -56,19 +56,19 @@ async function settle(
   lease: Lease,
   tableSchema: TableSchema,
   firstPage: number,
-  release: number,
+  approved: number,
 ): Promise<Absences> {
   const shortfall = await compare(client, tableSchema, firstPage)
   const { missing } = shortfall
   // Whatever else the listing proves: what it showed is not absent.
   await client.query(
-    `delete from tidemark.absence using ${seenKeysTable} as seen
-     where absence.stream = $1 and absence.key = seen.key and seen.last_page >= $2`,
+    `delete from tidemark.suspect using ${seenKeysTable} as seen
+     where suspect.stream = $1 and suspect.key = seen.key and seen.last_page >= $2`,
     [lease.stream, firstPage],
   )
-  const isBlocked = missing > release && isDoubtful(shortfall)
+  const isBlocked = missing > approved && isDoubtful(shortfall)
   await storeBlockedDeletions(client, lease.stream, isBlocked ? shortfall : null)
-  if (isBlocked) return { ...nothing, held: missing }
+  if (isBlocked) return { ...nothing, blocked: missing }
   return missing > 0 ? await markOrWait(client, lease, tableSchema, firstPage) : nothing
 }
 
@@ -83,7 +83,7 @@ async function markOrWait(
   const { rows } = await client.query<{ marked: number }>(
     `with lacking as materialized (
        -- All writers take their row locks in the same order.
-       select mine.ctid from ${table} as mine, tidemark.absence as before
+       select mine.ctid from ${table} as mine, tidemark.suspect as before
        where before.stream = $1 and before.key = ${key} and mine._deleted_at is null
        order by mine.${pg.escapeIdentifier(tableSchema.key.name)} for update of mine
      ), marked as (
@@ -94,13 +94,13 @@ async function markOrWait(
      select count(*)::int as marked from marked`,
     [lease.stream],
   )
-  await client.query('delete from tidemark.absence where stream = $1', [lease.stream])
+  await client.query('delete from tidemark.suspect where stream = $1', [lease.stream])
   const { rowCount: waiting } = await client.query(
-    `insert into tidemark.absence (stream, key)
+    `insert into tidemark.suspect (stream, key)
      select $1, ${key} from ${table} as mine
      where mine._deleted_at is null
        and not exists (select from ${seenKeysTable} as seen where seen.key = ${key} and seen.last_page >= $2)`,
     [lease.stream, firstPage],
   )
-  return { marked: rows[0]?.marked ?? 0, waiting: waiting ?? 0, held: 0 }
+  return { marked: rows[0]?.marked ?? 0, waiting: waiting ?? 0, blocked: 0 }
 }

@@ -1,7 +1,7 @@
 // The mirror: the side of Postgres of src/sync/ports.ts.
 
 import type { Logger } from '../../log.ts'
-import type { Lane, Stream } from '../../streams/catalog.ts'
+import type { RunKind, Stream } from '../../streams/catalog.ts'
 import type { Audits, Backfills, Store, Relations } from '../../sync/ports/store.ts'
 import { nextBackfill, noteBackfillError } from '../queries/backfills.ts'
 import { highestRows, positionAt, reachedAt } from '../queries/positions.ts'
@@ -62,10 +62,10 @@ export function openStore({
     )
   }
 
-  const options = (name: string, lane: Lane, collectArrivals = false) => ({
+  const options = (name: string, kind: RunKind, collectArrivals = false) => ({
     pool,
     stream: known(name),
-    lane,
+    kind,
     collectArrivals,
     timeZone: sourceTimezone,
     connections: writeConnections,
@@ -76,9 +76,9 @@ export function openStore({
   })
 
   return {
-    startRun: (name, lane, wanted) => takeRun(options(name, lane, wanted?.collectArrivals), () => ({})),
+    startRun: (name, kind, wanted) => takeRun(options(name, kind, wanted?.collectArrivals), () => ({})),
     startRelated: () => takeRun(options('assignment', 'related'), relating(related)),
-    startAudit: (name, lane, wanted) => takeRun(options(name, lane, wanted?.collectArrivals), auditing),
+    startAudit: (name, kind, wanted) => takeRun(options(name, kind, wanted?.collectArrivals), auditing),
     startBackfill: (name, id) =>
       takeRun({ ...options(name, 'backfill'), backfill: id }, ({ client, lease, afterWrites }) => ({
         endBackfill: (isComplete: boolean, note: string | null) =>

@@ -1,4 +1,4 @@
-// What a census and a verification do besides writing pages: what a listing lacked, what is marked as gone, and rows that are
+// What a reconcile and a verification do besides writing pages: what a listing lacked, what is marked as gone, and rows that are
 // looked at again. Keys are kept in temporary tables of the run's own connection, so that memory does not grow (P10).
 
 import pg from 'pg'
@@ -84,7 +84,7 @@ export function auditing(parts: RunParts): Omit<AuditRun, keyof Run> {
          from gone where mine.ctid = gone.ctid
          returning gone.key, gone.evidence, mine as written
        )${keepingSql(tableSchema, 'marked')}
-       insert into tidemark.absence (stream, key, evidence) select $2, key, evidence from marked
+       insert into tidemark.suspect (stream, key, evidence) select $2, key, evidence from marked
        on conflict (stream, key) do update set missing_since = now(), evidence = excluded.evidence`,
       [lease.runId, stream.name],
     )

@@ -207,11 +207,11 @@ export const relating =
       noteComplete: () =>
         within(async () => {
           await client.query(
-            `insert into tidemark.stream (name, last_success_at, complete_at, first_complete_at)
+            `insert into tidemark.stream (name, last_success_at, read_through_at, first_read_through_at)
              select name, now(), started_at, now() from unnest($1::text[]) as wanted (name), tidemark.run where id = $2
              on conflict (name) do update
-             set last_success_at = excluded.last_success_at, complete_at = excluded.complete_at,
-                 first_complete_at = coalesce(stream.first_complete_at, excluded.first_complete_at)`,
+             set last_success_at = excluded.last_success_at, read_through_at = excluded.read_through_at,
+                 first_read_through_at = coalesce(stream.first_read_through_at, excluded.first_read_through_at)`,
             [groups, lease.runId],
           )
         }),

@@ -32,15 +32,15 @@ export function openNotes(pool: Pool, { stream, runId }: Lease): Notes {
       const isOther = sql`${beliefTable.value} is distinct from excluded.value`
       await database
         .insert(beliefTable)
-        .values(newest.map((belief) => ({ ...belief, stream, firstAt: belief.checkedAt })))
+        .values(newest.map((belief) => ({ ...belief, stream, firstAt: belief.testedAt })))
         .onConflictDoUpdate({
           target: [beliefTable.stream, beliefTable.name],
           set: {
             value: sql`excluded.value`,
             evidence: sql`excluded.evidence`,
-            checkedAt: sql`excluded.checked_at`,
+            testedAt: sql`excluded.tested_at`,
             previousValue: sql`case when ${isOther} then ${beliefTable.value} else ${beliefTable.previousValue} end`,
-            changedAt: sql`case when ${isOther} then excluded.checked_at else ${beliefTable.changedAt} end`,
+            changedAt: sql`case when ${isOther} then excluded.tested_at else ${beliefTable.changedAt} end`,
           },
         })
     },

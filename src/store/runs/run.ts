@@ -3,13 +3,13 @@
 
 import type { ClientBase, Pool } from 'pg'
 import type { Logger } from '../../log.ts'
-import type { Lane, Stream } from '../../streams/catalog.ts'
+import type { RunKind, Stream } from '../../streams/catalog.ts'
 import type { Busy, Run, RunEnd } from '../../sync/ports/store.ts'
 import { readTableSchema } from '../schema/table-schema.ts'
 import { type Connection, takeConnection } from '../server/session.ts'
 import { openWriters, startPageWriter } from '../writing/page-writer.ts'
 import { keepSpeaking, moveBack, type Lease } from './lease.ts'
-import { beginRun, endRun, giveBackLane, type RunTotals, takeLane, whoHasLane } from './ledger.ts'
+import { beginRun, endRun, giveBackLease, type RunTotals, takeLease, whoHasLease } from './ledger.ts'
 import { countAbsent, settleAbsences } from './list-absences.ts'
 import { beginBackfill, retreatBackfill } from './positions.ts'
 import { openNotes } from './run-findings.ts'
@@ -18,7 +18,7 @@ import { type SeenKeys, openSeenKeys } from './seen-keys.ts'
 type Options = {
   readonly pool: Pool
   readonly stream: Stream
-  readonly lane: Lane
+  readonly kind: RunKind
   readonly collectArrivals: boolean
   readonly timeZone: string
   readonly connections: number
@@ -52,11 +52,11 @@ export async function takeRun<Added>(
   add: (parts: RunParts) => Added,
 ): Promise<(Run & Added) | Busy> {
   const connection = await takeConnection(options.pool)
-  const place = { stream: options.stream.name, lane: options.lane }
+  const place = { stream: options.stream.name, kind: options.kind }
   try {
-    const epoch = await takeLane(connection.client, place, options.silenceMs)
+    const epoch = await takeLease(connection.client, place, options.silenceMs)
     if (epoch !== null) return await startRun(connection, options, epoch, add)
-    const busy = await whoHasLane(connection.client, place)
+    const busy = await whoHasLease(connection.client, place)
     connection.release()
     return { busy }
   } catch (error) {
@@ -71,10 +71,10 @@ async function startRun<Added>(
   epoch: string,
   add: (parts: RunParts) => Added,
 ): Promise<Run & Added> {
-  const { pool, stream, lane, backfill = null } = options
+  const { pool, stream, kind, backfill = null } = options
   const { client } = connection
-  const { runId, state: known } = await beginRun(client, { stream: stream.name, lane })
-  const lease: Lease = { stream: stream.name, lane, epoch, runId, backfill }
+  const { runId, state: known } = await beginRun(client, { stream: stream.name, kind })
+  const lease: Lease = { stream: stream.name, kind, epoch, runId, backfill }
   const state =
     backfill === null ? known : { ...known, position: await beginBackfill(client, lease, backfill) }
   const notes = openNotes(pool, lease)
@@ -144,7 +144,7 @@ async function startRun<Added>(
 
   async function letGo(): Promise<void> {
     await seenKeys.drop()
-    await giveBackLane(client, { stream: stream.name, lane })
+    await giveBackLease(client, { stream: stream.name, kind })
   }
 
   const parts: RunParts = {
@@ -183,9 +183,9 @@ async function startRun<Added>(
       keyField = field
     },
     countAbsent: (firstPage) => afterWrites(async () => countAbsent(client, await listing(), firstPage)),
-    settleAbsences: (firstPage, release = 0) =>
+    settleAbsences: (firstPage, approved = 0) =>
       afterWrites(async () => {
-        const absences = await settleAbsences(client, await listing(), firstPage, release)
+        const absences = await settleAbsences(client, await listing(), firstPage, approved)
         totals.markedDeleted += absences.marked
         return absences
       }),

@@ -3,7 +3,7 @@
 
 import type { ClientBase } from 'pg'
 
-export const seenKeysTable = 'pg_temp.tidemark_sighting'
+export const seenKeysTable = 'pg_temp.tidemark_seen_key'
 
 export type SeenKeys = {
   see(pageNumber: number, keys: readonly string[]): Promise<void>
@@ -20,7 +20,7 @@ export function openSeenKeys(client: ClientBase): SeenKeys {
     if (isThere) return
     await client.query(
       `drop table if exists ${seenKeysTable};
-       create temporary table tidemark_sighting (key text primary key, first_page int not null, last_page int not null)`,
+       create temporary table tidemark_seen_key (key text primary key, first_page int not null, last_page int not null)`,
     )
     isThere = true
   }

@@ -138,7 +138,7 @@ async function connect(url: string, log: Logger): Promise<Database> {
     application_name: 'tidemark',
     keepAlive: true,
     keepAliveInitialDelayMillis: keepAliveMs,
-    // A limit that somebody set for all is meant for people's queries. It would end every census of a large table.
+    // A limit that somebody set for all is meant for people's queries. It would end every reconcile of a large table.
     async onConnect(client) {
       await client.query('set statement_timeout = 0')
     },

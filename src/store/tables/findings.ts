@@ -1,4 +1,4 @@
-// What reading came upon: records that are no rows, versions that came late, rows that are gone, rows only a census found.
+// What reading came upon: records that are no rows, versions that came late, rows that are gone, rows only a reconcile found.
 
 import { sql } from 'drizzle-orm'
 import { index, integer, jsonb, numeric, primaryKey, text, unique } from 'drizzle-orm/pg-core'
@@ -41,8 +41,8 @@ export const lateArrivalTable = tidemark.table(
   (table) => [index('late_arrival_by_time').on(table.stream, table.foundAt)],
 )
 
-export const absenceTable = tidemark.table(
-  'absence',
+export const suspectTable = tidemark.table(
+  'suspect',
   {
     stream: text('stream').notNull(),
     key: text('key').notNull(),
@@ -53,9 +53,9 @@ export const absenceTable = tidemark.table(
   (table) => [primaryKey({ columns: [table.stream, table.key] })],
 )
 
-/** Rows that only a census found: one line a run. They stand until somebody has taken note of them. */
+/** Rows that only a reconcile found: one line a run. They stand until somebody has taken note of them. */
 export const missedRowsTable = tidemark.table(
-  'rescue',
+  'missed_rows',
   {
     id: identity(),
     stream: text('stream').notNull(),
@@ -68,21 +68,21 @@ export const missedRowsTable = tidemark.table(
     acknowledgedBy: text('acknowledged_by'),
   },
   (table) => [
-    index('rescue_open').on(table.stream).where(sql`acknowledged_at is null`),
-    unique('rescue_once').on(table.stream, table.runId),
+    index('missed_rows_open').on(table.stream).where(sql`acknowledged_at is null`),
+    unique('missed_rows_once').on(table.stream, table.runId),
   ],
 )
 
 // What was learnt about the upstream: facts about its behaviour, and the fields of its records.
 export const beliefTable = tidemark.table(
-  'fact',
+  'belief',
   {
     stream: text('stream').notNull(),
     name: text('name').notNull(),
     value: text('value').notNull(),
     evidence: text('evidence').notNull(),
     firstAt: at('first_at').notNull(),
-    checkedAt: at('checked_at').notNull(),
+    testedAt: at('tested_at').notNull(),
     previousValue: text('previous_value'),
     changedAt: at('changed_at'),
   },
@@ -151,8 +151,8 @@ export const relatedLinkTable = tidemark.table(
   ],
 )
 
-// What people were told: one line for each concern that was seen lately.
-export const alertTable = tidemark.table('alert', {
+// What people were told: one line for each problem that was seen lately.
+export const problemTable = tidemark.table('problem', {
   key: text('key').primaryKey(),
   kind: text('kind').notNull(),
   stream: text('stream'),

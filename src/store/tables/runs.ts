@@ -9,7 +9,7 @@ export const runTable = tidemark.table(
   {
     id: identity(),
     stream: text('stream').notNull(),
-    lane: text('lane').notNull(),
+    kind: text('kind').notNull(),
     status: text('status', { enum: ['running', 'done', 'failed', 'skipped'] }).notNull(),
     startedAt: at('started_at').notNull().defaultNow(),
     finishedAt: at('finished_at'),
@@ -35,8 +35,8 @@ export const runTable = tidemark.table(
     polls: integer('polls').notNull().default(1),
   },
   (table) => [
-    index('run_by_lane').on(table.stream, table.lane, table.id),
-    index('run_in_progress').on(table.stream, table.lane).where(sql`status = 'running'`),
+    index('run_by_kind').on(table.stream, table.kind, table.id),
+    index('run_in_progress').on(table.stream, table.kind).where(sql`status = 'running'`),
   ],
 )
 

@@ -29,10 +29,10 @@ export const streamTable = tidemark.table('stream', {
   name: text('name').primaryKey(),
   position: int8('position').notNull().default(sql`0`),
   positionReachedAt: at('position_reached_at'),
-  /** When the last successful head run began: everything up to then is in the mirror. */
-  readThroughAt: at('complete_at'),
+  /** When the last successful incremental run began: everything up to then is in the mirror. */
+  readThroughAt: at('read_through_at'),
   /** When it was complete for the first time: fields that come later were added by the upstream. */
-  firstReadThroughAt: at('first_complete_at'),
+  firstReadThroughAt: at('first_read_through_at'),
   keyField: text('key_field'),
   lookbackMs: int8('lookback_ms'),
   lookbackReason: text('lookback_reason'),
@@ -42,28 +42,29 @@ export const streamTable = tidemark.table('stream', {
   pausedAt: at('paused_at'),
   pausedBy: text('paused_by'),
   pauseReason: text('pause_reason'),
-  /** A listing that was too small to be believed: what it lacked, and when. */
-  held: jsonb('held'),
+  /** Deletions that are too many to believe without a person: how many, and since when. */
+  blockedDeletions: jsonb('blocked_deletions'),
   lastSuccessAt: at('last_success_at'),
-  lastReconcileAt: at('last_census_at'),
+  lastReconcileAt: at('last_reconcile_at'),
   /** When the last complete reading of the recent past began. */
-  lastLookbackAt: at('last_trailing_at'),
+  lastLookbackAt: at('last_lookback_at'),
   /** Since when the upstream shows nothing of it, although there are rows; null: it shows something. */
   hiddenSince: at('hidden_since'),
   /** Rises when the columns of the mirror table change, so that no other program writes by an old list of columns. */
   columnsVersion: integer('columns_version').notNull().default(0),
   /**
    * After a rewind, rows above this version that were last written before that time take any version that comes: the
-   * upstream may have been restored from a backup. Null again after the next complete census.
+   * upstream may have been restored from a backup. Null again after the next complete reconcile.
    */
   unguardedAbove: int8('unguarded_above'),
   unguardedBefore: at('unguarded_before'),
 })
 
 export const leaseTable = tidemark.table(
-  'lane',
+  'lease',
   {
     stream: text('stream').notNull(),
+    /** Which runs exclude each other: those of one lane. */
     lane: text('lane').notNull(),
     /** Rises with every run and every rewind; a run that carries an older one has lost its turn (P2). */
     epoch: int8('epoch').notNull(),
@@ -90,15 +91,15 @@ export const checkpointTable = tidemark.table(
   ],
 )
 
-/** How complete each stream is, for BI to join. */
+/** How far each stream has been read, for BI to join. */
 export const freshnessView = tidemark
   .view('freshness', {
     stream: text('stream'),
-    readThroughVersion: int8('complete_through_version'),
-    readThroughTime: at('complete_through_time'),
+    readThroughVersion: int8('read_through_version'),
+    readThroughTime: at('read_through_time'),
     lastSuccessAt: at('last_success_at'),
-    lastReconcileAt: at('last_census_at'),
+    lastReconcileAt: at('last_reconcile_at'),
   })
   .as(
-    sql`select name as stream, nullif(position, 0) as complete_through_version, complete_at as complete_through_time, last_success_at, last_census_at from tidemark.stream`,
+    sql`select name as stream, nullif(position, 0) as read_through_version, read_through_at as read_through_time, last_success_at, last_reconcile_at from tidemark.stream`,
   )

@@ -67,18 +67,18 @@ export async function commitQuickly(
 ): Promise<Committed> {
   const { collectArrivals, timeZone } = context
   const { tableSchema } = table
-  const takeLease = async () => {
+  const takeTurn = async () => {
     if (!(await isStillCurrent())) throw new TableChanged()
   }
   const mayInsert = () => isAllNew() && !collectArrivals && tableSchema.history === null
   const insertOrMerge = async () => {
     if (mayInsert()) {
       // Not beside the page before: both may hold one row, and then each would wait for the other.
-      await takeLease()
+      await takeTurn()
       if (mayInsert()) return await insertPage(client, tableSchema, encoded, timeZone)
     }
     await stagePage(client, tableSchema, encoded, timeZone)
-    await takeLease()
+    await takeTurn()
     return await mergePage(client, tableSchema, { collectArrivals, readAtMs: page.readAtMs })
   }
   return await orRollBack(client, async () => {

@@ -76,9 +76,9 @@ export function startPageWriter(options: Options): PageWriter {
       rows: rowsToWrite(rows),
       rejected: records.rejected,
       readAtMs: records.readAtMs ?? performance.now(),
-      // Only the head lane reads everything above the position, so only it can tell that it is complete (P6). A backfill
+      // Only the incremental run reads everything above the position, so only it can tell that it is complete (P6). A backfill
       // moves a position of its own.
-      position: lease.lane === 'incremental' || lease.backfill !== null ? position : null,
+      position: lease.kind === 'incremental' || lease.backfill !== null ? position : null,
     }
     const order: Order = { room: beforeLast, slot, slotFree: slot.free, previous: last, repeatedCount }
     const written = writeInOrder(page, records.rows.length, order)

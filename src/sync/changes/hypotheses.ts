@@ -72,7 +72,7 @@ type Known = Pick<ReadingOptions, 'sorting' | 'largestAnswer'>
 
 export function knownBeliefs(beliefs: readonly Belief[], now: Date): Known {
   const fresh = (name: string) =>
-    beliefs.find((belief) => belief.name === name && now.getTime() - belief.checkedAt.getTime() < beliefLifetimeMs)
+    beliefs.find((belief) => belief.name === name && now.getTime() - belief.testedAt.getTime() < beliefLifetimeMs)
       ?.value
   // Where paging is ignored, asking for one record from the beginning would fetch everything there is.
   if (fresh('paging') === 'ignored') return { sorting: 'ignored', largestAnswer: 0 }
@@ -83,7 +83,7 @@ export function knownBeliefs(beliefs: readonly Belief[], now: Date): Known {
 export function largestAnswerBelief(beliefs: readonly Belief[], received: number, now: Date): Belief | null {
   const known = beliefs.find((belief) => belief.name === 'largest_answer')
   const knownValue = Number(known?.value ?? 0)
-  const ageMs = known ? now.getTime() - known.checkedAt.getTime() : Number.POSITIVE_INFINITY
+  const ageMs = known ? now.getTime() - known.testedAt.getTime() : Number.POSITIVE_INFINITY
   const isNews =
     received > knownValue || ageMs >= beliefLifetimeMs || (received === knownValue && ageMs >= hourMs)
   if (received === 0 || !isNews) return null
@@ -91,7 +91,7 @@ export function largestAnswerBelief(beliefs: readonly Belief[], received: number
     name: 'largest_answer',
     value: String(received),
     evidence: `one answer held ${received} records`,
-    checkedAt: now,
+    testedAt: now,
   }
 }
 

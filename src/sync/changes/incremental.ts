@@ -2,14 +2,14 @@
 // its own, so that it goes on after a kill where it was (P8), and never the stream's.
 
 import { type Backfill, BackfillCancelled, type Backfills } from '../ports/store.ts'
-import { type LaneOutcome, runLane } from '../run-lane.ts'
+import { type RunOutcome, performRun } from '../perform-run.ts'
 import { largestAnswerBelief } from './hypotheses.ts'
 import { type ChangesContext, readRange } from './read-changes.ts'
 
 export type BackfillContext = Omit<ChangesContext, 'store'> & { readonly store: Backfills }
 
 /** Works on the stream's oldest unfinished backfill; null when there is none. */
-export async function runNextBackfill(context: BackfillContext): Promise<LaneOutcome | null> {
+export async function runNextBackfill(context: BackfillContext): Promise<RunOutcome | null> {
   const { store, stream } = context
   for (;;) {
     const backfill = await store.nextBackfill(stream.name)
@@ -25,10 +25,10 @@ export async function runNextBackfill(context: BackfillContext): Promise<LaneOut
   }
 }
 
-async function runBackfill(context: BackfillContext, backfill: Backfill): Promise<LaneOutcome> {
+async function runBackfill(context: BackfillContext, backfill: Backfill): Promise<RunOutcome> {
   const { store, stream } = context
   const taking = { startRun: () => store.startBackfill(stream.name, backfill.id) }
-  return await runLane({ ...context, store: taking, lane: 'backfill' }, async (run, source) => {
+  return await performRun({ ...context, store: taking, kind: 'backfill' }, async (run, source) => {
     const { position } = run.state
     try {
       const reading =
@@ -47,12 +47,12 @@ async function runBackfill(context: BackfillContext, backfill: Backfill): Promis
   })
 }
 
-// The head lane of a changes stream: everything above the position, which moves as far as it is proven complete.
+// The incremental run of a changes stream: everything above the position, which moves as far as it is proven complete.
 /** The position waits when this many passes in a row were disturbed. */
 const maxPasses = 5
 
-export function readIncremental(context: ChangesContext): Promise<LaneOutcome> {
-  return runLane({ ...context, lane: 'incremental' }, async (run, source) => {
+export function readIncremental(context: ChangesContext): Promise<RunOutcome> {
+  return performRun({ ...context, kind: 'incremental' }, async (run, source) => {
     const { position, beliefs } = run.state
     const reading = await readRange(
       { ...context, source, run },

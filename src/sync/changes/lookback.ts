@@ -1,14 +1,14 @@
-// The trailing lane: reads the recent past again, for versions that became visible after higher ones had been read, and
+// The look-back run: reads the recent past again, for versions that became visible after higher ones had been read, and
 // notices when the upstream was restored from a backup. It never moves the position.
 
 import type { ChangesStream } from '../../streams/catalog.ts'
 import { readRecords } from '../../streams/record.ts'
 import { formatDuration } from '../../util/text.ts'
 import type { Arrival, LateArrival, Store, Run, Source, StreamState } from '../ports/store.ts'
-import { confirmEmpty, type LaneOutcome, runLane } from '../run-lane.ts'
+import { confirmEmpty, type RunOutcome, performRun } from '../perform-run.ts'
 import { type ChangesContext, readRange } from './read-changes.ts'
 
-// How far back the trailing lane reads, and how late a version was that it found: twice the worst lateness seen, shrinking
+// How far back the look-back run reads, and how late a version was that it found: twice the worst lateness seen, shrinking
 // slowly, never below its floor. Pure.
 export type Lookback = { readonly lookbackMs: number; readonly reason: string }
 
@@ -59,7 +59,7 @@ export function latenessMs(passedAt: Date, now: Date, lastReadAt: Date | null): 
   return Math.max(0, (earliest + latest) / 2 - passedAt.getTime())
 }
 
-/** The trailing lane is due every half look-back. */
+/** The look-back run is due every half look-back. */
 export const lookbackIntervalMs = (lookbackMs: number): number => lookbackMs / 2
 
 export type LookbackContext = ChangesContext & { readonly lookbackFloorMs: number }
@@ -69,9 +69,9 @@ const rowsToLookAt = 5
 /** After this many the measure is taken; the rest are counted. */
 const mostRecorded = 1000
 
-export function readLookback(context: LookbackContext): Promise<LaneOutcome> {
+export function readLookback(context: LookbackContext): Promise<RunOutcome> {
   const { store, stream, now, signal } = context
-  return runLane({ ...context, lane: 'lookback', collectArrivals: true }, async (run, source) => {
+  return performRun({ ...context, kind: 'lookback', collectArrivals: true }, async (run, source) => {
     const { position, lastLookbackAt } = run.state
     if (position === 0n) return { note: null, isComplete: true, yielded: false }
     const lookbackMs = currentLookback(run.state.lookbackMs, context.lookbackFloorMs)
@@ -163,7 +163,7 @@ async function lookForRewind(look: {
     if (answer === 'gone' || answer === 'unclear') continue
     const found = readRecords([answer.found], stream.keyFields, stream.versionFields).rows[0]?.version ?? null
     if (found === null || found >= version) return highestServed !== null
-    const reason = `UPSTREAM_REWOUND: record ${key} has version ${found} there and ${version} here, and nothing above ${highestServed ?? run.state.position} is served: the upstream was restored from an older state. Nothing was changed. When that is so, run \`tidemark rewind ${stream.name} --to-version ${highestServed ?? found} --reason "restored from backup"\` and then \`tidemark verify ${stream.name} --repair\`.`
+    const reason = `UPSTREAM_RESTORED: record ${key} has version ${found} there and ${version} here, and nothing above ${highestServed ?? run.state.position} is served: the upstream was restored from an older state. Nothing was changed. When that is so, run \`tidemark rewind ${stream.name} --to-version ${highestServed ?? found} --reason "restored from backup"\` and then \`tidemark verify ${stream.name} --repair\`.`
     await run.stopStream(reason)
     throw new Error(reason)
   }

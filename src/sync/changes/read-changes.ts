@@ -4,7 +4,7 @@ import type { ChangesStream } from '../../streams/catalog.ts'
 import { type Records, readRecords } from '../../streams/record.ts'
 import { seenPage } from '../lists/listing.ts'
 import type { Belief, Store, Run, Source, Written } from '../ports/store.ts'
-import { confirmEmpty, openPipeline } from '../run-lane.ts'
+import { confirmEmpty, openPipeline } from '../perform-run.ts'
 import { knownBeliefs } from './hypotheses.ts'
 import { beginReading, sawAnswer, sawRefusal, sawSeenAround } from './machine.ts'
 import type { Decision, Learnt, ReadingOptions } from './state.ts'
@@ -113,8 +113,8 @@ export async function readChanges(
   }
 }
 
-const beliefs = (learnt: readonly Learnt[], checkedAt: Date): Belief[] =>
-  learnt.map((belief) => ({ ...belief, checkedAt }))
+const beliefs = (learnt: readonly Learnt[], testedAt: Date): Belief[] =>
+  learnt.map((belief) => ({ ...belief, testedAt }))
 
 // What the lanes of a changes stream have in common: each reads a part of it, with what earlier runs learnt about the upstream.
 export type ChangesContext = {

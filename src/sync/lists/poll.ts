@@ -5,7 +5,7 @@ import type { Json } from '../../json/json.ts'
 import type { ListStream, MirroredStream } from '../../streams/catalog.ts'
 import { chooseKeyField, readRecords, withoutTwins } from '../../streams/record.ts'
 import type { Store, Run, Source, Written } from '../ports/store.ts'
-import { type LaneOutcome, type LaneReading, runLane } from '../run-lane.ts'
+import { type RunOutcome, type RunReading, performRun } from '../perform-run.ts'
 import { listWhole } from './read-whole.ts'
 
 export type ListContext = {
@@ -16,7 +16,7 @@ export type ListContext = {
   readonly keyField: string | null
   readonly pageSize: number
   /** An operator believes that so many rows are gone, although the listing is empty or has shrunk by more than a fifth. */
-  readonly release?: number
+  readonly approved?: number
   readonly signal: AbortSignal
   readonly onWritten?: (written: Written) => void
 }
@@ -39,11 +39,11 @@ class KeyChanged extends Error {
 
 const variableOf = ({ name }: Pick<MirroredStream, 'name'>): string => `KEY_${name.toUpperCase()}`
 
-export function pollList(context: ListContext): Promise<LaneOutcome> {
-  return runLane({ ...context, lane: 'incremental' }, (run, source) => listOnce(context, run, source))
+export function pollList(context: ListContext): Promise<RunOutcome> {
+  return performRun({ ...context, kind: 'incremental' }, (run, source) => listOnce(context, run, source))
 }
 
-async function listOnce(context: ListContext, run: Run, source: Source): Promise<LaneReading> {
+async function listOnce(context: ListContext, run: Run, source: Source): Promise<RunReading> {
   const { stream, signal, pageSize } = context
   let { keyField } = run.state
   const { keyField: wanted } = context
@@ -68,10 +68,10 @@ async function listOnce(context: ListContext, run: Run, source: Source): Promise
       isComplete: false,
       yielded: false,
     }
-  const { held } = await run.settleAbsences(1, context.release)
+  const { blocked } = await run.settleAbsences(1, context.approved)
   return {
-    note: held > 0 ? `held: ${held} rows would be marked deleted` : null,
-    isComplete: held === 0,
+    note: blocked > 0 ? `blocked: ${blocked} rows would be marked deleted` : null,
+    isComplete: blocked === 0,
     yielded: false,
   }
 }

@@ -4,7 +4,7 @@
 import type { Json } from '../../json/json.ts'
 import type { Records } from '../../streams/record.ts'
 import type { Run, Source } from '../ports/store.ts'
-import { confirmEmpty, openPipeline } from '../run-lane.ts'
+import { confirmEmpty, openPipeline } from '../perform-run.ts'
 import {
   beginListing,
   type ListingMove,

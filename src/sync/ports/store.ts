@@ -2,7 +2,7 @@
 // src/upstream/ implements the first, src/mirror/ the second, the tests model both.
 
 import type { Json, JsonObject } from '../../json/json.ts'
-import type { Lane, RelatedStream } from '../../streams/catalog.ts'
+import type { RunKind, RelatedStream } from '../../streams/catalog.ts'
 import type { Records } from '../../streams/record.ts'
 
 // ── the source ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -36,7 +36,7 @@ export type Belief = {
   readonly name: string
   readonly value: string
   readonly evidence: string
-  readonly checkedAt: Date
+  readonly testedAt: Date
 }
 export type WriteCounts = {
   readonly inserted: number
@@ -58,7 +58,7 @@ export type StreamState = {
   readonly keyField: string | null
   readonly lookbackMs: number | null
   readonly lookbackReason: string | null
-  /** Set when the stream waits for a person, e.g. UPSTREAM_REWOUND. */
+  /** Set when the stream waits for a person, e.g. UPSTREAM_RESTORED. */
   readonly stoppedReason: string | null
   /** When the last complete reading of the recent past began. */
   readonly lastLookbackAt: Date | null
@@ -110,19 +110,19 @@ export type Run = {
   countAbsent(firstPage: number): Promise<number>
   /**
    * After a complete listing whose pages began at `firstPage`: marks living rows that lacked in this one and in the complete
-   * listing before it (P7). Marks nothing and reports `held` when the listing is empty or lost more than a fifth, unless an operator
+   * listing before it (P7). Marks nothing and reports `blocked` when the listing is empty or lost more than a fifth, unless an operator
    * believes that so many rows are gone (`release`).
    */
-  settleAbsences(firstPage: number, release?: number): Promise<Absences>
+  settleAbsences(firstPage: number, approved?: number): Promise<Absences>
   finish(end: RunEnd): Promise<void>
 }
 /** The run lost its turn to another run of the same stream and lane, or to a rewind. Nothing of its last page was kept (P2). */
 export class RunFenced extends Error {
   override readonly name = 'RunFenced'
 
-  constructor(stream: string, lane: string) {
+  constructor(stream: string, kind: string) {
     super(
-      `the ${lane} run of ${stream} lost its turn to another run or a rewind; what it had committed is kept`,
+      `the ${kind} run of ${stream} lost its turn to another run or a rewind; what it had committed is kept`,
     )
   }
 }
@@ -132,11 +132,11 @@ export type LateArrival = {
   readonly distance: bigint
   readonly lateMs: number
 }
-export type Absences = { readonly marked: number; readonly waiting: number; readonly held: number }
+export type Absences = { readonly marked: number; readonly waiting: number; readonly blocked: number }
 
 export type Store = {
   /** Takes the stream's lane for this process, or says who has it. */
-  startRun(stream: string, lane: Lane, options?: { readonly collectArrivals?: boolean }): Promise<Run | Busy>
+  startRun(stream: string, kind: RunKind, options?: { readonly collectArrivals?: boolean }): Promise<Run | Busy>
   /** The highest position that was held at a time; null before the first checkpoint. */
   positionAt(stream: string, time: Date): Promise<bigint | null>
   /** When the position first reached a version; null when no checkpoint tells. */
@@ -194,7 +194,7 @@ export type Backfills = {
   noteBackfillError(id: string, error: string): Promise<void>
 }
 
-// ── census and verification ──────────────────────────────────────────────────────────────────────────────────
+// ── reconcile and verification ──────────────────────────────────────────────────────────────────────────────────
 
 /** Living rows that a complete listing did not show. */
 export type Shortfall = { readonly living: number; readonly missing: number; readonly seen: number }
@@ -254,7 +254,7 @@ export type AuditRun = Run & {
 export type Audits = {
   startAudit(
     stream: string,
-    lane: Lane,
+    kind: RunKind,
     options?: { readonly collectArrivals?: boolean },
   ): Promise<AuditRun | Busy>
 }

@@ -5,7 +5,7 @@ import type { Json } from '../../json/json.ts'
 import type { Stream } from '../../streams/catalog.ts'
 import { type Records, readRecords } from '../../streams/record.ts'
 import type { AuditRun, Audits, Source } from '../ports/store.ts'
-import { type LaneOutcome, runLane } from '../run-lane.ts'
+import { type RunOutcome, performRun } from '../perform-run.ts'
 
 export type Quarantined = { readonly id: string; readonly record: Json }
 export type RetryContext = {
@@ -24,15 +24,15 @@ type RetryFindings = {
   readonly replaced: number
   readonly gone: number
 }
-export type RetryOutcome = LaneOutcome & { readonly findings: RetryFindings }
+export type RetryOutcome = RunOutcome & { readonly findings: RetryFindings }
 
 type Findings = { -readonly [Name in keyof RetryFindings]: RetryFindings[Name] }
 
 export async function retryQuarantine(context: RetryContext): Promise<RetryOutcome> {
   const { store, stream, signal, entries, settle } = context
   const findings: Findings = { tried: 0, taken: 0, replaced: 0, gone: 0 }
-  const lane = { ...context, store: { startRun: store.startAudit }, lane: 'backfill' } as const
-  const outcome = await runLane(lane, async (run, counted) => {
+  const kind = { ...context, store: { startRun: store.startAudit }, kind: 'backfill' } as const
+  const outcome = await performRun(kind, async (run, counted) => {
     const read = reader(stream, run)
     for await (const { id, record } of entries) {
       signal.throwIfAborted()

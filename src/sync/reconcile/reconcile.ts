@@ -1,4 +1,4 @@
-// The census of a changes stream: everything is listed, to find what the other lanes cannot: rows that were missed, and rows
+// The reconcile of a changes stream: everything is listed, to find what the other lanes cannot: rows that were missed, and rows
 // whose records are gone. What is gone is believed only when a look at the record itself confirms it (P7).
 
 import type { Json, JsonObject } from '../../json/json.ts'
@@ -17,28 +17,28 @@ import {
   type Source,
   type Written,
 } from '../ports/store.ts'
-import { type LaneOutcome, type LaneReading, runLane } from '../run-lane.ts'
+import { type RunOutcome, type RunReading, performRun } from '../perform-run.ts'
 
 export type ReconcileContext = Omit<ChangesContext, 'store'> & {
   readonly store: Store & Audits
   readonly lookbackFloorMs: number
   /** An operator believes that so many rows are gone, although the listing is empty or has shrunk by more than a fifth; 0: nobody does. */
-  readonly release: number
+  readonly approved: number
 }
 type ReconcileFindings = {
   /** Rows at or below the position that nothing else had brought, the first of them by key. */
   readonly rescued: number
   readonly samples: readonly Arrival[]
-  /** Versions that came late, within the look-back: the trailing lane would have found them as well. */
+  /** Versions that came late, within the look-back: the look-back run would have found them as well. */
   readonly late: number
   readonly missing: number
   readonly marked: number
   /** Missing from the listing, but there when looked at; or the look told nothing. */
   readonly alive: number
   readonly unclear: number
-  readonly held: Shortfall | null
+  readonly blocked: Shortfall | null
 }
-export type ReconcileOutcome = LaneOutcome & { readonly findings: ReconcileFindings }
+export type ReconcileOutcome = RunOutcome & { readonly findings: ReconcileFindings }
 
 /** More are counted, not named. */
 const mostSamples = 1000
@@ -57,11 +57,11 @@ export async function reconcileStream(context: ReconcileContext): Promise<Reconc
     marked: 0,
     alive: 0,
     unclear: 0,
-    held: null,
+    blocked: null,
   }
   const taking = { startRun: context.store.startAudit }
-  const lane = { ...context, store: taking, lane: 'reconcile', collectArrivals: true } as const
-  const outcome = await runLane(lane, (run, counted) => reconcile(context, run, counted, findings))
+  const kind = { ...context, store: taking, kind: 'reconcile', collectArrivals: true } as const
+  const outcome = await performRun(kind, (run, counted) => reconcile(context, run, counted, findings))
   return { ...outcome, findings }
 }
 
@@ -70,7 +70,7 @@ async function reconcile(
   run: AuditRun,
   source: Source,
   findings: Findings,
-): Promise<LaneReading> {
+): Promise<RunReading> {
   const { pageSize, signal, stream } = context
   const note = await openArrivalNotes(context, run, findings)
   const read = (records: readonly Json[]) => readRecords(records, stream.keyFields, stream.versionFields)
@@ -86,13 +86,13 @@ async function reconcile(
     )
   const shortfall = await run.gatherAbsent()
   findings.missing = shortfall.missing
-  if (shortfall.missing > context.release && isDoubtful(shortfall)) {
-    findings.held = shortfall
+  if (shortfall.missing > context.approved && isDoubtful(shortfall)) {
+    findings.blocked = shortfall
     await run.hold(shortfall)
     return reading(
       false,
       findings,
-      `held: the list lacks ${shortfall.missing} of ${shortfall.living} rows; when they are gone indeed: tidemark census --release ${stream.name}`,
+      `blocked: the list lacks ${shortfall.missing} of ${shortfall.living} rows; when they are gone indeed: tidemark reconcile --release ${stream.name}`,
     )
   }
   await lookAtAbsent(context, run, source, findings, note)
@@ -102,7 +102,7 @@ async function reconcile(
   return reading(true, findings, null)
 }
 
-function reading(isComplete: boolean, findings: Findings, why: string | null): LaneReading {
+function reading(isComplete: boolean, findings: Findings, why: string | null): RunReading {
   const { rescued, samples, late, marked, unclear } = findings
   const keys = samples.slice(0, keysTold).map(({ key }) => key)
   const parts = [
@@ -115,7 +115,7 @@ function reading(isComplete: boolean, findings: Findings, why: string | null): L
   return { isComplete, yielded: false, note: parts.filter(Boolean).join('; ') || null }
 }
 
-/** Tells rescues from what the head has not reached yet, and from what is late by no more than usual. */
+/** Tells rescues from what the incremental run has not reached yet, and from what is late by no more than usual. */
 async function openArrivalNotes(
   { store, stream, now, lookbackFloorMs }: ReconcileContext,
   run: AuditRun,
@@ -137,7 +137,7 @@ async function openArrivalNotes(
     if (missedRows.length === 0) return
     findings.rescued += missedRows.length
     findings.samples = [...findings.samples, ...missedRows].slice(0, mostSamples)
-    // At once: a census that is killed has still rescued them.
+    // At once: a reconcile that is killed has still rescued them.
     await run.recordMissedRows(findings.rescued, findings.samples)
   }
 }

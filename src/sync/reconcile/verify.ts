@@ -14,7 +14,7 @@ import {
   type Shortfall,
   type Source,
 } from '../ports/store.ts'
-import { type LaneOutcome, type LaneReading, runLane } from '../run-lane.ts'
+import { type RunOutcome, type RunReading, performRun } from '../perform-run.ts'
 import { batches } from './reconcile.ts'
 
 // What verifications of all kinds of streams have in common: what they look with, what they count, and how they tell it.
@@ -52,7 +52,7 @@ export type Inspection = {
 export const unsteadyList =
   'the list changed during every pass: rows whose records are gone were not looked for'
 export const tooMuchIsGone = ({ missing, living }: Shortfall): string =>
-  `the list lacks ${missing} of ${living} rows, too many to be believed; a census holds them until it is told otherwise`
+  `the list lacks ${missing} of ${living} rows, too many to be believed; a reconcile holds them until it is told otherwise`
 
 export const extra = (key: string): Difference => ({
   key,
@@ -64,13 +64,13 @@ export const extra = (key: string): Difference => ({
 })
 
 /** The end of a verification; `why` when there are rows that it could not look for. */
-export function told({ context, findings }: Inspection, why: string | null): LaneReading {
+export function told({ context, findings }: Inspection, why: string | null): RunReading {
   findings.isWhole = why === null
   const what = context.sample === null ? 'verification' : 'verification of a sample'
   const { differences, repaired } = findings
   const found = differences === 0 ? 'no difference' : `${differences} differences`
   const mended = repaired > 0 ? `, ${repaired} mended` : ''
-  // Not a census: it is not to be taken for one.
+  // Not a reconcile: it is not to be taken for one.
   return {
     isComplete: false,
     yielded: false,
@@ -93,7 +93,7 @@ export function keyChooser(
   }
 }
 
-export async function verifyList(inspection: Inspection): Promise<LaneReading> {
+export async function verifyList(inspection: Inspection): Promise<RunReading> {
   const { context, run, source, findings, read } = inspection
   const { pageSize, signal, stream } = context
   const list = (eachPage: (page: Records) => Promise<void>) =>
@@ -142,7 +142,7 @@ async function nameAbsent({ context, run, findings }: Inspection): Promise<void>
   if (context.repair) findings.repaired += await run.markGone()
 }
 
-export type VerifyOutcome = LaneOutcome & { readonly findings: VerifyFindings }
+export type VerifyOutcome = RunOutcome & { readonly findings: VerifyFindings }
 
 const keysAtOnce = 200
 /** A record that changes at every look is not wrong, only busy. */
@@ -151,13 +151,13 @@ const mostLooks = 4
 export async function verifyStream(context: VerifyContext): Promise<VerifyOutcome> {
   const { stream } = context
   const findings = { compared: 0, differences: 0, repaired: 0, unclear: 0, isWhole: true }
-  const lane = {
+  const kind = {
     ...context,
     store: { startRun: context.store.startAudit },
     // A list stream must not be polled meanwhile: without versions nothing tells the older record from the newer.
-    lane: stream.kind === 'list' ? 'incremental' : 'reconcile',
+    kind: stream.kind === 'list' ? 'incremental' : 'reconcile',
   } as const
-  const outcome = await runLane(lane, (run, counted) => {
+  const outcome = await performRun(kind, (run, counted) => {
     const read: Inspection['read'] =
       stream.kind === 'list'
         ? keyChooser(stream, run.state.keyField, context.keyField)
@@ -169,7 +169,7 @@ export async function verifyStream(context: VerifyContext): Promise<VerifyOutcom
   return { ...outcome, findings }
 }
 
-async function verifySample(inspection: Inspection, sample: number): Promise<LaneReading> {
+async function verifySample(inspection: Inspection, sample: number): Promise<RunReading> {
   for (const key of await inspection.run.randomKeys(sample)) {
     inspection.findings.compared += 1
     await inspect(inspection, key, true)
@@ -177,14 +177,14 @@ async function verifySample(inspection: Inspection, sample: number): Promise<Lan
   return told(inspection, null)
 }
 
-async function verifyAll(inspection: Inspection): Promise<LaneReading> {
+async function verifyAll(inspection: Inspection): Promise<RunReading> {
   const { context, run, source, findings, read } = inspection
   const { pageSize, signal } = context
   const { position } = run.state
   const listed = await listWhole({ source, run, read, pageSize, signal }, async (page) => {
     const differing = await run.compare(page)
     findings.compared += page.rows.length
-    // What lies above the position the head has yet to read.
+    // What lies above the position the incremental run has yet to read.
     const doubtful = differing.filter(({ version }) => version === null || version <= position)
     if (doubtful.length > 0) await run.suspect(doubtful)
   })
@@ -218,7 +218,7 @@ async function inspect(
       return
     }
     if (answer === 'gone') {
-      // When only this look finds it gone, it was deleted just now, and the next census will see.
+      // When only this look finds it gone, it was deleted just now, and the next reconcile will see.
       if (!isLiving) return
       findings.differences += 1
       onDifference(extra(key))

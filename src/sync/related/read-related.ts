@@ -3,7 +3,7 @@
 
 import type { RelatedStream } from '../../streams/catalog.ts'
 import type { Due, Store, RelatedRun, Relations, Source, Written } from '../ports/store.ts'
-import { type LaneOutcome, type LaneReading, runLane } from '../run-lane.ts'
+import { type RunOutcome, type RunReading, performRun } from '../perform-run.ts'
 import { readFamilies } from './batch.ts'
 
 export type RelatedContext = {
@@ -27,19 +27,19 @@ const turnMs = 60_000
 /** So many reads without one answer are no chance. */
 const hopelessReads = 10
 
-export function readRelated(context: RelatedContext): Promise<LaneOutcome> {
+export function readRelated(context: RelatedContext): Promise<RunOutcome> {
   const { store, source, signal } = context
-  const lane = {
+  const kind = {
     store: { startRun: () => store.startRelated() },
     source,
     stream: { name: 'assignment' },
-    lane: 'related',
+    kind: 'related',
     signal,
   } as const
-  return runLane(lane, (run, counted) => readBacklog({ ...context, source: counted }, run))
+  return performRun(kind, (run, counted) => readBacklog({ ...context, source: counted }, run))
 }
 
-async function readBacklog(context: RelatedContext, run: RelatedRun): Promise<LaneReading> {
+async function readBacklog(context: RelatedContext, run: RelatedRun): Promise<RunReading> {
   const { signal, streams, now } = context
   const endsAtMs = now().getTime() + turnMs
   const size = streams.some(({ bulkField }) => bulkField) ? batchSizeWithFiles : batchSize

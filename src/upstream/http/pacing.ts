@@ -23,7 +23,7 @@ export function openRateLimit(options: {
   let lastMs = Number.NEGATIVE_INFINITY
   let queue: Promise<unknown> = Promise.resolve()
 
-  async function takeLease(signal: AbortSignal): Promise<void> {
+  async function takeTurn(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted()
     const nowMs = clock.now()
     // Never longer than one interval, whatever was done to the clock meanwhile.
@@ -35,10 +35,10 @@ export function openRateLimit(options: {
   return {
     async take(signal) {
       const askedMs = clock.now()
-      const lease = queue.then(() => takeLease(signal))
+      const turn = queue.then(() => takeTurn(signal))
       // Whoever gives up must not hold up those behind.
-      queue = lease.catch(() => undefined)
-      await lease
+      queue = turn.catch(() => undefined)
+      await turn
       return clock.now() - askedMs
     },
   }
@@ -53,28 +53,28 @@ export type PacingOptions = {
   readonly observer: UpstreamObserver
 }
 export type Pacing = {
-  lease(request: Pick<HttpRequest, 'method' | 'url'>, signal: AbortSignal): Promise<void>
+  turn(request: Pick<HttpRequest, 'method' | 'url'>, signal: AbortSignal): Promise<void>
   holdUntil(time: Date, status: number | null): void
 }
 
 export function openPacing(options: PacingOptions): Pacing {
   const { service, requestsPerSecond, timeoutMs, clock, observer } = options
   const limit = openRateLimit({ requestsPerSecond, clock })
-  let held: { readonly until: Date; readonly status: number | null } = { until: new Date(0), status: null }
+  let pause: { readonly until: Date; readonly status: number | null } = { until: new Date(0), status: null }
   return {
-    async lease(request, signal) {
+    async turn(request, signal) {
       for (;;) {
         const waitedMs = await limit.take(signal)
         if (waitedMs > 0) observer.waited?.({ service, reason: 'budget', waitedMs })
-        const leftMs = held.until.getTime() - clock.now()
+        const leftMs = pause.until.getTime() - clock.now()
         if (leftMs <= 0) return
-        if (leftMs > timeoutMs) throw longWaitError(request, held.until, held.status)
-        await clock.waitUntil(held.until.getTime(), signal)
+        if (leftMs > timeoutMs) throw longWaitError(request, pause.until, pause.status)
+        await clock.waitUntil(pause.until.getTime(), signal)
         observer.waited?.({ service, reason: 'retry-after', waitedMs: leftMs })
       }
     },
     holdUntil(until, status) {
-      if (until > held.until) held = { until, status }
+      if (until > pause.until) pause = { until, status }
     },
   }
 }

@@ -64,29 +64,29 @@ ${actionForm(
   }
 }
 
-// `/release`: what is said before held deletions are believed, with their number.
+// `/approve`: what is said before held deletions are believed, with their number.
 export const approvePage: Page = {
-  path: '/release',
+  path: '/approve',
   title: 'Release what is held',
   async body({ statusQueries, viewer, query }) {
     const stream = chosen(query, 'stream', statusQueries.streams)
     const { streams } = await statusQueries.sight()
-    const held = blockedDeletionsOf(streams.find((one) => one.stream === stream)?.held)
-    if (stream === null || held === null)
+    const blocked = blockedDeletionsOf(streams.find((one) => one.stream === stream)?.blockedDeletions)
+    if (stream === null || blocked === null)
       return html`<p class="notice">Nothing is held here. <a href="/">All streams</a></p>`
-    const { missing } = held
+    const { missing } = blocked
     if (missing === null)
-      return html`<p class="notice">Deletions of ${stream} are held, and how many was not noted. Have all of it read first, by a census or a reading of the whole list: <a href="/">all streams</a></p>`
-    return html`<p class="lead">${whatIsBlocked(stream, { ...held, missing })}</p>${approveForm(stream, missing, viewer)}`
+      return html`<p class="notice">Deletions of ${stream} are held, and how many was not noted. Have all of it read first, by a reconcile or a reading of the whole list: <a href="/">all streams</a></p>`
+    return html`<p class="lead">${whatIsBlocked(stream, { ...blocked, missing })}</p>${approveForm(stream, missing, viewer)}`
   },
 }
 
 const whatIsBlocked = (stream: string, { missing, living, seen }: BlockedDeletions & { readonly missing: number }): string =>
-  `The last listing of ${stream} ${seen === null ? '' : `showed ${count(seen)} records and `}lacked ${count(missing)}${living === null ? '' : ` of ${count(living)}`} rows. So much is not believed without a person: the upstream may have answered with a part. Releasing takes another census and believes it, and rows whose records are gone are marked as deleted. They stay in the table, and come back when their records do.`
+  `The last listing of ${stream} ${seen === null ? '' : `showed ${count(seen)} records and `}lacked ${count(missing)}${living === null ? '' : ` of ${count(living)}`} rows. So much is not believed without a person: the upstream may have answered with a part. Releasing takes another reconcile and believes it, and rows whose records are gone are marked as deleted. They stay in the table, and come back when their records do.`
 
 const approveForm = (stream: string, missing: number, viewer: Viewer): Html | null =>
   actionForm(
     viewer,
-    `/streams/${stream}/release`,
+    `/streams/${stream}/approve`,
     html`<input type="hidden" name="rows" value="${missing}"><button class="primary">Release: about ${count(missing)} rows may be marked as deleted</button> <a href="/">Leave them</a>`,
   )

@@ -74,7 +74,7 @@ const beliefColumns = (now: Date): readonly Column<BeliefLine>[] => [
   { title: 'Value', cell: ({ value }) => html`<strong>${foreign(value)}</strong>` },
   { title: 'Evidence', cell: ({ evidence }) => foreign(evidence, 500) },
   { title: 'Known', cell: ({ firstAt }) => age(firstAt, now) },
-  { title: 'Checked', cell: ({ checkedAt }) => age(checkedAt, now) },
+  { title: 'Checked', cell: ({ testedAt }) => age(testedAt, now) },
   {
     title: 'Before',
     cell: ({ previousValue, changedAt }) =>

@@ -9,16 +9,16 @@ import type { StatusQueries } from '../status-queries.ts'
 // What needs a person, at the top of every page; nothing when nothing does. What is announced is how much there is, so that a screen
 // reader is not told every changed word.
 export const problemBanner = (problems: readonly Problem[], isOpen: boolean): Html =>
-  html`<details class="concerns"${isOpen && html` open`}>
-<summary><span role="status" data-live="concern-count">${problemCount(problems)}</span></summary>
-<div data-live="concerns">${problemList(problems)}</div>
+  html`<details class="problems"${isOpen && html` open`}>
+<summary><span role="status" data-live="problem-count">${problemCount(problems)}</span></summary>
+<div data-live="problems">${problemList(problems)}</div>
 </details>`
 
 /** The pieces of it that follow what happens, by their keys. */
 export const problemCells = (problems: readonly Problem[]) =>
   [
-    ['concern-count', problemCount(problems)],
-    ['concerns', problemList(problems)],
+    ['problem-count', problemCount(problems)],
+    ['problems', problemList(problems)],
   ] as const
 
 const problemCount = (problems: readonly Problem[]): Html | null => {
@@ -114,7 +114,7 @@ const signIn = ({ canAct, canSignIn, csrfToken }: Viewer): Html | null => {
   return canSignIn ? html`<p class="sign-in"><a href="/login">Sign in</a></p>` : null
 }
 
-// What a page is: a path, a title, and what it shows of the desk.
+// What a page is: a path, a title, and what it shows of the status queries.
 export type PageContext = {
   readonly statusQueries: StatusQueries
   readonly viewer: Viewer

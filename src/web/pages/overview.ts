@@ -1,7 +1,7 @@
 // `/`: a card for each stream.
 
 import type { RowRates } from '../../store/queries/runs.ts'
-import { lanes } from '../../streams/catalog.ts'
+import { kinds } from '../../streams/catalog.ts'
 import { streamActions } from '../action-forms.ts'
 import { type Html, html } from '../html.ts'
 import { type Cells, cellsOf, live } from '../live-events.ts'
@@ -37,10 +37,10 @@ ${isChanges && number('Position', 'position')}
 ${number('Rows', 'rows')}
 ${isChanges && number('Look-back', 'lookback', true)}
 ${isChanges && number('Late arrivals', 'late')}
-${isChanges && number('Found by a census only', 'missed')}
+${isChanges && number('Found by a reconcile only', 'missed')}
 ${number('Rescued values', 'rescued')}
 ${number('In quarantine', 'quarantined')}
-${number('Held', 'held')}
+${number('Blocked', 'blocked')}
 ${isChanges && number('Backfills under way', 'backfills')}
 ${related && number('Assignments with related records', 'related', true)}
 </dl>
@@ -49,16 +49,16 @@ ${streamActions(one, viewer)}
 </article>`
 }
 
-function leaseTable(stream: string, { laneRuns, nextRuns }: Sight, cell: (name: string) => Html): Html {
-  const has = (lane: string) =>
-    [...laneRuns, ...nextRuns].some((run) => run.stream === stream && run.lane === lane)
+function leaseTable(stream: string, { latestRuns, nextRuns }: Sight, cell: (name: string) => Html): Html {
+  const has = (kind: string) =>
+    [...latestRuns, ...nextRuns].some((run) => run.stream === stream && run.kind === kind)
   return html`<table><caption class="hidden">Lanes of ${stream}</caption>
 <thead><tr><th scope="col">Lane</th><th scope="col">Last run</th><th scope="col">Next run</th></tr></thead>
-<tbody>${lanes
+<tbody>${kinds
     .filter(has)
     .map(
-      (lane) =>
-        html`<tr><th scope="row">${lane}</th><td>${cell(`${lane}/last`)}</td><td>${cell(`${lane}/next`)}</td></tr>`,
+      (kind) =>
+        html`<tr><th scope="row">${kind}</th><td>${cell(`${kind}/last`)}</td><td>${cell(`${kind}/next`)}</td></tr>`,
     )}</tbody></table>`
 }
 

@@ -1,7 +1,7 @@
-// `/runs`: the run ledger, by stream, lane and outcome.
+// `/runs`: the run ledger, by stream, kind and outcome.
 
 import type { RunLine } from '../../store/queries/runs.ts'
-import { lanes } from '../../streams/catalog.ts'
+import { kinds } from '../../streams/catalog.ts'
 import { formatDuration } from '../../util/text.ts'
 import { age, count, foreign, type Html, html } from '../html.ts'
 import type { Page } from './layout.ts'
@@ -16,7 +16,7 @@ export const runsPage: Page = {
   async body({ statusQueries, query, now }) {
     const filter = {
       stream: chosen(query, 'stream', statusQueries.streams),
-      lane: chosen(query, 'lane', lanes),
+      kind: chosen(query, 'lane', kinds),
       outcome: chosen(query, 'outcome', outcomes),
     }
     const before = idIn(query, 'before')
@@ -26,7 +26,7 @@ export const runsPage: Page = {
     const oldest = found.length > pageSize ? (shown.at(-1)?.id ?? null) : null
     return html`${filterForm('/runs', [
       select('Stream', 'stream', statusQueries.streams, filter.stream),
-      select('Lane', 'lane', lanes, filter.lane),
+      select('Lane', 'kind', kinds, filter.kind),
       select('Outcome', 'outcome', outcomes, filter.outcome),
     ])}
 ${table({ caption: 'Runs, the newest first', columns: columns(now), rows: shown, empty: 'There is no such run.' })}
@@ -40,7 +40,7 @@ ${oldest !== null && html`<a rel="next" href="${addressOf('/runs', { ...filter, 
 const columns = (now: Date): readonly Column<RunLine>[] => [
   { title: 'Run', cell: ({ id }) => id, isNumber: true },
   { title: 'Stream', cell: ({ stream }) => stream },
-  { title: 'Lane', cell: ({ lane }) => lane },
+  { title: 'Lane', cell: ({ kind }) => kind },
   { title: 'Outcome', cell: outcome },
   { title: 'Began', cell: ({ startedAt }) => age(startedAt, now) },
   { title: 'Took', cell: took },

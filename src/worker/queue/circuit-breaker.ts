@@ -54,7 +54,7 @@ export function openCircuitBreaker({ serviceOf, requestRun, log }: Options): Cir
   const breaker = new Map<string, Failing>()
   const lastSuccessMs = new Map<string, number>()
   const serviceKey = ({ stream }: RunRequest) => `the ${serviceOf(stream)} service`
-  const streamKey = (request: RunRequest) => `the ${request.lane} lane of ${request.stream}`
+  const streamKey = (request: RunRequest) => `the ${request.kind} lane of ${request.stream}`
   const databaseKey = 'the database'
   const keysOf = (request: RunRequest) => [databaseKey, serviceKey(request), streamKey(request)]
 
@@ -107,7 +107,7 @@ export function openCircuitBreaker({ serviceOf, requestRun, log }: Options): Cir
       owed.set(placeOf(request), request)
       const isWorse = known === undefined || severity[failureScope.level] > severity[known.level]
       breaker.set(key, { outage, level: isWorse ? failureScope.level : known.level, owed, timer })
-      const fields = { err: failureScope.error, stream: request.stream, lane: request.lane }
+      const fields = { err: failureScope.error, stream: request.stream, kind: request.kind }
       if (!isWorse) log.debug({ ...fields, failures: outage.failures }, `${key} still has trouble`)
       else
         log[failureScope.level](

@@ -1,9 +1,9 @@
-// The working side of the queues, put together: schedules tick, ticks nudge, nudges become runs.
+// The working side of the queues, put together: schedules tick, ticks run request, run requests become runs.
 
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Queue as BullQueue } from 'bullmq'
 import type { Logger } from '../../log.ts'
-import type { LaneOutcome } from '../../sync/run-lane.ts'
+import type { RunOutcome } from '../../sync/perform-run.ts'
 import { type FailureScope, openCircuitBreaker } from './circuit-breaker.ts'
 import type { OpenDriver } from './driver.ts'
 import { again, openRunQueue, type QueueCounts, type RunRequest } from './requests.ts'
@@ -33,7 +33,7 @@ export type JobsOptions = {
   readonly run: DoRun
   readonly failureScope: (error: unknown, isWrittenDown: boolean) => FailureScope | null
   readonly serviceOf: (stream: string) => string
-  readonly onOutcome: (request: RunRequest, outcome: LaneOutcome, durationMs: number) => void
+  readonly onOutcome: (request: RunRequest, outcome: RunOutcome, durationMs: number) => void
   /** Enough that no stream's slow lanes can keep all others from being read. */
   readonly runsAtOnce?: number
   readonly log: Logger
@@ -72,7 +72,7 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
     onOutcome,
     onError,
   })
-  /** Whoever works next does what this one still owes: a census comes once a day. */
+  /** Whoever works next does what this one still owes: a reconcile comes once a day. */
   async function handBack(): Promise<void> {
     await Promise.all(breaker.owed().map((request) => runs.requestRun(again(request))))
   }

@@ -1,14 +1,14 @@
-// The queue of runs. Any number of nudges for a stream's lane become one run that is under way and at most one after it,
-// across all workers. A run begins after the nudge that asked for it, so no nudge is lost.
+// The queue of runs. Any number of run requests for a stream's lane become one run that is under way and at most one after it,
+// across all workers. A run begins after the run request that asked for it, so no run request is lost.
 
 import type { Queue as BullQueue } from 'bullmq'
 import type { Logger } from '../../log.ts'
-import type { Lane } from '../../streams/catalog.ts'
+import type { RunKind } from '../../streams/catalog.ts'
 import { type Driver, forTools, placed, Queue } from './driver.ts'
 
 /** Why a run was asked for. */
 export type Cause = 'tick' | 'webhook' | 'operator' | 'again'
-export type RunRequest = { readonly stream: string; readonly lane: Lane; readonly cause: Cause }
+export type RunRequest = { readonly stream: string; readonly kind: RunKind; readonly cause: Cause }
 export type QueueCounts = { readonly waiting: number; readonly active: number; readonly delayed: number }
 
 export type RunQueue = {
@@ -29,7 +29,7 @@ export function openRunQueue(driver: Driver, onError: (error: Error) => void): R
     async requestRun(request) {
       await queue.add('run', request, {
         deduplication: { id: placeOf(request), keepLastIfActive: true },
-        // The next tick is the retry: a job that waits to be retried would swallow nudges.
+        // The next tick is the retry: a job that waits to be retried would swallow run requests.
         attempts: 1,
         removeOnComplete: true,
         removeOnFail: { age: keepFailedSeconds },
@@ -53,9 +53,9 @@ export const again = (request: RunRequest): RunRequest => ({
   cause: request.cause === 'operator' ? 'operator' : 'again',
 })
 
-export const placeOf = ({ stream, lane }: Pick<RunRequest, 'stream' | 'lane'>): string => `${stream}/${lane}`
+export const placeOf = ({ stream, kind }: Pick<RunRequest, 'stream' | 'kind'>): string => `${stream}/${kind}`
 
-// Turns any number of announcements into few nudges: the first at once, then at most one in a window, and always one after the
+// Turns any number of announcements into few run requests: the first at once, then at most one in a window, and always one after the
 // last announcement.
 export type RunDebounce = {
   announce(): void

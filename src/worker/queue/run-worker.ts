@@ -3,7 +3,7 @@
 
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from '../../log.ts'
-import type { LaneOutcome } from '../../sync/run-lane.ts'
+import type { RunOutcome } from '../../sync/perform-run.ts'
 import type { FailureScope, CircuitBreaker } from './circuit-breaker.ts'
 import { type Driver, placed, Worker } from './driver.ts'
 import { again, type RunQueue, type RunRequest, runQueueName } from './requests.ts'
@@ -20,7 +20,7 @@ export const lockOptions = {
 
 export type RunHooks = { readonly signal: AbortSignal; readonly shouldYield: () => boolean }
 /** Null when there is nothing to do, or not for this worker. */
-export type DoRun = (request: RunRequest, hooks: RunHooks) => Promise<LaneOutcome | null>
+export type DoRun = (request: RunRequest, hooks: RunHooks) => Promise<RunOutcome | null>
 
 type Options = {
   readonly driver: Driver
@@ -31,7 +31,7 @@ type Options = {
   readonly breaker: CircuitBreaker
   readonly runsAtOnce: number
   readonly log: Logger
-  readonly onOutcome: (request: RunRequest, outcome: LaneOutcome, durationMs: number) => void
+  readonly onOutcome: (request: RunRequest, outcome: RunOutcome, durationMs: number) => void
   readonly onError: (error: Error) => void
 }
 export type RunWorker = {
@@ -81,7 +81,7 @@ export function startRunWorker(options: Options): RunWorker {
     }
   }
 
-  async function settle(request: RunRequest, outcome: LaneOutcome, startedMs: number): Promise<void> {
+  async function settle(request: RunRequest, outcome: RunOutcome, startedMs: number): Promise<void> {
     const { status, note, error, tally } = outcome
     if (status === 'done') breaker.succeeded(request, tally.requests)
     // Whoever works next goes on with it.

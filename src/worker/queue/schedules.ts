@@ -3,11 +3,11 @@
 
 import { type Queue as BullQueue, ErrorCode } from 'bullmq'
 import { CronExpressionParser } from 'cron-parser'
-import type { Lane } from '../../streams/catalog.ts'
+import type { RunKind } from '../../streams/catalog.ts'
 import { type Driver, forTools, placed, Queue, Worker } from './driver.ts'
 import { lockOptions } from './run-worker.ts'
 
-export type Tick = { readonly stream: string; readonly lane: Lane }
+export type Tick = { readonly stream: string; readonly kind: RunKind }
 export type Wanted = Tick & { readonly schedule: { readonly everyMs: number } | { readonly cron: string } }
 export type Scheduled = {
   readonly key: string
@@ -75,18 +75,18 @@ export function scheduleChanges(there: readonly Scheduled[], wanted: readonly Wa
     .map((one) => ({
       id: scheduleId(one),
       repeat: repeatOf(one),
-      tick: { stream: one.stream, lane: one.lane },
+      tick: { stream: one.stream, kind: one.kind },
     }))
   return { remove, upsert }
 }
 
 export const nextTicks = (there: readonly Scheduled[], wanted: readonly Wanted[]): readonly NextTick[] =>
-  wanted.flatMap(({ stream, lane }) => {
-    const next = there.find(({ key }) => key === scheduleId({ stream, lane }))?.next
-    return next === undefined ? [] : [{ stream, lane, at: new Date(next) }]
+  wanted.flatMap(({ stream, kind }) => {
+    const next = there.find(({ key }) => key === scheduleId({ stream, kind }))?.next
+    return next === undefined ? [] : [{ stream, kind, at: new Date(next) }]
   })
 
-const scheduleId = ({ stream, lane }: Tick): string => `${stream}/${lane}`
+const scheduleId = ({ stream, kind }: Tick): string => `${stream}/${kind}`
 
 const repeatOf = ({ schedule }: Wanted): Repeat =>
   'cron' in schedule ? { pattern: schedule.cron } : { every: schedule.everyMs }
@@ -109,7 +109,7 @@ const nextSlot = (cron: string, nowMs: number): number =>
     .next()
     .getTime()
 
-// Turns the ticks of the schedules into nudges. It does nothing else, so that a tick takes no longer than adding a job.
+// Turns the ticks of the schedules into run requests. It does nothing else, so that a tick takes no longer than adding a job.
 export type TickWorker = {
   readonly queue: BullQueue
   /** Makes the schedules what they should be. Returns how many were not. */
@@ -141,8 +141,8 @@ export async function startTickWorker(options: Options): Promise<TickWorker> {
     return keeping
   }
   await keep(true)
-  const isWanted = ({ stream, lane }: Tick) =>
-    schedules.some((wanted) => wanted.stream === stream && wanted.lane === lane)
+  const isWanted = ({ stream, kind }: Tick) =>
+    schedules.some((wanted) => wanted.stream === stream && wanted.kind === kind)
   const worker = new Worker<Tick>(
     tickQueueName,
     async ({ data }) => {

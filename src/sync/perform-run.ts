@@ -1,14 +1,14 @@
 // What every run has around its reading: the lane is taken, requests and rows are counted, and the end is written into the
 // ledger, whatever the end is.
 
-import type { Lane, Stream } from '../streams/catalog.ts'
+import type { RunKind, Stream } from '../streams/catalog.ts'
 import type { Answer, Busy, Store, Refusal, Run, RunEnd, Source, WriteCounts } from './ports/store.ts'
 
 export type Tally = WriteCounts & { readonly requests: number; readonly bytes: number }
 
-export type LaneOutcome = {
+export type RunOutcome = {
   readonly stream: string
-  readonly lane: Lane
+  readonly kind: RunKind
   /** `stopped`: told to end between two pages. `skipped`: somebody else is reading this lane. */
   readonly status: 'done' | 'failed' | 'skipped' | 'stopped'
   readonly runId: string | null
@@ -19,28 +19,28 @@ export type LaneOutcome = {
   readonly isComplete: boolean
   readonly yielded: boolean
 }
-export type LaneReading = Pick<LaneOutcome, 'note' | 'isComplete' | 'yielded'> & Pick<RunEnd, 'isHidden'>
+export type RunReading = Pick<RunOutcome, 'note' | 'isComplete' | 'yielded'> & Pick<RunEnd, 'isHidden'>
 
-export type LaneContext<OwnRun extends Run> = {
+export type RunContext<OwnRun extends Run> = {
   readonly store: {
     startRun(...parameters: Parameters<Store['startRun']>): Promise<OwnRun | Busy>
   }
   readonly source: Source
   readonly stream: Pick<Stream, 'name'>
-  readonly lane: Lane
+  readonly kind: RunKind
   readonly collectArrivals?: boolean
   readonly signal: AbortSignal
 }
 
-export async function runLane<OwnRun extends Run>(
-  context: LaneContext<OwnRun>,
-  read: (run: OwnRun, source: Source) => Promise<LaneReading>,
-): Promise<LaneOutcome> {
-  const { store, lane, signal, collectArrivals = false } = context
+export async function performRun<OwnRun extends Run>(
+  context: RunContext<OwnRun>,
+  read: (run: OwnRun, source: Source) => Promise<RunReading>,
+): Promise<RunOutcome> {
+  const { store, kind, signal, collectArrivals = false } = context
   const stream = context.stream.name
   const tally = { inserted: 0, updated: 0, unchanged: 0, rescued: 0, quarantined: 0, requests: 0, bytes: 0 }
-  const outcome = { stream, lane, tally, note: null, error: null, isComplete: false, yielded: false }
-  const run = await store.startRun(stream, lane, { collectArrivals })
+  const outcome = { stream, kind, tally, note: null, error: null, isComplete: false, yielded: false }
+  const run = await store.startRun(stream, kind, { collectArrivals })
   if ('busy' in run) return { ...outcome, status: 'skipped', runId: null, note: run.busy }
   const finish = (
     status: 'done' | 'failed',
@@ -57,7 +57,7 @@ export async function runLane<OwnRun extends Run>(
       ...(end.isHidden !== undefined && { isHidden: end.isHidden }),
     })
   const ended = { ...outcome, runId: run.id }
-  let reading: LaneReading
+  let reading: RunReading
   try {
     if (run.state.stoppedReason !== null) throw new StreamStopped(stream, run.state.stoppedReason)
     reading = await read(countingRun(run, tally), countingSource(context.source, tally))
