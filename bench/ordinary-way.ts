@@ -34,7 +34,9 @@ export async function writeTheOrdinaryWay(
   tableSchema: TableSchema,
   pages: Iterable<Records>,
 ): Promise<number> {
-  const columns = Object.fromEntries(tableSchema.columns.map(({ name, type }) => [name, builders[type](name)]))
+  const columns = Object.fromEntries(
+    tableSchema.columns.map(({ name, type }) => [name, builders[type](name)]),
+  )
   const table = pgTable('ordinary', columns)
   const key = table[tableSchema.key.name]
   if (!key) throw new Error('the table of the bench has no key')

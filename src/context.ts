@@ -18,9 +18,9 @@ import { readIncremental } from './sync/changes/incremental.ts'
 import { readLookback } from './sync/changes/lookback.ts'
 import type { Progress } from './sync/changes/read-changes.ts'
 import { pollList } from './sync/lists/poll.ts'
-import type { Audits, Backfills, Store, Relations, Source, Written } from './sync/ports/store.ts'
-import { readRelated } from './sync/related/read-related.ts'
 import type { RunOutcome } from './sync/perform-run.ts'
+import type { Audits, Backfills, Relations, Source, Store, Written } from './sync/ports/store.ts'
+import { readRelated } from './sync/related/read-related.ts'
 import { openUpstream, type Upstream } from './upstream/client.ts'
 import { openRelatedSource } from './upstream/contract/extended-read.ts'
 import { maskSource, openSource } from './upstream/contract/source.ts'
@@ -90,10 +90,7 @@ export function readStream({ onWritten, ...context }: ReadStreamContext): Promis
 
 export type ReadOptions = Pick<ReadStreamContext, 'signal' | 'shouldYield' | 'onWritten'>
 
-type ReadingContext<Kind extends Stream> = Omit<
-  ReadStreamContext,
-  'store' | 'stream' | 'kind' | 'signal'
-> & {
+type ReadingContext<Kind extends Stream> = Omit<ReadStreamContext, 'store' | 'stream' | 'kind' | 'signal'> & {
   readonly store: SyncContext['store']
   readonly stream: Kind
 }

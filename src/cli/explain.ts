@@ -114,7 +114,8 @@ function told(
     say('absence', `${notes.evidence ?? 'missing from the last list'} (${notes.missingSince?.toISOString()})`)
   for (const late of notes.lateArrivals)
     say('came late', `version ${late.version}, by ${Math.round(late.lateMs / 1000)} s, found ${late.foundAt}`)
-  for (const missedRows of notes.missedRows) say('rescued', `by the reconcile of run ${missedRows.run}, ${missedRows.foundAt}`)
+  for (const missedRows of notes.missedRows)
+    say('rescued', `by the reconcile of run ${missedRows.run}, ${missedRows.foundAt}`)
   say('upstream', inUpstream(upstream))
   if (row) {
     lines.push('  values')

@@ -6,8 +6,8 @@ import { configuredStreams, openContext } from '../context.ts'
 import {
   acknowledgedSentence,
   type ReconcileOnce,
-  reconcileSentence,
   reconcileOnce,
+  reconcileSentence,
 } from '../operator/reconcile.ts'
 import { acknowledgeMissedRows } from '../store/admin/streams.ts'
 import { pickStream, pickStreams, streams } from '../streams/catalog.ts'
@@ -27,7 +27,11 @@ export const reconcile: Command = {
       describe:
         'take another reconcile of this stream and believe it, even when it is empty or lost more than a fifth',
     },
-    acknowledge: { type: 'string', value: 'STREAM', describe: 'take note of the rows that reconciles rescued' },
+    acknowledge: {
+      type: 'string',
+      value: 'STREAM',
+      describe: 'take note of the rows that reconciles rescued',
+    },
     json: { type: 'boolean', describe: 'print one JSON document' },
   },
   examples: [

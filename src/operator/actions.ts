@@ -8,7 +8,7 @@ import { acknowledgeMissedRows, pausedStreams, pauseStream, resumeStream } from 
 import { cancelBackfill, requestBackfill } from '../store/queries/backfills.ts'
 import { readOverview } from '../store/queries/overview.ts'
 import { blockedDeletionsOf } from '../store/queries/symptoms.ts'
-import { type RunKind, pickStream } from '../streams/catalog.ts'
+import { pickStream, type RunKind } from '../streams/catalog.ts'
 import { parseInt64 } from '../streams/record.ts'
 import { UsageError } from '../util/errors.ts'
 import { formatDuration } from '../util/text.ts'
@@ -26,7 +26,7 @@ import {
   retrySentence,
   selectionOf,
 } from './quarantine.ts'
-import { acknowledgedSentence, reconcileSentence, reconcileOnce } from './reconcile.ts'
+import { acknowledgedSentence, reconcileOnce, reconcileSentence } from './reconcile.ts'
 
 // Work that an operator asks for and that may take long: whoever asks waits a moment for it, and it goes on by itself. Each is done
 // once at a time; stopping ends them all between two pages.
@@ -165,7 +165,8 @@ export function openActions({ context, requestRun, tasks, pageSize, log }: Conte
       const { id } = await requestBackfill(pool, { stream: stream.name, ...span, by: order.by })
       const isPaused = (await pausedStreams(pool)).has(stream.name)
       // It is looked for every few seconds anyway.
-      if (!isPaused) await requestRun({ stream: stream.name, kind: 'backfill', cause: 'operator' }).catch(() => {})
+      if (!isPaused)
+        await requestRun({ stream: stream.name, kind: 'backfill', cause: 'operator' }).catch(() => {})
       const [fromText, toText] = [span.from.toString(), span.to.toString()]
       return {
         text: `${stream.name}: backfill ${id} from ${fromText} to ${toText} ${isPaused ? 'waits until the stream is resumed' : 'is asked for'}`,

@@ -4,8 +4,8 @@ import type { SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
 import type { ListStream, Stream } from '../streams/catalog.ts'
 import { pollList } from '../sync/lists/poll.ts'
-import { type ReconcileOutcome, reconcileStream } from '../sync/reconcile/reconcile.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
+import { type ReconcileOutcome, reconcileStream } from '../sync/reconcile/reconcile.ts'
 import { count, formatDuration } from '../util/text.ts'
 
 type Options = {

@@ -4,7 +4,7 @@
 import { redact } from '../log.ts'
 import type { Alert } from '../store/admin/alert-book.ts'
 import { formatDuration } from '../util/text.ts'
-import { type Problem, eventsLastMs, isNews } from './stream-problems.ts'
+import { eventsLastMs, isNews, type Problem } from './stream-problems.ts'
 
 type Told = { readonly begun: readonly Alert[]; readonly over: readonly Alert[]; readonly now: Date }
 type Section = { readonly title: string; readonly lines: readonly string[] }

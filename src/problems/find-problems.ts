@@ -9,14 +9,14 @@ import type { ServiceName, Stream } from '../streams/catalog.ts'
 import type { PartsWatch } from '../worker/availability.ts'
 import type { Jobs } from '../worker/queue/jobs.ts'
 import {
-  type Problem,
+  deletionsBlocked,
   drifted,
   eventsLastMs,
   failing,
   flipped,
-  deletionsBlocked,
   hidden,
   type IsStale,
+  type Problem,
   quarantined,
   rescued,
   stale,
@@ -54,9 +54,7 @@ export function findProblems({ symptoms, view, rules, now }: Given): readonly Pr
     ...[...refused].map(tokenRefused),
     ...symptoms.flatMap((one) => [
       ...stopped(one),
-      ...(isDown(rules.serviceOf(one.stream))
-        ? []
-        : [...failing(one), ...stale(one, rules.isStale, now)]),
+      ...(isDown(rules.serviceOf(one.stream)) ? [] : [...failing(one), ...stale(one, rules.isStale, now)]),
       ...hidden(one),
       ...deletionsBlocked(one),
       ...quarantined(one),

@@ -2,7 +2,7 @@
 // ledger, whatever the end is.
 
 import type { RunKind, Stream } from '../streams/catalog.ts'
-import type { Answer, Busy, Store, Refusal, Run, RunEnd, Source, WriteCounts } from './ports/store.ts'
+import type { Answer, Busy, Refusal, Run, RunEnd, Source, Store, WriteCounts } from './ports/store.ts'
 
 export type Tally = WriteCounts & { readonly requests: number; readonly bytes: number }
 

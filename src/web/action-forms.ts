@@ -22,10 +22,7 @@ export function streamActions(overview: StreamOverview, viewer: Viewer): Html | 
   const form = (action: string, fields: Html) => actionForm(viewer, `/streams/${stream}/${action}`, fields)
   return html`<details class="actions"><summary>Actions<span class="hidden"> on ${stream}</span></summary>
 ${blockedDeletions !== null && html`<p><a href="${addressOf('/approve', { stream })}">Review blocked deletions…</a></p>`}
-${
-  missedRows > 0 &&
-  form('acknowledge', html`<button>Acknowledge ${count(missedRows)} missed rows</button>`)
-}
+${missedRows > 0 && form('acknowledge', html`<button>Acknowledge ${count(missedRows)} missed rows</button>`)}
 ${form('sync', html`${kinds(stream)}<button>Read now</button>`)}
 ${
   paused === null

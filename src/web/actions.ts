@@ -4,7 +4,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from '../log.ts'
 import { UsageError } from '../util/errors.ts'
-import { clientAddress, isFromHere, type TokenCheck, type Authentication } from './auth.ts'
+import { type Authentication, clientAddress, isFromHere, type TokenCheck } from './auth.ts'
 import { type Fields, fieldsOf, type Routes, withForms } from './server.ts'
 
 export type Order = {
@@ -59,7 +59,9 @@ export const actionRoutes =
       for (const [name, url, page] of routes)
         scope.post<{ Params: { target: string } }>(
           url,
-          { onRequest: async (request, reply) => refuseStrangers(authentication, checkToken, request, reply) },
+          {
+            onRequest: async (request, reply) => refuseStrangers(authentication, checkToken, request, reply),
+          },
           async (request, reply) => {
             const session = bearerOf(request) === null ? authentication.sessionOf(request) : null
             const { csrf = '', ...fields } = fieldsOf(request)

@@ -20,7 +20,7 @@ import {
 import { problemCells } from './pages/layout.ts'
 import { addressOf } from './pages/tables.ts'
 import type { Routes } from './server.ts'
-import type { StatusQueries, Sight, StreamSight } from './status-queries.ts'
+import type { Sight, StatusQueries, StreamSight } from './status-queries.ts'
 
 // What changes on a page while one looks at it: small pieces, each under a key. The page is made of the same pieces that are sent to it
 // later, so that it says the same with and without its script.
@@ -68,7 +68,8 @@ function numbersOf(stream: StreamSight, sight: Sight): Record<string, Html | nul
     late: html`${count(stream.lateArrivals)}`,
     rescued: notable(stream.rescued, addressOf('/dictionary', { stream: name })),
     quarantined: notable(stream.quarantined, addressOf('/quarantine', { stream: name })),
-    blocked: stream.blockedDeletions === null ? html`nothing` : html`<b>deletions, until a person decides</b>`,
+    blocked:
+      stream.blockedDeletions === null ? html`nothing` : html`<b>deletions, until a person decides</b>`,
     missed: notable(stream.missedRows, addressOf('/runs', { stream: name, kind: 'reconcile' })),
     backfills: notable(stream.unfinishedBackfills, addressOf('/checkpoints', { stream: name })),
     related: related && html`${count(related.read)} read, ${count(related.waiting)} waiting`,

@@ -135,7 +135,11 @@ const streamGauges: readonly StreamGauge[] = [
     (one) => (one.position === '0' ? null : Number(one.position)),
   ],
   ['last_success_timestamp_seconds', 'When a run last ended well', (one) => seconds(one.lastSuccessAt)],
-  ['last_reconcile_timestamp_seconds', 'When everything was last listed', (one) => seconds(one.lastReconcileAt)],
+  [
+    'last_reconcile_timestamp_seconds',
+    'When everything was last listed',
+    (one) => seconds(one.lastReconcileAt),
+  ],
   ['lookback_seconds', 'How far back the look-back run reads', (one) => perThousand(one.lookbackMs)],
   ['late_arrivals', 'Late arrivals measured in the last 90 days', (one) => one.lateArrivals],
   [
@@ -151,7 +155,11 @@ const streamGauges: readonly StreamGauge[] = [
   ['quarantined', 'Records that cannot be rows', (one) => one.quarantined],
   ['rescued_values', 'Values that did not fit their column, since the beginning', (one) => one.rescued],
   ['missed_rows', 'Rows that only a reconcile found, until acknowledged', (one) => one.missedRows],
-  ['deletions_blocked', '1 while deletions wait for an operator to approve them', (one) => (one.blockedDeletions === null ? 0 : 1)],
+  [
+    'deletions_blocked',
+    '1 while deletions wait for an operator to approve them',
+    (one) => (one.blockedDeletions === null ? 0 : 1),
+  ],
   ['stopped', '1 while the stream waits for an operator', (one) => (one.stoppedReason === null ? 0 : 1)],
   ['paused', '1 while an operator has the stream paused', (one) => (one.paused === null ? 0 : 1)],
 ]

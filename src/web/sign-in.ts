@@ -2,7 +2,7 @@
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Assets } from './assets.ts'
-import { isFromHere, type TokenCheck, type Authentication } from './auth.ts'
+import { type Authentication, isFromHere, type TokenCheck } from './auth.ts'
 import { type Html, html } from './html.ts'
 import { sendPage } from './page-routes.ts'
 import { layout } from './pages/layout.ts'
@@ -51,7 +51,10 @@ export const signInRoutes =
       })
       scope.post('/logout', async (request, reply) => {
         const session = authentication.sessionOf(request)
-        if (session && !(isFromHere(request) && authentication.isOwnForm(session, fieldsOf(request).csrf ?? '')))
+        if (
+          session &&
+          !(isFromHere(request) && authentication.isOwnForm(session, fieldsOf(request).csrf ?? ''))
+        )
           return show(request, reply, 403, 'That form is no longer valid: load the page again.')
         authentication.signOut(reply)
         return reply.redirect('/', 303)

@@ -9,9 +9,9 @@ import { hasReconcileSince, readLookbackState, streamsLackingReconcile } from '.
 import type { RunKind, Stream } from '../streams/catalog.ts'
 import { runNextBackfill } from '../sync/changes/incremental.ts'
 import { currentLookback, lookbackIntervalMs } from '../sync/changes/lookback.ts'
+import type { RunOutcome } from '../sync/perform-run.ts'
 import { RunFenced } from '../sync/ports/store.ts'
 import { reconcileStream } from '../sync/reconcile/reconcile.ts'
-import type { RunOutcome } from '../sync/perform-run.ts'
 import { UpstreamError, type UpstreamErrorCode } from '../upstream/http/errors.ts'
 import { isPassingFailure } from './availability.ts'
 import type { FailureScope } from './queue/circuit-breaker.ts'
@@ -31,7 +31,11 @@ export const auditKinds = (
   async backfill(stream, { signal, shouldYield }) {
     if (stream.kind === 'list') throw new Error(`${stream.name} has no past to read again`)
     // Null when somebody else was faster.
-    return await runNextBackfill({ ...context.contextOf(stream), signal, ...(shouldYield && { shouldYield }) })
+    return await runNextBackfill({
+      ...context.contextOf(stream),
+      signal,
+      ...(shouldYield && { shouldYield }),
+    })
   },
 })
 

@@ -10,7 +10,7 @@ import { readOverview } from '../store/queries/overview.ts'
 import { within } from '../util/waiting.ts'
 import { actionRoutes } from '../web/actions.ts'
 import { readAssets } from '../web/assets.ts'
-import { openAttempts, openTokenCheck, openAuthentication } from '../web/auth.ts'
+import { openAttempts, openAuthentication, openTokenCheck } from '../web/auth.ts'
 import { openLiveEvents } from '../web/live-events.ts'
 import { addStateGauges, openMetrics } from '../web/metrics.ts'
 import { healthRoutes, hookRoute, metricsRoute } from '../web/monitoring.ts'
@@ -19,9 +19,9 @@ import { queueBoard } from '../web/queue-board.ts'
 import { byKnownNames, startHttpServer } from '../web/server.ts'
 import { readOnlyViewer } from '../web/sessions.ts'
 import { signInRoutes } from '../web/sign-in.ts'
-import { type StatusQueries, openStatusQueries } from '../web/status-queries.ts'
+import { openStatusQueries, type StatusQueries } from '../web/status-queries.ts'
 import { openRunDebounce, type RunRequest } from './queue/requests.ts'
-import { start, type Live } from './start.ts'
+import { type Live, start } from './start.ts'
 
 // What is ended together with the program, and must not keep it.
 /** A failure is told and goes no further. */
@@ -119,7 +119,12 @@ export async function serve(options: {
       assets.routes,
       byKnownNames({ listensOn: config.httpHost, publicUrl: config.publicUrl }, [
         events.routes,
-        pageRoutes({ statusQueries: () => statusQueries, viewerOf: authentication?.viewerOf ?? (() => readOnlyViewer), assets, log }),
+        pageRoutes({
+          statusQueries: () => statusQueries,
+          viewerOf: authentication?.viewerOf ?? (() => readOnlyViewer),
+          assets,
+          log,
+        }),
       ]),
     ],
   })

@@ -13,7 +13,7 @@ import { checkTakesWrites } from '../store/server/connect.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
 import { formatDuration } from '../util/text.ts'
 import type { Metrics } from '../web/metrics.ts'
-import { isPassingFailure, waitUntilAvailable, type PartsWatch, watchParts } from './availability.ts'
+import { isPassingFailure, type PartsWatch, waitUntilAvailable, watchParts } from './availability.ts'
 import {
   askForMissed,
   failureScopeOf,
@@ -138,7 +138,8 @@ export async function start({ config, log, metrics, signal }: Beginning): Promis
       url: config.alertWebhookUrl,
       problems,
       withBook: (work) => withAlertBook(context.database.pool, work),
-      alertsUnavailable: () => partsDown(viewOf(jobs, parts)).filter(({ key }) => key === 'part_down:database'),
+      alertsUnavailable: () =>
+        partsDown(viewOf(jobs, parts)).filter(({ key }) => key === 'part_down:database'),
       signal,
       log,
     })

@@ -153,7 +153,10 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
       await press(page, 'Release: about 10 rows')
       await expectTold(page, /0 gone|has begun/)
       await expect
-        .poll(() => rows(`select blocked_deletions from tidemark.stream where name = 'assignment_note'`), patience)
+        .poll(
+          () => rows(`select blocked_deletions from tidemark.stream where name = 'assignment_note'`),
+          patience,
+        )
         .toEqual([{ held: null }])
     })
 

@@ -38,7 +38,9 @@ describe.skipIf(!hasPostgres || !hasChromium)('the pages', () => {
     await worker.live
     await fillStore(database.pool, 'assignment_note')
     await vi.waitFor(async () => {
-      const { rows } = await database.pool.query('select from tidemark.stream where read_through_at is not null')
+      const { rows } = await database.pool.query(
+        'select from tidemark.stream where read_through_at is not null',
+      )
       expect(rows).toHaveLength(2)
     }, patience)
   })

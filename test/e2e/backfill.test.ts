@@ -4,13 +4,13 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { readBackfill, requestBackfill } from '../../src/store/queries/backfills.ts'
+import { openTestContext, positionOf, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
 import { runTidemark, startTidemark } from '../support/program.ts'
 import { seededRandom } from '../support/random.ts'
 import { differences } from '../support/same-as-source.ts'
 import { streamOf } from '../support/streams.ts'
-import { openTestContext, positionOf, neverAborted as signal } from '../support/context.ts'
 
 const assignment = streamOf('assignment')
 const rowCount = Number(process.env.BACKFILL_ROWS ?? 2400)

@@ -3,12 +3,12 @@
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { readRelatedProgress } from '../../src/store/queries/overview.ts'
+import { openTestContext, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
 import { runTidemark, startTidemark } from '../support/program.ts'
 import { childDifferences } from '../support/related-children.ts'
 import { streamOf } from '../support/streams.ts'
-import { openTestContext, neverAborted as signal } from '../support/context.ts'
 
 const assignment = streamOf('assignment')
 const assignmentCount = 300

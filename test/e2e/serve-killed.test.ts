@@ -4,11 +4,11 @@
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { isForChanges, untilAsked } from '../support/asked.ts'
+import { positionOf } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
 import { listening, startTidemark, statusOf } from '../support/program.ts'
 import { differences } from '../support/same-as-source.ts'
-import { positionOf } from '../support/context.ts'
 
 const patience = { timeout: 60_000, interval: 250 }
 const secret = 'a-webhook-secret-of-the-tests'

@@ -3,12 +3,12 @@
 import { describe, expect, it } from 'vitest'
 import { mildMix } from '../../src/simulator/faults.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
+import { positionOf } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
 import { runTidemark } from '../support/program.ts'
 import { seededRandom } from '../support/random.ts'
 import { differences } from '../support/same-as-source.ts'
-import { positionOf } from '../support/context.ts'
 
 describe.skipIf(!hasPostgres)('a sync from an upstream that is down', () => {
   const database = createTestDatabase()

@@ -4,13 +4,13 @@
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { untilAsked } from '../support/asked.ts'
+import { positionOf } from '../support/context.ts'
 import { startCuttingProxy } from '../support/cutting-proxy.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
 import { runTidemark, startTidemark } from '../support/program.ts'
 import { seededRandom } from '../support/random.ts'
 import { differences } from '../support/same-as-source.ts'
-import { positionOf } from '../support/context.ts'
 
 const words = ['sync', 'assignment']
 

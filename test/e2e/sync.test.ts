@@ -3,11 +3,11 @@
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { isForChanges, untilAsked } from '../support/asked.ts'
+import { positionOf } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
 import { runTidemark, startTidemark } from '../support/program.ts'
 import { differences } from '../support/same-as-source.ts'
-import { positionOf } from '../support/context.ts'
 
 describe.skipIf(!hasPostgres)('a sync that is started twice', () => {
   const database = createTestDatabase()

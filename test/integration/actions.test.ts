@@ -56,7 +56,9 @@ describe.skipIf(!hasPostgres)('an operator at the status page', () => {
 
   it('reads a stream now, in the lane that is wanted', async () => {
     simulator.source.change('assignment', 7, { Subject: 'asked for' })
-    expect(await told('/streams/assignment/sync')).toBe('assignment: a run of the incremental run is asked for')
+    expect(await told('/streams/assignment/sync')).toBe(
+      'assignment: a run of the incremental run is asked for',
+    )
     const subject = () => rows('select subject from mirror.assignment where assignment_id = 7')
     await expect.poll(subject, patience).toEqual([{ subject: 'asked for' }])
     const kinds = () =>
@@ -64,7 +66,9 @@ describe.skipIf(!hasPostgres)('an operator at the status page', () => {
         `select distinct kind from tidemark.run where stream = 'assignment' and status = 'done' and kind <> 'backfill' order by kind`,
       )
     for (const kind of ['lookback', 'reconcile']) await told('/streams/assignment/sync', { kind })
-    await expect.poll(kinds, patience).toEqual([{ kind: 'reconcile' }, { kind: 'incremental' }, { kind: 'lookback' }])
+    await expect
+      .poll(kinds, patience)
+      .toEqual([{ kind: 'reconcile' }, { kind: 'incremental' }, { kind: 'lookback' }])
   })
 
   it('pauses and resumes a stream, and is named with it', async () => {
@@ -127,7 +131,9 @@ describe.skipIf(!hasPostgres)('an operator at the status page', () => {
     remove(0, 10)
     await told('/streams/assignment_note/sync', { kind: 'reconcile' })
     const held = () =>
-      rows(`select blocked_deletions -> 'missing' as missing from tidemark.stream where name = 'assignment_note'`)
+      rows(
+        `select blocked_deletions -> 'missing' as missing from tidemark.stream where name = 'assignment_note'`,
+      )
     await expect.poll(held, patience).toEqual([{ missing: 10 }])
     const deleted = () => rows('select from mirror.assignment_note where _deleted_at is not null')
     expect(await (await page.get('/approve?stream=assignment_note')).text()).toContain('lacked 10 of 20 rows')

@@ -8,9 +8,9 @@ import { runAlertLoop, sendAlerts } from '../../src/problems/alert-loop.ts'
 import type { Problem } from '../../src/problems/stream-problems.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { withAlertBook } from '../../src/store/admin/alert-book.ts'
+import { neverAborted } from '../support/context.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 import { startTestWorker } from '../support/worker.ts'
-import { neverAborted } from '../support/context.ts'
 
 const start = new Date('2026-03-02T12:00:00Z')
 const at = (seconds: number) => new Date(start.getTime() + 1000 * seconds)

@@ -7,8 +7,8 @@ import { likelyReferences } from '../../src/cli/schema-formats.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { readSchemaMap } from '../../src/store/queries/dictionary.ts'
 import { streams } from '../../src/streams/catalog.ts'
-import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { neverAborted, openTestContext } from '../support/context.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
 
 const textOf = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
 

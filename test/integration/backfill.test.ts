@@ -4,10 +4,10 @@ import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { cancelBackfill, readBackfill, requestBackfill } from '../../src/store/queries/backfills.ts'
 import { runNextBackfill } from '../../src/sync/changes/incremental.ts'
+import { neverAborted, openTestContext, positionOf } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { differences } from '../support/same-as-source.ts'
 import { streamOf } from '../support/streams.ts'
-import { neverAborted, openTestContext, positionOf } from '../support/context.ts'
 
 const assignment = streamOf('assignment')
 const signal = neverAborted

@@ -2,10 +2,10 @@
 
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
+import { neverAborted, openTestContext, positionOf } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { differences } from '../support/same-as-source.ts'
 import { streamOf } from '../support/streams.ts'
-import { neverAborted, openTestContext, positionOf } from '../support/context.ts'
 
 const assignment = streamOf('assignment')
 const tracker = streamOf('tracker_object')
@@ -28,7 +28,9 @@ describe.skipIf(!hasPostgres)('the look-back run', () => {
         [late.version.toString()],
       )
       late.commit()
-      expect(await context.read(assignment, 'incremental', { signal })).toMatchObject({ tally: { updated: 0 } })
+      expect(await context.read(assignment, 'incremental', { signal })).toMatchObject({
+        tally: { updated: 0 },
+      })
       const position = await positionOf(database.pool)
       const lookback = await context.read(assignment, 'lookback', { signal })
       expect(lookback).toMatchObject({ status: 'done', tally: { updated: 1 }, note: '1 late' })

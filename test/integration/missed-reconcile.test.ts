@@ -4,10 +4,10 @@ import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { streams } from '../../src/streams/catalog.ts'
 import { askForMissed, isTaken, restMs } from '../../src/worker/lanes.ts'
+import { openTestContext, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { type Backend, hasBackend, redisUrlOf } from '../support/queues.ts'
 import { startTestWorker } from '../support/worker.ts'
-import { openTestContext, neverAborted as signal } from '../support/context.ts'
 
 const [assignment] = streams
 const patience = { timeout: 20_000, interval: 100 }
@@ -77,7 +77,8 @@ describe.skipIf(!hasPostgres)('a reconcile that was missed', () => {
     it('is over for all who owe it when one has taken it; what an operator or a tick asks for is done', async () => {
       const owed = { pool: database.pool, schedule }
       const reconcile = { stream: 'assignment', kind: 'reconcile' } as const
-      const taken = (cause: 'again' | 'operator' | 'tick') => isTaken(owed, { ...reconcile, cause }, new Date())
+      const taken = (cause: 'again' | 'operator' | 'tick') =>
+        isTaken(owed, { ...reconcile, cause }, new Date())
       expect(await taken('again')).toBe(false)
       await set('last_reconcile_at', 1)
       expect(await taken('again')).toBe(true)
@@ -93,7 +94,9 @@ describe.skipIf(!hasPostgres)('a reconcile that was missed', () => {
         await using context = await openTestContext(database, simulator)
         await context.read(assignment, 'incremental', { signal })
       }
-      await database.pool.query(`update tidemark.stream set first_read_through_at = now() - interval '2 years'`)
+      await database.pool.query(
+        `update tidemark.stream set first_read_through_at = now() - interval '2 years'`,
+      )
       await database.pool.query('delete from mirror.assignment where assignment_id = 5')
       const start = () =>
         startTestWorker(simulator, database, {

@@ -10,7 +10,7 @@ import { type HttpServer, startHttpServer } from '../../src/web/server.ts'
 import { readOnlyViewer } from '../../src/web/sessions.ts'
 import type { StatusQueries } from '../../src/web/status-queries.ts'
 import { quietLog } from '../support/database.ts'
-import { statusQueriesWith, emptySight } from '../support/status-queries.ts'
+import { emptySight, statusQueriesWith } from '../support/status-queries.ts'
 
 const assets = readAssets()
 const endings: (() => unknown)[] = []
@@ -26,7 +26,11 @@ type Options = {
   log?: Logger
 }
 
-async function serve({ statusQueries = statusQueriesWith(), log = quietLog, ...options }: Options = {}): Promise<string> {
+async function serve({
+  statusQueries = statusQueriesWith(),
+  log = quietLog,
+  ...options
+}: Options = {}): Promise<string> {
   const events = openLiveEvents({ statusQueries: () => statusQueries, log: quietLog, ...options })
   const server: HttpServer = await startHttpServer({
     host: '127.0.0.1',
@@ -34,7 +38,13 @@ async function serve({ statusQueries = statusQueriesWith(), log = quietLog, ...o
     routes: [
       assets.routes,
       events.routes,
-      pageRoutes({ statusQueries: () => statusQueries, viewerOf: () => readOnlyViewer, assets, log, ...options }),
+      pageRoutes({
+        statusQueries: () => statusQueries,
+        viewerOf: () => readOnlyViewer,
+        assets,
+        log,
+        ...options,
+      }),
     ],
     log: quietLog,
   })
@@ -74,7 +84,9 @@ describe('a page', () => {
 
   it('says so as well when the database never answers', async () => {
     const beliefs = () => new Promise<never>(() => {})
-    const answer = await fetch(`${await serve({ statusQueries: statusQueriesWith({ beliefs }), timeoutMs: 50 })}/facts`)
+    const answer = await fetch(
+      `${await serve({ statusQueries: statusQueriesWith({ beliefs }), timeoutMs: 50 })}/facts`,
+    )
     expect([answer.status, await answer.text()]).toEqual([
       503,
       expect.stringContaining('The database did not answer'),
@@ -88,7 +100,10 @@ describe('a page', () => {
       return []
     }
     const stream = new PassThrough()
-    const url = await serve({ statusQueries: statusQueriesWith({ beliefs }), log: openLog({ level: 'info', stream }) })
+    const url = await serve({
+      statusQueries: statusQueriesWith({ beliefs }),
+      log: openLog({ level: 'info', stream }),
+    })
     const told = () => String(stream.read() ?? '').split('could not be shown').length - 1
     for (let time = 0; time < 5; time++) await fetch(`${url}/facts`)
     expect(told()).toBe(1)
@@ -134,7 +149,9 @@ describe('a page', () => {
     const text = await (
       await fetch(
         await serve({
-          statusQueries: statusQueriesWith({ problems: async () => [problem, { ...problem, kind: 'belief_changed' }] }),
+          statusQueries: statusQueriesWith({
+            problems: async () => [problem, { ...problem, kind: 'belief_changed' }],
+          }),
         }),
       )
     ).text()

@@ -7,9 +7,9 @@ import { startSimulator } from '../../src/simulator/simulator.ts'
 import { dropFromQuarantine, readQuarantine, settleQuarantined } from '../../src/store/queries/quarantine.ts'
 import type { Stream } from '../../src/streams/catalog.ts'
 import { type Quarantined, retryQuarantine } from '../../src/sync/reconcile/quarantine-retry.ts'
+import { neverAborted, openTestContext } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { streamOf } from '../support/streams.ts'
-import { neverAborted, openTestContext } from '../support/context.ts'
 
 const assignment = streamOf('assignment')
 const tracker = streamOf('tracker_object')

@@ -5,10 +5,10 @@ import type { SyncContext } from '../../src/context.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { acknowledgeMissedRows } from '../../src/store/admin/streams.ts'
 import { reconcileStream } from '../../src/sync/reconcile/reconcile.ts'
+import { neverAborted, openTestContext } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { differences } from '../support/same-as-source.ts'
 import { streamOf } from '../support/streams.ts'
-import { neverAborted, openTestContext } from '../support/context.ts'
 
 const assignment = streamOf('assignment')
 const signal = neverAborted
@@ -44,7 +44,8 @@ describe.skipIf(!hasPostgres)('a reconcile', () => {
           pool,
           same: async () => expect(await differences(pool, simulator, 'assignment')).toEqual([]),
           blockedDeletionsOf: async () =>
-            (await pool.query(`select blocked_deletions from tidemark.stream where name = 'assignment'`)).rows[0].blocked_deletions,
+            (await pool.query(`select blocked_deletions from tidemark.stream where name = 'assignment'`))
+              .rows[0].blocked_deletions,
           deleted: async () =>
             (
               await pool.query(
@@ -83,7 +84,8 @@ describe.skipIf(!hasPostgres)('a reconcile', () => {
       expect(findings.rescued).toBe(3)
       expect(findings.samples.map(({ key }) => key).sort()).toEqual(['150', '3', '77'])
       await same()
-      const missedRows = async () => (await pool.query('select rows, acknowledged_by from tidemark.missed_rows')).rows
+      const missedRows = async () =>
+        (await pool.query('select rows, acknowledged_by from tidemark.missed_rows')).rows
       expect(await missedRows()).toEqual([{ rows: '3', acknowledged_by: null }])
       expect(await acknowledgeMissedRows(pool, 'assignment', 'somebody')).toBe(3)
       expect(await missedRows()).toEqual([{ rows: '3', acknowledged_by: 'somebody' }])

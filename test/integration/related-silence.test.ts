@@ -5,9 +5,9 @@ import { openStore } from '../../src/store/runs/open-store.ts'
 import { relatedStreams, streams } from '../../src/streams/catalog.ts'
 import type { Source } from '../../src/sync/ports/store.ts'
 import { readRelated } from '../../src/sync/related/read-related.ts'
+import { neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 import { assignments, writeAll } from '../support/runs.ts'
-import { neverAborted as signal } from '../support/context.ts'
 
 const notOffered = async () => {
   throw new Error('the test does not offer it')

@@ -5,9 +5,9 @@ import { dropRecords, nothingTried, selectionOf } from '../../src/operator/quara
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { readRelatedAgain } from '../../src/store/queries/due.ts'
 import { readRelatedProgress } from '../../src/store/queries/overview.ts'
+import { openTestContext, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { streamOf } from '../support/streams.ts'
-import { openTestContext, neverAborted as signal } from '../support/context.ts'
 
 const assignment = streamOf('assignment')
 

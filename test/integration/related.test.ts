@@ -6,12 +6,12 @@ import type { SyncContext } from '../../src/context.ts'
 import { mildMix } from '../../src/simulator/faults.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { readOverview } from '../../src/store/queries/overview.ts'
+import { openTestContext, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { seededRandom } from '../support/random.ts'
 import { childDifferences } from '../support/related-children.ts'
 import { openCaller } from '../support/simulator-caller.ts'
 import { streamOf } from '../support/streams.ts'
-import { openTestContext, neverAborted as signal } from '../support/context.ts'
 
 const assignment = streamOf('assignment')
 async function progress(pool: Pool) {

@@ -3,11 +3,11 @@
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { rewindStream } from '../../src/store/admin/streams.ts'
+import { neverAborted, openTestContext, positionOf } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { assignments, begin, done, storeOf, writeAll } from '../support/runs.ts'
 import { differences } from '../support/same-as-source.ts'
 import { streamOf } from '../support/streams.ts'
-import { neverAborted, openTestContext, positionOf } from '../support/context.ts'
 
 const assignment = streamOf('assignment')
 const signal = neverAborted
@@ -103,7 +103,9 @@ describe.skipIf(!hasPostgres)('a rewind', () => {
       // Lower versions than these ten have in the mirror.
       for (let id = 10; id >= 1; id--)
         simulator.source.change('assignment', id, { Subject: `after the restore ${id}` })
-      expect(await context.read(assignment, 'incremental', { signal })).toMatchObject({ tally: { updated: 10 } })
+      expect(await context.read(assignment, 'incremental', { signal })).toMatchObject({
+        tally: { updated: 10 },
+      })
       expect(await context.read(assignment, 'lookback', { signal })).toMatchObject({ status: 'done' })
       expect(await differences(database.pool, simulator, 'assignment')).toEqual([])
     })

@@ -150,8 +150,11 @@ describe.skipIf(!hasPostgres)('a row', () => {
 
     it('is not marked by a listing that is empty or lost more than a fifth; that one is held (P7)', async () => {
       const held = async () =>
-        (await database.pool.query(`select blocked_deletions from tidemark.stream where name = 'tracker_object'`)).rows[0]
-          .blocked_deletions
+        (
+          await database.pool.query(
+            `select blocked_deletions from tidemark.stream where name = 'tracker_object'`,
+          )
+        ).rows[0].blocked_deletions
       await list(ids(10))
       expect(await list([])).toMatchObject({ marked: 0, waiting: 0, blocked: 10 })
       expect(await list(ids(7))).toMatchObject({ marked: 0, waiting: 0, blocked: 3 })

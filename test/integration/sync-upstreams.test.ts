@@ -3,10 +3,10 @@
 import { describe, expect, it } from 'vitest'
 import type { Behaviour } from '../../src/simulator/behaviour.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
+import { beliefOf, neverAborted, openTestContext, positionOf } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { differences } from '../support/same-as-source.ts'
 import { streamOf } from '../support/streams.ts'
-import { beliefOf, neverAborted, openTestContext, positionOf } from '../support/context.ts'
 
 const assignment = streamOf('assignment')
 

@@ -4,10 +4,10 @@ import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { migrateDatabase } from '../../src/store/schema/migrate.ts'
 import { streams } from '../../src/streams/catalog.ts'
+import { openTestContext, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 import { begin, done, failed, storeOf, trackers, writeAll } from '../support/runs.ts'
 import { streamOf } from '../support/streams.ts'
-import { openTestContext, neverAborted as signal } from '../support/context.ts'
 
 const tracker = streamOf('tracker_object')
 

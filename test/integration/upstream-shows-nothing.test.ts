@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { readSymptoms } from '../../src/store/queries/symptoms.ts'
 import { streams } from '../../src/streams/catalog.ts'
-import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { openTestContext, neverAborted as signal } from '../support/context.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
 
 const [assignment, , , object] = streams
 
@@ -37,7 +37,10 @@ describe.skipIf(!hasPostgres)('an upstream that shows nothing any more', () => {
     const lastProof: Date = rows[0]?.at
     expect(await hiddenSince()).toBe(null)
 
-    expect(await readAs(simulator, stranger, 'incremental')).toMatchObject({ status: 'done', isComplete: true })
+    expect(await readAs(simulator, stranger, 'incremental')).toMatchObject({
+      status: 'done',
+      isComplete: true,
+    })
     expect(await freshness('assignment')).not.toEqual(lastProof)
     await readAs(simulator, stranger, 'lookback')
     const began = await hiddenSince()

@@ -6,9 +6,9 @@ import { startSimulator } from '../../src/simulator/simulator.ts'
 import type { ListStream } from '../../src/streams/catalog.ts'
 import type { Difference } from '../../src/sync/ports/store.ts'
 import { verifyStream } from '../../src/sync/reconcile/verify.ts'
+import { openTestContext, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { streamOf } from '../support/streams.ts'
-import { openTestContext, neverAborted as signal } from '../support/context.ts'
 
 const tracker = streamOf('tracker_object')
 const object = streamOf('assignment_object')

@@ -7,10 +7,10 @@ import { startSimulator } from '../../src/simulator/simulator.ts'
 import { rewindStream } from '../../src/store/admin/streams.ts'
 import type { Difference } from '../../src/sync/ports/store.ts'
 import { verifyStream } from '../../src/sync/reconcile/verify.ts'
+import { neverAborted, openTestContext } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { differences } from '../support/same-as-source.ts'
 import { streamOf } from '../support/streams.ts'
-import { neverAborted, openTestContext } from '../support/context.ts'
 
 const assignment = streamOf('assignment')
 const signal = neverAborted

@@ -13,11 +13,11 @@ import { UsageError } from '../../src/util/errors.ts'
 import { openDriver } from '../../src/worker/queue/driver.ts'
 import { openRunQueue } from '../../src/worker/queue/requests.ts'
 import { failureOf, noSignal } from '../support/client.ts'
+import { openTestContext } from '../support/context.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
 import { streamOf } from '../support/streams.ts'
 import { callCommand } from '../support/verbs.ts'
-import { openTestContext } from '../support/context.ts'
 
 let simulator: Simulator
 let folder: string

@@ -4,9 +4,9 @@ import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { readBackfill, requestBackfill } from '../../src/store/queries/backfills.ts'
 import { auditKinds } from '../../src/worker/lanes.ts'
+import { openTestContext, positionOf, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { streamOf } from '../support/streams.ts'
-import { openTestContext, positionOf, neverAborted as signal } from '../support/context.ts'
 
 const assignment = streamOf('assignment')
 

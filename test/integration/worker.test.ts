@@ -69,7 +69,8 @@ describe.concurrent.each(backends)('the worker with its queue in %s', (backend) 
       const worker = await startOn(simulator, { ...hourly, STREAMS: 'assignment,assignment_note' })
       try {
         await expect.poll(equal(simulator), patience).toEqual([])
-        const runs = () => worker.metric('tidemark_runs_total{stream="assignment",kind="incremental",status="done"}')
+        const runs = () =>
+          worker.metric('tidemark_runs_total{stream="assignment",kind="incremental",status="done"}')
         const before = (await runs()) ?? 0
         simulator.requests.start()
         const startedMs = performance.now()

@@ -18,9 +18,9 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P1',
     name: 'the position is committed before its rows',
     file: 'src/store/writing/commit-page.ts',
-    find: 'await stagePage(client, shape, encoded, timeZone)\n',
+    find: 'await stagePage(client, tableSchema, encoded, timeZone)\n',
     replace:
-      'await endTurn(client, context.turn, page.position)\n    await stagePage(client, shape, encoded, timeZone)\n',
+      'await endLease(client, context.lease, page.position, table)\n    await stagePage(client, tableSchema, encoded, timeZone)\n',
   },
   {
     ...run,
@@ -35,8 +35,8 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P2',
     name: 'a run that lost its turn goes on',
     file: 'src/store/runs/lease.ts',
-    find: 'where stream = $1 and kind = $2 and epoch = $3 for share',
-    replace: 'where stream = $1 and kind = $2 and epoch >= $3 for share',
+    find: 'where stream = $1 and lane = $2 and epoch = $3 for share',
+    replace: 'where stream = $1 and lane = $2 and epoch >= $3 for share',
   },
   {
     ...order,
@@ -100,7 +100,7 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P5',
     name: 'what cannot be a row is left out',
     file: 'src/store/writing/commit-page.ts',
-    find: 'unfit.length > 0 ? await quarantine(client, context.stream.name, unfit) : 0',
+    find: 'rejected.length > 0 ? await quarantine(client, context.stream.name, rejected) : 0',
     replace: '0',
   },
   {
@@ -125,8 +125,8 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P7',
     name: 'an operator who believes a few rows gone believes them all gone',
     file: 'src/store/runs/list-absences.ts',
-    find: 'missing > release &&',
-    replace: 'release === 0 && missing > 0 &&',
+    find: 'missing > approved &&',
+    replace: 'approved === 0 && missing > 0 &&',
   },
   {
     ...deletes,
@@ -205,7 +205,7 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P10',
     name: 'only the request that got it heeds a Retry-After',
     file: 'src/upstream/http/pacing.ts',
-    find: 'if (until > held.until) held = { until, status }',
+    find: 'if (until > pause.until) pause = { until, status }',
     replace: '',
   },
   {

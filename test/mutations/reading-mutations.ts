@@ -101,7 +101,7 @@ export const readingMutations: readonly Mutation[] = [
     ...reading,
     name: 'one empty answer is the end, wherever it comes',
     file: 'src/sync/changes/read-changes.ts',
-    find: 'step.mayBeNothing ? fetchAnswer() : doubtNothing(fetchAnswer)',
+    find: 'step.mayBeNothing ? fetchAnswer() : confirmEmpty(fetchAnswer)',
     replace: 'fetchAnswer()',
   },
   {
@@ -109,7 +109,7 @@ export const readingMutations: readonly Mutation[] = [
     test: 'test/unit/list-poll.test.ts',
     name: 'one empty answer is the end of a list',
     file: 'src/sync/lists/read-whole.ts',
-    find: 'doubtNothing(() => source.list(step, signal))',
+    find: 'confirmEmpty(() => source.list(step, signal))',
     replace: 'source.list(step, signal)',
   },
   {

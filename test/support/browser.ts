@@ -92,8 +92,7 @@ export function createTestBrowser(): TestBrowser {
           breaker.push(`error on the console: ${message.text()}`)
       })
       page.on('requestfailed', (request) => {
-        if (!isEvents(request.url()))
-          breaker.push(`failed: ${request.url()} ${request.failure()?.errorText}`)
+        if (!isEvents(request.url())) breaker.push(`failed: ${request.url()} ${request.failure()?.errorText}`)
       })
       page.on('request', (request) => {
         const { origin, protocol } = new URL(request.url())

@@ -2,7 +2,7 @@
 // alone. It can be made to fail before or after any write.
 
 import type { Row } from '../../src/streams/record.ts'
-import type { Belief, Store, Run, RunEnd, StreamState } from '../../src/sync/ports/store.ts'
+import type { Belief, Run, RunEnd, Store, StreamState } from '../../src/sync/ports/store.ts'
 
 export type ModelStore = Store & {
   readonly rows: Map<string, Row>

@@ -4,7 +4,7 @@ import type { Json } from '../../src/json/json.ts'
 import { openStore } from '../../src/store/runs/open-store.ts'
 import { type RunKind, streams } from '../../src/streams/catalog.ts'
 import { type Records, readRecords } from '../../src/streams/record.ts'
-import type { Audits, Store, Run } from '../../src/sync/ports/store.ts'
+import type { Audits, Run, Store } from '../../src/sync/ports/store.ts'
 import { quietLog, type TestDatabase } from './database.ts'
 
 export const storeOf = (

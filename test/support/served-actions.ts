@@ -3,7 +3,7 @@
 import { afterEach } from 'vitest'
 import { type Actions, actionRoutes, type Order } from '../../src/web/actions.ts'
 import { readAssets } from '../../src/web/assets.ts'
-import { openAttempts, openTokenCheck, openAuthentication } from '../../src/web/auth.ts'
+import { openAttempts, openAuthentication, openTokenCheck } from '../../src/web/auth.ts'
 import { pageRoutes } from '../../src/web/page-routes.ts'
 import { type HttpServer, startHttpServer } from '../../src/web/server.ts'
 import { readOnlyViewer } from '../../src/web/sessions.ts'
@@ -38,7 +38,8 @@ export async function serveActions(token: string | null = adminToken): Promise<S
     >),
   }
   const authentication = openAuthentication(token, now)
-  const checkToken = authentication && openTokenCheck({ authentication, attempts: openAttempts(), log: quietLog, now })
+  const checkToken =
+    authentication && openTokenCheck({ authentication, attempts: openAttempts(), log: quietLog, now })
   const assets = readAssets()
   const server = await startHttpServer({
     host: '127.0.0.1',

@@ -1,6 +1,6 @@
 // A status queries on which nothing lies, for tests of what is around the pages.
 
-import type { StatusQueries, Sight } from '../../src/web/status-queries.ts'
+import type { Sight, StatusQueries } from '../../src/web/status-queries.ts'
 
 export const emptySight: Sight = {
   at: new Date('2026-01-02T03:04:05Z'),

@@ -32,7 +32,9 @@ function watch() {
 it('is told once however often it fails, and once when it works again', () => {
   const { breaker, told } = watch()
   for (let attempt = 0; attempt < 3; attempt++) breaker.failed(request, Date.now(), broken)
-  expect(told()).toEqual([[40, expect.stringContaining('the incremental run of assignment: the answer is not')]])
+  expect(told()).toEqual([
+    [40, expect.stringContaining('the incremental run of assignment: the answer is not')],
+  ])
   expect(breaker.mustWait(request)).toBe(true)
   breaker.succeeded(request, 1)
   expect(told()).toEqual([[30, expect.stringContaining('the incremental run of assignment works again')]])
@@ -41,7 +43,8 @@ it('is told once however often it fails, and once when it works again', () => {
 
 it('is told again when what was nobody’s fault turns out to be a failure', () => {
   const { breaker, told } = watch()
-  for (const failureScope of [taken, taken, broken, taken, broken]) breaker.failed(request, Date.now(), failureScope)
+  for (const failureScope of [taken, taken, broken, taken, broken])
+    breaker.failed(request, Date.now(), failureScope)
   expect(told()).toEqual([
     [30, expect.stringContaining('is taken by another program')],
     [40, expect.stringContaining('the answer is not a list')],

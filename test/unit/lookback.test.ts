@@ -5,10 +5,10 @@ import { readIncremental } from '../../src/sync/changes/incremental.ts'
 import {
   currentLookback,
   latenessMs,
+  lookbackIntervalMs,
   nextLookback,
   readLookback,
   recentPast,
-  lookbackIntervalMs,
 } from '../../src/sync/changes/lookback.ts'
 import { modelStore } from '../support/model-store.ts'
 import { modelStream, modelUpstream, ordinaryWorld } from '../support/model-upstream.ts'

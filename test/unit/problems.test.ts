@@ -81,7 +81,9 @@ describe('findConcerns', () => {
   })
 
   it('does not lead to a release before the right to read was looked at, when a list is empty', () => {
-    const [found, ...rest] = find([{ blockedDeletions: { missing: 9, living: 9, at: ago(5) }, readThroughAt: ago(25) }])
+    const [found, ...rest] = find([
+      { blockedDeletions: { missing: 9, living: 9, at: ago(5) }, readThroughAt: ago(25) },
+    ])
     expect(rest).toEqual([])
     expect(found?.whatToDo).toMatch(/^see that CLIENT_GUID is right.*only when they are gone indeed/)
   })

@@ -17,7 +17,7 @@ function keeperThatFails(error: Error) {
     getJobSchedulers: async () => [],
     removeJobScheduler: async () => true,
     async upsertJobScheduler(id) {
-      if (id === 'assignment_note/head') throw error
+      if (id === 'assignment_note/incremental') throw error
       made.push(id)
     },
   }
@@ -31,7 +31,7 @@ it.each([ErrorCode.SchedulerJobIdCollision, ErrorCode.SchedulerJobSlotsBusy])(
   async (code) => {
     const { keeper, made } = keeperThatFails(ofCode(code))
     await keepSchedules(keeper, wanted, now)
-    expect(made).toEqual(['assignment/head', 'tracker_object/head'])
+    expect(made).toEqual(['assignment/incremental', 'tracker_object/incremental'])
   },
 )
 

@@ -9,7 +9,10 @@ import type { TableSchema } from '../../src/store/schema/table-schema.ts'
 import { readRecords } from '../../src/streams/record.ts'
 import { streamOf } from '../support/streams.ts'
 
-function tableSchemaOf(fields: Readonly<Record<string, ColumnType>>, unplaced: readonly string[] = []): TableSchema {
+function tableSchemaOf(
+  fields: Readonly<Record<string, ColumnType>>,
+  unplaced: readonly string[] = [],
+): TableSchema {
   const all = { AssignmentId: 'bigint', RowVersion: 'bigint', ...fields } as const
   const columns = Object.entries(all).map(([field, type]) => ({ field, name: field.toLowerCase(), type }))
   const [key, version] = columns
@@ -38,7 +41,8 @@ async function encode(tableSchema: TableSchema, ...records: readonly JsonObject[
   return { ...page, lines: lines.map((line) => line.split('\t')) }
 }
 
-const hashOf = async (tableSchema: TableSchema, record: JsonObject) => (await encode(tableSchema, record)).lines[0]?.[0]
+const hashOf = async (tableSchema: TableSchema, record: JsonObject) =>
+  (await encode(tableSchema, record)).lines[0]?.[0]
 
 describe('a line of COPY text', () => {
   it('holds hash, deletion, rescue and the columns in the order of the table', async () => {
@@ -56,7 +60,12 @@ describe('a line of COPY text', () => {
   })
 
   it('rescues what its column cannot hold, under the name of the field (P5)', async () => {
-    const page = await encode(tableSchemaOf({ Name: 'text' }), { Name: 7 }, { Name: 'nul \0' }, { Name: '\ud800' })
+    const page = await encode(
+      tableSchemaOf({ Name: 'text' }),
+      { Name: 7 },
+      { Name: 'nul \0' },
+      { Name: '\ud800' },
+    )
     expect(page.lines.map((line) => [line[3], line[6]])).toEqual([
       ['{"Name":7}', '\\N'],
       ['{"Name":{"$json":"\\\\"nul \\\\\\\\u0000\\\\""}}', '\\N'],

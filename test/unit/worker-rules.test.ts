@@ -42,7 +42,7 @@ describe('schedules', () => {
   const every: Wanted = { stream: 'assignment', kind: 'incremental', schedule: { everyMs: 30_000 } }
   const nightly: Wanted = { stream: 'assignment', kind: 'reconcile', schedule: { cron: '0 3 * * *' } }
   const fine: Scheduled[] = [
-    { key: 'assignment/head', every: 30_000, next: nowMs + 10_000 },
+    { key: 'assignment/incremental', every: 30_000, next: nowMs + 10_000 },
     { key: 'assignment/reconcile', pattern: '0 3 * * *', next: nowMs + 3_600_000 },
   ]
   const changed = (there: Scheduled[], isStart = false) => {
@@ -55,30 +55,33 @@ describe('schedules', () => {
   })
 
   it.each<[string, Scheduled]>([
-    ['changed', { key: 'assignment/head', every: 60_000, next: nowMs }],
+    ['changed', { key: 'assignment/incremental', every: 60_000, next: nowMs }],
     [
       'too far ahead after the clock went back',
-      { key: 'assignment/head', every: 30_000, next: nowMs + 86_400_000 },
+      { key: 'assignment/incremental', every: 30_000, next: nowMs + 86_400_000 },
     ],
-    ['long past: its chain is broken', { key: 'assignment/head', every: 30_000, next: nowMs - 600_000 }],
-    ['a cron expression no longer', { key: 'assignment/head', pattern: '* * * * *', next: nowMs }],
+    [
+      'long past: its chain is broken',
+      { key: 'assignment/incremental', every: 30_000, next: nowMs - 600_000 },
+    ],
+    ['a cron expression no longer', { key: 'assignment/incremental', pattern: '* * * * *', next: nowMs }],
   ])('that are %s are made again', (_why, scheduled) => {
     expect(changed([scheduled, ...fine.slice(1)])).toEqual({
-      remove: ['assignment/head'],
-      upsert: ['assignment/head'],
+      remove: ['assignment/incremental'],
+      upsert: ['assignment/incremental'],
     })
   })
 
   it('that came due while no worker was there are left to come, and are made again when they do not', () => {
     const overdue = fine.map((one) => ({ ...one, next: nowMs - 7_200_000 }))
     expect(changed(overdue, true)).toEqual({ remove: [], upsert: [] })
-    expect(changed(overdue).upsert).toEqual(['assignment/head', 'assignment/reconcile'])
+    expect(changed(overdue).upsert).toEqual(['assignment/incremental', 'assignment/reconcile'])
   })
 
   it('that are missing are made, and those that nobody wants go', () => {
-    expect(changed([{ key: 'gone/head', every: 1_000 }])).toEqual({
-      remove: ['gone/head'],
-      upsert: ['assignment/head', 'assignment/reconcile'],
+    expect(changed([{ key: 'gone/incremental', every: 1_000 }])).toEqual({
+      remove: ['gone/incremental'],
+      upsert: ['assignment/incremental', 'assignment/reconcile'],
     })
   })
 })

@@ -2,7 +2,7 @@
 // the program. Touches no database.
 
 import { setImmediate as breathe } from 'node:timers/promises'
-import type { Row, Rejected } from '../../streams/record.ts'
+import type { Rejected, Row } from '../../streams/record.ts'
 import type { ColumnType } from '../schema/column-types.ts'
 import type { Growth } from '../schema/grow-table.ts'
 import type { TableSchema } from '../schema/table-schema.ts'
@@ -58,7 +58,9 @@ export function createPageEncoder(tableSchema: TableSchema, settled: ReadonlySet
       rescued: sum(notes.rescued.values()),
       tally: {
         records: rows.length,
-        nonNull: new Map(tableSchema.columns.map((column, index) => [column.field, notes.nonNull[index] ?? 0])),
+        nonNull: new Map(
+          tableSchema.columns.map((column, index) => [column.field, notes.nonNull[index] ?? 0]),
+        ),
         rescued: notes.rescued,
       },
     }

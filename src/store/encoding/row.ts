@@ -1,7 +1,7 @@
 // One row as a line of COPY text: whether the source deleted it, what fits no column (P5), and its columns.
 
 import { type Json, type JsonObject, repeatedFields } from '../../json/json.ts'
-import { type Row, saysDeleted, toInt64, type Rejected } from '../../streams/record.ts'
+import { type Rejected, type Row, saysDeleted, toInt64 } from '../../streams/record.ts'
 import {
   type ColumnType,
   commonType,
@@ -56,7 +56,8 @@ export function createPlanner(tableSchema: TableSchema): (record: JsonObject) =>
   function makePlan(fields: readonly string[]): RecordPlan {
     const folded = fields.map(foldName)
     const places = folded.map(
-      (name) => columnOf.get(name) ?? (tableSchema.unplaced.has(name) || isTooLong(name) ? noColumn : unknownField),
+      (name) =>
+        columnOf.get(name) ?? (tableSchema.unplaced.has(name) || isTooLong(name) ? noColumn : unknownField),
     )
     const columns = places.filter((place) => place >= 0)
     const isPlain =
@@ -141,7 +142,11 @@ export function createRowEncoder(
 
   return (row, notes, lines) => {
     if (!fitsKey(row.key))
-      return noteRejected(row, notes, `the key does not fit column ${tableSchema.key.name} (${tableSchema.key.type})`)
+      return noteRejected(
+        row,
+        notes,
+        `the key does not fit column ${tableSchema.key.name} (${tableSchema.key.type})`,
+      )
     const { record } = row
     const plan = planOf(record)
     // One call for all of them: three times as fast as asking by name.

@@ -9,7 +9,11 @@ import { qualified, type TableSchema } from '../schema/table-schema.ts'
 import { type Lease, withinLease } from './lease.ts'
 import { type SeenKeys, seenKeysTable } from './seen-keys.ts'
 
-type Listing = { readonly lease: Lease; readonly tableSchema: TableSchema | null; readonly seenKeys: SeenKeys }
+type Listing = {
+  readonly lease: Lease
+  readonly tableSchema: TableSchema | null
+  readonly seenKeys: SeenKeys
+}
 
 const nothing: Absences = { marked: 0, waiting: 0, blocked: 0 }
 
@@ -49,7 +53,8 @@ async function compare(client: ClientBase, tableSchema: TableSchema, firstPage: 
   return rows[0] ?? { living: 0, missing: 0, seen: 0 }
 }
 
-const keyText = (tableSchema: TableSchema): string => `mine.${pg.escapeIdentifier(tableSchema.key.name)}::text`
+const keyText = (tableSchema: TableSchema): string =>
+  `mine.${pg.escapeIdentifier(tableSchema.key.name)}::text`
 
 async function settle(
   client: ClientBase,

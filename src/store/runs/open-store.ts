@@ -2,7 +2,7 @@
 
 import type { Logger } from '../../log.ts'
 import type { RunKind, Stream } from '../../streams/catalog.ts'
-import type { Audits, Backfills, Store, Relations } from '../../sync/ports/store.ts'
+import type { Audits, Backfills, Relations, Store } from '../../sync/ports/store.ts'
 import { nextBackfill, noteBackfillError } from '../queries/backfills.ts'
 import { highestRows, positionAt, reachedAt } from '../queries/positions.ts'
 import type { Database } from '../server/connect.ts'

@@ -8,12 +8,12 @@ import type { Busy, Run, RunEnd } from '../../sync/ports/store.ts'
 import { readTableSchema } from '../schema/table-schema.ts'
 import { type Connection, takeConnection } from '../server/session.ts'
 import { openWriters, startPageWriter } from '../writing/page-writer.ts'
-import { keepSpeaking, moveBack, type Lease } from './lease.ts'
+import { keepSpeaking, type Lease, moveBack } from './lease.ts'
 import { beginRun, endRun, giveBackLease, type RunTotals, takeLease, whoHasLease } from './ledger.ts'
 import { countAbsent, settleAbsences } from './list-absences.ts'
 import { beginBackfill, retreatBackfill } from './positions.ts'
 import { openNotes } from './run-findings.ts'
-import { type SeenKeys, openSeenKeys } from './seen-keys.ts'
+import { openSeenKeys, type SeenKeys } from './seen-keys.ts'
 
 type Options = {
   readonly pool: Pool

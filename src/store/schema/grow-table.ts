@@ -39,7 +39,9 @@ export async function growTable(
 }
 
 const tablesOf = (tableSchema: TableSchema): readonly string[] =>
-  tableSchema.history ? [qualified(tableSchema.stream), tableSchema.history.table] : [qualified(tableSchema.stream)]
+  tableSchema.history
+    ? [qualified(tableSchema.stream), tableSchema.history.table]
+    : [qualified(tableSchema.stream)]
 
 /** Returns the names of the new columns. */
 async function addColumns(
@@ -104,8 +106,10 @@ function placingProblem(
 ): string | null {
   const owner = owners.get(name)
   if (owner !== undefined) return `its column would be ${name}, which is that of field ${printable(owner)}`
-  if (tableSchema.takenNames.has(name)) return `its column would be ${name}, which somebody else added to the table`
-  if (tableSchema.takenNames.size + added.length >= maxColumns) return `the table has ${maxColumns} columns already`
+  if (tableSchema.takenNames.has(name))
+    return `its column would be ${name}, which somebody else added to the table`
+  if (tableSchema.takenNames.size + added.length >= maxColumns)
+    return `the table has ${maxColumns} columns already`
   return null
 }
 
@@ -121,11 +125,22 @@ async function describeField(
      values ($1, $2, $3, $4, $5, $6)
      on conflict (stream, folded) do update
      set column_name = excluded.column_name, column_type = excluded.column_type, note = excluded.note`,
-    [tableSchema.stream.name, foldName(field), printable(field), column?.name ?? null, column?.type ?? null, note],
+    [
+      tableSchema.stream.name,
+      foldName(field),
+      printable(field),
+      column?.name ?? null,
+      column?.type ?? null,
+      note,
+    ],
   )
 }
 
-async function widenColumns(client: ClientBase, tableSchema: TableSchema, names: ReadonlySet<string>): Promise<void> {
+async function widenColumns(
+  client: ClientBase,
+  tableSchema: TableSchema,
+  names: ReadonlySet<string>,
+): Promise<void> {
   for (const name of names) {
     await client.query('savepoint widening')
     try {

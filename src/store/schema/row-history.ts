@@ -47,7 +47,11 @@ async function makeTable(client: ClientBase, tableSchema: TableSchema, log: Logg
   return (await readTableSchema(client, tableSchema.stream)) ?? tableSchema
 }
 
-async function createTable(client: ClientBase, { stream, columns, key }: TableSchema, log: Logger): Promise<void> {
+async function createTable(
+  client: ClientBase,
+  { stream, columns, key }: TableSchema,
+  log: Logger,
+): Promise<void> {
   const table = qualified(historyOf(stream))
   const described = columns.map(({ name, type }) => `${pg.escapeIdentifier(name)} ${type}`)
   await client.query(`

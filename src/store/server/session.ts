@@ -76,7 +76,10 @@ export async function limitLockWaits(client: ClientBase): Promise<void> {
 }
 
 /** Repeats a transaction that met a lock in its way. It must have rolled back before it throws. */
-export async function retryOnLockTimeout<Result>(what: string, attempt: () => Promise<Result>): Promise<Result> {
+export async function retryOnLockTimeout<Result>(
+  what: string,
+  attempt: () => Promise<Result>,
+): Promise<Result> {
   const deadline = Date.now() + timeoutMs
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
     try {

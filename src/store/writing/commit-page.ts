@@ -4,7 +4,7 @@
 import type { ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
-import type { Row, Rejected } from '../../streams/record.ts'
+import type { Rejected, Row } from '../../streams/record.ts'
 import type { EncodedPage } from '../encoding/page.ts'
 import { endLease, holdLease, type Lease } from '../runs/lease.ts'
 import { advanceBackfill } from '../runs/positions.ts'

@@ -38,7 +38,8 @@ export const stageSql = `copy ${stagingTable} from stdin`
 export const insertSql = (tableSchema: TableSchema): string =>
   `copy ${qualified(tableSchema.stream)} (${[...Object.keys(leadingColumns), ...columnNames(tableSchema)].join(', ')}) from stdin`
 
-const columnNames = ({ columns }: TableSchema): string[] => columns.map(({ name }) => pg.escapeIdentifier(name))
+const columnNames = ({ columns }: TableSchema): string[] =>
+  columns.map(({ name }) => pg.escapeIdentifier(name))
 
 // One lookup by key for each row, whatever the planner believes about the size of the table.
 export const mergeSettings = `set local enable_hashjoin = off; set local enable_mergejoin = off; set local jit = off`

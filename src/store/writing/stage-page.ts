@@ -3,7 +3,7 @@
 
 import { createHash } from 'node:crypto'
 import pg, { type ClientBase, type Connection, type Submittable } from 'pg'
-import type { Row, Rejected } from '../../streams/record.ts'
+import type { Rejected, Row } from '../../streams/record.ts'
 import type { Arrival } from '../../sync/ports/store.ts'
 import type { EncodedPage, EncodePage } from '../encoding/page.ts'
 import type { TableSchema } from '../schema/table-schema.ts'
@@ -104,7 +104,11 @@ export const beginSql = (timeZone: string): string =>
   `begin; set local timezone = ${pg.escapeLiteral(timeZone)}; ${frozenSql}; ${mergeSettings}`
 
 /** Within a transaction the staging table goes when the transaction does; then `isLasting` is false. */
-export async function prepareStaging(client: ClientBase, tableSchema: TableSchema, isLasting = true): Promise<void> {
+export async function prepareStaging(
+  client: ClientBase,
+  tableSchema: TableSchema,
+  isLasting = true,
+): Promise<void> {
   const sql = stagingSql(tableSchema)
   if (stagingOf.get(client) === sql) return
   stagingOf.delete(client)
@@ -118,7 +122,11 @@ type Merging = {
   readonly readAtMs: number
 }
 
-export async function mergePage(client: ClientBase, tableSchema: TableSchema, merging: Merging): Promise<Merged> {
+export async function mergePage(
+  client: ClientBase,
+  tableSchema: TableSchema,
+  merging: Merging,
+): Promise<Merged> {
   const text = mergeSql(tableSchema, merging.collectArrivals)
   const ageMs = performance.now() - merging.readAtMs
   const statement = { name: `tidemark_merge_${digest(text)}`, text, values: [ageMs] }

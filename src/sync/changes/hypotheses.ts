@@ -72,8 +72,9 @@ type Known = Pick<ReadingOptions, 'sorting' | 'largestAnswer'>
 
 export function knownBeliefs(beliefs: readonly Belief[], now: Date): Known {
   const fresh = (name: string) =>
-    beliefs.find((belief) => belief.name === name && now.getTime() - belief.testedAt.getTime() < beliefLifetimeMs)
-      ?.value
+    beliefs.find(
+      (belief) => belief.name === name && now.getTime() - belief.testedAt.getTime() < beliefLifetimeMs,
+    )?.value
   // Where paging is ignored, asking for one record from the beginning would fetch everything there is.
   if (fresh('paging') === 'ignored') return { sorting: 'ignored', largestAnswer: 0 }
   return { sorting: asSorting(fresh('sorting')), largestAnswer: Number(fresh('largest_answer') ?? 0) }

@@ -1,8 +1,8 @@
 // The backfill lane of a changes stream: a part of the past read again, beside the live reading. It moves a position of
 // its own, so that it goes on after a kill where it was (P8), and never the stream's.
 
+import { performRun, type RunOutcome } from '../perform-run.ts'
 import { type Backfill, BackfillCancelled, type Backfills } from '../ports/store.ts'
-import { type RunOutcome, performRun } from '../perform-run.ts'
 import { largestAnswerBelief } from './hypotheses.ts'
 import { type ChangesContext, readRange } from './read-changes.ts'
 

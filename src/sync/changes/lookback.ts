@@ -4,8 +4,8 @@
 import type { ChangesStream } from '../../streams/catalog.ts'
 import { readRecords } from '../../streams/record.ts'
 import { formatDuration } from '../../util/text.ts'
-import type { Arrival, LateArrival, Store, Run, Source, StreamState } from '../ports/store.ts'
-import { confirmEmpty, type RunOutcome, performRun } from '../perform-run.ts'
+import { confirmEmpty, performRun, type RunOutcome } from '../perform-run.ts'
+import type { Arrival, LateArrival, Run, Source, Store, StreamState } from '../ports/store.ts'
 import { type ChangesContext, readRange } from './read-changes.ts'
 
 // How far back the look-back run reads, and how late a version was that it found: twice the worst lateness seen, shrinking

@@ -4,8 +4,8 @@
 import type { Json } from '../../json/json.ts'
 import type { ListStream, MirroredStream } from '../../streams/catalog.ts'
 import { chooseKeyField, readRecords, withoutTwins } from '../../streams/record.ts'
-import type { Store, Run, Source, Written } from '../ports/store.ts'
-import { type RunOutcome, type RunReading, performRun } from '../perform-run.ts'
+import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
+import type { Run, Source, Store, Written } from '../ports/store.ts'
 import { listWhole } from './read-whole.ts'
 
 export type ListContext = {

@@ -3,8 +3,8 @@
 
 import type { Json } from '../../json/json.ts'
 import type { Records } from '../../streams/record.ts'
-import type { Run, Source } from '../ports/store.ts'
 import { confirmEmpty, openPipeline } from '../perform-run.ts'
+import type { Run, Source } from '../ports/store.ts'
 import {
   beginListing,
   type ListingMove,

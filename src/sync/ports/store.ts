@@ -2,7 +2,7 @@
 // src/upstream/ implements the first, src/mirror/ the second, the tests model both.
 
 import type { Json, JsonObject } from '../../json/json.ts'
-import type { RunKind, RelatedStream } from '../../streams/catalog.ts'
+import type { RelatedStream, RunKind } from '../../streams/catalog.ts'
 import type { Records } from '../../streams/record.ts'
 
 // ── the source ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -136,7 +136,11 @@ export type Absences = { readonly marked: number; readonly waiting: number; read
 
 export type Store = {
   /** Takes the stream's lane for this process, or says who has it. */
-  startRun(stream: string, kind: RunKind, options?: { readonly collectArrivals?: boolean }): Promise<Run | Busy>
+  startRun(
+    stream: string,
+    kind: RunKind,
+    options?: { readonly collectArrivals?: boolean },
+  ): Promise<Run | Busy>
   /** The highest position that was held at a time; null before the first checkpoint. */
   positionAt(stream: string, time: Date): Promise<bigint | null>
   /** When the position first reached a version; null when no checkpoint tells. */

@@ -4,8 +4,8 @@
 import type { Json } from '../../json/json.ts'
 import type { Stream } from '../../streams/catalog.ts'
 import { type Records, readRecords } from '../../streams/record.ts'
+import { performRun, type RunOutcome } from '../perform-run.ts'
 import type { AuditRun, Audits, Source } from '../ports/store.ts'
-import { type RunOutcome, performRun } from '../perform-run.ts'
 
 export type Quarantined = { readonly id: string; readonly record: Json }
 export type RetryContext = {

@@ -6,18 +6,18 @@ import { isFlaggedDeleted, readRecords } from '../../streams/record.ts'
 import { currentLookback, measureLateness } from '../changes/lookback.ts'
 import type { ChangesContext } from '../changes/read-changes.ts'
 import { listWhole } from '../lists/read-whole.ts'
+import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
 import {
   type Arrival,
   type AuditRun,
   type Audits,
   type Gone,
   isDoubtful,
-  type Store,
   type Shortfall,
   type Source,
+  type Store,
   type Written,
 } from '../ports/store.ts'
-import { type RunOutcome, type RunReading, performRun } from '../perform-run.ts'
 
 export type ReconcileContext = Omit<ChangesContext, 'store'> & {
   readonly store: Store & Audits

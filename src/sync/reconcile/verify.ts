@@ -6,6 +6,7 @@ import type { ListStream, Stream } from '../../streams/catalog.ts'
 import { type Records, readRecords } from '../../streams/record.ts'
 import { chooseKey } from '../lists/poll.ts'
 import { listWhole } from '../lists/read-whole.ts'
+import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
 import {
   type AuditRun,
   type Audits,
@@ -14,7 +15,6 @@ import {
   type Shortfall,
   type Source,
 } from '../ports/store.ts'
-import { type RunOutcome, type RunReading, performRun } from '../perform-run.ts'
 import { batches } from './reconcile.ts'
 
 // What verifications of all kinds of streams have in common: what they look with, what they count, and how they tell it.

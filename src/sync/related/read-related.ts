@@ -2,8 +2,8 @@
 // its turn is over. Records first, then what is known of their assignments: whatever ends it in between is read again (P8).
 
 import type { RelatedStream } from '../../streams/catalog.ts'
-import type { Due, Store, RelatedRun, Relations, Source, Written } from '../ports/store.ts'
-import { type RunOutcome, type RunReading, performRun } from '../perform-run.ts'
+import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
+import type { Due, RelatedRun, Relations, Source, Store, Written } from '../ports/store.ts'
 import { readFamilies } from './batch.ts'
 
 export type RelatedContext = {

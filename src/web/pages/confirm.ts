@@ -81,7 +81,10 @@ export const approvePage: Page = {
   },
 }
 
-const whatIsBlocked = (stream: string, { missing, living, seen }: BlockedDeletions & { readonly missing: number }): string =>
+const whatIsBlocked = (
+  stream: string,
+  { missing, living, seen }: BlockedDeletions & { readonly missing: number },
+): string =>
   `The last listing of ${stream} ${seen === null ? '' : `showed ${count(seen)} records and `}lacked ${count(missing)}${living === null ? '' : ` of ${count(living)}`} rows. So much is not believed without a person: the upstream may have answered with a part. Releasing takes another reconcile and believes it, and rows whose records are gone are marked as deleted. They stay in the table, and come back when their records do.`
 
 const approveForm = (stream: string, missing: number, viewer: Viewer): Html | null =>

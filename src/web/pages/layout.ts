@@ -1,6 +1,6 @@
 // What all pages have around them: navigation, what needs a person, who is signed in.
 
-import { type Problem, isNews } from '../../problems/stream-problems.ts'
+import { isNews, type Problem } from '../../problems/stream-problems.ts'
 import type { Assets } from '../assets.ts'
 import { foreign, type Html, html, stamp } from '../html.ts'
 import type { Viewer } from '../sessions.ts'

@@ -54,7 +54,7 @@ export function openCircuitBreaker({ serviceOf, requestRun, log }: Options): Cir
   const breaker = new Map<string, Failing>()
   const lastSuccessMs = new Map<string, number>()
   const serviceKey = ({ stream }: RunRequest) => `the ${serviceOf(stream)} service`
-  const streamKey = (request: RunRequest) => `the ${request.kind} lane of ${request.stream}`
+  const streamKey = (request: RunRequest) => `the ${request.kind} run of ${request.stream}`
   const databaseKey = 'the database'
   const keysOf = (request: RunRequest) => [databaseKey, serviceKey(request), streamKey(request)]
 
@@ -141,8 +141,7 @@ export function openCircuitBreaker({ serviceOf, requestRun, log }: Options): Cir
 
     owed: () => [...breaker.values()].flatMap(({ owed }) => [...owed.values()]),
 
-    servicesDown: () =>
-      [...breaker.keys()].flatMap((key) => /^the (\w+) service$/.exec(key)?.slice(1) ?? []),
+    servicesDown: () => [...breaker.keys()].flatMap((key) => /^the (\w+) service$/.exec(key)?.slice(1) ?? []),
 
     close() {
       for (const { timer } of breaker.values()) clearTimeout(timer)

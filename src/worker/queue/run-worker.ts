@@ -4,7 +4,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from '../../log.ts'
 import type { RunOutcome } from '../../sync/perform-run.ts'
-import type { FailureScope, CircuitBreaker } from './circuit-breaker.ts'
+import type { CircuitBreaker, FailureScope } from './circuit-breaker.ts'
 import { type Driver, placed, Worker } from './driver.ts'
 import { again, type RunQueue, type RunRequest, runQueueName } from './requests.ts'
 
