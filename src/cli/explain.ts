@@ -159,7 +159,7 @@ const asJson = (
 ) => ({
   stream: stream.name,
   key,
-  store: row && {
+  mirror: row && {
     first_seen_at: row.firstSeenAt,
     synced_at: row.syncedAt,
     deleted_at: row.deletedAt,

@@ -112,7 +112,7 @@ export function openActions({ context, requestRun, tasks, pageSize, log }: Conte
         throw new NotNow('the queue does not answer; the stream is read at its next tick', { cause })
       })
       return {
-        text: `${stream.name}: a run of the ${kind} lane is asked for`,
+        text: `${stream.name}: a run of kind ${kind} is asked for`,
         json: { stream: stream.name, kind, status: 'asked for' },
         isUnderWay: true,
       }
@@ -204,5 +204,7 @@ export function openActions({ context, requestRun, tasks, pageSize, log }: Conte
 
 function kindOf(text = 'incremental'): Extract<RunKind, 'incremental' | 'lookback' | 'reconcile'> {
   if (text === 'incremental' || text === 'lookback' || text === 'reconcile') return text
-  throw new UsageError(`There is no lane "${text}" to read now: write head, trailing or reconcile`)
+  throw new UsageError(
+    `There is no run of kind "${text}" to ask for: write incremental, lookback or reconcile`,
+  )
 }

@@ -39,7 +39,7 @@ ${hasPositions(stream) && html`<p><a href="${addressOf('/backfill', { stream })}
 /** List streams are read whole in their one lane. */
 const kinds = (stream: string): Html | false =>
   hasPositions(stream) &&
-  html`<label>What to read <select name="kind"><option value="head">new changes</option><option value="trailing">the recent past</option><option value="reconcile">everything: a reconcile</option></select></label>`
+  html`<label>What to read <select name="kind"><option value="incremental">new changes</option><option value="lookback">the recent past</option><option value="reconcile">everything: a reconcile</option></select></label>`
 
 export const backfillLink = (stream: string, checkpoint: string): Html =>
   html`<a href="${addressOf('/backfill', { stream, 'from-checkpoint': checkpoint })}">Backfill from ${checkpoint}…</a>`

@@ -90,7 +90,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
       await expectNoBarriers(page)
       await card.getByLabel('What').selectOption('reconcile')
       await act('Read now')
-      await expectTold(page, 'reconcile lane is asked for')
+      await expectTold(page, 'run of kind reconcile is asked for')
       const reconciles = () => rows(`select from tidemark.run where kind = 'reconcile' and status = 'done'`)
       await expect.poll(async () => (await reconciles()).length, patience).toBeGreaterThan(0)
 
@@ -139,7 +139,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
       await rows('update tidemark.stream set paused_at = null, paused_by = null')
     })
 
-    it('releases what is held after saying how much', async () => {
+    it('approves blocked deletions after saying how many they are', async () => {
       // What a reconcile leaves that found much too little; the one that releases finds everything.
       await rows(
         `update tidemark.stream set blocked_deletions = '{"missing": 10, "living": 20, "seen": 10}' where name = 'assignment_note'`,
@@ -147,7 +147,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
       const page = await signedIn(viewport)
       const card = page.getByRole('article', { name: 'assignment_note', exact: true })
       await card.locator('summary').click()
-      await card.getByRole('link', { name: 'Release what is held' }).click()
+      await card.getByRole('link', { name: 'Review blocked deletions' }).click()
       expect(await page.getByRole('main').innerText()).toContain('lacked 10 of 20 rows')
       await expectNoBarriers(page)
       await press(page, 'Release: about 10 rows')
@@ -157,7 +157,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
           () => rows(`select blocked_deletions from tidemark.stream where name = 'assignment_note'`),
           patience,
         )
-        .toEqual([{ held: null }])
+        .toEqual([{ blocked_deletions: null }])
     })
 
     it('retries and drops what is in quarantine', async () => {
@@ -216,6 +216,6 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
     expect(page.url()).toBe(`${worker.url}/queues`)
     await page.getByRole('link', { name: 'tidemark-ticks' }).first().click()
     await page.waitForURL(/tidemark-ticks/)
-    await page.getByText('assignment/trailing').first().waitFor()
+    await page.getByText('assignment/lookback').first().waitFor()
   })
 })

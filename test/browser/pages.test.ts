@@ -100,7 +100,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('the pages', () => {
     const text = await card.innerText()
     expect(text).toMatch(/Complete through\s+(just now|\d+ seconds? ago)/)
     expect(text).toMatch(/Position\s+\d+/)
-    expect(text).toMatch(/head\s+(done|running)/)
+    expect(text).toMatch(/incremental\s+(done|running)/)
     expect(await card.locator('polyline').count()).toBe(1)
   })
 

@@ -18,7 +18,7 @@ describe.skipIf(!hasPostgres)('explain', () => {
     expect(same).toMatchObject({
       stream: 'assignment',
       key: '3',
-      store: { deleted_at: null, runs: [{ kind: 'incremental' }] },
+      mirror: { deleted_at: null, runs: [{ kind: 'incremental' }] },
       upstream: { says: 'found', equal: true, different: [] },
     })
     simulator.source.change('assignment', 3, { Subject: 'changed' })
@@ -31,10 +31,10 @@ describe.skipIf(!hasPostgres)('explain', () => {
     ])
     expect(changed.upstream).toMatchObject({ says: 'found', equal: false })
     expect(changed.upstream.different).toContain('subject')
-    expect(gone).toMatchObject({ store: { deleted_at: null }, upstream: { says: 'gone' } })
-    expect(never).toMatchObject({ store: null, upstream: { says: 'gone' } })
+    expect(gone).toMatchObject({ mirror: { deleted_at: null }, upstream: { says: 'gone' } })
+    expect(never).toMatchObject({ mirror: null, upstream: { says: 'gone' } })
     expect(text.code).toBe(0)
-    expect(text.stdout).toMatch(/last changed .*in run \d+ \(head\)/)
+    expect(text.stdout).toMatch(/last changed .*in run \d+ \(incremental\)/)
     // Beyond what a JavaScript number holds (P4).
     const { rows } = await database.pool.query(
       'select row_version from mirror.assignment where assignment_id = 3',

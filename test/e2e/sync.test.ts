@@ -66,7 +66,7 @@ describe.skipIf(!hasPostgres)('a sync', () => {
         2,
         /^The configuration [^\n]*:\n {2}API_KEY is not set[^\n]*\nVariables come from [^\n]* \.env\.example [^\n]*\n$/,
       ],
-      [['--lan', 'incremental'], {}, 2, /did you mean --kind\?\n$/],
+      [['--knd', 'incremental'], {}, 2, /did you mean --kind\?\n$/],
       [
         [],
         { DATABASE_URL: 'postgres://nobody:pw@127.0.0.1:1/none' },

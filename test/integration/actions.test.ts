@@ -56,9 +56,7 @@ describe.skipIf(!hasPostgres)('an operator at the status page', () => {
 
   it('reads a stream now, in the lane that is wanted', async () => {
     simulator.source.change('assignment', 7, { Subject: 'asked for' })
-    expect(await told('/streams/assignment/sync')).toBe(
-      'assignment: a run of the incremental run is asked for',
-    )
+    expect(await told('/streams/assignment/sync')).toBe('assignment: a run of kind incremental is asked for')
     const subject = () => rows('select subject from mirror.assignment where assignment_id = 7')
     await expect.poll(subject, patience).toEqual([{ subject: 'asked for' }])
     const kinds = () =>
@@ -68,7 +66,7 @@ describe.skipIf(!hasPostgres)('an operator at the status page', () => {
     for (const kind of ['lookback', 'reconcile']) await told('/streams/assignment/sync', { kind })
     await expect
       .poll(kinds, patience)
-      .toEqual([{ kind: 'reconcile' }, { kind: 'incremental' }, { kind: 'lookback' }])
+      .toEqual([{ kind: 'incremental' }, { kind: 'lookback' }, { kind: 'reconcile' }])
   })
 
   it('pauses and resumes a stream, and is named with it', async () => {
@@ -151,7 +149,7 @@ describe.skipIf(!hasPostgres)('an operator at the status page', () => {
     await expect
       .poll(async () => [await deleted(), await held()], patience)
       .toEqual([Array(11).fill({}), [{ missing: null }]])
-    await expect.poll(release, patience).toContain('holds nothing back')
+    await expect.poll(release, patience).toContain('No deletions of assignment_note are blocked')
   })
 
   it.each(['{}', '[]', '5', 'false', '"much"', '{"missing": "10", "living": null, "at": "yesterday"}'])(
@@ -238,7 +236,7 @@ describe.skipIf(!hasPostgres)('an operator at the status page', () => {
       )
     const before = await state()
     const wrong: [string, Record<string, string>, RegExp][] = [
-      ['/streams/assignment/sync', { kind: 'backfill' }, /no lane "backfill"/],
+      ['/streams/assignment/sync', { kind: 'backfill' }, /no run of kind "backfill"/],
       ['/streams/assignment/backfill', {}, /where from/],
       ['/streams/assignment/backfill', { 'from-version': '-1' }, /whole number/],
       [

@@ -71,7 +71,7 @@ describe('the embedded Postgres', { timeout: 120_000 }, () => {
     const source = `
       const { loadConfig } = await import(${sourceFile('config/load.ts')})
       const { openLog } = await import(${sourceFile('log.ts')})
-      const { openWorkplace } = await import(${sourceFile('context.ts')})
+      const { openContext } = await import(${sourceFile('context.ts')})
       const config = loadConfig({
         ASSIGNMENT_BASE_URL: 'https://host.example',
         AUTH_URL: 'https://host.example',
@@ -80,7 +80,7 @@ describe('the embedded Postgres', { timeout: 120_000 }, () => {
         API_KEY: 'a key of the tests',
       })
       const wrong = { ...config, assignmentBaseUrl: 'https://user@host.example' }
-      await openWorkplace({ config: wrong, log: openLog({ level: 'fatal' }) })`
+      await openContext({ config: wrong, log: openLog({ level: 'fatal' }) })`
     const cwd = mkdtempSync(join(tmpdir(), 'tidemark-sync context-'))
     const program = execute(process.execPath, ['--input-type=module', '--eval', source], {
       cwd,

@@ -37,7 +37,7 @@ describe.skipIf(!hasPostgres)('the lists', () => {
     await pool.query(
       `insert into tidemark.run (stream, kind, status, host, pid, started_at, finished_at, inserted)
        select 'tracker_object', kind, 'done', 'h', 1, now() - interval '10 minutes', now() - interval '8 minutes', 240
-       from unnest(array['incremental', 'related']) as lane
+       from unnest(array['incremental', 'related']) as kind
        union all select 'assignment_object', 'incremental', 'done', 'h', 1, now(), now(), 7`,
     )
     const { streams, bucketMs, buckets, from } = await readRowRates(pool)
@@ -84,7 +84,7 @@ describe.skipIf(!hasPostgres)('the lists', () => {
     const [overview] = await readOverview(pool, ['assignment'])
     expect(overview?.lastRun).toMatchObject({ kind: 'reconcile', status: 'done' })
     const kinds = await readLatestRuns(pool, ['assignment'])
-    expect(kinds.map(({ kind }) => kind).sort()).toEqual(['reconcile', 'incremental'])
+    expect(kinds.map(({ kind }) => kind).sort()).toEqual(['incremental', 'reconcile'])
   })
 
   it('find fields by a part of their name or column, without regard to case', async () => {

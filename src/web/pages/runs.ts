@@ -16,7 +16,7 @@ export const runsPage: Page = {
   async body({ statusQueries, query, now }) {
     const filter = {
       stream: chosen(query, 'stream', statusQueries.streams),
-      kind: chosen(query, 'lane', kinds),
+      kind: chosen(query, 'kind', kinds),
       outcome: chosen(query, 'outcome', outcomes),
     }
     const before = idIn(query, 'before')
