@@ -5,8 +5,7 @@ import { type Command, type ExitCode, exitCodes } from './cli/command.ts'
 import { commandHelp, findVerb, parseCall, programHelp } from './cli/parse.ts'
 import { ConfigError, loadLogLevel, readEnvironment } from './config/load.ts'
 import { type Logger, openLog, redact } from './log.ts'
-import { DatabaseError } from './store/server/connect.ts'
-import { UsageError } from './util/errors.ts'
+import { DatabaseError, UsageError } from './util/errors.ts'
 import { visible } from './util/text.ts'
 
 /** Loaded when called, so that a verb starts without the parts of all others. */

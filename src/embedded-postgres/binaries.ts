@@ -1,46 +1,59 @@
 // Runs the programs of the embedded Postgres: where they are, and as whom. Postgres refuses to run as root, so root
 // runs them as the user postgres.
 
-import { execFile, execFileSync, spawnSync } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { cp, readFile, rename, rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { arch, platform } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { DatabaseError } from '../store/server/connect.ts'
+import { DatabaseError } from '../util/errors.ts'
+import {
+  canEnter,
+  cannotEnter,
+  type Owner,
+  openSystemDirectory,
+  otherWays,
+  systemDirectory,
+} from './location.ts'
 
 const execute = promisify(execFile)
 
 export type Binaries = {
   /** Owner of the data directory; null when it is the user who runs this program. */
-  readonly owner: { readonly uid: number; readonly gid: number } | null
-  run(program: 'initdb' | 'pg_ctl', args: readonly string[], directory: string): Promise<void>
+  readonly owner: Owner | null
+  run(program: 'initdb' | 'pg_ctl', args: readonly string[]): Promise<void>
 }
 
-export function findBinaries(): Binaries {
-  const folder = binaryFolder()
+/** What the owner cannot enter is copied into the system's directory. */
+export async function findBinaries(system = systemDirectory): Promise<Binaries> {
+  const installed = binaryFolder()
   const owner = process.getuid?.() === 0 ? unprivilegedUser() : null
+  const isReachable = owner === null || canEnter(owner, installed)
+  const folder = isReachable ? installed : await copyPrograms(owner, installed, system)
   return {
     owner,
-    async run(program, args, directory) {
-      const path = join(folder, program)
-      const [file = path, ...rest] = [...crossing(owner, path, directory), path, ...args]
-      const options = { env: environment, cwd: '/' }
-      const identity = owner && file === path ? owner : {}
+    async run(program, args) {
       try {
-        await execute(file, rest, { ...options, ...identity })
+        await execute(join(folder, program), args, { env: environment, cwd: '/', ...owner })
       } catch (cause) {
-        const { stderr = '', stdout = '' } = cause as { stderr?: string; stdout?: string }
-        const lines = (stderr.trim() || stdout.trim()).split('\n')
-        // What went wrong comes first, and what followed from it last.
-        const telling = lines.filter((line) => /ERROR|FATAL|PANIC|HINT|error:/.test(line))
-        const said = (telling.length > 0 ? telling.slice(0, 3) : lines.slice(-4)).join(' ')
         throw new DatabaseError(
-          `the embedded Postgres failed (${program}): ${said || String(cause)}; mend that, or set DATABASE_URL`,
+          `The embedded Postgres failed (${program}): ${reasonOf(cause)}. Fix that, or set DATABASE_URL to a Postgres of yours.`,
           { cause },
         )
       }
     },
   }
+}
+
+function reasonOf(cause: unknown): string {
+  const { stderr = '', stdout = '' } = cause as { stderr?: string; stdout?: string }
+  const lines = (stderr.trim() || stdout.trim()).split('\n')
+  // What went wrong comes first, and what followed from it last.
+  const telling = lines.filter((line) => /ERROR|FATAL|PANIC|HINT|error:/.test(line))
+  const said = (telling.length > 0 ? telling.slice(0, 3) : lines.slice(-4)).join(' ')
+  return (said || String(cause)).replace(/\.$/, '')
 }
 
 /** Postgres needs nothing of this program's environment, which may hold secrets (P9). */
@@ -56,15 +69,13 @@ function binaryFolder(): string {
     return join(dirname(createRequire(packageFile).resolve(name)), '..', 'native', 'bin')
   } catch (cause) {
     throw new DatabaseError(
-      `there is no embedded Postgres for this machine (${name}); set DATABASE_URL instead`,
-      {
-        cause,
-      },
+      `There is no embedded Postgres for this machine (${name} is not installed). Set DATABASE_URL to a Postgres of yours.`,
+      { cause },
     )
   }
 }
 
-function unprivilegedUser(): { readonly uid: number; readonly gid: number } {
+function unprivilegedUser(): Owner {
   const read = () => ({ uid: idOf('-u'), gid: idOf('-g') })
   try {
     return read()
@@ -76,7 +87,7 @@ function unprivilegedUser(): { readonly uid: number; readonly gid: number } {
       return read()
     } catch (cause) {
       throw new DatabaseError(
-        'Postgres does not run as root, and no user postgres could be made: run as another user, or set DATABASE_URL',
+        `Postgres refuses to run as root, and no user named postgres could be created to run it. ${otherWays}`,
         { cause },
       )
     }
@@ -86,21 +97,23 @@ function unprivilegedUser(): { readonly uid: number; readonly gid: number } {
 const idOf = (flag: string): number =>
   Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }))
 
-/**
- * A checkout below a private directory such as /root cannot be entered by the user postgres. Then Postgres keeps root's
- * right to cross directories, and no other right of root's.
- */
-function crossing(owner: Binaries['owner'], program: string, directory: string): readonly string[] {
-  if (!owner) return []
-  const canUse = (path: string) => spawnSync('test', ['-x', path], { ...owner, cwd: '/' }).status === 0
-  if (canUse(program) && canUse(directory)) return []
-  const capability = 'dac_override'
-  return [
-    'setpriv',
-    `--reuid=${owner.uid}`,
-    `--regid=${owner.gid}`,
-    '--clear-groups',
-    `--inh-caps=+${capability}`,
-    `--ambient-caps=+${capability}`,
-  ]
+/** A checkout below a private directory such as /root cannot be entered by the user postgres. */
+async function copyPrograms(owner: Owner, installed: string, system: string): Promise<string> {
+  const { version } = JSON.parse(await readFile(join(installed, '../../package.json'), 'utf8'))
+  await openSystemDirectory(system, owner)
+  const copy = join(system, `programs-${version}-${arch()}`)
+  const folder = join(copy, 'bin')
+  if (!existsSync(copy)) {
+    const unfinished = `${copy}.new-${process.pid}`
+    await cp(dirname(installed), unfinished, { recursive: true, verbatimSymlinks: true, force: true })
+    // Whoever installed it may have let nobody else read it.
+    await execute('chmod', ['-R', 'a+rX', unfinished])
+    await rename(unfinished, copy).catch(async (error) => {
+      // Another program was quicker.
+      await rm(unfinished, { recursive: true, force: true })
+      if (!existsSync(copy)) throw error
+    })
+  }
+  if (canEnter(owner, folder)) return folder
+  throw new DatabaseError(cannotEnter(folder))
 }

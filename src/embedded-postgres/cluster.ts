@@ -5,11 +5,11 @@ import { randomBytes } from 'node:crypto'
 import { chown, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { DatabaseError } from '../store/server/connect.ts'
+import { DatabaseError } from '../util/errors.ts'
 import type { Binaries } from './binaries.ts'
+import { findDataFolder, systemDirectory } from './location.ts'
 
-// A port of this machine that nobody listens on.
-/** The wanted one when it is free, otherwise any. */
+/** A port of this machine that nobody listens on: the wanted one when it is free, otherwise any. */
 export const freePort = async (wanted = 0): Promise<number> =>
   (await listenOnce(wanted)) ?? (await listenOnce(0)) ?? wanted
 
@@ -28,22 +28,25 @@ export const superuser = 'tidemark'
 
 export type Cluster = { readonly data: string; readonly password: string; readonly port: number }
 
-/** Opens the cluster in a directory; makes it when there is none. Any number of programs may do so at once. */
-export async function openCluster(directory: string, binaries: Binaries): Promise<Cluster> {
+/** Opens the cluster of a directory; makes it when there is none. Any number of programs may do so at once. */
+export async function openCluster(
+  directory: string,
+  binaries: Binaries,
+  system = systemDirectory,
+): Promise<Cluster> {
   try {
-    return await findOrMake(directory, binaries)
+    return await findOrMake(await findDataFolder(directory, binaries.owner, system), binaries)
   } catch (cause) {
     throw inPlainWords(directory, cause)
   }
 }
 
-async function findOrMake(directory: string, binaries: Binaries): Promise<Cluster> {
-  const data = join(directory, 'postgres')
+async function findOrMake(folder: string, binaries: Binaries): Promise<Cluster> {
+  const data = join(folder, 'postgres')
   const existing = await readSettings(data)
   if (existing) return { data, ...existing }
-  await mkdir(directory, { recursive: true })
-  await removeAbandoned(directory)
-  const unfinished = join(directory, `postgres.new-${process.pid}`)
+  await removeAbandoned(folder)
+  const unfinished = join(folder, `postgres.new-${process.pid}`)
   const settings = { password: randomBytes(24).toString('base64url'), port: await freePort() }
   await initialise(unfinished, settings.password, binaries)
   await writePrivately(join(unfinished, settingsFile), JSON.stringify(settings), binaries)
@@ -105,17 +108,13 @@ async function initialise(data: string, password: string, binaries: Binaries): P
       '--lc-collate=C',
       '--lc-ctype=C',
     ]
-    await binaries.run(
-      'initdb',
-      [
-        `--pgdata=${data}`,
-        `--username=${superuser}`,
-        `--pwfile=${passwordFile}`,
-        '--auth=scram-sha-256',
-        ...locale,
-      ],
-      data,
-    )
+    await binaries.run('initdb', [
+      `--pgdata=${data}`,
+      `--username=${superuser}`,
+      `--pwfile=${passwordFile}`,
+      '--auth=scram-sha-256',
+      ...locale,
+    ])
   } finally {
     await rm(passwordFile, { force: true })
   }
@@ -140,13 +139,13 @@ export function isAlive(pid: number): boolean {
 }
 
 const advice: Readonly<Record<string, string>> = {
-  EACCES: 'this user may not read and write there (was it made by another one?)',
-  EPERM: 'this user may not read and write there (was it made by another one?)',
-  EROFS: 'it is on a file system that is read-only',
+  EACCES: 'this user may not read or write there (did another user make it?)',
+  EPERM: 'this user may not read or write there (did another user make it?)',
+  EROFS: 'the file system is read-only',
   // So Node says when it makes a directory on such a file system.
-  ENOENT: 'it cannot be made; is the file system read-only?',
+  ENOENT: 'the directory cannot be made (is the file system read-only?)',
   ENOSPC: 'the disk is full',
-  EDQUOT: 'the quota of this user is used up',
+  EDQUOT: 'the disk quota of this user is used up',
   // Postgres itself says so.
   53100: 'the disk is full',
 }
@@ -157,7 +156,7 @@ export function inPlainWords(directory: string, cause: unknown): unknown {
   const problem = Object.hasOwn(advice, code) ? advice[code] : undefined
   if (problem === undefined) return cause
   return new DatabaseError(
-    `the embedded Postgres cannot be kept in ${directory}: ${problem} (${code}); mend that, run in another directory, or set DATABASE_URL`,
+    `The embedded Postgres cannot keep its data in ${directory}: ${problem} (${code}). Fix that, start Tidemark in another directory, or set DATABASE_URL to a Postgres of yours.`,
     { cause },
   )
 }

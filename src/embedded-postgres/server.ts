@@ -6,8 +6,7 @@ import { join, resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import pg from 'pg'
 import type { Logger } from '../log.ts'
-import { DatabaseError } from '../store/server/connect.ts'
-import { lockKeys } from '../store/server/session.ts'
+import { DatabaseError } from '../util/errors.ts'
 import { type Binaries, findBinaries } from './binaries.ts'
 import {
   type Cluster,
@@ -29,14 +28,21 @@ export type EmbeddedServer = {
 }
 
 const database = 'tidemark'
+/** Advisory lock in the database `postgres`, shared by the programs that use the server. */
+const membersLock = 7_405_613
 const timeoutMs = 60_000
 const pauseMs = 100
 const stopLookMs = 20
 
-export async function startEmbedded(options: { directory: string; log: Logger }): Promise<EmbeddedServer> {
+export async function startEmbedded(options: {
+  readonly directory: string
+  readonly log: Logger
+  /** Where files go that the user who runs Postgres cannot reach otherwise. */
+  readonly systemDirectory?: string
+}): Promise<EmbeddedServer> {
   const directory = resolve(options.directory)
-  const binaries = findBinaries()
-  const cluster = await openCluster(directory, binaries)
+  const binaries = await findBinaries(options.systemDirectory)
+  const cluster = await openCluster(directory, binaries, options.systemDirectory)
   const leaving = new AbortController()
   const { membership, port } = await joinServer(cluster, binaries, leaving.signal)
   const url = `postgres://${superuser}:${cluster.password}@127.0.0.1:${port}/${database}?sslmode=disable`
@@ -52,7 +58,7 @@ export async function startEmbedded(options: { directory: string; log: Logger })
   }
   options.log.info(
     { address, urlFile },
-    'the embedded Postgres is ready; the file holds its URL with the password',
+    'the embedded Postgres is ready; its URL with the password is in the file',
   )
   const kept = keepMember({ cluster, binaries, membership, port, leaving, log: options.log })
   return { url, address, urlFile, leave: kept.leave }
@@ -78,15 +84,15 @@ function keepMember({ cluster, binaries, leaving, log, ...first }: Kept): Pick<E
     })
   }
   async function joinAgain(): Promise<void> {
-    log.warn('the embedded Postgres is gone, its server.log says why; it is started again')
+    log.warn('the embedded Postgres ended unexpectedly (its server.log says why); starting it again')
     while (!signal.aborted && member === null)
       try {
         const { membership, port } = await joinServer(cluster, binaries, signal)
         become(membership)
-        if (port === first.port) log.info('the embedded Postgres is there again')
-        else log.warn({ port }, 'the embedded Postgres has another port now: start this program again')
+        if (port === first.port) log.info('the embedded Postgres runs again')
+        else log.warn({ port }, 'the embedded Postgres runs again, on another port: restart Tidemark')
       } catch (error) {
-        if (!signal.aborted) log.warn({ err: error }, 'the embedded Postgres is tried again')
+        if (!signal.aborted) log.warn({ err: error }, 'the embedded Postgres does not start; trying again')
       }
   }
   become(first.membership)
@@ -122,10 +128,8 @@ async function joinServer(cluster: Cluster, binaries: Binaries, signal: AbortSig
     await wait(pauseMs)
   }
   throw new DatabaseError(
-    `the embedded Postgres in ${cluster.data} does not start: server.log there says why; mend that, or set DATABASE_URL`,
-    {
-      cause: failure,
-    },
+    `The embedded Postgres does not start: ${join(cluster.data, 'server.log')} says why. Fix that, or set DATABASE_URL to a Postgres of yours.`,
+    { cause: failure },
   )
 }
 
@@ -159,11 +163,17 @@ async function isPostgres(pid: number): Promise<boolean> {
 
 async function startServer(cluster: Cluster, binaries: Binaries): Promise<void> {
   const { data, port } = await choosePort(cluster, binaries)
-  await binaries.run(
-    'pg_ctl',
-    ['start', '-w', '-s', '-D', data, '-l', join(data, 'server.log'), '-o', serverFlags(port)],
+  await binaries.run('pg_ctl', [
+    'start',
+    '-w',
+    '-s',
+    '-D',
     data,
-  )
+    '-l',
+    join(data, 'server.log'),
+    '-o',
+    serverFlags(port),
+  ])
 }
 
 export const serverFlags = (port: number | string): string =>
@@ -183,7 +193,7 @@ async function becomeMember({ password }: Cluster, port: number): Promise<pg.Cli
   membership.on('error', () => {})
   try {
     await membership.connect()
-    await membership.query('select pg_advisory_lock_shared($1)', [lockKeys.embeddedMembers])
+    await membership.query('select pg_advisory_lock_shared($1)', [membersLock])
     return membership
   } catch {
     await membership.end().catch(() => {})
@@ -202,10 +212,10 @@ async function createDatabase(membership: pg.Client): Promise<void> {
 
 async function leaveServer(membership: pg.Client, cluster: Cluster, binaries: Binaries): Promise<void> {
   try {
-    await membership.query('select pg_advisory_unlock_shared($1)', [lockKeys.embeddedMembers])
+    await membership.query('select pg_advisory_unlock_shared($1)', [membersLock])
     const { rows } = await membership.query<{ is_last: boolean }>(
       'select pg_try_advisory_lock($1) as is_last',
-      [lockKeys.embeddedMembers],
+      [membersLock],
     )
     if (rows[0]?.is_last) await stopServer(cluster, binaries)
   } finally {
@@ -216,11 +226,13 @@ async function leaveServer(membership: pg.Client, cluster: Cluster, binaries: Bi
 /** Waits for this server to end and no other: a program that was about to join may have started the next one already. */
 async function stopServer({ data }: Cluster, binaries: Binaries): Promise<void> {
   const [pid] = (await readIfThere(join(data, 'postmaster.pid')))?.split('\n') ?? []
-  await binaries.run('pg_ctl', ['stop', '-W', '-s', '-m', 'fast', '-D', data], data)
+  await binaries.run('pg_ctl', ['stop', '-W', '-s', '-m', 'fast', '-D', data])
   const deadline = Date.now() + timeoutMs
   while (await isPostgres(Number(pid))) {
     if (Date.now() > deadline)
-      throw new DatabaseError(`the embedded Postgres in ${data} does not stop: server.log there says why`)
+      throw new DatabaseError(
+        `The embedded Postgres did not stop within a minute: ${join(data, 'server.log')} says why.`,
+      )
     await wait(stopLookMs)
   }
 }

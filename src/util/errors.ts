@@ -3,3 +3,8 @@
 export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
+
+/** Postgres cannot be used as it is; the message says where and what to do. Exit 4. */
+export class DatabaseError extends Error {
+  override readonly name = 'DatabaseError'
+}

@@ -4,12 +4,14 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
+  chmodSync,
   chownSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -17,7 +19,9 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, describe, expect, it } from 'vitest'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { startEmbedded } from '../../src/embedded-postgres/server.ts'
 import { type Database, openDatabase } from '../../src/store/server/connect.ts'
 import { quietLog } from '../support/database.ts'
 
@@ -122,7 +126,7 @@ describe('the embedded Postgres', { timeout: 120_000 }, () => {
   it('says why it cannot be kept in a directory, and what to do', async () => {
     const elsewhere = openDatabase({ url: null, directory: '/sys/tidemark', log: quietLog })
     await expect(elsewhere).rejects.toThrow(
-      /^the embedded Postgres cannot be kept in \/sys\/tidemark: .+ \(E\w+\); .*set DATABASE_URL$/,
+      /^The embedded Postgres cannot keep its data in \/sys\/tidemark: .+ \(E\w+\)\. Fix that, .*set DATABASE_URL to a Postgres of yours\.$/,
     )
   })
 
@@ -184,6 +188,73 @@ describe('the embedded Postgres', { timeout: 120_000 }, () => {
       await after.close()
     },
   )
+})
+
+describe.skipIf(process.getuid?.() !== 0)('root in a directory that nobody else can enter', () => {
+  const scratch = mkdtempSync(join(tmpdir(), 'tidemark-root-'))
+  const home = join(scratch, 'home')
+  const system = join(scratch, 'system')
+  const start = (systemDirectory = system) =>
+    startEmbedded({ directory: join(home, 'mirror'), log: quietLog, systemDirectory })
+  const selected = async (url: string) => {
+    const client = new pg.Client({ connectionString: url })
+    await client.connect()
+    const { rows } = await client.query('select session_user as user')
+    await client.end()
+    return rows
+  }
+  beforeAll(() => {
+    chmodSync(scratch, 0o755)
+    mkdirSync(home, { mode: 0o700 })
+  })
+  afterAll(() => {
+    rmSync(scratch, { recursive: true, force: true })
+  })
+
+  it('gets a Postgres that keeps its data elsewhere, and finds it again', { timeout: 60_000 }, async () => {
+    const umask = process.umask(0o077)
+    try {
+      const first = await start()
+      const second = await start()
+      expect(first.url).toBe(second.url)
+      expect(await selected(first.url)).toEqual([{ user: 'tidemark' }])
+      await first.leave()
+      await second.leave()
+    } finally {
+      process.umask(umask)
+    }
+    const [folder = '', ...more] = readdirSync(system)
+    expect(more).toEqual([])
+    expect(readlinkSync(join(home, 'mirror/postgres'))).toBe(join(system, folder, 'postgres'))
+    const found = statSync(join(system, folder, 'postgres'))
+    expect([found.mode & 0o777, found.uid]).toEqual([0o700, expect.not.toSatisfy((uid) => uid === 0)])
+    const again = await start()
+    await again.leave()
+    expect(readdirSync(system)).toEqual([folder])
+  })
+
+  it('begins with nothing once the directory was removed, and leaves nothing behind', {
+    timeout: 60_000,
+  }, async () => {
+    const before = readdirSync(system)
+    rmSync(join(home, 'mirror'), { recursive: true })
+    await (await start()).leave()
+    expect(readdirSync(system)).toHaveLength(1)
+    expect(readdirSync(system)).not.toEqual(before)
+  })
+
+  it('hears in one line why it gets none', async () => {
+    const open = join(scratch, 'open')
+    mkdirSync(open)
+    chmodSync(open, 0o777)
+    rmSync(join(home, 'mirror'), { recursive: true, force: true })
+    await expect(start(open)).rejects.toThrow(
+      /^\S+\/open must be a directory that belongs to root .+ Run Tidemark as an ordinary user, or set DATABASE_URL to a Postgres of yours\.$/,
+    )
+    await expect(start(join(home, 'system'))).rejects.toThrow(
+      /^Postgres refuses to run as root, and the user postgres, who runs it instead, cannot enter \S+\. Run .+$/,
+    )
+  })
 })
 
 describe('an encrypted connection', { timeout: 120_000 }, () => {

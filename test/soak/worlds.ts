@@ -23,9 +23,9 @@ export async function startPostgres(directory: string): Promise<World> {
   // Whoever stays its member would start it again when it is cut.
   await embedded.leave()
   const data = join(directory, 'postgres')
-  const binaries = findBinaries()
+  const binaries = await findBinaries()
   const { port } = new URL(embedded.url)
-  const control = (...words: string[]) => binaries.run('pg_ctl', [...words, '-w', '-s', '-D', data], data)
+  const control = (...words: string[]) => binaries.run('pg_ctl', [...words, '-w', '-s', '-D', data])
   const start = () => control('start', '-l', join(data, 'server.log'), '-o', serverFlags(port))
   await start()
   return {

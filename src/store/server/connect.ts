@@ -6,13 +6,10 @@ import type { ConnectionOptions } from 'node:tls'
 import pg, { type PoolConfig } from 'pg'
 import { startEmbedded } from '../../embedded-postgres/server.ts'
 import type { Logger } from '../../log.ts'
+import { DatabaseError } from '../../util/errors.ts'
 
 // From a libpq-style URL to what the driver wants, above all its TLS options, which libpq and the driver read
 // differently. Opens nothing.
-export class DatabaseError extends Error {
-  override readonly name = 'DatabaseError'
-}
-
 const modes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'] as const
 type Mode = (typeof modes)[number]
 
