@@ -16,14 +16,14 @@ export async function writeThroughStore(
   pages: Iterable<Records>,
 ): Promise<number> {
   const store = openStore({ database, streams, sourceTimezone: 'UTC', writeConnections, log: benchLog })
-  const run = await store.startRun('assignment', 'incremental')
+  const run = await store.openRun('incremental', 'assignment')
   if ('busy' in run) throw new Error(run.busy)
   const inHand: Promise<Written>[] = []
   let rowCount = 0
   const start = performance.now()
   for (const page of pages) {
     rowCount += page.rows.length
-    inHand.push(run.write(page, page.rows.at(-1)?.version ?? null))
+    inHand.push(run.pages.commit(page, page.rows.at(-1)?.version ?? null))
     if (inHand.length >= pagesInHand) await inHand.shift()
   }
   await Promise.all(inHand)

@@ -28,9 +28,19 @@ COMMENT ON COLUMN "tidemark"."freshness"."read_through_version" IS 'row version 
 COMMENT ON COLUMN "tidemark"."freshness"."read_through_time" IS 'every change that the upstream showed at this moment is here';--> statement-breakpoint
 COMMENT ON COLUMN "tidemark"."freshness"."last_success_at" IS 'when a run that asked the upstream last ended well';--> statement-breakpoint
 COMMENT ON COLUMN "tidemark"."freshness"."last_reconcile_at" IS 'when all records were last listed and compared';--> statement-breakpoint
--- The kinds of runs that are stored get their new names as well.
-UPDATE "tidemark"."lease" SET "lane" = CASE "lane" WHEN 'head' THEN 'incremental' WHEN 'trailing' THEN 'lookback' WHEN 'census' THEN 'reconcile' ELSE "lane" END;--> statement-breakpoint
-UPDATE "tidemark"."run" SET "kind" = CASE "kind" WHEN 'head' THEN 'incremental' WHEN 'trailing' THEN 'lookback' WHEN 'census' THEN 'reconcile' ELSE "kind" END;--> statement-breakpoint
+ALTER TABLE "tidemark"."backfill" ADD COLUMN "retry_at" timestamp with time zone;--> statement-breakpoint
+-- The kinds of runs that are stored get their new names as well. What reads a list, a verification and a second look at the quarantine
+-- shared the names of other kinds.
+UPDATE "tidemark"."run" SET "kind" = CASE
+  WHEN "note" LIKE 'verification%' AND "kind" IN ('head', 'census') THEN 'verify'
+  WHEN "note" LIKE 'quarantine: %' AND "kind" = 'backfill' THEN 'quarantine-retry'
+  WHEN "kind" = 'head' AND "stream" IN ('tracker_object', 'assignment_object', 'webhook_definition', 'webhook_subscription') THEN 'list'
+  WHEN "kind" = 'head' THEN 'incremental'
+  WHEN "kind" = 'trailing' THEN 'lookback'
+  WHEN "kind" = 'census' THEN 'reconcile'
+  ELSE "kind" END;--> statement-breakpoint
+-- No run of an earlier version can write any more, so the leases begin anew.
+DELETE FROM "tidemark"."lease";--> statement-breakpoint
 UPDATE "tidemark"."stream" SET "stopped_reason" = replace("stopped_reason", 'UPSTREAM_REWOUND', 'UPSTREAM_RESTORED') WHERE "stopped_reason" IS NOT NULL;--> statement-breakpoint
 UPDATE "tidemark"."run" SET "error_code" = 'UPSTREAM_RESTORED' WHERE "error_code" = 'UPSTREAM_REWOUND';--> statement-breakpoint
 -- What people were told about is found anew, under the new names.

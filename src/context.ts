@@ -19,7 +19,8 @@ import { readLookback } from './sync/changes/lookback.ts'
 import type { Progress } from './sync/changes/read-changes.ts'
 import { pollList } from './sync/lists/poll.ts'
 import type { RunOutcome } from './sync/perform-run.ts'
-import type { Audits, Backfills, Relations, Source, Store, Written } from './sync/ports/store.ts'
+import type { Source } from './sync/ports/source.ts'
+import type { Store, Written } from './sync/ports/store.ts'
 import { readRelated } from './sync/related/read-related.ts'
 import { openUpstream, type Upstream } from './upstream/client.ts'
 import { openRelatedSource } from './upstream/contract/extended-read.ts'
@@ -97,7 +98,7 @@ type ReadingContext<Kind extends Stream> = Omit<ReadStreamContext, 'store' | 'st
 
 export type SyncContext = AsyncDisposable & {
   readonly database: Database
-  readonly store: Store & Audits & Backfills & Relations
+  readonly store: Store
   readonly streams: readonly Stream[]
   /** The related records that are wanted. */
   readonly related: readonly RelatedStream[]

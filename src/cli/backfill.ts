@@ -6,7 +6,8 @@ import { loadConfig } from '../config/load.ts'
 import { configuredStreams, openContext, type SyncContext } from '../context.ts'
 import { findSpan, planBackfill, readSpanOptions } from '../operator/backfill.ts'
 import { asChangesStream } from '../operator/positions.ts'
-import { cancelBackfill, listBackfills, readBackfill, requestBackfill } from '../store/queries/backfills.ts'
+import { cancelBackfill, requestBackfill } from '../store/admin/requests.ts'
+import { listBackfills, readBackfill } from '../store/queries/backfills.ts'
 import { type ChangesStream, pickStream, streams } from '../streams/catalog.ts'
 import { parseInt64 } from '../streams/record.ts'
 import { runNextBackfill } from '../sync/changes/incremental.ts'
@@ -119,7 +120,7 @@ async function run(call: Call): Promise<ExitCode> {
       )
     return await work(call, context, stream, unfinished)
   }
-  const span = await findSpan({ pool, store: context.store }, stream, { from, to })
+  const span = await findSpan(pool, stream, { from, to })
   if (values['dry-run']) {
     const plan = await planBackfill(pool, stream, span, config.pageSize)
     stdout.write(values.json ? `${JSON.stringify(plan.json)}\n` : `${plan.text}\n`)

@@ -14,8 +14,9 @@ import {
 import { startComparison } from '../store/runs/comparison.ts'
 import { pickStream, type Stream } from '../streams/catalog.ts'
 import { isObject, readRecords } from '../streams/record.ts'
-import type { Difference, Lookup, Source } from '../sync/ports/store.ts'
-import { UsageError } from '../util/errors.ts'
+import type { Lookup, Source } from '../sync/ports/source.ts'
+import type { Difference } from '../sync/ports/store.ts'
+import { messageOf, UsageError } from '../util/errors.ts'
 import { visible } from '../util/text.ts'
 import { type Call, type Command, type ExitCode, exitCodes } from './command.ts'
 
@@ -74,7 +75,7 @@ async function askUpstream(ask: {
   try {
     answer = await source.lookup(key, signal)
   } catch (error) {
-    return { says: 'failed', error: error instanceof Error ? error.message : String(error) }
+    return { says: 'failed', error: messageOf(error) }
   }
   if (answer === 'gone' || answer === 'unclear') return { says: answer }
   const page = readRecords(

@@ -4,7 +4,7 @@ import type { Pool } from 'pg'
 import { pauseInWords, resumeInWords } from '../operator/actions.ts'
 import { asChangesStream, findPosition, readPositionOptions } from '../operator/positions.ts'
 import { rewindStream } from '../store/admin/streams.ts'
-import { livePosition, positionAt, readCheckpoints } from '../store/queries/positions.ts'
+import { livePosition, readCheckpoints } from '../store/queries/positions.ts'
 import { pickStream, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { alignedTable, type Call, type Command, type ExitCode, operator, wholeNumber } from './command.ts'
@@ -58,8 +58,7 @@ async function runRewind(call: Call): Promise<ExitCode> {
       '`tidemark rewind` needs --reason TEXT: it is kept with the position for those who come later',
     )
   return await withDatabase(call, async (pool) => {
-    const store = { positionAt: (of: string, time: Date) => positionAt(pool, of, time) }
-    const position = await findPosition({ pool, store }, stream, wanted)
+    const position = await findPosition(pool, stream, wanted)
     const current = await livePosition(pool, stream.name)
     if (position > current && !values.force)
       throw new UsageError(

@@ -9,14 +9,14 @@ import { configuredStreams, openConfiguredUpstream } from '../context.ts'
 import { type Json, repeatedFields } from '../json/json.ts'
 import { JsonError, parseJson } from '../json/parse.ts'
 import { type Logger, redact } from '../log.ts'
-import { type NamedAssignment, readRelatedAgain } from '../store/queries/due.ts'
+import { type NamedAssignment, readRelatedAgain } from '../store/admin/requests.ts'
 import { openDatabase } from '../store/server/connect.ts'
 import { isObject } from '../streams/record.ts'
 import { UpstreamError } from '../upstream/http/errors.ts'
 import { ParameterError } from '../upstream/operations/parameters.ts'
 import { type AnyRequest, prepareRequest, type RequestOf } from '../upstream/operations/request.ts'
 import { type Operation, type OperationName, operations } from '../upstream/operations/table.ts'
-import { UsageError } from '../util/errors.ts'
+import { messageOf, UsageError } from '../util/errors.ts'
 import { openDriver } from '../worker/queue/driver.ts'
 import { openRunQueue } from '../worker/queue/requests.ts'
 import { type Call, type ExitCode, exitCodes } from './command.ts'
@@ -76,8 +76,6 @@ async function requestRun(
     await database.close()
   }
 }
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 /** Only of a server that is there already: none is started for this. */
 async function embeddedUrl(): Promise<string | null> {

@@ -5,7 +5,6 @@ import type { SyncContext } from '../context.ts'
 import { estimateBackfill } from '../store/queries/backfills.ts'
 import { countBetween, livePosition } from '../store/queries/positions.ts'
 import { type ChangesStream, pickStream } from '../streams/catalog.ts'
-import type { Store } from '../sync/ports/store.ts'
 import { UsageError } from '../util/errors.ts'
 import { count, formatDuration } from '../util/text.ts'
 import { type Asked, asChangesStream, findPosition, readPositionOptions, rowVersionIn } from './positions.ts'
@@ -33,7 +32,7 @@ export function readSpanOptions(values: Asked): {
 
 /** All of it at once, for a stream and options that come as text. */
 export async function askedSpan(
-  { database, store, streams }: Pick<SyncContext, 'database' | 'store' | 'streams'>,
+  { database, streams }: Pick<SyncContext, 'database' | 'streams'>,
   name: string,
   values: Asked,
 ): Promise<{ readonly stream: ChangesStream; readonly span: Span }> {
@@ -41,15 +40,11 @@ export async function askedSpan(
   const { from, to } = readSpanOptions(values)
   if (from === null)
     throw new UsageError('A backfill needs to know where from: a row version, a checkpoint or a time')
-  return { stream, span: await findSpan({ pool: database.pool, store }, stream, { from, to }) }
+  return { stream, span: await findSpan(database.pool, stream, { from, to }) }
 }
 
-export async function findSpan(
-  { pool, store }: { readonly pool: Pool; readonly store: Pick<Store, 'positionAt'> },
-  stream: ChangesStream,
-  wanted: WantedSpan,
-): Promise<Span> {
-  const from = await findPosition({ pool, store }, stream, wanted.from)
+export async function findSpan(pool: Pool, stream: ChangesStream, wanted: WantedSpan): Promise<Span> {
+  const from = await findPosition(pool, stream, wanted.from)
   const live = await livePosition(pool, stream.name)
   const to = wanted.to ?? live
   if (live === 0n && wanted.to === null)

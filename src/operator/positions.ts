@@ -2,10 +2,9 @@
 // words that help at the terminal and on the page. Changes nothing.
 
 import type { Pool } from 'pg'
-import { findCheckpoint, firstCheckpointAt } from '../store/queries/positions.ts'
+import { findCheckpoint, firstCheckpointAt, positionAt } from '../store/queries/positions.ts'
 import type { ChangesStream, Stream } from '../streams/catalog.ts'
 import { parseInt64 } from '../streams/record.ts'
-import type { Store } from '../sync/ports/store.ts'
 import { UsageError } from '../util/errors.ts'
 
 /** The names of the three options, e.g. `to-version`, `to-checkpoint` and `to-time`. */
@@ -61,16 +60,12 @@ function timeIn(text: string): Date {
   return time
 }
 
-export async function findPosition(
-  look: { readonly pool: Pool; readonly store: Pick<Store, 'positionAt'> },
-  stream: ChangesStream,
-  wanted: Wanted,
-): Promise<bigint> {
+export async function findPosition(pool: Pool, stream: ChangesStream, wanted: Wanted): Promise<bigint> {
   if (wanted.kind === 'version') return wanted.position
-  if (wanted.kind === 'checkpoint') return await checkpointPosition(look.pool, stream, wanted.id)
-  const position = await look.store.positionAt(stream.name, wanted.time)
+  if (wanted.kind === 'checkpoint') return await checkpointPosition(pool, stream, wanted.id)
+  const position = await positionAt(pool, stream.name, wanted.time)
   if (position !== null) return position
-  const first = await firstCheckpointAt(look.pool, stream.name)
+  const first = await firstCheckpointAt(pool, stream.name)
   throw new UsageError(
     first
       ? `At ${wanted.time.toISOString()} ${stream.name} had no position yet: its first checkpoint was at ${first.toISOString()}`

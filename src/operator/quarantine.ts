@@ -4,12 +4,11 @@ import type { Pool } from 'pg'
 import type { SyncContext } from '../context.ts'
 import { type Json, repeatedFields } from '../json/json.ts'
 import { parseJson } from '../json/parse.ts'
+import { dropFromQuarantine, settleQuarantined } from '../store/admin/requests.ts'
 import {
-  dropFromQuarantine,
   type QuarantineEntry,
   type QuarantineSelection,
   readQuarantine,
-  settleQuarantined,
   streamOfEntry,
 } from '../store/queries/quarantine.ts'
 import { pickStream, relatedStreams, type Stream, streams } from '../streams/catalog.ts'

@@ -4,7 +4,17 @@ import { UsageError } from '../util/errors.ts'
 import { nearest } from '../util/text.ts'
 import { attachmentFields, type FieldKind } from './field-types.ts'
 
-export const kinds = ['incremental', 'lookback', 'reconcile', 'backfill', 'related'] as const
+/** Why a stream is read. */
+export const kinds = [
+  'incremental',
+  'list',
+  'lookback',
+  'reconcile',
+  'backfill',
+  'verify',
+  'quarantine-retry',
+  'related',
+] as const
 export type RunKind = (typeof kinds)[number]
 export type ServiceName = 'assignment' | 'tracking'
 

@@ -1,15 +1,17 @@
-// What every run has around its reading: the lane is taken, requests and rows are counted, and the end is written into the
+// What every run has around its reading: the lease is taken, requests and rows are counted, and the end is written into the
 // ledger, whatever the end is.
 
 import type { RunKind, Stream } from '../streams/catalog.ts'
-import type { Answer, Busy, Refusal, Run, RunEnd, Source, Store, WriteCounts } from './ports/store.ts'
+import { errorOf } from '../util/errors.ts'
+import type { Answer, Refusal, Source } from './ports/source.ts'
+import type { Run, RunEnd, Store, WriteCounts } from './ports/store.ts'
 
 export type Tally = WriteCounts & { readonly requests: number; readonly bytes: number }
 
 export type RunOutcome = {
   readonly stream: string
   readonly kind: RunKind
-  /** `stopped`: told to end between two pages. `skipped`: somebody else is reading this lane. */
+  /** `stopped`: told to end between two pages. `skipped`: another run holds the lease, as the note says. */
   readonly status: 'done' | 'failed' | 'skipped' | 'stopped'
   readonly runId: string | null
   readonly note: string | null
@@ -21,41 +23,26 @@ export type RunOutcome = {
 }
 export type RunReading = Pick<RunOutcome, 'note' | 'isComplete' | 'yielded'> & Pick<RunEnd, 'isHidden'>
 
-export type RunContext<OwnRun extends Run> = {
-  readonly store: {
-    startRun(...parameters: Parameters<Store['startRun']>): Promise<OwnRun | Busy>
-  }
+export type RunContext<Kind extends RunKind> = {
+  readonly store: Pick<Store, 'openRun'>
   readonly source: Source
   readonly stream: Pick<Stream, 'name'>
-  readonly kind: RunKind
-  readonly collectArrivals?: boolean
+  readonly kind: Kind
+  /** The backfill to go on with. */
+  readonly id?: string
   readonly signal: AbortSignal
 }
 
-export async function performRun<OwnRun extends Run>(
-  context: RunContext<OwnRun>,
-  read: (run: OwnRun, source: Source) => Promise<RunReading>,
+export async function performRun<Kind extends RunKind>(
+  context: RunContext<Kind>,
+  read: (run: Run<Kind>, source: Source) => Promise<RunReading>,
 ): Promise<RunOutcome> {
-  const { store, kind, signal, collectArrivals = false } = context
+  const { store, kind, signal, id } = context
   const stream = context.stream.name
   const tally = { inserted: 0, updated: 0, unchanged: 0, rescued: 0, quarantined: 0, requests: 0, bytes: 0 }
   const outcome = { stream, kind, tally, note: null, error: null, isComplete: false, yielded: false }
-  const run = await store.startRun(stream, kind, { collectArrivals })
+  const run = await store.openRun(kind, stream, id === undefined ? {} : { id })
   if ('busy' in run) return { ...outcome, status: 'skipped', runId: null, note: run.busy }
-  const finish = (
-    status: 'done' | 'failed',
-    end: { error?: Error; note?: string | null; isComplete?: boolean; isHidden?: boolean },
-  ) =>
-    run.finish({
-      requests: tally.requests,
-      bytes: tally.bytes,
-      status,
-      error: end.error?.message ?? null,
-      errorCode: codeOf(end.error),
-      note: end.note ?? null,
-      isComplete: end.isComplete ?? false,
-      ...(end.isHidden !== undefined && { isHidden: end.isHidden }),
-    })
   const ended = { ...outcome, runId: run.id }
   let reading: RunReading
   try {
@@ -65,20 +52,32 @@ export async function performRun<OwnRun extends Run>(
     // What fails while the run is told to stop has failed.
     if (signal.aborted && cause === signal.reason) {
       const note = 'stopped between two pages'
-      await finish('done', { note })
+      await run.finish({ ...endOf(tally), note, isCutShort: true })
       return { ...ended, status: 'stopped', note }
     }
-    const error = cause instanceof Error ? cause : new Error(String(cause))
-    await finish('failed', { error })
+    const error = errorOf(cause)
+    await run.finish({ ...endOf(tally), status: 'failed', error: error.message, errorCode: codeOf(error) })
     return { ...ended, status: 'failed', error }
   }
   // A run ends once: that its end cannot be written down is the caller's trouble.
-  await finish('done', reading)
+  const { yielded, ...told } = reading
+  await run.finish({ ...endOf(tally), ...told, isCutShort: yielded })
   return { ...ended, ...reading, status: 'done' }
 }
 
-const codeOf = (error: Error | undefined): string | null =>
-  error && 'code' in error && typeof error.code === 'string' ? error.code : null
+/** As of a run that proved nothing. */
+const endOf = ({ requests, bytes }: Tally): RunEnd => ({
+  requests,
+  bytes,
+  status: 'done',
+  error: null,
+  errorCode: null,
+  note: null,
+  isComplete: false,
+})
+
+const codeOf = (error: Error): string | null =>
+  'code' in error && typeof error.code === 'string' ? error.code : null
 
 /** The stream waits for a person; the reason says what to do. */
 class StreamStopped extends Error {
@@ -111,13 +110,15 @@ function countingSource(source: Source, counter: Counter): Source {
   }
 }
 
-const countingRun = <OwnRun extends Run>(run: OwnRun, counter: Counter): OwnRun => ({
+const countingRun = <Kind extends RunKind>(run: Run<Kind>, counter: Counter): Run<Kind> => ({
   ...run,
-  async write(...page) {
-    const written = await run.write(...page)
-    for (const name of ['inserted', 'updated', 'unchanged', 'rescued', 'quarantined'] as const)
-      counter[name] += written[name]
-    return written
+  pages: {
+    async commit(...page) {
+      const written = await run.pages.commit(...page)
+      for (const name of ['inserted', 'updated', 'unchanged', 'rescued', 'quarantined'] as const)
+        counter[name] += written[name]
+      return written
+    },
   },
 })
 

@@ -1,5 +1,6 @@
-// What was asked for cannot be done as it was written; the message is one line that says what would be right. Exit 2, or status 400.
+// Errors as this program makes and tells them.
 
+/** What was asked for cannot be done as it was written; the message is one line that says what would be right. Exit 2, or status 400. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
@@ -8,3 +9,13 @@ export class UsageError extends Error {
 export class DatabaseError extends Error {
   override readonly name = 'DatabaseError'
 }
+
+/** Anything can be thrown. */
+export const errorOf = (thrown: unknown): Error =>
+  thrown instanceof Error ? thrown : new Error(String(thrown))
+
+/** An attempt at several addresses at once fails with as many errors, of which the first says as much as all. */
+export const messageOf = (thrown: unknown): string =>
+  thrown instanceof AggregateError && thrown.errors.length > 0
+    ? messageOf(thrown.errors[0])
+    : errorOf(thrown).message

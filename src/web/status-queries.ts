@@ -103,7 +103,10 @@ export function openStatusQueries({ context, jobs, parts, problems, pageSize }: 
         nextTicks(),
       ])
       // The other schedules look whether something is to be done; mostly nothing is.
-      const shown = nextRuns.filter(({ kind }) => kind === 'incremental' || kind === 'reconcile')
+      const shown = nextRuns
+        .filter(({ kind }) => kind === 'incremental' || kind === 'reconcile')
+        // Asked to read what is new, a list stream is listed.
+        .map((next) => (kinds.get(next.stream) === 'list' ? { ...next, kind: 'list' as const } : next))
       return {
         at: new Date(),
         streams: streams.map((one) => ({ ...one, kind: kinds.get(one.stream) ?? 'list' })),

@@ -8,7 +8,7 @@ import type { Logger } from '../log.ts'
 import { lockKeys } from '../store/server/session.ts'
 import { type Stream, streams } from '../streams/catalog.ts'
 import { chooseKeyField, isObject } from '../streams/record.ts'
-import type { Source } from '../sync/ports/store.ts'
+import type { Source } from '../sync/ports/source.ts'
 import type { Upstream } from '../upstream/client.ts'
 import { openSource } from '../upstream/contract/source.ts'
 

@@ -2,8 +2,10 @@
 
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { cancelBackfill, readBackfill, requestBackfill } from '../../src/store/queries/backfills.ts'
+import { cancelBackfill, requestBackfill } from '../../src/store/admin/requests.ts'
+import { readBackfill } from '../../src/store/queries/backfills.ts'
 import { runNextBackfill } from '../../src/sync/changes/incremental.ts'
+import { BackfillCancelled } from '../../src/sync/ports/store.ts'
 import { neverAborted, openTestContext, positionOf } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { differences } from '../support/same-as-source.ts'
@@ -104,6 +106,48 @@ describe.skipIf(!hasPostgres)('a backfill', () => {
         note: 'cancelled by somebody',
       })
       expect(requests).toBeLessThan(9)
+    })
+  })
+
+  describe('that is cancelled just before it is taken', () => {
+    const database = createTestDatabase()
+    it('leaves no run behind that seems to go on, and the next one is taken', async () => {
+      await using simulator = await startSimulator({ assignments: 400 })
+      await using context = await openTestContext(database, simulator, { PAGE_SIZE: '20' })
+      const { pool } = database
+      await context.read(assignment, 'incremental', { signal })
+      const { id } = await requestBackfill(pool, span)
+      await cancelBackfill(pool, id, 'somebody')
+      await expect(context.store.openRun('backfill', 'assignment', { id })).rejects.toThrow(BackfillCancelled)
+      const { rows } = await pool.query(`select status from tidemark.run where kind = 'backfill'`)
+      expect(rows.filter(({ status }) => status === 'running')).toEqual([])
+      await requestBackfill(pool, span)
+      expect(await runNextBackfill({ ...context.contextOf(assignment), signal })).toMatchObject({
+        status: 'done',
+      })
+    })
+  })
+
+  describe('that could not be read completely', () => {
+    const database = createTestDatabase()
+    it('is not done: it says why, and is tried again later, or at once when somebody asks for it', async () => {
+      await using simulator = await startSimulator({ assignments: 400 })
+      await using context = await openTestContext(database, simulator, { PAGE_SIZE: '20' })
+      const { pool } = database
+      await context.read(assignment, 'incremental', { signal })
+      await pool.query('delete from tidemark.belief')
+      Object.assign(simulator.behaviour, { order: 'unstable', sorts: 'ignored' })
+      const { id } = await requestBackfill(pool, span)
+      const reading = { ...context.contextOf(assignment), signal }
+      expect(await runNextBackfill(reading)).toMatchObject({ status: 'done', isComplete: false })
+      const left = await readBackfill(pool, id)
+      expect(left).toMatchObject({ status: 'waiting', finishedAt: null, error: expect.stringMatching(/\w/) })
+      expect(left?.position).toBeLessThan(300n)
+      expect(await runNextBackfill(reading)).toBeNull()
+      Object.assign(simulator.behaviour, { order: 'row-version', sorts: 'honoured' })
+      expect((await requestBackfill(pool, span)).id).toBe(id)
+      expect(await runNextBackfill(reading)).toMatchObject({ status: 'done', isComplete: true })
+      expect(await readBackfill(pool, id)).toMatchObject({ status: 'done', position: 300n, error: null })
     })
   })
 

@@ -25,15 +25,15 @@ describe.skipIf(!hasPostgres)('a lane', () => {
       return rows[0]?.held_ms ?? 0
     }
     await expect.poll(heldMs, { timeout: 10_000 }).toBeGreaterThan(4 * silenceMs)
-    expect(await store.startRun('assignment', 'incremental')).toEqual({ busy: expect.any(String) })
-    await run.write(assignments({ AssignmentId: 1, RowVersion: 5 }), 5n)
+    expect(await store.openRun('incremental', 'assignment')).toEqual({ busy: expect.any(String) })
+    await run.pages.commit(assignments({ AssignmentId: 1, RowVersion: 5 }), 5n)
     await run.finish(done)
   })
 
   it('leaves nothing of itself to the session, whose next user may be silent for longer (P8)', async () => {
     const store = storeOf(database, { silenceMs, writeConnections: 1 })
     const kinds = await Promise.all(['assignment', 'assignment_note'].map((stream) => begin(store, stream)))
-    expect(await store.startRun('assignment', 'incremental')).toEqual({ busy: expect.any(String) })
+    expect(await store.openRun('incremental', 'assignment')).toEqual({ busy: expect.any(String) })
     for (const kind of kinds) await kind.finish(done)
     const limited = await Promise.all(
       Array.from({ length: 3 }, () =>
@@ -47,7 +47,7 @@ describe.skipIf(!hasPostgres)('a lane', () => {
 
   it('goes on when the session that its pages travel on was ended while its upstream kept it waiting (P8)', async () => {
     const run = await begin(storeOf(database, { writeConnections: 1 }))
-    await run.write(assignments({ AssignmentId: 2, RowVersion: 15 }), null)
+    await run.pages.commit(assignments({ AssignmentId: 2, RowVersion: 15 }), null)
     const idle = `pid <> pg_backend_pid() and datname = current_database() and application_name = 'tidemark'
       and not exists (select from pg_locks where pg_locks.pid = pg_stat_activity.pid and locktype = 'advisory')`
     await database.pool.query(`select pg_terminate_backend(pid) from pg_stat_activity where ${idle}`)
@@ -55,7 +55,7 @@ describe.skipIf(!hasPostgres)('a lane', () => {
       (await database.pool.query(`select from pg_stat_activity where ${idle}`)).rows.length
     await expect.poll(left).toBe(0)
     await database.pool.query('select')
-    expect(await run.write(assignments({ AssignmentId: 3, RowVersion: 16 }), null)).toMatchObject({
+    expect(await run.pages.commit(assignments({ AssignmentId: 3, RowVersion: 16 }), null)).toMatchObject({
       inserted: 1,
     })
     await run.finish(done)
@@ -64,15 +64,15 @@ describe.skipIf(!hasPostgres)('a lane', () => {
   it('goes to another when its program is frozen, which cannot write when it is woken', async () => {
     const store = storeOf(database, { silenceMs })
     const frozen = await begin(store)
-    await frozen.write(assignments({ AssignmentId: 1, RowVersion: 6 }), 6n)
+    await frozen.pages.commit(assignments({ AssignmentId: 1, RowVersion: 6 }), 6n)
     freeze(2 * silenceMs)
     const next = await begin(store)
     expect(next.state.position).toBe(6n)
-    await expect(frozen.write(assignments({ AssignmentId: 1, RowVersion: 7 }), 7n)).rejects.toThrow(
+    await expect(frozen.pages.commit(assignments({ AssignmentId: 1, RowVersion: 7 }), 7n)).rejects.toThrow(
       'lost its turn',
     )
     await frozen.finish({ ...done, status: 'failed', error: 'lost its turn' })
-    await next.write(assignments({ AssignmentId: 1, RowVersion: 8 }), 8n)
+    await next.pages.commit(assignments({ AssignmentId: 1, RowVersion: 8 }), 8n)
     await next.finish(done)
     const { rows } = await database.pool.query(
       `select status, position_to as position, lag(finished_at) over (order by id) <= started_at as is_apart

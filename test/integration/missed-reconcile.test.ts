@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { streams } from '../../src/streams/catalog.ts'
+import { verifyStream } from '../../src/sync/reconcile/verify.ts'
 import { askForMissed, isTaken, restMs } from '../../src/worker/lanes.ts'
 import { openTestContext, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
@@ -83,6 +84,28 @@ describe.skipIf(!hasPostgres)('a reconcile that was missed', () => {
       await set('last_reconcile_at', 1)
       expect(await taken('again')).toBe(true)
       expect([await taken('operator'), await taken('tick')]).toEqual([false, false])
+    })
+  })
+
+  describe.each([null, 1])('after a verification of %s rows', (sample) => {
+    const database = createTestDatabase()
+    it('is still missed: whoever only looks has not reconciled', async () => {
+      await using simulator = await startSimulator({ assignments: 30 })
+      await using context = await openTestContext(database, simulator)
+      await context.read(assignment, 'incremental', { signal })
+      await database.pool.query(
+        `update tidemark.stream set first_read_through_at = now() - interval '2 years'`,
+      )
+      const wanted = { ...context.contextOf(assignment), signal, repair: false, sample, onDifference() {} }
+      expect(await verifyStream(wanted)).toMatchObject({ status: 'done', kind: 'verify' })
+      const requests: string[] = []
+      await askForMissed(
+        { pool: database.pool, schedule },
+        ['assignment'],
+        async ({ stream }) => void requests.push(stream),
+        new Date(),
+      )
+      expect(requests).toEqual(['assignment'])
     })
   })
 

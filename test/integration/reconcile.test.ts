@@ -107,6 +107,36 @@ describe.skipIf(!hasPostgres)('a reconcile', () => {
   )
 
   scene(
+    'asks once a page how late its rows came, and notes no more of them than can be told (P10)',
+    1_300,
+    async ({ context, pool }) => {
+      await pool.query(`
+        update tidemark.checkpoint set reached_at = now() - interval '1 hour';
+        insert into tidemark.checkpoint (stream, position, reached_at) values ('assignment', 1, now() - interval '1 day');
+        delete from mirror.assignment where assignment_id between 51 and 1250`)
+      let questions = 0
+      const { history } = context.store
+      const reading = { ...context.contextOf(assignment), signal, approved: 0, lookbackFloorMs: 7_200_000 }
+      const store = {
+        ...context.store,
+        history: {
+          ...history,
+          reachedAt: (...asked: Parameters<typeof history.reachedAt>) => {
+            questions += 1
+            return history.reachedAt(...asked)
+          },
+        },
+      }
+      expect((await reconcileStream({ ...reading, store })).findings.late).toBe(1_200)
+      expect(questions).toBeLessThanOrEqual(1_300 / 50)
+      const { rows } = await pool.query(
+        'select count(*)::int as noted, min(late_ms) > 0 as are_late from tidemark.late_arrival',
+      )
+      expect(rows).toEqual([{ noted: 1_000, are_late: true }])
+    },
+  )
+
+  scene(
     'marks what is gone, with its evidence, and lets it come back (P7)',
     100,
     async ({ simulator, context, pool, same, deleted }) => {
@@ -121,6 +151,7 @@ describe.skipIf(!hasPostgres)('a reconcile', () => {
       simulator.source.insert('assignment', null, { id: 7 })
       await context.read(assignment, 'incremental', { signal })
       expect(await deleted()).toEqual([8])
+      expect((await pool.query('select key from tidemark.suspect')).rows).toEqual([{ key: '8' }])
       await same()
     },
   )

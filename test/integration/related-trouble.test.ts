@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import { dropRecords, nothingTried, selectionOf } from '../../src/operator/quarantine.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { readRelatedAgain } from '../../src/store/queries/due.ts'
+import { readRelatedAgain } from '../../src/store/admin/requests.ts'
 import { readRelatedProgress } from '../../src/store/queries/overview.ts'
 import { openTestContext, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'

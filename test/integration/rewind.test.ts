@@ -50,18 +50,28 @@ describe.skipIf(!hasPostgres)('a rewind', () => {
       const store = storeOf(database)
       await writeAll(store, 'assignment', assignments({ AssignmentId: 1, RowVersion: 50 }))
       const head = await begin(store)
-      await head.write(assignments({ AssignmentId: 2, RowVersion: 60 }), 60n)
+      await head.pages.commit(assignments({ AssignmentId: 2, RowVersion: 60 }), 60n)
       const reconcile = await begin(store, 'assignment', 'reconcile')
       await rewindStream(database.pool, { ...order, position: 10n })
-      await expect(head.write(assignments({ AssignmentId: 3, RowVersion: 70 }), 70n)).rejects.toThrow(
+      await expect(head.pages.commit(assignments({ AssignmentId: 3, RowVersion: 70 }), 70n)).rejects.toThrow(
         'lost its turn',
       )
-      await expect(reconcile.write(assignments({ AssignmentId: 2, RowVersion: 55 }), null)).rejects.toThrow(
+      await expect(
+        reconcile.pages.commit(assignments({ AssignmentId: 2, RowVersion: 55 }), null),
+      ).rejects.toThrow('lost its turn')
+      await expect(
+        head.findings.stopStream('UPSTREAM_RESTORED: what the rewind has just mended'),
+      ).rejects.toThrow('lost its turn')
+      await expect(head.findings.setLookback(1, 'what the rewind has made untrue')).rejects.toThrow(
         'lost its turn',
       )
       await head.finish({ ...done, status: 'failed', error: 'fenced' })
       await reconcile.finish({ ...done, status: 'failed', error: 'fenced' })
       expect(await positionOf(database.pool)).toBe(10n)
+      const state = await database.pool.query(
+        `select stopped_reason, lookback_ms from tidemark.stream where name = 'assignment'`,
+      )
+      expect(state.rows).toEqual([{ stopped_reason: null, lookback_ms: null }])
       const { rows } = await database.pool.query('select row_version from mirror.assignment order by 1')
       expect(rows).toEqual([{ row_version: '50' }, { row_version: '60' }])
     })

@@ -26,7 +26,7 @@ describe.skipIf(!hasPostgres)('a row', () => {
 
   async function write(...records: JsonObject[]) {
     const run = await begin(storeOf(database))
-    const written = await run.write(assignments(...records), null)
+    const written = await run.pages.commit(assignments(...records), null)
     await run.finish(done)
     return written
   }
@@ -73,30 +73,30 @@ describe.skipIf(!hasPostgres)('a row', () => {
     const changed = { ...record, RowVersion: 6 }
     await write(record)
     const readBefore = [assignments(record), assignments(changed)]
-    const reconcile = await storeOf(database).startAudit('assignment', 'reconcile')
+    const reconcile = await storeOf(database).openRun('reconcile', 'assignment')
     if ('busy' in reconcile) throw new Error(reconcile.busy)
-    await reconcile.gatherAbsent()
-    expect(await reconcile.absentKeys(null, 10)).toEqual(['1'])
-    await reconcile.noteGone([{ key: '1', evidence: 'a test says so' }])
-    expect(await reconcile.markGone()).toBe(1)
+    await reconcile.absent.gather()
+    expect(await reconcile.absent.keys(null, 10)).toEqual(['1'])
+    await reconcile.absent.noteGone([{ key: '1', evidence: 'a test says so' }])
+    expect(await reconcile.absent.markGone()).toBe(1)
     await reconcile.finish(done)
     const head = await begin(storeOf(database))
-    for (const page of readBefore) await head.write(page, null)
+    for (const page of readBefore) await head.pages.commit(page, null)
     expect(await rowOf(1)).toMatchObject({ row_version: '6', is_deleted: true, _deleted_reason: 'absent' })
-    expect(await head.write(assignments(changed), null)).toMatchObject({ updated: 1 })
+    expect(await head.pages.commit(assignments(changed), null)).toMatchObject({ updated: 1 })
     expect(await rowOf(1)).toMatchObject({ is_deleted: false, _deleted_reason: null })
     await head.finish(done)
   })
 
   it('that is gone is locked in the order of keys, as pages lock theirs, so that neither waits for the other (P8)', async () => {
     for (const key of [3, 2, 1]) await write({ AssignmentId: key, RowVersion: 1 })
-    const reconcile = await storeOf(database).startAudit('assignment', 'reconcile')
+    const reconcile = await storeOf(database).openRun('reconcile', 'assignment')
     if ('busy' in reconcile) throw new Error(reconcile.busy)
-    await reconcile.gatherAbsent()
-    await reconcile.noteGone(['1', '2', '3'].map((key) => ({ key, evidence: 'a test says so' })))
+    await reconcile.absent.gather()
+    await reconcile.absent.noteGone(['1', '2', '3'].map((key) => ({ key, evidence: 'a test says so' })))
     const other = await database.pool.connect()
     await other.query('begin; select from mirror.assignment where assignment_id = 2 for update')
-    const marking = reconcile.markGone()
+    const marking = reconcile.absent.markGone()
     const waiting = `select from pg_locks join pg_stat_activity using (pid)
       where not granted and datname = current_database()`
     await expect.poll(async () => (await database.pool.query(waiting)).rowCount).toBe(1)
@@ -115,12 +115,15 @@ describe.skipIf(!hasPostgres)('a row', () => {
 
     /** One complete listing. */
     async function list(keys: readonly number[], release?: number) {
-      const run = await begin(storeOf(database), 'tracker_object')
-      await run.setKeyField('TrackerObjectId')
-      await run.write(trackers(...keys.map((key) => ({ TrackerObjectId: key, Name: `v${key}` }))), null)
-      await run.see(1, keys.map(String))
-      const absent = await run.countAbsent(1)
-      const absences = await run.settleAbsences(1, release)
+      const run = await begin(storeOf(database), 'tracker_object', 'list')
+      await run.findings.setKeyField('TrackerObjectId')
+      await run.pages.commit(
+        trackers(...keys.map((key) => ({ TrackerObjectId: key, Name: `v${key}` }))),
+        null,
+      )
+      await run.seen.add(1, keys.map(String))
+      const absent = await run.absences.count(1)
+      const absences = await run.absences.settle(1, release)
       await run.finish(done)
       return { ...absences, absent }
     }
@@ -182,16 +185,16 @@ describe.skipIf(!hasPostgres)('a row', () => {
     })
 
     it('is looked for among the pages of the last listing only', async () => {
-      const run = await begin(storeOf(database), 'tracker_object')
-      await run.setKeyField('TrackerObjectId')
-      await run.write(trackers({ TrackerObjectId: 1 }, { TrackerObjectId: 2 }), null)
-      await run.see(1, ['1', '2'])
-      await run.see(2, ['2'])
-      expect(await run.countSeenAround(1)).toBe(1)
-      expect(await run.countAbsent(1)).toBe(0)
-      expect(await run.countAbsent(2)).toBe(1)
-      await run.see(1, ['1'])
-      expect(await run.countAbsent(1)).toBe(1)
+      const run = await begin(storeOf(database), 'tracker_object', 'list')
+      await run.findings.setKeyField('TrackerObjectId')
+      await run.pages.commit(trackers({ TrackerObjectId: 1 }, { TrackerObjectId: 2 }), null)
+      await run.seen.add(1, ['1', '2'])
+      await run.seen.add(2, ['2'])
+      expect(await run.seen.countAround(1)).toBe(1)
+      expect(await run.absences.count(1)).toBe(0)
+      expect(await run.absences.count(2)).toBe(1)
+      await run.seen.add(1, ['1'])
+      expect(await run.absences.count(1)).toBe(1)
       await run.finish(done)
     })
   })

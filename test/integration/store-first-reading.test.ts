@@ -23,9 +23,9 @@ describe.skipIf(!hasPostgres)('a first reading', () => {
 
   it('copies what is new straight into the table, with all that a merge would write', async () => {
     const run = await begin(storeOf(database))
-    await run.write(assignments(at(1, 1), at(2, 2)), null)
+    await run.pages.commit(assignments(at(1, 1), at(2, 2)), null)
     const statements = await heardStatements()
-    const written = await run.write(
+    const written = await run.pages.commit(
       assignments(at(4, 4, { SysDeleted: true }), at(3, 3, { Text: 5 }), { RowVersion: 9 }),
       4n,
     )
@@ -48,12 +48,12 @@ describe.skipIf(!hasPostgres)('a first reading', () => {
 
   it('takes the row where one page ends and the next begins for the one it has', async () => {
     const run = await begin(storeOf(database))
-    await run.write(assignments(at(1, 1), at(2, 2)), null)
+    await run.pages.commit(assignments(at(1, 1), at(2, 2)), null)
     const statements = await heardStatements()
-    const written = await run.write(assignments(at(2, 2), at(3, 3), at(4, 3)), null)
+    const written = await run.pages.commit(assignments(at(2, 2), at(3, 3), at(4, 3)), null)
     expect(written).toMatchObject({ inserted: 2, unchanged: 1 })
     // The same version with other content is another matter.
-    const other = await run.write(assignments(at(3, 3), at(4, 3, { Text: 'other' }), at(5, 5)), null)
+    const other = await run.pages.commit(assignments(at(3, 3), at(4, 3, { Text: 'other' }), at(5, 5)), null)
     expect(other).toMatchObject({ inserted: 1, updated: 1, unchanged: 1 })
     await run.finish(done)
     expect(await statements()).toMatchObject([
@@ -67,11 +67,11 @@ describe.skipIf(!hasPostgres)('a first reading', () => {
   it('merges from the first page on that holds a row which is there already (P3)', async () => {
     const run = await begin(storeOf(database))
     const written = await Promise.all([
-      run.write(assignments(at(1, 1), at(2, 2)), null),
-      run.write(assignments(at(3, 3)), null),
-      run.write(assignments(at(4, 4)), null),
-      run.write(assignments(at(5, 5), at(1, 6), at(4, 2)), null),
-      run.write(assignments(at(6, 7), at(5, 8)), null),
+      run.pages.commit(assignments(at(1, 1), at(2, 2)), null),
+      run.pages.commit(assignments(at(3, 3)), null),
+      run.pages.commit(assignments(at(4, 4)), null),
+      run.pages.commit(assignments(at(5, 5), at(1, 6), at(4, 2)), null),
+      run.pages.commit(assignments(at(6, 7), at(5, 8)), null),
     ])
     await run.finish(done)
     expect(written.slice(3)).toMatchObject([
@@ -83,23 +83,26 @@ describe.skipIf(!hasPostgres)('a first reading', () => {
 
   it('gives way to a higher version that another writer commits meanwhile (P3)', async () => {
     const run = await begin(storeOf(database))
-    await run.write(assignments(at(1, 1), at(2, 2)), null)
+    await run.pages.commit(assignments(at(1, 1), at(2, 2)), null)
     const other = await database.pool.connect()
     await other.query(`begin;
       insert into mirror.assignment (assignment_id, row_version, text, _hash) values (4, 9, 'v9', 'other')`)
-    const writing = run.write(assignments(at(3, 3), at(4, 4), at(5, 5)), null)
+    const writing = run.pages.commit(assignments(at(3, 3), at(4, 4), at(5, 5)), null)
     await expect.poll(writersThatWait).toBe(1)
     await other.query('commit')
     other.release()
     expect(await writing).toMatchObject({ inserted: 2, updated: 0, unchanged: 1, quarantined: 0 })
-    expect(await run.write(assignments(at(5, 6), at(6, 7)), null)).toMatchObject({ inserted: 1, updated: 1 })
+    expect(await run.pages.commit(assignments(at(5, 6), at(6, 7)), null)).toMatchObject({
+      inserted: 1,
+      updated: 1,
+    })
     await run.finish(done)
     expect(await stateOf()).toEqual({ 1: '1', 2: '2', 3: '3', 4: '9', 5: '6', 6: '7' })
   })
 
   it('goes on where it and another writer wait for each other', async () => {
     const run = await begin(storeOf(database))
-    await run.write(assignments(at(1, 1)), null)
+    await run.pages.commit(assignments(at(1, 1)), null)
     const other = await database.pool.connect()
     const insert = (id: number) =>
       other.query(
@@ -108,7 +111,7 @@ describe.skipIf(!hasPostgres)('a first reading', () => {
       )
     await other.query('begin; set local deadlock_timeout = 60000')
     await insert(4)
-    const writing = run.write(assignments(at(3, 3), at(4, 4)), null)
+    const writing = run.pages.commit(assignments(at(3, 3), at(4, 4)), null)
     await expect.poll(writersThatWait).toBe(1)
     await insert(3)
     await other.query('commit')

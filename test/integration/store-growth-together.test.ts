@@ -33,9 +33,9 @@ describe.skipIf(!hasPostgres)('a table that grows', () => {
     const reader = await database.pool.connect()
     await reader.query('begin; select * from bi.assignment')
     const run = await begin(storeOf(database))
-    await expect(run.write(assignments({ AssignmentId: 9, RowVersion: 1, More: 1 }), 77n)).rejects.toThrow(
-      'wait too long',
-    )
+    await expect(
+      run.pages.commit(assignments({ AssignmentId: 9, RowVersion: 1, More: 1 }), 77n),
+    ).rejects.toThrow('wait too long')
     await run.finish(failed)
     await reader.query('commit')
     reader.release()
@@ -48,13 +48,16 @@ describe.skipIf(!hasPostgres)('a table that grows', () => {
       await begin(storeOf(database), 'assignment', 'incremental'),
       await begin(storeOf(database), 'assignment', 'lookback'),
     ]
-    await mine.write(
+    await mine.pages.commit(
       assignments({ AssignmentId: 5, RowVersion: nextVersion(), Name: 'old list of columns' }),
       null,
     )
-    await other.write(assignments({ AssignmentId: 5, RowVersion: nextVersion(), Name: 'y', New: 1 }), null)
+    await other.pages.commit(
+      assignments({ AssignmentId: 5, RowVersion: nextVersion(), Name: 'y', New: 1 }),
+      null,
+    )
     // This program has not seen `New` yet, and must clear it all the same.
-    await mine.write(assignments({ AssignmentId: 5, RowVersion: nextVersion(), Name: 'z' }), null)
+    await mine.pages.commit(assignments({ AssignmentId: 5, RowVersion: nextVersion(), Name: 'z' }), null)
     await Promise.all([mine.finish(done), other.finish(done)])
     expect(await query('select name, new from mirror.assignment where assignment_id = 5')).toEqual([
       { name: 'z', new: null },
@@ -65,14 +68,14 @@ describe.skipIf(!hasPostgres)('a table that grows', () => {
     await write({ Amount: 1 })
     await query('alter table mirror.assignment add constraint small check (amount < 100)')
     const mine = await begin(storeOf(database), 'assignment', 'lookback')
-    await mine.write(assignments({ AssignmentId: 1, RowVersion: nextVersion(), Amount: 2 }), null)
+    await mine.pages.commit(assignments({ AssignmentId: 1, RowVersion: nextVersion(), Amount: 2 }), null)
     // This program has not seen `New` yet when Postgres refuses one of its rows.
     await write({ AssignmentId: 5, New: 1 })
     const page = assignments(
       { AssignmentId: 1, RowVersion: nextVersion(), Amount: 500 },
       { AssignmentId: 5, RowVersion: nextVersion(), Amount: 3 },
     )
-    expect(await mine.write(page, null)).toMatchObject({ updated: 1, quarantined: 1 })
+    expect(await mine.pages.commit(page, null)).toMatchObject({ updated: 1, quarantined: 1 })
     await mine.finish(done)
     expect(await query('select amount, new from mirror.assignment where assignment_id = 5')).toEqual([
       { amount: '3', new: null },
@@ -80,12 +83,12 @@ describe.skipIf(!hasPostgres)('a table that grows', () => {
   })
 
   it('is made and grown by any number of programs at once', async () => {
-    const kinds = ['incremental', 'lookback', 'reconcile', 'backfill'] as const
+    const kinds = ['incremental', 'lookback', 'reconcile', 'quarantine-retry'] as const
     const runs = await Promise.all(kinds.map((kind) => begin(storeOf(database), 'assignment', kind)))
     await Promise.all(
       runs.flatMap((run, index) =>
         [0, 1, 2].map((page) =>
-          run.write(
+          run.pages.commit(
             assignments({
               AssignmentId: index * 10 + page,
               RowVersion: nextVersion(),
@@ -110,8 +113,8 @@ describe.skipIf(!hasPostgres)('a table that grows', () => {
     // Holds the page up after its columns were added, and before its end.
     const holder = await database.pool.connect()
     await holder.query('begin; select from tidemark.quarantine for update')
-    const writing = run
-      .write(assignments({ AssignmentId: 2, RowVersion: nextVersion(), More: 1 }, junk), null)
+    const writing = run.pages
+      .commit(assignments({ AssignmentId: 2, RowVersion: nextVersion(), More: 1 }, junk), null)
       .then(
         () => 'written',
         (error: Error) => error.message,

@@ -93,18 +93,20 @@ describe.skipIf(!hasPostgres)('a table', () => {
       { row_version: '12', sys_row_version: '7' },
     ])
     await write({ AssignmentId: 2, RowVersion: null, SysRowVersion: 30 })
-    expect(await storeOf(database).highestRows('assignment', 100n, 5)).toEqual([
+    expect(await storeOf(database).history.highestRows('assignment', 100n, 5)).toEqual([
       { key: '2', version: 30n },
       { key: '1', version: 12n },
     ])
-    expect(await storeOf(database).highestRows('assignment', 29n, 5)).toEqual([{ key: '1', version: 12n }])
+    expect(await storeOf(database).history.highestRows('assignment', 29n, 5)).toEqual([
+      { key: '1', version: 12n },
+    ])
   })
 
   it('of a list stream takes keys of digits for text where they come as strings', async () => {
-    const run = await begin(storeOf(database), 'tracker_object')
-    await run.setKeyField('TrackerObjectId')
-    await run.write(trackers({ trackerObjectId: '1001' }), null)
-    const { quarantined } = await run.write(trackers({ trackerObjectId: 'A77' }), null)
+    const run = await begin(storeOf(database), 'tracker_object', 'list')
+    await run.findings.setKeyField('TrackerObjectId')
+    await run.pages.commit(trackers({ trackerObjectId: '1001' }), null)
+    const { quarantined } = await run.pages.commit(trackers({ trackerObjectId: 'A77' }), null)
     await run.finish(done)
     expect(quarantined).toBe(0)
     expect(await query('select tracker_object_id from mirror.tracker_object order by 1')).toEqual([

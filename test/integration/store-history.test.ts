@@ -18,13 +18,15 @@ describe.skipIf(!hasPostgres)('the history of a stream', () => {
       ('assignment', 10, '2024-01-01T10:00Z', null), ('assignment', 20, '2024-01-01T11:00Z', null),
       ('assignment', 5, '2024-01-01T12:00Z', 'rewind'), ('assignment_note', 99, '2024-01-01T09:00Z', null)`)
     const store = storeOf(database)
-    const at = (time: string) => store.positionAt('assignment', new Date(time))
+    const at = (time: string) => store.history.positionAt('assignment', new Date(time))
     expect(await at('2024-01-01T09:59Z')).toBeNull()
     expect(await at('2024-01-01T10:00Z')).toBe(10n)
     expect(await at('2024-01-01T11:59Z')).toBe(20n)
     expect(await at('2024-01-02T00:00Z')).toBe(5n)
-    expect(await store.reachedAt('assignment', 11n)).toEqual(new Date('2024-01-01T11:00Z'))
-    expect(await store.reachedAt('assignment', 21n)).toBeNull()
+    expect(await store.history.reachedAt('assignment', [11n, 21n])).toEqual([
+      new Date('2024-01-01T11:00Z'),
+      null,
+    ])
   })
 
   it('lists the newest positions first, also when their ids have grown by a digit', async () => {
@@ -36,16 +38,16 @@ describe.skipIf(!hasPostgres)('the history of a stream', () => {
 
   it('knows the living rows with the highest versions', async () => {
     const store = storeOf(database)
-    expect(await store.highestRows('assignment', 100n, 2)).toEqual([])
+    expect(await store.history.highestRows('assignment', 100n, 2)).toEqual([])
     const run = await begin(store)
     const rows = [1, 2, 3, 4].map((id) => ({ AssignmentId: id, RowVersion: id * 10, SysDeleted: id === 3 }))
-    await run.write(assignments(...rows), null)
+    await run.pages.commit(assignments(...rows), null)
     await run.finish(done)
-    expect(await store.highestRows('assignment', 39n, 2)).toEqual([
+    expect(await store.history.highestRows('assignment', 39n, 2)).toEqual([
       { key: '2', version: 20n },
       { key: '1', version: 10n },
     ])
-    expect(await store.highestRows('tracker_object', 39n, 2)).toEqual([])
+    expect(await store.history.highestRows('tracker_object', 39n, 2)).toEqual([])
   })
 
   it('keeps every checkpoint for a day, the last of an hour for a month, then the last of a day; rewinds stay (P10)', async () => {
@@ -56,7 +58,7 @@ describe.skipIf(!hasPostgres)('the history of a stream', () => {
     await query(`insert into tidemark.run (stream, kind, status, host, pid, started_at)
       values ('assignment', 'incremental', 'done', 'h', 1, now() - interval '91 days'), ('assignment', 'incremental', 'failed', 'h', 1, now() - interval '89 days')`)
     const run = await begin(storeOf(database))
-    await run.write(assignments({ AssignmentId: 1, RowVersion: 1 }), null)
+    await run.pages.commit(assignments({ AssignmentId: 1, RowVersion: 1 }), null)
     await run.finish(done)
     const [kept] = await query(`
       select
@@ -79,7 +81,7 @@ describe.skipIf(!hasPostgres)('the history of a stream', () => {
     ])
     const thinned = (await query('select count(*) from tidemark.checkpoint'))[0]
     const again = await begin(storeOf(database))
-    await again.write(assignments({ AssignmentId: 1, RowVersion: 2 }), null)
+    await again.pages.commit(assignments({ AssignmentId: 1, RowVersion: 2 }), null)
     await again.finish(done)
     expect((await query('select count(*) from tidemark.checkpoint'))[0]).toEqual(thinned)
   })

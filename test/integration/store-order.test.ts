@@ -72,7 +72,7 @@ describe.skipIf(!hasPostgres)('pages in any order', () => {
         await forget(database)
         const run = await begin(storeOf(database))
         try {
-          await Promise.all(all.map((records) => run.write(assignments(...records), null)))
+          await Promise.all(all.map((records) => run.pages.commit(assignments(...records), null)))
         } finally {
           await run.finish(done)
         }
@@ -85,9 +85,9 @@ describe.skipIf(!hasPostgres)('pages in any order', () => {
   it('of one version leave the content that came last (P3)', async () => {
     const run = await begin(storeOf(database))
     const as = (text: string) => assignments({ AssignmentId: 1, RowVersion: 5, Text: text })
-    await run.write(as('first'), null)
-    expect(await run.write(as('other'), null)).toMatchObject({ inserted: 0, updated: 1 })
-    expect(await run.write(as('other'), null)).toMatchObject({ updated: 0, unchanged: 1 })
+    await run.pages.commit(as('first'), null)
+    expect(await run.pages.commit(as('other'), null)).toMatchObject({ inserted: 0, updated: 1 })
+    expect(await run.pages.commit(as('other'), null)).toMatchObject({ updated: 0, unchanged: 1 })
     await run.finish(done)
     expect((await stateOf(database)).get('1')?.text).toBe('other')
   })
@@ -124,7 +124,7 @@ async function writeUntilCut(pool: pg.Pool, all: readonly (readonly JsonObject[]
   try {
     const run = await begin(storeOf({ pool }))
     const writes = await Promise.allSettled(
-      all.map((records, index) => run.write(assignments(...records), BigInt(index + 1))),
+      all.map((records, index) => run.pages.commit(assignments(...records), BigInt(index + 1))),
     )
     await run.finish(writes.some((write) => write.status === 'rejected') ? failed : done)
   } catch {
@@ -154,7 +154,7 @@ async function finishTheRest(
 ): Promise<void> {
   const run = await begin(storeOf(database))
   for (const [index, records] of all.entries())
-    if (index >= from) await run.write(assignments(...records), BigInt(index + 1))
+    if (index >= from) await run.pages.commit(assignments(...records), BigInt(index + 1))
   await run.finish(done)
 }
 

@@ -2,6 +2,7 @@
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import type { Run } from '../../src/sync/ports/store.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { assignments, done, storeOf } from '../support/runs.ts'
 
@@ -58,16 +59,16 @@ describe.skipIf(!hasPostgres)('two writers and a rewind', () => {
     await pool.query(
       `truncate mirror.assignment, tidemark.run, tidemark.lease, tidemark.checkpoint; update tidemark.stream set position = 0`,
     )
-    const run = await storeOf(database).startRun('assignment', 'incremental')
+    const run = await storeOf(database).openRun('incremental', 'assignment')
     if ('busy' in run) throw new Error(run.busy)
-    await run.write(assignments({ AssignmentId: 1, RowVersion: 50 }), 50n)
+    await run.pages.commit(assignments({ AssignmentId: 1, RowVersion: 50 }), 50n)
     const client = await pool.connect()
     await client.query('begin')
     await client.query(
       `update tidemark.lease set epoch = epoch + 1 where stream = 'assignment' and lane = 'incremental'`,
     )
     await client.query(`update tidemark.stream set position = 10 where name = 'assignment'`)
-    const write = run.write(assignments({ AssignmentId: 2, RowVersion: 60 }), 60n)
+    const write = run.pages.commit(assignments({ AssignmentId: 2, RowVersion: 60 }), 60n)
     const refused = expect(write).rejects.toThrow('lost its turn')
     // The page has merged its row and waits at the fence.
     await expect
@@ -92,12 +93,12 @@ describe.skipIf(!hasPostgres)('two writers and a rewind', () => {
 
   /** A writer whose lock may be lost at any time, because the other one takes it by force. */
   async function startWriter() {
-    const runs: Exclude<Awaited<ReturnType<ReturnType<typeof storeOf>['startRun']>>, { busy: string }>[] = []
+    const runs: Run<'incremental'>[] = []
     const begin = async () => {
       await database.pool.query(`select pg_terminate_backend(pid, 5000) from pg_locks
         where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())`)
       const run = await storeOf(database)
-        .startRun('assignment', 'incremental')
+        .openRun('incremental', 'assignment')
         .catch(() => null)
       if (run && !('busy' in run)) runs.push(run)
     }
@@ -107,7 +108,7 @@ describe.skipIf(!hasPostgres)('two writers and a rewind', () => {
       async write(version: number) {
         await runs
           .at(-1)
-          ?.write(assignments({ AssignmentId: version % 5, RowVersion: version }), BigInt(version))
+          ?.pages.commit(assignments({ AssignmentId: version % 5, RowVersion: version }), BigInt(version))
           .catch(() => {})
       },
       async end() {

@@ -26,8 +26,8 @@ describe.skipIf(!hasPostgres)('a run', () => {
 
   it('commits rows and the position they justify together, and keeps the history (P1)', async () => {
     const run = await begin(storeOf(database))
-    await run.write(assignments({ AssignmentId: 1, RowVersion: 5 }), 5n)
-    await run.write(assignments({ AssignmentId: 2, RowVersion: 9 }), 9n)
+    await run.pages.commit(assignments({ AssignmentId: 1, RowVersion: 5 }), 5n)
+    await run.pages.commit(assignments({ AssignmentId: 2, RowVersion: 9 }), 9n)
     await run.finish(done)
     expect(await position()).toBe('9')
     expect(await query('select position, reason from tidemark.checkpoint order by id')).toEqual([
@@ -41,15 +41,15 @@ describe.skipIf(!hasPostgres)('a run', () => {
 
   it('never moves the position down (P2)', async () => {
     const run = await begin(storeOf(database))
-    await run.write(assignments({ AssignmentId: 1, RowVersion: 9 }), 9n)
-    await run.write(assignments({ AssignmentId: 2, RowVersion: 5 }), 5n)
+    await run.pages.commit(assignments({ AssignmentId: 1, RowVersion: 9 }), 9n)
+    await run.pages.commit(assignments({ AssignmentId: 2, RowVersion: 5 }), 5n)
     await run.finish(done)
     expect(await position()).toBe('9')
   })
 
   it('moves the position in the incremental run only (P6)', async () => {
     const run = await begin(storeOf(database), 'assignment', 'reconcile')
-    await run.write(assignments({ AssignmentId: 1, RowVersion: 9 }), 9n)
+    await run.pages.commit(assignments({ AssignmentId: 1, RowVersion: 9 }), 9n)
     await run.finish(done)
     expect(await position()).toBe('0')
   })
@@ -57,7 +57,7 @@ describe.skipIf(!hasPostgres)('a run', () => {
   it('keeps a second run of its lane out and says who it is, but not one of another lane', async () => {
     const store = storeOf(database)
     const run = await begin(store)
-    expect(await store.startRun('assignment', 'incremental')).toEqual({
+    expect(await store.openRun('incremental', 'assignment')).toEqual({
       busy: expect.stringContaining(`process ${process.pid}`),
     })
     const lookback = await begin(store, 'assignment', 'lookback')
@@ -69,16 +69,16 @@ describe.skipIf(!hasPostgres)('a run', () => {
   it('writes nothing more once another run has its lane (P2)', async () => {
     const store = storeOf(database)
     const zombie = await begin(store)
-    await zombie.write(assignments({ AssignmentId: 1, RowVersion: 5 }), 5n)
+    await zombie.pages.commit(assignments({ AssignmentId: 1, RowVersion: 5 }), 5n)
     await loseLock()
     const successor = await begin(store)
-    await expect(zombie.write(assignments({ AssignmentId: 2, RowVersion: 7 }), 7n)).rejects.toThrow(
+    await expect(zombie.pages.commit(assignments({ AssignmentId: 2, RowVersion: 7 }), 7n)).rejects.toThrow(
       'lost its turn',
     )
-    await expect(zombie.write(assignments({ AssignmentId: 3, RowVersion: 8 }), 8n)).rejects.toThrow(
+    await expect(zombie.pages.commit(assignments({ AssignmentId: 3, RowVersion: 8 }), 8n)).rejects.toThrow(
       'lost its turn',
     )
-    await successor.write(assignments({ AssignmentId: 4, RowVersion: 6 }), 6n)
+    await successor.pages.commit(assignments({ AssignmentId: 4, RowVersion: 6 }), 6n)
     await Promise.all([zombie.finish(failed), successor.finish(done)])
     expect(await query('select assignment_id from mirror.assignment order by 1')).toEqual([
       { assignment_id: '1' },
@@ -105,7 +105,9 @@ describe.skipIf(!hasPostgres)('a run', () => {
       create trigger refuse before insert on mirror.assignment for each row when (new.assignment_id = 2) execute function refuse()`)
     const run = await begin(storeOf(database))
     const writes = await Promise.allSettled(
-      [1, 2, 3, 4].map((id) => run.write(assignments({ AssignmentId: id, RowVersion: id }), BigInt(id))),
+      [1, 2, 3, 4].map((id) =>
+        run.pages.commit(assignments({ AssignmentId: id, RowVersion: id }), BigInt(id)),
+      ),
     )
     await run.finish(failed)
     await query('drop trigger refuse on mirror.assignment; drop function refuse')
@@ -162,7 +164,7 @@ describe.skipIf(!hasPostgres)('a run', () => {
 
   it('tells how fresh its stream is', async () => {
     const run = await begin(storeOf(database))
-    await run.write(assignments({ AssignmentId: 1, RowVersion: 5 }), 5n)
+    await run.pages.commit(assignments({ AssignmentId: 1, RowVersion: 5 }), 5n)
     await run.finish(done)
     const [begun] = await query('select started_at from tidemark.run')
     const [fresh] = await query(`select * from tidemark.freshness where stream = 'assignment'`)
@@ -192,9 +194,9 @@ describe.skipIf(!hasPostgres)('a run', () => {
 
   it('goes back to where it began when told, and records why', async () => {
     const run = await begin(storeOf(database))
-    await run.write(assignments({ AssignmentId: 1, RowVersion: 5 }), 5n)
-    await run.retreat(0n, 'the order was not what it seemed')
-    await run.write(assignments({ AssignmentId: 1, RowVersion: 5 }), 3n)
+    await run.pages.commit(assignments({ AssignmentId: 1, RowVersion: 5 }), 5n)
+    await run.position.retreat('the order was not what it seemed')
+    await run.pages.commit(assignments({ AssignmentId: 1, RowVersion: 5 }), 3n)
     await run.finish(done)
     expect(await query('select position, reason from tidemark.checkpoint order by id')).toEqual([
       { position: '5', reason: null },
@@ -208,14 +210,14 @@ describe.skipIf(!hasPostgres)('a run', () => {
     const store = storeOf(database)
     const first = await begin(store)
     const at = new Date('2024-05-01T00:00:00Z')
-    await first.learn([{ name: 'sorting', value: 'proven', evidence: 'three looks', testedAt: at }])
-    await first.setLookback(1_200_000, 'twice the worst')
-    await first.stopStream('UPSTREAM_RESTORED')
-    await first.recordLateArrivals([{ key: '1', version: 4n, distance: 3n, lateMs: 1_500.4 }])
+    await first.findings.learn([{ name: 'sorting', value: 'proven', evidence: 'three looks', testedAt: at }])
+    await first.findings.setLookback(1_200_000, 'twice the worst')
+    await first.findings.stopStream('UPSTREAM_RESTORED')
+    await first.findings.recordLateArrivals([{ key: '1', version: 4n, distance: 3n, lateMs: 1_500.4 }])
     await first.finish(done)
     const second = await begin(store)
     const later = new Date('2024-05-02T00:00:00Z')
-    await second.learn([{ name: 'sorting', value: 'refused', evidence: 'a 400', testedAt: later }])
+    await second.findings.learn([{ name: 'sorting', value: 'refused', evidence: 'a 400', testedAt: later }])
     await second.finish(done)
     expect(second.state).toMatchObject({
       lookbackMs: 1_200_000,
@@ -232,9 +234,12 @@ describe.skipIf(!hasPostgres)('a run', () => {
   })
 
   it('tells which rows arrived when it was asked to', async () => {
-    const run = await begin(storeOf(database), 'assignment', 'lookback', { collectArrivals: true })
-    await run.write(assignments({ AssignmentId: 1, RowVersion: 5 }, { AssignmentId: 2, RowVersion: 6 }), null)
-    const { arrivals } = await run.write(
+    const run = await begin(storeOf(database), 'assignment', 'lookback')
+    await run.pages.commit(
+      assignments({ AssignmentId: 1, RowVersion: 5 }, { AssignmentId: 2, RowVersion: 6 }),
+      null,
+    )
+    const { arrivals } = await run.pages.commit(
       assignments(
         { AssignmentId: 1, RowVersion: 5 },
         { AssignmentId: 2, RowVersion: 8 },
@@ -253,7 +258,7 @@ describe.skipIf(!hasPostgres)('a run', () => {
     const store = storeOf(database)
     const taken = () => database.pool.totalCount - database.pool.idleCount
     const runs: Run[] = [await begin(store), await begin(store, 'assignment', 'lookback')]
-    for (const run of runs) await run.write(assignments({ AssignmentId: 1, RowVersion: 5 }), null)
+    for (const run of runs) await run.pages.commit(assignments({ AssignmentId: 1, RowVersion: 5 }), null)
     await loseLock()
     for (const run of runs) await run.finish(failed)
     expect(taken()).toBe(0)

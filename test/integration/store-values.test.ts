@@ -113,7 +113,7 @@ describe.skipIf(!hasPostgres)('any JSON value', () => {
         const records = parseJson(Buffer.from(`[${json.join(',')}]`)) as readonly JsonObject[]
         const run = await begin(storeOf(database))
         try {
-          const written = await run.write(assignments(...records), null)
+          const written = await run.pages.commit(assignments(...records), null)
           expect(written).toMatchObject({ inserted: records.length, quarantined: 0 })
         } finally {
           await run.finish(done)
@@ -148,7 +148,7 @@ describe.skipIf(!hasPostgres)('any JSON value', () => {
     ]
     const run = await begin(storeOf(database, { sourceTimezone: 'Europe/Oslo' }))
     const records = expected.map(([at], index) => ({ AssignmentId: index, RowVersion: 1, At: at }))
-    await run.write(assignments(...records), null)
+    await run.pages.commit(assignments(...records), null)
     await run.finish(done)
     const { rows } = await database.pool.query(
       `select (at at time zone 'UTC')::text as at from mirror.assignment order by assignment_id`,

@@ -85,7 +85,7 @@ describe.skipIf(!hasPostgres)('the symptoms of a stream', () => {
     const run = await begin(store)
     const belief = { evidence: 'seen', testedAt: new Date() }
     const learn = (sorting: string, largest: string) =>
-      run.learn([
+      run.findings.learn([
         { ...belief, name: 'sorting', value: sorting },
         { ...belief, name: 'largest_answer', value: largest },
       ])
@@ -101,7 +101,7 @@ describe.skipIf(!hasPostgres)('the symptoms of a stream', () => {
   it('tells what is put aside, held and stopped, and since when', async () => {
     await writeAll(store, 'assignment', assignments({ RowVersion: 1, Name: 'without a key' }))
     const run = await begin(store)
-    await run.stopStream('UPSTREAM_RESTORED: so it is')
+    await run.findings.stopStream('UPSTREAM_RESTORED: so it is')
     await run.finish(failed)
     await database.pool.query(
       `update tidemark.stream set blocked_deletions = '{"missing": 3, "living": 4, "at": "2026-01-02T03:04:05Z"}' where name = 'assignment'`,

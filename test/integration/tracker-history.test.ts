@@ -70,21 +70,21 @@ describe.skipIf(!hasPostgres)('the history of trackers', () => {
   it('is written with the page or not at all (P1)', async () => {
     await pollOne()
     const before = await count()
-    const run = await begin(storeOf(database), 'tracker_object')
+    const run = await begin(storeOf(database), 'tracker_object', 'list')
     await database.pool.query(`update tidemark.lease set epoch = epoch + 1 where stream = 'tracker_object'`)
-    await expect(run.write(trackers({ TrackerObjectId: 1, Name: 'by a stranger' }), null)).rejects.toThrow(
-      'lost its turn',
-    )
+    await expect(
+      run.pages.commit(trackers({ TrackerObjectId: 1, Name: 'by a stranger' }), null),
+    ).rejects.toThrow('lost its turn')
     await run.finish(failed)
     expect(await count()).toBe(before)
   })
 
   it('gets the columns and the wider types of its table', async () => {
     await pollOne()
-    const run = await begin(storeOf(database), 'tracker_object')
+    const run = await begin(storeOf(database), 'tracker_object', 'list')
     const wide = JSON.rawJSON('92233720368547758080')
-    await run.write(trackers({ TrackerObjectId: 1, Load: 5, Trailer: 'T1' }), null)
-    await run.write(trackers({ TrackerObjectId: 1, Load: wide, Trailer: 'T2' }), null)
+    await run.pages.commit(trackers({ TrackerObjectId: 1, Load: 5, Trailer: 'T1' }), null)
+    await run.pages.commit(trackers({ TrackerObjectId: 1, Load: wide, Trailer: 'T2' }), null)
     await run.finish(done)
     const rows = await query(
       `select load::text, trailer from bi.tracker_object_history
@@ -109,8 +109,8 @@ describe.skipIf(!hasPostgres)('the history of trackers', () => {
       create table ${nameOf(1)} partition of mirror.tracker_object_history for values from ('${monthsAgo(1)}') to ('${monthsAgo(0)}');
       insert into mirror.tracker_object_history (tracker_object_id, name, _observed_at)
       values (900, 'before', '${monthsAgo(5)}'), (900, 'parked', timestamptz '${monthsAgo(5)}' + interval '1 day')`)
-    const run = await begin(storeOf(database), 'tracker_object')
-    await run.write(trackers({ TrackerObjectId: 1 }), null)
+    const run = await begin(storeOf(database), 'tracker_object', 'list')
+    await run.pages.commit(trackers({ TrackerObjectId: 1 }), null)
     await run.finish(done)
     expect(await partitions()).toEqual([nameOf(1), nameOf(0), nameOf(-1)].toSorted())
     expect(

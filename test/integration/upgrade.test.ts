@@ -67,10 +67,10 @@ describe.skipIf(!hasPostgres)('a database of an earlier version', () => {
 
   it('takes the same records for unchanged, and newer ones and new fields as ever (P3)', async () => {
     const run = await begin(storeOf(database))
-    const again = await run.write(assignments(...recordsOf('assignment.json')), null)
+    const again = await run.pages.commit(assignments(...recordsOf('assignment.json')), null)
     expect(again).toMatchObject({ inserted: 0, updated: 0, unchanged: 3 })
     const newer = { AssignmentId: 1, RowVersion: 9007199254742003n.toString(), Title: 'new', Colour: 'red' }
-    expect(await run.write(assignments(newer), null)).toMatchObject({ updated: 1 })
+    expect(await run.pages.commit(assignments(newer), null)).toMatchObject({ updated: 1 })
     await run.finish(done)
     const { rows } = await database.pool.query(
       'select title, colour from bi.assignment where assignment_id = 1',

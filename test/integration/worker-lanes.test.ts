@@ -2,7 +2,8 @@
 
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { readBackfill, requestBackfill } from '../../src/store/queries/backfills.ts'
+import { requestBackfill } from '../../src/store/admin/requests.ts'
+import { readBackfill } from '../../src/store/queries/backfills.ts'
 import { auditKinds } from '../../src/worker/lanes.ts'
 import { openTestContext, positionOf, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'

@@ -2,6 +2,8 @@
 
 import type { Mutation } from './mutation.ts'
 
+const backfill = { test: 'test/integration/backfill.test.ts' } as const
+const rewind = { test: 'test/integration/rewind.test.ts' } as const
 const run = { test: 'test/integration/store-run.test.ts' } as const
 const order = { test: 'test/integration/store-order.test.ts' } as const
 const firstReading = {
@@ -14,19 +16,19 @@ const policy = { test: 'test/unit/upstream-policy.test.ts' } as const
 
 export const promiseMutations: readonly Mutation[] = [
   {
-    ...order,
+    ...run,
     promise: 'P1',
     name: 'the position is committed before its rows',
     file: 'src/store/writing/commit-page.ts',
-    find: 'await stagePage(client, tableSchema, encoded, timeZone)\n',
+    find: 'const merged = await insertOrMerge()\n',
     replace:
-      'await endLease(client, context.lease, page.position, table)\n    await stagePage(client, tableSchema, encoded, timeZone)\n',
+      'await context.positions.advance(client, { to: page.to, table: context.stream.name, counts: { rowsRead: 0, inserted: 0, updated: 0, quarantined: 0 } })\n    const merged = await insertOrMerge()\n',
   },
   {
     ...run,
     promise: 'P2',
     name: 'a position may go down',
-    file: 'src/store/runs/lease.ts',
+    file: 'src/store/runs/positions.ts',
     find: 'where name = $1 and position < $4 and exists',
     replace: 'where name = $1 and position <> $4 and exists',
   },
@@ -37,6 +39,22 @@ export const promiseMutations: readonly Mutation[] = [
     file: 'src/store/runs/lease.ts',
     find: 'where stream = $1 and lane = $2 and epoch = $3 for share',
     replace: 'where stream = $1 and lane = $2 and epoch >= $3 for share',
+  },
+  {
+    ...rewind,
+    promise: 'P2',
+    name: 'a run that lost its turn stops the stream',
+    file: 'src/store/runs/lease.ts',
+    find: 'fenced: (work) => alone(() => withinLease(client, lease, work)),',
+    replace: 'fenced: (work) => alone(work),',
+  },
+  {
+    ...backfill,
+    promise: 'P6',
+    name: 'a backfill that was not read completely is done',
+    file: 'src/store/runs/positions.ts',
+    find: "const isDone = status === 'done' && isComplete",
+    replace: "const isDone = status === 'done'",
   },
   {
     ...order,
@@ -61,7 +79,7 @@ export const promiseMutations: readonly Mutation[] = [
     file: 'src/store/writing/page-writer.ts',
     find: 'newRows.wereRefused()) continue',
     replace:
-      'newRows.wereRefused()) return await commitNoRows(client, { ...page, rows: [], unfit: [] }, order)',
+      'newRows.wereRefused()) return await commitNoRows(writer, { ...task, page: { ...task.page, rows: [], rejected: [] } })',
   },
   {
     ...firstReading,
@@ -100,17 +118,17 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P5',
     name: 'what cannot be a row is left out',
     file: 'src/store/writing/commit-page.ts',
-    find: 'rejected.length > 0 ? await quarantine(client, context.stream.name, rejected) : 0',
+    find: 'quarantined > 0 ? await quarantine(client, stream.name, rejected) : 0',
     replace: '0',
   },
   {
     ...deletes,
     promise: 'P7',
     name: 'one listing without a row is enough',
-    file: 'src/store/runs/list-absences.ts',
-    find: ' as mine, tidemark.suspect as before\n       where before.stream = $1 and before.key = ${key} and mine._deleted_at is null',
+    file: 'src/store/runs/absences.ts',
+    find: "from: 'tidemark.suspect as before',\n          where: `before.stream = $1 and before.key = ${keyText(tableSchema)}\n            and not exists (select from ${seenKeysTable} as seen where seen.key = before.key and",
     replace:
-      ' as mine\n       where $1::text is not null and mine._deleted_at is null and not exists (select from ${sightingsTable} as seen where seen.key = ${key})',
+      'where: `$1::text is not null\n            and not exists (select from ${seenKeysTable} as seen where seen.key = ${keyText(tableSchema)} and',
   },
   {
     ...deletes,
@@ -124,7 +142,7 @@ export const promiseMutations: readonly Mutation[] = [
     ...deletes,
     promise: 'P7',
     name: 'an operator who believes a few rows gone believes them all gone',
-    file: 'src/store/runs/list-absences.ts',
+    file: 'src/store/runs/absences.ts',
     find: 'missing > approved &&',
     replace: 'approved === 0 && missing > 0 &&',
   },
@@ -149,8 +167,8 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P8',
     name: 'the line of a program that was ended stays as it is',
     file: 'src/store/runs/ledger.ts',
-    find: "where stream = $1 and kind = $2 and status = 'running'\n     ), state",
-    replace: "where stream = $1 and kind = $2 and status = 'done'\n     ), state",
+    find: "where stream = $1 and kind = any ($5) and status = 'running'\n  ), state",
+    replace: "where stream = $1 and kind = any ($5) and status = 'done'\n  ), state",
   },
   {
     ...order,
@@ -228,9 +246,9 @@ export const promiseMutations: readonly Mutation[] = [
     test: 'test/integration/verify.test.ts',
     promise: 'P3',
     name: 'a verification closes what a rewind left open',
-    file: 'src/sync/reconcile/verify.ts',
-    find: 'key, true)\n  if (context.repair) findings.repaired += await run.markGone()',
+    file: 'src/store/runs/absences.ts',
+    find: 'parts.onMarked(marked)\n',
     replace:
-      'key, true)\n  if (context.repair) findings.repaired += (await run.guardAgain(), await run.markGone())',
+      "parts.onMarked(marked)\n        await client.query('update tidemark.stream set unguarded_above = null, unguarded_before = null')\n",
   },
 ]

@@ -191,12 +191,12 @@ const cannotBeReadWhole = ({ cap, capVaries, capArithmetic, paging }: World) =>
 function watch(store: ModelStore, upstream: ModelUpstream, chaos: () => void) {
   let visibleThen = upstream.visible()
   let positionThen = store.position()
-  const begin = store.startRun
-  store.startRun = async (...parameters) => {
+  const { openRun } = store
+  store.openRun = (kind, stream) => {
     visibleThen = upstream.visible()
     positionThen = store.position()
     upstream.beginRun()
-    return await begin(...parameters)
+    return openRun(kind, stream)
   }
   store.onWrite = (moment) => {
     const position = store.position()

@@ -28,7 +28,7 @@ export function createGrowingTable() {
     async write(...records: JsonObject[]): Promise<Written> {
       const run = await begin(storeOf(database))
       try {
-        return await run.write(
+        return await run.pages.commit(
           assignments(
             ...records.map((record) => ({ AssignmentId: 1, RowVersion: nextVersion(), ...record })),
           ),

@@ -9,7 +9,7 @@ import type {
   Refusal,
   Sorts,
   Source,
-} from '../../src/sync/ports/store.ts'
+} from '../../src/sync/ports/source.ts'
 import type { Random } from './random.ts'
 
 export const modelStream: ChangesStream = {

@@ -4,21 +4,20 @@ import type { Json } from '../../src/json/json.ts'
 import { openStore } from '../../src/store/runs/open-store.ts'
 import { type RunKind, streams } from '../../src/streams/catalog.ts'
 import { type Records, readRecords } from '../../src/streams/record.ts'
-import type { Audits, Run, Store } from '../../src/sync/ports/store.ts'
+import type { Run, Store } from '../../src/sync/ports/store.ts'
 import { quietLog, type TestDatabase } from './database.ts'
 
 export const storeOf = (
   database: Pick<TestDatabase, 'pool'>,
   options: { sourceTimezone?: string; writeConnections?: 1 | 2; silenceMs?: number } = {},
-): Store & Audits => openStore({ database, streams, sourceTimezone: 'UTC', log: quietLog, ...options })
+): Store => openStore({ database, streams, sourceTimezone: 'UTC', log: quietLog, ...options })
 
-export async function begin(
+export async function begin<Kind extends RunKind = 'incremental'>(
   store: Store,
   stream = 'assignment',
-  kind: RunKind = 'incremental',
-  options: { collectArrivals?: boolean } = {},
-): Promise<Run> {
-  const run = await store.startRun(stream, kind, options)
+  kind = 'incremental' as Kind,
+): Promise<Run<Kind>> {
+  const run = await store.openRun(kind, stream)
   if ('busy' in run) throw new Error(`busy: ${run.busy}`)
   return run
 }
@@ -42,8 +41,8 @@ export const trackers = (...records: readonly Json[]): Records =>
 
 /** Writes pages in a run of its own. */
 export async function writeAll(store: Store, stream: string, ...pages: readonly Records[]): Promise<void> {
-  const run = await begin(store, stream)
-  if (stream !== 'assignment') await run.setKeyField('TrackerObjectId')
-  for (const page of pages) await run.write(page, null)
+  const run = await begin(store, stream, stream === 'assignment' ? 'incremental' : 'list')
+  if (stream !== 'assignment') await run.findings.setKeyField('TrackerObjectId')
+  for (const page of pages) await run.pages.commit(page, null)
   await run.finish(done)
 }

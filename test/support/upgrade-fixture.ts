@@ -23,11 +23,11 @@ const recordsOf = (file: string): readonly Json[] =>
   parseJson(readFileSync(new URL(`../fixtures/${file}`, import.meta.url))) as readonly Json[]
 
 async function write(stream: string, page: Records, keyField: string | null): Promise<void> {
-  const run = await store.startRun(stream, 'incremental')
+  const run = await store.openRun(keyField === null ? 'incremental' : 'list', stream)
   if ('busy' in run) throw new Error(`${stream} is being read by ${run.busy}`)
-  if (keyField !== null) await run.setKeyField(keyField)
+  if (keyField !== null) await run.findings.setKeyField(keyField)
   const versions = page.rows.flatMap(({ version }) => version ?? [])
-  await run.write(page, versions.toSorted((a, b) => (a < b ? -1 : 1)).at(-1) ?? null)
+  await run.pages.commit(page, versions.toSorted((a, b) => (a < b ? -1 : 1)).at(-1) ?? null)
   const end = { status: 'done', error: null, errorCode: null, note: null, isComplete: true } as const
   await run.finish({ ...end, requests: 1, bytes: 100 })
 }

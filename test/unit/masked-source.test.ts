@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import type { JsonArray } from '../../src/json/json.ts'
 import { parseJson } from '../../src/json/parse.ts'
 import { readRecords } from '../../src/streams/record.ts'
-import type { Source } from '../../src/sync/ports/store.ts'
+import type { Source } from '../../src/sync/ports/source.ts'
 import { maskSource } from '../../src/upstream/contract/source.ts'
 
 const secret = 'a-webhook-secret-of-the-tests'

@@ -1,9 +1,6 @@
-// Moves the live position by an operator's word (P2): every run in progress is fenced out, and what was mirrored above the
-// target may be replaced by older versions, because the upstream may have been restored from a backup.
+// What an operator changes about a stream as a whole: its live position, whether it is read, and what was taken note of.
 
 import type { ClientBase, Pool } from 'pg'
-import type { Arrival } from '../../sync/ports/store.ts'
-import type { Lease } from '../runs/lease.ts'
 import { inTransaction, withConnection } from '../server/session.ts'
 
 export type Rewind = {
@@ -14,6 +11,10 @@ export type Rewind = {
 }
 export type Rewound = { readonly from: bigint; readonly to: bigint; readonly wasStopped: boolean }
 
+/**
+ * Moves the live position by an operator's word (P2): every run in progress is fenced out, and what was mirrored above the target
+ * may be replaced by older versions, because the upstream may have been restored from a backup.
+ */
 export const rewindStream = (pool: Pool, rewind: Rewind): Promise<Rewound> =>
   withConnection(pool, (client) => inTransaction(client, () => move(client, rewind)))
 
@@ -30,7 +31,7 @@ async function move(client: ClientBase, { stream, position, reason, by }: Rewind
     [stream],
   )
   const [before] = rows
-  if (!before) throw new Error(`the database does not know stream ${stream}; run: tidemark migrate`)
+  if (!before) throw new Error(`The database does not know the stream ${stream}. Run: tidemark migrate`)
   await client.query(
     `update tidemark.stream set
        position = $2, position_reached_at = now(), stopped_reason = null, stopped_at = null,
@@ -90,33 +91,8 @@ export async function pausedStreams(client: Queryable): Promise<ReadonlySet<stri
   return new Set(rows.map(({ name }) => name))
 }
 
-// Rows that only a reconcile found: noted once for each run, shown until somebody acknowledges them.
-type MissedRowsQueryable = Pick<ClientBase, 'query'>
-
-export async function recordMissedRows(
-  client: MissedRowsQueryable,
-  { stream, runId }: Lease,
-  rows: number,
-  samples: readonly Arrival[],
-): Promise<void> {
-  const told = samples.map(({ key, version, isNew }) => ({
-    key,
-    version: version?.toString() ?? null,
-    isNew,
-  }))
-  await client.query(
-    `insert into tidemark.missed_rows (stream, run_id, rows, samples) values ($1, $2, $3, $4)
-     on conflict (stream, run_id) do update set rows = excluded.rows, samples = excluded.samples`,
-    [stream, runId, rows, JSON.stringify(told)],
-  )
-}
-
-/** Returns how many rows they were. */
-export async function acknowledgeMissedRows(
-  client: MissedRowsQueryable,
-  stream: string,
-  by: string,
-): Promise<number> {
+/** Rows that only a reconcile found are shown no more. Returns how many rows they were. */
+export async function acknowledgeMissedRows(client: Queryable, stream: string, by: string): Promise<number> {
   const { rows } = await client.query<{ rows: number }>(
     `with seen as (
        update tidemark.missed_rows set acknowledged_at = now(), acknowledged_by = $2

@@ -1,92 +1,54 @@
-// The requests for backfills: stored, so that whoever gets the lane can work on them. Their progress is
-// backfill-progress.ts.
+// Backfills as they were asked for and as far as they have come, and what one would take. Read-only.
 
 import type { ClientBase } from 'pg'
 import type { Backfill } from '../../sync/ports/store.ts'
 
 type Queryable = Pick<ClientBase, 'query'>
 
-const columns = `id::text, stream, position_from::text as "from", position_to::text as "to", position::text, status,
+export const backfillColumns = `id::text, stream, position_from::text as "from", position_to::text as "to", position::text, status,
   requested_at as "requestedAt", requested_by as "requestedBy", started_at as "startedAt", finished_at as "finishedAt",
   rows_read::float8 as "rowsRead", inserted::float8 as inserted, updated::float8 as updated,
   quarantined::float8 as quarantined, attempts, error, note`
 
-type Line = Omit<Backfill, 'from' | 'to' | 'position'> & {
+export type BackfillLine = Omit<Backfill, 'from' | 'to' | 'position'> & {
   readonly from: string
   readonly to: string
   readonly position: string
 }
 
-const toBackfill = (line: Line): Backfill => ({
+export const toBackfill = (line: BackfillLine): Backfill => ({
   ...line,
   from: BigInt(line.from),
   to: BigInt(line.to),
   position: BigInt(line.position),
 })
 
-/** An unfinished request of the same span is taken up again instead of a second one being made. */
-export async function requestBackfill(
-  client: Queryable,
-  request: { readonly stream: string; readonly from: bigint; readonly to: bigint; readonly by: string },
-): Promise<Backfill> {
-  const { rows } = await client.query<Line>(
-    `with known as (
-       select * from tidemark.backfill
-       where stream = $1 and position_from = $2 and position_to = $3 and status in ('waiting', 'running')
-       order by id limit 1
-     ), added as (
-       insert into tidemark.backfill (stream, position_from, position_to, position, requested_by)
-       select $1, $2, $3, $2, $4 where not exists (select from known)
-       returning *
-     )
-     select ${columns} from (select * from known union all select * from added) as request`,
-    [request.stream, request.from.toString(), request.to.toString(), request.by],
-  )
-  const [line] = rows
-  if (!line) throw new Error(`the backfill of ${request.stream} could not be stored; try again`)
-  return toBackfill(line)
-}
-
-/** The oldest that is not finished; null when there is none. */
+/** The oldest that is not finished and does not wait for a better moment; null when there is none. */
 export async function nextBackfill(client: Queryable, stream: string): Promise<Backfill | null> {
-  const { rows } = await client.query<Line>(
-    `select ${columns} from tidemark.backfill
-     where stream = $1 and status in ('waiting', 'running') order by id limit 1`,
+  const { rows } = await client.query<BackfillLine>(
+    `select ${backfillColumns} from tidemark.backfill
+     where stream = $1 and status in ('waiting', 'running') and coalesce(retry_at <= now(), true)
+     order by id limit 1`,
     [stream],
   )
   return rows[0] ? toBackfill(rows[0]) : null
 }
 
 export async function readBackfill(client: Queryable, id: string): Promise<Backfill | null> {
-  const { rows } = await client.query<Line>(`select ${columns} from tidemark.backfill where id = $1`, [id])
+  const { rows } = await client.query<BackfillLine>(
+    `select ${backfillColumns} from tidemark.backfill where id = $1`,
+    [id],
+  )
   return rows[0] ? toBackfill(rows[0]) : null
 }
 
 /** The newest first. */
 export async function listBackfills(client: Queryable, stream: string | null): Promise<readonly Backfill[]> {
-  const { rows } = await client.query<Line>(
-    `select ${columns} from tidemark.backfill as known where $1::text is null or stream = $1 order by known.id desc limit 100`,
+  const { rows } = await client.query<BackfillLine>(
+    `select ${backfillColumns} from tidemark.backfill as known where $1::text is null or stream = $1 order by known.id desc limit 100`,
     [stream],
   )
   return rows.map(toBackfill)
-}
-
-/** The run in progress notices at its next page. False when it was over already. */
-export async function cancelBackfill(client: Queryable, id: string, by: string): Promise<boolean> {
-  const { rowCount } = await client.query(
-    `update tidemark.backfill set status = 'cancelled', finished_at = now(), note = $2
-     where id = $1 and status in ('waiting', 'running')`,
-    [id, `cancelled by ${by}`],
-  )
-  return (rowCount ?? 0) > 0
-}
-
-/** What ended an attempt; the backfill waits for the next one. */
-export async function noteBackfillError(client: Queryable, id: string, error: string): Promise<void> {
-  await client.query(
-    `update tidemark.backfill set status = 'waiting', error = $2 where id = $1 and status = 'running'`,
-    [id, error],
-  )
 }
 
 /** What can be said of a backfill before it runs. `msPerRow` is that of earlier readings; null when none tells. */

@@ -1,46 +1,29 @@
-// Whether there may be related records to read: a look at what happened since there was no backlog, much cheaper than the look
-// for the backlog itself. Right without memory of its own, for any number of workers (P8).
+// Whether a look-back, a reconcile or a reading of related records is due. Right without memory of its own, for any number of
+// workers (P8). Read-only.
 
-import pg, { type ClientBase } from 'pg'
-import { streams } from '../../streams/catalog.ts'
-import type { RelatedOptions } from '../runs/related-work.ts'
-import { foldName } from '../schema/column-types.ts'
-import { qualified, readTableSchema } from '../schema/table-schema.ts'
+import type { ClientBase } from 'pg'
+import { latestRunsSql } from './runs.ts'
+
+type Queryable = Pick<ClientBase, 'query'>
+
+export type RelatedOptions = {
+  /** Names of the related streams that are wanted. */
+  readonly groups: readonly string[]
+  /** How old a reading may become; null: it does not age. */
+  readonly refreshMs: number | null
+}
 
 /** So often the backlog itself is looked for, whatever seems to have happened. */
 const certainly = '1 hour'
 /** Runs of one kind that are looked at, the newest first; polls that changed nothing share a line. */
 const runsPerKind = 200
 
-/** An assignment as a write names it. */
-export type NamedAssignment = { readonly id: string } | { readonly idExt: string }
-
-/** Whatever is known of its row: something that it carries was changed. */
-export async function readRelatedAgain(
-  client: Pick<ClientBase, 'query'>,
-  named: NamedAssignment,
-): Promise<void> {
-  if ('id' in named) {
-    await client.query('update tidemark.related_fetch set retry_at = now() where assignment_id = $1', [
-      named.id,
-    ])
-    return
-  }
-  const assignment = streams.find(({ name }) => name === 'assignment')
-  const tableSchema = assignment && (await readTableSchema(client, assignment))
-  const idExt = tableSchema?.columns.find(({ field }) => foldName(field) === 'assignmentidext')
-  // One that is not mirrored yet will be read when it is.
-  if (!tableSchema || !idExt) return
-  await client.query(
-    `update tidemark.related_fetch as known set retry_at = now() from ${qualified(tableSchema.stream)} as mine
-     where known.assignment_id = mine.${pg.escapeIdentifier(tableSchema.key.name)}
-       and mine.${pg.escapeIdentifier(idExt.name)}::text = $1`,
-    [named.idExt],
-  )
-}
-
+/**
+ * Whether there may be related records to read: a look at what happened since there was no backlog, much cheaper than the look for
+ * the backlog itself.
+ */
 export async function isRelatedDue(
-  client: Pick<ClientBase, 'query'>,
+  client: Queryable,
   { groups, refreshMs }: RelatedOptions,
 ): Promise<boolean> {
   const { rows } = await client.query<{ is_due: boolean }>(
@@ -51,11 +34,8 @@ export async function isRelatedDue(
      )
      select coalesce(clean.at < now() - interval '${certainly}', true)
        or exists (
-         select from tidemark.lease as written, lateral (
-           select status, is_idle, finished_at from tidemark.run
-           where run.stream = written.stream and run.kind = written.lane order by id desc limit ${runsPerKind}
-         ) as seen
-         where written.stream = 'assignment' and written.lane <> 'related'
+         select from ${latestRunsSql(`'assignment'`, { limit: runsPerKind })} as seen
+         where seen.kind <> 'related'
            and (seen.status = 'running' or (not seen.is_idle and seen.finished_at >= clean.at))
        )
        or exists (select from tidemark.related_fetch where retry_at <= now())
@@ -78,17 +58,13 @@ export type LookbackState = {
   readonly lookbackMs: number | null
 }
 
-export async function readLookbackState(
-  client: Pick<ClientBase, 'query'>,
-  stream: string,
-): Promise<LookbackState | null> {
+export async function readLookbackState(client: Queryable, stream: string): Promise<LookbackState | null> {
   const { rows } = await client.query<LookbackState>(
     `select
        position > 0 as "hasPosition",
        lookback_ms::float8 as "lookbackMs",
-       (select extract(epoch from now() - finished_at)::float8 * 1000 from tidemark.run
-        where run.stream = stream.name and kind = 'lookback' and status = 'done'
-        order by id desc limit 1) as "sinceLastMs"
+       (select extract(epoch from now() - finished_at)::float8 * 1000
+        from ${latestRunsSql('stream.name', { ofKinds: `array['lookback']`, where: `status = 'done'` })} as latest) as "sinceLastMs"
      from tidemark.stream where name = $1`,
     [stream],
   )
@@ -96,8 +72,6 @@ export async function readLookbackState(
 }
 
 // Which streams lack a reconcile that they should have had by now.
-type Queryable = Pick<ClientBase, 'query'>
-
 /**
  * Streams that were complete before a slot of the schedule and have had no reconcile since. One that is under way counts, also in
  * another program, as does one that ended without proving anything; what failed is left alone for a while.

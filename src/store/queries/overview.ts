@@ -1,7 +1,8 @@
 // What there is to say about each stream: how complete it is, what ran last, and what needs a person.
 
 import type { ClientBase } from 'pg'
-import { kinds, relatedStreams } from '../../streams/catalog.ts'
+import { relatedStreams } from '../../streams/catalog.ts'
+import { latestRunsSql } from './runs.ts'
 
 // How far the reading of related records has come. Counts only.
 export type RelatedProgress = {
@@ -111,16 +112,11 @@ export async function readOverview(
      left join lateral (
        select jsonb_build_object('id', id::text, 'kind', latest.kind, 'status', status, 'startedAt', started_at,
                 'finishedAt', finished_at, 'error', error, 'note', note) as line
-       -- The last of each kind is found by index, however long the ledger is.
-       from unnest($2::text[]) as known (kind)
-       cross join lateral (
-         select * from tidemark.run
-         where run.stream = stream.name and run.kind = known.kind order by id desc limit 1
-       ) as latest
+       from ${latestRunsSql('stream.name')} as latest
        order by coalesce(finished_at, started_at) desc, id desc limit 1
      ) as last_run on true
      order by wanted.place`,
-    [streams, kinds],
+    [streams],
   )
   const related = streams.includes('assignment') ? await readRelatedProgress(client) : null
   return rows.map((row) => ({

@@ -1,12 +1,8 @@
-// Looks at a stream's position, now and in the past: where it was, when it got somewhere, and which rows are its newest.
+// A stream's position, now and in the past: where it was, and when it got somewhere. Read-only.
 
-import { and, asc, desc, eq, gte, lte } from 'drizzle-orm'
-import { drizzle } from 'drizzle-orm/node-postgres'
-import pg, { type ClientBase, type Pool } from 'pg'
+import type { ClientBase } from 'pg'
 import type { Stream } from '../../streams/catalog.ts'
 import { qualified, readTableSchema, versionSql } from '../schema/table-schema.ts'
-import { checkpointTable } from '../tables/state.ts'
-import { isRewoundSql } from '../writing/merge-sql.ts'
 
 /** The position as it is now; 0 before the first. */
 export async function livePosition(client: Pick<ClientBase, 'query'>, stream: string): Promise<bigint> {
@@ -18,52 +14,35 @@ export async function livePosition(client: Pick<ClientBase, 'query'>, stream: st
 }
 
 /** The position that was held at a time; null before the first checkpoint. */
-export async function positionAt(pool: Pool, stream: string, time: Date): Promise<bigint | null> {
-  const [checkpoint] = await drizzle({ client: pool })
-    .select({ position: checkpointTable.position })
-    .from(checkpointTable)
-    .where(and(eq(checkpointTable.stream, stream), lte(checkpointTable.reachedAt, time)))
-    .orderBy(desc(checkpointTable.reachedAt), desc(checkpointTable.id))
-    .limit(1)
-  return checkpoint?.position ?? null
-}
-
-/** When the position first reached a version; null when no checkpoint tells. */
-export async function reachedAt(pool: Pool, stream: string, version: bigint): Promise<Date | null> {
-  const [checkpoint] = await drizzle({ client: pool })
-    .select({ reachedAt: checkpointTable.reachedAt })
-    .from(checkpointTable)
-    .where(and(eq(checkpointTable.stream, stream), gte(checkpointTable.position, version)))
-    .orderBy(asc(checkpointTable.reachedAt))
-    .limit(1)
-  return checkpoint?.reachedAt ?? null
-}
-
-type Versioned = { readonly key: string; readonly version: bigint }
-
-/** The living rows with the highest versions at or below one, the highest first; none that a rewind left doubtful. */
-export async function highestRows(
+export async function positionAt(
   client: Pick<ClientBase, 'query'>,
-  stream: Stream,
-  atMost: bigint,
-  limit: number,
-): Promise<readonly Versioned[]> {
-  const tableSchema = await readTableSchema(client, stream)
-  if (!tableSchema || tableSchema.versions.length === 0) return []
-  const key = pg.escapeIdentifier(tableSchema.key.name)
-  const columns = tableSchema.versions.map((column) => pg.escapeIdentifier(column.name))
-  // The version is the first column that is not null; asked for one by one, each is found by its index.
-  const parts = columns.map((column, index) => {
-    const others = columns.slice(0, index).map((earlier) => ` and ${earlier} is null`)
-    return `(select ${key}::text as key, ${column} as version from ${qualified(stream)} as mine
-             where _deleted_at is null and ${column} <= $1${others.join('')}
-               and ${isRewoundSql(tableSchema, 'mine')} is not true order by ${column} desc limit $2)`
-  })
-  const { rows } = await client.query<{ key: string; version: string }>(
-    `select key, version from (${parts.join(' union all ')}) as newest order by version desc limit $2`,
-    [atMost.toString(), limit],
+  stream: string,
+  time: Date,
+): Promise<bigint | null> {
+  const { rows } = await client.query<{ position: string }>(
+    `select position::text from tidemark.checkpoint
+     where stream = $1 and reached_at <= $2
+     order by reached_at desc, id desc limit 1`,
+    [stream, time],
   )
-  return rows.map((row) => ({ key: row.key, version: BigInt(row.version) }))
+  return rows[0] ? BigInt(rows[0].position) : null
+}
+
+/** When the position first reached each of these versions; null where no checkpoint tells. */
+export async function reachedAt(
+  client: Pick<ClientBase, 'query'>,
+  stream: string,
+  versions: readonly bigint[],
+): Promise<readonly (Date | null)[]> {
+  const { rows } = await client.query<{ reached_at: Date | null }>(
+    `select (
+       select min(reached_at) from tidemark.checkpoint where stream = $1 and position >= wanted.version
+     ) as reached_at
+     from unnest($2::bigint[]) with ordinality as wanted (version, place)
+     order by place`,
+    [stream, versions.map((version) => version.toString())],
+  )
+  return rows.map((row) => row.reached_at)
 }
 
 /** How many rows have a version above `from`, up to `to`. */

@@ -1,5 +1,4 @@
-// The quarantine as an operator works through it: what is in it, and taking things out with a reason. Nothing is deleted: what
-// was taken out stays, with who and why.
+// The quarantine as people page through it. Read-only.
 
 import type { ClientBase } from 'pg'
 
@@ -50,31 +49,6 @@ export async function newestInQuarantine(client: Queryable, stream: string): Pro
     [stream],
   )
   return rows[0]?.id ?? null
-}
-
-/** Those up to an id, or all that there are. Returns how many there were. */
-export async function dropFromQuarantine(
-  client: Queryable,
-  { stream, id }: QuarantineSelection,
-  reason: string,
-  through: bigint | null = null,
-): Promise<number> {
-  const { rowCount } = await client.query(
-    `update tidemark.quarantine set dropped_at = now(), drop_reason = $3
-     where dropped_at is null and ($1::text is null or stream = $1) and ($2::bigint is null or id = $2)
-       and ($4::bigint is null or id <= $4)`,
-    [stream, id?.toString() ?? null, reason, through?.toString() ?? null],
-  )
-  return rowCount ?? 0
-}
-
-/** Takes out one that was tried again. When such a record comes once more it is a new entry, and not this one (P5). */
-export async function settleQuarantined(client: Queryable, id: string, why: string): Promise<void> {
-  await client.query(
-    `update tidemark.quarantine set dropped_at = now(), drop_reason = $2, fingerprint = fingerprint || ' ' || id
-     where dropped_at is null and id = $1`,
-    [id, why],
-  )
 }
 
 /** The stream of an entry that is still in quarantine. */

@@ -1,6 +1,31 @@
 // The run ledger as people read it: the newest first, by what they look for. Read-only.
 
-import type { ClientBase } from 'pg'
+import pg, { type ClientBase } from 'pg'
+import { kinds } from '../../streams/catalog.ts'
+
+const allKinds = `array[${kinds.map((kind) => pg.escapeLiteral(kind)).join(', ')}]`
+
+/**
+ * In SQL, to be joined laterally: the last run of each kind of a stream, each found by index, however long the ledger is. All
+ * arguments are SQL: the stream, an array of kinds, and a condition on the columns of a run.
+ */
+export function latestRunsSql(
+  stream: string,
+  {
+    ofKinds = allKinds,
+    where = 'true',
+    limit = 1,
+  }: { readonly ofKinds?: string; readonly where?: string; readonly limit?: number } = {},
+): string {
+  return `(
+    select latest.* from unnest(${ofKinds}) as wanted_kind (name)
+    cross join lateral (
+      select * from tidemark.run
+      where run.stream = ${stream} and run.kind = wanted_kind.name and ${where}
+      order by run.id desc limit ${limit}
+    ) as latest
+  )`
+}
 
 /** Null: all of them. */
 export type RunFilter = {
@@ -71,13 +96,9 @@ export async function readLatestRuns(
   streams: readonly string[],
 ): Promise<readonly LatestRun[]> {
   const { rows } = await client.query<LatestRun>(
-    `select stream, lane as kind, last_run.*
-     from tidemark.lease
-     cross join lateral (
-       select status, started_at as "startedAt", finished_at as "finishedAt", note, error
-       from tidemark.run where run.stream = lease.stream and run.kind = lease.lane order by id desc limit 1
-     ) as last_run
-     where stream = any ($1)`,
+    `select last_run.stream, kind, status, started_at as "startedAt", finished_at as "finishedAt", note, error
+     from unnest($1::text[]) as wanted (stream)
+     cross join lateral ${latestRunsSql('wanted.stream')} as last_run`,
     [streams],
   )
   return rows

@@ -2,7 +2,7 @@
 // lately. Read-only; what of it needs a person is decided elsewhere.
 
 import type { ClientBase } from 'pg'
-import type { Shortfall } from '../../sync/ports/store.ts'
+import { latestRunsSql } from './runs.ts'
 
 // Deletions that are blocked until an operator approves them, as they are stored with their stream. Older versions and people may
 // have written them: what is no number or no time is not known, and they are blocked all the same.
@@ -11,23 +11,6 @@ export type BlockedDeletions = {
   readonly living: number | null
   readonly seen: number | null
   readonly at: Date | null
-}
-
-/** Null when nothing is blocked any more. What is blocked already stays so since then, also when the next listing lacks other rows. */
-export async function storeBlockedDeletions(
-  client: Pick<ClientBase, 'query'>,
-  stream: string,
-  shortfall: Shortfall | null,
-): Promise<void> {
-  await client.query(
-    `with known as (
-       select name, $2::jsonb || jsonb_build_object('at',
-         coalesce(case when jsonb_typeof(blocked_deletions) = 'object' then blocked_deletions->'at' end, to_jsonb(now()))) as told
-       from tidemark.stream where name = $1
-     )
-     update tidemark.stream set blocked_deletions = told from known where stream.name = known.name and blocked_deletions is distinct from told`,
-    [stream, shortfall && JSON.stringify(shortfall)],
-  )
 }
 
 /** Null when nothing is blocked. */
@@ -126,20 +109,18 @@ export async function readSymptoms(
        from tidemark.missed_rows where stream = wanted.name and acknowledged_at is null
      ) as missed
      cross join lateral (
-       select coalesce(jsonb_agg(jsonb_build_object('kind', lease.lane, 'failures', failures, 'since', since,
-                'lastAt', last.finished_at, 'error', last.error, 'code', last.error_code) order by lease.lane), '[]') as kinds
-       from tidemark.lease
+       select coalesce(jsonb_agg(jsonb_build_object('kind', last.kind, 'failures', failures, 'since', since,
+                'lastAt', last.finished_at, 'error', last.error, 'code', last.error_code) order by last.kind), '[]') as kinds
+       from ${latestRunsSql('wanted.name', { where: `status <> 'running'` })} as last
        cross join lateral (
-         select count(*)::int as failures, min(finished_at) as since, max(id) as last_id
+         select count(*)::int as failures, min(finished_at) as since
          from tidemark.run
-         where run.stream = wanted.name and run.kind = lease.lane and status = 'failed'
+         where run.stream = wanted.name and run.kind = last.kind and status = 'failed'
            and id > coalesce((
-             select id from tidemark.run as well
-             where well.stream = wanted.name and well.kind = lease.lane and well.status = 'done' order by id desc limit 1
+             select id from ${latestRunsSql('wanted.name', { ofKinds: 'array[last.kind]', where: `status = 'done'` })} as well
            ), 0)
        ) as in_a_row
-       join tidemark.run as last on last.id = in_a_row.last_id
-       where lease.stream = wanted.name
+       where last.status = 'failed'
      ) as failing
      cross join lateral (
        select coalesce(jsonb_agg(jsonb_build_object('name', name, 'value', value, 'previousValue', previous_value,

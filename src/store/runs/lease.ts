@@ -1,59 +1,93 @@
-// Who may write (P2): a run carries the epoch of its lane, and every transaction of it shows, at its end or throughout, that it
-// is still the lane's. The statement that ends a page moves the position too (P1).
+// Who may write (P2). A run holds the lease of its stream and lane: an advisory lock of its own connection keeps others out, and
+// an epoch, which every transaction proves, keeps out whoever has lost that lock without noticing.
 
 import type { ClientBase } from 'pg'
+import type { RunKind } from '../../streams/catalog.ts'
 import { RunFenced } from '../../sync/ports/store.ts'
 import { inTransaction } from '../server/session.ts'
 
-export type Lease = {
-  readonly stream: string
-  readonly kind: string
-  readonly epoch: string
-  readonly runId: string
-  /** The backfill whose own position the run moves, instead of the stream's. */
-  readonly backfill: string | null
+/** Runs of one lane exclude each other on a stream. */
+export type Lane = 'incremental' | 'lookback' | 'backfill' | 'whole' | 'related'
+
+const laneOfKind: Readonly<Record<RunKind, Lane>> = {
+  incremental: 'incremental',
+  lookback: 'lookback',
+  backfill: 'backfill',
+  'quarantine-retry': 'backfill',
+  // Those that list everything. Without row versions a verification could not tell an older record from the one a poll just wrote.
+  list: 'whole',
+  reconcile: 'whole',
+  verify: 'whole',
+  related: 'related',
 }
 
-// Finds nothing when the turn is lost.
-const holdSql = 'select from tidemark.lease where stream = $1 and lane = $2 and epoch = $3 for share'
+/** The kinds that a run of this kind excludes, its own among them. */
+export const kindsBeside = (kind: RunKind): readonly string[] =>
+  Object.entries(laneOfKind).flatMap(([other, lane]) => (lane === laneOfKind[kind] ? [other] : []))
+
+export type Place = { readonly stream: string; readonly kind: RunKind }
+export type Lease = Place & { readonly lane: Lane; readonly epoch: string }
+
+const lockSql = `hashtextextended('tidemark run ' || $1 || ' ' || $2, 0)`
 
 /**
- * The last statement before a commit. Moves the position when there is one to move to, never down. Returns the version of
- * the columns of the table that was written, which the page must have been written by.
+ * Returns the lease with its new epoch, or null when somebody else has it. The lock is held by the connection until it is given
+ * back or closed: a killed program gives it back by dying, one that is silent for too long loses it (P8).
  */
-export async function endLease(
-  client: ClientBase,
-  lease: Lease,
-  position: bigint | null,
-  table: string,
-): Promise<number> {
-  const { rows } = await client.query<{ is_mine: boolean; columns_version: number }>({
-    name: 'tidemark_end_turn',
-    text: `
-      with fence as materialized (
-        -- Locked, so that a rewind waits for this commit or is seen here.
-        ${holdSql}
-      ), moved as (
-        update tidemark.stream set position = $4, position_reached_at = now()
-        where name = $1 and position < $4 and exists (select from fence)
-        returning position
-      ), noted as (
-        insert into tidemark.checkpoint (stream, position, run_id) select $1, position, $5 from moved
-      )
-      select exists (select from fence) as is_mine, columns_version from tidemark.stream where name = $6`,
-    values: [lease.stream, lease.kind, lease.epoch, position?.toString() ?? null, lease.runId, table],
-  })
-  if (!rows[0]?.is_mine) throw new RunFenced(lease.stream, lease.kind)
-  return rows[0].columns_version
+export async function takeLease(client: ClientBase, place: Place, silenceMs: number): Promise<Lease | null> {
+  const lane = laneOfKind[place.kind]
+  // A last commit of the run before holds its epoch; this waits for it, so that what is read afterwards includes it.
+  const { rows } = await client.query<{ epoch: string }>(
+    `with lock as materialized (
+       select is_mine,
+         case when is_mine then set_config('idle_session_timeout', $3, false) end,
+         case when is_mine then set_config('idle_in_transaction_session_timeout', $3, false) end
+       from (select pg_try_advisory_lock(${lockSql}) as is_mine) as tried
+     )
+     insert into tidemark.lease (stream, lane, epoch)
+     select $1, $2, 1 from lock where is_mine
+     on conflict (stream, lane) do update set epoch = lease.epoch + 1
+     returning epoch`,
+    [place.stream, lane, `${silenceMs}ms`],
+  )
+  const [taken] = rows
+  return taken ? { ...place, lane, epoch: taken.epoch } : null
 }
 
+export async function giveBackLease(client: ClientBase, { stream, lane }: Lease): Promise<void> {
+  await client.query(`select pg_advisory_unlock(${lockSql})`, [stream, lane])
+  // Whoever gets the connection next may be silent for longer, while the upstream keeps it waiting.
+  await client.query('reset idle_session_timeout; reset idle_in_transaction_session_timeout')
+}
+
+/** Who holds the lease, in words. */
+export async function leaseHolder(client: ClientBase, { stream, kind }: Place): Promise<string> {
+  const { rows } = await client.query<{ host: string; pid: number; started_at: Date }>(
+    `select host, pid, started_at from tidemark.run
+     where stream = $1 and kind = any ($2) and status = 'running'
+     order by id desc limit 1`,
+    [stream, kindsBeside(kind)],
+  )
+  const [owner] = rows
+  if (!owner) return 'another program, which has only just begun'
+  return `process ${owner.pid} on ${owner.host}, since ${owner.started_at.toISOString()}`
+}
+
+/** A lease whose run has its line in the ledger. */
+export type RunLease = Lease & { readonly runId: string }
+
+/** Finds nothing when the lease is lost. Locks it, so that a rewind waits for this commit or is seen here. */
+export const holdSql = 'select from tidemark.lease where stream = $1 and lane = $2 and epoch = $3 for share'
+
+export const lostLease = ({ stream, kind }: Lease): RunFenced => new RunFenced(stream, kind)
+
 /**
- * Keeps the turn until the transaction ends. Whatever locks more of the stream before its last statement begins with this: a
- * rewind takes the lanes first as well, and neither waits for the other.
+ * Proves the lease and keeps it until the transaction ends. Whatever locks more of the stream before its last statement begins
+ * with this: a rewind takes the leases first as well, and neither waits for the other.
  */
 export async function holdLease(client: ClientBase, lease: Lease): Promise<void> {
-  const { rowCount } = await client.query(holdSql, [lease.stream, lease.kind, lease.epoch])
-  if (rowCount === 0) throw new RunFenced(lease.stream, lease.kind)
+  const { rowCount } = await client.query(holdSql, [lease.stream, lease.lane, lease.epoch])
+  if (rowCount === 0) throw lostLease(lease)
 }
 
 /** A transaction of a run that writes no page. */
@@ -67,27 +101,8 @@ export const withinLease = <Result>(
     return await work()
   })
 
-/** Moves the position back, and records why. */
-export async function moveBack(
-  client: ClientBase,
-  lease: Lease,
-  position: bigint,
-  reason: string,
-): Promise<void> {
-  await withinLease(client, lease, () =>
-    client.query(
-      `with moved as (
-         update tidemark.stream set position = $2, position_reached_at = now()
-         where name = $1 and position > $2 returning position
-       )
-       insert into tidemark.checkpoint (stream, position, run_id, reason) select $1, position, $3, $4 from moved`,
-      [lease.stream, position.toString(), lease.runId, reason],
-    ),
-  )
-}
-
-// How long Postgres keeps a lane for a program that says nothing. A frozen program, or one whose machine is gone, leaves a session
-// that looks alive, and with it the lane: so the session says a word now and then, and Postgres itself ends one that does not (P8).
+// How long Postgres keeps a lease for a program that says nothing. A frozen program, or one whose machine is gone, leaves a session
+// that looks alive, and with it the lock: so the session says a word now and then, and Postgres itself ends one that does not (P8).
 /** Longer than any page of JSON keeps this program from speaking. */
 export const longestSilenceMs = 30_000
 const wordsPerSilence = 3
@@ -103,4 +118,43 @@ export function keepSpeaking(speak: () => Promise<unknown>, silenceMs: number): 
   }, silenceMs / wordsPerSilence)
   timer.unref()
   return () => clearInterval(timer)
+}
+
+/** The connection of a run, and what keeps the things that are done on it apart. */
+export type RunSession = {
+  readonly client: ClientBase
+  readonly lease: RunLease
+  /** One thing at a time, in the order they came. */
+  alone<Result>(work: () => Promise<Result>): Promise<Result>
+  /** Alone, and when no page is being written. */
+  afterWrites<Result>(work: () => Promise<Result>): Promise<Result>
+  /** In a transaction that proves the lease, though pages may be written meanwhile. */
+  fenced<Result>(work: () => Promise<Result>): Promise<Result>
+  /** In such a transaction, when no page is being written. */
+  fencedAfterWrites<Result>(work: () => Promise<Result>): Promise<Result>
+}
+
+export function openSession(
+  client: ClientBase,
+  lease: RunLease,
+  writesSettled: () => Promise<void>,
+): RunSession {
+  let last: Promise<unknown> = Promise.resolve()
+  const alone = <Result>(work: () => Promise<Result>): Promise<Result> => {
+    const result = last.then(work)
+    last = result.catch(() => {})
+    return result
+  }
+  const afterWrites = async <Result>(work: () => Promise<Result>): Promise<Result> => {
+    await writesSettled()
+    return await alone(work)
+  }
+  return {
+    client,
+    lease,
+    alone,
+    afterWrites,
+    fenced: (work) => alone(() => withinLease(client, lease, work)),
+    fencedAfterWrites: (work) => afterWrites(() => withinLease(client, lease, work)),
+  }
 }

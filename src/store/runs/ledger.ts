@@ -1,57 +1,10 @@
-// The run ledger: a line for each run, and who has a stream's lane. Runs in a row that change nothing share one line, so
+// The run ledger: a line for each run. Runs in a row that change nothing share one line, so
 // that polling an idle upstream fills nothing (P10).
 
 import { hostname } from 'node:os'
 import type { ClientBase } from 'pg'
-import type { RunKind } from '../../streams/catalog.ts'
 import type { Belief, RunEnd, StreamState } from '../../sync/ports/store.ts'
-import type { Lease } from './lease.ts'
-
-type Place = { readonly stream: string; readonly kind: RunKind }
-
-const lockSql = `hashtextextended('tidemark run ' || $1 || ' ' || $2, 0)`
-
-/**
- * Returns the new epoch of the lane (P2), or null when somebody else has it. The lock is held by the connection until it is
- * given back or closed: a killed program gives it back by dying, one that is silent for too long loses it (P8).
- */
-export async function takeLease(
-  client: ClientBase,
-  { stream, kind }: Place,
-  silenceMs: number,
-): Promise<string | null> {
-  // A last commit of the run before holds its epoch; this waits for it, so that what is read afterwards includes it.
-  const { rows } = await client.query<{ epoch: string }>(
-    `with lock as materialized (
-       select is_mine, case when is_mine then set_config('idle_session_timeout', $3, false) end,
-         case when is_mine then set_config('idle_in_transaction_session_timeout', $3, false) end
-       from (select pg_try_advisory_lock(${lockSql}) as is_mine) as tried
-     )
-     insert into tidemark.lease (stream, lane, epoch) select $1, $2, 1 from lock where is_mine
-     on conflict (stream, lane) do update set epoch = lease.epoch + 1
-     returning epoch`,
-    [stream, kind, `${silenceMs}ms`],
-  )
-  return rows[0]?.epoch ?? null
-}
-
-export async function giveBackLease(client: ClientBase, { stream, kind }: Place): Promise<void> {
-  await client.query(`select pg_advisory_unlock(${lockSql})`, [stream, kind])
-  // Whoever gets the connection next may be silent for longer, while the upstream keeps it waiting.
-  await client.query('reset idle_session_timeout; reset idle_in_transaction_session_timeout')
-}
-
-/** Who has the lane, in words. */
-export async function whoHasLease(client: ClientBase, { stream, kind }: Place): Promise<string> {
-  const { rows } = await client.query<{ host: string; pid: number; started_at: Date }>(
-    `select host, pid, started_at from tidemark.run
-     where stream = $1 and kind = $2 and status = 'running' order by id desc limit 1`,
-    [stream, kind],
-  )
-  const [owner] = rows
-  if (!owner) return 'another program, which has only just begun'
-  return `process ${owner.pid} on ${owner.host}, since ${owner.started_at.toISOString()}`
-}
+import { kindsBeside, type Place, type RunLease } from './lease.ts'
 
 type Begun = {
   readonly run_id: string
@@ -65,32 +18,22 @@ type Begun = {
   readonly beliefs: readonly { name: string; value: string; evidence: string; tested_at: string }[]
 }
 
-/** The ledger's line of a run, and what is known of its stream. */
+/** Makes the ledger's line of a run, and tells what is known of its stream. `from`: where it begins; null: at the live position. */
 export async function beginRun(
   client: ClientBase,
   place: Place,
+  from: bigint | null,
 ): Promise<{ runId: string; state: StreamState }> {
-  const { rows } = await client.query<Begun>(
-    `with ended as (
-       -- The lane was free, so whoever left this line is gone.
-       update tidemark.run set status = 'failed', finished_at = now(), error = 'the program was ended'
-       where stream = $1 and kind = $2 and status = 'running'
-     ), state as (
-       select position, position_reached_at, key_field, lookback_ms, lookback_reason, stopped_reason, last_lookback_at
-       from tidemark.stream where name = $1
-     ), begun as (
-       insert into tidemark.run (stream, kind, status, host, pid, position_from, position_to)
-       select $1, $2, 'running', $3, $4, position, position from state
-       returning id
-     )
-     select begun.id as run_id, state.*,
-       (select coalesce(jsonb_agg(jsonb_build_object('name', name, 'value', value, 'evidence', evidence, 'tested_at', tested_at)), '[]')
-        from tidemark.belief where stream = $1) as beliefs
-     from begun, state`,
-    [place.stream, place.kind, hostname(), process.pid],
-  )
+  const { rows } = await client.query<Begun>(beginSql, [
+    place.stream,
+    place.kind,
+    hostname(),
+    process.pid,
+    kindsBeside(place.kind),
+    from?.toString() ?? null,
+  ])
   const [begun] = rows
-  if (!begun) throw new Error(`the database does not know stream ${place.stream}; run: tidemark migrate`)
+  if (!begun) throw new Error(`The database does not know the stream ${place.stream}. Run: tidemark migrate`)
   return {
     runId: begun.run_id,
     state: {
@@ -105,6 +48,24 @@ export async function beginRun(
     },
   }
 }
+
+const beginSql = `
+  with ended as (
+    -- The lease was free, so whoever left this line is gone.
+    update tidemark.run set status = 'failed', finished_at = now(), error = 'the program was ended'
+    where stream = $1 and kind = any ($5) and status = 'running'
+  ), state as (
+    select position, position_reached_at, key_field, lookback_ms, lookback_reason, stopped_reason, last_lookback_at
+    from tidemark.stream where name = $1
+  ), begun as (
+    insert into tidemark.run (stream, kind, status, host, pid, position_from, position_to)
+    select $1, $2, 'running', $3, $4, coalesce($6, position), coalesce($6, position) from state
+    returning id
+  )
+  select begun.id as run_id, state.*,
+    (select coalesce(jsonb_agg(jsonb_build_object('name', name, 'value', value, 'evidence', evidence, 'tested_at', tested_at)), '[]')
+     from tidemark.belief where stream = $1) as beliefs
+  from begun, state`
 
 const toBelief = (row: Begun['beliefs'][number]): Belief => ({
   name: row.name,
@@ -125,74 +86,80 @@ export type RunTotals = {
   position: bigint
 }
 
+/** Ends its line, or adds it to that of the run before when neither changed anything, and tells how fresh the stream is. */
 export async function endRun(
   client: Pick<ClientBase, 'query'>,
-  lease: Lease,
+  lease: RunLease,
   totals: RunTotals,
   end: RunEnd & { readonly isIdle: boolean },
 ): Promise<void> {
-  await client.query(
-    `with previous as (
-       select id, status, is_idle, note from tidemark.run
-       where stream = $1 and kind = $2 and id < $3 order by id desc limit 1
-     ), shared as (
-       update tidemark.run as known
-       set polls = known.polls + 1, finished_at = now(), requests = known.requests + $4, bytes = known.bytes + $5,
-           unchanged = known.unchanged + $6, rescued = $7, quarantined = $8
-       from previous
-       where known.id = previous.id and $9 and previous.is_idle and previous.status = 'done'
-         and previous.note is not distinct from $10
-       returning known.id
-     ), erased as (
-       delete from tidemark.run where id = $3 and exists (select from shared)
-     ), ended as (
-       -- A run that lost its lane was over when the next one began, whenever it hears of that.
-       update tidemark.run
-       set status = $11, finished_at = coalesce(finished_at, now()), is_idle = $9, requests = $4, bytes = $5, unchanged = $6, rescued = $7,
-           quarantined = $8, note = $10, error = $12, error_code = $19, inserted = $13, updated = $14, marked_deleted = $15, position_to = $16
-       where id = $3 and not exists (select from shared)
-     )
-     update tidemark.stream as known
-     -- A run that had nothing to ask for has read nothing.
-     set last_success_at = case when $4 > 0 then now() else known.last_success_at end,
-         read_through_at = case
-           -- An upstream that shows nothing shows no changes either: complete is what was seen before.
-           when $20 then least(known.read_through_at, greatest(known.last_lookback_at, known.position_reached_at))
-           when $2 = 'incremental' and $17 and known.hidden_since is null then begun.started_at
-           else known.read_through_at end,
-         hidden_since = case when $20 then coalesce(known.hidden_since, now())
-                             when not $20 then null else known.hidden_since end,
-         first_read_through_at = case when $2 = 'incremental' and $17 then coalesce(known.first_read_through_at, now())
-                                  else known.first_read_through_at end,
-         last_reconcile_at = case when $2 = 'reconcile' and $17 then begun.started_at else known.last_reconcile_at end,
-         last_lookback_at = case when $2 = 'lookback' and $17 then begun.started_at else known.last_lookback_at end
-     from tidemark.run as begun, tidemark.lease as mine
-     where known.name = $1 and begun.id = $3 and $11 = 'done'
-       and mine.stream = $1 and mine.lane = $2 and mine.epoch = $18`,
-    [
-      lease.stream,
-      lease.kind,
-      lease.runId,
-      end.requests,
-      end.bytes,
-      totals.unchanged,
-      totals.rescued,
-      totals.quarantined,
-      end.isIdle,
-      holdableText(end.note),
-      end.status,
-      holdableText(end.error),
-      totals.inserted,
-      totals.updated,
-      totals.markedDeleted,
-      totals.position.toString(),
-      end.isComplete,
-      lease.epoch,
-      end.errorCode,
-      end.isHidden ?? null,
-    ],
-  )
+  await client.query(endSql, [
+    lease.stream,
+    lease.kind,
+    lease.runId,
+    end.requests,
+    end.bytes,
+    totals.unchanged,
+    totals.rescued,
+    totals.quarantined,
+    end.isIdle,
+    holdableText(end.note),
+    end.status,
+    holdableText(end.error),
+    totals.inserted,
+    totals.updated,
+    totals.markedDeleted,
+    totals.position.toString(),
+    end.isComplete,
+    lease.epoch,
+    end.errorCode,
+    end.isHidden ?? null,
+    lease.lane,
+  ])
 }
+
+const endSql = `
+  with previous as (
+    select id, status, is_idle, note from tidemark.run
+    where stream = $1 and kind = $2 and id < $3 order by id desc limit 1
+  ), shared as (
+    update tidemark.run as known
+    set polls = known.polls + 1, finished_at = now(), requests = known.requests + $4, bytes = known.bytes + $5,
+        unchanged = known.unchanged + $6, rescued = $7, quarantined = $8
+    from previous
+    where known.id = previous.id and $9 and previous.is_idle and previous.status = 'done'
+      and previous.note is not distinct from $10
+    returning known.id
+  ), erased as (
+    delete from tidemark.run where id = $3 and exists (select from shared)
+  ), ended as (
+    -- A run that lost its lease was over when the next one began, whenever it hears of that.
+    update tidemark.run
+    set status = $11, finished_at = coalesce(finished_at, now()), is_idle = $9, requests = $4, bytes = $5, unchanged = $6,
+        rescued = $7, quarantined = $8, note = $10, error = $12, error_code = $19, inserted = $13, updated = $14,
+        marked_deleted = $15, position_to = $16
+    where id = $3 and not exists (select from shared)
+  )
+  update tidemark.stream as known
+  -- A run that had nothing to ask for has read nothing.
+  set last_success_at = case when $4 > 0 then now() else known.last_success_at end,
+      read_through_at = case
+        -- An upstream that shows nothing shows no changes either: complete is what was seen before.
+        when $20 then least(known.read_through_at, greatest(known.last_lookback_at, known.position_reached_at))
+        when $2 in ('incremental', 'list') and $17 and known.hidden_since is null then begun.started_at
+        else known.read_through_at end,
+      hidden_since = case
+        when $20 then coalesce(known.hidden_since, now())
+        when not $20 then null
+        else known.hidden_since end,
+      first_read_through_at = case
+        when $2 in ('incremental', 'list') and $17 then coalesce(known.first_read_through_at, now())
+        else known.first_read_through_at end,
+      last_reconcile_at = case when $2 = 'reconcile' and $17 then begun.started_at else known.last_reconcile_at end,
+      last_lookback_at = case when $2 = 'lookback' and $17 then begun.started_at else known.last_lookback_at end
+  from tidemark.run as begun, tidemark.lease as mine
+  where known.name = $1 and begun.id = $3 and $11 = 'done'
+    and mine.stream = $1 and mine.lane = $21 and mine.epoch = $18`
 
 /** Names of fields and the like come from the upstream, and Postgres holds no NUL. */
 const holdableText = (text: string | null): string | null => text?.replaceAll('\0', '\\0') ?? null

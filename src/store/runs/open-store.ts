@@ -1,17 +1,46 @@
-// The mirror: the side of Postgres of src/sync/ports.ts.
+// The store: the side of Postgres of src/sync/ports/store.ts, with what each kind of run can do.
 
 import type { Logger } from '../../log.ts'
 import type { RunKind, Stream } from '../../streams/catalog.ts'
-import type { Audits, Backfills, Relations, Store } from '../../sync/ports/store.ts'
-import { nextBackfill, noteBackfillError } from '../queries/backfills.ts'
-import { highestRows, positionAt, reachedAt } from '../queries/positions.ts'
+import type { Store } from '../../sync/ports/store.ts'
+import { nextBackfill } from '../queries/backfills.ts'
+import type { RelatedOptions } from '../queries/due.ts'
+import { positionAt, reachedAt } from '../queries/positions.ts'
 import type { Database } from '../server/connect.ts'
-import { longestSilenceMs, withinLease } from './lease.ts'
+import { absentRowsOf, listAbsencesOf } from './absences.ts'
+import { longestSilenceMs } from './lease.ts'
 import { thinHistory } from './ledger.ts'
-import { endBackfill } from './positions.ts'
-import { auditing } from './reconciliation.ts'
-import { type RelatedOptions, relating } from './related-work.ts'
-import { takeRun } from './run.ts'
+import { backfillPosition, highestRows, livePosition, noPosition } from './positions.ts'
+import { comparisonOf, reconciliationOf, verificationOf } from './reconciliation.ts'
+import { backlogOf, relatedKeyFieldsOf } from './related-work.ts'
+import { type KindOfRun, positionOf, type RunParts, takeRun } from './run.ts'
+import { seenKeysOf } from './seen-keys.ts'
+
+const seenOf = ({ session, seenKeys }: RunParts) => seenKeysOf(session, seenKeys)
+const listingOf = (parts: RunParts) => ({ seen: seenOf(parts), absent: absentRowsOf(parts) })
+const readingOf = (parts: RunParts) => ({ seen: seenOf(parts), position: positionOf(parts) })
+const silent = { position: noPosition, tellsArrivals: false } as const
+
+const kindsOfRuns: { readonly [Kind in RunKind]: KindOfRun<Kind> } = {
+  incremental: { ...silent, position: livePosition, roles: readingOf },
+  lookback: { ...silent, tellsArrivals: true, roles: readingOf },
+  backfill: { ...silent, position: backfillPosition, roles: readingOf },
+  list: { ...silent, roles: (parts) => ({ seen: seenOf(parts), absences: listAbsencesOf(parts) }) },
+  reconcile: {
+    ...silent,
+    tellsArrivals: true,
+    roles: (parts) => ({ ...listingOf(parts), reconciliation: reconciliationOf(parts) }),
+  },
+  verify: {
+    ...silent,
+    roles: (parts) => ({ ...listingOf(parts), verification: verificationOf(parts) }),
+  },
+  'quarantine-retry': { ...silent, roles: (parts) => ({ verification: comparisonOf(parts) }) },
+  related: {
+    ...silent,
+    roles: (parts) => ({ backlog: backlogOf(parts), keyFields: relatedKeyFieldsOf(parts) }),
+  },
+}
 
 type Options = {
   readonly database: Pick<Database, 'pool'>
@@ -22,7 +51,7 @@ type Options = {
   readonly writeConnections?: 1 | 2
   /** How long the past of rows is kept, in the streams that keep it; null: it is not. */
   readonly historyMs?: number | null
-  /** How long a run may be silent before it loses its lane. */
+  /** How long a run may be silent before it loses its lease. */
   readonly silenceMs?: number
   /** Which related records are wanted. */
   readonly related?: RelatedOptions
@@ -42,14 +71,14 @@ export function openStore({
   related = { groups: [], refreshMs: null },
   silenceMs = longestSilenceMs,
   log,
-}: Options): Store & Audits & Backfills & Relations {
+}: Options): Store {
   const { pool } = database
   const lastThinned = new Map<string, number>()
 
   function known(name: string): Stream {
     const stream = streams.find((candidate) => candidate.name === name)
     if (!stream)
-      throw new Error(`there is no stream ${name}; there are ${streams.map((one) => one.name).join(', ')}`)
+      throw new Error(`There is no stream ${name}. There are ${streams.map((one) => one.name).join(', ')}.`)
     return historyMs === null && stream.kind === 'list' ? { ...stream, keepsHistory: false } : stream
   }
 
@@ -58,36 +87,32 @@ export function openStore({
     lastThinned.set(stream, Date.now())
     // The run itself is over and done with; the next one thins again.
     await thinHistory(pool, stream).catch((error) =>
-      log.warn({ err: error, stream }, 'the history could not be thinned'),
+      log.warn(
+        { err: error, stream },
+        'Old checkpoints and runs could not be removed. The next run tries again.',
+      ),
     )
   }
 
-  const options = (name: string, kind: RunKind, collectArrivals = false) => ({
-    pool,
-    stream: known(name),
-    kind,
-    collectArrivals,
-    timeZone: sourceTimezone,
-    connections: writeConnections,
-    keptMs: historyMs ?? 0,
-    silenceMs,
-    log,
-    afterChange: thin,
-  })
-
   return {
-    startRun: (name, kind, wanted) => takeRun(options(name, kind, wanted?.collectArrivals), () => ({})),
-    startRelated: () => takeRun(options('assignment', 'related'), relating(related)),
-    startAudit: (name, kind, wanted) => takeRun(options(name, kind, wanted?.collectArrivals), auditing),
-    startBackfill: (name, id) =>
-      takeRun({ ...options(name, 'backfill'), backfill: id }, ({ client, lease, afterWrites }) => ({
-        endBackfill: (isComplete: boolean, note: string | null) =>
-          afterWrites(() => withinLease(client, lease, () => endBackfill(client, id, isComplete, note))),
-      })),
+    async openRun(kind, name, { id = null } = {}) {
+      if ((kind === 'backfill') !== (id !== null)) throw new Error('A backfill, and nothing else, has an id')
+      return await takeRun({
+        ...{ pool, kind, related, silenceMs, log },
+        stream: known(name),
+        needs: kindsOfRuns[kind],
+        backfill: id,
+        timeZone: sourceTimezone,
+        connections: writeConnections,
+        keptMs: historyMs ?? 0,
+        afterChange: thin,
+      })
+    },
     nextBackfill: (stream) => nextBackfill(pool, stream),
-    noteBackfillError: (id, error) => noteBackfillError(pool, id, error),
-    positionAt: (stream, time) => positionAt(pool, stream, time),
-    reachedAt: (stream, version) => reachedAt(pool, stream, version),
-    highestRows: (stream, atMost, limit) => highestRows(pool, known(stream), atMost, limit),
+    history: {
+      positionAt: (stream, time) => positionAt(pool, stream, time),
+      reachedAt: (stream, versions) => reachedAt(pool, stream, versions),
+      highestRows: (stream, atMost, limit) => highestRows(pool, known(stream), atMost, limit),
+    },
   }
 }

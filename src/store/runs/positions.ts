@@ -1,78 +1,192 @@
-// A backfill's own position and counts, moved in the transaction of each page (P1). The fence is the run's (P2).
+// The positions that runs move: the stream's own, that of a backfill, or none. Each is moved by the last statement of a page's
+// transaction (P1), which proves the lease (P2).
 
-import type { ClientBase } from 'pg'
+import pg, { type ClientBase } from 'pg'
+import type { Stream } from '../../streams/catalog.ts'
 import { BackfillCancelled } from '../../sync/ports/store.ts'
-import type { Lease } from './lease.ts'
+import { qualified, readTableSchema } from '../schema/table-schema.ts'
+import type { PageEnd, PositionStore } from '../writing/commit-page.ts'
+import { isRewoundSql } from '../writing/merge-sql.ts'
+import { holdLease, holdSql, lostLease, type RunLease, withinLease } from './lease.ts'
 
-type Counts = {
-  readonly rowsRead: number
-  readonly inserted: number
-  readonly updated: number
-  readonly quarantined: number
+type Moved = {
+  readonly is_mine: boolean
+  /** Null where the page moved none. */
+  readonly position: string | null
+  readonly columns_version: number
 }
 
-/** Takes the backfill up, and says where it has come to. */
-export async function beginBackfill(
-  client: Pick<ClientBase, 'query'>,
-  { runId }: Lease,
-  id: string,
-): Promise<bigint> {
+const leaseOf = ({ stream, lane, epoch }: RunLease) => [stream, lane, epoch]
+
+async function advance(client: ClientBase, lease: RunLease, statement: pg.QueryConfig) {
+  const { rows } = await client.query<Moved>(statement)
+  const [moved] = rows
+  if (!moved?.is_mine) throw lostLease(lease)
+  const position = moved.position === null ? null : BigInt(moved.position)
+  return { position, columnsVersion: moved.columns_version }
+}
+
+/** The stream's own. It never goes down but by a retreat (P2). */
+export const livePosition = (lease: RunLease, start: bigint): PositionStore => ({
+  start,
+  hold: (client) => holdLease(client, lease),
+  advance: (client, { to, table }) =>
+    advance(client, lease, {
+      name: 'tidemark_advance_live',
+      text: `
+        with fence as materialized (
+          ${holdSql}
+        ), moved as (
+          update tidemark.stream set position = $4, position_reached_at = now()
+          where name = $1 and position < $4 and exists (select from fence)
+          returning position
+        ), noted as (
+          insert into tidemark.checkpoint (stream, position, run_id) select $1, position, $5 from moved
+        )
+        select exists (select from fence) as is_mine, (select position::text from moved) as position, columns_version
+        from tidemark.stream where name = $6`,
+      values: [...leaseOf(lease), to?.toString() ?? null, lease.runId, table],
+    }),
+  retreat: (client, reason) =>
+    withinLease(client, lease, async () => {
+      await client.query(
+        `with moved as (
+           update tidemark.stream set position = $2, position_reached_at = now()
+           where name = $1 and position > $2
+           returning position
+         )
+         insert into tidemark.checkpoint (stream, position, run_id, reason)
+         select $1, position, $3, $4 from moved`,
+        [lease.stream, start.toString(), lease.runId, reason],
+      )
+    }),
+  end: async () => {},
+})
+
+/** For runs that do not read everything above a position, so that they could not say that all up to another one is read (P6). */
+export const noPosition = (lease: RunLease, start: bigint): PositionStore => ({
+  start,
+  hold: (client) => holdLease(client, lease),
+  advance: (client, { table }) =>
+    advance(client, lease, {
+      name: 'tidemark_advance_nothing',
+      text: `
+        with fence as materialized (
+          ${holdSql}
+        )
+        select exists (select from fence) as is_mine, null as position, columns_version
+        from tidemark.stream where name = $4`,
+      values: [...leaseOf(lease), table],
+    }),
+  retreat: async () => {},
+  end: async () => {},
+})
+
+/** Takes a backfill up, and says where it has come to. */
+export async function takeUpBackfill(client: Pick<ClientBase, 'query'>, id: string): Promise<bigint> {
   const { rows } = await client.query<{ position: string }>(
-    `with begun as (
-       update tidemark.backfill
-       set status = 'running', started_at = coalesce(started_at, now()), attempts = attempts + 1, error = null
-       where id = $1 and status in ('waiting', 'running')
-       returning position
-     ), told as (
-       update tidemark.run set position_from = begun.position, position_to = begun.position from begun where id = $2
-     )
-     select position::text from begun`,
-    [id, runId],
-  )
-  const [begun] = rows
-  if (!begun) throw new BackfillCancelled(id)
-  return BigInt(begun.position)
-}
-
-export async function advanceBackfill(
-  client: Pick<ClientBase, 'query'>,
-  id: string,
-  position: bigint | null,
-  counts: Counts,
-): Promise<void> {
-  const { rowCount } = await client.query(
     `update tidemark.backfill
-     set position = greatest(position, $2), rows_read = rows_read + $3, inserted = inserted + $4,
-         updated = updated + $5, quarantined = quarantined + $6
-     where id = $1 and status = 'running'`,
-    [id, position?.toString() ?? null, counts.rowsRead, counts.inserted, counts.updated, counts.quarantined],
+     set status = 'running', started_at = coalesce(started_at, now()), attempts = attempts + 1, error = null, retry_at = null
+     where id = $1 and status in ('waiting', 'running')
+     returning position`,
+    [id],
   )
-  if (rowCount === 0) throw new BackfillCancelled(id)
+  const [taken] = rows
+  if (!taken) throw new BackfillCancelled(id)
+  return BigInt(taken.position)
 }
 
-/** What this run concluded was wrong: the backfill goes on from where the run began. */
-export async function retreatBackfill(
-  client: Pick<ClientBase, 'query'>,
-  id: string,
-  position: bigint,
-): Promise<void> {
-  await client.query(
-    `update tidemark.backfill set position = least(position, $2) where id = $1 and status = 'running'`,
-    [id, position.toString()],
-  )
-}
+/** That of a backfill, with what its pages came to. */
+export const backfillPosition = (lease: RunLease, start: bigint, id: string): PositionStore => ({
+  start,
+  hold: (client) => holdLease(client, lease),
+  async advance(client, page) {
+    const moved = await advance(client, lease, advanceBackfill(lease, id, page))
+    if (moved.position === null) throw new BackfillCancelled(id)
+    return moved
+  },
+  retreat: (client) =>
+    withinLease(client, lease, async () => {
+      await client.query(
+        `update tidemark.backfill set position = least(position, $2) where id = $1 and status = 'running'`,
+        [id, start.toString()],
+      )
+    }),
+  async end(client, { status, isComplete, isCutShort = false, note, error }) {
+    if (isCutShort) return
+    const isDone = status === 'done' && isComplete
+    await client.query(
+      `update tidemark.backfill
+       set status = case when $5 then 'done' else 'waiting' end,
+           position = case when $5 then position_to else position end,
+           finished_at = case when $5 then now() end,
+           note = case when $5 then $6 end,
+           error = $7,
+           -- One that the upstream keeps disturbing is not read again and again.
+           retry_at = case when $8 then now() + least(interval '1 minute' * 2 ^ least(attempts - 1, 10), interval '1 hour') end
+       where id = $4 and status = 'running' and exists (${holdSql})`,
+      [
+        ...leaseOf(lease),
+        id,
+        isDone,
+        note,
+        isDone ? null : (error ?? note ?? 'it could not be read completely'),
+        status === 'done' && !isComplete,
+      ],
+    )
+  },
+})
 
-export async function endBackfill(
+const advanceBackfill = (lease: RunLease, id: string, { to, table, counts }: PageEnd) => ({
+  name: 'tidemark_advance_backfill',
+  text: `
+    with fence as materialized (
+      ${holdSql}
+    ), moved as (
+      update tidemark.backfill
+      set position = greatest(position, $4), rows_read = rows_read + $5, inserted = inserted + $6,
+          updated = updated + $7, quarantined = quarantined + $8
+      where id = $9 and status = 'running' and exists (select from fence)
+      returning position
+    )
+    select exists (select from fence) as is_mine, (select position::text from moved) as position, columns_version
+    from tidemark.stream where name = $10`,
+  values: [
+    ...leaseOf(lease),
+    to?.toString() ?? null,
+    counts.rowsRead,
+    counts.inserted,
+    counts.updated,
+    counts.quarantined,
+    id,
+    table,
+  ],
+})
+
+type Versioned = { readonly key: string; readonly version: bigint }
+
+/** The living rows with the highest versions at or below one, the highest first; none that a rewind left doubtful. */
+export async function highestRows(
   client: Pick<ClientBase, 'query'>,
-  id: string,
-  isComplete: boolean,
-  note: string | null,
-): Promise<void> {
-  const { rowCount } = await client.query(
-    `update tidemark.backfill
-     set status = 'done', finished_at = now(), note = $3, position = case when $2 then position_to else position end
-     where id = $1 and status = 'running'`,
-    [id, isComplete, note],
+  stream: Stream,
+  atMost: bigint,
+  limit: number,
+): Promise<readonly Versioned[]> {
+  const tableSchema = await readTableSchema(client, stream)
+  if (!tableSchema || tableSchema.versions.length === 0) return []
+  const key = pg.escapeIdentifier(tableSchema.key.name)
+  const columns = tableSchema.versions.map((column) => pg.escapeIdentifier(column.name))
+  // The version is the first column that is not null; asked for one by one, each is found by its index.
+  const parts = columns.map((column, index) => {
+    const others = columns.slice(0, index).map((earlier) => ` and ${earlier} is null`)
+    return `(select ${key}::text as key, ${column} as version from ${qualified(stream)} as mine
+             where _deleted_at is null and ${column} <= $1${others.join('')}
+               and ${isRewoundSql(tableSchema, 'mine')} is not true
+             order by ${column} desc limit $2)`
+  })
+  const { rows } = await client.query<{ key: string; version: string }>(
+    `select key, version from (${parts.join(' union all ')}) as newest order by version desc limit $2`,
+    [atMost.toString(), limit],
   )
-  if (rowCount === 0) throw new BackfillCancelled(id)
+  return rows.map((row) => ({ key: row.key, version: BigInt(row.version) }))
 }

@@ -3,9 +3,16 @@
 
 import pg, { type ClientBase } from 'pg'
 import { relatedStreams } from '../../streams/catalog.ts'
-import type { Due, Family, RelatedWork, SetAside } from '../../sync/ports/store.ts'
+import type {
+  Due,
+  Family,
+  RelatedBacklog,
+  RelatedKeyFields,
+  RelatedLink,
+  SetAside,
+} from '../../sync/ports/store.ts'
 import { qualified, readTableSchema } from '../schema/table-schema.ts'
-import { withinLease } from './lease.ts'
+import { markAbsent } from './absences.ts'
 import type { RunParts } from './run.ts'
 
 // Which related records an assignment has, and what becomes of a record that no assignment has any more.
@@ -15,7 +22,7 @@ const listOf = (families: readonly Family[]) =>
   )
 
 /** Before the records themselves are written, so that none is ever there that nobody has. */
-export async function addLinks(client: ClientBase, families: readonly Family[]): Promise<void> {
+async function addLinks(client: ClientBase, families: readonly Family[]): Promise<void> {
   const links = listOf(families).flatMap(({ id, stream, keys }) => keys.map((key) => ({ id, stream, key })))
   await client.query(
     `insert into tidemark.related_link (assignment_id, stream, key)
@@ -25,7 +32,7 @@ export async function addLinks(client: ClientBase, families: readonly Family[]):
 }
 
 /** Within a transaction. Takes away what was not shown, marks records that nobody has any more as deleted (P7), and returns how many. */
-export async function replaceLinks(client: ClientBase, families: readonly Family[]): Promise<number> {
+async function replaceLinks(client: ClientBase, families: readonly Family[]): Promise<number> {
   const groups = listOf(families)
   const links = groups.flatMap(({ id, stream, keys }) => keys.map((key) => ({ id, stream, key })))
   const { rows } = await client.query<{ stream: string; keys: string[] }>(
@@ -62,14 +69,11 @@ async function markWithoutLink(client: ClientBase, name: string, keys: readonly 
   const tableSchema = stream && (await readTableSchema(client, stream))
   if (!tableSchema) return 0
   const key = pg.escapeIdentifier(tableSchema.key.name)
-  const { rowCount } = await client.query(
-    `update ${qualified(tableSchema.stream)} as mine
-     set _deleted_at = now(), _deleted_reason = 'absent', _synced_at = now()
-     where mine.${key} = any ($1::${tableSchema.key.type}[]) and mine._deleted_at is null
-       and not exists (select from tidemark.related_link where stream = $2 and key = mine.${key}::text)`,
-    [keys, name],
-  )
-  return rowCount ?? 0
+  return await markAbsent(client, tableSchema, {
+    where: `mine.${key} = any ($1::${tableSchema.key.type}[])
+      and not exists (select from tidemark.related_link where stream = $2 and key = mine.${key}::text)`,
+    values: [keys, name],
+  })
 }
 
 /** Who has which: many assignments have one customer, and an assignment has many employees. */
@@ -91,142 +95,114 @@ async function showLinks(client: ClientBase, name: string): Promise<void> {
   )
 }
 
-export type RelatedOptions = {
-  /** Names of the related streams that are wanted. */
-  readonly groups: readonly string[]
-  /** How old a reading may become; null: it does not age. */
-  readonly refreshMs: number | null
+/** The backlog of assignments, as one run works on it. */
+export function backlogOf({ session, stream, onMarked, related }: RunParts): RelatedBacklog {
+  const { client, lease, afterWrites, fencedAfterWrites } = session
+  /** What was asked to be read again after this may have changed after it was read (P8). */
+  let pickedAt = ''
+  return {
+    due: (limit) =>
+      afterWrites(async () => {
+        pickedAt = await clockText(client)
+        return await dueAssignments({ client, stream, related }, limit)
+      }),
+    linked: (assignmentIds) => afterWrites(() => linked(client, assignmentIds)),
+    othersWith: (group, besides, limit) => afterWrites(() => othersWith(client, group, besides, limit)),
+    link: (families) => fencedAfterWrites(() => addLinks(client, families)),
+    settle: (families, aside) =>
+      fencedAfterWrites(async () => {
+        onMarked(await replaceLinks(client, families))
+        await noteRead(client, families, related.groups, pickedAt)
+        await setAside(client, aside)
+      }),
+    noteComplete: () => fencedAfterWrites(() => noteComplete(client, related.groups, lease.runId)),
+  }
 }
 
-/** Adds to a run what reading related records needs. */
-export const relating =
-  ({ groups, refreshMs }: RelatedOptions) =>
-  (parts: RunParts): RelatedWork => {
-    const { client, stream, lease } = parts
-    const keyFields = new Map<string, string>()
-    /** What was asked to be read again after this may have changed after it was read (P8). */
-    let pickedAt = ''
-
-    async function due(limit: number): Promise<readonly Due[]> {
-      const tableSchema = await readTableSchema(client, stream)
-      if (!tableSchema) return []
-      const key = pg.escapeIdentifier(tableSchema.key.name)
-      pickedAt = await clockText()
-      const { rows } = await client.query<Due>(
-        `(select known.assignment_id::text as "assignmentId", '' as hash, true as "isGone"
-          from tidemark.related_fetch as known
-          left join ${qualified(stream)} as mine on mine.${key} = known.assignment_id and mine._deleted_at is null
-          where mine.${key} is null limit $1)
-         union all
-         (select mine.${key}::text, encode(mine._hash, 'hex'), false
-          from ${qualified(stream)} as mine
-          left join tidemark.related_fetch as known on known.assignment_id = mine.${key}
-          where mine._deleted_at is null and ${isDue}
-          -- What changed last is what people look at first.
-          order by mine._synced_at desc limit $1)
-         limit $1`,
-        [limit, groups],
-      )
-      return rows.length > 0 ? rows : await aged(limit, key)
-    }
-
-    async function clockText(): Promise<string> {
-      const { rows } = await client.query<{ now: string }>('select clock_timestamp()::text as now')
-      return rows[0]?.now ?? ''
-    }
-
-    /** The longest unread come first. */
-    async function aged(limit: number, key: string): Promise<readonly Due[]> {
-      if (refreshMs === null) return []
-      const { rows } = await client.query<Due>(
-        `select mine.${key}::text as "assignmentId", encode(mine._hash, 'hex') as hash, false as "isGone"
-         from tidemark.related_fetch as known
-         join ${qualified(stream)} as mine on mine.${key} = known.assignment_id and mine._deleted_at is null
-         where known.fetched_at < now() - make_interval(secs => $2::float8 / 1000) and known.problem is null
-         order by known.fetched_at limit $1`,
-        [limit, refreshMs],
-      )
-      return rows
-    }
-
-    async function keyFieldOf(group: string): Promise<string | null> {
-      const known = keyFields.get(group)
-      if (known !== undefined) return known
-      const { rows } = await client.query<{ key_field: string | null }>(
-        'select key_field from tidemark.stream where name = $1',
-        [group],
-      )
-      const field = rows[0]?.key_field ?? null
-      if (field !== null) keyFields.set(group, field)
+export function relatedKeyFieldsOf({ session }: RunParts): RelatedKeyFields {
+  const { client, afterWrites, fencedAfterWrites } = session
+  const known = new Map<string, string>()
+  return {
+    async of(group) {
+      const field = known.get(group) ?? (await afterWrites(() => storedKeyField(client, group)))
+      if (field !== null) known.set(group, field)
       return field
-    }
-
-    async function settle(families: readonly Family[], aside: readonly SetAside[]): Promise<void> {
-      parts.onMarked(await replaceLinks(client, families))
-      const read = families.filter(({ due: { isGone } }) => !isGone)
-      await client.query(
-        `with forgotten as (
-           delete from tidemark.related_fetch where assignment_id = any ($4::bigint[])
-         )
-         insert into tidemark.related_fetch as known (assignment_id, hash, groups, fetched_at)
-         select id, decode(hash, 'hex'), $3, now() from unnest($1::bigint[], $2::text[]) as read (id, hash)
-         on conflict (assignment_id) do update set hash = excluded.hash, groups = excluded.groups,
-           fetched_at = excluded.fetched_at, problem = null, attempts = 0,
-          retry_at = case when known.retry_at between $5 and clock_timestamp() then known.retry_at end`,
-        [
-          read.map(({ due }) => due.assignmentId),
-          read.map(({ due }) => due.hash),
-          groups,
-          families.flatMap(({ due }) => (due.isGone ? [due.assignmentId] : [])),
-          pickedAt,
-        ],
+    },
+    async keep(group, field) {
+      await fencedAfterWrites(() =>
+        client.query(
+          `insert into tidemark.stream (name, key_field) values ($1, $2)
+           on conflict (name) do update set key_field = excluded.key_field`,
+          [group, field],
+        ),
       )
-      await putAside(client, aside)
-    }
-
-    const within = <Result>(work: () => Promise<Result>) =>
-      parts.afterWrites(() => withinLease(client, lease, work))
-
-    return {
-      due: (limit) => parts.afterWrites(() => due(limit)),
-      linked: (assignmentIds) => parts.afterWrites(() => linked(client, assignmentIds)),
-      othersWith: (group, besides, limit) =>
-        parts.afterWrites(() => othersWith(client, group, besides, limit)),
-      keyFieldOf: (group) => parts.afterWrites(() => keyFieldOf(group)),
-      keepKeyField: (group, field) =>
-        within(async () => {
-          await client.query(
-            `insert into tidemark.stream (name, key_field) values ($1, $2)
-             on conflict (name) do update set key_field = excluded.key_field`,
-            [group, field],
-          )
-          keyFields.set(group, field)
-        }),
-      link: (families) => within(() => addLinks(client, families)),
-      settle: (families, aside) => within(() => settle(families, aside)),
-      noteComplete: () =>
-        within(async () => {
-          await client.query(
-            `insert into tidemark.stream (name, last_success_at, read_through_at, first_read_through_at)
-             select name, now(), started_at, now() from unnest($1::text[]) as wanted (name), tidemark.run where id = $2
-             on conflict (name) do update
-             set last_success_at = excluded.last_success_at, read_through_at = excluded.read_through_at,
-                 first_read_through_at = coalesce(stream.first_read_through_at, excluded.first_read_through_at)`,
-            [groups, lease.runId],
-          )
-        }),
-    }
+      known.set(group, field)
+    },
   }
+}
+
+async function storedKeyField(client: ClientBase, group: string): Promise<string | null> {
+  const { rows } = await client.query<{ key_field: string | null }>(
+    'select key_field from tidemark.stream where name = $1',
+    [group],
+  )
+  return rows[0]?.key_field ?? null
+}
+
+async function clockText(client: ClientBase): Promise<string> {
+  const { rows } = await client.query<{ now: string }>('select clock_timestamp()::text as now')
+  return rows[0]?.now ?? ''
+}
+
+type Backlog = Pick<RunParts, 'stream' | 'related'> & { readonly client: ClientBase }
+
+async function dueAssignments(backlog: Backlog, limit: number): Promise<readonly Due[]> {
+  const { client, stream, related } = backlog
+  const tableSchema = await readTableSchema(client, stream)
+  if (!tableSchema) return []
+  const key = pg.escapeIdentifier(tableSchema.key.name)
+  const { rows } = await client.query<Due>(
+    `(select known.assignment_id::text as "assignmentId", '' as hash, true as "isGone"
+      from tidemark.related_fetch as known
+      left join ${qualified(stream)} as mine on mine.${key} = known.assignment_id and mine._deleted_at is null
+      where mine.${key} is null limit $1)
+     union all
+     (select mine.${key}::text, encode(mine._hash, 'hex'), false
+      from ${qualified(stream)} as mine
+      left join tidemark.related_fetch as known on known.assignment_id = mine.${key}
+      where mine._deleted_at is null and ${isDue}
+      -- What changed last is what people look at first.
+      order by mine._synced_at desc limit $1)
+     limit $1`,
+    [limit, related.groups],
+  )
+  return rows.length > 0 ? rows : await agedAssignments(backlog, key, limit)
+}
 
 /** Never read, read as of another row of the assignment, without groups that are wanted now; or set aside long enough. */
 const isDue = `(known.assignment_id is null or known.hash <> mine._hash or known.retry_at <= now()
   or (known.problem is null and not known.groups @> $2::text[]))`
 
-async function linked(
-  client: ClientBase,
-  assignmentIds: readonly string[],
-): Promise<readonly { assignmentId: string; stream: string; key: string }[]> {
-  const { rows } = await client.query<{ assignmentId: string; stream: string; key: string }>(
+/** The longest unread come first. */
+async function agedAssignments(
+  { client, stream, related }: Backlog,
+  key: string,
+  limit: number,
+): Promise<readonly Due[]> {
+  if (related.refreshMs === null) return []
+  const { rows } = await client.query<Due>(
+    `select mine.${key}::text as "assignmentId", encode(mine._hash, 'hex') as hash, false as "isGone"
+     from tidemark.related_fetch as known
+     join ${qualified(stream)} as mine on mine.${key} = known.assignment_id and mine._deleted_at is null
+     where known.fetched_at < now() - make_interval(secs => $2::float8 / 1000) and known.problem is null
+     order by known.fetched_at limit $1`,
+    [limit, related.refreshMs],
+  )
+  return rows
+}
+
+async function linked(client: ClientBase, assignmentIds: readonly string[]): Promise<readonly RelatedLink[]> {
+  const { rows } = await client.query<RelatedLink>(
     `select assignment_id::text as "assignmentId", stream, key from tidemark.related_link
      where assignment_id = any ($1::bigint[])`,
     [assignmentIds],
@@ -250,19 +226,56 @@ async function othersWith(
   return rows.map(({ assignmentId }) => assignmentId)
 }
 
-async function putAside(client: ClientBase, aside: readonly SetAside[]): Promise<void> {
+async function noteRead(
+  client: ClientBase,
+  families: readonly Family[],
+  groups: readonly string[],
+  pickedAt: string,
+): Promise<void> {
+  const read = families.filter(({ due: { isGone } }) => !isGone)
+  await client.query(
+    `with forgotten as (
+       delete from tidemark.related_fetch where assignment_id = any ($4::bigint[])
+     )
+     insert into tidemark.related_fetch as known (assignment_id, hash, groups, fetched_at)
+     select id, decode(hash, 'hex'), $3, now() from unnest($1::bigint[], $2::text[]) as read (id, hash)
+     on conflict (assignment_id) do update set
+       hash = excluded.hash, groups = excluded.groups, fetched_at = excluded.fetched_at, problem = null, attempts = 0,
+       retry_at = case when known.retry_at between $5 and clock_timestamp() then known.retry_at end`,
+    [
+      read.map(({ due }) => due.assignmentId),
+      read.map(({ due }) => due.hash),
+      groups,
+      families.flatMap(({ due }) => (due.isGone ? [due.assignmentId] : [])),
+      pickedAt,
+    ],
+  )
+}
+
+async function setAside(client: ClientBase, aside: readonly SetAside[]): Promise<void> {
   if (aside.length === 0) return
   await client.query(
     `insert into tidemark.related_fetch as known (assignment_id, hash, groups, problem, attempts, retry_at)
      select id, decode(hash, 'hex'), '{}', problem, 1, now() + interval '1 minute'
      from unnest($1::bigint[], $2::text[], $3::text[]) as given (id, hash, problem)
-     on conflict (assignment_id) do update set hash = excluded.hash, problem = excluded.problem,
-       attempts = known.attempts + 1,
+     on conflict (assignment_id) do update set
+       hash = excluded.hash, problem = excluded.problem, attempts = known.attempts + 1,
        retry_at = now() + least(interval '1 minute' * 2 ^ least(known.attempts, 10), interval '6 hours')`,
     [
       aside.map(({ due }) => due.assignmentId),
       aside.map(({ due }) => due.hash),
       aside.map(({ problem }) => problem),
     ],
+  )
+}
+
+async function noteComplete(client: ClientBase, groups: readonly string[], runId: string): Promise<void> {
+  await client.query(
+    `insert into tidemark.stream (name, last_success_at, read_through_at, first_read_through_at)
+     select name, now(), started_at, now() from unnest($1::text[]) as wanted (name), tidemark.run where id = $2
+     on conflict (name) do update set
+       last_success_at = excluded.last_success_at, read_through_at = excluded.read_through_at,
+       first_read_through_at = coalesce(stream.first_read_through_at, excluded.first_read_through_at)`,
+    [groups, runId],
   )
 }

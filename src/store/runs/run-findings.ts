@@ -1,65 +1,103 @@
-// What a run writes down besides rows: facts about the upstream, late arrivals, and what is remembered of the stream.
+// What a run writes down besides rows: beliefs about the upstream, late arrivals, missed rows, and what is remembered of the
+// stream. Fenced like the pages (P2): a run that lost its lease to a rewind must not stop the stream that the rewind started.
 
-import { eq, sql } from 'drizzle-orm'
-import { drizzle } from 'drizzle-orm/node-postgres'
-import type { Pool } from 'pg'
-import type { Belief, LateArrival } from '../../sync/ports/store.ts'
-import { beliefTable, lateArrivalTable } from '../tables/findings.ts'
-import { streamTable } from '../tables/state.ts'
-import type { Lease } from './lease.ts'
+import type { ClientBase } from 'pg'
+import type { Arrival, Belief, LateArrival, RunFindings } from '../../sync/ports/store.ts'
+import type { RunLease, RunSession } from './lease.ts'
 
-export type Notes = {
-  learn(beliefs: readonly Belief[]): Promise<void>
-  setKeyField(field: string): Promise<void>
-  stopStream(reason: string): Promise<void>
-  recordLateArrivals(arrivals: readonly LateArrival[]): Promise<void>
-  setLookback(lookbackMs: number, reason: string): Promise<void>
-}
-
-const arrivalsAtOnce = 1_000
-
-export function openNotes(pool: Pool, { stream, runId }: Lease): Notes {
-  const database = drizzle({ client: pool })
-  const remember = async (values: Partial<typeof streamTable.$inferInsert>) => {
-    await database.update(streamTable).set(values).where(eq(streamTable.name, stream))
-  }
-
+export function openFindings(
+  { client, lease, fenced }: RunSession,
+  onKeyField: (field: string) => void,
+): RunFindings {
+  const { stream } = lease
   return {
     async learn(beliefs) {
-      if (beliefs.length === 0) return
-      // One statement cannot write a row twice; of two facts of one name the later one holds.
-      const newest = [...new Map(beliefs.map((belief) => [belief.name, belief])).values()]
-      const isOther = sql`${beliefTable.value} is distinct from excluded.value`
-      await database
-        .insert(beliefTable)
-        .values(newest.map((belief) => ({ ...belief, stream, firstAt: belief.testedAt })))
-        .onConflictDoUpdate({
-          target: [beliefTable.stream, beliefTable.name],
-          set: {
-            value: sql`excluded.value`,
-            evidence: sql`excluded.evidence`,
-            testedAt: sql`excluded.tested_at`,
-            previousValue: sql`case when ${isOther} then ${beliefTable.value} else ${beliefTable.previousValue} end`,
-            changedAt: sql`case when ${isOther} then excluded.tested_at else ${beliefTable.changedAt} end`,
-          },
-        })
+      if (beliefs.length > 0) await fenced(() => learn(client, stream, beliefs))
     },
-    setKeyField: (keyField) => remember({ keyField }),
-    stopStream: (stoppedReason) => remember({ stoppedReason, stoppedAt: new Date() }),
+    async setKeyField(field) {
+      await fenced(() =>
+        client.query('update tidemark.stream set key_field = $2 where name = $1', [stream, field]),
+      )
+      onKeyField(field)
+    },
+    async stopStream(reason) {
+      await fenced(() =>
+        client.query('update tidemark.stream set stopped_reason = $2, stopped_at = now() where name = $1', [
+          stream,
+          reason,
+        ]),
+      )
+    },
     async recordLateArrivals(arrivals) {
-      for (let start = 0; start < arrivals.length; start += arrivalsAtOnce) {
-        const some = arrivals.slice(start, start + arrivalsAtOnce)
-        await database.insert(lateArrivalTable).values(
-          some.map(({ lateMs, ...arrival }) => ({
-            ...arrival,
-            stream,
-            lateMs: BigInt(Math.round(lateMs)),
-            runId: BigInt(runId),
-          })),
-        )
-      }
+      if (arrivals.length > 0) await fenced(() => recordLateArrivals(client, lease, arrivals))
     },
-    setLookback: (lookbackMs, lookbackReason) =>
-      remember({ lookbackMs: BigInt(Math.round(lookbackMs)), lookbackReason }),
+    async setLookback(lookbackMs, reason) {
+      await fenced(() =>
+        client.query('update tidemark.stream set lookback_ms = $2, lookback_reason = $3 where name = $1', [
+          stream,
+          Math.round(lookbackMs),
+          reason,
+        ]),
+      )
+    },
   }
+}
+
+async function learn(client: ClientBase, stream: string, beliefs: readonly Belief[]): Promise<void> {
+  // One statement cannot write a row twice; of two beliefs of one name the later one holds.
+  const newest = [...new Map(beliefs.map((belief) => [belief.name, belief])).values()]
+  await client.query(
+    `insert into tidemark.belief as known (stream, name, value, evidence, first_at, tested_at)
+     select $1, name, value, evidence, tested_at, tested_at
+     from unnest($2::text[], $3::text[], $4::text[], $5::timestamptz[]) as learnt (name, value, evidence, tested_at)
+     on conflict (stream, name) do update set
+       value = excluded.value, evidence = excluded.evidence, tested_at = excluded.tested_at,
+       previous_value = case when known.value <> excluded.value then known.value else known.previous_value end,
+       changed_at = case when known.value <> excluded.value then excluded.tested_at else known.changed_at end`,
+    [
+      stream,
+      newest.map(({ name }) => name),
+      newest.map(({ value }) => value),
+      newest.map(({ evidence }) => evidence),
+      newest.map(({ testedAt }) => testedAt),
+    ],
+  )
+}
+
+async function recordLateArrivals(
+  client: ClientBase,
+  { stream, runId }: RunLease,
+  arrivals: readonly LateArrival[],
+): Promise<void> {
+  await client.query(
+    `insert into tidemark.late_arrival (stream, run_id, key, version, distance, late_ms)
+     select $1, $2, * from unnest($3::text[], $4::bigint[], $5::bigint[], $6::bigint[])`,
+    [
+      stream,
+      runId,
+      arrivals.map(({ key }) => key),
+      arrivals.map(({ version }) => version.toString()),
+      arrivals.map(({ distance }) => distance.toString()),
+      arrivals.map(({ lateMs }) => Math.round(lateMs)),
+    ],
+  )
+}
+
+/** Rows that only a reconcile found: one line a run, shown until somebody acknowledges them. Within a fenced transaction. */
+export async function recordMissedRows(
+  client: Pick<ClientBase, 'query'>,
+  { stream, runId }: RunLease,
+  rows: number,
+  samples: readonly Arrival[],
+): Promise<void> {
+  const told = samples.map(({ key, version, isNew }) => ({
+    key,
+    version: version?.toString() ?? null,
+    isNew,
+  }))
+  await client.query(
+    `insert into tidemark.missed_rows (stream, run_id, rows, samples) values ($1, $2, $3, $4)
+     on conflict (stream, run_id) do update set rows = excluded.rows, samples = excluded.samples`,
+    [stream, runId, rows, JSON.stringify(told)],
+  )
 }

@@ -1,62 +1,77 @@
-// One run: the lane it holds, the pages it writes, and its line in the ledger. Its own connection carries the lock and
-// what must be remembered of a listing; pages travel on others.
+// One run: the lease it holds, the pages it writes, and its line in the ledger. Its own connection carries the lock and what must
+// be remembered of a listing; pages travel on others.
 
-import type { ClientBase, Pool } from 'pg'
+import type { Pool } from 'pg'
 import type { Logger } from '../../log.ts'
-import type { RunKind, Stream } from '../../streams/catalog.ts'
-import type { Busy, Run, RunEnd } from '../../sync/ports/store.ts'
-import { readTableSchema } from '../schema/table-schema.ts'
+import type { MirroredStream, RunKind, Stream } from '../../streams/catalog.ts'
+import type { Busy, Position, Run, RunCore, RunEnd, RunRoles } from '../../sync/ports/store.ts'
+import type { RelatedOptions } from '../queries/due.ts'
 import { type Connection, takeConnection } from '../server/session.ts'
-import { openWriters, startPageWriter } from '../writing/page-writer.ts'
-import { keepSpeaking, type Lease, moveBack } from './lease.ts'
-import { beginRun, endRun, giveBackLease, type RunTotals, takeLease, whoHasLease } from './ledger.ts'
-import { countAbsent, settleAbsences } from './list-absences.ts'
-import { beginBackfill, retreatBackfill } from './positions.ts'
-import { openNotes } from './run-findings.ts'
-import { openSeenKeys, type SeenKeys } from './seen-keys.ts'
+import type { PositionStore } from '../writing/commit-page.ts'
+import { openWriters, startPageWriter, type WriterOptions, type Writers } from '../writing/page-writer.ts'
+import {
+  giveBackLease,
+  keepSpeaking,
+  type Lease,
+  leaseHolder,
+  openSession,
+  type RunLease,
+  type RunSession,
+  takeLease,
+} from './lease.ts'
+import { beginRun, endRun, type RunTotals } from './ledger.ts'
+import { takeUpBackfill } from './positions.ts'
+import { openFindings } from './run-findings.ts'
+import { openSeenKeysTable, type SeenKeysTable } from './seen-keys.ts'
 
-type Options = {
+/** What runs of a kind need, and what they can do. */
+export type KindOfRun<Kind extends RunKind> = {
+  /** Which position its pages move; `id` is that of the backfill. */
+  position(lease: RunLease, start: bigint, id: string): PositionStore
+  /** Whether it hears which rows it wrote. */
+  readonly tellsArrivals: boolean
+  roles(parts: RunParts): RunRoles[Kind]
+}
+
+export type RunOptions<Kind extends RunKind> = {
   readonly pool: Pool
   readonly stream: Stream
-  readonly kind: RunKind
-  readonly collectArrivals: boolean
+  readonly kind: Kind
+  readonly needs: KindOfRun<Kind>
+  /** The backfill to take up; null for runs of other kinds. */
+  readonly backfill: string | null
   readonly timeZone: string
   readonly connections: number
   /** How long the past of rows is kept, where it is. */
   readonly keptMs: number
+  readonly related: RelatedOptions
   readonly log: Logger
-  /** After so long without a word from this program its lane goes to whoever wants it. */
+  /** After so long without a word from this program its lease goes to whoever wants it. */
   readonly silenceMs: number
-  /** The backfill to take up; null in every other lane. */
-  readonly backfill?: string | null
   /** Called after a run that changed something. */
   readonly afterChange: (stream: string) => Promise<void>
 }
 
-/** What a run is made of, for those who add to what it can do. */
+/** What a run is made of, for its roles. */
 export type RunParts = {
-  readonly client: ClientBase
+  readonly session: RunSession
   readonly stream: Stream
-  readonly lease: Lease
   readonly timeZone: string
   readonly log: Logger
-  readonly keyField: () => string | null
-  readonly seenKeys: SeenKeys
-  readonly onMarked: (rows: number) => void
-  /** Runs on the run's own connection, when no page is being written. */
-  afterWrites<Result>(work: () => Promise<Result>): Promise<Result>
+  readonly related: RelatedOptions
+  readonly positions: PositionStore
+  readonly seenKeys: SeenKeysTable
+  onMarked(rows: number): void
+  onRetreat(): void
 }
 
-export async function takeRun<Added>(
-  options: Options,
-  add: (parts: RunParts) => Added,
-): Promise<(Run & Added) | Busy> {
+export async function takeRun<Kind extends RunKind>(options: RunOptions<Kind>): Promise<Run<Kind> | Busy> {
   const connection = await takeConnection(options.pool)
   const place = { stream: options.stream.name, kind: options.kind }
   try {
-    const epoch = await takeLease(connection.client, place, options.silenceMs)
-    if (epoch !== null) return await startRun(connection, options, epoch, add)
-    const busy = await whoHasLease(connection.client, place)
+    const lease = await takeLease(connection.client, place, options.silenceMs)
+    if (lease !== null) return await startRun(connection, options, lease)
+    const busy = await leaseHolder(connection.client, place)
     connection.release()
     return { busy }
   } catch (error) {
@@ -65,144 +80,134 @@ export async function takeRun<Added>(
   }
 }
 
-async function startRun<Added>(
+async function startRun<Kind extends RunKind>(
   connection: Connection,
-  options: Options,
-  epoch: string,
-  add: (parts: RunParts) => Added,
-): Promise<Run & Added> {
-  const { pool, stream, kind, backfill = null } = options
+  options: RunOptions<Kind>,
+  taken: Lease,
+): Promise<Run<Kind>> {
+  const { stream, needs, backfill } = options
   const { client } = connection
-  const { runId, state: known } = await beginRun(client, { stream: stream.name, kind })
-  const lease: Lease = { stream: stream.name, kind, epoch, runId, backfill }
-  const state =
-    backfill === null ? known : { ...known, position: await beginBackfill(client, lease, backfill) }
-  const notes = openNotes(pool, lease)
-  const seenKeys = openSeenKeys(client)
-  const oneAtATime = queue()
-  let keyField = state.keyField
-  const totals: RunTotals = {
-    inserted: 0,
-    updated: 0,
-    unchanged: 0,
-    rescued: 0,
-    quarantined: 0,
-    newlyQuarantined: 0,
-    markedDeleted: 0,
-    position: state.position,
-  }
-  const writers = openWriters((table, ownKeyField, onTally) =>
-    startPageWriter({
-      pool,
-      stream: table,
-      lease,
-      keyField: ownKeyField,
-      collectArrivals: options.collectArrivals,
-      timeZone: options.timeZone,
-      connections: table === stream ? options.connections : 1,
-      keptMs: options.keptMs,
-      log: options.log,
-      onCommit({ written, tally, newlyQuarantined, position }) {
-        for (const count of ['inserted', 'updated', 'unchanged', 'rescued', 'quarantined'] as const)
-          totals[count] += written[count]
-        totals.newlyQuarantined += newlyQuarantined
-        if (position !== null && position > totals.position) totals.position = position
-        if (tally) onTally(tally)
-      },
+  // Before the run has its line in the ledger: a backfill that was cancelled meanwhile leaves none.
+  const from = backfill === null ? null : await takeUpBackfill(client, backfill)
+  const { runId, state } = await beginRun(client, taken, from)
+  const lease: RunLease = { ...taken, runId }
+  const positions = needs.position(lease, from ?? state.position, backfill ?? '')
+  const totals = noTotals(positions.start)
+  const key = { field: state.keyField }
+  const writers = openRunWriters(options, positions, totals)
+  const session = openSession(client, lease, writers.settled)
+  const seenKeys = openSeenKeysTable(client)
+  const silence = keepSpeaking(() => session.alone(() => client.query('select')), options.silenceMs)
+  const core: RunCore = {
+    id: runId,
+    state,
+    pages: {
+      commit: (page, to, into) =>
+        into
+          ? writers.of(into.stream, () => into.keyField).write(page, null)
+          : writers.of(stream, () => key.field).write(page, to),
+    },
+    findings: openFindings(session, (field) => {
+      key.field = field
     }),
-  )
-  const writer = writers.of(stream, () => keyField)
-
-  async function afterWrites<Result>(work: () => Promise<Result>): Promise<Result> {
-    await writers.settled()
-    return await oneAtATime(work)
+    finish: (end) =>
+      finish({ connection, options, session, positions, totals, writers, seenKeys, silence }, end),
   }
-
-  const listing = async () => ({ lease, tableSchema: await readTableSchema(client, stream), seenKeys })
-
-  const fallSilent = keepSpeaking(() => oneAtATime(() => client.query('select')), options.silenceMs)
-
-  async function finish(end: RunEnd): Promise<void> {
-    await writers.settled()
-    fallSilent()
-    await oneAtATime(async () => {
-      writers.close()
-      let failure: unknown
-      try {
-        const isIdle = end.status === 'done' && hasChangedNothing(totals, state.position)
-        await writers.flushDictionaries(pool)
-        await endRun(pool, lease, totals, { ...end, isIdle })
-        if (!isIdle) await options.afterChange(stream.name)
-      } finally {
-        await letGo().catch((error) => {
-          failure = error
-        })
-        connection.release(failure)
-      }
-    })
-  }
-
-  async function letGo(): Promise<void> {
-    await seenKeys.drop()
-    await giveBackLease(client, { stream: stream.name, kind })
-  }
-
   const parts: RunParts = {
-    client,
-    stream,
-    lease,
-    timeZone: options.timeZone,
-    log: options.log,
-    keyField: () => keyField,
+    ...options,
+    session,
+    positions,
     seenKeys,
     onMarked: (rows) => {
       totals.markedDeleted += rows
     },
-    afterWrites,
-  }
-
-  return {
-    ...add(parts),
-    id: lease.runId,
-    state,
-    write: (page, position, beside) =>
-      beside
-        ? writers.of(beside.stream, () => beside.keyField).write(page, null)
-        : writer.write(page, position),
-    see: (pageNumber, keys) => oneAtATime(() => seenKeys.see(pageNumber, keys)),
-    countSeenAround: (pageNumber) => oneAtATime(() => seenKeys.countSeenAround(pageNumber)),
-    retreat: (position, reason) =>
-      afterWrites(async () => {
-        if (backfill === null) await moveBack(client, lease, position, reason)
-        else await retreatBackfill(client, backfill, position)
-        totals.position = position
-      }),
-    ...notes,
-    async setKeyField(field) {
-      await notes.setKeyField(field)
-      keyField = field
+    onRetreat: () => {
+      totals.position = positions.start
     },
-    countAbsent: (firstPage) => afterWrites(async () => countAbsent(client, await listing(), firstPage)),
-    settleAbsences: (firstPage, approved = 0) =>
-      afterWrites(async () => {
-        const absences = await settleAbsences(client, await listing(), firstPage, approved)
-        totals.markedDeleted += absences.marked
-        return absences
-      }),
-    finish,
   }
+  return { ...core, ...needs.roles(parts) }
+}
+
+export const positionOf = ({ session, positions, onRetreat }: RunParts): Position => ({
+  start: positions.start,
+  retreat: (reason) =>
+    session.afterWrites(async () => {
+      await positions.retreat(session.client, reason)
+      onRetreat()
+    }),
+})
+
+const noTotals = (position: bigint): RunTotals => ({
+  inserted: 0,
+  updated: 0,
+  unchanged: 0,
+  rescued: 0,
+  quarantined: 0,
+  newlyQuarantined: 0,
+  markedDeleted: 0,
+  position,
+})
+
+function openRunWriters(options: RunOptions<RunKind>, positions: PositionStore, totals: RunTotals): Writers {
+  const { pool, stream, timeZone, keptMs, log, needs } = options
+  const onCommit: WriterOptions['onCommit'] = ({ written, newlyQuarantined, position }) => {
+    for (const count of ['inserted', 'updated', 'unchanged', 'rescued', 'quarantined'] as const)
+      totals[count] += written[count]
+    totals.newlyQuarantined += newlyQuarantined
+    if (position !== null && position > totals.position) totals.position = position
+  }
+  return openWriters((table: MirroredStream, keyField, onTally) =>
+    startPageWriter({
+      ...{ pool, positions, timeZone, keptMs, log, keyField },
+      stream: table,
+      tellsArrivals: needs.tellsArrivals,
+      connections: table === stream ? options.connections : 1,
+      onCommit(outcome) {
+        onCommit(outcome)
+        if (outcome.tally) onTally(outcome.tally)
+      },
+    }),
+  )
+}
+
+type Ending = {
+  readonly connection: Connection
+  readonly options: RunOptions<RunKind>
+  readonly session: RunSession
+  readonly positions: PositionStore
+  readonly totals: RunTotals
+  readonly writers: Writers
+  readonly seenKeys: SeenKeysTable
+  /** Ends the words that keep the lease. */
+  readonly silence: () => void
+}
+
+async function finish(ending: Ending, end: RunEnd): Promise<void> {
+  const { connection, options, session, positions, totals, writers, seenKeys } = ending
+  const { pool, stream } = options
+  await writers.settled()
+  ending.silence()
+  await session.alone(async () => {
+    writers.close()
+    let failure: unknown
+    try {
+      const isIdle = end.status === 'done' && hasChangedNothing(totals, positions.start)
+      await writers.flushDictionaries(pool)
+      await positions.end(pool, end)
+      await endRun(pool, session.lease, totals, { ...end, isIdle })
+      if (!isIdle) await options.afterChange(stream.name)
+    } finally {
+      await seenKeys
+        .drop()
+        .then(() => giveBackLease(session.client, session.lease))
+        .catch((error) => {
+          failure = error
+        })
+      connection.release(failure)
+    }
+  })
 }
 
 const hasChangedNothing = (totals: RunTotals, positionBefore: bigint): boolean =>
   totals.inserted + totals.updated + totals.newlyQuarantined + totals.markedDeleted === 0 &&
   totals.position === positionBefore
-
-/** Runs one thing at a time, in the order they came: a connection does not do two things at once. */
-function queue(): <Result>(work: () => Promise<Result>) => Promise<Result> {
-  let last: Promise<unknown> = Promise.resolve()
-  return (work) => {
-    const result = last.then(work)
-    last = result.catch(() => {})
-    return result
-  }
-}

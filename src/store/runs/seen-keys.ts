@@ -2,18 +2,20 @@
 // with the listing (P10).
 
 import type { ClientBase } from 'pg'
+import type { SeenKeys } from '../../sync/ports/store.ts'
+import type { RunSession } from './lease.ts'
 
 export const seenKeysTable = 'pg_temp.tidemark_seen_key'
 
-export type SeenKeys = {
-  see(pageNumber: number, keys: readonly string[]): Promise<void>
-  countSeenAround(pageNumber: number): Promise<number>
+export type SeenKeysTable = {
+  add(pageNumber: number, keys: readonly string[]): Promise<void>
+  countAround(pageNumber: number): Promise<number>
   /** Before the table is joined: makes it when nothing was seen, and counts what is in it. */
   analyze(): Promise<void>
   drop(): Promise<void>
 }
 
-export function openSeenKeys(client: ClientBase): SeenKeys {
+export function openSeenKeysTable(client: ClientBase): SeenKeysTable {
   let isThere = false
 
   async function prepare(): Promise<void> {
@@ -30,7 +32,7 @@ export function openSeenKeys(client: ClientBase): SeenKeys {
       await prepare()
       await client.query(`analyze ${seenKeysTable}`)
     },
-    async see(pageNumber, keys) {
+    async add(pageNumber, keys) {
       await prepare()
       if (pageNumber === 1) await client.query(`truncate ${seenKeysTable}`)
       await client.query({
@@ -43,7 +45,7 @@ export function openSeenKeys(client: ClientBase): SeenKeys {
         values: [pageNumber, keys],
       })
     },
-    async countSeenAround(pageNumber) {
+    async countAround(pageNumber) {
       await prepare()
       const { rows } = await client.query<{ seen: string }>(
         `select count(*) as seen from ${seenKeysTable} where first_page <= $1 and last_page > $1`,
@@ -56,3 +58,8 @@ export function openSeenKeys(client: ClientBase): SeenKeys {
     },
   }
 }
+
+export const seenKeysOf = ({ alone }: RunSession, table: SeenKeysTable): SeenKeys => ({
+  add: (pageNumber, keys) => alone(() => table.add(pageNumber, keys)),
+  countAround: (pageNumber) => alone(() => table.countAround(pageNumber)),
+})

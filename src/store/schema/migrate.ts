@@ -8,7 +8,7 @@ import { migrate } from 'drizzle-orm/node-postgres/migrator'
 import pg, { type ClientBase, type PoolClient } from 'pg'
 import type { Logger } from '../../log.ts'
 import type { Stream } from '../../streams/catalog.ts'
-import { DatabaseError } from '../../util/errors.ts'
+import { DatabaseError, messageOf } from '../../util/errors.ts'
 import type { Database } from '../server/connect.ts'
 import { lockKeys } from '../server/session.ts'
 import { createTable } from './create-table.ts'
@@ -92,9 +92,9 @@ async function applyMigrations(client: PoolClient): Promise<number> {
   try {
     await migrate(drizzle({ client }), { migrationsFolder, ...history })
   } catch (cause) {
-    throw new DatabaseError(`the database cannot be migrated: ${messageOf(cause)}; nothing was changed`, {
-      cause,
-    })
+    // What it wraps says what Postgres said.
+    const reason = messageOf(cause instanceof Error ? (cause.cause ?? cause) : cause)
+    throw new DatabaseError(`The database cannot be migrated: ${reason}. Nothing was changed.`, { cause })
   }
   return known.length - before.length
 }
@@ -107,9 +107,4 @@ async function appliedMigrations(client: PoolClient): Promise<readonly number[]>
   if (tables.length === 0) return []
   const { rows } = await client.query<{ created_at: string }>('select created_at from tidemark.migration')
   return rows.map((row) => Number(row.created_at))
-}
-
-const messageOf = (error: unknown): string => {
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
-  return cause instanceof Error ? cause.message : String(cause)
 }

@@ -6,7 +6,7 @@ import type { ConnectionOptions } from 'node:tls'
 import pg, { type PoolConfig } from 'pg'
 import { startEmbedded } from '../../embedded-postgres/server.ts'
 import type { Logger } from '../../log.ts'
-import { DatabaseError } from '../../util/errors.ts'
+import { DatabaseError, messageOf } from '../../util/errors.ts'
 
 // From a libpq-style URL to what the driver wants, above all its TLS options, which libpq and the driver read
 // differently. Opens nothing.
@@ -271,10 +271,3 @@ function describe(url: string): string {
   const { hostname, port, pathname } = new URL(url)
   return `${decodeURIComponent(hostname) || 'localhost'}:${port || '5432'}${pathname}`
 }
-
-const messageOf = (error: unknown): string =>
-  error instanceof AggregateError && error.errors.length > 0
-    ? String(error.errors[0]?.message)
-    : error instanceof Error
-      ? error.message
-      : String(error)

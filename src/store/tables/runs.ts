@@ -10,7 +10,7 @@ export const runTable = tidemark.table(
     id: identity(),
     stream: text('stream').notNull(),
     kind: text('kind').notNull(),
-    status: text('status', { enum: ['running', 'done', 'failed', 'skipped'] }).notNull(),
+    status: text('status', { enum: ['running', 'done', 'failed'] }).notNull(),
     startedAt: at('started_at').notNull().defaultNow(),
     finishedAt: at('finished_at'),
     host: text('host').notNull(),
@@ -63,8 +63,10 @@ export const backfillTable = tidemark.table(
     quarantined: count('quarantined'),
     /** How often a run took it up. */
     attempts: integer('attempts').notNull().default(0),
-    /** What ended the last attempt. */
+    /** Why the last attempt did not finish it. */
     error: text('error'),
+    /** Not to be tried before, because the upstream kept disturbing the last attempt; null: at once. */
+    retryAt: at('retry_at'),
     note: text('note'),
   },
   (table) => [index('backfill_by_stream').on(table.stream, table.id)],

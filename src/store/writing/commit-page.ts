@@ -1,13 +1,12 @@
 // The two ways a page is committed: quickly, and carefully when the table must change first or Postgres refuses some of
-// the page. Either way it is one transaction (P1) that ends with the fence (P2).
+// the page. Either way it is one transaction (P1) whose last statement moves the position and proves the lease (P2).
 
 import type { ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import type { Rejected, Row } from '../../streams/record.ts'
+import type { RunEnd } from '../../sync/ports/store.ts'
 import type { EncodedPage } from '../encoding/page.ts'
-import { endLease, holdLease, type Lease } from '../runs/lease.ts'
-import { advanceBackfill } from '../runs/positions.ts'
 import { type Growth, growTable } from '../schema/grow-table.ts'
 import { readTableSchema } from '../schema/table-schema.ts'
 import { limitLockWaits, retryOnLockTimeout } from '../server/session.ts'
@@ -24,19 +23,55 @@ import {
 } from './stage-page.ts'
 import { type Table, tableOf } from './table.ts'
 
+/** The position that a run moves: the stream's own, a backfill's, or none. */
+export type PositionStore = {
+  /** Where it was when the run began. */
+  readonly start: bigint
+  /** Proves the lease and keeps it until the transaction ends. */
+  hold(client: ClientBase): Promise<void>
+  /** The last statement before a commit. Rejects with `RunFenced` when the lease is lost. */
+  advance(client: ClientBase, page: PageEnd): Promise<Advanced>
+  /** Moves it back to where it was, in a transaction of its own. */
+  retreat(client: ClientBase, reason: string): Promise<void>
+  end(client: Pick<ClientBase, 'query'>, end: RunEnd): Promise<void>
+}
+export type PageEnd = {
+  /** Where the position moves to, unless it is there already; null: it stays. */
+  readonly to: bigint | null
+  /** The name of the table that was written. */
+  readonly table: string
+  readonly counts: {
+    readonly rowsRead: number
+    readonly inserted: number
+    readonly updated: number
+    readonly quarantined: number
+  }
+}
+export type Advanced = {
+  /** Where it is now; null when it was not moved. */
+  readonly position: bigint | null
+  /** Of the table that was written: a page that was encoded by another version must not be committed. */
+  readonly columnsVersion: number
+}
+
 export type Page = {
   readonly rows: readonly Row[]
   readonly rejected: readonly Rejected[]
   /** As in Records. */
   readonly readAtMs: number
-  /** Where the position moves to; null when this page moves none. */
+  /** Where the position moves to; null: it stays. */
+  readonly to: bigint | null
+}
+export type Committed = Merged & {
+  readonly quarantined: number
+  readonly newlyQuarantined: number
+  /** Where the position is now; null when it was not moved. */
   readonly position: bigint | null
 }
-export type Committed = Merged & { readonly quarantined: number; readonly newlyQuarantined: number }
 export type CommitContext = {
   readonly stream: MirroredStream
-  readonly lease: Lease
-  readonly collectArrivals: boolean
+  readonly positions: PositionStore
+  readonly tellsArrivals: boolean
   /** Of date-times without an offset. */
   readonly timeZone: string
   readonly log: Logger
@@ -65,12 +100,12 @@ export async function commitQuickly(
     isAllNew: () => boolean
   },
 ): Promise<Committed> {
-  const { collectArrivals, timeZone } = context
+  const { tellsArrivals, timeZone } = context
   const { tableSchema } = table
   const takeTurn = async () => {
     if (!(await isStillCurrent())) throw new TableChanged()
   }
-  const mayInsert = () => isAllNew() && !collectArrivals && tableSchema.history === null
+  const mayInsert = () => isAllNew() && !tellsArrivals && tableSchema.history === null
   const insertOrMerge = async () => {
     if (mayInsert()) {
       // Not beside the page before: both may hold one row, and then each would wait for the other.
@@ -79,7 +114,7 @@ export async function commitQuickly(
     }
     await stagePage(client, tableSchema, encoded, timeZone)
     await takeTurn()
-    return await mergePage(client, tableSchema, { collectArrivals, readAtMs: page.readAtMs })
+    return await mergePage(client, tableSchema, { tellsArrivals, readAtMs: page.readAtMs })
   }
   return await orRollBack(client, async () => {
     const merged = await insertOrMerge()
@@ -115,8 +150,8 @@ export async function commitCarefully(
       await client.query(beginSql(context.timeZone))
       const changed = growth ? await grow(client, context, { table, growth, settledColumns }) : table
       await prepareStaging(client, changed.tableSchema, false)
-      const { collectArrivals } = context
-      const into = { ...changed, collectArrivals, readAtMs: page.readAtMs }
+      const { tellsArrivals } = context
+      const into = { ...changed, tellsArrivals, readAtMs: page.readAtMs }
       const merged = await mergeApart(client, into, page.rows)
       const columnsVersion = changed.tableSchema.version
       const committed = await end(client, context, page, { merged, rejected: merged.refused, columnsVersion })
@@ -127,11 +162,11 @@ export async function commitCarefully(
 
 async function grow(
   client: ClientBase,
-  { lease, log }: CommitContext,
+  { positions, log }: CommitContext,
   { table, growth, settledColumns }: { table: Table; growth: Growth; settledColumns: Set<string> },
 ): Promise<Table> {
   await limitLockWaits(client)
-  await holdLease(client, lease)
+  await positions.hold(client)
   if (!(await growTable(client, table.tableSchema, growth, log))) throw new TableChanged()
   await client.query('set local lock_timeout = 0')
   const tableSchema = await readTableSchema(client, table.tableSchema.stream)
@@ -154,25 +189,25 @@ async function end(
   page: Page,
   ending: Ending,
 ): Promise<Committed> {
+  const { stream, positions } = context
+  const { merged, columnsVersion } = ending
   const rejected = [...page.rejected, ...ending.rejected]
-  const newlyQuarantined = rejected.length > 0 ? await quarantine(client, context.stream.name, rejected) : 0
-  const { lease } = context
-  const columnsVersion = await endLease(
-    client,
-    lease,
-    lease.backfill === null ? page.position : null,
-    context.stream.name,
-  )
-  if (lease.backfill !== null) {
-    const { inserted, updated } = ending.merged
-    const rowsRead = page.rows.length + page.rejected.length
-    const counts = { rowsRead, inserted, updated, quarantined: rejected.length }
-    await advanceBackfill(client, lease.backfill, page.position, counts)
-  }
+  const quarantined = rejected.length
+  const newlyQuarantined = quarantined > 0 ? await quarantine(client, stream.name, rejected) : 0
+  const advanced = await positions.advance(client, {
+    to: page.to,
+    table: stream.name,
+    counts: {
+      rowsRead: page.rows.length + page.rejected.length,
+      inserted: merged.inserted,
+      updated: merged.updated,
+      quarantined,
+    },
+  })
   // Another program added a column that this page would have had to clear.
-  if (ending.columnsVersion !== null && ending.columnsVersion !== columnsVersion) throw new TableChanged()
+  if (columnsVersion !== null && columnsVersion !== advanced.columnsVersion) throw new TableChanged()
   await client.query('commit')
-  return { ...ending.merged, quarantined: rejected.length, newlyQuarantined }
+  return { ...merged, quarantined, newlyQuarantined, position: advanced.position }
 }
 
 async function orRollBack<Result>(client: ClientBase, work: () => Promise<Result>): Promise<Result> {

@@ -55,7 +55,7 @@ export type MergedArrival = {
  * Answers with MergedCounts, or with a MergedArrival for each row that was written. Its parameter: how many milliseconds ago the
  * page was read.
  */
-export function mergeSql(tableSchema: TableSchema, collectArrivals: boolean): string {
+export function mergeSql(tableSchema: TableSchema, tellsArrivals: boolean): string {
   const table = qualified(tableSchema.stream)
   const names = columnNames(tableSchema)
   const key = pg.escapeIdentifier(tableSchema.key.name)
@@ -63,7 +63,7 @@ export function mergeSql(tableSchema: TableSchema, collectArrivals: boolean): st
   const replaced = names.filter((name) => name !== key).map((name) => `${name} = excluded.${name}`)
   const emptied = tableSchema.emptied.map((name) => `${pg.escapeIdentifier(name)} = null`)
   const keeping = keepingSql(tableSchema, 'merged')
-  const outcome = collectArrivals
+  const outcome = tellsArrivals
     ? 'select key, version, is_new from merged'
     : 'select count(*) filter (where is_new) as inserted, count(*) filter (where not is_new) as updated from merged'
   return `
@@ -86,7 +86,12 @@ export function mergeSql(tableSchema: TableSchema, collectArrivals: boolean): st
                                else excluded._deleted_reason end,
         _hash = excluded._hash, _rescued = excluded._rescued
       where ${isNews(tableSchema, 'excluded')}
-      returning mine.${key}::text as key, (${version('mine') ?? 'null'})::text as version, mine.xmax = 0 as is_new${keeping && ', mine as written'}
+      returning mine.${key}::text as key, (${version('mine') ?? 'null'})::text as version, mine.xmax = 0 as is_new,
+        mine._deleted_at is null as is_living${keeping && ', mine as written'}
+    ), living as (
+      -- What is shown again is missing no more.
+      delete from tidemark.suspect using merged
+      where suspect.stream = ${pg.escapeLiteral(tableSchema.stream.name)} and suspect.key = merged.key and merged.is_living
     )${keeping}
     ${outcome}`
 }

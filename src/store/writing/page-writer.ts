@@ -17,13 +17,13 @@ import {
   type Page,
   TableChanged,
 } from './commit-page.ts'
-import { expectNewRows } from './new-rows.ts'
+import { expectNewRows, type NewRows } from './new-rows.ts'
 import { type Dictionary, startDictionary } from './quarantine.ts'
 import { isAboutContent, isAboutInserting } from './stage-page.ts'
 import { openTable, type Table } from './table.ts'
 
 export type PageWriter = {
-  write(page: Records, position: bigint | null): Promise<Written>
+  write(page: Records, to: bigint | null): Promise<Written>
   /** Resolves when no page is in flight, however they ended. */
   settled(): Promise<void>
   close(): void
@@ -32,9 +32,10 @@ type Outcome = {
   readonly written: Written
   readonly tally: Tally | null
   readonly newlyQuarantined: number
+  /** Where the position is now; null when it was not moved. */
   readonly position: bigint | null
 }
-type Options = CommitContext & {
+export type WriterOptions = CommitContext & {
   readonly pool: Pool
   readonly keyField: () => string | null
   /** How long the past of rows is kept, where it is. */
@@ -42,6 +43,19 @@ type Options = CommitContext & {
   /** How many connections write at the same time: 1 or 2. */
   readonly connections: number
   readonly onCommit: (outcome: Outcome) => void
+}
+
+type Writer = {
+  readonly options: WriterOptions
+  readonly slots: readonly Slot[]
+  /** Columns that stay bigint, because something depends on them. */
+  readonly settledColumns: Set<string>
+  readonly newRows: NewRows
+  /** The table as the page that was prepared last found it; null when it has to be looked at. */
+  table: Promise<Table> | null
+  pageCount: number
+  last: Promise<unknown>
+  beforeLast: Promise<unknown>
 }
 type Slot = { connection: Connection | null; free: Promise<unknown> }
 /** What a page waits for: room in memory, its connection, and the commit of the page before it. */
@@ -54,168 +68,176 @@ type Order = {
   readonly repeatedCount: number
 }
 type Prepared = { readonly table: Table; readonly encoded: EncodedPage }
+/** A page on its way, on the connection that it got. */
+type Task = { readonly client: ClientBase; readonly page: Page; readonly order: Order }
 type Result = { readonly committed: Committed; readonly encoded: EncodedPage | null }
 
-export function startPageWriter(options: Options): PageWriter {
-  const { pool, lease } = options
-  const slots = Array.from(
-    { length: options.connections },
-    (): Slot => ({ connection: null, free: Promise.resolve() }),
-  )
-  const settledColumns = new Set<string>()
-  let pageCount = 0
-  let last: Promise<unknown> = Promise.resolve()
-  let beforeLast: Promise<unknown> = last
-  let current: Promise<Table> | null = null
-  const newRows = expectNewRows()
-
-  function write(records: Records, position: bigint | null): Promise<Written> {
-    const slot = slots[pageCount++ % slots.length] as Slot
-    const { rows, repeatedCount } = newRows.nextPage(records.rows)
-    const page: Page = {
-      rows: rowsToWrite(rows),
-      rejected: records.rejected,
-      readAtMs: records.readAtMs ?? performance.now(),
-      // Only the incremental run reads everything above the position, so only it can tell that it is complete (P6). A backfill
-      // moves a position of its own.
-      position: lease.kind === 'incremental' || lease.backfill !== null ? position : null,
-    }
-    const order: Order = { room: beforeLast, slot, slotFree: slot.free, previous: last, repeatedCount }
-    const written = writeInOrder(page, records.rows.length, order)
-    beforeLast = last
-    last = written
-    slot.free = written.catch(() => {})
-    return written
+export function startPageWriter(options: WriterOptions): PageWriter {
+  const writer: Writer = {
+    options,
+    slots: Array.from(
+      { length: options.connections },
+      (): Slot => ({ connection: null, free: Promise.resolve() }),
+    ),
+    settledColumns: new Set(),
+    newRows: expectNewRows(),
+    table: null,
+    pageCount: 0,
+    last: Promise.resolve(),
+    beforeLast: Promise.resolve(),
   }
-
-  async function writeInOrder(page: Page, rowCount: number, order: Order): Promise<Written> {
-    await order.room
-    // Encoded before its connection is free: this program works while Postgres does.
-    const prepared = page.rows.length > 0 ? await prepare(page.rows) : null
-    await order.slotFree
-    const connection = await connectionOf(order.slot)
-    const { client } = connection
-    try {
-      const { committed, encoded } = prepared
-        ? await commitRows(client, page, prepared, order)
-        : await commitNoRows(client, page, order)
-      const { inserted, updated, quarantined, arrivals } = committed
-      if (encoded) newRows.wereWritten(inserted + order.repeatedCount === encoded.rowCount)
-      const refused = quarantined - page.rejected.length
-      const written = {
-        inserted,
-        updated,
-        unchanged: rowCount - inserted - updated - refused,
-        rescued: encoded?.rescued ?? 0,
-        quarantined,
-        arrivals,
-      }
-      const { newlyQuarantined } = committed
-      options.onCommit({ written, tally: encoded?.tally ?? null, newlyQuarantined, position: page.position })
-      return written
-    } catch (error) {
-      connection.release(error)
-      order.slot.connection = null
-      throw error
-    }
-  }
-
-  /** One that Postgres or the network ended between two pages held nothing of any. */
-  async function connectionOf(slot: Slot): Promise<Connection> {
-    if (slot.connection?.isBroken()) {
-      slot.connection.release()
-      slot.connection = null
-    }
-    slot.connection ??= await takeConnection(pool)
-    return slot.connection
-  }
-
-  async function prepare(rows: readonly Row[]): Promise<Prepared> {
-    const opening = current ?? openTable({ ...options, keyField: options.keyField() }, rows, settledColumns)
-    current = opening
-    try {
-      const table = await opening
-      return { table, encoded: await table.encode(rows) }
-    } catch (error) {
-      if (current === opening) current = null
-      throw error
-    }
-  }
-
-  async function commitNoRows(client: ClientBase, page: Page, order: Order): Promise<Result> {
-    await order.previous
-    return { committed: await commitWithoutRows(client, options, page), encoded: null }
-  }
-
-  async function commitRows(client: ClientBase, page: Page, first: Prepared, order: Order): Promise<Result> {
-    let { table, encoded } = first
-    let isApart = false
-    const isStillCurrent = async () => {
-      await order.previous
-      return (await current) === table
-    }
-    for (;;) {
-      try {
-        if (isApart) return await commitApart(client, page, { table, encoded }, isStillCurrent)
-        if (encoded.growth)
-          return await commitAfterGrowth(client, page, table, encoded.growth, isStillCurrent)
-        const committed = await commitQuickly(client, options, page, {
-          ...{ table, encoded, isStillCurrent },
-          isAllNew: () => order.repeatedCount === 0 && newRows.areExpected(),
-        })
-        return { committed, encoded }
-      } catch (error) {
-        if (isAboutInserting(error) && newRows.wereRefused()) continue
-        if (isAboutContent(error) && !isApart) {
-          isApart = true
-          continue
-        }
-        if (!(error instanceof TableChanged)) throw error
-        // By another program, unless it was the page before this one, which knows what the table is like now.
-        if ((await current) === table) current = null
-        ;({ table, encoded } = await prepare(page.rows))
-        isApart = false
-      }
-    }
-  }
-
-  async function commitAfterGrowth(
-    client: ClientBase,
-    page: Page,
-    table: Table,
-    growth: Growth,
-    isStillCurrent: () => Promise<boolean>,
-  ): Promise<Result> {
-    if (!(await isStillCurrent())) throw new TableChanged()
-    const grown = await commitCarefully(client, options, page, { table, growth, settledColumns })
-    current = Promise.resolve(grown.table)
-    return { committed: grown.committed, encoded: await grown.table.encode(page.rows) }
-  }
-
-  async function commitApart(
-    client: ClientBase,
-    page: Page,
-    { table, encoded }: Prepared,
-    isStillCurrent: () => Promise<boolean>,
-  ): Promise<Result> {
-    if (!(await isStillCurrent())) throw new TableChanged()
-    const { committed } = await commitCarefully(client, options, page, {
-      table,
-      growth: null,
-      settledColumns,
-    })
-    return { committed, encoded }
-  }
-
   return {
-    write,
+    write: (records, to) => enqueue(writer, records, to),
     async settled() {
-      await last.catch(() => {})
+      await writer.last.catch(() => {})
     },
     close() {
-      for (const slot of slots) slot.connection?.release()
+      for (const slot of writer.slots) slot.connection?.release()
     },
   }
+}
+
+function enqueue(writer: Writer, records: Records, to: bigint | null): Promise<Written> {
+  const slot = writer.slots[writer.pageCount++ % writer.slots.length] as Slot
+  const { rows, repeatedCount } = writer.newRows.nextPage(records.rows)
+  const page: Page = {
+    rows: rowsToWrite(rows),
+    rejected: records.rejected,
+    readAtMs: records.readAtMs ?? performance.now(),
+    to,
+  }
+  const order: Order = {
+    room: writer.beforeLast,
+    slot,
+    slotFree: slot.free,
+    previous: writer.last,
+    repeatedCount,
+  }
+  const written = writeInOrder(writer, page, records.rows.length, order)
+  writer.beforeLast = writer.last
+  writer.last = written
+  slot.free = written.catch(() => {})
+  return written
+}
+
+async function writeInOrder(writer: Writer, page: Page, rowCount: number, order: Order): Promise<Written> {
+  await order.room
+  // Encoded before its connection is free: this program works while Postgres does.
+  const prepared = page.rows.length > 0 ? await prepare(writer, page.rows) : null
+  await order.slotFree
+  const connection = await connectionOf(writer, order.slot)
+  const task: Task = { client: connection.client, page, order }
+  try {
+    const { committed, encoded } = prepared
+      ? await commitRows(writer, task, prepared)
+      : await commitNoRows(writer, task)
+    const { inserted, updated, quarantined, arrivals, newlyQuarantined, position } = committed
+    if (encoded) writer.newRows.wereWritten(inserted + order.repeatedCount === encoded.rowCount)
+    const refused = quarantined - page.rejected.length
+    const written = {
+      inserted,
+      updated,
+      unchanged: rowCount - inserted - updated - refused,
+      rescued: encoded?.rescued ?? 0,
+      quarantined,
+      arrivals,
+    }
+    writer.options.onCommit({ written, tally: encoded?.tally ?? null, newlyQuarantined, position })
+    return written
+  } catch (error) {
+    connection.release(error)
+    order.slot.connection = null
+    throw error
+  }
+}
+
+/** One that Postgres or the network ended between two pages held nothing of any. */
+async function connectionOf({ options }: Writer, slot: Slot): Promise<Connection> {
+  if (slot.connection?.isBroken()) {
+    slot.connection.release()
+    slot.connection = null
+  }
+  slot.connection ??= await takeConnection(options.pool)
+  return slot.connection
+}
+
+async function prepare(writer: Writer, rows: readonly Row[]): Promise<Prepared> {
+  const { options, settledColumns } = writer
+  const opening =
+    writer.table ?? openTable({ ...options, keyField: options.keyField() }, rows, settledColumns)
+  writer.table = opening
+  try {
+    const table = await opening
+    return { table, encoded: await table.encode(rows) }
+  } catch (error) {
+    if (writer.table === opening) writer.table = null
+    throw error
+  }
+}
+
+async function commitNoRows({ options }: Writer, { client, page, order }: Task): Promise<Result> {
+  await order.previous
+  return { committed: await commitWithoutRows(client, options, page), encoded: null }
+}
+
+/** Tries again, in another way, until the page is in: the table may change under it, and Postgres may refuse some of it. */
+async function commitRows(writer: Writer, task: Task, first: Prepared): Promise<Result> {
+  const { newRows } = writer
+  let prepared = first
+  let isApart = false
+  for (;;) {
+    try {
+      return await commitOnce(writer, task, prepared, isApart)
+    } catch (error) {
+      if (isAboutInserting(error) && newRows.wereRefused()) continue
+      if (isAboutContent(error) && !isApart) {
+        isApart = true
+        continue
+      }
+      if (!(error instanceof TableChanged)) throw error
+      // By another program, unless it was the page before this one, which knows what the table is like now.
+      if ((await writer.table) === prepared.table) writer.table = null
+      prepared = await prepare(writer, task.page.rows)
+      isApart = false
+    }
+  }
+}
+
+async function commitOnce(
+  writer: Writer,
+  { client, page, order }: Task,
+  { table, encoded }: Prepared,
+  isApart: boolean,
+): Promise<Result> {
+  const isStillCurrent = async () => {
+    await order.previous
+    return (await writer.table) === table
+  }
+  const growth = isApart ? null : encoded.growth
+  if (isApart || growth) {
+    if (!(await isStillCurrent())) throw new TableChanged()
+    return await commitWithCare(writer, { client, page, order }, { table, encoded }, growth)
+  }
+  const committed = await commitQuickly(client, writer.options, page, {
+    table,
+    encoded,
+    isStillCurrent,
+    isAllNew: () => order.repeatedCount === 0 && writer.newRows.areExpected(),
+  })
+  return { committed, encoded }
+}
+
+async function commitWithCare(
+  writer: Writer,
+  { client, page }: Task,
+  { table, encoded }: Prepared,
+  growth: Growth | null,
+): Promise<Result> {
+  const { options, settledColumns } = writer
+  const grown = await commitCarefully(client, options, page, { table, growth, settledColumns })
+  if (!growth) return { committed: grown.committed, encoded }
+  writer.table = Promise.resolve(grown.table)
+  return { committed: grown.committed, encoded: await grown.table.encode(page.rows) }
 }
 
 // The page writers of one run, one for each table that it writes, with what each table's dictionary is to be told at the end.

@@ -117,7 +117,7 @@ export async function prepareStaging(
 }
 
 type Merging = {
-  readonly collectArrivals: boolean
+  readonly tellsArrivals: boolean
   /** As in Records: what was proven gone since then stays so. */
   readonly readAtMs: number
 }
@@ -127,10 +127,10 @@ export async function mergePage(
   tableSchema: TableSchema,
   merging: Merging,
 ): Promise<Merged> {
-  const text = mergeSql(tableSchema, merging.collectArrivals)
+  const text = mergeSql(tableSchema, merging.tellsArrivals)
   const ageMs = performance.now() - merging.readAtMs
   const statement = { name: `tidemark_merge_${digest(text)}`, text, values: [ageMs] }
-  if (!merging.collectArrivals) {
+  if (!merging.tellsArrivals) {
     const { rows } = await client.query<MergedCounts>(statement)
     return { inserted: Number(rows[0]?.inserted ?? 0), updated: Number(rows[0]?.updated ?? 0), arrivals: [] }
   }
@@ -151,7 +151,7 @@ export type Separated = Merged & { readonly refused: readonly Rejected[] }
 type Into = {
   readonly tableSchema: TableSchema
   readonly encode: EncodePage
-  readonly collectArrivals: boolean
+  readonly tellsArrivals: boolean
   readonly readAtMs: number
 }
 
@@ -160,13 +160,13 @@ type Into = {
  * that they do not take the page with them (P5). Within a transaction that has begun.
  */
 export async function mergeApart(client: ClientBase, into: Into, rows: readonly Row[]): Promise<Separated> {
-  const { tableSchema, encode, collectArrivals, readAtMs } = into
+  const { tableSchema, encode, tellsArrivals, readAtMs } = into
   if (rows.length === 0) return { ...nothingMerged, refused: [] }
   await client.query(`savepoint part; ${emptyStagingSql}`)
   try {
     const page = await encode(rows)
     await copyIn(client, stageSql, page.chunks)
-    const merged = await mergePage(client, tableSchema, { collectArrivals, readAtMs })
+    const merged = await mergePage(client, tableSchema, { tellsArrivals, readAtMs })
     await client.query('release savepoint part')
     return { ...merged, refused: page.rejected }
   } catch (error) {

@@ -4,7 +4,8 @@
 // at the ends can be fooled by a delete between them, or by an order that is drawn anew each time.
 
 import type { SeenPage } from '../lists/listing.ts'
-import type { Belief, Sorts } from '../ports/store.ts'
+import type { Sorts } from '../ports/source.ts'
+import type { Belief } from '../ports/store.ts'
 import { type ReadingOptions, type Sorting, versionsOf } from './state.ts'
 
 export type ProofQuestion = { readonly sorts: Sorts; readonly pageSize: number }

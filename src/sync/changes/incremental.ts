@@ -1,23 +1,19 @@
-// The backfill lane of a changes stream: a part of the past read again, beside the live reading. It moves a position of
+// The backfill of a changes stream: a part of the past read again, beside the live reading. It moves a position of
 // its own, so that it goes on after a kill where it was (P8), and never the stream's.
 
 import { performRun, type RunOutcome } from '../perform-run.ts'
-import { type Backfill, BackfillCancelled, type Backfills } from '../ports/store.ts'
+import { type Backfill, BackfillCancelled } from '../ports/store.ts'
 import { largestAnswerBelief } from './hypotheses.ts'
 import { type ChangesContext, readRange } from './read-changes.ts'
 
-export type BackfillContext = Omit<ChangesContext, 'store'> & { readonly store: Backfills }
-
 /** Works on the stream's oldest unfinished backfill; null when there is none. */
-export async function runNextBackfill(context: BackfillContext): Promise<RunOutcome | null> {
+export async function runNextBackfill(context: ChangesContext): Promise<RunOutcome | null> {
   const { store, stream } = context
   for (;;) {
     const backfill = await store.nextBackfill(stream.name)
     if (!backfill) return null
     try {
-      const outcome = await runBackfill(context, backfill)
-      if (outcome.error) await store.noteBackfillError(backfill.id, outcome.error.message)
-      return outcome
+      return await runBackfill(context, backfill)
     } catch (error) {
       // Over since it was looked up.
       if (!(error instanceof BackfillCancelled)) throw error
@@ -25,21 +21,15 @@ export async function runNextBackfill(context: BackfillContext): Promise<RunOutc
   }
 }
 
-async function runBackfill(context: BackfillContext, backfill: Backfill): Promise<RunOutcome> {
-  const { store, stream } = context
-  const taking = { startRun: () => store.startBackfill(stream.name, backfill.id) }
-  return await performRun({ ...context, store: taking, kind: 'backfill' }, async (run, source) => {
-    const { position } = run.state
+function runBackfill(context: ChangesContext, { id, to }: Backfill): Promise<RunOutcome> {
+  return performRun({ ...context, kind: 'backfill', id }, async (run, source) => {
+    const { start } = run.position
+    if (start >= to) return { isComplete: true, yielded: false, note: null }
     try {
-      const reading =
-        position < backfill.to
-          ? await readRange(
-              { ...context, source, run },
-              { from: position, until: backfill.to, maxPasses, movesPosition: true },
-            )
-          : { isComplete: true, yielded: false, note: null }
-      if (!reading.yielded) await run.endBackfill(reading.isComplete, reading.note)
-      return reading
+      return await readRange(
+        { ...context, source, run },
+        { from: start, until: to, maxPasses, movesPosition: true },
+      )
     } catch (error) {
       if (!(error instanceof BackfillCancelled)) throw error
       return { isComplete: false, yielded: false, note: 'cancelled' }
@@ -53,13 +43,13 @@ const maxPasses = 5
 
 export function readIncremental(context: ChangesContext): Promise<RunOutcome> {
   return performRun({ ...context, kind: 'incremental' }, async (run, source) => {
-    const { position, beliefs } = run.state
+    const { beliefs } = run.state
     const reading = await readRange(
       { ...context, source, run },
-      { from: position, until: null, maxPasses, movesPosition: true },
+      { from: run.position.start, until: null, maxPasses, movesPosition: true },
     )
     const largest = largestAnswerBelief(beliefs, reading.largestAnswer, context.now())
-    if (largest) await run.learn([largest])
+    if (largest) await run.findings.learn([largest])
     return reading
   })
 }

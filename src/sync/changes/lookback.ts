@@ -5,7 +5,8 @@ import type { ChangesStream } from '../../streams/catalog.ts'
 import { readRecords } from '../../streams/record.ts'
 import { formatDuration } from '../../util/text.ts'
 import { confirmEmpty, performRun, type RunOutcome } from '../perform-run.ts'
-import type { Arrival, LateArrival, Run, Source, Store, StreamState } from '../ports/store.ts'
+import type { Source } from '../ports/source.ts'
+import type { Arrival, LateArrival, PositionHistory, Run, Store, StreamState } from '../ports/store.ts'
 import { type ChangesContext, readRange } from './read-changes.ts'
 
 // How far back the look-back run reads, and how late a version was that it found: twice the worst lateness seen, shrinking
@@ -67,16 +68,16 @@ export type LookbackContext = ChangesContext & { readonly lookbackFloorMs: numbe
 /** Of the rows with the highest versions, one that is still there tells whether the upstream went back. */
 const rowsToLookAt = 5
 /** After this many the measure is taken; the rest are counted. */
-const mostRecorded = 1000
+export const mostRecorded = 1000
 
 export function readLookback(context: LookbackContext): Promise<RunOutcome> {
   const { store, stream, now, signal } = context
-  return performRun({ ...context, kind: 'lookback', collectArrivals: true }, async (run, source) => {
+  return performRun({ ...context, kind: 'lookback' }, async (run, source) => {
     const { position, lastLookbackAt } = run.state
     if (position === 0n) return { note: null, isComplete: true, yielded: false }
     const lookbackMs = currentLookback(run.state.lookbackMs, context.lookbackFloorMs)
     const past = recentPast(now(), lookbackMs, lastLookbackAt)
-    const held = (await store.positionAt(stream.name, past)) ?? 0n
+    const held = (await store.history.positionAt(stream.name, past)) ?? 0n
     const arrivals: Arrival[] = []
     let lateCount = 0
     const reading = await readRange(
@@ -103,10 +104,10 @@ export function readLookback(context: LookbackContext): Promise<RunOutcome> {
       (reading.highestServed !== null && reading.highestServed >= position) ||
       (await lookForRewind({ store, source, stream, run, signal, highestServed: reading.highestServed })) ||
       (await showsAnything(source, signal))
-    const late = await measureLateness(store, stream.name, arrivals, run.state, now())
-    if (late.length > 0) await run.recordLateArrivals(late)
+    const late = await measureLateness(store.history, stream.name, arrivals, run.state, now())
+    if (late.length > 0) await run.findings.recordLateArrivals(late)
     const next = nextLookback(run.state.lookbackMs, context.lookbackFloorMs, late)
-    if (next) await run.setLookback(next.lookbackMs, next.reason)
+    if (next) await run.findings.setLookback(next.lookbackMs, next.reason)
     const note = lateCount > 0 ? `${lateCount} late` : null
     // The next reading has to go back as far as this one did.
     return isThere
@@ -127,20 +128,23 @@ async function showsAnything(source: Source, signal: AbortSignal): Promise<boole
 
 /** How late versions came that became visible after the position had passed them. */
 export async function measureLateness(
-  store: Store,
+  history: Pick<PositionHistory, 'reachedAt'>,
   stream: string,
   arrivals: readonly Arrival[],
   { position, lastLookbackAt }: Pick<StreamState, 'position' | 'lastLookbackAt'>,
   now: Date,
 ): Promise<readonly LateArrival[]> {
-  const late: LateArrival[] = []
-  for (const { key, version } of arrivals) {
-    if (version === null) continue
-    const passedAt = await store.reachedAt(stream, version)
-    const lateMs = passedAt ? latenessMs(passedAt, now, lastLookbackAt) : 0
-    late.push({ key, version, distance: position - version, lateMs })
-  }
-  return late
+  const versioned = arrivals.flatMap(({ key, version }) => (version === null ? [] : [{ key, version }]))
+  if (versioned.length === 0) return []
+  const passedAt = await history.reachedAt(
+    stream,
+    versioned.map(({ version }) => version),
+  )
+  return versioned.map(({ key, version }, index) => {
+    const passed = passedAt[index] ?? null
+    const lateMs = passed ? latenessMs(passed, now, lastLookbackAt) : 0
+    return { key, version, distance: position - version, lateMs }
+  })
 }
 
 /**
@@ -151,20 +155,20 @@ async function lookForRewind(look: {
   readonly store: Store
   readonly source: Source
   readonly stream: ChangesStream
-  readonly run: Run
+  readonly run: Run<'lookback'>
   readonly signal: AbortSignal
   readonly highestServed: bigint | null
 }): Promise<boolean> {
   const { store, source, stream, run, signal, highestServed } = look
   if (!source.lookup) return highestServed !== null
-  const newest = await store.highestRows(stream.name, run.state.position, rowsToLookAt)
+  const newest = await store.history.highestRows(stream.name, run.state.position, rowsToLookAt)
   for (const { key, version } of newest) {
     const answer = await source.lookup(key, signal)
     if (answer === 'gone' || answer === 'unclear') continue
     const found = readRecords([answer.found], stream.keyFields, stream.versionFields).rows[0]?.version ?? null
     if (found === null || found >= version) return highestServed !== null
     const reason = `UPSTREAM_RESTORED: record ${key} has version ${found} there and ${version} here, and nothing above ${highestServed ?? run.state.position} is served: the upstream was restored from an older state. Nothing was changed. When that is so, run \`tidemark rewind ${stream.name} --to-version ${highestServed ?? found} --reason "restored from backup"\` and then \`tidemark verify ${stream.name} --repair\`.`
-    await run.stopStream(reason)
+    await run.findings.stopStream(reason)
     throw new Error(reason)
   }
   return highestServed !== null || newest.length === 0

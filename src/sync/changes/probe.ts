@@ -5,7 +5,7 @@ import type { Json } from '../../json/json.ts'
 import type { ChangesStream } from '../../streams/catalog.ts'
 import { isFlaggedDeleted, isObject, readRecords } from '../../streams/record.ts'
 import type { SeenPage } from '../lists/listing.ts'
-import type { Sorts, Source } from '../ports/store.ts'
+import type { Sorts, Source } from '../ports/source.ts'
 import { isAscending, judge, proofQuestions } from './hypotheses.ts'
 
 export type ContractBelief = { readonly name: string; readonly value: string }

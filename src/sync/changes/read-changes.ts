@@ -4,17 +4,21 @@ import type { ChangesStream } from '../../streams/catalog.ts'
 import { type Records, readRecords } from '../../streams/record.ts'
 import { seenPage } from '../lists/listing.ts'
 import { confirmEmpty, openPipeline } from '../perform-run.ts'
-import type { Belief, Run, Source, Store, Written } from '../ports/store.ts'
+import type { Source } from '../ports/source.ts'
+import type { Belief, Run, Store, Written } from '../ports/store.ts'
 import { knownBeliefs } from './hypotheses.ts'
 import { beginReading, sawAnswer, sawRefusal, sawSeenAround } from './machine.ts'
 import type { Decision, Learnt, ReadingOptions } from './state.ts'
 
+/** A run that reads by row version. */
+type ChangesRun = Run<'incremental' | 'lookback' | 'backfill'>
+
 export type ReadChangesContext = {
   readonly source: Pick<Source, 'changes'>
-  readonly run: Pick<Run, 'write' | 'see' | 'countSeenAround' | 'retreat' | 'learn'>
+  readonly run: Pick<ChangesRun, 'pages' | 'findings' | 'position' | 'seen'>
   readonly keyFields: readonly string[]
   readonly versionFields: readonly string[]
-  /** Whether the lane moves a position with what it reads. */
+  /** Whether the run moves a position with what it reads. */
   readonly movesPosition: boolean
   readonly now: () => Date
   readonly signal: AbortSignal
@@ -66,16 +70,16 @@ export async function readChanges(
     const at: Progress = { position: made.reading.position, highestServed: made.reading.highestServed }
     if (made.retreat !== null && context.movesPosition) {
       await writes.settled()
-      await run.retreat(options.from, made.retreat)
+      await run.position.retreat(made.retreat)
       committed = options.from
     }
-    if (made.learnt.length > 0) await run.learn(beliefs(made.learnt, context.now()))
+    if (made.learnt.length > 0) await run.findings.learn(beliefs(made.learnt, context.now()))
     const position = context.movesPosition && at.position > committed ? at.position : null
     if (position !== null) committed = position
     if (records.rows.length === 0 && records.rejected.length === 0 && position === null) return
     await writes.start(async () => {
-      const written = await run.write(records, position)
-      if (made.seen) await run.see(made.seen.pageNumber, made.seen.keys)
+      const written = await run.pages.commit(records, position)
+      if (made.seen) await run.seen.add(made.seen.pageNumber, made.seen.keys)
       context.onWritten?.(written, at)
     })
   }
@@ -87,7 +91,7 @@ export async function readChanges(
       if (step.kind === 'breach') throw new ContractBreach(`The upstream broke its contract: ${step.what}`)
       if (step.kind === 'count') {
         await writes.settled()
-        decision = sawSeenAround(reading, await run.countSeenAround(step.around))
+        decision = sawSeenAround(reading, await run.seen.countAround(step.around))
         await commit(nothing, decision)
         continue
       }
@@ -131,7 +135,7 @@ export type ChangesContext = {
 type Range = Pick<ReadingOptions, 'from' | 'until' | 'maxPasses'> & { readonly movesPosition: boolean }
 
 export function readRange(
-  context: Omit<ChangesContext, 'store'> & { readonly run: Run },
+  context: Omit<ChangesContext, 'store'> & { readonly run: ChangesRun },
   { movesPosition, ...range }: Range,
 ): Promise<ReadOutcome> {
   const { stream, run, pageSize, now } = context

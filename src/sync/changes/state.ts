@@ -1,7 +1,7 @@
 // The state of one reading of a changes stream, and the words in which decisions about it are told.
 
 import type { Listing, SeenPage } from '../lists/listing.ts'
-import type { ChangesRequest } from '../ports/store.ts'
+import type { ChangesRequest } from '../ports/source.ts'
 
 export type Sorting = 'unknown' | 'proven' | 'ignored' | 'refused'
 

@@ -5,7 +5,8 @@ import type { Json } from '../../json/json.ts'
 import type { ListStream, MirroredStream } from '../../streams/catalog.ts'
 import { chooseKeyField, readRecords, withoutTwins } from '../../streams/record.ts'
 import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
-import type { Run, Source, Store, Written } from '../ports/store.ts'
+import type { Source } from '../ports/source.ts'
+import type { Run, Store, Written } from '../ports/store.ts'
 import { listWhole } from './read-whole.ts'
 
 export type ListContext = {
@@ -40,10 +41,10 @@ class KeyChanged extends Error {
 const variableOf = ({ name }: Pick<MirroredStream, 'name'>): string => `KEY_${name.toUpperCase()}`
 
 export function pollList(context: ListContext): Promise<RunOutcome> {
-  return performRun({ ...context, kind: 'incremental' }, (run, source) => listOnce(context, run, source))
+  return performRun({ ...context, kind: 'list' }, (run, source) => listOnce(context, run, source))
 }
 
-async function listOnce(context: ListContext, run: Run, source: Source): Promise<RunReading> {
+async function listOnce(context: ListContext, run: Run<'list'>, source: Source): Promise<RunReading> {
   const { stream, signal, pageSize } = context
   let { keyField } = run.state
   const { keyField: wanted } = context
@@ -52,14 +53,14 @@ async function listOnce(context: ListContext, run: Run, source: Source): Promise
   const read = async (records: readonly Json[]) => {
     if (records.length > 0 && keyField === null) {
       keyField = chooseKey(stream, wanted, records, true)
-      await run.setKeyField(keyField)
+      await run.findings.setKeyField(keyField)
     }
     return withoutTwins(readRecords(records, [keyField ?? ''], null))
   }
   // When nothing lacks there is nothing to prove.
-  const isEnough = async () => (await run.countAbsent(1)) === 0
+  const isEnough = async () => (await run.absences.count(1)) === 0
   const listed = await listWhole({ source, run, pageSize, signal, read, isEnough }, async (page) => {
-    const written = await run.write(page, null)
+    const written = await run.pages.commit(page, null)
     context.onWritten?.(written)
   })
   if (!listed.isProven)
@@ -68,7 +69,7 @@ async function listOnce(context: ListContext, run: Run, source: Source): Promise
       isComplete: false,
       yielded: false,
     }
-  const { blocked } = await run.settleAbsences(1, context.approved)
+  const { blocked } = await run.absences.settle(1, context.approved)
   return {
     note: blocked > 0 ? `blocked: ${blocked} rows would be marked deleted` : null,
     isComplete: blocked === 0,

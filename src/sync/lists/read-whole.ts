@@ -4,7 +4,8 @@
 import type { Json } from '../../json/json.ts'
 import type { Records } from '../../streams/record.ts'
 import { confirmEmpty, openPipeline } from '../perform-run.ts'
-import type { Run, Source } from '../ports/store.ts'
+import type { Source } from '../ports/source.ts'
+import type { SeenKeys } from '../ports/store.ts'
 import {
   beginListing,
   type ListingMove,
@@ -17,7 +18,7 @@ import {
 
 export type ListWholeContext = {
   readonly source: Pick<Source, 'list' | 'listHasPages'>
-  readonly run: Pick<Run, 'see' | 'countSeenAround'>
+  readonly run: { readonly seen: SeenKeys }
   readonly read: (records: readonly Json[]) => Records | Promise<Records>
   readonly pageSize: number
   readonly signal: AbortSignal
@@ -68,7 +69,7 @@ export async function listWhole(
           if (records.length === 0) break
           const before = lastSeen
           await pages.start(() => {
-            const showing = show(page, before, () => run.see(listing.pageNumber, wantedKeys(seen, null)))
+            const showing = show(page, before, () => run.seen.add(listing.pageNumber, wantedKeys(seen, null)))
             lastSeen = showing.catch(() => {})
             return showing
           })
@@ -81,7 +82,7 @@ export async function listWhole(
           break
         case 'count':
           await pages.settled()
-          move = sawCount(listing, await run.countSeenAround(step.around))
+          move = sawCount(listing, await run.seen.countAround(step.around))
           break
         case 'uncertain':
         case 'only page':

@@ -1,36 +1,70 @@
-// The two sides of reading, as the rules see them: a source that answers requests, and a mirror that keeps rows.
-// src/upstream/ implements the first, src/mirror/ the second, the tests model both.
+// What reading needs of the store: runs of each kind with the roles that the kind needs, and where positions were in the past.
+// src/store/ implements it, the tests model it.
 
-import type { Json, JsonObject } from '../../json/json.ts'
 import type { RelatedStream, RunKind } from '../../streams/catalog.ts'
 import type { Records } from '../../streams/record.ts'
 
-// ── the source ───────────────────────────────────────────────────────────────────────────────────────────────
-
-export type Sorts = 'RowVersion' | '-RowVersion'
-export type ChangesRequest = {
-  /** The value in the path of `/neworchanged/{rowVersion}`. */
-  readonly since: bigint
-  readonly page: number
-  readonly pageSize: number
-  readonly sorts: Sorts | null
-}
-export type ListRequest = { readonly page: number; readonly pageSize: number }
-export type Answer = { readonly records: readonly Json[]; readonly bytes: number }
-/** The upstream answered a request that carried `Sorts` with a 4xx that is not about rights. */
-export type Refusal = { readonly refused: number }
-export type Lookup = { readonly found: JsonObject } | 'gone' | 'unclear'
-
-export type Source = {
-  changes(request: ChangesRequest, signal: AbortSignal): Promise<Answer | Refusal>
-  list(request: ListRequest, signal: AbortSignal): Promise<Answer>
-  /** Some lists know no pages: one answer is all there is. */
-  readonly listHasPages: boolean
-  /** One record by its key. Null when the upstream offers no such look. */
-  readonly lookup: ((key: string, signal: AbortSignal) => Promise<Lookup>) | null
+export type Store = {
+  /** Takes the lease for this process, or says who has it. `id` is that of the backfill to take up. */
+  openRun<Kind extends RunKind>(
+    kind: Kind,
+    stream: string,
+    options?: { readonly id?: string },
+  ): Promise<Run<Kind> | Busy>
+  /** The oldest backfill that is not finished and whose time has come. */
+  nextBackfill(stream: string): Promise<Backfill | null>
+  readonly history: PositionHistory
 }
 
-// ── the mirror ───────────────────────────────────────────────────────────────────────────────────────────────
+/** Another run holds the lease that this one needs; in words. */
+export type Busy = { readonly busy: string }
+
+export type PositionHistory = {
+  /** The position that was held at a time; null before the first checkpoint. */
+  positionAt(stream: string, time: Date): Promise<bigint | null>
+  /** When the position first reached each of these versions; null where no checkpoint tells. */
+  reachedAt(stream: string, versions: readonly bigint[]): Promise<readonly (Date | null)[]>
+  /** The living rows with the highest versions at or below one. */
+  highestRows(
+    stream: string,
+    atMost: bigint,
+    limit: number,
+  ): Promise<readonly { key: string; version: bigint }[]>
+}
+
+// ── a run ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** What every run has, and the roles of its kind. */
+export type Run<Kind extends RunKind = RunKind> = RunCore & RunRoles[Kind]
+
+export type RunCore = {
+  readonly id: string
+  readonly state: StreamState
+  readonly pages: Pages
+  readonly findings: RunFindings
+  finish(end: RunEnd): Promise<void>
+}
+
+export type RunRoles = {
+  readonly incremental: { readonly position: Position; readonly seen: SeenKeys }
+  /** Its position stays where it is. */
+  readonly lookback: { readonly position: Position; readonly seen: SeenKeys }
+  /** Its position is the backfill's own. */
+  readonly backfill: { readonly position: Position; readonly seen: SeenKeys }
+  readonly list: { readonly seen: SeenKeys; readonly absences: ListAbsences }
+  readonly reconcile: {
+    readonly seen: SeenKeys
+    readonly absent: AbsentRows
+    readonly reconciliation: Reconciliation
+  }
+  readonly verify: {
+    readonly seen: SeenKeys
+    readonly absent: AbsentRows
+    readonly verification: Verification
+  }
+  readonly 'quarantine-retry': { readonly verification: Pick<Verification, 'compare'> }
+  readonly related: { readonly backlog: RelatedBacklog; readonly keyFields: RelatedKeyFields }
+}
 
 export type Belief = {
   readonly name: string
@@ -38,21 +72,8 @@ export type Belief = {
   readonly evidence: string
   readonly testedAt: Date
 }
-export type WriteCounts = {
-  readonly inserted: number
-  readonly updated: number
-  readonly unchanged: number
-  readonly rescued: number
-  readonly quarantined: number
-}
-/** A row that a write inserted or replaced. */
-export type Arrival = { readonly key: string; readonly version: bigint | null; readonly isNew: boolean }
-export type Written = WriteCounts & {
-  /** Only filled when the run was started with `collectArrivals`. */
-  readonly arrivals: readonly Arrival[]
-}
-
 export type StreamState = {
+  /** The live position. */
   readonly position: bigint
   readonly positionReachedAt: Date | null
   readonly keyField: string | null
@@ -65,66 +86,67 @@ export type StreamState = {
   readonly beliefs: readonly Belief[]
 }
 
-export type RunCounts = { readonly requests: number; readonly bytes: number }
-export type RunEnd = RunCounts & {
+export type RunEnd = {
+  readonly requests: number
+  readonly bytes: number
   readonly status: 'done' | 'failed'
   readonly error: string | null
   readonly errorCode: string | null
   readonly note: string | null
   /** Everything there was when the run began is in the mirror. */
   readonly isComplete: boolean
+  /** It ended before it was through, and goes on at once when it is its turn. */
+  readonly isCutShort?: boolean
   /** The upstream shows nothing of the stream any more, which says nothing about what there is; left out by runs that cannot tell. */
   readonly isHidden?: boolean
 }
 
-/** Somebody else is reading this stream in this lane. */
-export type Busy = { readonly busy: string }
-
-/** A table of related records, and the field that is their key. */
-type Beside = { readonly stream: RelatedStream; readonly keyField: string }
-
-export type Run = {
-  readonly id: string
-  readonly state: StreamState
-  /**
-   * Writes one page and moves the position, in one transaction (P1), fenced by this run's epoch (P2). May be called
-   * again before the last call is done: commits keep the order of the calls. Rejects with `RunFenced` when the run lost its turn.
-   * `beside` writes into another table than the stream's own.
-   */
-  write(page: Records, position: bigint | null, beside?: Beside): Promise<Written>
-  /**
-   * Remembers which keys a page of a listing showed. Page numbers rise through all passes of a listing; page 1 begins another
-   * one, and what was seen in the one before is forgotten.
-   */
-  see(pageNumber: number, keys: readonly string[]): Promise<void>
-  /** How many keys were seen both at or before this page and again after it. */
-  countSeenAround(pageNumber: number): Promise<number>
-  /** Moves the position back to where the run began, and records why. */
-  retreat(position: bigint, reason: string): Promise<void>
-  learn(beliefs: readonly Belief[]): Promise<void>
-  setKeyField(field: string): Promise<void>
-  stopStream(reason: string): Promise<void>
-  recordLateArrivals(arrivals: readonly LateArrival[]): Promise<void>
-  setLookback(lookbackMs: number, reason: string): Promise<void>
-  /** How many living rows no page from this one on has shown. */
-  countAbsent(firstPage: number): Promise<number>
-  /**
-   * After a complete listing whose pages began at `firstPage`: marks living rows that lacked in this one and in the complete
-   * listing before it (P7). Marks nothing and reports `blocked` when the listing is empty or lost more than a fifth, unless an operator
-   * believes that so many rows are gone (`release`).
-   */
-  settleAbsences(firstPage: number, approved?: number): Promise<Absences>
-  finish(end: RunEnd): Promise<void>
-}
-/** The run lost its turn to another run of the same stream and lane, or to a rewind. Nothing of its last page was kept (P2). */
+/** The run lost its lease to another run of the same stream, or to a rewind. Nothing of its last page was kept (P2). */
 export class RunFenced extends Error {
   override readonly name = 'RunFenced'
 
   constructor(stream: string, kind: string) {
     super(
-      `the ${kind} run of ${stream} lost its turn to another run or a rewind; what it had committed is kept`,
+      `The ${kind} run of ${stream} lost its turn to another run or to a rewind. What it had committed is kept.`,
     )
   }
+}
+
+// ── what all runs do ─────────────────────────────────────────────────────────────────────────────────────────
+
+export type Pages = {
+  /**
+   * Writes one page and moves the run's position, in one transaction (P1), fenced by the lease (P2). May be called again before
+   * the last call is done: commits keep the order of the calls. Rejects with `RunFenced` when the run lost its lease.
+   * `into` is another table than the stream's own.
+   */
+  commit(page: Records, to: bigint | null, into?: RelatedTable): Promise<Written>
+}
+
+/** A table of related records, and the field that is their key. */
+export type RelatedTable = { readonly stream: RelatedStream; readonly keyField: string }
+
+export type WriteCounts = {
+  readonly inserted: number
+  readonly updated: number
+  readonly unchanged: number
+  readonly rescued: number
+  readonly quarantined: number
+}
+/** A row that a write inserted or replaced. */
+export type Arrival = { readonly key: string; readonly version: bigint | null; readonly isNew: boolean }
+export type Written = WriteCounts & {
+  /** Only told by look-back and reconcile runs. */
+  readonly arrivals: readonly Arrival[]
+}
+
+/** What a run writes down besides rows, fenced like them (P2). */
+export type RunFindings = {
+  learn(beliefs: readonly Belief[]): Promise<void>
+  setKeyField(field: string): Promise<void>
+  stopStream(reason: string): Promise<void>
+  recordLateArrivals(arrivals: readonly LateArrival[]): Promise<void>
+  setLookback(lookbackMs: number, reason: string): Promise<void>
 }
 export type LateArrival = {
   readonly key: string
@@ -132,73 +154,23 @@ export type LateArrival = {
   readonly distance: bigint
   readonly lateMs: number
 }
-export type Absences = { readonly marked: number; readonly waiting: number; readonly blocked: number }
 
-export type Store = {
-  /** Takes the stream's lane for this process, or says who has it. */
-  startRun(
-    stream: string,
-    kind: RunKind,
-    options?: { readonly collectArrivals?: boolean },
-  ): Promise<Run | Busy>
-  /** The highest position that was held at a time; null before the first checkpoint. */
-  positionAt(stream: string, time: Date): Promise<bigint | null>
-  /** When the position first reached a version; null when no checkpoint tells. */
-  reachedAt(stream: string, version: bigint): Promise<Date | null>
-  /** The living rows with the highest versions at or below one. */
-  highestRows(
-    stream: string,
-    atMost: bigint,
-    limit: number,
-  ): Promise<readonly { key: string; version: bigint }[]>
+// ── reading by row version, and listing ──────────────────────────────────────────────────────────────────────
+
+export type Position = {
+  /** Where it was when the run began. */
+  readonly start: bigint
+  /** Moves it back there, and records why. */
+  retreat(reason: string): Promise<void>
 }
 
-// What audit and repair need of the mirror besides ports.ts: backfills with a position of their own, what a listing lacked,
-// and how rows differ from records. src/mirror/ implements it.
-// ── backfills ────────────────────────────────────────────────────────────────────────────────────────────────
-
-export type Backfill = {
-  readonly id: string
-  readonly stream: string
-  /** Everything above this, up to and including `to`. */
-  readonly from: bigint
-  readonly to: bigint
-  readonly position: bigint
-  /** `running` outlives a run that was killed: whoever gets the lane goes on. */
-  readonly status: 'waiting' | 'running' | 'done' | 'cancelled'
-  readonly requestedAt: Date
-  readonly requestedBy: string
-  readonly startedAt: Date | null
-  readonly finishedAt: Date | null
-  readonly rowsRead: number
-  readonly inserted: number
-  readonly updated: number
-  readonly quarantined: number
-  readonly attempts: number
-  readonly error: string | null
-  readonly note: string | null
+/** Which keys the pages of a listing showed. */
+export type SeenKeys = {
+  /** Page numbers rise through all passes of a listing; page 1 begins another one, and what was seen in the one before is forgotten. */
+  add(pageNumber: number, keys: readonly string[]): Promise<void>
+  /** How many keys were seen both at or before this page and again after it. */
+  countAround(pageNumber: number): Promise<number>
 }
-
-/** Its state's position is the backfill's, and so is the one that its pages move. */
-type BackfillRun = Run & { endBackfill(isComplete: boolean, note: string | null): Promise<void> }
-
-/** Somebody cancelled it, or it was over already. */
-export class BackfillCancelled extends Error {
-  override readonly name = 'BackfillCancelled'
-
-  constructor(id: string) {
-    super(`backfill ${id} was cancelled or is over; what it had committed is kept`)
-  }
-}
-
-export type Backfills = {
-  startBackfill(stream: string, id: string): Promise<BackfillRun | Busy>
-  /** The oldest that is not finished. */
-  nextBackfill(stream: string): Promise<Backfill | null>
-  noteBackfillError(id: string, error: string): Promise<void>
-}
-
-// ── reconcile and verification ──────────────────────────────────────────────────────────────────────────────────
 
 /** Living rows that a complete listing did not show. */
 export type Shortfall = { readonly living: number; readonly missing: number; readonly seen: number }
@@ -206,7 +178,58 @@ export type Shortfall = { readonly living: number; readonly missing: number; rea
 export const isDoubtful = ({ living, missing, seen }: Shortfall): boolean =>
   missing > 0 && (seen === 0 || missing * 5 > living)
 
+/** For list streams, whose records cannot be looked at singly. */
+export type ListAbsences = {
+  /** How many living rows no page from this one on has shown. */
+  count(firstPage: number): Promise<number>
+  /**
+   * After a complete listing whose pages began at `firstPage`: marks living rows that lacked in this one and in the complete
+   * listing before it (P7). Marks nothing and reports `blocked` when the listing is empty or lost more than a fifth, unless an
+   * operator approved that many deletions.
+   */
+  settle(firstPage: number, approved?: number): Promise<Absences>
+}
+export type Absences = { readonly marked: number; readonly waiting: number; readonly blocked: number }
+
+// ── reconcile and verification ───────────────────────────────────────────────────────────────────────────────
+
+/** The living rows that the listing of this run has not shown, and what is known of them. */
+export type AbsentRows = {
+  /** Notes which they are; those written since the run began are left out. */
+  gather(): Promise<Shortfall>
+  /** Keys gathered, in their order, after the one given. They are looked at after this. */
+  keys(after: string | null, limit: number): Promise<readonly string[]>
+  /** Forgets keys gathered that a listing showed since. */
+  spareShown(): Promise<void>
+  noteGone(gone: readonly Gone[]): Promise<void>
+  /** Marks what was noted as gone, in one transaction; not a row that was written since the run began (P7). */
+  markGone(): Promise<number>
+}
 export type Gone = { readonly key: string; readonly evidence: string }
+
+export type Reconciliation = {
+  /** Remembers that a listing was too small to be believed; null takes it back. */
+  block(shortfall: Shortfall | null): Promise<void>
+  /** Rows that only this run found, to be shown until somebody acknowledges them. */
+  recordMissedRows(rows: number, samples: readonly Arrival[]): Promise<void>
+  /** After a listing that was complete: what a rewind left open to older versions is guarded again (P3). */
+  guardAgain(): Promise<void>
+}
+
+export type Verification = {
+  /** How the rows differ from these records now. Writes nothing; never answers `extra`. */
+  compare(page: Records): Promise<readonly Difference[]>
+  /** Remembers what is to be looked at again. */
+  suspect(found: readonly Difference[]): Promise<void>
+  /** Which of these were suspected with the same record; they are suspected no more. */
+  confirm(found: readonly Difference[]): Promise<ReadonlySet<string>>
+  suspects(after: string | null, limit: number): Promise<readonly string[]>
+  /** These rows are known to be wrong: the next record that comes replaces them, whatever its version. */
+  distrust(keys: readonly string[]): Promise<void>
+  randomKeys(limit: number): Promise<readonly string[]>
+  /** The live position as it is now. */
+  currentPosition(): Promise<bigint>
+}
 
 /**
  * `missing`: no row. `stale`: the row has an older version, or is not of this record where there are no versions. `content`: the
@@ -225,45 +248,42 @@ export type Difference = {
   readonly record: string | null
 }
 
-export type AuditRun = Run & {
-  /** Notes which living rows no page of the listing has shown; those written since the run began are left out. */
-  gatherAbsent(): Promise<Shortfall>
-  /** Keys gathered, in their order, after the one given. */
-  absentKeys(after: string | null, limit: number): Promise<readonly string[]>
-  noteGone(gone: readonly Gone[]): Promise<void>
-  /** Marks what was noted as gone, in one transaction; not a row that was written since the run began (P7). */
-  markGone(): Promise<number>
-  /** Remembers that a listing was too small to be believed; null takes it back. */
-  hold(shortfall: Shortfall | null): Promise<void>
-  /** Rows that only this run found, to be shown until somebody acknowledges them. */
-  recordMissedRows(rows: number, samples: readonly Arrival[]): Promise<void>
-  /** After a listing that was complete: what a rewind left open to older versions is guarded again (P3). */
-  guardAgain(): Promise<void>
-  /** How the rows differ from these records now. Writes nothing; never answers `extra`. */
-  compare(page: Records): Promise<readonly Difference[]>
-  /** Remembers what is to be looked at again. */
-  suspect(found: readonly Difference[]): Promise<void>
-  /** Which of these were suspected with the same record; they are suspected no more. */
-  confirm(found: readonly Difference[]): Promise<ReadonlySet<string>>
-  /** Forgets keys gathered that a listing showed since. */
-  spareShown(): Promise<void>
-  suspects(after: string | null, limit: number): Promise<readonly string[]>
-  /** These rows are known to be wrong: the next record that comes replaces them, whatever its version. */
-  distrust(keys: readonly string[]): Promise<void>
-  randomKeys(limit: number): Promise<readonly string[]>
-  /** The live position as it is now. */
-  currentPosition(): Promise<bigint>
+// ── backfills ────────────────────────────────────────────────────────────────────────────────────────────────
+
+export type Backfill = {
+  readonly id: string
+  readonly stream: string
+  /** Everything above this, up to and including `to`. */
+  readonly from: bigint
+  readonly to: bigint
+  readonly position: bigint
+  /** `running` outlives a run that was killed: whoever gets the lease goes on. */
+  readonly status: 'waiting' | 'running' | 'done' | 'cancelled'
+  readonly requestedAt: Date
+  readonly requestedBy: string
+  readonly startedAt: Date | null
+  readonly finishedAt: Date | null
+  readonly rowsRead: number
+  readonly inserted: number
+  readonly updated: number
+  readonly quarantined: number
+  readonly attempts: number
+  /** Why the last attempt did not finish it. */
+  readonly error: string | null
+  readonly note: string | null
 }
 
-export type Audits = {
-  startAudit(
-    stream: string,
-    kind: RunKind,
-    options?: { readonly collectArrivals?: boolean },
-  ): Promise<AuditRun | Busy>
+/** Somebody cancelled it, or it was over already. */
+export class BackfillCancelled extends Error {
+  override readonly name = 'BackfillCancelled'
+
+  constructor(id: string) {
+    super(`Backfill ${id} was cancelled or is over. What it had committed is kept.`)
+  }
 }
 
-// What reading related records needs of the mirror besides ports.ts. src/mirror/ implements it.
+// ── related records ──────────────────────────────────────────────────────────────────────────────────────────
+
 /** An assignment whose related records are to be read. */
 export type Due = {
   readonly assignmentId: string
@@ -278,18 +298,16 @@ type Children = { readonly stream: string; readonly keys: readonly string[] }
 export type Family = { readonly due: Due; readonly children: readonly Children[] }
 /** An assignment that could not be read, to be tried again later. */
 export type SetAside = { readonly due: Due; readonly problem: string }
+/** A related record that an assignment has. */
+export type RelatedLink = { readonly assignmentId: string; readonly stream: string; readonly key: string }
 
-export type RelatedWork = {
-  /** The backlog: first what was deleted or changed, the last change first; then what was read too long ago. */
+export type RelatedBacklog = {
+  /** First what was deleted or changed, the last change first; then what was read too long ago. */
   due(limit: number): Promise<readonly Due[]>
   /** What these assignments had when they were last read. */
-  linked(
-    assignmentIds: readonly string[],
-  ): Promise<readonly { readonly assignmentId: string; readonly stream: string; readonly key: string }[]>
+  linked(assignmentIds: readonly string[]): Promise<readonly RelatedLink[]>
   /** Other assignments that had records of a group when they were last read. */
   othersWith(group: string, besides: readonly string[], limit: number): Promise<readonly string[]>
-  keyFieldOf(group: string): Promise<string | null>
-  keepKeyField(group: string, field: string): Promise<void>
   /** Before the records are written: notes which ones each assignment has, besides those it had. */
   link(families: readonly Family[]): Promise<void>
   /**
@@ -300,5 +318,9 @@ export type RelatedWork = {
   /** There is no backlog. */
   noteComplete(): Promise<void>
 }
-export type RelatedRun = Run & RelatedWork
-export type Relations = { startRelated(): Promise<RelatedRun | Busy> }
+
+/** By which field the rows of each group are told apart. */
+export type RelatedKeyFields = {
+  of(group: string): Promise<string | null>
+  keep(group: string, field: string): Promise<void>
+}

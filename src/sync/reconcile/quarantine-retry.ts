@@ -5,11 +5,12 @@ import type { Json } from '../../json/json.ts'
 import type { Stream } from '../../streams/catalog.ts'
 import { type Records, readRecords } from '../../streams/record.ts'
 import { performRun, type RunOutcome } from '../perform-run.ts'
-import type { AuditRun, Audits, Source } from '../ports/store.ts'
+import type { Source } from '../ports/source.ts'
+import type { Run, Store } from '../ports/store.ts'
 
 export type Quarantined = { readonly id: string; readonly record: Json }
 export type RetryContext = {
-  readonly store: Audits
+  readonly store: Store
   readonly source: Source
   readonly stream: Stream
   readonly signal: AbortSignal
@@ -26,13 +27,13 @@ type RetryFindings = {
 }
 export type RetryOutcome = RunOutcome & { readonly findings: RetryFindings }
 
+type RetryRun = Run<'quarantine-retry'>
 type Findings = { -readonly [Name in keyof RetryFindings]: RetryFindings[Name] }
 
 export async function retryQuarantine(context: RetryContext): Promise<RetryOutcome> {
-  const { store, stream, signal, entries, settle } = context
+  const { stream, signal, entries, settle } = context
   const findings: Findings = { tried: 0, taken: 0, replaced: 0, gone: 0 }
-  const kind = { ...context, store: { startRun: store.startAudit }, kind: 'backfill' } as const
-  const outcome = await performRun(kind, async (run, counted) => {
+  const outcome = await performRun({ ...context, kind: 'quarantine-retry' }, async (run, counted) => {
     const read = reader(stream, run)
     for await (const { id, record } of entries) {
       signal.throwIfAborted()
@@ -63,7 +64,7 @@ export async function retryQuarantine(context: RetryContext): Promise<RetryOutco
 
 type Read = { (record: Json): Records; readonly keyOf: (record: Json) => string | null }
 
-function reader(stream: Stream, run: AuditRun): Read {
+function reader(stream: Stream, run: RetryRun): Read {
   const keyFields = run.state.keyField === null ? stream.keyFields : [run.state.keyField]
   const versionFields = stream.kind === 'changes' ? stream.versionFields : null
   const read = (record: Json) => readRecords([record], keyFields, versionFields)
@@ -87,13 +88,13 @@ async function lookAgain(
 }
 
 /** Without row versions nothing tells which of the two is older; what was kept is not the newer one (P3). */
-async function hasRow(run: AuditRun, records: Records): Promise<boolean> {
+async function hasRow(run: RetryRun, records: Records): Promise<boolean> {
   if (records.rows.length === 0) return false
-  const [difference] = await run.compare(records)
+  const [difference] = await run.verification.compare(records)
   return difference?.kind !== 'missing'
 }
 
-async function becomesRow(run: AuditRun, records: Records): Promise<boolean> {
+async function becomesRow(run: RetryRun, records: Records): Promise<boolean> {
   if (records.rows.length === 0) return false
-  return (await run.write(records, null)).quarantined === 0
+  return (await run.pages.commit(records, null)).quarantined === 0
 }

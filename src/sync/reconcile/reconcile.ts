@@ -3,24 +3,21 @@
 
 import type { Json, JsonObject } from '../../json/json.ts'
 import { isFlaggedDeleted, readRecords } from '../../streams/record.ts'
-import { currentLookback, measureLateness } from '../changes/lookback.ts'
+import { currentLookback, measureLateness, mostRecorded } from '../changes/lookback.ts'
 import type { ChangesContext } from '../changes/read-changes.ts'
 import { listWhole } from '../lists/read-whole.ts'
 import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
+import type { Source } from '../ports/source.ts'
 import {
   type Arrival,
-  type AuditRun,
-  type Audits,
   type Gone,
   isDoubtful,
+  type Run,
   type Shortfall,
-  type Source,
-  type Store,
   type Written,
 } from '../ports/store.ts'
 
-export type ReconcileContext = Omit<ChangesContext, 'store'> & {
-  readonly store: Store & Audits
+export type ReconcileContext = ChangesContext & {
   readonly lookbackFloorMs: number
   /** An operator believes that so many rows are gone, although the listing is empty or has shrunk by more than a fifth; 0: nobody does. */
   readonly approved: number
@@ -59,15 +56,15 @@ export async function reconcileStream(context: ReconcileContext): Promise<Reconc
     unclear: 0,
     blocked: null,
   }
-  const taking = { startRun: context.store.startAudit }
-  const kind = { ...context, store: taking, kind: 'reconcile', collectArrivals: true } as const
-  const outcome = await performRun(kind, (run, counted) => reconcile(context, run, counted, findings))
+  const outcome = await performRun({ ...context, kind: 'reconcile' }, (run, counted) =>
+    reconcile(context, run, counted, findings),
+  )
   return { ...outcome, findings }
 }
 
 async function reconcile(
   context: ReconcileContext,
-  run: AuditRun,
+  run: Run<'reconcile'>,
   source: Source,
   findings: Findings,
 ): Promise<RunReading> {
@@ -75,7 +72,7 @@ async function reconcile(
   const note = await openArrivalNotes(context, run, findings)
   const read = (records: readonly Json[]) => readRecords(records, stream.keyFields, stream.versionFields)
   const listed = await listWhole({ source, run, read, pageSize, signal }, async (page) => {
-    const written = await run.write(page, null)
+    const written = await run.pages.commit(page, null)
     await note(written)
   })
   if (!listed.isProven)
@@ -84,11 +81,11 @@ async function reconcile(
       findings,
       `the list changed during each of ${listed.passes} passes: nothing is taken for gone`,
     )
-  const shortfall = await run.gatherAbsent()
+  const shortfall = await run.absent.gather()
   findings.missing = shortfall.missing
   if (shortfall.missing > context.approved && isDoubtful(shortfall)) {
     findings.blocked = shortfall
-    await run.hold(shortfall)
+    await run.reconciliation.block(shortfall)
     return reading(
       false,
       findings,
@@ -96,9 +93,9 @@ async function reconcile(
     )
   }
   await lookAtAbsent(context, run, source, findings, note)
-  findings.marked = await run.markGone()
-  await run.hold(null)
-  await run.guardAgain()
+  findings.marked = await run.absent.markGone()
+  await run.reconciliation.block(null)
+  await run.reconciliation.guardAgain()
   return reading(true, findings, null)
 }
 
@@ -118,39 +115,43 @@ function reading(isComplete: boolean, findings: Findings, why: string | null): R
 /** Tells rescues from what the incremental run has not reached yet, and from what is late by no more than usual. */
 async function openArrivalNotes(
   { store, stream, now, lookbackFloorMs }: ReconcileContext,
-  run: AuditRun,
+  run: Run<'reconcile'>,
   findings: Findings,
 ): Promise<(written: Written) => Promise<void>> {
   const { position, lookbackMs } = run.state
   const past = new Date(now().getTime() - currentLookback(lookbackMs, lookbackFloorMs))
   // A stream younger than its look-back has no excuse yet.
-  const settled = (await store.positionAt(stream.name, past)) ?? position
+  const settled = (await store.history.positionAt(stream.name, past)) ?? position
 
   return async ({ arrivals }) => {
     const missed = arrivals.filter(({ version }) => version !== null && version <= position)
     const missedRows = missed.filter(({ version }) => version !== null && version <= settled)
     const late = missed.filter(({ version }) => version !== null && version > settled)
     if (late.length > 0) {
+      // As many are noted as tell how late rows come; the rest are counted.
+      const noted = late.slice(0, Math.max(0, mostRecorded - findings.late))
       findings.late += late.length
-      await run.recordLateArrivals(await measureLateness(store, stream.name, late, run.state, now()))
+      await run.findings.recordLateArrivals(
+        await measureLateness(store.history, stream.name, noted, run.state, now()),
+      )
     }
     if (missedRows.length === 0) return
     findings.rescued += missedRows.length
     findings.samples = [...findings.samples, ...missedRows].slice(0, mostSamples)
     // At once: a reconcile that is killed has still rescued them.
-    await run.recordMissedRows(findings.rescued, findings.samples)
+    await run.reconciliation.recordMissedRows(findings.rescued, findings.samples)
   }
 }
 
 async function lookAtAbsent(
   { stream, signal }: ReconcileContext,
-  run: AuditRun,
+  run: Run<'reconcile'>,
   { lookup }: Source,
   findings: Findings,
   note: (written: Written) => Promise<void>,
 ): Promise<void> {
   if (!lookup) throw new Error(`${stream.name} offers no look at one record, so nothing can be proven gone`)
-  for await (const keys of batches((after) => run.absentKeys(after, keysAtOnce))) {
+  for await (const keys of batches((after) => run.absent.keys(after, keysAtOnce))) {
     for (let start = 0; start < keys.length; start += looksAtOnce) {
       signal.throwIfAborted()
       const looks = keys.slice(start, start + looksAtOnce).map(async (key) => ({
@@ -171,8 +172,8 @@ async function lookAtAbsent(
         }
       }
       if (found.length > 0)
-        await note(await run.write(readRecords(found, stream.keyFields, stream.versionFields), null))
-      if (gone.length > 0) await run.noteGone(gone)
+        await note(await run.pages.commit(readRecords(found, stream.keyFields, stream.versionFields), null))
+      if (gone.length > 0) await run.absent.noteGone(gone)
     }
   }
 }

@@ -7,19 +7,13 @@ import { type Records, readRecords } from '../../streams/record.ts'
 import { chooseKey } from '../lists/poll.ts'
 import { listWhole } from '../lists/read-whole.ts'
 import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
-import {
-  type AuditRun,
-  type Audits,
-  type Difference,
-  isDoubtful,
-  type Shortfall,
-  type Source,
-} from '../ports/store.ts'
+import type { Source } from '../ports/source.ts'
+import { type Difference, isDoubtful, type Run, type Shortfall, type Store } from '../ports/store.ts'
 import { batches } from './reconcile.ts'
 
 // What verifications of all kinds of streams have in common: what they look with, what they count, and how they tell it.
 export type VerifyContext = {
-  readonly store: Audits
+  readonly store: Store
   readonly source: Source
   readonly stream: Stream
   readonly pageSize: number
@@ -43,7 +37,7 @@ export type VerifyFindings = {
 
 export type Inspection = {
   readonly context: VerifyContext
-  readonly run: AuditRun
+  readonly run: Run<'verify'>
   readonly source: Source
   readonly findings: { -readonly [Name in keyof VerifyFindings]: VerifyFindings[Name] }
   readonly read: (records: readonly Json[]) => Records
@@ -101,45 +95,45 @@ export async function verifyList(inspection: Inspection): Promise<RunReading> {
 
   const first = await list(async (page) => {
     findings.compared += page.rows.length
-    const differing = await run.compare(page)
-    if (differing.length > 0) await run.suspect(differing)
+    const differing = await run.verification.compare(page)
+    if (differing.length > 0) await run.verification.suspect(differing)
   })
   findings.compared = Math.round(findings.compared / first.passes)
-  const shortfall = await run.gatherAbsent()
+  const shortfall = await run.absent.gather()
   if (first.received > 0 && run.state.keyField === null)
     return told(inspection, `it was never polled; run: tidemark sync ${stream.name}`)
   const second = await list((page) => nameConfirmed(inspection, page))
   if (!first.isProven || !second.isProven) return told(inspection, unsteadyList)
   if (isDoubtful(shortfall) || (second.received === 0 && shortfall.missing > 0))
     return told(inspection, tooMuchIsGone(shortfall))
-  await run.spareShown()
+  await run.absent.spareShown()
   await nameAbsent(inspection)
   return told(inspection, null)
 }
 
 async function nameConfirmed({ context, run, findings }: Inspection, page: Records): Promise<void> {
-  const differing = await run.compare(page)
-  const confirmed = await run.confirm(differing)
+  const differing = await run.verification.compare(page)
+  const confirmed = await run.verification.confirm(differing)
   if (confirmed.size === 0) return
   const named = differing.filter(({ key }) => confirmed.has(key))
   findings.differences += named.length
   for (const difference of named) context.onDifference(difference)
   if (!context.repair) return
   const wrong: Records = { ...page, rows: page.rows.filter(({ key }) => confirmed.has(key)), rejected: [] }
-  await run.distrust([...confirmed])
-  await run.write(wrong, null)
-  findings.repaired += named.length - (await run.compare(wrong)).length
+  await run.verification.distrust([...confirmed])
+  await run.pages.commit(wrong, null)
+  findings.repaired += named.length - (await run.verification.compare(wrong)).length
 }
 
 /** Two listings in a row are the proof (P7). */
 async function nameAbsent({ context, run, findings }: Inspection): Promise<void> {
-  for await (const keys of batches((after) => run.absentKeys(after, keysAtOnce))) {
+  for await (const keys of batches((after) => run.absent.keys(after, keysAtOnce))) {
     findings.differences += keys.length
     for (const key of keys) context.onDifference(extra(key))
     if (context.repair)
-      await run.noteGone(keys.map((key) => ({ key, evidence: 'two lists in a row lacked it' })))
+      await run.absent.noteGone(keys.map((key) => ({ key, evidence: 'two lists in a row lacked it' })))
   }
-  if (context.repair) findings.repaired += await run.markGone()
+  if (context.repair) findings.repaired += await run.absent.markGone()
 }
 
 export type VerifyOutcome = RunOutcome & { readonly findings: VerifyFindings }
@@ -151,13 +145,7 @@ const mostLooks = 4
 export async function verifyStream(context: VerifyContext): Promise<VerifyOutcome> {
   const { stream } = context
   const findings = { compared: 0, differences: 0, repaired: 0, unclear: 0, isWhole: true }
-  const kind = {
-    ...context,
-    store: { startRun: context.store.startAudit },
-    // A list stream must not be polled meanwhile: without versions nothing tells the older record from the newer.
-    kind: stream.kind === 'list' ? 'incremental' : 'reconcile',
-  } as const
-  const outcome = await performRun(kind, (run, counted) => {
+  const outcome = await performRun({ ...context, kind: 'verify' }, (run, counted) => {
     const read: Inspection['read'] =
       stream.kind === 'list'
         ? keyChooser(stream, run.state.keyField, context.keyField)
@@ -170,7 +158,7 @@ export async function verifyStream(context: VerifyContext): Promise<VerifyOutcom
 }
 
 async function verifySample(inspection: Inspection, sample: number): Promise<RunReading> {
-  for (const key of await inspection.run.randomKeys(sample)) {
+  for (const key of await inspection.run.verification.randomKeys(sample)) {
     inspection.findings.compared += 1
     await inspect(inspection, key, true)
   }
@@ -182,21 +170,21 @@ async function verifyAll(inspection: Inspection): Promise<RunReading> {
   const { pageSize, signal } = context
   const { position } = run.state
   const listed = await listWhole({ source, run, read, pageSize, signal }, async (page) => {
-    const differing = await run.compare(page)
+    const differing = await run.verification.compare(page)
     findings.compared += page.rows.length
     // What lies above the position the incremental run has yet to read.
     const doubtful = differing.filter(({ version }) => version === null || version <= position)
-    if (doubtful.length > 0) await run.suspect(doubtful)
+    if (doubtful.length > 0) await run.verification.suspect(doubtful)
   })
   findings.compared = Math.round(findings.compared / listed.passes)
-  for await (const keys of batches((after) => run.suspects(after, keysAtOnce)))
+  for await (const keys of batches((after) => run.verification.suspects(after, keysAtOnce)))
     for (const key of keys) await inspect(inspection, key, false)
   if (!listed.isProven) return told(inspection, unsteadyList)
-  const shortfall = await run.gatherAbsent()
+  const shortfall = await run.absent.gather()
   if (isDoubtful(shortfall)) return told(inspection, tooMuchIsGone(shortfall))
-  for await (const keys of batches((after) => run.absentKeys(after, keysAtOnce)))
+  for await (const keys of batches((after) => run.absent.keys(after, keysAtOnce)))
     for (const key of keys) await inspect(inspection, key, true)
-  if (context.repair) findings.repaired += await run.markGone()
+  if (context.repair) findings.repaired += await run.absent.markGone()
   return told(inspection, null)
 }
 
@@ -223,20 +211,22 @@ async function inspect(
       findings.differences += 1
       onDifference(extra(key))
       if (repair)
-        await run.noteGone([{ key, evidence: 'the list lacked it, and asked for by its id it is gone' }])
+        await run.absent.noteGone([
+          { key, evidence: 'the list lacked it, and asked for by its id it is gone' },
+        ])
       return
     }
     const page = read([answer.found])
-    const [now] = await run.compare(page)
+    const [now] = await run.verification.compare(page)
     // Equal by now, or not a row at all, or not read yet.
-    if (!now || (now.version !== null && now.version > (await run.currentPosition()))) return
+    if (!now || (now.version !== null && now.version > (await run.verification.currentPosition()))) return
     if (before?.version === now.version && before.mirrored === now.mirrored && before.kind === now.kind) {
       findings.differences += 1
       onDifference(now)
       if (!repair) return
-      await run.distrust([key])
-      await run.write(page, null)
-      if ((await run.compare(page)).length === 0) findings.repaired += 1
+      await run.verification.distrust([key])
+      await run.pages.commit(page, null)
+      if ((await run.verification.compare(page)).length === 0) findings.repaired += 1
       return
     }
     before = now

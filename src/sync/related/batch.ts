@@ -4,8 +4,10 @@
 import type { Json, JsonObject } from '../../json/json.ts'
 import type { RelatedStream } from '../../streams/catalog.ts'
 import { fingerprint, type Records, type Row, readRecords } from '../../streams/record.ts'
+import { messageOf } from '../../util/errors.ts'
 import { chooseKey } from '../lists/poll.ts'
-import type { Due, Family, RelatedWork, SetAside, Source } from '../ports/store.ts'
+import type { Source } from '../ports/source.ts'
+import type { Due, Family, RelatedBacklog, RelatedKeyFields, RelatedLink, SetAside } from '../ports/store.ts'
 import { groupRecords } from './answer.ts'
 
 type Context = {
@@ -13,7 +15,6 @@ type Context = {
   readonly streams: readonly RelatedStream[]
   readonly signal: AbortSignal
 }
-type KeyFields = Pick<RelatedWork, 'keyFieldOf' | 'keepKeyField'>
 type Page = { readonly stream: RelatedStream; readonly keyField: string; readonly records: Records }
 type Batch = {
   /** Everything that is on the pages. */
@@ -35,13 +36,16 @@ const fewestSilent = 3
 
 export async function readFamilies(
   context: Context,
-  run: KeyFields & Pick<RelatedWork, 'linked' | 'othersWith'>,
+  run: {
+    readonly keyFields: RelatedKeyFields
+    readonly backlog: Pick<RelatedBacklog, 'linked' | 'othersWith'>
+  },
   wanted: readonly Due[],
 ): Promise<Batch> {
   const first = await readAll(context, wanted, readsAtOnce)
-  const keys = await keyFieldsOf(context.streams, run, first.answers)
+  const keys = await keyFieldsOf(context.streams, run.keyFields, first.answers)
   const before = first.answers.map((answer) => understand(answer, context.streams, keys))
-  const linked = await run.linked(before.map(({ due }) => due.assignmentId))
+  const linked = await run.backlog.linked(before.map(({ due }) => due.assignmentId))
   const doubtful = doubtfulOf(before, linked)
   // One after the other, so that of two answers the later one is known.
   const again = await readAll(context, first.failure ? [] : [...doubtful], 1)
@@ -51,7 +55,7 @@ export async function readFamilies(
   ]
   const earlier = new Map(before.map((one) => [one.due, one]))
   const isSteady = (one: Understood) => keysText(one) === keysText(earlier.get(one.due) ?? one)
-  const silent = await silentGroups(context, run, understood, linked)
+  const silent = await silentGroups(context, run.backlog, understood, linked)
   const lostSome = new Map(
     linked.filter(({ stream }) => silent.has(stream)).map((link) => [link.assignmentId, link.stream]),
   )
@@ -92,7 +96,7 @@ async function readAll(context: Context, wanted: readonly Due[], atOnce: number)
         signal.throwIfAborted()
         failures.push({ error })
         // Whether it is the service's trouble or this one's: the next run does not begin with it again.
-        results[index] = { due, problem: error instanceof Error ? error.message : String(error) }
+        results[index] = { due, problem: messageOf(error) }
       }
     }
   }
@@ -121,18 +125,18 @@ function problemOf(isGone: boolean, hasAnswer: boolean): string {
 /** Chosen when the first records of a group come, and the same from then on. */
 async function keyFieldsOf(
   streams: readonly RelatedStream[],
-  run: KeyFields,
+  keyFields: RelatedKeyFields,
   answers: readonly Answered[],
 ): Promise<ReadonlyMap<string, string>> {
   const keys = new Map<string, string>()
   for (const stream of streams) {
     const records = () =>
       answers.flatMap(({ due, answer }) => groupRecords(answer, stream, due.assignmentId) ?? [])
-    const known = await run.keyFieldOf(stream.name)
+    const known = await keyFields.of(stream.name)
     const all = known === null ? records() : []
     const key = known ?? (all.length > 0 ? chooseKey(stream, null, all) : null)
     if (key === null) continue
-    if (known === null) await run.keepKeyField(stream.name, key)
+    if (known === null) await keyFields.keep(stream.name, key)
     keys.set(stream.name, key)
   }
   return keys
@@ -159,9 +163,7 @@ function understand(
   return { due, groups }
 }
 
-type Link = { readonly assignmentId: string; readonly stream: string; readonly key: string }
-
-function doubtfulOf(understood: readonly Understood[], linked: readonly Link[]): ReadonlySet<Due> {
+function doubtfulOf(understood: readonly Understood[], linked: readonly RelatedLink[]): ReadonlySet<Due> {
   const doubtful = new Set<Due>()
   const contents = new Map<string, { readonly content: string; readonly due: Due }>()
   const shown = new Set<string>()
@@ -193,9 +195,9 @@ const silenceOf = (group: string): string =>
  */
 async function silentGroups(
   context: Context,
-  run: Pick<RelatedWork, 'othersWith'>,
+  backlog: Pick<RelatedBacklog, 'othersWith'>,
   understood: readonly Understood[],
-  linked: readonly Link[],
+  linked: readonly RelatedLink[],
 ): Promise<ReadonlySet<string>> {
   const silent = new Set<string>()
   for (const stream of context.streams) {
@@ -208,7 +210,7 @@ async function silentGroups(
     const emptied = answered.filter(({ id }) => had.has(id))
     if (emptied.length === 0 || answered.some(({ isEmpty }) => !isEmpty)) continue
     const ids = understood.map(({ due }) => due.assignmentId)
-    const others = await run.othersWith(stream.name, ids, othersAsked)
+    const others = await backlog.othersWith(stream.name, ids, othersAsked)
     const { answers } = await readAll(context, others.map(asDue), 1)
     const isShown = answers.some(
       ({ due, answer }) => (groupRecords(answer, stream, due.assignmentId) ?? []).length > 0,

@@ -3,11 +3,12 @@
 
 import type { RelatedStream } from '../../streams/catalog.ts'
 import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
-import type { Due, RelatedRun, Relations, Source, Store, Written } from '../ports/store.ts'
+import type { Source } from '../ports/source.ts'
+import type { Due, Run, Store, Written } from '../ports/store.ts'
 import { readFamilies } from './batch.ts'
 
 export type RelatedContext = {
-  readonly store: Store & Relations
+  readonly store: Store
   /** Its `lookup` is the extended read of an assignment. */
   readonly source: Source
   /** The groups that are wanted. */
@@ -29,17 +30,11 @@ const hopelessReads = 10
 
 export function readRelated(context: RelatedContext): Promise<RunOutcome> {
   const { store, source, signal } = context
-  const kind = {
-    store: { startRun: () => store.startRelated() },
-    source,
-    stream: { name: 'assignment' },
-    kind: 'related',
-    signal,
-  } as const
-  return performRun(kind, (run, counted) => readBacklog({ ...context, source: counted }, run))
+  const what = { store, source, stream: { name: 'assignment' }, kind: 'related', signal } as const
+  return performRun(what, (run, counted) => readBacklog({ ...context, source: counted }, run))
 }
 
-async function readBacklog(context: RelatedContext, run: RelatedRun): Promise<RunReading> {
+async function readBacklog(context: RelatedContext, run: Run<'related'>): Promise<RunReading> {
   const { signal, streams, now } = context
   const endsAtMs = now().getTime() + turnMs
   const size = streams.some(({ bulkField }) => bulkField) ? batchSizeWithFiles : batchSize
@@ -49,9 +44,9 @@ async function readBacklog(context: RelatedContext, run: RelatedRun): Promise<Ru
       ? `could not be read, and tried again later: ${asideCount} assignment${asideCount === 1 ? '' : 's'}`
       : null
   for (;;) {
-    const picked = await run.due(pickedAtOnce)
+    const picked = await run.backlog.due(pickedAtOnce)
     if (picked.length === 0) {
-      await run.noteComplete()
+      await run.backlog.noteComplete()
       return { note: note(), isComplete: true, yielded: false }
     }
     for (let start = 0; start < picked.length; start += size) {
@@ -64,7 +59,11 @@ async function readBacklog(context: RelatedContext, run: RelatedRun): Promise<Ru
 }
 
 /** Returns how many assignments were set aside. */
-async function readBatch(context: RelatedContext, run: RelatedRun, picked: readonly Due[]): Promise<number> {
+async function readBatch(
+  context: RelatedContext,
+  run: Run<'related'>,
+  picked: readonly Due[],
+): Promise<number> {
   const { streams } = context
   const living = picked.filter(({ isGone }) => !isGone)
   const { shown, families, aside, pages, failure } = await readFamilies(context, run, living)
@@ -72,14 +71,14 @@ async function readBatch(context: RelatedContext, run: RelatedRun, picked: reado
     throw new Error(
       `none of ${living.length} extended reads could be used: ${aside[0]?.problem}; check what the user may read, or leave RELATED out`,
     )
-  await run.link(shown)
+  await run.backlog.link(shown)
   for (const { stream, keyField, records } of pages) {
-    const written = await run.write(records, null, { stream, keyField })
+    const written = await run.pages.commit(records, null, { stream, keyField })
     context.onWritten?.(written)
   }
   const nothing = streams.map(({ name }) => ({ stream: name, keys: [] }))
   const gone = picked.filter(({ isGone }) => isGone).map((due) => ({ due, children: nothing }))
-  await run.settle([...families, ...gone], aside)
+  await run.backlog.settle([...families, ...gone], aside)
   if (failure) throw failure.error
   return aside.length
 }

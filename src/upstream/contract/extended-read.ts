@@ -4,7 +4,7 @@
 import type { Json } from '../../json/json.ts'
 import type { RelatedStream } from '../../streams/catalog.ts'
 import { isObject, toInt64 } from '../../streams/record.ts'
-import type { Lookup, Source } from '../../sync/ports/store.ts'
+import type { Lookup, Source } from '../../sync/ports/source.ts'
 import { systemClock } from '../../util/waiting.ts'
 import type { Upstream } from '../client.ts'
 import { openRateLimit } from '../http/pacing.ts'

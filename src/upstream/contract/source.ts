@@ -4,7 +4,7 @@
 import { type Json, type JsonArray, type JsonObject, repeatedFields } from '../../json/json.ts'
 import type { Stream } from '../../streams/catalog.ts'
 import { isObject, readRecords } from '../../streams/record.ts'
-import type { Answer, Lookup, Source } from '../../sync/ports/store.ts'
+import type { Answer, Lookup, Source } from '../../sync/ports/source.ts'
 import type { Upstream, UpstreamAnswer } from '../client.ts'
 import { UpstreamError } from '../http/errors.ts'
 import { ParameterError } from '../operations/parameters.ts'

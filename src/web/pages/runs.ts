@@ -7,7 +7,7 @@ import { age, count, foreign, type Html, html } from '../html.ts'
 import type { Page } from './layout.ts'
 import { addressOf, type Column, chosen, filterForm, idIn, select, table } from './tables.ts'
 
-const outcomes = ['changed', 'done', 'running', 'failed', 'skipped']
+const outcomes = ['changed', 'done', 'running', 'failed']
 const pageSize = 50
 
 export const runsPage: Page = {

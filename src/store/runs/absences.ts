@@ -1,0 +1,269 @@
+// Rows that a complete listing did not show, and how they come to be marked as deleted (P7). A listing that is empty or has shrunk
+// by more than a fifth proves nothing: its deletions are blocked until an operator approves them.
+
+import pg, { type ClientBase } from 'pg'
+import {
+  type Absences,
+  type AbsentRows,
+  type Gone,
+  isDoubtful,
+  type ListAbsences,
+  type Shortfall,
+} from '../../sync/ports/store.ts'
+import { keepingSql } from '../schema/row-history.ts'
+import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
+import { withinLease } from './lease.ts'
+import type { RunParts } from './run.ts'
+import { seenKeysTable } from './seen-keys.ts'
+
+/** The row's key as text, for joining with what was seen. */
+const keyText = (tableSchema: TableSchema): string =>
+  `mine.${pg.escapeIdentifier(tableSchema.key.name)}::text`
+
+/** What was written since the run began is not what its listing is to be compared with. $1 is the run. */
+const isOlderThanRun = 'mine._synced_at < (select started_at from tidemark.run where id = $1)'
+
+/**
+ * The one way in which rows are marked as gone from the upstream. `where` picks them among the living rows `mine`, `from` is what
+ * it is joined with. Within a transaction that proves the lease. Returns how many they were.
+ */
+export async function markAbsent(
+  client: ClientBase,
+  tableSchema: TableSchema,
+  absent: {
+    readonly from?: string
+    readonly where: string
+    readonly values: readonly unknown[]
+    /** When it was known, where that was not now; what was read before is older than the proof. */
+    readonly at?: string
+    /** Kept with the key of each row. */
+    readonly evidence?: string
+  },
+): Promise<number> {
+  const { stream } = tableSchema
+  const table = qualified(stream)
+  const { rows } = await client.query<{ marked: number }>(
+    `with gone as materialized (
+       select mine.ctid, ${absent.at ?? 'now()'} as at, ${absent.evidence ?? 'null::text'} as evidence
+       from ${table} as mine${absent.from === undefined ? '' : `, ${absent.from}`}
+       where mine._deleted_at is null and ${absent.where}
+       -- All writers take their row locks in the same order.
+       order by mine.${pg.escapeIdentifier(tableSchema.key.name)} for update of mine
+     ), marked as (
+       update ${table} as mine set _deleted_at = gone.at, _deleted_reason = 'absent', _synced_at = now()
+       from gone where mine.ctid = gone.ctid
+       returning ${keyText(tableSchema)} as key, gone.evidence, mine as written
+     )${keepingSql(tableSchema, 'marked')}, noted as (
+       insert into tidemark.suspect (stream, key, evidence)
+       select ${pg.escapeLiteral(stream.name)}, key, evidence from marked where evidence is not null
+       on conflict (stream, key) do update set missing_since = now(), evidence = excluded.evidence
+     )
+     select count(*)::int as marked from marked`,
+    [...absent.values],
+  )
+  return rows[0]?.marked ?? 0
+}
+
+/** Null when nothing is blocked any more. What is blocked already stays so since then, also when the next listing lacks other rows. */
+export async function storeBlockedDeletions(
+  client: Pick<ClientBase, 'query'>,
+  stream: string,
+  shortfall: Shortfall | null,
+): Promise<void> {
+  await client.query(
+    `with known as (
+       select name, $2::jsonb || jsonb_build_object('at', coalesce(
+         case when jsonb_typeof(blocked_deletions) = 'object' then blocked_deletions->'at' end,
+         to_jsonb(now())
+       )) as told
+       from tidemark.stream where name = $1
+     )
+     update tidemark.stream set blocked_deletions = told
+     from known
+     where stream.name = known.name and blocked_deletions is distinct from told`,
+    [stream, shortfall && JSON.stringify(shortfall)],
+  )
+}
+
+// ── list streams: two complete listings in a row are the proof ───────────────────────────────────────────────
+
+const nothing: Absences = { marked: 0, waiting: 0, blocked: 0 }
+
+export function listAbsencesOf(parts: RunParts): ListAbsences {
+  const { session, stream, seenKeys } = parts
+  const { client } = session
+  /** Null while there is no table. */
+  const open = async () => {
+    const tableSchema = await readTableSchema(client, stream)
+    if (tableSchema) await seenKeys.analyze()
+    return tableSchema
+  }
+  return {
+    count: (firstPage) =>
+      session.afterWrites(async () => {
+        const tableSchema = await open()
+        return tableSchema ? (await compareWithSeen(client, tableSchema, firstPage)).missing : 0
+      }),
+    settle: (firstPage, approved = 0) =>
+      session.afterWrites(async () => {
+        const tableSchema = await open()
+        if (!tableSchema) return nothing
+        const absences = await withinLease(client, session.lease, () =>
+          settle(client, tableSchema, firstPage, approved),
+        )
+        parts.onMarked(absences.marked)
+        return absences
+      }),
+  }
+}
+
+async function compareWithSeen(
+  client: ClientBase,
+  tableSchema: TableSchema,
+  firstPage: number,
+): Promise<Shortfall> {
+  const { rows } = await client.query<Shortfall>(
+    `select count(*)::int as living, count(*) filter (where seen.key is null)::int as missing,
+       (select count(*)::int from ${seenKeysTable} where last_page >= $1) as seen
+     from ${qualified(tableSchema.stream)} as mine
+     left join ${seenKeysTable} as seen on seen.key = ${keyText(tableSchema)} and seen.last_page >= $1
+     where mine._deleted_at is null`,
+    [firstPage],
+  )
+  return rows[0] ?? { living: 0, missing: 0, seen: 0 }
+}
+
+async function settle(
+  client: ClientBase,
+  tableSchema: TableSchema,
+  firstPage: number,
+  approved: number,
+): Promise<Absences> {
+  const { name } = tableSchema.stream
+  const shortfall = await compareWithSeen(client, tableSchema, firstPage)
+  const { missing } = shortfall
+  const isBlocked = missing > approved && isDoubtful(shortfall)
+  // Rows first and suspects after them, as everywhere.
+  const marked =
+    isBlocked || missing === 0
+      ? 0
+      : await markAbsent(client, tableSchema, {
+          from: 'tidemark.suspect as before',
+          where: `before.stream = $1 and before.key = ${keyText(tableSchema)}
+            and not exists (select from ${seenKeysTable} as seen where seen.key = before.key and seen.last_page >= $2)`,
+          values: [name, firstPage],
+        })
+  await storeBlockedDeletions(client, name, isBlocked ? shortfall : null)
+  if (isBlocked) {
+    // Whatever else the listing proves: what it showed is not absent.
+    await client.query(
+      `delete from tidemark.suspect using ${seenKeysTable} as seen
+       where suspect.stream = $1 and suspect.key = seen.key and seen.last_page >= $2`,
+      [name, firstPage],
+    )
+    return { ...nothing, blocked: missing }
+  }
+  await client.query('delete from tidemark.suspect where stream = $1', [name])
+  if (missing === 0) return nothing
+  const { rowCount: waiting } = await client.query(
+    `insert into tidemark.suspect (stream, key)
+     select $1, ${keyText(tableSchema)} from ${qualified(tableSchema.stream)} as mine
+     where mine._deleted_at is null
+       and not exists (
+         select from ${seenKeysTable} as seen where seen.key = ${keyText(tableSchema)} and seen.last_page >= $2
+       )`,
+    [name, firstPage],
+  )
+  return { marked, waiting: waiting ?? 0, blocked: 0 }
+}
+
+// ── changes streams: a look at the record itself is the proof ────────────────────────────────────────────────
+
+const absentTable = 'pg_temp.tidemark_absent'
+
+/** Kept in a temporary table of the run's own connection, so that memory does not grow (P10). */
+export function absentRowsOf(parts: RunParts): AbsentRows {
+  const { session, stream } = parts
+  const { client, lease } = session
+  return {
+    gather: () => session.afterWrites(() => gather(parts)),
+    // The records of these keys are asked for after this.
+    keys: (after, limit) =>
+      session.afterWrites(async () => {
+        const keys = await keysAfter(client, absentTable, after, limit)
+        await client.query(`update ${absentTable} set asked_at = clock_timestamp() where key = any ($1)`, [
+          keys,
+        ])
+        return keys
+      }),
+    spareShown: () =>
+      session.afterWrites(async () => {
+        await client.query(
+          `delete from ${absentTable} as absent using ${seenKeysTable} as seen where seen.key = absent.key`,
+        )
+      }),
+    noteGone: (gone) => session.afterWrites(() => noteGone(client, gone)),
+    markGone: () =>
+      session.fencedAfterWrites(async () => {
+        const tableSchema = await readTableSchema(client, stream)
+        if (!tableSchema) return 0
+        const marked = await markAbsent(client, tableSchema, {
+          from: `${absentTable} as absent`,
+          where: `absent.evidence is not null and absent.key = ${keyText(tableSchema)} and ${isOlderThanRun}`,
+          values: [lease.runId],
+          at: 'absent.asked_at',
+          evidence: 'absent.evidence',
+        })
+        parts.onMarked(marked)
+        return marked
+      }),
+  }
+}
+
+async function gather({ session, stream, seenKeys }: RunParts): Promise<Shortfall> {
+  const { client, lease } = session
+  const tableSchema = await readTableSchema(client, stream)
+  await seenKeys.analyze()
+  await client.query(
+    `drop table if exists ${absentTable};
+     create temporary table tidemark_absent (
+       key text primary key, asked_at timestamptz not null default now(), evidence text
+     )`,
+  )
+  if (!tableSchema) return { living: 0, missing: 0, seen: 0 }
+  await client.query(
+    `insert into ${absentTable} (key)
+     select ${keyText(tableSchema)} from ${qualified(stream)} as mine
+     left join ${seenKeysTable} as seen on seen.key = ${keyText(tableSchema)}
+     where mine._deleted_at is null and seen.key is null and ${isOlderThanRun}`,
+    [lease.runId],
+  )
+  const { rows } = await client.query<Shortfall>(
+    `select (select count(*) from ${qualified(stream)} where _deleted_at is null)::float8 as living,
+            (select count(*) from ${absentTable})::float8 as missing,
+            (select count(*) from ${seenKeysTable})::float8 as seen`,
+  )
+  return rows[0] ?? { living: 0, missing: 0, seen: 0 }
+}
+
+async function noteGone(client: ClientBase, gone: readonly Gone[]): Promise<void> {
+  await client.query(
+    `update ${absentTable} as absent set evidence = gone.evidence
+     from unnest($1::text[], $2::text[]) as gone (key, evidence) where gone.key = absent.key`,
+    [gone.map(({ key }) => key), gone.map(({ evidence }) => evidence)],
+  )
+}
+
+/** Of a temporary table of keys: some of them, in their order. */
+export async function keysAfter(
+  client: ClientBase,
+  table: string,
+  after: string | null,
+  limit: number,
+): Promise<readonly string[]> {
+  const { rows } = await client.query<{ key: string }>(
+    `select key from ${table} where $1::text is null or key > $1 order by key limit $2`,
+    [after, limit],
+  )
+  return rows.map(({ key }) => key)
+}

@@ -1,0 +1,27 @@
+// What reading needs of an upstream: pages of changes, pages of a list, one record by its key. src/upstream/ implements it,
+// the tests model it.
+
+import type { Json, JsonObject } from '../../json/json.ts'
+
+export type Sorts = 'RowVersion' | '-RowVersion'
+export type ChangesRequest = {
+  /** The value in the path of `/neworchanged/{rowVersion}`. */
+  readonly since: bigint
+  readonly page: number
+  readonly pageSize: number
+  readonly sorts: Sorts | null
+}
+export type ListRequest = { readonly page: number; readonly pageSize: number }
+export type Answer = { readonly records: readonly Json[]; readonly bytes: number }
+/** The upstream does not take the parameters of a request that carried `Sorts`: status 400 or 422. Any other status is an error. */
+export type Refusal = { readonly refused: number }
+export type Lookup = { readonly found: JsonObject } | 'gone' | 'unclear'
+
+export type Source = {
+  changes(request: ChangesRequest, signal: AbortSignal): Promise<Answer | Refusal>
+  list(request: ListRequest, signal: AbortSignal): Promise<Answer>
+  /** Some lists know no pages: one answer is all there is. */
+  readonly listHasPages: boolean
+  /** One record by its key. Null when the upstream offers no such look. */
+  readonly lookup: ((key: string, signal: AbortSignal) => Promise<Lookup>) | null
+}
