@@ -106,6 +106,7 @@ export function modelStore(now: () => Date): ModelStore {
         async retreat() {
           if (kind !== 'incremental') return
           position = start
+          checkpoints.push({ position, reachedAt: now() })
           store.retreats += 1
         },
       },

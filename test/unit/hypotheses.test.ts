@@ -1,7 +1,7 @@
 // How long what was learnt about the upstream is relied on, and when it is written down again.
 
 import { describe, expect, it } from 'vitest'
-import { knownBeliefs, largestAnswerBelief } from '../../src/sync/changes/hypotheses.ts'
+import { knownBeliefs, largestAnswerBelief, usable } from '../../src/sync/changes/hypotheses.ts'
 
 const now = new Date('2026-03-02T12:00:00Z')
 const belief = (name: string, value: string, ageHours: number) => ({
@@ -11,10 +11,14 @@ const belief = (name: string, value: string, ageHours: number) => ({
   testedAt: new Date(now.getTime() - ageHours * 3_600_000),
 })
 
-describe('a fact', () => {
+describe('what was learnt', () => {
   it('is relied on for a day', () => {
     expect(knownBeliefs([belief('sorting', 'proven', 23)], now).sorting).toBe('proven')
     expect(knownBeliefs([belief('sorting', 'proven', 24)], now).sorting).toBe('unknown')
+  })
+
+  it('is relied on for ever where it cannot become wrong', () => {
+    expect(usable([belief('first_top', '7', 9000)], 'first_top', now)?.value).toBe('7')
   })
 
   it('that paging is ignored keeps the questions of the proof from being asked', () => {

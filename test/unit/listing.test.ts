@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { fingerprint } from '../../src/streams/record.ts'
 import {
   beginListing,
+  continueListing,
   type ListingMove,
   nextPass,
   sawCount,
@@ -109,6 +110,15 @@ describe('a listing', () => {
     const second = [['1', '2', '3', '6'], [], ['4', '5'], [], []] as const
     expect(read([...first, ...second]).step).toMatchObject({ kind: 'page', page: 1 })
     expect(read([...first, ...second, ...second]).step).toMatchObject({ kind: 'complete', highest: 6n })
+  })
+
+  it('goes on from a first page that is there already as if it had asked for it', () => {
+    for (const keys of [['1'], ['1', '2'], ['1', '2', '3']]) {
+      const { listing } = beginListing({ askedSize: 2, maxPasses: 3, ceiling: null })
+      expect(continueListing({ askedSize: 2, maxPasses: 3 }, page(...keys))).toEqual(
+        sawPage(listing, page(...keys)),
+      )
+    }
   })
 
   it('takes one answer for everything where a list knows no pages', () => {

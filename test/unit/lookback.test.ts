@@ -126,6 +126,64 @@ it('is complete when the records with the highest versions are gone and others a
   expect(await read()).toMatchObject({ status: 'done', isComplete: true, note: null })
 })
 
+describe('after a first load', () => {
+  const many = Array.from({ length: 300 }, (_, index) => row(index + 1, BigInt(index + 1)))
+  const duringLoad = (shown: readonly ReturnType<typeof row>[]) => [...many, ...shown]
+
+  /** A minute a request, ten records each: it takes more than half an hour. */
+  async function loadSlowly({ upstream, context, pass }: ReturnType<typeof scene>) {
+    upstream.restore(many)
+    upstream.onRequest = () => pass(minuteMs)
+    await readIncremental({ ...context, pageSize: 10 })
+    upstream.onRequest = () => {}
+  }
+
+  it('does not read again what was there when it began, however late the position got there', async () => {
+    const { upstream, context, pass, ...rest } = scene()
+    await loadSlowly({ upstream, context, pass, ...rest })
+    expect(rest.store.position()).toBe(300n)
+    const outcome = await readLookback({ ...context, lookbackFloorMs: 10 * minuteMs })
+    expect(outcome).toMatchObject({ isComplete: true, note: null })
+    expect(outcome.tally.unchanged).toBeLessThan(10)
+  })
+
+  it('finds what came late of the versions that were given since it began (P6)', async () => {
+    const { upstream, context, pass, ...rest } = scene()
+    await loadSlowly({ upstream, context, pass, ...rest })
+    upstream.restore(duringLoad([row(302, 302n)]))
+    await readIncremental(context)
+    upstream.restore(duringLoad([row(301, 301n), row(302, 302n)]))
+    const outcome = await readLookback({ ...context, lookbackFloorMs: 10 * minuteMs })
+    expect(outcome).toMatchObject({ isComplete: true, note: '1 late' })
+    expect(rest.store.rows.get('301')?.version).toBe(301n)
+  })
+
+  it('finds what was not visible yet when it began, where that is no look-back ago (P6)', async () => {
+    const { upstream, store, pass, read, context } = scene()
+    upstream.restore(many.filter(({ id }) => id !== 250))
+    await readIncremental(context)
+    upstream.restore(many)
+    pass(9 * minuteMs)
+    expect(await read()).toMatchObject({ isComplete: true, note: '1 late' })
+    expect(store.rows.get('250')?.version).toBe(250n)
+  })
+
+  it('goes by the position again when it is reached', async () => {
+    const { upstream, context, pass, ...rest } = scene()
+    await loadSlowly({ upstream, context, pass, ...rest })
+    // Rewound: what is read now counts from now.
+    const run = await context.store.startRun('thing', 'incremental')
+    if ('busy' in run) throw new Error(run.busy)
+    await run.retreat(200n, 'rewound')
+    pass(60 * minuteMs)
+    await readIncremental(context)
+    upstream.restore(many.map((one) => (one.id === 250 ? row(999, 250n) : one)))
+    expect(await readLookback({ ...context, lookbackFloorMs: 10 * minuteMs })).toMatchObject({
+      note: '1 late',
+    })
+  })
+})
+
 const late = (lateMs: number) => ({ key: '1', version: 5n, distance: 2n, lateMs })
 
 describe('the look-back', () => {

@@ -1,15 +1,15 @@
 // Whether what sorts by row version sorts numbers, or their texts (P6).
 
 import { expect, it } from 'vitest'
-import { beginReading, sawAnswer } from '../../src/sync/changes/machine.ts'
-import type { Decision } from '../../src/sync/changes/state.ts'
+import { next, start } from '../../src/sync/changes/machine.ts'
+import type { Transition } from '../../src/sync/changes/state.ts'
 import { hasRoomForShorter } from '../../src/sync/changes/text-order.ts'
 
 type Upstream = { readonly versions: readonly number[]; readonly cap: number; readonly asText: boolean }
 
 /** Reads until the decision whether the first page is to be believed has been made, and counts the questions it took. */
 function decide(upstream: Upstream, onQuestion = (_question: number) => upstream) {
-  let decision: Decision = beginReading({
+  let transition: Transition = start({
     from: 0n,
     until: null,
     pageSize: upstream.cap,
@@ -20,8 +20,9 @@ function decide(upstream: Upstream, onQuestion = (_question: number) => upstream
   })
   let questions = 0
   do {
-    if (decision.step.kind !== 'ask') throw new Error(`it does not ask: ${decision.step.kind}`)
-    const { since, page, pageSize, sorts } = decision.step.request
+    const { reading, action } = transition
+    if (action.kind !== 'ask') throw new Error(`it does not ask: ${action.kind}`)
+    const { since, page, pageSize, sorts } = action.request
     const { versions, cap, asText } = onQuestion(++questions)
     const sorted = versions
       .filter((version) => version > since)
@@ -31,9 +32,9 @@ function decide(upstream: Upstream, onQuestion = (_question: number) => upstream
     const rows = sorted
       .slice(from, from + Math.min(cap, pageSize))
       .map((version) => ({ key: String(version), version: BigInt(version) }))
-    decision = sawAnswer(decision.reading, { received: rows.length, rows })
-  } while (decision.reading.phase.name === 'text')
-  return { reading: decision.reading, retreat: decision.retreat, questions }
+    transition = next(reading, { kind: 'answer', page: { received: rows.length, rows } })
+  } while (transition.reading.state.name === 'text')
+  return { reading: transition.reading, retreat: transition.effects.retreat, questions }
 }
 const long = Array.from({ length: 297 }, (_, index) => 105 + 3 * index)
 

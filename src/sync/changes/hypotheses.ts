@@ -1,15 +1,87 @@
-// Finds out whether the upstream sorts by row version when asked to. Pure. Four questions: the last record, the first, a page from
-// the beginning, the last record again. That a page looks ascending proves nothing: after a bulk update a list in order of
-// ids does too, and so does a page that was sorted after it was cut; but then a page of one record is the same from both ends. And one look
-// at the ends can be fooled by a delete between them, or by an order that is drawn anew each time.
+// What is assumed about the upstream: how it is found out, and how long a later run may rely on what an earlier one learnt. Pure.
+//
+// Does it sort by row version when asked to? Four questions tell: the last record, the first, a page from the beginning, the last
+// record again. That a page looks ascending proves nothing: after a bulk update a list in order of ids does too, and so does a page
+// that was sorted after it was cut; but then a page of one record is the same from both ends. And one look at the ends can be fooled
+// by a delete between them, or by an order that is drawn anew each time.
 
 import type { SeenPage } from '../lists/listing.ts'
 import type { Sorts } from '../ports/source.ts'
 import type { Belief } from '../ports/store.ts'
-import { type ReadingOptions, type Sorting, versionsOf } from './state.ts'
+import { isAscending, type Learnt, type ReadingOptions, type Sorting, sorts, versionsOf } from './state.ts'
+
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+
+// ── the hypotheses ───────────────────────────────────────────────────────────────────────────────────────────
+
+type Hypothesis = {
+  readonly claim: string
+  /** After this long it is looked at again; null: what was learnt stays true. */
+  readonly lifetimeMs: number | null
+}
+
+export const hypotheses = {
+  sorting: { claim: 'answers are sorted by row version when that is asked for', lifetimeMs: dayMs },
+  paging: { claim: 'Page and PageSize are heeded', lifetimeMs: dayMs },
+  largest_answer: { claim: 'an answer with fewer records was not cut by a cap', lifetimeMs: dayMs },
+  first_top: {
+    claim: 'when the first load began, no version above this one was given yet',
+    lifetimeMs: null,
+  },
+} as const satisfies Record<string, Hypothesis>
+
+export type HypothesisName = keyof typeof hypotheses
+
+export const learnt = (name: HypothesisName, value: string, evidence: string): Learnt => ({
+  name,
+  value,
+  evidence,
+})
+
+/** What was learnt about a hypothesis, as far as a run may still rely on it. */
+export function usable(beliefs: readonly Belief[], name: HypothesisName, now: Date): Belief | null {
+  const { lifetimeMs }: Hypothesis = hypotheses[name]
+  const known = beliefs.find((belief) => belief.name === name)
+  if (!known) return null
+  return lifetimeMs === null || ageMs(known, now) < lifetimeMs ? known : null
+}
+
+const ageMs = ({ testedAt }: Belief, now: Date): number => now.getTime() - testedAt.getTime()
+
+type Known = Pick<ReadingOptions, 'sorting' | 'largestAnswer'>
+
+export function knownBeliefs(beliefs: readonly Belief[], now: Date): Known {
+  // Where paging is ignored, asking for one record from the beginning would fetch everything there is.
+  if (usable(beliefs, 'paging', now)?.value === 'ignored') return { sorting: 'ignored', largestAnswer: 0 }
+  return {
+    sorting: asSorting(usable(beliefs, 'sorting', now)?.value),
+    largestAnswer: Number(usable(beliefs, 'largest_answer', now)?.value ?? 0),
+  }
+}
+
+const asSorting = (value: string | undefined): Sorting =>
+  value === 'proven' || value === 'ignored' || value === 'refused' ? value : 'unknown'
+
+/** The largest answer, when it is news: larger than known, or not confirmed for an hour. */
+export function largestAnswerBelief(beliefs: readonly Belief[], received: number, now: Date): Belief | null {
+  const known = beliefs.find(({ name }) => name === 'largest_answer')
+  const knownValue = Number(known?.value ?? 0)
+  const isNews =
+    received > knownValue ||
+    usable(beliefs, 'largest_answer', now) === null ||
+    (received === knownValue && known !== undefined && ageMs(known, now) >= hourMs)
+  if (received === 0 || !isNews) return null
+  return {
+    ...learnt('largest_answer', String(received), `one answer held ${received} records`),
+    testedAt: now,
+  }
+}
+
+// ── the proof of sorting ─────────────────────────────────────────────────────────────────────────────────────
 
 export type ProofQuestion = { readonly sorts: Sorts; readonly pageSize: number }
-export type Verdict = {
+export type SortingVerdict = {
   readonly sorting: 'proven' | 'ignored' | 'undecided'
   readonly evidence: string
 }
@@ -18,84 +90,44 @@ export type Verdict = {
 const enoughVersions = 13
 
 export const proofQuestions: readonly ProofQuestion[] = [
-  { sorts: '-RowVersion', pageSize: 1 },
-  { sorts: 'RowVersion', pageSize: 1 },
-  { sorts: 'RowVersion', pageSize: 100 },
-  { sorts: '-RowVersion', pageSize: 1 },
+  { sorts: sorts.descending, pageSize: 1 },
+  { sorts: sorts.ascending, pageSize: 1 },
+  { sorts: sorts.ascending, pageSize: 100 },
+  { sorts: sorts.descending, pageSize: 1 },
 ]
 
-export function judge(answers: readonly SeenPage[]): Verdict {
+export function judge(answers: readonly SeenPage[]): SortingVerdict {
   const [firstLook, beginning, page, secondLook] = answers
   const tooMany = [firstLook, beginning, secondLook].find((look) => look && look.received > 1)
   // Both ends of a page, not of all there is, when it was sorted after it was cut.
-  if (tooMany) return { sorting: 'ignored', evidence: `asked for one record, it served ${tooMany.received}` }
+  if (tooMany) return ignored(`asked for one record, it served ${tooMany.received}`)
   const lowest = firstRow(page)
   const ends = [firstRow(firstLook), firstRow(secondLook)]
-  if (!page || !lowest) return { sorting: 'undecided', evidence: 'nothing was served' }
-  const versions = versionsOf(page)
+  const versions = page ? versionsOf(page) : []
   const [first] = beginning ? versionsOf(beginning) : []
-  if (first === undefined) return { sorting: 'undecided', evidence: 'nothing was served' }
-  if (!isAscending([first, ...versions]))
-    return { sorting: 'ignored', evidence: `Sorts=RowVersion began ${some([first, ...versions])}` }
-  if (first !== lowest.version)
-    return { sorting: 'undecided', evidence: `version ${first} was gone a moment later` }
+  if (!lowest || first === undefined) return undecided('nothing was served')
+  const began = [first, ...versions]
+  if (!isAscending(began)) return ignored(`Sorts=${sorts.ascending} began ${began.slice(0, 4).join(', ')}`)
+  if (first !== lowest.version) return undecided(`version ${first} was gone a moment later`)
   const highest = versions.at(-1) ?? 0n
   const distinct = new Set(versions).size
   for (const end of ends) {
-    if (!end) return { sorting: 'undecided', evidence: 'nothing was served' }
-    const isOpposite =
-      (end.version ?? 0n) >= highest && end.key !== lowest.key && (end.version ?? 0n) > (lowest.version ?? 0n)
+    if (!end) return undecided('nothing was served')
+    const version = end.version ?? 0n
+    const isOpposite = version >= highest && end.key !== lowest.key && version > (lowest.version ?? 0n)
     if (isOpposite) continue
-    const evidence = `Sorts=-RowVersion began at ${end.version}, Sorts=RowVersion at ${lowest.version}`
-    return { sorting: distinct >= 2 ? 'ignored' : 'undecided', evidence }
+    const evidence = `Sorts=${sorts.descending} began at ${end.version}, Sorts=${sorts.ascending} at ${lowest.version}`
+    return distinct >= 2 ? ignored(evidence) : undecided(evidence)
   }
-  if (distinct < enoughVersions)
-    return { sorting: 'undecided', evidence: `only ${distinct} versions to compare` }
-  const evidence = `${distinct} versions ascending from ${lowest.version}, descending from ${ends[0]?.version} and ${ends[1]?.version}`
-  return { sorting: 'proven', evidence }
+  if (distinct < enoughVersions) return undecided(`only ${distinct} versions to compare`)
+  const [descending, again] = ends.map((end) => end?.version)
+  return {
+    sorting: 'proven',
+    evidence: `${distinct} versions ascending from ${lowest.version}, descending from ${descending} and ${again}`,
+  }
 }
+
+const ignored = (evidence: string): SortingVerdict => ({ sorting: 'ignored', evidence })
+const undecided = (evidence: string): SortingVerdict => ({ sorting: 'undecided', evidence })
 
 const firstRow = (page: SeenPage | undefined) => page?.rows.find(({ version }) => version !== null)
-
-export function isAscending(versions: readonly bigint[]): boolean {
-  return versions.every((version, index) => index === 0 || version >= (versions[index - 1] ?? version))
-}
-
-const some = (versions: readonly bigint[]): string => versions.slice(0, 4).join(', ')
-
-// What earlier runs learnt about the upstream, as far as a run may still rely on it.
-/** Facts are looked at again after this long. */
-const beliefLifetimeMs = 24 * 3_600_000
-
-const hourMs = 3_600_000
-
-type Known = Pick<ReadingOptions, 'sorting' | 'largestAnswer'>
-
-export function knownBeliefs(beliefs: readonly Belief[], now: Date): Known {
-  const fresh = (name: string) =>
-    beliefs.find(
-      (belief) => belief.name === name && now.getTime() - belief.testedAt.getTime() < beliefLifetimeMs,
-    )?.value
-  // Where paging is ignored, asking for one record from the beginning would fetch everything there is.
-  if (fresh('paging') === 'ignored') return { sorting: 'ignored', largestAnswer: 0 }
-  return { sorting: asSorting(fresh('sorting')), largestAnswer: Number(fresh('largest_answer') ?? 0) }
-}
-
-/** The largest answer, when it is news: larger than known, or not confirmed for an hour. */
-export function largestAnswerBelief(beliefs: readonly Belief[], received: number, now: Date): Belief | null {
-  const known = beliefs.find((belief) => belief.name === 'largest_answer')
-  const knownValue = Number(known?.value ?? 0)
-  const ageMs = known ? now.getTime() - known.testedAt.getTime() : Number.POSITIVE_INFINITY
-  const isNews =
-    received > knownValue || ageMs >= beliefLifetimeMs || (received === knownValue && ageMs >= hourMs)
-  if (received === 0 || !isNews) return null
-  return {
-    name: 'largest_answer',
-    value: String(received),
-    evidence: `one answer held ${received} records`,
-    testedAt: now,
-  }
-}
-
-const asSorting = (value: string | undefined): Sorting =>
-  value === 'proven' || value === 'ignored' || value === 'refused' ? value : 'unknown'

@@ -6,7 +6,8 @@ import { readRecords } from '../../streams/record.ts'
 import { formatDuration } from '../../util/text.ts'
 import { confirmEmpty, performRun, type RunOutcome } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'
-import type { Arrival, LateArrival, PositionHistory, Run, Store, StreamState } from '../ports/store.ts'
+import type { Arrival, Belief, LateArrival, PositionHistory, Run, Store, StreamState } from '../ports/store.ts'
+import { usable } from './hypotheses.ts'
 import { type ChangesContext, readRange } from './read-changes.ts'
 
 // How far back the look-back run reads, and how late a version was that it found: twice the worst lateness seen, shrinking
@@ -77,7 +78,7 @@ export function readLookback(context: LookbackContext): Promise<RunOutcome> {
     if (position === 0n) return { note: null, isComplete: true, yielded: false }
     const lookbackMs = currentLookback(run.state.lookbackMs, context.lookbackFloorMs)
     const past = recentPast(now(), lookbackMs, lastLookbackAt)
-    const held = (await store.history.positionAt(stream.name, past)) ?? 0n
+    const held = await heldAt(store.history, stream.name, past, run.state.beliefs)
     const arrivals: Arrival[] = []
     let lateCount = 0
     const reading = await readRange(
@@ -114,6 +115,25 @@ export function readLookback(context: LookbackContext): Promise<RunOutcome> {
       ? { ...reading, note, isHidden: false }
       : { ...reading, isComplete: false, note: note ?? showsNothing, isHidden: true }
   })
+}
+
+/**
+ * The position that was held at a time. Of a first load, what was there when it began counts from then: whether it is late does not
+ * depend on when the position got there.
+ */
+async function heldAt(
+  history: Pick<PositionHistory, 'positionAt' | 'reachedAt'>,
+  stream: string,
+  time: Date,
+  beliefs: readonly Belief[],
+): Promise<bigint> {
+  const held = (await history.positionAt(stream, time)) ?? 0n
+  const began = usable(beliefs, 'first_top', time)
+  if (!began || began.testedAt > time) return held
+  const top = BigInt(began.value)
+  const [reachedAt = null] = await history.reachedAt(stream, [top])
+  const wasLoading = reachedAt === null || reachedAt > time
+  return wasLoading && top > held ? top : held
 }
 
 const showsNothing =

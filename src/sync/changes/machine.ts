@@ -1,323 +1,549 @@
-// Reading page by page where nothing sorts: in one answer if there is such a page size, in passes otherwise. Also the rows of one
-// version that no page holds. Pure; listing.ts knows when a listing is proven complete.
+// Decides how a changes stream is read: what to ask next, and how far the position may move. Pure: what was seen goes in, the next
+// question comes out; it knows no time, no network and no database, so that it can be tried against thousands of hostile upstreams.
+// Everything that is decided stands in one table. The experts (state.ts, passes.ts, text-order.ts, hypotheses.ts) only judge.
 
+import { beginListing, continueListing, type SeenPage, wantedKeys } from '../lists/listing.ts'
+import { judge, learnt, proofQuestions, type SortingVerdict } from './hypotheses.ts'
+import { judgeListing, type SeenListing } from './passes.ts'
 import {
-  beginListing,
-  type Listing,
-  type ListingMove,
-  nextPass,
-  type SeenPage,
-  sawCount,
-  sawPage,
-  wantedKeys,
-} from '../lists/listing.ts'
-import { isAscending, judge, proofQuestions } from './hypotheses.ts'
+  type DeclaredRule,
+  firstOf,
+  type Move,
+  otherwise,
+  type Rule,
+  row,
+  rule,
+  type StateRow,
+  type Taken,
+} from './rules.ts'
 import {
+  type Action,
+  type Ask,
   advance,
-  ask,
-  type Decision,
-  decide,
-  end,
-  highest,
-  lookAhead,
+  type Event,
+  isAscending,
+  leastToServe,
   mayBeAtEnd,
-  type Phase,
+  type ObservedPage,
+  observe,
+  outOfOrder,
   type Reading,
   type ReadingOptions,
-  type SortedPage,
-  sortsOf,
+  type State,
+  type StateName,
+  sawAny,
+  sorts,
+  type Transition,
   versionsOf,
 } from './state.ts'
-import { askForTheEnd, isPerhapsText, sawTextOrder } from './text-order.ts'
-
-type ListingPhase = Phase & { readonly name: 'listing' }
+import { isPerhapsText, judgeTextOrder, type TextVerdict, textRequest } from './text-order.ts'
 
 /** Where the order among the rows of one version is drawn anew each time, it takes many passes to see them all. */
 const maxTiePasses = 24
 
-/** `page` is what was served from `since` on, and perhaps not all. */
-export function listOn(
+// ── the table ────────────────────────────────────────────────────────────────────────────────────────────────
+
+type SeenAny = { readonly reading: Reading; readonly event: Event }
+
+/** Tried first, in every state. */
+const always: readonly Rule<SeenAny>[] = [
+  rule(
+    'Sorts refused',
+    'ahead',
+    ({ event }) => event.kind === 'refused' && event,
+    ({ reading }, { status }) => ({
+      // What was concluded from the order of a listing holds no more.
+      reading: ahead({ ...reading, sorting: 'refused' }),
+      effects: { learnt: [learnt('sorting', 'refused', `status ${status}`)] },
+    }),
+  ),
+  rule(
+    'a version below what was asked for',
+    'broken',
+    ({ reading, event }) => event.kind === 'answer' && whatIsTooLow(reading, event.page),
+    ({ reading }, what) => ({ reading: { ...reading, state: { name: 'broken', what } } }),
+  ),
+]
+
+/** A page that came sorted, and there is more. */
+type SeenSorted = { readonly reading: Reading; readonly page: ObservedPage }
+
+const goOn: readonly Rule<SeenSorted>[] = [
+  rule(
+    'more than there was',
+    'done',
+    ({ reading, page }) => reading.goal !== null && page.last > reading.goal,
+    (seen) => end(belowLast(seen), 'the source changes as fast as it is read'),
+  ),
+  rule(
+    'several versions',
+    'ahead',
+    ({ page }) => !page.isOneVersion,
+    (seen) => ({ reading: ahead(belowLast(seen)) }),
+  ),
+  rule(
+    'one version',
+    'ahead',
+    ({ reading, page }) => page.pageSize < reading.options.largePageSize,
+    (seen) => ({ reading: ahead(belowLast(seen), seen.page.since, seen.reading.options.largePageSize) }),
+  ),
+  otherwise('one version on a large page', 'tie', (seen) => ({ reading: tie(belowLast(seen), seen.page) })),
+]
+
+const pastTheRange = rule<SeenSorted, 'done', bigint>(
+  'past the range',
+  'done',
+  ({ reading: { options }, page }) => options.until !== null && page.last > options.until && options.until,
+  ({ reading }, until) => end(advance(reading, until)),
+)
+
+const table: { readonly [Name in StateName]: StateRow<Name> } = {
+  ahead: row<'ahead', SeenAhead>({
+    asks: 'What is above the position?',
+    action: (reading) => {
+      const { since, pageSize } = reading.state
+      const request = { since, page: 1, pageSize, sorts: sortsOf(reading) }
+      return ask(request, { mayBeNothing: mayBeAtEnd(reading), mayYield: true })
+    },
+    see: (reading, event) => ({ reading, page: observe(reading, pageOf(event)) }),
+    rules: [
+      rule(
+        'nothing',
+        'done',
+        ({ page }) => page.received === 0,
+        ({ reading }) => end(reading),
+      ),
+      // An upstream whose `since` includes shows it in every quiet poll, and one question has to be enough for that.
+      rule('one old row at the end', 'done', isOneOldRow, ({ reading }) => end(reading)),
+      // They may fill the page. They prove that `since` includes, so the next version up loses nothing.
+      rule(
+        'old rows only',
+        'ahead',
+        ({ reading, page }) => !page.isNew && page.hasOld && page.since === reading.cursor,
+        ({ reading }) => ({ reading: ahead(reading, reading.cursor + 1n) }),
+      ),
+      rule('nothing new, perhaps cut', 'scan', ({ page }) => !page.isNew && page.isPerhapsCut, scanOn),
+      rule(
+        'rejected records only',
+        'behind',
+        ({ page }) => !page.isNew,
+        ({ reading, page }) => ({ reading: { ...reading, state: { name: 'behind', page } } }),
+      ),
+      // Where paging is ignored, the questions of the proof would fetch everything there is.
+      rule(
+        'new, nothing known of sorting',
+        'proof',
+        ({ reading, page }) => reading.sorting === 'unknown' && !page.isTooLong,
+        ({ reading, page }) => ({ reading: prove(reading, page.isPerhapsCut ? reading.cursor : 0n, []) }),
+      ),
+      rule('new, not sorted', 'scan', ({ reading }) => reading.sorting !== 'proven', scanOn),
+      rule(
+        'out of order',
+        'scan',
+        ({ page }) => isOutOfOrder(page.versions),
+        ({ reading }, held) => retract(reading, held),
+      ),
+      rule(
+        'a digit more',
+        'text',
+        ({ reading, page }) => isPerhapsText(reading.cursor, page),
+        ({ reading, page }) => ({ reading: { ...reading, state: { name: 'text', page, count: null } } }),
+      ),
+      pastTheRange,
+      // A short page proves nothing: its cap may have shrunk, or rows were left out after it was cut.
+      rule(
+        'short',
+        'tail',
+        ({ page }) => !page.isPerhapsCut,
+        (seen) => ({ reading: { ...belowLast(seen), state: { name: 'tail', page: seen.page } } }),
+      ),
+      ...goOn,
+    ],
+  }),
+
+  behind: row<'behind', SeenPageBehind>({
+    asks: 'Is anything behind a page of rejected records?',
+    action: (reading) => ask(pageTwo(reading, reading.state.page), { mayBeNothing: mayBeAtEnd(reading) }),
+    see: (reading, event) => ({ reading, page: reading.state.page, behind: pageOf(event) }),
+    rules: [
+      rule(
+        'nothing',
+        'done',
+        ({ behind }) => behind.received === 0,
+        ({ reading }) => end(reading),
+      ),
+      otherwise('something', 'scan', ({ reading, page }) => ({ reading: scan(reading, page.since) })),
+    ],
+  }),
+
+  proof: row<'proof', SeenProof>({
+    asks: 'Does the upstream sort? Four questions: the last record, the first, a page, the last again.',
+    action: ({ state }) => ask(proofRequest(state), { isOnlyLook: true }),
+    see: (reading, event) => {
+      const answers = [...reading.state.answers, pageOf(event)]
+      return { reading, answers, verdict: answers.length < proofQuestions.length ? null : judge(answers) }
+    },
+    rules: [
+      rule(
+        'another question',
+        'proof',
+        ({ verdict }) => verdict === null,
+        ({ reading, answers }) => ({ reading: prove(reading, reading.state.since, answers) }),
+      ),
+      rule(
+        'proven',
+        'ahead',
+        ({ verdict }) => verdict?.sorting === 'proven' && verdict,
+        ({ reading }, { evidence }) => ({
+          reading: ahead({ ...reading, sorting: 'proven' }),
+          effects: { learnt: [learnt('sorting', 'proven', evidence), ...firstTop(reading)] },
+        }),
+      ),
+      otherwise('not proven', 'ahead', ({ reading, verdict }) => ({
+        reading: ahead({ ...reading, sorting: 'ignored' }),
+        effects:
+          verdict?.sorting === 'ignored' ? { learnt: [learnt('sorting', 'ignored', verdict.evidence)] } : {},
+      })),
+    ],
+  }),
+
+  text: row<'text', SeenText>({
+    asks: 'Are numbers sorted as text? A look at the end, then counting.',
+    action: ({ state }) => ask(textRequest(state), { isOnlyLook: true }),
+    see: (reading, event) => {
+      const { page } = reading.state
+      return { reading, page, verdict: judgeTextOrder(reading.cursor, reading.state, pageOf(event)) }
+    },
+    rules: [
+      rule(
+        'nobody knows yet',
+        'text',
+        ({ verdict }) => verdict.kind === 'look' && verdict,
+        ({ reading, page }, { count }) => ({ reading: { ...reading, state: { name: 'text', page, count } } }),
+      ),
+      rule(
+        'sorted as text',
+        'scan',
+        ({ verdict }) => verdict.kind === 'text' && verdict.evidence,
+        ({ reading }, held) => retract(reading, held),
+      ),
+      pastTheRange,
+      ...goOn,
+    ],
+  }),
+
+  tail: row<'tail', SeenPageBehind>({
+    asks: 'Is anything behind a short page?',
+    action: (reading) => ask(pageTwo(reading, reading.state.page)),
+    see: (reading, event) => ({ reading, page: reading.state.page, behind: pageOf(event) }),
+    rules: [
+      rule(
+        'nothing',
+        'done',
+        ({ behind }) => behind.received === 0,
+        ({ reading, page }) => end(advance(reading, page.last)),
+      ),
+      rule(
+        'out of order',
+        'scan',
+        ({ page, behind }) => isOutOfOrder(versionsBehind(page, behind)),
+        ({ reading }, held) => retract(reading, held),
+      ),
+      // The source may change as fast as it is read. What was there by now is enough; how far is that?
+      rule(
+        'something',
+        'goal',
+        ({ reading }) => reading.goal === null,
+        ({ reading, page }) => ({ reading: { ...reading, state: { name: 'goal', page } } }),
+      ),
+      ...goOn,
+    ],
+  }),
+
+  goal: row<'goal', SeenSorted>({
+    asks: 'Which version is the highest now?',
+    action: ({ state: { page } }) =>
+      ask({ since: page.since, page: 1, pageSize: 1, sorts: sorts.descending }),
+    see: (reading, event) => {
+      const [goal = null] = versionsOf(pageOf(event))
+      return { reading: { ...reading, goal }, page: reading.state.page }
+    },
+    rules: goOn,
+  }),
+
+  scan: row<'scan', SeenListing>({
+    asks: 'Page after page of everything above the position, in passes, until a count proves that all was seen.',
+    action: listingAction,
+    see: judgeListing,
+    rules: [
+      rule(
+        'not proven yet',
+        'scan',
+        ({ verdict }) => verdict.kind === 'question' && verdict,
+        ({ reading, listing, effects }, { question }) => {
+          const { since } = reading.state
+          return { reading: { ...reading, state: { name: 'scan', since, listing, question } }, effects }
+        },
+      ),
+      rule(
+        'everything seen',
+        'done',
+        ({ verdict }) => verdict.kind === 'complete' && verdict,
+        ({ reading, effects }, { upTo }) => ({ ...end(advance(reading, upTo)), effects }),
+      ),
+      rule(
+        'only one page, sorted',
+        'ahead',
+        ({ verdict }) => verdict.kind === 'sorted' && verdict,
+        ({ reading, effects }, { below }) => ({ reading: ahead(advance(reading, below)), effects }),
+      ),
+      rule(
+        'not to be proven',
+        'done',
+        ({ verdict }) => verdict.kind === 'uncertain' && verdict,
+        ({ reading, effects }, { note }) => ({
+          reading: { ...reading, state: { name: 'done', isComplete: false, note } },
+          effects,
+        }),
+      ),
+    ],
+  }),
+
+  tie: row<'tie', SeenListing>({
+    asks: 'Page after page of the rows of one version, in passes, until a count proves that all were seen.',
+    action: listingAction,
+    see: judgeListing,
+    rules: [
+      rule(
+        'out of order',
+        'scan',
+        ({ page }) => page !== null && isOutOfOrder(versionsOf(page)),
+        ({ reading }, held) => retract(reading, held),
+      ),
+      rule(
+        'not proven yet',
+        'tie',
+        ({ verdict }) => verdict.kind === 'question' && verdict,
+        ({ reading, listing, effects }, { question }) => {
+          const { since } = reading.state
+          return { reading: { ...reading, state: { name: 'tie', since, listing, question } }, effects }
+        },
+      ),
+      rule(
+        'everything seen',
+        'ahead',
+        ({ verdict }) => verdict.kind === 'complete' && verdict,
+        ({ reading, effects }, { upTo }) => ({ reading: ahead(advance(reading, upTo)), effects }),
+      ),
+      // Rows beyond must not wait for it.
+      otherwise('not to be proven', 'ahead', ({ reading, listing, effects }) => ({
+        reading: ahead({ ...reading, cursor: listing.ceiling ?? reading.cursor }),
+        effects,
+      })),
+    ],
+  }),
+
+  done: row<'done', never>({
+    asks: 'Nothing: the reading is over.',
+    action: ({ state: { isComplete, note } }) => ({ kind: 'end', isComplete, note }),
+    see: isOver,
+    rules: [],
+  }),
+
+  broken: row<'broken', never>({
+    asks: 'Nothing: the upstream broke its contract.',
+    action: ({ state: { what } }) => ({ kind: 'breach', what }),
+    see: isOver,
+    rules: [],
+  }),
+}
+
+/** For the manual and for tests; `null` stands for any state. */
+export const declaredStates: readonly {
+  readonly name: StateName | null
+  readonly asks: string | null
+  readonly rules: readonly DeclaredRule[]
+}[] = [
+  { name: null, asks: null, rules: always },
+  ...Object.entries(table).map(([name, { asks, rules }]) => ({ name: name as StateName, asks, rules })),
+]
+
+// ── walking through it ───────────────────────────────────────────────────────────────────────────────────────
+
+export function start(options: ReadingOptions): Transition {
+  const { from, pageSize, sorting, largestAnswer } = options
+  return transition(null, {
+    reading: {
+      options,
+      position: from,
+      cursor: from,
+      sorting,
+      largestAnswer,
+      highestServed: null,
+      goal: null,
+      state: { name: 'ahead', since: from, pageSize },
+    },
+  })
+}
+
+export function next(before: Reading, event: Event): Transition {
+  const reading = event.kind === 'answer' ? sawAny(before, event.page) : before
+  const taken = firstOf(always, { reading, event }) ?? nextIn(reading.state.name, reading, event)
+  if (!taken)
+    throw new Error(`The reader has no rule for this ${event.kind} in its state ${reading.state.name}`)
+  return transition(taken.rule, taken.move)
+}
+
+const nextIn = <Name extends StateName>(name: Name, reading: Reading<Name>, event: Event): Taken | null =>
+  table[name].next(reading, event)
+
+const actionIn = <Name extends StateName>(name: Name, reading: Reading<Name>): Action =>
+  table[name].action(reading)
+
+const transition = (taken: string | null, { reading, effects }: Move): Transition => ({
+  reading,
+  rule: taken,
+  action: actionIn(reading.state.name, reading),
+  effects: { seen: null, retreat: null, learnt: [], ...effects },
+})
+
+// ── what rules see ───────────────────────────────────────────────────────────────────────────────────────────
+
+type SeenAhead = { readonly reading: Reading<'ahead'>; readonly page: ObservedPage }
+type SeenPageBehind = {
+  readonly reading: Reading
+  readonly page: ObservedPage
+  readonly behind: SeenPage
+}
+type SeenProof = {
+  readonly reading: Reading<'proof'>
+  readonly answers: readonly SeenPage[]
+  readonly verdict: SortingVerdict | null
+}
+type SeenText = { readonly reading: Reading; readonly page: ObservedPage; readonly verdict: TextVerdict }
+
+function pageOf(event: Event): SeenPage {
+  if (event.kind !== 'answer') throw new Error(`A ${event.kind} came that nobody asked for`)
+  return event.page
+}
+
+function isOver(_reading: Reading, event: Event): never {
+  throw new Error(`This came after the reading had ended: ${event.kind}`)
+}
+
+function whatIsTooLow({ state }: Reading, page: SeenPage): string | false {
+  const least = leastToServe(state)
+  const tooLow = least === null ? undefined : versionsOf(page).find((version) => version < least)
+  return tooLow !== undefined && `asked for changes since ${least}, it served version ${tooLow}`
+}
+
+function isOneOldRow({ reading, page }: SeenAhead): boolean {
+  const isAlone = page.received === 1 && !page.isPerhapsCut
+  return !page.isNew && page.hasOld && isAlone && mayBeAtEnd(reading)
+}
+
+const isOutOfOrder = (versions: readonly bigint[]): string | false =>
+  !isAscending(versions) && outOfOrder(versions)
+
+/** What the page showed may come again: a late row moved it on, or it was cut to more than is shown. */
+function versionsBehind(page: ObservedPage, behind: SeenPage): readonly bigint[] {
+  const shown = new Set(page.rows.map(({ key }) => key))
+  return [page.last, ...behind.rows.flatMap(({ key, version }) => (shown.has(key) ? [] : (version ?? [])))]
+}
+
+/** Nothing above it was given yet when the first load began: that counts from then, whenever the position gets there. */
+const firstTop = ({ options, highestServed }: Reading) =>
+  options.from === 0n && options.until === null && highestServed !== null
+    ? [learnt('first_top', String(highestServed), 'the highest version served when the first load began')]
+    : []
+
+// ── where rules lead ─────────────────────────────────────────────────────────────────────────────────────────
+
+const ahead = (
   reading: Reading,
-  { since, pageSize }: { readonly since: bigint; readonly pageSize: number },
-  page: SeenPage,
-  isPerhapsCut: boolean,
-): Decision {
+  since = reading.cursor,
+  pageSize = reading.options.pageSize,
+): Reading<'ahead'> => ({ ...reading, state: { name: 'ahead', since, pageSize } })
+
+const prove = (reading: Reading, since: bigint, answers: readonly SeenPage[]): Reading<'proof'> => ({
+  ...reading,
+  state: { name: 'proof', since, answers },
+})
+
+/** From its first page on, with pages as large as they come: in one answer, if there is such a page size. */
+function scan(reading: Reading, since: bigint): Reading<'scan'> {
   const { maxPasses, largePageSize } = reading.options
-  if (isPerhapsCut && page.received <= pageSize) return listAnew(reading, since, largePageSize)
-  const { listing } = beginListing({ askedSize: pageSize, maxPasses, ceiling: null })
-  return sawListed(reading, { name: 'listing', since, listing }, page)
+  const begun = beginListing({ askedSize: largePageSize, maxPasses, ceiling: null })
+  return { ...reading, state: { name: 'scan', since, listing: begun.listing, question: begun.step } }
 }
 
-/** All rows of one version, which sorted pages begin with. */
-export function listTie(reading: Reading, since: bigint, version: bigint, pageSize: number): Decision {
-  const begun = beginListing({ askedSize: pageSize, maxPasses: maxTiePasses, ceiling: version })
-  return askListed(reading, since, begun)
+/** The page is the first of the scan, unless it is perhaps a part of one answer. */
+function scanOn({ reading, page }: SeenAhead): Move<'scan'> {
+  const { since, pageSize } = page
+  if (page.isPerhapsCut && !page.isTooLong) return { reading: scan(reading, since) }
+  const begun = continueListing({ askedSize: pageSize, maxPasses: reading.options.maxPasses }, page)
+  return {
+    reading: { ...reading, state: { name: 'scan', since, listing: begun.listing, question: begun.step } },
+    effects: { seen: { pageNumber: 1, keys: wantedKeys(page, null) } },
+  }
 }
 
-export function sawListed(reading: Reading, phase: ListingPhase, page: SeenPage): Decision {
-  const { listing, since } = phase
-  if (listing.ceiling !== null && !isAscending(versionsOf(page)))
-    return takeBackProof(reading, outOfOrder(versionsOf(page)))
-  const seen = { pageNumber: listing.pageNumber, keys: wantedKeys(page, listing.ceiling) }
-  return { ...askListed(reading, since, sawPage(listing, page)), seen }
-}
-
-export function sawSeenAround(reading: Reading, count: number): Decision {
-  if (reading.phase.name !== 'listing') throw new Error('A count came that nobody asked for')
-  const { since, listing } = reading.phase
-  return askListed(reading, since, sawCount(listing, count))
+/** All rows of the version with which the page ends, and which sorted pages begin with. */
+function tie(reading: Reading, { since, pageSize, last }: ObservedPage): Reading<'tie'> {
+  const begun = beginListing({ askedSize: pageSize, maxPasses: maxTiePasses, ceiling: last })
+  return { ...reading, state: { name: 'tie', since, listing: begun.listing, question: begun.step } }
 }
 
 /** The proof was wrong, so nothing that this run concluded from it holds. */
-export function takeBackProof(reading: Reading, held: string): Decision {
-  const { from, largePageSize } = reading.options
-  const evidence = `a page sorted by RowVersion held ${held}`
-  const back: Reading = { ...reading, position: from, cursor: from, sorting: 'ignored' }
-  const learnt = [{ name: 'sorting', value: 'ignored', evidence }]
-  return { ...listAnew(back, from, largePageSize), retreat: evidence, learnt }
-}
-
-function listAnew(reading: Reading, since: bigint, askedSize: number): Decision {
-  const { maxPasses } = reading.options
-  return askListed(reading, since, beginListing({ askedSize, maxPasses, ceiling: null }))
-}
-
-function askListed(reading: Reading, since: bigint, { listing, step }: ListingMove): Decision {
-  const here: Reading = { ...reading, phase: { name: 'listing', since, listing } }
-  switch (step.kind) {
-    case 'page':
-      return ask(here, { since, page: step.page, pageSize: step.pageSize, sorts: sortsOf(here) })
-    case 'count':
-      return decide(here, step)
-    case 'passed':
-      return askListed(here, since, nextPass(listing))
-    case 'uncertain':
-      return sawUncertain(here, listing, whyUncertain(listing, step.passes))
-    case 'only page':
-      return sawOnlyPage(here, listing, step.page)
-    case 'complete': {
-      const learnt = step.ignoresPaging ? [pagingIgnored(listing)] : []
-      return { ...sawAll(here, listing, step.highest), learnt }
-    }
+function retract(reading: Reading, held: string): Move<'scan'> {
+  const { from } = reading.options
+  const evidence = `a page sorted by ${sorts.ascending} held ${held}`
+  return {
+    reading: scan({ ...reading, position: from, cursor: from, sorting: 'ignored' }, from),
+    effects: { retreat: evidence, learnt: [learnt('sorting', 'ignored', evidence)] },
   }
 }
 
-function sawAll(reading: Reading, { ceiling }: Listing, highest: bigint | null): Decision {
-  const moved = advance(reading, highest === null || highest < reading.cursor ? reading.cursor : highest)
-  return ceiling === null ? end(moved) : lookAhead(moved)
+/** The last version may go on behind the end of the page: only what is below it is complete (P6). */
+const belowLast = ({ reading, page }: SeenSorted): Reading => advance(reading, page.last - 1n)
+
+function end(reading: Reading, note: string | null = null): Move<'done'> {
+  const isComplete = reading.position === reading.cursor
+  const told = isComplete
+    ? note
+    : `the rows of one version could not be proven complete: the position waits at ${reading.position}`
+  return { reading: { ...reading, state: { name: 'done', isComplete, note: told } } }
 }
 
-/**
- * An upstream that cuts its answers and has no other page can only be read by anybody if the lowest versions come first: such
- * a page is complete below its last version.
- */
-function sawOnlyPage(reading: Reading, listing: Listing, page: SeenPage): Decision {
-  const isWhole = page.received < Math.min(listing.askedSize, reading.largestAnswer)
-  const versions = versionsOf(page)
-  if (isWhole) return sawAll(reading, listing, highest(versions, null))
-  const below = highest(versions, reading.cursor) - 1n
-  const isSorted = isAscending(versions) && new Set(versions).size > 1
-  if (isSorted && below > reading.cursor) return lookAhead(advance(reading, below))
-  const why = 'the upstream shows the first page whichever is asked for, and perhaps there is more'
-  return sawUncertain(reading, listing, `${why}: the position waits`)
-}
+// ── how states ask ───────────────────────────────────────────────────────────────────────────────────────────
 
-function sawUncertain(reading: Reading, { ceiling }: Listing, note: string): Decision {
-  // Rows beyond must not wait for it.
-  if (ceiling !== null) return lookAhead({ ...reading, cursor: ceiling })
-  return decide({ ...reading, phase: { name: 'ended' } }, { kind: 'end', isComplete: false, note })
-}
-
-function whyUncertain({ hasGaps }: Listing, passes: number): string {
-  const why = hasGaps
-    ? `pages were not full in ${passes} passes although others followed: rows came in between, or the upstream leaves some out (of shorter pages perhaps none: PAGE_SIZE)`
-    : `the source changed during each of ${passes} passes`
-  return `${why}: what was shown is read, the position waits for a quiet moment`
-}
-
-const pagingIgnored = ({ askedSize }: Listing) => ({
-  name: 'paging',
-  value: 'ignored',
-  evidence: `asked for ${askedSize} records it served more, and the same on a page far behind`,
+const ask = (request: Ask['request'], traits: Partial<Ask> = {}): Ask => ({
+  kind: 'ask',
+  mayBeNothing: false,
+  isOnlyLook: false,
+  mayYield: false,
+  ...traits,
+  request,
 })
 
-export function outOfOrder(versions: readonly bigint[]): string {
-  const at = versions.findIndex((version, index) => index > 0 && version < (versions[index - 1] ?? version))
-  return at < 0 ? 'no row version at all' : `${versions[at]} behind ${versions[at - 1]}`
-}
+const sortsOf = (reading: Reading) => (reading.sorting === 'refused' ? null : sorts.ascending)
 
-// Key-set reading, where the upstream is proven to sort by row version: each request begins at the last version of the page
-// before. Pure. Every page is checked; one out of order takes the proof back.
-/** `last` is the highest version of the page, above the cursor. */
-export function sawSorted(
-  reading: Reading,
-  { since, pageSize }: { readonly since: bigint; readonly pageSize: number },
-  page: SeenPage,
-  last: bigint,
-  isPerhapsCut: boolean,
-): Decision {
-  const versions = versionsOf(page)
-  if (!isAscending(versions)) return takeBackProof(reading, outOfOrder(versions))
-  const isOneVersion = versions.every((version) => version <= reading.cursor || version === last)
-  const sorted: SortedPage = { ...page, since, pageSize, last, isOneVersion }
-  return isPerhapsText(reading, sorted)
-    ? askForTheEnd(reading, sorted)
-    : believe(reading, sorted, isPerhapsCut)
-}
+const pageTwo = (reading: Reading, { since, received }: ObservedPage): Ask['request'] => ({
+  since,
+  page: 2,
+  pageSize: received,
+  sorts: sortsOf(reading),
+})
 
-export function believe(reading: Reading, page: SortedPage, isPerhapsCut: boolean): Decision {
-  const { until } = reading.options
-  if (until !== null && page.last > until) return end(advance(reading, until))
-  // The last version may go on behind the end of the page: only what is below it is complete (P6).
-  const moved = advance(reading, page.last - 1n)
-  return isPerhapsCut ? goOn(moved, page) : askTail(moved, page)
-}
-
-/** A short page proves nothing: its cap may have shrunk, or rows were left out after it was cut. Is there anything behind it? */
-const askTail = (reading: Reading, page: SortedPage): Decision =>
-  ask(
-    { ...reading, phase: { name: 'tail', page } },
-    { since: page.since, page: 2, pageSize: page.received, sorts: sortsOf(reading) },
-  )
-
-export function sawTail(reading: Reading, page: SortedPage, tail: SeenPage): Decision {
-  if (tail.received === 0) return end(advance(reading, page.last))
-  // What the page showed may come again: a late row moved it on, or it was cut to more than is shown.
-  const shown = new Set(page.rows.map(({ key }) => key))
-  const fresh = { ...tail, rows: tail.rows.filter(({ key }) => !shown.has(key)) }
-  const versions = [page.last, ...versionsOf(fresh)]
-  if (!isAscending(versions)) return takeBackProof(reading, outOfOrder(versions))
-  return reading.goal === null ? askGoal(reading, page) : goOn(reading, page)
-}
-
-/** The source may change as fast as it is read. What was there by now is enough; how far is that? */
-const askGoal = (reading: Reading, page: SortedPage): Decision =>
-  ask(
-    { ...reading, phase: { name: 'goal', page } },
-    { since: page.since, page: 1, pageSize: 1, sorts: '-RowVersion' },
-  )
-
-export function sawGoal(reading: Reading, page: SortedPage, answer: SeenPage): Decision {
-  const [goal = null] = versionsOf(answer)
-  return goOn({ ...reading, goal }, page)
-}
-
-function goOn(reading: Reading, page: SortedPage): Decision {
-  if (reading.goal !== null && page.last > reading.goal)
-    return end(reading, 'the source changes as fast as it is read')
-  if (!page.isOneVersion) return lookAhead(reading)
-  const { largePageSize } = reading.options
-  return page.pageSize < largePageSize
-    ? lookAhead(reading, page.since, largePageSize)
-    : listTie(reading, page.since, page.last, page.pageSize)
-}
-
-// Decides how a changes stream is read: what to ask next, and how far the position may move. Pure: answers in, decisions
-// out; it knows no time, no network and no database, so that it can be tried against thousands of hostile upstreams.
-type Ahead = Phase & { readonly name: 'ahead' }
-
-export function beginReading(options: ReadingOptions): Decision {
-  const reading: Reading = {
-    options,
-    position: options.from,
-    cursor: options.from,
-    sorting: options.sorting,
-    largestAnswer: options.largestAnswer,
-    highestServed: null,
-    goal: null,
-    phase: { name: 'ended' },
-  }
-  return lookAhead(reading)
-}
-
-export function sawAnswer(before: Reading, page: SeenPage): Decision {
-  const { phase } = before
-  const reading: Reading = {
-    ...before,
-    largestAnswer: Math.max(before.largestAnswer, page.received),
-    highestServed: highest(versionsOf(page), before.highestServed),
-  }
-  if (phase.name === 'ended') throw new Error('An answer came after the reading had ended')
-  if (phase.name === 'proof') return sawProof(reading, phase, page)
-  const { since } = 'since' in phase ? phase : phase.page
-  const below = versionsOf(page).find((version) => version < since)
-  if (below !== undefined)
-    return decide(reading, {
-      kind: 'breach',
-      what: `asked for changes since ${since}, it served version ${below}`,
-    })
-  switch (phase.name) {
-    case 'ahead':
-      return sawAhead(reading, phase, page, mayBeCut(before, phase.pageSize, page))
-    case 'behind':
-      return page.received === 0 ? end(reading) : listOn(reading, phase, phase.page, true)
-    case 'text':
-      return sawTextOrder(reading, phase.page, phase.count, page) ?? believe(reading, phase.page, true)
-    case 'tail':
-      return sawTail(reading, phase.page, page)
-    case 'goal':
-      return sawGoal(reading, phase.page, page)
-    case 'listing':
-      return sawListed(reading, phase, page)
-  }
-}
-
-/** The upstream refused the request because of its `Sorts`. */
-export function sawRefusal(reading: Reading, status: number): Decision {
-  const refused: Reading = { ...reading, sorting: 'refused' }
-  const learnt = [{ name: 'sorting', value: 'refused', evidence: `status ${status}` }]
-  // What was concluded from the order of a listing holds no more.
-  return { ...lookAhead(refused), learnt }
-}
-
-function sawAhead(reading: Reading, phase: Ahead, page: SeenPage, isPerhapsCut: boolean): Decision {
-  const { cursor, sorting } = reading
-  const last = highest(versionsOf(page), cursor)
-  if (last === cursor) return sawNothingNew(reading, phase, page, isPerhapsCut)
-  if (sorting === 'proven') return sawSorted(reading, phase, page, last, isPerhapsCut)
-  // Where paging is ignored, the questions of the proof would fetch everything there is.
-  const isTooLong = page.received > phase.pageSize
-  if (sorting === 'unknown' && !isTooLong) return askProof(reading, isPerhapsCut ? cursor : 0n, [])
-  return listOn(reading, phase, page, isPerhapsCut)
-}
-
-function sawNothingNew(reading: Reading, phase: Ahead, page: SeenPage, isPerhapsCut: boolean): Decision {
-  const hasOld = versionsOf(page).includes(phase.since)
-  const learnt = hasOld
-    ? [{ name: 'inclusive', value: 'yes', evidence: `since ${phase.since} served version ${phase.since}` }]
-    : []
-  // An upstream whose `since` includes shows it in every quiet poll, and one question has to be enough for that.
-  const isOneOldRow = hasOld && page.received === 1 && !isPerhapsCut && mayBeAtEnd(reading)
-  if (page.received === 0 || isOneOldRow) return { ...end(reading), learnt }
-  // Old rows of the position's own version may fill the page. They prove that `since` includes, so the next version up loses nothing.
-  if (hasOld && phase.since === reading.cursor) return { ...lookAhead(reading, reading.cursor + 1n), learnt }
-  if (isPerhapsCut) return { ...listOn(reading, phase, page, isPerhapsCut), learnt }
-  return { ...askBehind(reading, phase, page), learnt }
-}
-
-/** It holds nothing but what cannot be a row. */
-const askBehind = (reading: Reading, { since, pageSize }: Ahead, page: SeenPage): Decision =>
-  ask(
-    { ...reading, phase: { name: 'behind', since, pageSize, page } },
-    { since, page: 2, pageSize: page.received, sorts: sortsOf(reading) },
-    mayBeAtEnd(reading),
-  )
-
-function askProof(reading: Reading, since: bigint, answers: readonly SeenPage[]): Decision {
+function proofRequest({ since, answers }: State<'proof'>): Ask['request'] {
   const question = proofQuestions[answers.length]
   if (!question) throw new Error('The proof of sorting has no such question')
-  return ask({ ...reading, phase: { name: 'proof', since, answers } }, { since, page: 1, ...question })
+  return { since, page: 1, ...question }
 }
 
-function sawProof(reading: Reading, phase: Phase & { name: 'proof' }, page: SeenPage): Decision {
-  const answers = [...phase.answers, page]
-  if (answers.length < proofQuestions.length) return askProof(reading, phase.since, answers)
-  const { sorting, evidence } = judge(answers)
-  const verdict: Reading = { ...reading, sorting: sorting === 'proven' ? 'proven' : 'ignored' }
-  const learnt = sorting === 'undecided' ? [] : [{ name: 'sorting', value: sorting, evidence }]
-  return { ...lookAhead(verdict), learnt }
+function listingAction(reading: Reading<'scan' | 'tie'>): Action {
+  const { since, question } = reading.state
+  if (question.kind === 'count') return question
+  const { page, pageSize } = question
+  return ask({ since, page, pageSize, sorts: sortsOf(reading) })
 }
-
-/** A short answer may still have been cut by a cap, unless a longer one was seen. */
-const mayBeCut = (reading: Reading, pageSize: number, page: SeenPage): boolean =>
-  page.received >= pageSize || page.received >= reading.largestAnswer

@@ -6,7 +6,8 @@ import type { ChangesStream } from '../../streams/catalog.ts'
 import { isFlaggedDeleted, isObject, readRecords } from '../../streams/record.ts'
 import type { SeenPage } from '../lists/listing.ts'
 import type { Sorts, Source } from '../ports/source.ts'
-import { isAscending, judge, proofQuestions } from './hypotheses.ts'
+import { judge, proofQuestions } from './hypotheses.ts'
+import { isAscending } from './state.ts'
 
 export type ContractBelief = { readonly name: string; readonly value: string }
 

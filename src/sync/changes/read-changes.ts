@@ -1,14 +1,14 @@
-// The loop around the decisions of changes.ts: fetches, writes and commits. The next page is fetched while the last is written.
+// The loop around the decisions of machine.ts: fetches, writes and commits. The next page is fetched while the last is written.
 
 import type { ChangesStream } from '../../streams/catalog.ts'
 import { type Records, readRecords } from '../../streams/record.ts'
 import { seenPage } from '../lists/listing.ts'
 import { confirmEmpty, openPipeline } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'
-import type { Belief, Run, Store, Written } from '../ports/store.ts'
+import type { Run, Store, Written } from '../ports/store.ts'
 import { knownBeliefs } from './hypotheses.ts'
-import { beginReading, sawAnswer, sawRefusal, sawSeenAround } from './machine.ts'
-import type { Decision, Learnt, ReadingOptions } from './state.ts'
+import { next, start } from './machine.ts'
+import type { Ask, Event, Reading, ReadingOptions, Transition } from './state.ts'
 
 /** A run that reads by row version. */
 type ChangesRun = Run<'incremental' | 'lookback' | 'backfill'>
@@ -49,76 +49,91 @@ export async function readChanges(
   context: ReadChangesContext,
   options: ReadingOptions,
 ): Promise<ReadOutcome> {
-  const { run, signal } = context
-  const writes = openPipeline(pagesInFlight)
-  let hasAsked = false
-  let committed = options.from
-  let decision = beginReading(options)
-  const progress = (): Progress => ({
-    position: decision.reading.position,
-    highestServed: decision.reading.highestServed,
-  })
-  const outcome = (isComplete: boolean, note: string | null, yielded = false): ReadOutcome => ({
-    ...progress(),
-    largestAnswer: decision.reading.largestAnswer,
-    isComplete,
-    yielded,
-    note,
-  })
-
-  const commit = async (records: Records, made: Decision) => {
-    const at: Progress = { position: made.reading.position, highestServed: made.reading.highestServed }
-    if (made.retreat !== null && context.movesPosition) {
-      await writes.settled()
-      await run.position.retreat(made.retreat)
-      committed = options.from
+  const commits = openCommits(context, options.from)
+  let transition = start(options)
+  try {
+    for (let hasAsked = false; ; hasAsked = true) {
+      const { reading, action } = transition
+      switch (action.kind) {
+        case 'end':
+          return outcomeOf(reading, action)
+        case 'breach':
+          throw new ContractBreach(`The upstream broke its contract: ${action.what}`)
+        case 'count': {
+          await commits.settled()
+          transition = next(reading, {
+            kind: 'count',
+            keys: await context.run.seen.countAround(action.around),
+          })
+          await commits.add(nothing, transition)
+          break
+        }
+        case 'ask': {
+          if (hasAsked && action.mayYield && context.shouldYield?.())
+            return {
+              ...outcomeOf(reading, { isComplete: false, note: 'gave way to another stream' }),
+              yielded: true,
+            }
+          const { event, records } = await fetchAnswer(context, action)
+          transition = next(reading, event)
+          await commits.add(records, transition)
+        }
+      }
     }
-    if (made.learnt.length > 0) await run.findings.learn(beliefs(made.learnt, context.now()))
-    const position = context.movesPosition && at.position > committed ? at.position : null
+  } finally {
+    await commits.settled()
+  }
+}
+
+const progressOf = ({ position, highestServed }: Reading): Progress => ({ position, highestServed })
+
+const outcomeOf = (reading: Reading, end: Pick<ReadOutcome, 'isComplete' | 'note'>): ReadOutcome => ({
+  ...progressOf(reading),
+  largestAnswer: reading.largestAnswer,
+  isComplete: end.isComplete,
+  yielded: false,
+  note: end.note,
+})
+
+/** What the rules see of the answer, and what of it is to be written. */
+async function fetchAnswer(
+  { source, keyFields, versionFields, signal }: ReadChangesContext,
+  { request, mayBeNothing, isOnlyLook }: Ask,
+): Promise<{ readonly event: Event; readonly records: Records }> {
+  signal.throwIfAborted()
+  const fetch = () => source.changes(request, signal)
+  const answer = await (mayBeNothing ? fetch() : confirmEmpty(fetch))
+  if ('refused' in answer) return { event: { kind: 'refused', status: answer.refused }, records: nothing }
+  const records = readRecords(answer.records, keyFields, versionFields)
+  const event: Event = { kind: 'answer', page: seenPage(answer.records.length, records) }
+  return { event, records: isOnlyLook ? nothing : records }
+}
+
+/** Writes what answers hold, a few at a time, with the position that each justifies (P1). */
+function openCommits({ run, movesPosition, now, onWritten }: ReadChangesContext, from: bigint) {
+  const writes = openPipeline(pagesInFlight)
+  let committed = from
+
+  async function add(records: Records, { reading, effects }: Transition) {
+    const { seen, retreat, learnt } = effects
+    if (retreat !== null && movesPosition) {
+      await writes.settled()
+      await run.position.retreat(retreat)
+      committed = from
+    }
+    if (learnt.length > 0) await run.findings.learn(learnt.map((belief) => ({ ...belief, testedAt: now() })))
+    const position = movesPosition && reading.position > committed ? reading.position : null
     if (position !== null) committed = position
     if (records.rows.length === 0 && records.rejected.length === 0 && position === null) return
     await writes.start(async () => {
       const written = await run.pages.commit(records, position)
-      if (made.seen) await run.seen.add(made.seen.pageNumber, made.seen.keys)
-      context.onWritten?.(written, at)
+      if (seen) await run.seen.add(seen.pageNumber, seen.keys)
+      onWritten?.(written, progressOf(reading))
     })
   }
 
-  try {
-    for (;;) {
-      const { reading, step } = decision
-      if (step.kind === 'end') return outcome(step.isComplete, step.note)
-      if (step.kind === 'breach') throw new ContractBreach(`The upstream broke its contract: ${step.what}`)
-      if (step.kind === 'count') {
-        await writes.settled()
-        decision = sawSeenAround(reading, await run.seen.countAround(step.around))
-        await commit(nothing, decision)
-        continue
-      }
-      if (hasAsked && reading.phase.name === 'ahead' && context.shouldYield?.())
-        return outcome(false, 'gave way to another stream', true)
-      signal.throwIfAborted()
-      const fetchAnswer = () => context.source.changes(step.request, signal)
-      const answer = await (step.mayBeNothing ? fetchAnswer() : confirmEmpty(fetchAnswer))
-      hasAsked = true
-      if ('refused' in answer) {
-        decision = sawRefusal(reading, answer.refused)
-        await commit(nothing, decision)
-        continue
-      }
-      const records = readRecords(answer.records, context.keyFields, context.versionFields)
-      decision = sawAnswer(reading, seenPage(answer.records.length, records))
-      // What was only looked at comes again in its turn.
-      const isOnlyLook = reading.phase.name === 'proof' || reading.phase.name === 'text'
-      await commit(isOnlyLook ? nothing : records, decision)
-    }
-  } finally {
-    await writes.settled()
-  }
+  return { add, settled: () => writes.settled() }
 }
-
-const beliefs = (learnt: readonly Learnt[], testedAt: Date): Belief[] =>
-  learnt.map((belief) => ({ ...belief, testedAt }))
 
 // What the lanes of a changes stream have in common: each reads a part of it, with what earlier runs learnt about the upstream.
 export type ChangesContext = {

@@ -1,7 +1,8 @@
-// The state of one reading of a changes stream, and the words in which decisions about it are told.
+// What the reader of changes knows at any moment, the words in which it talks to the loop around it, and what it sees in an answer.
+// Pure, and nothing is decided here: machine.ts alone says what comes next.
 
-import type { Listing, SeenPage } from '../lists/listing.ts'
-import type { ChangesRequest } from '../ports/source.ts'
+import type { Listing, ListingQuestion, SeenPage } from '../lists/listing.ts'
+import type { ChangesRequest, Sorts } from '../ports/source.ts'
 
 export type Sorting = 'unknown' | 'proven' | 'ignored' | 'refused'
 
@@ -18,16 +19,27 @@ export type ReadingOptions = {
   readonly largestAnswer: number
 }
 
-/** A page of key-set reading that showed something new. */
-export type SortedPage = SeenPage & {
+// ── states ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** An answer to "what is above?", and what can be seen in it however it is sorted. */
+export type ObservedPage = SeenPage & {
   readonly since: bigint
   readonly pageSize: number
+  readonly versions: readonly bigint[]
+  /** The highest version; the cursor where nothing is above it. */
   readonly last: bigint
+  readonly isNew: boolean
+  /** Above the cursor it holds no other version than the last. */
   readonly isOneVersion: boolean
+  /** It holds the version asked from: `since` includes. */
+  readonly hasOld: boolean
+  readonly isTooLong: boolean
+  /** A short answer may still have been cut by a cap, unless a longer one was seen. */
+  readonly isPerhapsCut: boolean
 }
 
 /** Of the records whose versions have as many digits as the last one of a page. */
-export type Count = {
+export type DigitCount = {
   /** There are as many. */
   readonly shown: number
   /** And fewer than this; null: nobody knows yet. */
@@ -42,27 +54,38 @@ export type Count = {
   readonly oneInAll: number | null
 }
 
-export type Phase =
-  /** Page 1 of what lies above the position; key-set reading when sorting is proven. */
-  | { readonly name: 'ahead'; readonly since: bigint; readonly pageSize: number }
-  /** Page 1 held nothing but what cannot be a row. Is there anything behind it? */
-  | {
-      readonly name: 'behind'
-      readonly since: bigint
-      readonly pageSize: number
-      readonly page: SeenPage
-    }
-  | { readonly name: 'proof'; readonly since: bigint; readonly answers: readonly SeenPage[] }
-  /** Are numbers sorted as text? */
-  | { readonly name: 'text'; readonly page: SortedPage; readonly count: Count | null }
-  /** Is there anything behind this page? */
-  | { readonly name: 'tail'; readonly page: SortedPage }
-  /** There is; how far does it go now? */
-  | { readonly name: 'goal'; readonly page: SortedPage }
-  | { readonly name: 'listing'; readonly since: bigint; readonly listing: Listing }
-  | { readonly name: 'ended' }
+type ListingState = {
+  readonly since: bigint
+  readonly listing: Listing
+  readonly question: ListingQuestion
+}
 
-export type Reading = {
+/** Each state is a question that waits for its answer; the last two are ends. */
+type StateData = {
+  /** Page 1 of what is above the cursor; key-set reading when sorting is proven. */
+  readonly ahead: { readonly since: bigint; readonly pageSize: number }
+  /** Page 1 held nothing but what cannot be a row. Is there anything behind it? */
+  readonly behind: { readonly page: ObservedPage }
+  readonly proof: { readonly since: bigint; readonly answers: readonly SeenPage[] }
+  /** Are numbers sorted as text? The count is null while only the end is looked at. */
+  readonly text: { readonly page: ObservedPage; readonly count: DigitCount | null }
+  /** Is there anything behind this page? */
+  readonly tail: { readonly page: ObservedPage }
+  /** There is; how far does it go now? */
+  readonly goal: { readonly page: ObservedPage }
+  /** Everything above `since`, in passes. */
+  readonly scan: ListingState
+  /** All rows of one version, in passes. */
+  readonly tie: ListingState
+  readonly done: { readonly isComplete: boolean; readonly note: string | null }
+  readonly broken: { readonly what: string }
+}
+export type StateName = keyof StateData
+export type State<Name extends StateName = StateName> = {
+  [Each in Name]: { readonly name: Each } & StateData[Each]
+}[Name]
+
+export type Reading<Name extends StateName = StateName> = {
   readonly options: ReadingOptions
   /** Certain: everything up to here is read, and may be committed with the answer that showed it. */
   readonly position: bigint
@@ -73,16 +96,30 @@ export type Reading = {
   readonly highestServed: bigint | null
   /** The highest version there was at some moment of this reading: everything through it is enough. */
   readonly goal: bigint | null
-  readonly phase: Phase
+  readonly state: State<Name>
 }
 
-export type Step =
-  | {
-      readonly kind: 'ask'
-      readonly request: ChangesRequest
-      /** A poll may be answered with nothing, the next one asks again. Anywhere else that would look like the end. */
-      readonly mayBeNothing: boolean
-    }
+// ── what goes in and out ─────────────────────────────────────────────────────────────────────────────────────
+
+export type Event =
+  | { readonly kind: 'answer'; readonly page: SeenPage }
+  /** The upstream refused the request because of its `Sorts`. */
+  | { readonly kind: 'refused'; readonly status: number }
+  /** So many keys were seen both by the end of a pass and again after it. */
+  | { readonly kind: 'count'; readonly keys: number }
+
+export type Ask = {
+  readonly kind: 'ask'
+  readonly request: ChangesRequest
+  /** A poll may be answered with nothing, the next one asks again. Anywhere else that would look like the end. */
+  readonly mayBeNothing: boolean
+  /** What the answer holds is only looked at: it comes again in its turn. */
+  readonly isOnlyLook: boolean
+  /** Nothing is lost when the reading ends before this question. */
+  readonly mayYield: boolean
+}
+export type Action =
+  | Ask
   | { readonly kind: 'count'; readonly around: number }
   | { readonly kind: 'end'; readonly isComplete: boolean; readonly note: string | null }
   /** The upstream broke the contract of `neworchanged`; asking again would not help. */
@@ -90,13 +127,54 @@ export type Step =
 
 export type Learnt = { readonly name: string; readonly value: string; readonly evidence: string }
 
-export type Decision = {
-  readonly reading: Reading
-  readonly step: Step
+export type Effects = {
   /** Remember these keys of the answer as seen on this page. */
   readonly seen: { readonly pageNumber: number; readonly keys: readonly string[] } | null
+  /** The position returns to where the reading began, for this reason. */
   readonly retreat: string | null
   readonly learnt: readonly Learnt[]
+}
+
+export type Transition = {
+  readonly reading: Reading
+  /** Of the rule that was taken; null at the start. */
+  readonly rule: string | null
+  readonly action: Action
+  readonly effects: Effects
+}
+
+// ── what is seen ─────────────────────────────────────────────────────────────────────────────────────────────
+
+/** What any answer shows, whatever was asked. */
+export const sawAny = (reading: Reading, page: SeenPage): Reading => ({
+  ...reading,
+  largestAnswer: Math.max(reading.largestAnswer, page.received),
+  highestServed: highest(versionsOf(page), reading.highestServed),
+})
+
+/** After `sawAny`. */
+export function observe({ state, cursor, largestAnswer }: Reading<'ahead'>, page: SeenPage): ObservedPage {
+  const { since, pageSize } = state
+  const versions = versionsOf(page)
+  const last = highest(versions, cursor)
+  return {
+    ...page,
+    since,
+    pageSize,
+    versions,
+    last,
+    isNew: last > cursor,
+    isOneVersion: versions.every((version) => version <= cursor || version === last),
+    hasOld: versions.includes(since),
+    isTooLong: page.received > pageSize,
+    isPerhapsCut: page.received >= pageSize || page.received >= largestAnswer,
+  }
+}
+
+/** All versions of an answer have to be at or above this; null where it was asked for what has been read. */
+export function leastToServe(state: State): bigint | null {
+  if (state.name === 'proof' || state.name === 'done' || state.name === 'broken') return null
+  return 'page' in state ? state.page.since : state.since
 }
 
 /** Moves on; the position with it, unless it waits behind something uncertain. */
@@ -105,40 +183,16 @@ export function advance(reading: Reading, to: bigint): Reading {
   return { ...reading, cursor: to, position: isCertain ? to : reading.position }
 }
 
-export function lookAhead(
-  reading: Reading,
-  since = reading.cursor,
-  pageSize = reading.options.pageSize,
-): Decision {
-  return ask(
-    { ...reading, phase: { name: 'ahead', since, pageSize } },
-    { since, page: 1, pageSize, sorts: sortsOf(reading) },
-    mayBeAtEnd(reading),
-  )
-}
-
 /** All that was asked for or seen is read. */
 export const mayBeAtEnd = ({ options, cursor, highestServed }: Reading): boolean =>
   cursor >= (options.until ?? highestServed ?? cursor)
 
-export const ask = (reading: Reading, request: ChangesRequest, mayBeNothing = false): Decision =>
-  decide(reading, { kind: 'ask', request, mayBeNothing })
+// ── versions ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-export function end(reading: Reading, note: string | null = null): Decision {
-  const isComplete = reading.position === reading.cursor
-  const told = isComplete
-    ? note
-    : `the rows of one version could not be proven complete: the position waits at ${reading.position}`
-  return decide({ ...reading, phase: { name: 'ended' } }, { kind: 'end', isComplete, note: told })
-}
-
-export const decide = (reading: Reading, step: Step): Decision => ({
-  reading,
-  step,
-  seen: null,
-  retreat: null,
-  learnt: [],
-})
+export const sorts = { ascending: 'RowVersion', descending: '-RowVersion' } as const satisfies Record<
+  string,
+  Sorts
+>
 
 export const versionsOf = (page: SeenPage): readonly bigint[] =>
   page.rows.flatMap(({ version }) => version ?? [])
@@ -153,4 +207,12 @@ export function highest<Known extends bigint | null>(
   )
 }
 
-export const sortsOf = (reading: Reading) => (reading.sorting === 'refused' ? null : 'RowVersion')
+export function isAscending(versions: readonly bigint[]): boolean {
+  return versions.every((version, index) => index === 0 || version >= (versions[index - 1] ?? version))
+}
+
+/** What is wrong with the order of a page that was sorted. */
+export function outOfOrder(versions: readonly bigint[]): string {
+  const at = versions.findIndex((version, index) => index > 0 && version < (versions[index - 1] ?? version))
+  return at < 0 ? 'no row version at all' : `${versions[at]} behind ${versions[at - 1]}`
+}

@@ -4,16 +4,31 @@
 // and those of the page that are shorter.
 
 import type { SeenPage } from '../lists/listing.ts'
-import { outOfOrder, takeBackProof } from './machine.ts'
-import { ask, type Count, type Decision, type Reading, type SortedPage, versionsOf } from './state.ts'
+import type { ChangesRequest } from '../ports/store.ts'
+import { type DigitCount, type ObservedPage, outOfOrder, sorts, versionsOf } from './state.ts'
+
+export type TextVerdict =
+  /** Nobody knows yet: another row has to be looked for. */
+  | { readonly kind: 'look'; readonly count: DigitCount }
+  /** No shorter version can stand behind the page. */
+  | { readonly kind: 'numbers' }
+  | { readonly kind: 'text'; readonly evidence: string }
+
+/** What was asked: the page in doubt, and the count so far, which is null while only the end is looked at. */
+type TextQuestion = { readonly page: ObservedPage; readonly count: DigitCount | null }
 
 /** Some of them may be no rows, and have no version. */
 const fromTheEnd = 100
 /** A source that grows with each question is never counted. It is believed: read in passes, it would never be read whole either. */
 const maxQuestions = 120
+/** Where there are so many, each page is served for ever. */
+const farRow = 1_000_000_000
 
-export const isPerhapsText = ({ cursor }: Reading, page: SortedPage): boolean =>
-  digitsOf(page.last) > digitsOf(cursor) && !showsNumbers(versionsOf(page))
+const numbers: TextVerdict = { kind: 'numbers' }
+
+/** Whether the question has to be asked at all. */
+export const isPerhapsText = (cursor: bigint, page: ObservedPage): boolean =>
+  digitsOf(page.last) > digitsOf(cursor) && !showsNumbers(page.versions)
 
 /** It holds 9 before 10. */
 const showsNumbers = (versions: readonly bigint[]): boolean =>
@@ -22,29 +37,28 @@ const showsNumbers = (versions: readonly bigint[]): boolean =>
     return digitsOf(before) < digitsOf(version) && String(before) > String(version)
   })
 
-export const askForTheEnd = (reading: Reading, page: SortedPage): Decision =>
-  ask(
-    { ...reading, phase: { name: 'text', page, count: null } },
-    { since: page.since, page: 1, pageSize: fromTheEnd, sorts: '-RowVersion' },
-  )
-
-/** Null when no shorter version can stand behind the page. */
-export function sawTextOrder(
-  reading: Reading,
-  page: SortedPage,
-  count: Count | null,
-  answer: SeenPage,
-): Decision | null {
-  return count ? sawRow(reading, page, count, answer.received > 0) : sawEnd(reading, page, answer)
+export function textRequest({ page, count }: TextQuestion): ChangesRequest {
+  if (!count) return { since: page.since, page: 1, pageSize: fromTheEnd, sorts: sorts.descending }
+  const { isOfAll, row } = count.asked
+  return {
+    since: isOfAll ? page.since : belowLong(page),
+    page: isOfAll ? row + shorterOn(page) : row,
+    pageSize: 1,
+    sorts: sorts.ascending,
+  }
 }
 
-function sawEnd(reading: Reading, page: SortedPage, answer: SeenPage): Decision | null {
+export function judgeTextOrder(cursor: bigint, { page, count }: TextQuestion, answer: SeenPage): TextVerdict {
+  return count ? judgeRow(page, count, answer.received > 0) : judgeEnd(cursor, page, answer)
+}
+
+function judgeEnd(cursor: bigint, page: ObservedPage, answer: SeenPage): TextVerdict {
   const [end] = versionsOf(answer)
-  if (end === undefined) return answer.received > 0 ? takeBackProof(reading, outOfOrder([])) : null
-  if (end < page.last) return takeBackProof(reading, outOfOrder([page.last, end]))
-  if (!hasRoomForShorter(reading.cursor, page.last, end)) return null
+  if (end === undefined) return answer.received > 0 ? text(outOfOrder([])) : numbers
+  if (end < page.last) return text(outOfOrder([page.last, end]))
+  if (!hasRoomForShorter(cursor, page.last, end)) return numbers
   const row = Math.max(1, page.received)
-  return askRow(reading, page, {
+  return look({
     shown: 0,
     beyond: null,
     asked: { isOfAll: false, row },
@@ -65,20 +79,21 @@ export function hasRoomForShorter(cursor: bigint, last: bigint, end: bigint): bo
   return false
 }
 
-function sawRow(reading: Reading, page: SortedPage, count: Count, isThere: boolean): Decision | null {
+function judgeRow(page: ObservedPage, count: DigitCount, isThere: boolean): TextVerdict {
   const { asked, shown, beyond, noneInAll, oneInAll } = count
   const { row } = asked
-  if (count.questions >= maxQuestions) return null
+  if (count.questions >= maxQuestions) return numbers
   if (asked.isOfAll) {
     if (!isThere)
-      return shown === 0 ? null : askLong(reading, page, { ...count, noneInAll: row, oneInAll: null }, shown)
+      return shown === 0 ? numbers : lookAtLong({ ...count, noneInAll: row, oneInAll: null }, shown)
     // Perhaps the source has grown since.
-    if (oneInAll !== row) return askLong(reading, page, { ...count, stride: 1, oneInAll: row }, row)
-    const held = `versions shorter than ${page.last} behind it: ${shown} records above ${belowLong(page)}, and more in all`
-    return takeBackProof(reading, held)
+    if (oneInAll !== row) return lookAtLong({ ...count, stride: 1, oneInAll: row }, row)
+    return text(
+      `versions shorter than ${page.last} behind it: ${shown} records above ${belowLong(page)}, and more in all`,
+    )
   }
-  if (isThere && row === shown && noneInAll === shown + 1) return null
-  return search(reading, page, {
+  if (isThere && row === shown && noneInAll === shown + 1) return numbers
+  return search({
     ...count,
     shown: isThere ? Math.max(shown, row) : shown < row ? shown : 0,
     beyond: isThere ? (beyond !== null && beyond > row ? beyond : null) : row,
@@ -86,38 +101,28 @@ function sawRow(reading: Reading, page: SortedPage, count: Count, isThere: boole
   })
 }
 
-function search(reading: Reading, page: SortedPage, count: Count): Decision | null {
-  const { shown, beyond } = count
-  if (shown > farRow) return null
-  if (beyond === null)
-    return askLong(reading, page, { ...count, stride: 2 * count.stride }, shown + count.stride)
-  if (beyond - shown > 1) return askLong(reading, page, count, Math.floor((shown + beyond) / 2))
-  return askRow(reading, page, { ...count, asked: { isOfAll: true, row: beyond } })
+function search(count: DigitCount): TextVerdict {
+  const { shown, beyond, stride } = count
+  if (shown > farRow) return numbers
+  if (beyond === null) return lookAtLong({ ...count, stride: 2 * stride }, shown + stride)
+  if (beyond - shown > 1) return lookAtLong(count, Math.floor((shown + beyond) / 2))
+  return look({ ...count, asked: { isOfAll: true, row: beyond } })
 }
 
-/** Where there are so many, each page is served for ever. */
-const farRow = 1_000_000_000
+const lookAtLong = (count: DigitCount, row: number): TextVerdict =>
+  look({ ...count, asked: { isOfAll: false, row } })
 
-const askLong = (reading: Reading, page: SortedPage, count: Count, row: number): Decision =>
-  askRow(reading, page, { ...count, asked: { isOfAll: false, row } })
+const look = (count: DigitCount): TextVerdict => ({
+  kind: 'look',
+  count: { ...count, questions: count.questions + 1 },
+})
 
-function askRow(reading: Reading, page: SortedPage, count: Count): Decision {
-  const { isOfAll, row } = count.asked
-  return ask(
-    { ...reading, phase: { name: 'text', page, count: { ...count, questions: count.questions + 1 } } },
-    {
-      since: isOfAll ? page.since : belowLong(page),
-      page: isOfAll ? row + shorterOn(page) : row,
-      pageSize: 1,
-      sorts: 'RowVersion',
-    },
-  )
-}
+const text = (evidence: string): TextVerdict => ({ kind: 'text', evidence })
 
 /** Above it, all versions have as many digits as the last one of the page, or more. */
-const belowLong = ({ last }: SortedPage): bigint => 10n ** BigInt(digitsOf(last) - 1) - 1n
+const belowLong = ({ last }: ObservedPage): bigint => 10n ** BigInt(digitsOf(last) - 1) - 1n
 
-const shorterOn = (page: SortedPage): number =>
-  versionsOf(page).filter((version) => digitsOf(version) < digitsOf(page.last)).length
+const shorterOn = (page: ObservedPage): number =>
+  page.versions.filter((version) => digitsOf(version) < digitsOf(page.last)).length
 
 const digitsOf = (version: bigint): number => String(version).length

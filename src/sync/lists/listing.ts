@@ -54,9 +54,12 @@ export type Listing = {
   readonly uncounted: readonly PassEnd[]
 }
 
+type PageQuestion = { readonly kind: 'page'; readonly page: number; readonly pageSize: number }
+type CountQuestion = { readonly kind: 'count'; readonly around: number }
+/** What a listing waits for. */
+export type ListingQuestion = PageQuestion | CountQuestion
 export type ListingStep =
-  | { readonly kind: 'page'; readonly page: number; readonly pageSize: number }
-  | { readonly kind: 'count'; readonly around: number }
+  | ListingQuestion
   /** A pass is over, and nothing is proven yet. */
   | { readonly kind: 'passed' }
   /** Every row that was there is read, up to this version. */
@@ -65,7 +68,11 @@ export type ListingStep =
   /** `Page` changes nothing: this page is all that is ever shown, and perhaps there is more. */
   | { readonly kind: 'only page'; readonly page: SeenPage }
 
-export type ListingMove = { readonly listing: Listing; readonly step: ListingStep }
+export type ListingMove<Step extends ListingStep = ListingStep> = {
+  readonly listing: Listing
+  readonly step: Step
+}
+type AskedPage = ListingMove<PageQuestion>
 
 /** Behind any end, and below what an int32 holds. */
 const farOffset = 2_000_000_000
@@ -75,7 +82,7 @@ export function beginListing(options: {
   readonly hasPages?: boolean
   readonly maxPasses: number
   readonly ceiling: bigint | null
-}): ListingMove {
+}): AskedPage {
   return askPage({
     hasPages: true,
     ...options,
@@ -96,18 +103,29 @@ export function beginListing(options: {
   })
 }
 
+/** The first page is there already, and holds something. */
+export function continueListing(
+  options: { readonly askedSize: number; readonly maxPasses: number },
+  first: SeenPage,
+): AskedPage {
+  const { listing } = beginListing({ ...options, ceiling: null })
+  return isTooLong(listing, first) ? askFarPage(listing, first) : askPage(turnPage(withPage(listing, first)))
+}
+
 export function sawPage(listing: Listing, page: SeenPage): ListingMove {
   const { lastPage, doubtful, looksBehind } = listing
   if (!listing.hasPages) return { listing, step: complete(highestOf(null, page, listing.ceiling)) }
   if (doubtful) return sawFarPage({ ...listing, doubtful: null }, doubtful, page)
   if (looksBehind) return sawBehind({ ...listing, looksBehind: false }, page)
   if (page.received === 0) return sawEmptyPage(listing)
-  // Is this a page of the upstream's own size, or is paging ignored?
-  const isTooLong = lastPage === null && page.received > listing.pageSize
-  return isTooLong || (lastPage && isRepeatOf(page, lastPage))
+  return isTooLong(listing, page) || (lastPage && isRepeatOf(page, lastPage))
     ? askFarPage(listing, page)
     : countPage(listing, page)
 }
+
+/** Is this a page of the upstream's own size, or is paging ignored? */
+const isTooLong = ({ lastPage, pageSize }: Listing, page: SeenPage): boolean =>
+  lastPage === null && page.received > pageSize
 
 /** Served far behind any end as well: paging is ignored, or the last page comes for ever. If not, rows had moved, or pages are long. */
 function sawFarPage(listing: Listing, doubtful: SeenPage, far: SeenPage): ListingMove {
@@ -157,10 +175,16 @@ const missSome = (listing: Listing): Listing => ({
 })
 
 function countPage(listing: Listing, page: SeenPage): ListingMove {
+  const counted = withPage(listing, page)
+  const goesBeyond = page.rows.some(({ version }) => !isWanted(version, listing.ceiling))
+  return goesBeyond ? endPass(counted) : askPage(turnPage(counted))
+}
+
+function withPage(listing: Listing, page: SeenPage): Listing {
   const { lastPage, pageSize } = listing
   // A page that was not full and yet had a successor: rows came in between and were not seen, or are left out of pages.
   const missed = lastPage ? Math.max(0, pageSize - lastPage.received) : 0
-  const counted: Listing = {
+  return {
     ...listing,
     // A capped page may still be skipped over by the size asked for, so go on by the size received.
     pageSize: lastPage ? pageSize : page.received,
@@ -171,8 +195,6 @@ function countPage(listing: Listing, page: SeenPage): ListingMove {
     ownSize: page.received > pageSize ? Math.max(listing.ownSize, page.received) : listing.ownSize,
     hasGaps: listing.hasGaps || missed > 0,
   }
-  if (page.rows.some(({ version }) => !isWanted(version, listing.ceiling))) return endPass(counted)
-  return askPage(turnPage(counted))
 }
 
 /** The answer to a `count` step: how many keys were seen both by the end of that pass and again after it. */
@@ -229,12 +251,12 @@ function endPass(listing: Listing): ListingMove {
   return { listing: ended, step: { kind: 'passed' } }
 }
 
-const askPage = (listing: Listing): ListingMove => ({
+const askPage = (listing: Listing): AskedPage => ({
   listing,
   step: { kind: 'page', page: listing.page, pageSize: listing.pageSize },
 })
 
-function askFarPage(listing: Listing, doubtful: SeenPage): ListingMove {
+function askFarPage(listing: Listing, doubtful: SeenPage): AskedPage {
   // A page that came again: the record there is the first of all, where only the first page ever comes.
   const pageSize = listing.lastPage ? 1 : Math.max(listing.pageSize, doubtful.received)
   return {

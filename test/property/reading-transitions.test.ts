@@ -1,0 +1,112 @@
+// Walks the reader of changes through upstreams drawn at random, without its loop: it takes no way that its table does not declare, and
+// each way that is declared is taken by some.
+
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { readRecords } from '../../src/streams/record.ts'
+import { declaredStates, next, start } from '../../src/sync/changes/machine.ts'
+import type { Ask, Event, Reading, ReadingOptions } from '../../src/sync/changes/state.ts'
+import { seenPage } from '../../src/sync/lists/listing.ts'
+import { type ModelUpstream, modelStream, modelUpstream } from '../support/model-upstream.ts'
+import { openWorlds } from '../support/model-worlds.ts'
+import { type Random, seededRandom } from '../support/random.ts'
+
+const plans = fc.record({
+  world: openWorlds,
+  seed: fc.nat(),
+  pageSize: fc.integer({ min: 1, max: 40 }),
+  initialChanges: fc.integer({ min: 0, max: 90 }),
+  changeChance: fc.constantFrom(0, 0.1, 0.5, 0.9),
+  oddChance: fc.constantFrom(0, 0, 0.05),
+  /** Proven yesterday, and today the upstream does otherwise. */
+  isWronglyProven: fc.constantFrom(false, false, true),
+})
+
+const signal = new AbortController().signal
+
+type Walk = {
+  readonly upstream: ModelUpstream
+  readonly random: Random
+  /** How often Sorts is refused of a sudden, or a version served that was not asked for. */
+  readonly oddChance: number
+  readonly onTransition: (from: string, rule: string, to: string) => void
+}
+
+async function walk({ upstream, random, oddChance, onTransition }: Walk, options: ReadingOptions) {
+  const seen = new Map<string, { first: number; last: number }>()
+  let { reading, action } = start(options)
+  while (action.kind === 'ask' || action.kind === 'count') {
+    const event = action.kind === 'ask' ? await ask(action) : count(action.around)
+    const taken = next(reading, event)
+    onTransition(reading.state.name, taken.rule ?? '', taken.reading.state.name)
+    const { pageNumber, keys } = taken.effects.seen ?? { pageNumber: 0, keys: [] }
+    if (pageNumber === 1) seen.clear()
+    for (const key of keys) seen.set(key, { first: seen.get(key)?.first ?? pageNumber, last: pageNumber })
+    reading = taken.reading
+    action = taken.action
+  }
+  return reading
+
+  async function ask({ request }: Ask): Promise<Event> {
+    if (request.sorts && random.chance(oddChance)) return { kind: 'refused', status: 400 }
+    const answer = await upstream.changes(request, signal)
+    if ('refused' in answer) return { kind: 'refused', status: answer.refused }
+    const odd = random.chance(oddChance / 5) ? [{ Id: 1, RowVersion: '0', SysDeleted: false }] : []
+    const records = [...odd, ...answer.records]
+    const { keyFields, versionFields } = modelStream
+    return { kind: 'answer', page: seenPage(records.length, readRecords(records, keyFields, versionFields)) }
+  }
+
+  function count(around: number): Event {
+    const keys = [...seen.values()].filter(({ first, last }) => first <= around && last > around).length
+    return { kind: 'count', keys }
+  }
+}
+
+it('takes the declared ways and no others, and each of them somewhere', async () => {
+  const declared = new Set(
+    declaredStates.flatMap(({ name, rules }) =>
+      rules.map((rule) => wayOf(name ?? 'any', rule.name, rule.to)),
+    ),
+  )
+  const taken = new Set<string>()
+  const undeclared = new Set<string>()
+  const onTransition = (from: string, rule: string, to: string) => {
+    const way = [wayOf(from, rule, to), wayOf('any', rule, to)].find((one) => declared.has(one))
+    if (way) taken.add(way)
+    else undeclared.add(wayOf(from, rule, to))
+  }
+  await fc.assert(
+    fc.asyncProperty(plans, async ({ world, seed, pageSize, initialChanges, changeChance, oddChance, isWronglyProven }) => {
+      const random = seededRandom(seed)
+      const upstream = modelUpstream(world, random)
+      for (let change = 0; change < initialChanges; change++) upstream.change(random)
+      let changesLeft = 400
+      upstream.onRequest = () => {
+        while (changesLeft > 0 && random.chance(changeChance)) {
+          changesLeft -= 1
+          upstream.change(random)
+        }
+      }
+      let last: Reading | null = null
+      for (const until of [null, null, 40n, null]) {
+        const options: ReadingOptions = {
+          from: until === null ? (last?.position ?? 0n) : 3n,
+          until,
+          pageSize,
+          largePageSize: pageSize + random.integer(20),
+          maxPasses: 3,
+          sorting: isWronglyProven ? 'proven' : (last?.sorting ?? 'unknown'),
+          largestAnswer: last?.largestAnswer ?? 0,
+        }
+        const reading = await walk({ upstream, random, oddChance, onTransition }, options)
+        if (until === null) last = reading
+      }
+    }),
+    { numRuns: 1500, seed: 19 },
+  )
+  expect([...undeclared]).toEqual([])
+  expect([...declared].filter((way) => !taken.has(way))).toEqual([])
+})
+
+const wayOf = (from: string, rule: string, to: string): string => `${from} -- ${rule} --> ${to}`
