@@ -125,8 +125,9 @@ export async function readSymptoms(
      cross join lateral (
        select coalesce(jsonb_agg(jsonb_build_object('name', name, 'value', value, 'previousValue', previous_value,
                 'evidence', evidence, 'changedAt', changed_at) order by name), '[]') as beliefs
-       -- An answer larger than those before is no change of behaviour.
-       from tidemark.belief where stream = wanted.name and changed_at > began and name <> 'largest_answer'
+       -- An answer larger than those before is no change of behaviour, nor is another first load.
+       from tidemark.belief
+       where stream = wanted.name and changed_at > began and name not in ('largest_answer', 'first_top')
      ) as flipped
      cross join lateral (
        select coalesce(jsonb_agg(jsonb_build_object('field', source_name, 'change', change, 'at', at) order by at, source_name),
