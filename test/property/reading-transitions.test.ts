@@ -77,32 +77,35 @@ it('takes the declared ways and no others, and each of them somewhere', async ()
     else undeclared.add(wayOf(from, rule, to))
   }
   await fc.assert(
-    fc.asyncProperty(plans, async ({ world, seed, pageSize, initialChanges, changeChance, oddChance, isWronglyProven }) => {
-      const random = seededRandom(seed)
-      const upstream = modelUpstream(world, random)
-      for (let change = 0; change < initialChanges; change++) upstream.change(random)
-      let changesLeft = 400
-      upstream.onRequest = () => {
-        while (changesLeft > 0 && random.chance(changeChance)) {
-          changesLeft -= 1
-          upstream.change(random)
+    fc.asyncProperty(
+      plans,
+      async ({ world, seed, pageSize, initialChanges, changeChance, oddChance, isWronglyProven }) => {
+        const random = seededRandom(seed)
+        const upstream = modelUpstream(world, random)
+        for (let change = 0; change < initialChanges; change++) upstream.change(random)
+        let changesLeft = 400
+        upstream.onRequest = () => {
+          while (changesLeft > 0 && random.chance(changeChance)) {
+            changesLeft -= 1
+            upstream.change(random)
+          }
         }
-      }
-      let last: Reading | null = null
-      for (const until of [null, null, 40n, null]) {
-        const options: ReadingOptions = {
-          from: until === null ? (last?.position ?? 0n) : 3n,
-          until,
-          pageSize,
-          largePageSize: pageSize + random.integer(20),
-          maxPasses: 3,
-          sorting: isWronglyProven ? 'proven' : (last?.sorting ?? 'unknown'),
-          largestAnswer: last?.largestAnswer ?? 0,
+        let last: Reading | null = null
+        for (const until of [null, null, 40n, null]) {
+          const options: ReadingOptions = {
+            from: until === null ? (last?.position ?? 0n) : 3n,
+            until,
+            pageSize,
+            largePageSize: pageSize + random.integer(20),
+            maxPasses: 3,
+            sorting: isWronglyProven ? 'proven' : (last?.sorting ?? 'unknown'),
+            largestAnswer: last?.largestAnswer ?? 0,
+          }
+          const reading = await walk({ upstream, random, oddChance, onTransition }, options)
+          if (until === null) last = reading
         }
-        const reading = await walk({ upstream, random, oddChance, onTransition }, options)
-        if (until === null) last = reading
-      }
-    }),
+      },
+    ),
     { numRuns: 1500, seed: 19 },
   )
   expect([...undeclared]).toEqual([])

@@ -168,13 +168,13 @@ describe('after a first load', () => {
     expect(store.rows.get('250')?.version).toBe(250n)
   })
 
-  it('goes by the position again when it is reached', async () => {
+  it('goes by the position again once it was there', async () => {
     const { upstream, context, pass, ...rest } = scene()
+    const early = await context.store.openRun('incremental', 'thing')
+    if ('busy' in early) throw new Error(early.busy)
     await loadSlowly({ upstream, context, pass, ...rest })
-    // Rewound: what is read now counts from now.
-    const run = await context.store.startRun('thing', 'incremental')
-    if ('busy' in run) throw new Error(run.busy)
-    await run.retreat(200n, 'rewound')
+    // What is read after a rewind counts from then.
+    await early.position.retreat('rewound')
     pass(60 * minuteMs)
     await readIncremental(context)
     upstream.restore(many.map((one) => (one.id === 250 ? row(999, 250n) : one)))

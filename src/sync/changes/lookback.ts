@@ -6,7 +6,15 @@ import { readRecords } from '../../streams/record.ts'
 import { formatDuration } from '../../util/text.ts'
 import { confirmEmpty, performRun, type RunOutcome } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'
-import type { Arrival, Belief, LateArrival, PositionHistory, Run, Store, StreamState } from '../ports/store.ts'
+import type {
+  Arrival,
+  Belief,
+  LateArrival,
+  PositionHistory,
+  Run,
+  Store,
+  StreamState,
+} from '../ports/store.ts'
 import { usable } from './hypotheses.ts'
 import { type ChangesContext, readRange } from './read-changes.ts'
 

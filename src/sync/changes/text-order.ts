@@ -4,7 +4,7 @@
 // and those of the page that are shorter.
 
 import type { SeenPage } from '../lists/listing.ts'
-import type { ChangesRequest } from '../ports/store.ts'
+import type { ChangesRequest } from '../ports/source.ts'
 import { type DigitCount, type ObservedPage, outOfOrder, sorts, versionsOf } from './state.ts'
 
 export type TextVerdict =
