@@ -28,6 +28,8 @@ import { maskSource, openSource } from './upstream/contract/source.ts'
 import type { UpstreamObserver } from './upstream/http/transport.ts'
 import { openPriorityGate } from './util/waiting.ts'
 
+export type Pool = Database['pool']
+
 // Opens the client of one upstream service as the configuration describes it.
 export type UpstreamNeeds = {
   readonly config: UpstreamConfig

@@ -64,8 +64,8 @@ async function requestRun(
     try {
       const runs = openRunQueue(queue.driver, (error) => log.debug({ err: error }, 'the queue has trouble'))
       try {
-        await runs.requestRun({ stream, kind: 'incremental', cause: 'operator' })
-        if (relatedOf !== null) await runs.requestRun({ stream, kind: 'related', cause: 'operator' })
+        await runs.requestRun({ stream, kind: 'incremental', cause: 'write' })
+        if (relatedOf !== null) await runs.requestRun({ stream, kind: 'related', cause: 'write' })
       } finally {
         await runs.close()
       }

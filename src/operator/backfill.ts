@@ -1,7 +1,6 @@
 // The part of a stream's past that an operator names for a backfill.
 
-import type { Pool } from 'pg'
-import type { SyncContext } from '../context.ts'
+import type { Pool, SyncContext } from '../context.ts'
 import { estimateBackfill } from '../store/queries/backfills.ts'
 import { countBetween, livePosition } from '../store/queries/positions.ts'
 import { type ChangesStream, pickStream } from '../streams/catalog.ts'
@@ -39,7 +38,7 @@ export async function askedSpan(
   const stream = asChangesStream(pickStream(name, streams), streams)
   const { from, to } = readSpanOptions(values)
   if (from === null)
-    throw new UsageError('A backfill needs to know where from: a row version, a checkpoint or a time')
+    throw new UsageError('Say where the backfill begins: a row version, a checkpoint or a time.')
   return { stream, span: await findSpan(database.pool, stream, { from, to }) }
 }
 
@@ -49,15 +48,27 @@ export async function findSpan(pool: Pool, stream: ChangesStream, wanted: Wanted
   const to = wanted.to ?? live
   if (live === 0n && wanted.to === null)
     throw new UsageError(
-      `${stream.name} has no position yet: \`tidemark sync ${stream.name}\` reads all there is`,
+      `${stream.name} has no position yet: \`tidemark sync ${stream.name}\` reads everything for the first time.`,
     )
   if (from >= to)
     throw new UsageError(
       wanted.to === null
-        ? `The live position of ${stream.name} is ${live}: there is nothing between ${from} and it to read again`
-        : `Row version ${to} is not above ${from}, where the backfill would begin`,
+        ? `The position of ${stream.name} is ${live}: there is nothing between ${from} and it to read again.`
+        : `Row version ${to} is not above ${from}, where the backfill would begin.`,
     )
   return { from, to }
+}
+
+/** The plan of a backfill that is named by text, as a form or a script sends it. */
+export async function planAskedBackfill(
+  context: Pick<SyncContext, 'database' | 'store' | 'streams'>,
+  name: string,
+  values: Asked,
+  pageSize: number,
+): Promise<{ readonly text: string; readonly from: string; readonly to: string }> {
+  const { stream, span } = await askedSpan(context, name, values)
+  const { text, json } = await planBackfill(context.database.pool, stream, span, pageSize)
+  return { text, from: json.from, to: json.to }
 }
 
 // What a backfill would take, from what the mirror holds and how fast earlier readings were. Asks the upstream nothing.
@@ -84,10 +95,10 @@ export async function planBackfill(
   const expectedMs = msPerRow === null ? null : Math.round(rows * msPerRow)
   const time =
     expectedMs === null
-      ? 'how long that takes no earlier run tells'
-      : `about ${formatDuration(expectedMs)}, as fast as earlier runs`
+      ? 'No earlier run tells how long that takes.'
+      : `At the speed of earlier runs it takes about ${formatDuration(expectedMs)}.`
   return {
-    text: `${stream.name}: from ${from} to ${to} the mirror holds ${count(rows)} rows (what it lacks it cannot count): about ${count(requests)} requests, ${time}. Nothing was read.`,
+    text: `${stream.name}: the mirror holds ${count(rows)} rows from ${from} to ${to}; rows it lacks are not in this count. The backfill needs about ${count(requests)} requests. ${time} Nothing was read yet.`,
     json: {
       stream: stream.name,
       from: from.toString(),

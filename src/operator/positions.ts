@@ -1,7 +1,7 @@
-// A position as an operator names it: by version, by checkpoint or by time. Says in one line what would be right when it is none, in
-// words that help at the terminal and on the page. Changes nothing.
+// A position as an operator names it: by version, by checkpoint or by time. When it is none, one line says what would be right, in
+// words that help at the terminal and on the page.
 
-import type { Pool } from 'pg'
+import type { Pool } from '../context.ts'
 import { findCheckpoint, firstCheckpointAt, positionAt } from '../store/queries/positions.ts'
 import type { ChangesStream, Stream } from '../streams/catalog.ts'
 import { parseInt64 } from '../streams/record.ts'
@@ -23,8 +23,7 @@ export function readPositionOptions(values: Asked, options: PositionOptions): Wa
   const kinds = ['version', 'checkpoint', 'time'] as const
   const [kind, other] = kinds.filter((one) => values[options[one]] !== undefined)
   if (kind === undefined) return null
-  if (other !== undefined)
-    throw new UsageError(`Write ${whatItIs[kind]} or ${whatItIs[other]}: they exclude each other`)
+  if (other !== undefined) throw new UsageError(`Give ${whatItIs[kind]} or ${whatItIs[other]}, not both.`)
   const text = String(values[options[kind]])
   if (kind === 'version') return { kind, position: rowVersionIn(text) }
   if (kind === 'checkpoint') return { kind, id: checkpointIn(text) }
@@ -35,7 +34,7 @@ export function rowVersionIn(text: string): bigint {
   const version = parseInt64(text)
   if (version === null)
     throw new UsageError(
-      `"${text}": a row version is a whole number from 0 to 9223372036854775807, without signs or separators`,
+      `"${text}" is not a row version: write a whole number from 0 to 9223372036854775807, without signs or separators.`,
     )
   return version
 }
@@ -44,7 +43,7 @@ function checkpointIn(text: string): bigint {
   const id = parseInt64(text)
   if (id === null)
     throw new UsageError(
-      `"${text}": write the number of a checkpoint, as \`tidemark checkpoints\` shows them`,
+      `"${text}" is not a checkpoint: write its number, as \`tidemark checkpoints\` shows it.`,
     )
   return id
 }
@@ -56,7 +55,9 @@ function timeIn(text: string): Date {
   const time = new Date(`${day}T${timeOfDay}${offset}`)
   // The language takes the 31st of February for the 3rd of March.
   if (!day || Number.isNaN(time.getTime()) || new Date(day).toISOString().slice(0, 10) !== day)
-    throw new UsageError(`"${text}": write a time as 2025-01-31T14:30:00Z (without an offset it is UTC)`)
+    throw new UsageError(
+      `"${text}" is not a time: write it as 2025-01-31T14:30:00Z (without an offset it is UTC).`,
+    )
   return time
 }
 
@@ -68,20 +69,18 @@ export async function findPosition(pool: Pool, stream: ChangesStream, wanted: Wa
   const first = await firstCheckpointAt(pool, stream.name)
   throw new UsageError(
     first
-      ? `At ${wanted.time.toISOString()} ${stream.name} had no position yet: its first checkpoint was at ${first.toISOString()}`
-      : `${stream.name} has no checkpoint yet: \`tidemark sync ${stream.name}\` makes the first`,
+      ? `At ${wanted.time.toISOString()} ${stream.name} had no position yet: its first checkpoint was at ${first.toISOString()}.`
+      : `${stream.name} has no checkpoint yet: \`tidemark sync ${stream.name}\` makes the first.`,
   )
 }
 
 async function checkpointPosition(pool: Pool, stream: ChangesStream, id: bigint): Promise<bigint> {
   const checkpoint = await findCheckpoint(pool, id)
   if (!checkpoint)
-    throw new UsageError(
-      `There is no checkpoint ${id}: \`tidemark checkpoints ${stream.name}\` shows those there are`,
-    )
+    throw new UsageError(`There is no checkpoint ${id}: \`tidemark checkpoints ${stream.name}\` lists them.`)
   if (checkpoint.stream !== stream.name)
     throw new UsageError(
-      `Checkpoint ${id} is one of ${checkpoint.stream}, not of ${stream.name}: \`tidemark checkpoints ${stream.name}\` shows those there are`,
+      `Checkpoint ${id} belongs to ${checkpoint.stream}, not to ${stream.name}: \`tidemark checkpoints ${stream.name}\` lists those of ${stream.name}.`,
     )
   return BigInt(checkpoint.position)
 }
@@ -91,6 +90,6 @@ export function asChangesStream(stream: Stream, known: readonly Stream[]): Chang
   if (stream.kind === 'changes') return stream
   const others = known.filter(({ kind }) => kind === 'changes').map(({ name }) => name)
   throw new UsageError(
-    `${stream.name} is read whole at every poll and has no positions; those that have are ${others.join(', ')}`,
+    `${stream.name} is read whole each time and has no positions. Streams with positions are ${others.join(', ')}.`,
   )
 }

@@ -1,7 +1,6 @@
 // Trying records in quarantine again: after an upgrade or a repair of the upstream, what cannot be a row may have become one.
 
-import type { Pool } from 'pg'
-import type { SyncContext } from '../context.ts'
+import type { Pool, SyncContext } from '../context.ts'
 import { type Json, repeatedFields } from '../json/json.ts'
 import { parseJson } from '../json/parse.ts'
 import { dropFromQuarantine, settleQuarantined } from '../store/admin/requests.ts'
@@ -15,7 +14,7 @@ import { pickStream, relatedStreams, type Stream, streams } from '../streams/cat
 import { isObject, parseInt64 } from '../streams/record.ts'
 import { type Quarantined, type RetryOutcome, retryQuarantine } from '../sync/reconcile/quarantine-retry.ts'
 import { UsageError } from '../util/errors.ts'
-import { plural } from '../util/text.ts'
+import { plural, sentence } from '../util/text.ts'
 
 const entriesAtOnce = 100
 
@@ -43,8 +42,8 @@ export async function* retrySelected(
 export async function nothingTried(pool: Pool, selection: QuarantineSelection): Promise<string> {
   const [left] = await readQuarantine(pool, selection, { after: '0', limit: 1, mostCharacters: 1 })
   return left
-    ? `Records of ${left.stream} are not tried by themselves: they come again when their assignment or their list is read`
-    : 'Nothing of it is in quarantine'
+    ? `Records of ${left.stream} cannot be tried one by one: they are tried when their assignment or their list is read again.`
+    : 'Nothing of it is in quarantine.'
 }
 
 /** A page at a time; what is tried and stays is not met again (P10). */
@@ -73,13 +72,14 @@ function unwrapped(value: Json): Json {
 
 export function retrySentence({ stream, status, findings, note, error }: RetryOutcome): string {
   const { tried, taken, replaced, gone } = findings
-  if (status === 'skipped') return `${stream}: skipped, ${note} is reading it again; try when that is done`
+  if (status === 'skipped')
+    return `${stream}: skipped, because ${note} is trying its records now. Try again when that is done.`
   const stay = tried - taken - replaced - gone
-  const later = replaced > 0 ? `${replaced} have rows of later records, ` : ''
-  const counts = `${taken} became rows, ${later}${gone} gone from the upstream, ${stay} stay in quarantine`
+  const later = replaced > 0 ? `${replaced} have a newer row already, ` : ''
+  const counts = `${taken} became rows, ${later}${gone} no longer exist upstream, ${stay} stay in quarantine`
   return status === 'failed'
-    ? `${stream}: failed: ${error?.message ?? 'for a reason unknown'} (${counts})`
-    : `${stream}: ${counts}`
+    ? `${stream}: the retry failed: ${sentence(error?.message ?? 'no reason was recorded')} Until then: ${counts}.`
+    : `${stream}: ${counts}.`
 }
 
 // Which records in quarantine an operator means.
@@ -97,30 +97,28 @@ export function entryIn(text: string): bigint {
   const id = parseInt64(text)
   if (id !== null) return id
   throw new UsageError(
-    `"${text}": write the number of an entry in quarantine, as \`tidemark quarantine\` shows them`,
+    `"${text}" is not an entry of the quarantine: write its number, as \`tidemark quarantine\` shows it.`,
   )
 }
 
 export async function expectEntry(pool: Pool, { id }: QuarantineSelection): Promise<void> {
   if (id === null || (await streamOfEntry(pool, id)) !== null) return
-  throw new UsageError(
-    `There is no record ${id} in quarantine: \`tidemark quarantine\` shows those there are`,
-  )
+  throw new UsageError(`There is no record ${id} in quarantine: \`tidemark quarantine\` lists what is there.`)
 }
 
 // Taking records out of quarantine for good, with a reason that is kept with them.
 type Wanted = {
   readonly selection: QuarantineSelection
   /** No later entry than this one: what nobody has seen yet stays (P5). */
-  readonly through?: bigint
+  readonly through?: bigint | null
   readonly reason: string
   readonly by: string
 }
 
 export async function dropRecords(pool: Pool, { selection, through, reason, by }: Wanted): Promise<number> {
-  if (reason === '') throw new UsageError('Records are dropped for a reason, which is kept with them')
+  if (reason === '') throw new UsageError('Say why the records are dropped: the reason is kept with them.')
   await expectEntry(pool, selection)
-  return await dropFromQuarantine(pool, selection, `${reason} (${by})`, through)
+  return await dropFromQuarantine(pool, selection, `${reason} (${by})`, through ?? null)
 }
 
-export const droppedSentence = (dropped: number): string => `${plural(dropped, 'record')} dropped`
+export const droppedSentence = (dropped: number): string => `${plural(dropped, 'record')} dropped.`

@@ -6,7 +6,7 @@ import type { ListStream, Stream } from '../streams/catalog.ts'
 import { pollList } from '../sync/lists/poll.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
 import { type ReconcileOutcome, reconcileStream } from '../sync/reconcile/reconcile.ts'
-import { count, formatDuration } from '../util/text.ts'
+import { count, formatDuration, plural, sentence } from '../util/text.ts'
 
 type Options = {
   /** How many rows may be gone although the listing is empty or lost more than a fifth; 0: none. */
@@ -28,7 +28,7 @@ export async function reconcileOnce(
   if (rescued > 0)
     log.warn(
       { stream: stream.name, rescued, keys: samples.slice(0, 100).map(({ key }) => key) },
-      'the reconcile missed rows that no other lane had brought',
+      `the reconcile of ${stream.name} found rows that no other run had brought`,
     )
   if (outcome.error) log.debug({ err: outcome.error, stream: stream.name }, 'the reconcile failed')
   return outcome
@@ -46,7 +46,7 @@ async function listTwice(
   return first.status === 'done' && first.isComplete && approved > 0 ? await pollList(reading) : first
 }
 
-/** In one line; a rescue is told by its number alone. */
+/** In one line; missed rows are told by their number alone. */
 export function reconcileSentence({
   stream,
   status,
@@ -56,22 +56,23 @@ export function reconcileSentence({
   error,
   durationMs,
 }: ReconcileOnce & { readonly durationMs: number }): string {
-  if (status === 'skipped') return `${stream}: skipped, ${note} is taking a reconcile of it`
-  if (status === 'failed') return `${stream}: failed: ${error?.message ?? 'for a reason unknown'}`
+  if (status === 'skipped') return `${stream}: skipped, because ${note} is reconciling it now.`
+  if (status === 'failed')
+    return `${stream}: the reconcile failed: ${sentence(error?.message ?? 'no reason was recorded')}`
   const told = findings
     ? [
-        `${count(findings.rescued)} rescued`,
-        `${count(findings.marked)} gone`,
-        ...(findings.alive > 0 ? [`${count(findings.alive)} alive when looked at`] : []),
-        ...(findings.unclear > 0 ? [`${count(findings.unclear)} unclear`] : []),
+        `${count(findings.rescued)} missed`,
+        `${count(findings.marked)} marked deleted`,
+        ...(findings.alive > 0 ? [`${count(findings.alive)} not listed but still there`] : []),
+        ...(findings.unclear > 0 ? [`${count(findings.unclear)} not listed and without a clear answer`] : []),
       ]
     : []
   const counts = `${count(tally.inserted)} new, ${count(tally.updated)} changed, ${count(tally.unchanged)} unchanged`
-  const parts = [...told, counts, `${count(tally.requests)} requests`, formatDuration(durationMs)]
+  const parts = [...told, counts, plural(tally.requests, 'request'), formatDuration(durationMs)]
   return `${stream}: ${status}, ${parts.join(', ')}${note?.includes('blocked') || status !== 'done' ? `; ${note}` : ''}`
 }
 
 export const acknowledgedSentence = (stream: string, rows: number): string =>
   rows === 0
-    ? `${stream}: there was nothing to acknowledge`
-    : `${stream}: ${count(rows)} missed rows acknowledged`
+    ? `${stream}: there are no missed rows to acknowledge.`
+    : `${stream}: ${plural(rows, 'missed row')} acknowledged.`

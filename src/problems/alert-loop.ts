@@ -102,8 +102,8 @@ type Options = {
   readonly url: string
   readonly problems: () => Promise<readonly Problem[]>
   readonly withBook: (work: (book: AlertBook) => Promise<void>) => Promise<void>
-  /** What keeps the others from being looked up, or the book from being read. Each worker tells it for itself. */
-  readonly alertsUnavailable: () => readonly Problem[]
+  /** What keeps the other problems from being looked up: that Postgres is away. Each worker alerts of it by itself. */
+  readonly ownProblems: () => readonly Problem[]
   readonly everyMs?: number
   readonly now?: () => Date
   readonly signal: AbortSignal
@@ -112,17 +112,17 @@ type Options = {
 
 /** Until the signal. */
 export async function runAlertLoop(options: Options): Promise<void> {
-  const { url, problems, withBook, alertsUnavailable, now = () => new Date(), signal, log } = options
-  const tell = (found: readonly Problem[], book: AlertBook) =>
+  const { url, problems, withBook, ownProblems, now = () => new Date(), signal, log } = options
+  const send = (found: readonly Problem[], book: AlertBook) =>
     sendAlerts({ problems: found, book, url, now: now(), signal, log })
   const ownBook = openOwnBook()
   await Promise.all([
     keepLooking(options, async () => {
       const found = await problems()
-      await withBook((book) => tell(found, book))
+      await withBook((book) => send(found, book))
     }),
     // By itself, because the other one may wait for the book for ever.
-    keepLooking(options, () => tell(alertsUnavailable(), ownBook)),
+    keepLooking(options, () => send(ownProblems(), ownBook)),
   ])
 }
 

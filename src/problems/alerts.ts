@@ -3,6 +3,7 @@
 
 import { redact } from '../log.ts'
 import type { Alert } from '../store/admin/alert-book.ts'
+import { backoff, delayAfter } from '../util/backoff.ts'
 import { formatDuration } from '../util/text.ts'
 import { eventsLastMs, isNews, type Problem } from './stream-problems.ts'
 
@@ -158,12 +159,9 @@ const stand = (
   retryAt: known?.retryAt ?? null,
 })
 
-const firstPauseMs = 30_000
-const longestPauseMs = 3_600_000
-
-/** When a telling that failed is tried again; never earlier than the receiver asked for. */
+/** When a message that could not be delivered is sent again; never earlier than the receiver asked for, up to the longest. */
 export const retryAfter = (attempts: number, askedForMs: number | null, now: Date): Date =>
   new Date(
     now.getTime() +
-      Math.min(longestPauseMs, Math.max(firstPauseMs * 2 ** Math.min(attempts, 20), askedForMs ?? 0)),
+      Math.min(backoff.alert.longestMs, Math.max(delayAfter(backoff.alert, attempts + 1), askedForMs ?? 0)),
   )

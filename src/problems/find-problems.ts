@@ -1,13 +1,10 @@
 // Finds what needs a person in what the mirror knows and the worker sees: a cause is told instead of its effects. Pure: time and
 // thresholds come in.
 
-import type { Pool } from 'pg'
 import type { Config } from '../config/load.ts'
 import { isStale } from '../config/parsers.ts'
 import { readSymptoms, type StreamSymptoms } from '../store/queries/symptoms.ts'
 import type { ServiceName, Stream } from '../streams/catalog.ts'
-import type { PartsWatch } from '../worker/availability.ts'
-import type { Jobs } from '../worker/queue/jobs.ts'
 import {
   deletionsBlocked,
   drifted,
@@ -123,7 +120,7 @@ const tokenRefused = ([service, { since, error }]: readonly [string, Refusal]): 
 // Looks up what needs a person: brings together what the mirror knows, what the worker sees and what the configuration calls
 // too long.
 type Options = {
-  readonly pool: Pool
+  readonly pool: Parameters<typeof readSymptoms>[0]
   readonly streams: readonly Stream[]
   readonly config: Pick<Config, 'schedules' | 'staleAfterMs'>
   readonly view: WorkerView
@@ -151,10 +148,3 @@ export async function readProblems({
     now,
   })
 }
-
-export const viewOf = (jobs: Pick<Jobs, 'servicesDown'>, parts: Pick<PartsWatch, 'states'>): WorkerView => ({
-  partsDown: Object.entries(parts.states()).flatMap(([name, { isUp, since }]) =>
-    isUp ? [] : [{ name, since }],
-  ),
-  servicesDown: jobs.servicesDown(),
-})

@@ -16,6 +16,9 @@ export const kinds = [
   'related',
 ] as const
 export type RunKind = (typeof kinds)[number]
+/** Why a run was asked for: `again` is by the worker itself, for one that was cut short or missed. */
+export type Cause = 'tick' | 'webhook' | 'operator' | 'write' | 'again'
+export type RunRequest = { readonly stream: string; readonly kind: RunKind; readonly cause: Cause }
 export type ServiceName = 'assignment' | 'tracking'
 
 type CommonStream = {

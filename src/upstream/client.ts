@@ -4,12 +4,19 @@
 import type { Json } from '../json/json.ts'
 import { keepSecret, type Logger } from '../log.ts'
 import type { ServiceName } from '../streams/catalog.ts'
+import { backoff, type RetryPolicy, retry } from '../util/backoff.ts'
 import { type Clock, systemClock } from '../util/waiting.ts'
-import { openSignIn, type SignInAllowance } from './auth/sign-in.ts'
+import { openSignIn, type SignIn, type SignInAllowance } from './auth/sign-in.ts'
 import { httpDate, readAnswer } from './http/answer.ts'
-import { defaultRetryPolicy, type RetryPolicy, retryDelay, UpstreamError } from './http/errors.ts'
-import { openPacing } from './http/pacing.ts'
-import { type HttpAnswer, type HttpRequest, openTransport, type UpstreamObserver } from './http/transport.ts'
+import { retryDelay, UpstreamError } from './http/errors.ts'
+import { openPacing, type Pacing } from './http/pacing.ts'
+import {
+  type HttpAnswer,
+  type HttpRequest,
+  openTransport,
+  type Transport,
+  type UpstreamObserver,
+} from './http/transport.ts'
 import {
   type AnyRequest,
   type PreparedRequest,
@@ -59,101 +66,61 @@ const defaultMaxResponseBytes = 256 * 1024 * 1024
 
 export function openUpstream(options: UpstreamOptions): Upstream {
   const { service, requestTimeoutMs, log, observer = {}, clock = systemClock, random = Math.random } = options
-  const policy = options.retryPolicy ?? defaultRetryPolicy
+  const policy = options.retryPolicy ?? backoff.request
   const baseUrl = plainUrl(options.baseUrl)
   keepSecret(options.apiKey)
   const closing = new AbortController()
   const maxResponseBytes = options.maxResponseBytes ?? defaultMaxResponseBytes
   const transport = openTransport({ requestTimeoutMs, maxResponseBytes, clock })
-  const { requestsPerSecond } = options
-  const { timeoutMs } = policy
-  const pacing = openPacing({ service, requestsPerSecond, timeoutMs, clock, observer })
+  const { requestsPerSecond, clientGuid } = options
+  const pacing = openPacing({ service, requestsPerSecond, longestMs: policy.deadlineMs, clock, observer })
   const signIn = openSignIn({
     ...{ service, transport, clock, random, policy, observer, log, closed: closing.signal },
     ...{ authUrl: plainUrl(options.authUrl), subjectId: options.subjectId, apiKey: options.apiKey },
   })
-  async function exchange(
-    name: OperationName,
-    request: HttpRequest,
-    signal: AbortSignal,
-  ): Promise<HttpAnswer> {
-    const startedMs = clock.now()
-    const tell = (status: number | null, bytes: number) =>
-      observer.requestDone?.({ service, operation: name, status, durationMs: clock.now() - startedMs, bytes })
-    try {
-      const answer = await transport.send(request, signal)
-      tell(answer.status, answer.bytes.length)
-      return answer
-    } catch (error) {
-      tell(null, 0)
-      throw error
-    }
-  }
-
-  /** One request, repeated once with a new token when its token is rejected. */
-  async function ask(asked: Asked, signal: AbortSignal): Promise<UpstreamAnswer> {
-    const { name, operation, prepared, allowance } = asked
-    for (;;) {
-      const token = await signIn.token(allowance, signal)
-      const request = httpRequest(baseUrl, operation, prepared, { token, clientGuid: options.clientGuid })
-      await pacing.turn(request, signal)
-      const answer = await exchange(name, request, signal)
-      if (answer.status === 401) {
-        if (asked.wasRejected) throw unauthorized(service, request)
-        asked.wasRejected = true
-        await signIn.renew(token, allowance, signal)
-        continue
-      }
-      // Some upstreams say so of a token that is over, and of many nobody knows when that is.
-      if (answer.status === 403 && !asked.wasChecked && (await signIn.check(token, signal))) {
-        asked.wasChecked = true
-        continue
-      }
-      signIn.confirm(token)
-      const body = readAnswer(operation, request, answer)
-      const sentAtMs = httpDate(answer.headers.date)
-      const date = sentAtMs === null ? null : new Date(sentAtMs)
-      return { status: answer.status, body, bytes: answer.bytes.length, date }
-    }
-  }
+  const parts: Parts = { service, baseUrl, clientGuid, transport, pacing, signIn, observer, clock }
 
   return {
     service,
     async call(name, request, signal) {
-      const operation: Operation = operations[name]
-      if (operation.service !== service)
-        throw new Error(`${name} is an operation of the ${operation.service} service, not of ${service}`)
-      const prepared = prepareRequest(operation, request as AnyRequest)
-      const isWrite = operation.method !== 'GET'
-      const asked: Asked = {
-        name,
-        operation,
-        prepared,
-        allowance: { left: 2 },
-        wasRejected: false,
-        wasChecked: false,
-      }
-      for (let attempt = 1; ; attempt++) {
-        try {
-          return await ask(asked, signal)
-        } catch (failure) {
-          if (!(failure instanceof UpstreamError)) throw failure
-          if (failure.code === 'UPSTREAM_STATUS' && failure.notBefore)
+      const asked = prepare(service, name, request as AnyRequest)
+      const isWrite = asked.operation.method !== 'GET'
+      return await retry(() => ask(parts, asked, signal), {
+        delayMs(failure, attempt) {
+          if (failure instanceof UpstreamError && failure.code === 'UPSTREAM_STATUS' && failure.notBefore)
             pacing.holdUntil(failure.notBefore, failure.status)
-          const nowMs = clock.now()
-          const delayMs = retryDelay({ policy, failure, attempt, isWrite, nowMs, random: random() })
-          if (delayMs === null) throw failure
+          const delayMs = retryDelay({
+            policy,
+            failure,
+            attempt,
+            isWrite,
+            nowMs: clock.now(),
+            random: random(),
+          })
+          if (delayMs === null || !(failure instanceof UpstreamError)) return null
           observer.retryPlanned?.({ service, operation: name, attempt, delayMs, reason: failure.code })
           log.debug({ service, operation: name, attempt, delayMs, reason: failure.message }, 'asking again')
-          await clock.waitUntil(nowMs + delayMs, signal)
-        }
-      }
+          return delayMs
+        },
+        wait: (delayMs) => clock.waitUntil(clock.now() + delayMs, signal),
+      })
     },
     close() {
       closing.abort(new Error('the client was closed'))
       transport.close()
     },
   }
+}
+
+type Parts = {
+  readonly service: ServiceName
+  readonly baseUrl: string
+  readonly clientGuid: string | null
+  readonly transport: Transport
+  readonly pacing: Pacing
+  readonly signIn: SignIn
+  readonly observer: UpstreamObserver
+  readonly clock: Clock
 }
 
 type Asked = {
@@ -165,19 +132,72 @@ type Asked = {
   wasChecked: boolean
 }
 
+function prepare(service: ServiceName, name: OperationName, request: AnyRequest): Asked {
+  const operation: Operation = operations[name]
+  if (operation.service !== service)
+    throw new Error(`${name} is an operation of the ${operation.service} service, not of ${service}`)
+  const prepared = prepareRequest(operation, request)
+  return { name, operation, prepared, allowance: { left: 2 }, wasRejected: false, wasChecked: false }
+}
+
+/** One request, repeated once with a new token when its token is rejected. */
+async function ask(parts: Parts, asked: Asked, signal: AbortSignal): Promise<UpstreamAnswer> {
+  const { service, pacing, signIn } = parts
+  const { operation, allowance } = asked
+  for (;;) {
+    const token = await signIn.token(allowance, signal)
+    const request = httpRequest(parts, asked, token)
+    await pacing.turn(request, signal)
+    const answer = await exchange(parts, asked.name, request, signal)
+    if (answer.status === 401) {
+      if (asked.wasRejected) throw unauthorized(service, request)
+      asked.wasRejected = true
+      await signIn.renew(token, allowance, signal)
+      continue
+    }
+    // Some upstreams say so of a token that is over, and of many nobody knows when that is.
+    if (answer.status === 403 && !asked.wasChecked && (await signIn.check(token, signal))) {
+      asked.wasChecked = true
+      continue
+    }
+    signIn.confirm(token)
+    const body = readAnswer(operation, request, answer)
+    const sentAtMs = httpDate(answer.headers.date)
+    const date = sentAtMs === null ? null : new Date(sentAtMs)
+    return { status: answer.status, body, bytes: answer.bytes.length, date }
+  }
+}
+
+async function exchange(
+  { service, transport, observer, clock }: Parts,
+  operation: OperationName,
+  request: HttpRequest,
+  signal: AbortSignal,
+): Promise<HttpAnswer> {
+  const startedMs = clock.now()
+  const tell = (status: number | null, bytes: number) =>
+    observer.requestDone?.({ service, operation, status, durationMs: clock.now() - startedMs, bytes })
+  try {
+    const answer = await transport.send(request, signal)
+    tell(answer.status, answer.bytes.length)
+    return answer
+  } catch (error) {
+    tell(null, 0)
+    throw error
+  }
+}
+
 function httpRequest(
-  baseUrl: string,
-  operation: Operation,
-  prepared: PreparedRequest,
-  identity: { readonly token: string; readonly clientGuid: string | null },
+  { baseUrl, clientGuid }: Parts,
+  { operation, prepared: { contentType, body, target } }: Asked,
+  token: string,
 ): HttpRequest {
-  const { contentType, body, target } = prepared
   return {
     method: operation.method,
     url: new URL(`${baseUrl}${target}`),
     headers: {
-      authorization: `Bearer ${identity.token}`,
-      ...(identity.clientGuid !== null && { clientId: identity.clientGuid }),
+      authorization: `Bearer ${token}`,
+      ...(clientGuid !== null && { clientId: clientGuid }),
       ...(contentType !== null && { 'content-type': contentType }),
     },
     body,

@@ -10,6 +10,11 @@ export class DatabaseError extends Error {
   override readonly name = 'DatabaseError'
 }
 
+/** It takes longer than whoever waits for it wants to wait. */
+export class TimedOut extends Error {
+  override readonly name = 'TimedOut'
+}
+
 /** Anything can be thrown. */
 export const errorOf = (thrown: unknown): Error =>
   thrown instanceof Error ? thrown : new Error(String(thrown))

@@ -63,3 +63,6 @@ const unseen = /[^\P{Cc}\n\t]|\p{Cf}|[\p{Zl}\p{Zp}]/gu
 
 export const visible = (text: string): string =>
   text.replaceAll(unseen, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`)
+
+/** What a message says, as a sentence that others may follow. */
+export const sentence = (message: string): string => (/[.!?…]$/.test(message) ? message : `${message}.`)

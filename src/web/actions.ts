@@ -1,33 +1,15 @@
-// What can be asked for over HTTP, and how it is answered: pages are sent back to with one line about what came of it, scripts that
-// bring the token get JSON. What an action does is told from outside.
+// The actions over HTTP: a browser goes back to its page, which says in one line what came of it; a script that brings the token gets
+// JSON. What an action does is in src/operator/actions.ts.
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from '../log.ts'
-import { UsageError } from '../util/errors.ts'
+import { type ActionName, NotNow, type Order, type Outcome } from '../operator/actions.ts'
+import { messageOf, UsageError } from '../util/errors.ts'
 import { type Authentication, clientAddress, isFromHere, type TokenCheck } from './auth.ts'
-import { type Fields, fieldsOf, type Routes, withForms } from './server.ts'
+import { fieldsOf, type Routes, withForms } from './server.ts'
 
-export type Order = {
-  /** A stream, or the id of what is meant. */
-  readonly target: string
-  readonly fields: Fields
-  /** Who gives it, for what is recorded. */
-  readonly by: string
-}
-export type Outcome = {
-  /** In one line. */
-  readonly text: string
-  readonly json: object
-  /** What was asked for goes on after the answer. */
-  readonly isUnderWay?: boolean
-}
-type Action = (order: Order) => Promise<Outcome>
-export type Actions = Readonly<Record<(typeof routes)[number][0], Action>>
-
-/** Nothing is wrong with what was asked; it cannot be done at the moment. */
-export class NotNow extends Error {
-  override readonly name = 'NotNow'
-}
+/** Does an action. Rejects with a UsageError when the order is wrong, with NotNow when it cannot be done at the moment. */
+export type Perform = (name: ActionName, order: Order) => Promise<Outcome>
 
 /** Name, route, and the page that shows what came of it. */
 const routes = [
@@ -40,20 +22,20 @@ const routes = [
   ['cancelBackfill', '/backfills/:target/cancel', '/checkpoints'],
   ['retryQuarantine', '/quarantine/:target/retry', '/quarantine'],
   ['dropQuarantine', '/quarantine/:target/drop', '/quarantine'],
-] as const
+] as const satisfies readonly (readonly [ActionName, string, string])[]
 
 type Options = {
   readonly authentication: Authentication | null
   readonly checkToken: TokenCheck | null
   readonly streams: readonly string[]
-  /** Null while the worker waits for what it needs. */
-  readonly actions: () => Actions | null
+  readonly perform: Perform
   readonly log: Logger
 }
 
 export const actionRoutes =
-  ({ authentication, checkToken, streams, actions, log }: Options): Routes =>
+  (options: Options): Routes =>
   (server) => {
+    const { authentication, checkToken } = options
     if (authentication === null || checkToken === null) return
     withForms(server, (scope) => {
       for (const [name, url, page] of routes)
@@ -66,45 +48,39 @@ export const actionRoutes =
             const session = bearerOf(request) === null ? authentication.sessionOf(request) : null
             const { csrf = '', ...fields } = fieldsOf(request)
             if (bearerOf(request) === null && !(session && authentication.isOwnForm(session, csrf))) {
-              const text = 'that form was no longer valid; this one is'
+              const text = 'That form was out of date, and nothing was done. This page has a new one.'
               if (!session || !wantsPage(request)) return reply.code(403).send({ error: text })
-              authentication.tell(session, request, reply, { isGood: false, text })
+              authentication.leaveMessage(session, request, reply, { isGood: false, text })
               return reply.redirect(page, 303)
             }
             const { target } = request.params
-            if (url.startsWith('/streams/') && !streams.includes(target))
-              return reply.code(404).send({ error: 'no such stream', streams })
-            const by = `${session ? 'status page' : 'HTTP'}, ${clientAddress(request)}`
-            const { status, text, json } = await answer(() => perform(name, { target, fields, by }))
+            if (url.startsWith('/streams/') && !options.streams.includes(target))
+              return reply.code(404).send({ error: 'There is no such stream.', streams: options.streams })
+            const by = `${session ? 'console' : 'HTTP'}, ${clientAddress(request)}`
+            const { status, text, json } = await answer(options, name, { target, fields, by })
             if (!session) return reply.code(status).send(json)
-            authentication.tell(session, request, reply, { isGood: status < 300, text })
+            authentication.leaveMessage(session, request, reply, { isGood: status < 300, text })
             return reply.redirect(page, 303)
           },
         )
     })
-
-    async function perform(name: keyof Actions, order: Order): Promise<Outcome> {
-      const there = actions()
-      if (!there) throw new NotNow('the worker is starting: it waits for its database or its queue')
-      const outcome = await there[name](order)
-      log.info({ action: name, target: order.target, by: order.by }, outcome.text)
-      return outcome
-    }
-
-    type Answer = { readonly status: number; readonly text: string; readonly json: object }
-    async function answer(work: () => Promise<Outcome>): Promise<Answer> {
-      try {
-        const { text, json, isUnderWay = false } = await work()
-        return { status: isUnderWay ? 202 : 200, text, json }
-      } catch (error) {
-        const status = error instanceof UsageError ? 400 : error instanceof NotNow ? 503 : 500
-        if (status === 500) log.warn({ err: error }, 'an action of an operator failed')
-        const text =
-          status === 500 || !(error instanceof Error) ? 'it failed; the log says why' : error.message
-        return { status, text, json: { error: text } }
-      }
-    }
   }
+
+type Answer = { readonly status: number; readonly text: string; readonly json: object }
+
+async function answer({ perform, log }: Options, name: ActionName, order: Order): Promise<Answer> {
+  try {
+    const { text, json, isUnderWay = false }: Outcome = await perform(name, order)
+    log.info({ action: name, target: order.target, by: order.by }, text)
+    return { status: isUnderWay ? 202 : 200, text, json }
+  } catch (error) {
+    const status = error instanceof UsageError ? 400 : error instanceof NotNow ? 503 : 500
+    if (status === 500)
+      log.warn({ err: error, action: name, target: order.target, by: order.by }, `the action ${name} failed`)
+    const text = status === 500 ? 'It failed. The log of the worker says why.' : messageOf(error)
+    return { status, text, json: { error: text } }
+  }
+}
 
 /** Before the body is read. Returning a reply ends the request. */
 async function refuseStrangers(
@@ -119,13 +95,16 @@ async function refuseStrangers(
   if (verdict !== 'wrong')
     return reply
       .code(429)
-      .send({ error: `too many wrong tokens: try again in ${verdict.waitSeconds} seconds` })
+      .send({ error: `Too many wrong tokens. Try again in ${verdict.waitSeconds} seconds.` })
   if (bearer === null && authentication.sessionOf(request) !== null) {
     if (isFromHere(request)) return
-    return reply.code(403).send({ error: 'the form was sent by another site' })
+    return reply.code(403).send({ error: 'Another site sent this form, so nothing was done.' })
   }
   if (bearer === null && wantsPage(request)) return reply.redirect('/login', 303)
-  return reply.code(401).header('www-authenticate', 'Bearer').send({ error: 'not signed in' })
+  return reply
+    .code(401)
+    .header('www-authenticate', 'Bearer')
+    .send({ error: 'Sign in, or send the token as `Authorization: Bearer …`.' })
 }
 
 /** A browser shows what it gets; others read it. */

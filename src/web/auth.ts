@@ -3,7 +3,15 @@
 import { isIP } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from '../log.ts'
-import { isSecret, openSessions, readOnlyViewer, type Session, sessionMs, type Viewer } from './sessions.ts'
+import {
+  isSecret,
+  type Message,
+  openSessions,
+  readOnlyViewer,
+  type Session,
+  sessionMs,
+  type Viewer,
+} from './sessions.ts'
 
 export type Authentication = {
   /** What pages need to know. A message that was left for this page is forgotten with the answer. */
@@ -13,18 +21,13 @@ export type Authentication = {
   signIn(request: FastifyRequest, reply: FastifyReply): void
   signOut(reply: FastifyReply): void
   isOwnForm(session: Session, csrf: string): boolean
-  /** Leaves a message for the next page. */
-  tell(
-    session: Session,
-    request: FastifyRequest,
-    reply: FastifyReply,
-    told: NonNullable<Viewer['told']>,
-  ): void
+  /** For the next page. */
+  leaveMessage(session: Session, request: FastifyRequest, reply: FastifyReply, message: Message): void
 }
 
 const sessionCookie = 'tidemark_session'
-const toldCookie = 'tidemark_told'
-const toldSeconds = 60
+const messageCookie = 'tidemark_message'
+const messageSeconds = 60
 
 /** Null without a token: then nobody can sign in. */
 export function openAuthentication(adminToken: string | null, now?: () => number): Authentication | null {
@@ -37,9 +40,9 @@ export function openAuthentication(adminToken: string | null, now?: () => number
     viewerOf(request, reply) {
       const session = sessionOf(request)
       if (session === null) return { ...readOnlyViewer, canSignIn: true }
-      const told = sessions.unseal(session, cookieOf(request, toldCookie))
-      if (told) addCookie(reply, toldCookie, '', { seconds: 0, isSecure: false })
-      return { canAct: true, canSignIn: false, csrfToken: sessions.csrfTokenOf(session), told }
+      const message = sessions.unseal(session, cookieOf(request, messageCookie))
+      if (message) addCookie(reply, messageCookie, '', { seconds: 0, isSecure: false })
+      return { canAct: true, canSignIn: false, csrfToken: sessions.csrfTokenOf(session), message }
     },
     sessionOf,
     isAdminToken,
@@ -48,13 +51,13 @@ export function openAuthentication(adminToken: string | null, now?: () => number
       addCookie(reply, sessionCookie, cookie, { seconds: sessionMs / 1000, isSecure: cameByHttps(request) })
     },
     signOut(reply) {
-      for (const name of [sessionCookie, toldCookie])
+      for (const name of [sessionCookie, messageCookie])
         addCookie(reply, name, '', { seconds: 0, isSecure: false })
     },
     isOwnForm: (session, csrf) => sessions.isCsrfToken(session, csrf),
-    tell(session, request, reply, told) {
+    leaveMessage(session, request, reply, message) {
       const isSecure = cameByHttps(request)
-      addCookie(reply, toldCookie, sessions.seal(session, told), { seconds: toldSeconds, isSecure })
+      addCookie(reply, messageCookie, sessions.seal(session, message), { seconds: messageSeconds, isSecure })
     },
   }
 }
@@ -158,6 +161,6 @@ export const openTokenCheck =
     }
     if (authentication.isAdminToken(token)) return 'right'
     attempts.failed(address, now())
-    log.warn({ address }, 'somebody tried to act with a wrong token')
+    log.warn({ address }, 'somebody gave a wrong token')
     return 'wrong'
   }

@@ -20,7 +20,7 @@ import {
 import { problemCells } from './pages/layout.ts'
 import { addressOf } from './pages/tables.ts'
 import type { Routes } from './server.ts'
-import type { Sight, StatusQueries, StreamSight } from './status-queries.ts'
+import type { Snapshot, StatusQueries, StreamSnapshot } from './status-queries.ts'
 
 // What changes on a page while one looks at it: small pieces, each under a key. The page is made of the same pieces that are sent to it
 // later, so that it says the same with and without its script.
@@ -30,23 +30,24 @@ export type Cells = ReadonlyMap<string, Html | null>
 export const live = (cells: Cells, key: string): Html =>
   html`<span data-live="${key}">${cells.get(key)}</span>`
 
-export function cellsOf(sight: Sight): Cells {
-  const cells = new Map<string, Html | null>([['as-of', time(sight.at)]])
-  for (const stream of sight.streams)
-    for (const [name, content] of Object.entries(numbersOf(stream, sight)))
+export function cellsOf(snapshot: Snapshot): Cells {
+  const cells = new Map<string, Html | null>([['as-of', time(snapshot.at)]])
+  for (const stream of snapshot.streams)
+    for (const [name, content] of Object.entries(numbersOf(stream, snapshot)))
       cells.set(`${stream.stream}/${name}`, content)
-  for (const { stream, kind, status, startedAt, finishedAt } of sight.latestRuns)
+  for (const { stream, kind, status, startedAt, finishedAt } of snapshot.latestRuns)
     cells.set(
       `${stream}/${kind}/last`,
-      html`<span class="status ${status}">${status}</span> ${age(finishedAt ?? startedAt, sight.at)}`,
+      html`<span class="status ${status}">${status}</span> ${age(finishedAt ?? startedAt, snapshot.at)}`,
     )
-  for (const { stream, kind, at } of sight.nextRuns) cells.set(`${stream}/${kind}/next`, age(at, sight.at))
+  for (const { stream, kind, at } of snapshot.nextRuns)
+    cells.set(`${stream}/${kind}/next`, age(at, snapshot.at))
   return cells
 }
 
-function numbersOf(stream: StreamSight, sight: Sight): Record<string, Html | null> {
+function numbersOf(stream: StreamSnapshot, snapshot: Snapshot): Record<string, Html | null> {
   const { stream: name, readThroughAt, lagMs, position, lookbackMs, related } = stream
-  const rates = sight.rates.streams.get(name) ?? []
+  const rates = snapshot.rates.streams.get(name) ?? []
   return {
     state: stateOf(stream),
     age:
@@ -80,7 +81,7 @@ function numbersOf(stream: StreamSight, sight: Sight): Record<string, Html | nul
 const notable = (amount: number, address: string): Html =>
   amount === 0 ? html`0` : html`<a href="${address}">${count(amount)}</a>`
 
-function stateOf({ stoppedReason, paused, running }: StreamSight): Html | null {
+function stateOf({ stoppedReason, paused, running }: StreamSnapshot): Html | null {
   if (stoppedReason !== null) return html`<span class="status failed">stopped</span>`
   if (paused)
     return html`<span class="status waiting">paused by ${foreign(paused.by, 60)} since ${stamp(new Date(paused.at))}${paused.reason && html`: ${foreign(paused.reason)}`}</span>`
@@ -89,19 +90,19 @@ function stateOf({ stoppedReason, paused, running }: StreamSight): Html | null {
 
 type Options = {
   /** Null while the worker waits for what it needs. */
-  readonly statusQueries: () => Pick<StatusQueries, 'sight' | 'problems'> | null
+  readonly statusQueries: () => Pick<StatusQueries, 'snapshot' | 'problems'> | null
   readonly everyMs?: number
   readonly timeoutMs?: number
   readonly mostListeners?: number
   readonly log: Logger
 }
 
-type LiveEvents = { readonly routes: Routes; close(): void }
+export type LiveEvents = { readonly routes: Routes; close(): void }
 type Seen = { readonly cells: Readonly<Record<string, string>>; readonly rates: unknown }
 /** When it is whole, what a page shows besides is over. */
 type Update = Seen & { readonly isWhole: boolean }
 /** A look that began before somebody came may have seen less than their page: they wait for the next one. */
-type Stage = 'new' | 'waits for this look' | 'told'
+type Stage = 'new' | 'waits for this look' | 'up to date'
 
 const defaultEveryMs = 2_000
 const defaultMostListeners = 100
@@ -112,64 +113,16 @@ const retryMs = 2_000
 const defaultTimeoutMs = 5_000
 
 export function openLiveEvents(options: Options): LiveEvents {
-  const { everyMs = defaultEveryMs, timeoutMs = defaultTimeoutMs, log } = options
-  const { statusQueries, mostListeners = defaultMostListeners } = options
-  const listeners = new Map<ServerResponse, Stage>()
-  /** Null while nothing is known. */
-  let known: Seen | null = null
-  let isAway = false
-  let isLooking = false
-  let isClosed = false
-  let rest = new AbortController()
-
-  /** Whoever comes now is told nothing that may be over. */
-  function away(): void {
-    known = null
-    isAway = true
-    for (const listener of listeners.keys()) send(listener, 'away', null)
-  }
-
-  async function look(): Promise<void> {
-    const there = statusQueries()
-    if (!there) return away()
-    for (const [listener, stage] of listeners)
-      if (stage === 'new') listeners.set(listener, 'waits for this look')
-    const seen = whatIsSeen(...(await Promise.all([there.sight(), there.problems()])))
-    const whole = { ...seen, isWhole: true }
-    const news = known === null ? whole : changesBetween(known, seen)
-    known = seen
-    isAway = false
-    for (const [listener, stage] of listeners) {
-      if (stage === 'new') continue
-      send(listener, 'update', stage === 'told' ? news : whole)
-      listeners.set(listener, 'told')
-    }
-  }
-
-  async function keepLooking(): Promise<void> {
-    if (isLooking) return
-    isLooking = true
-    while (listeners.size > 0 && !isClosed) {
-      const tooLong = setTimeout(away, timeoutMs)
-      await look().catch((error) => {
-        log.debug({ err: error }, 'what the pages show could not be looked up')
-        away()
-      })
-      clearTimeout(tooLong)
-      if ([...listeners.values()].includes('new') && !isAway) continue
-      rest = new AbortController()
-      await wait(everyMs, undefined, { signal: rest.signal, ref: false }).catch(() => {})
-    }
-    isLooking = false
-    known = null
-    isAway = false
-  }
-
+  const { mostListeners = defaultMostListeners } = options
+  const updates = openUpdates(options)
   return {
     routes(server) {
       server.get('/events', { exposeHeadRoute: false }, (_request, reply) => {
-        if (listeners.size >= mostListeners || isClosed)
-          return reply.code(503).header('retry-after', '10').send({ error: 'too many listen already' })
+        if (!updates.hasRoom(mostListeners))
+          return reply
+            .code(503)
+            .header('retry-after', '10')
+            .send({ error: 'Too many pages are open already.' })
         reply.hijack()
         const listener = reply.raw
         listener.writeHead(200, {
@@ -180,18 +133,122 @@ export function openLiveEvents(options: Options): LiveEvents {
           'x-accel-buffering': 'no',
         })
         listener.write(`retry: ${retryMs}\n\n`)
-        listeners.set(listener, 'new')
-        listener.on('close', () => listeners.delete(listener))
-        listener.on('error', () => listeners.delete(listener))
-        if (isAway) send(listener, 'away', null)
-        else rest.abort()
-        void keepLooking()
+        updates.add(listener)
         return reply
       })
+    },
+    close: updates.close,
+  }
+}
+
+type Updates = {
+  hasRoom(mostListeners: number): boolean
+  add(listener: ServerResponse): void
+  close(): void
+}
+
+/** Looks as long as somebody listens. */
+function openUpdates(options: Options): Updates {
+  const { everyMs = defaultEveryMs, timeoutMs = defaultTimeoutMs, log } = options
+  const audience = openAudience()
+  let isLooking = false
+  let isClosed = false
+  let rest = new AbortController()
+
+  async function look(): Promise<void> {
+    const queries = options.statusQueries()
+    if (!queries) return audience.setAway()
+    audience.beginLook()
+    audience.tell(whatIsSeen(...(await Promise.all([queries.snapshot(), queries.problems()]))))
+  }
+
+  async function keepLooking(): Promise<void> {
+    if (isLooking) return
+    isLooking = true
+    while (audience.size() > 0 && !isClosed) {
+      const tooLong = setTimeout(audience.setAway, timeoutMs)
+      await look().catch((error) => {
+        log.debug({ err: error }, 'could not look up what the pages show')
+        audience.setAway()
+      })
+      clearTimeout(tooLong)
+      if (audience.awaitsLook()) continue
+      rest = new AbortController()
+      await wait(everyMs, undefined, { signal: rest.signal, ref: false }).catch(() => {})
+    }
+    isLooking = false
+    audience.forget()
+  }
+
+  return {
+    hasRoom: (mostListeners) => !isClosed && audience.size() < mostListeners,
+    add(listener) {
+      if (audience.add(listener)) rest.abort()
+      void keepLooking()
     },
     close() {
       isClosed = true
       rest.abort()
+      audience.close()
+    },
+  }
+}
+
+type Audience = {
+  size(): number
+  /** Whether somebody came who has to be told soon. */
+  awaitsLook(): boolean
+  /** False when nothing can be looked up at the moment, which the listener is told. */
+  add(listener: ServerResponse): boolean
+  beginLook(): void
+  tell(seen: Seen): void
+  /** Nothing can be looked up. Whoever comes now is told nothing that may be over. */
+  setAway(): void
+  forget(): void
+  close(): void
+}
+
+/** Who listens, and what they know. */
+function openAudience(): Audience {
+  const listeners = new Map<ServerResponse, Stage>()
+  /** Null while nothing is known. */
+  let known: Seen | null = null
+  let isAway = false
+  return {
+    size: () => listeners.size,
+    awaitsLook: () => !isAway && [...listeners.values()].includes('new'),
+    add(listener) {
+      listeners.set(listener, 'new')
+      listener.on('close', () => listeners.delete(listener))
+      listener.on('error', () => listeners.delete(listener))
+      if (isAway) send(listener, 'away', null)
+      return !isAway
+    },
+    beginLook() {
+      for (const [listener, stage] of listeners)
+        if (stage === 'new') listeners.set(listener, 'waits for this look')
+    },
+    tell(seen) {
+      const whole = { ...seen, isWhole: true }
+      const news = known === null ? whole : changesBetween(known, seen)
+      known = seen
+      isAway = false
+      for (const [listener, stage] of listeners) {
+        if (stage === 'new') continue
+        send(listener, 'update', stage === 'up to date' ? news : whole)
+        listeners.set(listener, 'up to date')
+      }
+    },
+    setAway() {
+      known = null
+      isAway = true
+      for (const listener of listeners.keys()) send(listener, 'away', null)
+    },
+    forget() {
+      known = null
+      isAway = false
+    },
+    close() {
       for (const listener of listeners.keys()) listener.end()
     },
   }
@@ -202,9 +259,9 @@ function send(listener: ServerResponse, event: string, data: Update | null): voi
   else listener.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`)
 }
 
-function whatIsSeen(sight: Sight, problems: readonly Problem[]): Seen {
-  const pieces = [...cellsOf(sight), ...problemCells(problems)]
-  const { from, streams, ...rest } = sight.rates
+function whatIsSeen(snapshot: Snapshot, problems: readonly Problem[]): Seen {
+  const pieces = [...cellsOf(snapshot), ...problemCells(problems)]
+  const { from, streams, ...rest } = snapshot.rates
   return {
     cells: Object.fromEntries(pieces.map(([key, cell]) => [key, cell ? markupOf(cell) : ''])),
     rates: { ...rest, from: from.getTime(), streams: Object.fromEntries(streams) },

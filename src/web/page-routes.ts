@@ -3,7 +3,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from '../log.ts'
 import type { Problem } from '../problems/stream-problems.ts'
-import { within } from '../util/waiting.ts'
+import { withTimeout } from '../util/waiting.ts'
 import type { Assets } from './assets.ts'
 import { type Html, html, markupOf } from './html.ts'
 import { checkpointsPage } from './pages/checkpoints.ts'
@@ -80,7 +80,7 @@ export const pageRoutes =
         if (!there) return sendPage(reply, page(waiting, null, { reloadSeconds }), 503)
         try {
           const query = new URLSearchParams(request.url.split('?')[1])
-          const [shown, problems] = await within(
+          const [shown, problems] = await withTimeout(
             timeoutMs,
             Promise.all([body({ statusQueries: there, viewer, query, now }), there.problems()]),
           )

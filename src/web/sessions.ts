@@ -1,4 +1,4 @@
-// Sessions of the status page: a signed cookie and nothing on the server, so that they hold in every worker and after a restart.
+// Sessions of the console: a signed cookie and nothing on the server, so that they hold in every worker and after a restart.
 // The key follows from ADMIN_TOKEN: another token ends them all.
 
 import { createHash, createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto'
@@ -10,13 +10,13 @@ export type Viewer = {
   readonly csrfToken: string | null
   readonly canSignIn: boolean
   /** What came of the action before this page. */
-  readonly told: { readonly isGood: boolean; readonly text: string } | null
+  readonly message: Message | null
 }
+export type Message = { readonly isGood: boolean; readonly text: string }
 
-export const readOnlyViewer: Viewer = { canAct: false, csrfToken: null, canSignIn: false, told: null }
+export const readOnlyViewer: Viewer = { canAct: false, csrfToken: null, canSignIn: false, message: null }
 
 export type Session = { readonly id: string; readonly expiresAtMs: number }
-type Told = NonNullable<Viewer['told']>
 
 export type Sessions = {
   open(): { readonly session: Session; readonly cookie: string }
@@ -25,12 +25,12 @@ export type Sessions = {
   /** Goes into every form of the session. */
   csrfTokenOf(session: Session): string
   isCsrfToken(session: Session, given: string): boolean
-  seal(session: Session, told: Told): string
-  unseal(session: Session, sealed: string | undefined): Told | null
+  seal(session: Session, message: Message): string
+  unseal(session: Session, sealed: string | undefined): Message | null
 }
 
 export const sessionMs = 12 * 3_600_000
-const longestTold = 600
+const longestMessage = 600
 
 export function openSessions({
   adminToken,
@@ -59,13 +59,13 @@ export function openSessions({
     csrfTokenOf: (session) => sign('form', bodyOf(session)),
     isCsrfToken: (session, given) => isSigned('form', bodyOf(session), given),
     seal(session, { isGood, text }) {
-      const body = `${isGood ? '+' : '-'}${Buffer.from(text.slice(0, longestTold)).toString('base64url')}`
-      return `${body}.${sign('told', `${session.id}\n${body}`)}`
+      const body = `${isGood ? '+' : '-'}${Buffer.from(text.slice(0, longestMessage)).toString('base64url')}`
+      return `${body}.${sign('message', `${session.id}\n${body}`)}`
     },
     unseal(session, sealed) {
       const [, body, signature] = /^([+-][\w-]*)\.([\w-]{43})$/.exec(sealed ?? '') ?? []
       if (body === undefined || signature === undefined) return null
-      if (!isSigned('told', `${session.id}\n${body}`, signature)) return null
+      if (!isSigned('message', `${session.id}\n${body}`, signature)) return null
       return { isGood: body.startsWith('+'), text: Buffer.from(body.slice(1), 'base64url').toString() }
     },
   }

@@ -1,7 +1,5 @@
-// The status queries of the pages: what they read, put together from the mirror and the queue.
+// What the pages read: one object, so that pages see no SQL and no queue.
 
-import type { SyncContext } from '../context.ts'
-import { askedSpan, planBackfill } from '../operator/backfill.ts'
 import type { Problem } from '../problems/stream-problems.ts'
 import { listBackfills } from '../store/queries/backfills.ts'
 import {
@@ -24,18 +22,14 @@ import {
   readRuns,
 } from '../store/queries/runs.ts'
 import type { Stream } from '../streams/catalog.ts'
-import { within } from '../util/waiting.ts'
-import type { PartsWatch } from '../worker/availability.ts'
-import type { Jobs } from '../worker/queue/jobs.ts'
 
-// What the pages read: one object, put together where the parts of the worker meet. Pages see no SQL and no queue.
 export type BackfillLine = Awaited<ReturnType<typeof listBackfills>>[number]
 export type NextRun = { readonly stream: string; readonly kind: string; readonly at: Date }
-export type StreamSight = StreamOverview & { readonly kind: Stream['kind'] }
+export type StreamSnapshot = StreamOverview & { readonly kind: Stream['kind'] }
 /** Everything of the overview, as of one moment. */
-export type Sight = {
+export type Snapshot = {
   readonly at: Date
-  readonly streams: readonly StreamSight[]
+  readonly streams: readonly StreamSnapshot[]
   readonly latestRuns: readonly LatestRun[]
   readonly rates: RowRates
   readonly nextRuns: readonly NextRun[]
@@ -45,7 +39,7 @@ export type Sight = {
 export type StatusQueries = {
   /** The names of the configured streams. */
   readonly streams: readonly string[]
-  sight(): Promise<Sight>
+  snapshot(): Promise<Snapshot>
   problems(): Promise<readonly Problem[]>
   /** The newest first, those older than an id. */
   runs(
@@ -75,47 +69,39 @@ export type StatusQueries = {
   ): Promise<{ readonly text: string; readonly from: string; readonly to: string }>
 }
 
-type Context = {
-  readonly context: Pick<SyncContext, 'database' | 'store' | 'streams'>
-  readonly pageSize: number
-  readonly jobs: Pick<Jobs, 'nextTicks'>
-  readonly parts: Pick<PartsWatch, 'states'>
-  readonly problems: StatusQueries['problems']
+type Given = Pick<StatusQueries, 'problems' | 'planBackfill'> & {
+  readonly pool: Parameters<typeof readOverview>[0]
+  readonly streams: readonly Stream[]
+  /** Of the queue; none when it does not answer. */
+  readonly nextRuns: () => Promise<readonly NextRun[]>
 }
 
-/** A queue that went away a moment ago has not been noticed yet, and answers when it is back. */
-const queueTimeoutMs = 1_000
-
-export function openStatusQueries({ context, jobs, parts, problems, pageSize }: Context): StatusQueries {
-  const { pool } = context.database
-  const names = context.streams.map(({ name }) => name)
-  const kinds = new Map(context.streams.map(({ name, kind }) => [name, kind]))
-  // The mirror can be shown without the queue.
-  const nextTicks = async () =>
-    parts.states().queue?.isUp ? await within(queueTimeoutMs, jobs.nextTicks()).catch(() => []) : []
+export function openStatusQueries({ pool, streams, problems, planBackfill, nextRuns }: Given): StatusQueries {
+  const names = streams.map(({ name }) => name)
+  const kinds = new Map(streams.map(({ name, kind }) => [name, kind]))
   return {
     streams: names,
-    async sight() {
-      const [streams, latestRuns, rates, nextRuns] = await Promise.all([
+    async snapshot() {
+      const [overview, latestRuns, rates, next] = await Promise.all([
         readOverview(pool, names),
         readLatestRuns(pool, names),
         readRowRates(pool),
-        nextTicks(),
+        nextRuns(),
       ])
-      // The other schedules look whether something is to be done; mostly nothing is.
-      const shown = nextRuns
-        .filter(({ kind }) => kind === 'incremental' || kind === 'reconcile')
-        // Asked to read what is new, a list stream is listed.
-        .map((next) => (kinds.get(next.stream) === 'list' ? { ...next, kind: 'list' as const } : next))
       return {
         at: new Date(),
-        streams: streams.map((one) => ({ ...one, kind: kinds.get(one.stream) ?? 'list' })),
+        streams: overview.map((one) => ({ ...one, kind: kinds.get(one.stream) ?? 'list' })),
         latestRuns,
         rates,
-        nextRuns: shown,
+        // The other schedules look whether something is to be done; mostly nothing is.
+        nextRuns: next
+          .filter(({ kind }) => kind === 'incremental' || kind === 'reconcile')
+          // Asked to read what is new, a list stream is listed.
+          .map((one) => (kinds.get(one.stream) === 'list' ? { ...one, kind: 'list' } : one)),
       }
     },
     problems,
+    planBackfill,
     runs: (filter, page) => readRuns(pool, filter, page),
     checkpoints: (stream, limit) => readCheckpoints(pool, { stream, limit }),
     backfills: (stream) => listBackfills(pool, stream),
@@ -124,10 +110,5 @@ export function openStatusQueries({ context, jobs, parts, problems, pageSize }: 
     fields: (search, limit) => readFields(pool, search, limit),
     fieldStreams: () => readFieldStreams(pool),
     beliefs: () => readBeliefs(pool),
-    async planBackfill(name, options) {
-      const { stream, span } = await askedSpan(context, name, options)
-      const { text, json } = await planBackfill(pool, stream, span, pageSize)
-      return { text, from: json.from, to: json.to }
-    },
   }
 }

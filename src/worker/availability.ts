@@ -1,8 +1,10 @@
-// Knows which parts of the worker answer, and tells when one stops and when it is back: one line each, not one a try.
+// Knows whether Postgres and the queue answer. The log has one line when one stops, and one when it is back.
 
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from '../log.ts'
+import { backoff, delayAfter, retry } from '../util/backoff.ts'
 import { formatDuration } from '../util/text.ts'
+import { withTimeout } from '../util/waiting.ts'
 
 export type Part = {
   readonly name: string
@@ -43,13 +45,9 @@ export function watchParts(parts: readonly Part[], log: Logger): PartsWatch {
         () => seen(part, true, null),
         (error) => seen(part, false, error),
       )
+      await withTimeout(timeoutMs, answer).catch((tooLate) => seen(part, false, tooLate))
       // A check that hangs is not started again, so that nothing piles up behind it.
-      const silence = new AbortController()
-      const tooLong = wait(timeoutMs, 'too long', { signal: silence.signal, ref: false }).catch(() => null)
-      if ((await Promise.race([answer, tooLong])) === 'too long')
-        seen(part, false, new Error(`no answer within ${timeoutMs} ms`))
       await answer
-      silence.abort()
       await wait(everyMs, undefined, { signal: closing.signal, ref: false }).catch(() => null)
     }
   }
@@ -68,25 +66,22 @@ type Options<Opened> = {
   readonly log: Logger
 }
 
-const firstPauseMs = 500
-const longestPauseMs = 10_000
-
 export async function waitUntilAvailable<Opened>(options: Options<Opened>): Promise<Opened> {
   const { what, open, isPassing, signal, log } = options
   const startedMs = Date.now()
-  for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(longestPauseMs, 2 * pauseMs)) {
-    signal.throwIfAborted()
-    try {
-      const opened = await open()
-      if (pauseMs > firstPauseMs)
-        log.info(`${what} is there, after ${formatDuration(Date.now() - startedMs)}`)
-      return opened
-    } catch (error) {
-      if (!isPassing(error)) throw error
-      if (pauseMs === firstPauseMs) log.warn({ err: error }, `waiting for ${what}`)
-    }
-    await wait(pauseMs, undefined, { signal })
-  }
+  let hasFailed = false
+  signal.throwIfAborted()
+  const opened = await retry(open, {
+    delayMs(error, failures) {
+      if (!isPassing(error)) return null
+      if (!hasFailed) log.warn({ err: error }, `${what} does not answer yet; the worker waits for it`)
+      hasFailed = true
+      return delayAfter(backoff.startUp, failures)
+    },
+    wait: (delayMs) => wait(delayMs, undefined, { signal }),
+  })
+  if (hasFailed) log.info(`${what} answers, after ${formatDuration(Date.now() - startedMs)}`)
+  return opened
 }
 
 /** What Postgres and the network say when something is starting, stopping, full or away. */

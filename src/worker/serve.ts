@@ -1,33 +1,30 @@
 // The worker, put together: HTTP first, so that it can be asked how it is doing while it still waits for Postgres or Redis. What
-// begins once they answer is in live.ts.
+// begins once they answer is in start.ts.
 
 import type { Config } from '../config/load.ts'
 import { configuredStreams, type SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
-import { openActions, openBackgroundTasks } from '../operator/actions.ts'
+import { actions, NotNow } from '../operator/actions.ts'
+import { planAskedBackfill } from '../operator/backfill.ts'
+import { type BackgroundTasks, openBackgroundTasks } from '../operator/background-tasks.ts'
 import { pausedStreams } from '../store/admin/streams.ts'
 import { readOverview } from '../store/queries/overview.ts'
-import { within } from '../util/waiting.ts'
-import { actionRoutes } from '../web/actions.ts'
+import type { RunRequest, Stream } from '../streams/catalog.ts'
+import { withTimeout } from '../util/waiting.ts'
+import { actionRoutes, type Perform } from '../web/actions.ts'
 import { readAssets } from '../web/assets.ts'
 import { openAttempts, openAuthentication, openTokenCheck } from '../web/auth.ts'
-import { openLiveEvents } from '../web/live-events.ts'
-import { addStateGauges, openMetrics } from '../web/metrics.ts'
+import { type LiveEvents, openLiveEvents } from '../web/live-events.ts'
+import { addStateGauges, type Metrics, openMetrics } from '../web/metrics.ts'
 import { healthRoutes, hookRoute, metricsRoute } from '../web/monitoring.ts'
 import { pageRoutes } from '../web/page-routes.ts'
 import { queueBoard } from '../web/queue-board.ts'
-import { byKnownNames, startHttpServer } from '../web/server.ts'
+import { byKnownNames, type Routes, startHttpServer } from '../web/server.ts'
 import { readOnlyViewer } from '../web/sessions.ts'
 import { signInRoutes } from '../web/sign-in.ts'
 import { openStatusQueries, type StatusQueries } from '../web/status-queries.ts'
-import { openRunDebounce, type RunRequest } from './queue/requests.ts'
+import { openRunDebounce, type RunDebounce } from './queue/requests.ts'
 import { type Live, start } from './start.ts'
-
-// What is ended together with the program, and must not keep it.
-/** A failure is told and goes no further. */
-export async function ended(what: string, ms: number, work: PromiseLike<void>, log: Logger): Promise<void> {
-  await within(ms, work).catch((error) => log.warn({ err: error }, `${what} did not end in time`))
-}
 
 export type TidemarkWorker = {
   readonly url: string
@@ -37,8 +34,6 @@ export type TidemarkWorker = {
   stop(): Promise<void>
 }
 
-const webhookWindowMs = 2_000
-const askQueueMs = 5_000
 const drainMs = 20_000
 const closeMs = 3_000
 
@@ -49,88 +44,24 @@ export async function serve(options: {
   const { config, log } = options
   const stopping = new AbortController()
   const metrics = openMetrics()
-  const streams = configuredStreams(config)
-  const changesStreams = streams.filter(({ kind }) => kind === 'changes').map(({ name }) => name)
-  let live: Live | null = null
-  let statusQueries: StatusQueries | null = null
-
-  const requestRun = async (request: RunRequest): Promise<void> => {
-    if (!live) throw new Error('the worker is still waiting for its database or its queue')
-    await within(askQueueMs, live.jobs.requestRun(request))
+  const state: WorkerState = {
+    ...{ config, log, metrics, signal: stopping.signal },
+    streams: configuredStreams(config),
+    tasks: openBackgroundTasks({ log }),
+    live: null,
+    statusQueries: null,
   }
-  const deliveries = openRunDebounce({
-    windowMs: webhookWindowMs,
-    log,
-    async requestRun() {
-      const paused = live ? await pausedStreams(live.context.database.pool) : new Set()
-      for (const stream of changesStreams)
-        if (!paused.has(stream)) await requestRun({ stream, kind: 'incremental', cause: 'webhook' })
-    },
-  })
-  const parts = () => live?.parts.states() ?? {}
-  const refresh = addStateGauges(metrics.registry, {
-    overview: async () => (live ? orNull(overviewOf(live.context)) : null),
-    problems: async () => (live ? orNull(live.problems()) : null),
-    queueCounts: async () => (live && parts().queue?.isUp ? orNull(live.jobs.counts()) : null),
-    parts: () => ({
-      ...Object.fromEntries(Object.entries(parts()).map(([name, { isUp }]) => [name, isUp])),
-      ...Object.fromEntries(streams.map(({ service }) => [service, !isDown(live, service)])),
-    }),
-  })
-  const assets = readAssets()
-  const authentication = openAuthentication(config.adminToken)
-  const checkToken = authentication && openTokenCheck({ authentication, attempts: openAttempts(), log })
-  const tasks = openBackgroundTasks({ log })
-  const { pageSize } = config
-  const events = openLiveEvents({ statusQueries: () => statusQueries, log })
+  const deliveries = openDeliveries(state)
+  const events = openLiveEvents({ statusQueries: () => state.statusQueries, log })
   const http = await startHttpServer({
     host: config.httpHost,
     port: config.httpPort,
     log,
-    routes: [
-      healthRoutes(() => ({
-        isReady:
-          live !== null && !stopping.signal.aborted && Object.values(parts()).every(({ isUp }) => isUp),
-        parts: parts(),
-        servicesDown: live?.jobs.servicesDown() ?? [],
-      })),
-      metricsRoute({ registry: metrics.registry, refresh }),
-      hookRoute({
-        secret: config.webhookSecret,
-        onDelivery() {
-          metrics.delivered()
-          deliveries.announce()
-        },
-      }),
-      actionRoutes({
-        authentication,
-        checkToken,
-        streams: streams.map(({ name }) => name),
-        actions: () => live && openActions({ context: live.context, requestRun, tasks, pageSize, log }),
-        log,
-      }),
-      queueBoard({
-        authentication,
-        queues: () => (live && parts().queue?.isUp ? live.jobs.queues : null),
-        assets,
-        log,
-      }),
-      signInRoutes({ authentication, checkToken, assets }),
-      assets.routes,
-      byKnownNames({ listensOn: config.httpHost, publicUrl: config.publicUrl }, [
-        events.routes,
-        pageRoutes({
-          statusQueries: () => statusQueries,
-          viewerOf: authentication?.viewerOf ?? (() => readOnlyViewer),
-          assets,
-          log,
-        }),
-      ]),
-    ],
+    routes: [...monitoringRoutes(state, deliveries), ...consoleRoutes(state, events)],
   })
   const begun = start({ config, log, metrics, signal: stopping.signal }).then((started) => {
-    live = started
-    statusQueries = openStatusQueries({ ...started, pageSize })
+    state.live = started
+    state.statusQueries = statusQueriesOf(started, config.pageSize)
     return started
   })
   // Whoever awaits `live` is told; nobody has to.
@@ -146,17 +77,146 @@ export async function serve(options: {
       const started = await begun.catch(() => null)
       if (started) {
         started.parts.close()
-        const runs = Promise.all([started.jobs.stop(), tasks.stop()]).then(() => {})
+        const runs = Promise.all([started.jobs.stop(), state.tasks.stop()]).then(() => {})
         await ended('the runs', drainMs, runs, log)
-        await ended('the mirror', closeMs, started.context[Symbol.asyncDispose](), log)
+        await ended('the connections', closeMs, started.context[Symbol.asyncDispose](), log)
       }
       await ended('the HTTP server', closeMs, http.close(), log)
     },
   }
 }
 
-const isDown = (live: Live | null, service: string): boolean =>
-  live?.jobs.servicesDown().includes(service) ?? false
+/** What is ended together with the program must not keep it: a failure is told and goes no further. */
+export async function ended(what: string, ms: number, work: PromiseLike<void>, log: Logger): Promise<void> {
+  await withTimeout(ms, work).catch((error) => log.warn({ err: error }, `${what} did not end in time`))
+}
+
+/** What is null is not there before Postgres and the queue answer. */
+type WorkerState = {
+  readonly config: Config
+  readonly log: Logger
+  readonly metrics: Metrics
+  readonly signal: AbortSignal
+  readonly streams: readonly Stream[]
+  readonly tasks: BackgroundTasks
+  live: Live | null
+  statusQueries: StatusQueries | null
+}
+
+const webhookWindowMs = 2_000
+const askMs = 5_000
+
+const requestRunOf =
+  (state: WorkerState) =>
+  async (request: RunRequest): Promise<void> => {
+    if (!state.live) throw new Error('the worker still waits for its database or its queue')
+    await withTimeout(askMs, state.live.jobs.requestRun(request))
+  }
+
+function openDeliveries(state: WorkerState): RunDebounce {
+  const changesStreams = state.streams.filter(({ kind }) => kind === 'changes').map(({ name }) => name)
+  const requestRun = requestRunOf(state)
+  return openRunDebounce({
+    windowMs: webhookWindowMs,
+    log: state.log,
+    async requestRun() {
+      const paused = state.live ? await pausedStreams(state.live.context.database.pool) : new Set()
+      for (const stream of changesStreams)
+        if (!paused.has(stream)) await requestRun({ stream, kind: 'incremental', cause: 'webhook' })
+    },
+  })
+}
+
+const partsOf = ({ live }: WorkerState) => live?.parts.states() ?? {}
+const servicesDownOf = ({ live }: WorkerState): readonly string[] => live?.jobs.servicesDown() ?? []
+
+/** What other programs ask for and tell. */
+function monitoringRoutes(state: WorkerState, deliveries: RunDebounce): readonly Routes[] {
+  const { config, metrics, signal, streams } = state
+  const { registry } = metrics
+  const refresh = addStateGauges(registry, {
+    overview: async () => (state.live ? orNull(overviewOf(state.live.context)) : null),
+    problems: async () => (state.live ? orNull(state.live.problems()) : null),
+    queueCounts: async () =>
+      state.live && partsOf(state).queue?.isUp ? orNull(state.live.jobs.counts()) : null,
+    parts: () => ({
+      ...Object.fromEntries(Object.entries(partsOf(state)).map(([name, { isUp }]) => [name, isUp])),
+      ...Object.fromEntries(
+        streams.map(({ service }) => [service, !servicesDownOf(state).includes(service)]),
+      ),
+    }),
+  })
+  return [
+    healthRoutes(() => ({
+      isReady:
+        state.live !== null && !signal.aborted && Object.values(partsOf(state)).every(({ isUp }) => isUp),
+      parts: partsOf(state),
+      servicesDown: servicesDownOf(state),
+    })),
+    metricsRoute({ registry, refresh }),
+    hookRoute({
+      secret: config.webhookSecret,
+      onDelivery() {
+        metrics.delivered()
+        deliveries.announce()
+      },
+    }),
+  ]
+}
+
+/** What people see and press. */
+function consoleRoutes(state: WorkerState, events: LiveEvents): readonly Routes[] {
+  const { config, log, streams } = state
+  const assets = readAssets()
+  const authentication = openAuthentication(config.adminToken)
+  const checkToken = authentication && openTokenCheck({ authentication, attempts: openAttempts(), log })
+  const queues = () => (state.live && partsOf(state).queue?.isUp ? state.live.jobs.queues : null)
+  return [
+    actionRoutes({
+      ...{ authentication, checkToken, log },
+      streams: streams.map(({ name }) => name),
+      perform: performOf(state),
+    }),
+    queueBoard({ authentication, queues, assets, log }),
+    signInRoutes({ authentication, checkToken, assets }),
+    assets.routes,
+    byKnownNames({ listensOn: config.httpHost, publicUrl: config.publicUrl }, [
+      events.routes,
+      pageRoutes({
+        statusQueries: () => state.statusQueries,
+        viewerOf: authentication?.viewerOf ?? (() => readOnlyViewer),
+        assets,
+        log,
+      }),
+    ]),
+  ]
+}
+
+const performOf =
+  (state: WorkerState): Perform =>
+  async (name, order) => {
+    const { live, tasks, config, log } = state
+    if (!live) throw new NotNow('The worker is starting: it waits for its database or its queue.')
+    const { pageSize } = config
+    return await actions[name](
+      { sync: live.context, requestRun: requestRunOf(state), tasks, pageSize, log },
+      order,
+    )
+  }
+
+/** A queue that went away a moment ago has not been noticed yet, and answers when it is back. */
+const nextTicksMs = 1_000
+
+const statusQueriesOf = ({ context, jobs, parts, problems }: Live, pageSize: number): StatusQueries =>
+  openStatusQueries({
+    pool: context.database.pool,
+    streams: context.streams,
+    problems,
+    // The mirror can be shown without the queue.
+    nextRuns: async () =>
+      parts.states().queue?.isUp ? await withTimeout(nextTicksMs, jobs.nextTicks()).catch(() => []) : [],
+    planBackfill: (stream, options) => planAskedBackfill(context, stream, options, pageSize),
+  })
 
 const overviewOf = ({ database, streams }: SyncContext) =>
   readOverview(
@@ -165,4 +225,4 @@ const overviewOf = ({ database, streams }: SyncContext) =>
   )
 
 const orNull = <Result>(work: Promise<Result>): Promise<Result | null> =>
-  within(askQueueMs, work).catch(() => null)
+  withTimeout(askMs, work).catch(() => null)

@@ -1,19 +1,22 @@
 // What the worker does once Postgres and the queue answer: opens the mirror and the queue, works on the runs, keeps schedules and its
-// subscription, and tells people what needs them. HTTP is not its business.
+// subscription, and alerts people. HTTP is not its business.
 
 import type { Config } from '../config/load.ts'
 import { openContext, type SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
 import { runAlertLoop } from '../problems/alert-loop.ts'
-import { partsDown, readProblems, viewOf } from '../problems/find-problems.ts'
+import { partsDown, readProblems, type WorkerView } from '../problems/find-problems.ts'
 import type { Problem } from '../problems/stream-problems.ts'
 import { withAlertBook } from '../store/admin/alert-book.ts'
 import { pausedStreams } from '../store/admin/streams.ts'
 import { checkTakesWrites } from '../store/server/connect.ts'
+import type { RunRequest } from '../streams/catalog.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
 import { formatDuration } from '../util/text.ts'
 import type { Metrics } from '../web/metrics.ts'
 import { isPassingFailure, type PartsWatch, waitUntilAvailable, watchParts } from './availability.ts'
+import { type OpenDriver, openDriver } from './queue/driver.ts'
+import { type Jobs, startJobs } from './queue/jobs.ts'
 import {
   askForMissed,
   failureScopeOf,
@@ -22,9 +25,7 @@ import {
   readers,
   runUnlessPaused,
   wantedSchedules,
-} from './lanes.ts'
-import { openDriver } from './queue/driver.ts'
-import { type Jobs, startJobs } from './queue/jobs.ts'
+} from './scheduled-runs.ts'
 import { keepSubscribed } from './subscription.ts'
 
 /** What there is once the worker works. */
@@ -36,9 +37,6 @@ export type Live = {
   readonly problems: () => Promise<readonly Problem[]>
 }
 
-const scheduleCheckMs = 30_000
-const reconcileCheckMs = 300_000
-
 type Beginning = {
   readonly config: Config
   readonly log: Logger
@@ -46,7 +44,8 @@ type Beginning = {
   readonly signal: AbortSignal
 }
 
-export async function start({ config, log, metrics, signal }: Beginning): Promise<Live> {
+export async function start(beginning: Beginning): Promise<Live> {
+  const { config, log, metrics, signal } = beginning
   // What was opened is closed again when the rest cannot be, or when it was told to stop meanwhile.
   await using opened = new AsyncDisposableStack()
   const context = opened.use(
@@ -54,61 +53,18 @@ export async function start({ config, log, metrics, signal }: Beginning): Promis
       what: 'Postgres',
       open: () => openContext({ config, log, observer: metrics.upstream }),
       isPassing: isPassingFailure,
-      signal,
-      log,
+      ...{ signal, log },
     }),
   )
   const queue = await waitUntilAvailable({
     what: config.redisUrl === null ? 'the queue in Postgres' : 'Redis',
     open: () => openDriver({ redisUrl: config.redisUrl, database: context.database, log }),
     isPassing: () => true,
-    signal,
-    log,
+    ...{ signal, log },
   })
   opened.defer(() => queue.close())
-  const kinds = readers(context)
-  const streams = new Map(context.streams.map((stream) => [stream.name, stream]))
-  const schedules = wantedSchedules(config, context.streams, kinds)
-  const isPaused = async (stream: string) => (await pausedStreams(context.database.pool)).has(stream)
-  const reconciles = { pool: context.database.pool, schedule: config.scheduleReconcile }
-  const jobs = await startJobs({
-    queue,
-    schedules,
-    isDue: (tick) => isRunDue(context, config.lookbackMs, tick),
-    async run(request, hooks) {
-      const stream = streams.get(request.stream)
-      const read = kinds[request.kind]
-      // Asked for before the stream or the lane was switched off.
-      if (!stream || !read || (await isTaken(reconciles, request, new Date()))) return null
-      return await runUnlessPaused(request, hooks, isPaused, (ended) => read(stream, ended))
-    },
-    failureScope: failureScopeOf,
-    serviceOf: (name) => streams.get(name)?.service ?? 'assignment',
-    onOutcome(request, outcome, durationMs) {
-      const { stream, kind } = request
-      const isByWebhooks = kind === 'incremental' && streams.get(stream)?.kind === 'changes'
-      const isAnnounced = isByWebhooks ? request.cause === 'webhook' : null
-      const { status, tally } = outcome
-      // Its rows are not rows of assignments.
-      const counted = kind === 'related' ? kind : stream
-      metrics.runDone({ stream: counted, kind, status, durationMs, isAnnounced, tally })
-      tellOutcome(log, outcome, durationMs)
-    },
-    log,
-  })
-  const keepSchedules = () =>
-    jobs.keepSchedules().catch((error) => log.debug({ err: error }, 'the schedules could not be looked at'))
-  const reconciled = context.streams.filter(({ kind }) => kind === 'changes').map(({ name }) => name)
-  const makeUpForMissedReconciles = () =>
-    askForMissed(reconciles, reconciled, jobs.requestRun, new Date()).catch((error) =>
-      log.debug({ err: error }, 'what reconcile was missed could not be looked up'),
-    )
-  void makeUpForMissedReconciles()
-  const regularly = [
-    setInterval(keepSchedules, scheduleCheckMs).unref(),
-    setInterval(makeUpForMissedReconciles, reconcileCheckMs).unref(),
-  ]
-  signal.addEventListener('abort', () => regularly.forEach(clearInterval))
+  const jobs = await startRuns(beginning, context, queue)
+  const keepSchedules = keepUp(beginning, context, jobs)
   const parts = watchParts(
     [
       { name: 'database', check: () => checkTakesWrites(context.database.pool) },
@@ -116,47 +72,125 @@ export async function start({ config, log, metrics, signal }: Beginning): Promis
     ],
     log,
   )
-  const { publicUrl, webhookSecret: secret } = config
-  if (publicUrl !== null && secret !== null) {
-    const { assignmentService: upstream, database } = context
-    void keepSubscribed({ upstream, pool: database.pool, publicUrl, secret, signal, log })
-  }
-  log.info(
-    { database: context.database.address, queue: queue.address, streams: [...streams.keys()] },
-    'the worker works',
-  )
+  const view = () => viewOf(jobs, parts)
   const problems = () =>
     readProblems({
-      pool: context.database.pool,
-      streams: context.streams,
-      config,
-      view: viewOf(jobs, parts),
-      now: new Date(),
+      ...{ pool: context.database.pool, streams: context.streams, config },
+      ...{ view: view(), now: new Date() },
     })
-  if (config.alertWebhookUrl !== null)
-    void runAlertLoop({
-      url: config.alertWebhookUrl,
-      problems,
-      withBook: (work) => withAlertBook(context.database.pool, work),
-      alertsUnavailable: () =>
-        partsDown(viewOf(jobs, parts)).filter(({ key }) => key === 'part_down:database'),
-      signal,
-      log,
-    })
+  subscribeAndAlert(beginning, context, { problems, view })
+  const streams = context.streams.map(({ name }) => name)
+  log.info({ database: context.database.address, queue: queue.address, streams }, 'the worker is running')
   opened.move()
   return { context, jobs, parts, problems }
+}
+
+async function startRuns(
+  { config, log, metrics }: Beginning,
+  context: SyncContext,
+  queue: OpenDriver,
+): Promise<Jobs> {
+  const kinds = readers(context)
+  const { pool } = context.database
+  const streams = new Map(context.streams.map((stream) => [stream.name, stream]))
+  const isPaused = async (stream: string) => (await pausedStreams(pool)).has(stream)
+  const reconciles = { pool, schedule: config.scheduleReconcile }
+  return await startJobs({
+    queue,
+    schedules: wantedSchedules(config, context.streams, kinds),
+    isDue: (tick) => isRunDue(context, config.lookbackMs, tick),
+    async run(request, hooks) {
+      const stream = streams.get(request.stream)
+      const read = kinds[request.kind]
+      // Asked for before the stream or the kind of run was switched off.
+      if (!stream || !read || (await isTaken(reconciles, request, new Date()))) return null
+      return await runUnlessPaused(request, hooks, isPaused, (ended) => read(stream, ended))
+    },
+    failureScope: failureScopeOf,
+    serviceOf: (name) => streams.get(name)?.service ?? 'assignment',
+    onOutcome(request, outcome, durationMs) {
+      countOutcome(metrics, request, outcome, {
+        durationMs,
+        isChanges: streams.get(request.stream)?.kind === 'changes',
+      })
+      logOutcome(log, outcome, durationMs)
+    },
+    log,
+  })
+}
+
+function countOutcome(
+  metrics: Metrics,
+  { stream, kind, cause }: RunRequest,
+  { status, tally }: RunOutcome,
+  { durationMs, isChanges }: { readonly durationMs: number; readonly isChanges: boolean },
+): void {
+  const isByWebhooks = kind === 'incremental' && isChanges
+  const isAnnounced = isByWebhooks ? cause === 'webhook' : null
+  // Rows of related records are not rows of assignments.
+  const counted = kind === 'related' ? kind : stream
+  metrics.runDone({ stream: counted, kind, status, durationMs, isAnnounced, tally })
 }
 
 const longRunMs = 30_000
 
 /** Most runs say nothing new; those that somebody would ask about are told. */
-function tellOutcome(log: Logger, outcome: RunOutcome, durationMs: number): void {
+function logOutcome(log: Logger, outcome: RunOutcome, durationMs: number): void {
   const { stream, kind, status, note, tally } = outcome
   const isNews = note !== null || durationMs > longRunMs || tally.quarantined > 0 || tally.rescued > 0
   const { inserted, updated, unchanged, quarantined, rescued } = tally
   const level = isNews && status === 'done' ? 'info' : 'debug'
   log[level](
     { stream, kind, status, inserted, updated, unchanged, quarantined, rescued, note },
-    `a run took ${formatDuration(durationMs)}`,
+    `the ${kind} run of ${stream} took ${formatDuration(durationMs)}`,
   )
 }
+
+const scheduleCheckMs = 30_000
+const reconcileCheckMs = 300_000
+
+/** Repairs the schedules and asks for missed reconciles, now and then. Returns what repairs the schedules at once. */
+function keepUp({ config, log, signal }: Beginning, { database, streams }: SyncContext, jobs: Jobs) {
+  const keepSchedules = () =>
+    jobs.keepSchedules().catch((error) => log.debug({ err: error }, 'could not look at the schedules'))
+  const reconciles = { pool: database.pool, schedule: config.scheduleReconcile }
+  const reconciled = streams.filter(({ kind }) => kind === 'changes').map(({ name }) => name)
+  const makeUpForMissed = () =>
+    askForMissed(reconciles, reconciled, jobs.requestRun, new Date()).catch((error) =>
+      log.debug({ err: error }, 'could not look up which reconciles were missed'),
+    )
+  void makeUpForMissed()
+  const regularly = [
+    setInterval(keepSchedules, scheduleCheckMs).unref(),
+    setInterval(makeUpForMissed, reconcileCheckMs).unref(),
+  ]
+  signal.addEventListener('abort', () => regularly.forEach(clearInterval))
+  return keepSchedules
+}
+
+/** Both go on by themselves until the signal. */
+function subscribeAndAlert(
+  { config, log, signal }: Beginning,
+  { assignmentService: upstream, database: { pool } }: SyncContext,
+  { problems, view }: Pick<Live, 'problems'> & { readonly view: () => WorkerView },
+): void {
+  const { publicUrl, webhookSecret: secret, alertWebhookUrl } = config
+  if (publicUrl !== null && secret !== null)
+    void keepSubscribed({ upstream, pool, publicUrl, secret, signal, log })
+  if (alertWebhookUrl !== null)
+    void runAlertLoop({
+      url: alertWebhookUrl,
+      problems,
+      withBook: (work) => withAlertBook(pool, work),
+      ownProblems: () => partsDown(view()).filter(({ key }) => key === 'part_down:database'),
+      signal,
+      log,
+    })
+}
+
+const viewOf = (jobs: Pick<Jobs, 'servicesDown'>, parts: Pick<PartsWatch, 'states'>): WorkerView => ({
+  partsDown: Object.entries(parts.states()).flatMap(([name, { isUp, since }]) =>
+    isUp ? [] : [{ name, since }],
+  ),
+  servicesDown: jobs.servicesDown(),
+})

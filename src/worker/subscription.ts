@@ -2,7 +2,7 @@
 // definitions and subscriptions beforehand, so they are found by their names and values. Pure.
 
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Pool } from 'pg'
+import type { Pool } from '../context.ts'
 import type { Json, JsonObject } from '../json/json.ts'
 import type { Logger } from '../log.ts'
 import { lockKeys } from '../store/server/session.ts'
@@ -11,6 +11,7 @@ import { chooseKeyField, isObject } from '../streams/record.ts'
 import type { Source } from '../sync/ports/source.ts'
 import type { Upstream } from '../upstream/client.ts'
 import { openSource } from '../upstream/contract/source.ts'
+import { messageOf } from '../util/errors.ts'
 
 export type Served = { readonly definitions: readonly Json[]; readonly subscriptions: readonly Json[] }
 export type SubscriptionPlan = {
@@ -142,7 +143,7 @@ export async function keepSubscribed(options: Options): Promise<void> {
     } catch (error) {
       if (signal.aborted) return
       pauseMs = afterFailureMs
-      said = `no webhooks: ${error instanceof Error ? error.message : String(error)}`
+      said = `no webhooks: ${messageOf(error)}`
     }
     if (said !== lastSaid) log[isFine ? 'info' : 'warn'](said)
     lastSaid = said

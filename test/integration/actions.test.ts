@@ -1,4 +1,4 @@
-// What operators do from the status page, and what becomes of it in Postgres. One worker, one mirror.
+// What operators do from the console, and what becomes of it in Postgres. One worker, one mirror.
 
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
@@ -9,9 +9,9 @@ import { differences } from '../support/same-as-source.ts'
 import { adminToken, startTestWorker, type TestWorker } from '../support/worker.ts'
 
 const patience = { timeout: 20_000, interval: 50 }
-const by = 'status page, 127.0.0.1'
+const by = 'console, 127.0.0.1'
 
-describe.skipIf(!hasPostgres)('an operator at the status page', () => {
+describe.skipIf(!hasPostgres)('an operator at the console', () => {
   const database = createTestDatabase()
   let simulator: Simulator
   let worker: TestWorker
@@ -45,7 +45,7 @@ describe.skipIf(!hasPostgres)('an operator at the status page', () => {
     const answer = await page.submit(path, fields)
     expect(answer.status).toBe(303)
     const shown = await (await page.get(answer.headers.get('location') ?? '')).text()
-    return /class="told \w+" role="status"><bdi>([^<]*)/.exec(shown)?.[1] ?? 'nothing'
+    return /class="message \w+" role="status"><bdi>([^<]*)/.exec(shown)?.[1] ?? 'nothing'
   }
   const script = (path: string, fields: Record<string, string> = {}) =>
     fetch(`${worker.url}${path}`, {
@@ -54,9 +54,11 @@ describe.skipIf(!hasPostgres)('an operator at the status page', () => {
       body: new URLSearchParams(fields),
     })
 
-  it('reads a stream now, in the lane that is wanted', async () => {
+  it('reads a stream now, by the kind of run that is wanted', async () => {
     simulator.source.change('assignment', 7, { Subject: 'asked for' })
-    expect(await told('/streams/assignment/sync')).toBe('assignment: a run of kind incremental is asked for')
+    expect(await told('/streams/assignment/sync')).toBe(
+      'assignment: the incremental run was requested and begins in a moment.',
+    )
     const subject = () => rows('select subject from mirror.assignment where assignment_id = 7')
     await expect.poll(subject, patience).toEqual([{ subject: 'asked for' }])
     const kinds = () =>
@@ -77,7 +79,7 @@ describe.skipIf(!hasPostgres)('an operator at the status page', () => {
     expect(await told('/streams/assignment/pause', { reason: 'an <upgrade>' })).toContain('is paused')
     expect(await state()).toEqual([{ is_paused: true, paused_by: by, pause_reason: 'an <upgrade>' }])
     expect(await (await page.get('/')).text()).toContain('an &lt;upgrade&gt;')
-    expect(await told('/streams/assignment/pause')).toBe('assignment was paused already')
+    expect(await told('/streams/assignment/pause')).toBe('assignment was paused already.')
     expect(await told('/streams/assignment/resume')).toContain('is read again')
     expect(await state()).toEqual([{ is_paused: false, paused_by: null, pause_reason: null }])
   })
@@ -90,7 +92,7 @@ describe.skipIf(!hasPostgres)('an operator at the status page', () => {
     expect(left).toBeLessThan(whole)
     const query = '/backfill?stream=assignment&from-version=100&to-version=300'
     const dialogue = await (await page.get(query)).text()
-    expect(dialogue).toMatch(/from 100 to 300 the mirror holds \d+ rows/)
+    expect(dialogue).toMatch(/the mirror holds \d+ rows from 100 to 300;/)
     const backfills = () =>
       rows(`select from tidemark.backfill where position_from = 100 and position_to = 300`)
     expect(await backfills()).toEqual([])
@@ -98,7 +100,7 @@ describe.skipIf(!hasPostgres)('an operator at the status page', () => {
     const plan = await (await script('/streams/assignment/backfill', { ...span, 'dry-run': 'true' })).json()
     expect(plan).toMatchObject({ stream: 'assignment', from: '100', to: '300', rows: left })
     expect(await backfills()).toEqual([])
-    expect(await told('/streams/assignment/backfill', span)).toContain('from 100 to 300 is asked for')
+    expect(await told('/streams/assignment/backfill', span)).toContain('from 100 to 300 was requested. It begins in a moment.')
     await expect
       .poll(
         () =>
@@ -117,54 +119,56 @@ describe.skipIf(!hasPostgres)('an operator at the status page', () => {
     expect(await rows('select status, note from tidemark.backfill where id = $1', [id])).toEqual([
       { status: 'cancelled', note: `cancelled by ${by}` },
     ])
-    expect(await told(`/backfills/${id}/cancel`)).toBe(`There is no unfinished backfill ${id}`)
+    expect(await told(`/backfills/${id}/cancel`)).toBe(`There is no unfinished backfill ${id}.`)
     await told('/streams/assignment/resume')
   })
 
-  it('releases held deletions, and only as many as were shown (P7)', async () => {
+  it('approves blocked deletions, and only as many as were shown (P7)', async () => {
     const notes = simulator.source.records('assignment_note').map((note) => Number(note.AssignmentNoteId))
     const remove = (from: number, to: number) => {
       for (const id of notes.slice(from, to)) simulator.source.remove('assignment_note', id, 'hard')
     }
     remove(0, 10)
     await told('/streams/assignment_note/sync', { kind: 'reconcile' })
-    const held = () =>
+    const blocked = () =>
       rows(
         `select blocked_deletions -> 'missing' as missing from tidemark.stream where name = 'assignment_note'`,
       )
-    await expect.poll(held, patience).toEqual([{ missing: 10 }])
+    await expect.poll(blocked, patience).toEqual([{ missing: 10 }])
     const deleted = () => rows('select from mirror.assignment_note where _deleted_at is not null')
     expect(await (await page.get('/approve?stream=assignment_note')).text()).toContain('lacked 10 of 20 rows')
     for (const wrong of ['9', '', '10x'])
-      expect(await told('/streams/assignment_note/approve', { rows: wrong })).toContain('holds back 10 rows')
+      expect(await told('/streams/assignment_note/approve', { rows: wrong })).toContain(
+        'Approve that number and no other: rows=10.',
+      )
     expect(await deleted()).toHaveLength(0)
     // One more is gone since.
     remove(10, 11)
     // A slow machine is not waited for.
-    expect(await told('/streams/assignment_note/approve', { rows: '10' })).toMatch(/lacks 11|has begun/)
-    await expect.poll(held, patience).toEqual([{ missing: 11 }])
+    expect(await told('/streams/assignment_note/approve', { rows: '10' })).toMatch(/11 of|has begun/)
+    await expect.poll(blocked, patience).toEqual([{ missing: 11 }])
     expect(await deleted()).toHaveLength(0)
-    const release = () => told('/streams/assignment_note/approve', { rows: '11' })
-    await expect.poll(release, patience).toMatch(/11 gone|has begun/)
+    const approve = () => told('/streams/assignment_note/approve', { rows: '11' })
+    await expect.poll(approve, patience).toMatch(/11 marked deleted|has begun/)
     await expect
-      .poll(async () => [await deleted(), await held()], patience)
+      .poll(async () => [await deleted(), await blocked()], patience)
       .toEqual([Array(11).fill({}), [{ missing: null }]])
-    await expect.poll(release, patience).toContain('No deletions of assignment_note are blocked')
+    await expect.poll(approve, patience).toBe('No deletions of assignment_note are blocked.')
   })
 
   it.each(['{}', '[]', '5', 'false', '"much"', '{"missing": "10", "living": null, "at": "yesterday"}'])(
-    'is told that rows are held, and releases none, when %s is all that was noted (P7)',
-    async (held) => {
-      await rows(`update tidemark.stream set blocked_deletions = $1 where name = 'assignment_note'`, [held])
+    'is told that deletions are blocked, and approves none, when %s is all that was recorded (P7)',
+    async (recorded) => {
+      await rows(`update tidemark.stream set blocked_deletions = $1 where name = 'assignment_note'`, [recorded])
       const overview = await page.get('/')
       expect([overview.status, await overview.text()]).toEqual([
         200,
         expect.stringContaining('lacks an unknown number of rows'),
       ])
-      const release = await (await page.get('/approve?stream=assignment_note')).text()
-      expect(release).toContain('how many was not noted')
+      const dialogue = await (await page.get('/approve?stream=assignment_note')).text()
+      expect(dialogue).toContain('their number is not known')
       for (const wanted of ['', '10', 'null', 'NaN'])
-        expect(await told('/streams/assignment_note/approve', { rows: wanted })).toContain('was not noted')
+        expect(await told('/streams/assignment_note/approve', { rows: wanted })).toContain('number is not known')
       await rows(`update tidemark.stream set blocked_deletions = null where name = 'assignment_note'`)
     },
   )
@@ -184,13 +188,13 @@ describe.skipIf(!hasPostgres)('an operator at the status page', () => {
     simulator.source.remove('assignment', mended, 'hard')
     simulator.source.insert('assignment', { Subject: 'mended' }, { id: mended })
     expect(await told('/quarantine/assignment/retry')).toMatch(
-      /^assignment: 1 became rows, 0 gone from the upstream, 1 stay in quarantine$|has begun/,
+      /^assignment: 1 became rows, 0 no longer exist upstream, 1 stay in quarantine\.$|has begun/,
     )
     await expect.poll(async () => (await kept()).length, patience).toBe(1)
     const [{ id }] = (await kept()) as [{ id: string }]
-    expect(await told(`/quarantine/${id}/drop`)).toContain('Records are dropped for a reason')
+    expect(await told(`/quarantine/${id}/drop`)).toContain('Say why the records are dropped')
     expect(await kept()).toHaveLength(1)
-    expect(await told(`/quarantine/${id}/drop`, { reason: 'a test of ours' })).toBe('1 record dropped')
+    expect(await told(`/quarantine/${id}/drop`, { reason: 'a test of ours' })).toBe('1 record dropped.')
     expect(await rows('select drop_reason from tidemark.quarantine where id = $1', [id])).toEqual([
       { drop_reason: `a test of ours (${by})` },
     ])
@@ -208,21 +212,21 @@ describe.skipIf(!hasPostgres)('an operator at the status page', () => {
     const [, through = ''] = /name="through" value="(\d+)"/.exec(shown) ?? []
     await quarantine('came later')
     const drop = { reason: 'a test of ours', through }
-    expect(await told('/quarantine/assignment_note/drop', drop)).toBe('1 record dropped')
+    expect(await told('/quarantine/assignment_note/drop', drop)).toBe('1 record dropped.')
     const left = `select reason from tidemark.quarantine where stream = 'assignment_note' and dropped_at is null`
     expect(await rows(left)).toEqual([{ reason: 'came later' }])
     expect(await told('/quarantine/assignment_note/drop', { ...drop, through: 'x' })).toContain(
-      'the number of',
+      'write its number',
     )
-    expect(await told('/quarantine/assignment_note/drop', { reason: 'all' })).toBe('1 record dropped')
+    expect(await told('/quarantine/assignment_note/drop', { reason: 'all' })).toBe('1 record dropped.')
   })
 
-  it('acknowledges what a reconcile rescued', async () => {
+  it('acknowledges the rows that only a reconcile found', async () => {
     await rows(
       `insert into tidemark.missed_rows (stream, run_id, rows, samples) values ('assignment', 1, 3, '[]')`,
     )
     expect(await (await page.get('/')).text()).toContain('Acknowledge 3 missed rows')
-    expect(await told('/streams/assignment/acknowledge')).toBe('assignment: 3 missed rows acknowledged')
+    expect(await told('/streams/assignment/acknowledge')).toBe('assignment: 3 missed rows acknowledged.')
     expect(await rows('select acknowledged_by from tidemark.missed_rows where run_id = 1')).toEqual([
       { acknowledged_by: by },
     ])
@@ -236,17 +240,17 @@ describe.skipIf(!hasPostgres)('an operator at the status page', () => {
       )
     const before = await state()
     const wrong: [string, Record<string, string>, RegExp][] = [
-      ['/streams/assignment/sync', { kind: 'backfill' }, /no run of kind "backfill"/],
-      ['/streams/assignment/backfill', {}, /where from/],
+      ['/streams/assignment/sync', { kind: 'backfill' }, /no kind of run "backfill"/],
+      ['/streams/assignment/backfill', {}, /where the backfill begins/],
       ['/streams/assignment/backfill', { 'from-version': '-1' }, /whole number/],
       [
         '/streams/assignment/backfill',
         { 'from-version': '1', at: '2025-01-31' },
-        /^Write a row version or a time: they exclude each other$/,
+        /^Give a row version or a time, not both\.$/,
       ],
       ['/streams/assignment/backfill', { 'from-version': '9', 'to-version': '3' }, /not above/],
       ['/streams/assignment/backfill', { 'from-checkpoint': '999999' }, /no checkpoint 999999/],
-      ['/streams/assignment/backfill', { at: '31.1.2025' }, /write a time as/],
+      ['/streams/assignment/backfill', { at: '31.1.2025' }, /write it as 2025/],
       ['/streams/assignment/approve', {}, /No deletions of assignment are blocked/],
       ['/backfills/abc/cancel', {}, /no unfinished backfill/],
       ['/backfills/999/cancel', {}, /no unfinished backfill/],

@@ -130,7 +130,7 @@ describe.skipIf(!hasPostgres)('alerts', () => {
         problems: () =>
           how === 'hangs' ? new Promise(() => {}) : Promise.reject(new Error('no connection')),
         withBook: () => Promise.reject(new Error('no connection')),
-        alertsUnavailable: () => away,
+        ownProblems: () => away,
         now: () => at(1_000 * (performance.now() - begunMs)),
       })
       await vi.waitFor(() => expect(told).toEqual([expect.stringContaining('• it is away')]))

@@ -16,7 +16,7 @@ const list = (client: Client, signal = noSignal) =>
 const create = (client: Client) => client.call('createAssignment', { body: { Name: 'x' } }, noSignal)
 const json = (type = 'application/json') => ({ 'content-type': type })
 
-const oneTry = { attempts: 1, firstDelayMs: 1, longestDelayMs: 1, timeoutMs: 1000 }
+const oneTry = { attempts: 1, firstMs: 1, longestMs: 1, jitter: 0.5, deadlineMs: 1000 }
 
 describe('the network', () => {
   it('that refuses is named with its host, and tried again', async () => {

@@ -126,7 +126,7 @@ describe('a fault', () => {
 
   it('of all sorts at once, half of the time, is overcome with patience', async () => {
     const clock = jumpingClock()
-    const retryPolicy = { attempts: 40, firstDelayMs: 1, longestDelayMs: 5, timeoutMs: 60_000 }
+    const retryPolicy = { attempts: 40, firstMs: 1, longestMs: 5, jitter: 0.5, deadlineMs: 60_000 }
     const client = openSimulatorClient(simulator, 'assignment', { clock, retryPolicy, requestTimeoutMs: 200 })
     for (const [fault] of outcomes) {
       const isPassing = ![401, 403, 404, 'content-type'].includes(fault.kind)

@@ -4,11 +4,13 @@ import { PassThrough } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterEach, describe, it } from 'vitest'
 import { openLog } from '../../src/log.ts'
+import type { RunRequest } from '../../src/streams/catalog.ts'
 import type { RunOutcome } from '../../src/sync/perform-run.ts'
-import type { FailureScope } from '../../src/worker/queue/circuit-breaker.ts'
+import { backoff } from '../../src/util/backoff.ts'
+import { type FailureScope, openCircuitBreaker } from '../../src/worker/queue/circuit-breaker.ts'
 import { type Jobs, type JobsOptions, startJobs } from '../../src/worker/queue/jobs.ts'
-import type { RunRequest } from '../../src/worker/queue/requests.ts'
-import type { RunHooks } from '../../src/worker/queue/run-worker.ts'
+import { openRunQueue } from '../../src/worker/queue/requests.ts'
+import { type RunHooks, startRunWorker } from '../../src/worker/queue/run-worker.ts'
 import { createTestDatabase, quietLog } from '../support/database.ts'
 import { type Backend, flushQueue, hasBackend, openTestQueue } from '../support/queues.ts'
 
@@ -18,7 +20,7 @@ const outcomeOf = ({ stream, kind }: RunRequest, more: Partial<RunOutcome> = {})
   ...{ isComplete: true, yielded: false, ...more },
 })
 const failServiceScope: JobsOptions['failureScope'] = (error): FailureScope => ({
-  ...{ scope: 'service', notBefore: null, longestDelayMs: 300_000, level: 'warn', message: 'down' },
+  ...{ scope: 'service', notBefore: null, policy: backoff.circuit, level: 'warn', message: 'down' },
   error: error instanceof Error ? error : null,
 })
 const head = (stream: string, cause: RunRequest['cause'] = 'operator'): RunRequest => ({
@@ -214,6 +216,54 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
       await expect.poll(() => order.length).toBe(1)
       await jobs.requestRun(head('short'))
       await expect.poll(() => order, { timeout: 30_000 }).toEqual(['long', 'short', 'long'])
+    })
+
+    it('blames neither the database nor the run when the queue does not take it up again', async ({
+      expect,
+    }) => {
+      const queue = await openTestQueue(backend, database)
+      const runs = openRunQueue(queue.driver, () => {})
+      const breaker = openCircuitBreaker({
+        serviceOf: () => 'assignment',
+        requestRun: runs.requestRun,
+        log: quietLog,
+      })
+      const blamed: unknown[] = []
+      let isAway = true
+      const outcomes: string[] = []
+      const worker = startRunWorker({
+        driver: queue.driver,
+        queue: {
+          ...runs,
+          requestRun: (request) =>
+            isAway ? Promise.reject(new Error('Connection is closed.')) : runs.requestRun(request),
+        },
+        run: async (request) => outcomeOf(request, { isComplete: false, yielded: outcomes.length === 0 }),
+        failureScope(error) {
+          blamed.push(error)
+          return null
+        },
+        breaker,
+        runsAtOnce: 1,
+        log: quietLog,
+        onOutcome: ({ stream }) => void outcomes.push(stream),
+        onError: () => {},
+      })
+      try {
+        await runs.requestRun(head('assignment'))
+        await expect.poll(() => outcomes).toEqual(['assignment'])
+        await runs.requestRun(head('assignment_note'))
+        await expect.poll(() => outcomes).toEqual(['assignment', 'assignment_note'])
+        isAway = false
+        // It is owed, and taken up when it is asked for again.
+        await expect.poll(() => outcomes, { timeout: 10_000 }).toHaveLength(3)
+        expect([outcomes[2], blamed]).toEqual(['assignment', []])
+      } finally {
+        breaker.close()
+        await worker.close()
+        await runs.close()
+        await queue.close()
+      }
     })
 
     it('hands back what it owes when it ends while a service is down, for whoever works next (P8)', async ({

@@ -10,7 +10,7 @@ import { type HttpServer, startHttpServer } from '../../src/web/server.ts'
 import { readOnlyViewer } from '../../src/web/sessions.ts'
 import type { StatusQueries } from '../../src/web/status-queries.ts'
 import { quietLog } from '../support/database.ts'
-import { emptySight, statusQueriesWith } from '../support/status-queries.ts'
+import { emptySnapshot, statusQueriesWith } from '../support/status-queries.ts'
 
 const assets = readAssets()
 const endings: (() => unknown)[] = []
@@ -204,11 +204,11 @@ describe('GET /events', () => {
 
   it('looks once for all who listen, and not at all when nobody does', async () => {
     let looks = 0
-    const sight = async () => {
+    const snapshot = async () => {
       looks++
-      return emptySight
+      return emptySnapshot
     }
-    const url = await serve({ statusQueries: statusQueriesWith({ sight }), everyMs: 30 })
+    const url = await serve({ statusQueries: statusQueriesWith({ snapshot }), everyMs: 30 })
     expect(looks).toBe(0)
     const listeners = Array.from({ length: 10 }, () => listen(url))
     await Promise.all(listeners.map(next))
@@ -227,8 +227,8 @@ describe('GET /events', () => {
 
   it('sends everything once, and then only what changed', async () => {
     let seconds = 5
-    const sight = async () => ({ ...emptySight, at: new Date(Date.UTC(2026, 0, 2, 3, 4, seconds)) })
-    const events = listen(await serve({ statusQueries: statusQueriesWith({ sight }), everyMs: 30 }))
+    const snapshot = async () => ({ ...emptySnapshot, at: new Date(Date.UTC(2026, 0, 2, 3, 4, seconds)) })
+    const events = listen(await serve({ statusQueries: statusQueriesWith({ snapshot }), everyMs: 30 }))
     const keys = async () => {
       const [, data] = (await next(events)) ?? []
       return Object.keys(JSON.parse(data ?? '{}').cells)
@@ -243,13 +243,13 @@ describe('GET /events', () => {
     let seconds = 5
     let looks = 0
     let held: PromiseWithResolvers<void> | null = null
-    const sight = async () => {
+    const snapshot = async () => {
       looks++
       const at = new Date(Date.UTC(2026, 0, 2, 3, 4, seconds))
       await held?.promise
-      return { ...emptySight, at }
+      return { ...emptySnapshot, at }
     }
-    const url = await serve({ statusQueries: statusQueriesWith({ sight }), everyMs: 60_000 })
+    const url = await serve({ statusQueries: statusQueriesWith({ snapshot }), everyMs: 60_000 })
     const told = async (events: AsyncGenerator<[string, string]>) => {
       const [, data] = (await next(events)) ?? []
       const { cells, isWhole } = JSON.parse(data ?? '{}')
@@ -279,19 +279,19 @@ describe('GET /events', () => {
   })
 
   it('says to all, whenever they come, that a look takes too long', async () => {
-    const sight = () => new Promise<never>(() => {})
-    const url = await serve({ statusQueries: statusQueriesWith({ sight }), timeoutMs: 30 })
+    const snapshot = () => new Promise<never>(() => {})
+    const url = await serve({ statusQueries: statusQueriesWith({ snapshot }), timeoutMs: 30 })
     expect(await next(listen(url))).toEqual(['away', 'null'])
     expect(await next(listen(url))).toEqual(['away', 'null'])
   })
 
   it('says when nothing can be read, and goes on', async () => {
     let isAway = true
-    const sight = async () => {
+    const snapshot = async () => {
       if (isAway) throw new Error('away')
-      return emptySight
+      return emptySnapshot
     }
-    const events = listen(await serve({ statusQueries: statusQueriesWith({ sight }), everyMs: 30 }))
+    const events = listen(await serve({ statusQueries: statusQueriesWith({ snapshot }), everyMs: 30 }))
     expect(await next(events)).toEqual(['away', 'null'])
     isAway = false
     await expect.poll(async () => (await next(events))?.[0]).toBe('update')

@@ -2,10 +2,11 @@
 
 import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
+import { requestRunAfterWrite } from '../../src/cli/upstream-call.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { pauseStream, resumeStream } from '../../src/store/admin/streams.ts'
 import { readOverview } from '../../src/store/queries/overview.ts'
-import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 import { differences } from '../support/same-as-source.ts'
 import { adminToken, startTestWorker } from '../support/worker.ts'
 
@@ -52,9 +53,10 @@ describe.skipIf(!hasPostgres)('a paused stream', () => {
       const read = await rows()
       expect(read).toBeLessThan(600)
 
-      // Ticks and webhooks pass it by, while its neighbour is read.
+      // Ticks, webhooks and writes pass it by, while its neighbour is read.
       const [before, neighbour] = [await polls('assignment'), await polls('assignment_note')]
       await worker.post('/hooks/a-webhook-secret-of-the-tests')
+      await requestRunAfterWrite({ config: worker.config, log: quietLog }, 'createAssignment', null)
       await expect.poll(() => polls('assignment_note'), patience).toBeGreaterThan(neighbour + 2)
       expect([await polls('assignment'), await rows()]).toEqual([before, read])
       expect(await worker.metric('tidemark_paused{stream="assignment"}')).toBe(1)

@@ -100,7 +100,7 @@ describe('with the stand-in', () => {
   it('P10: leaves that provider alone for longer and longer, whatever is asked', async () => {
     simulator.behaviour.tokenCache = 'stuck'
     const clock = jumpingClock()
-    const retryPolicy = { attempts: 1, firstDelayMs: 1, longestDelayMs: 1, timeoutMs: 0 }
+    const retryPolicy = { attempts: 1, firstMs: 1, longestMs: 1, jitter: 0.5, deadlineMs: 0 }
     const client = openSimulatorClient(simulator, 'assignment', { clock, retryPolicy })
     await list(client)
     simulator.revokeTokens()

@@ -25,7 +25,7 @@ export type Client = Upstream & {
 export type ClientChanges = Partial<Omit<UpstreamOptions, 'service' | 'log' | 'observer'>>
 
 export const noSignal = new AbortController().signal
-const quickRetries = { attempts: 4, firstDelayMs: 2, longestDelayMs: 10, timeoutMs: 30_000 } as const
+const quickRetries = { attempts: 4, firstMs: 2, longestMs: 10, jitter: 0.5, deadlineMs: 30_000 } as const
 
 export function openClient(
   options: ClientChanges & Pick<UpstreamOptions, 'service' | 'baseUrl' | 'authUrl'>,

@@ -1,7 +1,8 @@
 // The routes of the status page, served for one test around actions that only write down what was asked for.
 
 import { afterEach } from 'vitest'
-import { type Actions, actionRoutes, type Order } from '../../src/web/actions.ts'
+import type { Order } from '../../src/operator/actions.ts'
+import { actionRoutes, type Perform } from '../../src/web/actions.ts'
 import { readAssets } from '../../src/web/assets.ts'
 import { openAttempts, openAuthentication, openTokenCheck } from '../../src/web/auth.ts'
 import { pageRoutes } from '../../src/web/page-routes.ts'
@@ -22,20 +23,10 @@ export async function serveActions(token: string | null = adminToken): Promise<S
   let nowMs = 1_700_000_000_000
   const now = () => nowMs
   const orders: Order[] = []
-  const noted = async (order: Order) => {
+  const perform: Perform = async (_name, order) => {
     orders.push(order)
     if (order.target === 'broken') throw new Error('password=hunter2')
     return { text: `<b>${order.target}</b> is noted`, json: { noted: order.target } }
-  }
-  const names = ['pause', 'resume', 'acknowledge', 'approve', 'backfill', 'cancelBackfill'] as const
-  const actions: Actions = {
-    sync: noted,
-    retryQuarantine: noted,
-    dropQuarantine: noted,
-    ...(Object.fromEntries(names.map((name) => [name, noted])) as Record<
-      (typeof names)[number],
-      typeof noted
-    >),
   }
   const authentication = openAuthentication(token, now)
   const checkToken =
@@ -48,7 +39,7 @@ export async function serveActions(token: string | null = adminToken): Promise<S
     routes: [
       actionRoutes({
         ...{ authentication, checkToken, streams: ['assignment', 'broken'] },
-        ...{ actions: () => actions, log: quietLog },
+        ...{ perform, log: quietLog },
       }),
       signInRoutes({ authentication, checkToken, assets }),
       pageRoutes({

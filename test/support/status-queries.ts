@@ -1,8 +1,8 @@
 // A status queries on which nothing lies, for tests of what is around the pages.
 
-import type { Sight, StatusQueries } from '../../src/web/status-queries.ts'
+import type { Snapshot, StatusQueries } from '../../src/web/status-queries.ts'
 
-export const emptySight: Sight = {
+export const emptySnapshot: Snapshot = {
   at: new Date('2026-01-02T03:04:05Z'),
   streams: [],
   latestRuns: [],
@@ -12,7 +12,7 @@ export const emptySight: Sight = {
 
 export const statusQueriesWith = (more: Partial<StatusQueries> = {}): StatusQueries => ({
   streams: ['assignment'],
-  sight: async () => emptySight,
+  snapshot: async () => emptySnapshot,
   problems: async () => [],
   runs: async () => [],
   checkpoints: async () => [],

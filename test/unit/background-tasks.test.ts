@@ -3,7 +3,7 @@
 import { once } from 'node:events'
 import { expect, it } from 'vitest'
 import { openLog } from '../../src/log.ts'
-import { openBackgroundTasks } from '../../src/operator/actions.ts'
+import { openBackgroundTasks } from '../../src/operator/background-tasks.ts'
 
 const open = () => openBackgroundTasks({ timeoutMs: 20, log: openLog({ level: 'silent' }) })
 
@@ -25,7 +25,9 @@ it('does not wait for a long one, does not begin it twice, and ends it', async (
     return 'stopped between two pages'
   }
   expect(await tasks.run('a reconcile', long)).toBeNull()
-  await expect(tasks.run('a reconcile', long)).rejects.toThrow('a reconcile is under way already')
+  await expect(tasks.run('a reconcile', long)).rejects.toThrow(
+    /^a reconcile is already running \(started \d\d:\d\d:\d\d UTC\)/,
+  )
   await tasks.stop()
   expect(isOver).toBe(true)
 })

@@ -3,13 +3,14 @@
 import { PassThrough } from 'node:stream'
 import { expect, it } from 'vitest'
 import { openLog } from '../../src/log.ts'
+import type { RunRequest } from '../../src/streams/catalog.ts'
+import { backoff } from '../../src/util/backoff.ts'
 import { type FailureScope, openCircuitBreaker } from '../../src/worker/queue/circuit-breaker.ts'
-import type { RunRequest } from '../../src/worker/queue/requests.ts'
 
 const request: RunRequest = { stream: 'assignment', kind: 'incremental', cause: 'tick' }
 const taken: FailureScope = {
-  ...{ scope: 'stream', notBefore: null, longestDelayMs: 5_000, level: 'info', error: null },
-  message: 'is taken by another program',
+  ...{ scope: 'stream', notBefore: null, policy: backoff.busy, level: 'info', error: null },
+  message: 'another program is doing it already',
 }
 const broken: FailureScope = { ...taken, level: 'warn', message: 'the answer is not a list' }
 
@@ -46,7 +47,12 @@ it('is told again when what was nobody’s fault turns out to be a failure', () 
   for (const failureScope of [taken, taken, broken, taken, broken])
     breaker.failed(request, Date.now(), failureScope)
   expect(told()).toEqual([
-    [30, expect.stringContaining('is taken by another program')],
+    [
+      30,
+      expect.stringContaining(
+        'another program is doing it already. Tidemark tries again at least every 5 s.',
+      ),
+    ],
     [40, expect.stringContaining('the answer is not a list')],
   ])
   breaker.close()

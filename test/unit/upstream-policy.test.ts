@@ -7,18 +7,24 @@ import { readTokenAnswer } from '../../src/upstream/auth/token-answer.ts'
 import { notBeforeTime } from '../../src/upstream/http/answer.ts'
 import {
   excerptOf,
-  defaultRetryPolicy as policy,
   type RetryQuestion,
   retryDelay,
   UpstreamError,
+  type UpstreamErrorDetails,
 } from '../../src/upstream/http/errors.ts'
 import { openRateLimit } from '../../src/upstream/http/pacing.ts'
+import { backoff } from '../../src/util/backoff.ts'
 import type { Clock } from '../../src/util/waiting.ts'
 
 const now = Date.UTC(2026, 0, 31, 12)
+const policy = backoff.request
 
 describe('retryDelay', () => {
-  const failure = { code: 'UPSTREAM_STATUS', retryable: true, notBefore: null, mayHaveArrived: true } as const
+  const failureWith = (more: Partial<UpstreamErrorDetails>) =>
+    new UpstreamError({
+      ...{ code: 'UPSTREAM_STATUS', method: 'GET', path: '/', retryable: true, problem: 'away', ...more },
+    })
+  const failure = failureWith({})
   const ask = (changes: Partial<RetryQuestion>) =>
     retryDelay({ policy, failure, attempt: 1, isWrite: false, nowMs: now, random: 0.5, ...changes })
 
@@ -26,27 +32,28 @@ describe('retryDelay', () => {
     expect([1, 2, 3, 4].map((attempt) => ask({ attempt }))).toEqual([375, 750, 1500, null])
     expect([0, 0.999].map((random) => ask({ random }))).toEqual([250, 499.75])
     const many = { ...policy, attempts: 99 }
-    expect(ask({ policy: many, attempt: 50 })).toBe(0.75 * policy.longestDelayMs)
+    expect(ask({ policy: many, attempt: 50 })).toBe(0.75 * policy.longestMs)
   })
 
   it('never asks earlier than it was told, and not at all when that is too far away', () => {
-    const until = (ms: number) => ({ failure: { ...failure, notBefore: new Date(now + ms) } })
+    const until = (ms: number) => ({ failure: failureWith({ notBefore: new Date(now + ms) }) })
     expect(ask(until(30_000))).toBe(30_000)
     expect(ask(until(10))).toBe(375)
     expect(ask(until(-5_000))).toBe(375)
-    expect(ask(until(policy.timeoutMs))).toBe(policy.timeoutMs)
-    expect(ask(until(policy.timeoutMs + 1))).toBeNull()
+    expect(ask(until(policy.deadlineMs))).toBe(policy.deadlineMs)
+    expect(ask(until(policy.deadlineMs + 1))).toBeNull()
   })
 
   it('repeats a write only when it cannot have arrived', () => {
     expect(ask({ isWrite: true })).toBeNull()
-    expect(ask({ isWrite: true, failure: { ...failure, mayHaveArrived: false } })).toBe(375)
+    expect(ask({ isWrite: true, failure: failureWith({ mayHaveArrived: false }) })).toBe(375)
   })
 
   it('does not repeat what cannot help, nor what the sign-in has settled', () => {
-    expect(ask({ failure: { ...failure, retryable: false } })).toBeNull()
+    expect(ask({ failure: failureWith({ retryable: false }) })).toBeNull()
     for (const code of ['UPSTREAM_SIGN_IN', 'UPSTREAM_SIGN_IN_AWAY', 'UPSTREAM_UNAUTHORIZED'] as const)
-      expect(ask({ failure: { ...failure, code } })).toBeNull()
+      expect(ask({ failure: failureWith({ code }) })).toBeNull()
+    expect(ask({ failure: new Error('of this program') })).toBeNull()
   })
 })
 

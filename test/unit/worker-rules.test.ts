@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../src/json/json.ts'
-import { afterFailure, type Outage } from '../../src/util/backoff.ts'
+import { afterFailure, backoff, type Outage } from '../../src/util/backoff.ts'
 import { isSecret } from '../../src/web/sessions.ts'
 import { type Scheduled, scheduleChanges, type Wanted } from '../../src/worker/queue/schedules.ts'
 import { checkCreated, planSubscriptions, subscriptionKeyOf } from '../../src/worker/subscription.ts'
@@ -11,7 +11,7 @@ import { checkCreated, planSubscriptions, subscriptionKeyOf } from '../../src/wo
 describe('what fails', () => {
   const fail = (outage: Outage | null, nowMs: number, more = {}): Outage =>
     afterFailure(outage, {
-      ...{ nowMs, startedMs: nowMs, notBeforeMs: null, longestDelayMs: 300_000, random: 1 },
+      ...{ nowMs, startedMs: nowMs, notBeforeMs: null, policy: backoff.circuit, random: 1 },
       ...more,
     })
 

@@ -3,6 +3,7 @@
 
 import { setTimeout as wait } from 'node:timers/promises'
 import pg, { type ClientBase, type Pool, type PoolClient } from 'pg'
+import { backoff, delayAfter, retry } from '../../util/backoff.ts'
 
 export type Connection = {
   readonly client: PoolClient
@@ -65,10 +66,6 @@ export async function inTransaction<Result>(
 // Changing a table waits for whoever reads it, and everybody who comes later waits behind the change. So a change waits
 // only briefly, steps back to let the others pass, and tries again.
 const lockTimeoutMs = 400
-const firstPauseMs = 100
-const longestPauseMs = 1_000
-// A program that is told to stop has ten seconds for the page in hand.
-const timeoutMs = 8_000
 
 /** Puts a limit on how long the rest of the transaction waits for locks. */
 export async function limitLockWaits(client: ClientBase): Promise<void> {
@@ -80,22 +77,19 @@ export async function retryOnLockTimeout<Result>(
   what: string,
   attempt: () => Promise<Result>,
 ): Promise<Result> {
-  const deadline = Date.now() + timeoutMs
-  for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
-    try {
-      return await attempt()
-    } catch (cause) {
-      if (!(cause instanceof pg.DatabaseError && cause.code === '55P03')) throw cause
-      if (Date.now() + pauseMs > deadline)
-        throw new Error(
-          `${what} had to wait too long for a query that reads the table; it is tried again by the next run`,
-          {
-            cause,
-          },
-        )
-    }
-    await wait(pauseMs)
-  }
+  const endsAtMs = Date.now() + backoff.lockTimeout.deadlineMs
+  return await retry(attempt, {
+    delayMs(cause, failures) {
+      if (!(cause instanceof pg.DatabaseError && cause.code === '55P03')) return null
+      const delayMs = delayAfter(backoff.lockTimeout, failures)
+      if (Date.now() + delayMs <= endsAtMs) return delayMs
+      throw new Error(
+        `${what} had to wait too long for a query that reads the table; it is tried again by the next run`,
+        { cause },
+      )
+    },
+    wait,
+  })
 }
 
 // The advisory locks that have a number, all in one place: two of one number would wait for each other. The others are named by

@@ -1,6 +1,8 @@
-// Signing in: one token of one service, shared by all requests, renewed before it ends or when it is rejected. However
-// many requests wait, the identity provider is asked once; when it refuses or repeats itself, it is left alone for a while.
+// Signing in: one token of one service, shared by all its requests, renewed before it ends or when it is rejected. However many requests wait,
+// the identity provider is asked once; when it refuses or repeats itself, it is left alone for a while.
 
+import { type BackoffPolicy, backoff, delayAfter } from '../../util/backoff.ts'
+import { untilAborted } from '../../util/waiting.ts'
 import { UpstreamError } from '../http/errors.ts'
 import type { SignInDone } from '../http/transport.ts'
 import type { TokenAnswer } from './token-answer.ts'
@@ -21,32 +23,84 @@ export type SignIn = {
 const renewBeforeEndMs = 60_000
 /** Mostly a refusal is about rights, and no other token would help. */
 const checkEveryMs = 600_000
-const firstHoldMs = { refused: 60_000, repeated: 1_000 } as const
-const longestHoldMs = { refused: 900_000, repeated: 300_000 } as const
 
 type Token = { readonly text: string; readonly renewAtMs: number; readonly endsAtMs: number }
+
+export function openSignIn(options: SignInOptions): SignIn {
+  const { service, clock, log } = options
+  const attempts = openAttempts(options)
+  let trustedUntilMs = 0
+
+  async function signIn(): Promise<Token> {
+    const token = await attempts.once()
+    trustedUntilMs = clock.now() + checkEveryMs
+    return token
+  }
+
+  return {
+    async token(allowance, signal) {
+      const nowMs = clock.now()
+      const token = attempts.current()
+      const isRejected = token !== null && attempts.isRejected(token.text)
+      if (isRejected && allowance.left <= 0) return token.text
+      if (!token || isRejected || nowMs >= token.endsAtMs) {
+        allowance.left--
+        return (await untilAborted(signIn(), signal)).text
+      }
+      // The old one is still good: nobody has to wait, and a failure shows when it is over.
+      if (nowMs >= token.renewAtMs)
+        signIn().catch((err) => log.debug({ service, err }, 'could not renew the token before its end'))
+      return token.text
+    },
+    async renew(text, allowance, signal) {
+      const token = attempts.current()
+      if (token && token.text !== text) return
+      attempts.reject(text)
+      allowance.left--
+      const { text: renewed } = await untilAborted(signIn(), signal)
+      const held = attempts.heldBy()
+      if (renewed === text && held) throw held
+    },
+    async check(text, signal) {
+      const isDue = attempts.isUnderWay() || clock.now() >= trustedUntilMs
+      if (attempts.current()?.text === text && isDue) {
+        trustedUntilMs = clock.now() + checkEveryMs
+        await untilAborted(
+          signIn().catch((err) => log.debug({ service, err }, 'could not sign in again after a refusal')),
+          signal,
+        )
+      }
+      return attempts.current()?.text !== text
+    },
+    confirm: attempts.accept,
+  }
+}
+
 /** Why the identity provider is left alone, and until when. */
 type Hold = { readonly error: UpstreamError; readonly untilMs: number }
 
-export function openSignIn(options: SignInOptions): SignIn {
+type Attempts = {
+  current(): Token | null
+  isRejected(text: string): boolean
+  reject(text: string): void
+  accept(text: string): void
+  isUnderWay(): boolean
+  /** Why the identity provider is not asked at the moment; null when it is. */
+  heldBy(): UpstreamError | null
+  /** Joins the sign-in under way or starts one. */
+  once(): Promise<Token>
+}
+
+/** The sign-ins of a service one after the other, with what is known of its token. */
+function openAttempts(options: SignInOptions): Attempts {
   const { service, clock, observer, log } = options
   let token: Token | null = null
   let rejected: string | null = null
   let hold: Hold | null = null
-  let holds = 0
+  let failures = 0
   let running: Promise<Token> | null = null
-  let trustedUntilMs = 0
 
-  /** Joins the sign-in under way or starts one. */
-  function signIn(): Promise<Token> {
-    if (hold && clock.now() < hold.untilMs) return Promise.reject(hold.error)
-    running ??= signInOnce().finally(() => {
-      running = null
-    })
-    return running
-  }
-
-  async function signInOnce(): Promise<Token> {
+  async function signIn(): Promise<Token> {
     const startedMs = clock.now()
     const tell = (outcome: SignInDone['outcome']) =>
       observer.signInDone?.({ service, outcome, durationMs: clock.now() - startedMs })
@@ -55,81 +109,54 @@ export function openSignIn(options: SignInOptions): SignIn {
       const isSame = token?.text === answer.token
       tell(isSame ? 'same token' : 'new token')
       token = newToken(answer, isSame, clock.now())
-      trustedUntilMs = clock.now() + checkEveryMs
-      hold = null
-      if (answer.token === rejected) holdRepeated()
-      else holds = 0
+      hold = answer.token === rejected ? holdRepeated() : null
+      if (hold === null) failures = 0
       return token
     } catch (error) {
       tell('failed')
-      if (error instanceof UpstreamError) holdFailed(error)
+      if (error instanceof UpstreamError) hold = holdFailed(error)
       throw error
     }
   }
 
-  function holdRepeated(): void {
-    const untilMs = clock.now() + holdTime('repeated')
-    hold = { error: repeatedError(options, new Date(untilMs)), untilMs }
+  function holdRepeated(): Hold {
+    const until = new Date(holdUntilMs(backoff.signInRepeated))
     log.warn(
-      { service, until: new Date(untilMs) },
-      'the upstream rejects the token, and the identity provider hands out the same one again',
+      { service, until },
+      `the ${service} service rejects its token, and the identity provider hands out the same one again; the next sign-in is at ${until.toISOString()}`,
     )
+    return { error: repeatedError(options, until), untilMs: until.getTime() }
   }
 
-  function holdFailed(error: UpstreamError): void {
-    const untilMs = error.retryable ? (error.notBefore?.getTime() ?? 0) : clock.now() + holdTime('refused')
-    hold = untilMs > clock.now() ? { error, untilMs } : null
+  function holdFailed(error: UpstreamError): Hold | null {
+    const untilMs = error.retryable ? (error.notBefore?.getTime() ?? 0) : holdUntilMs(backoff.signInRefused)
+    return untilMs > clock.now() ? { error, untilMs } : null
   }
 
-  const holdTime = (kind: 'refused' | 'repeated'): number =>
-    Math.min(longestHoldMs[kind], firstHoldMs[kind] * 2 ** Math.min(holds++, 20))
+  const holdUntilMs = (policy: BackoffPolicy): number => clock.now() + delayAfter(policy, ++failures)
 
   return {
-    async token(allowance, signal) {
-      const nowMs = clock.now()
-      if (token && token.text === rejected && allowance.left <= 0) return token.text
-      if (!token || token.text === rejected || nowMs >= token.endsAtMs) {
-        allowance.left--
-        return (await untilAborted(signIn(), signal)).text
-      }
-      // The old one is still good: nobody has to wait, and a failure shows when it is over.
-      if (nowMs >= token.renewAtMs)
-        signIn().catch((err) => log.debug({ service, err }, 'early sign-in failed'))
-      return token.text
-    },
-    async renew(text, allowance, signal) {
-      if (token && token.text !== text) return
+    current: () => token,
+    isRejected: (text) => text === rejected,
+    reject(text) {
       rejected = text
-      allowance.left--
-      const { text: renewed } = await untilAborted(signIn(), signal)
-      if (renewed === text && hold) throw hold.error
     },
-    async check(text, signal) {
-      if (token?.text === text && (running || clock.now() >= trustedUntilMs)) {
-        trustedUntilMs = clock.now() + checkEveryMs
-        await untilAborted(
-          signIn().catch((err) => log.debug({ service, err }, 'the sign-in after a refusal failed')),
-          signal,
-        )
-      }
-      return token?.text !== text
-    },
-    confirm(text) {
+    accept(text) {
       if (text !== rejected) return
       rejected = null
       hold = null
-      holds = 0
+      failures = 0
+    },
+    isUnderWay: () => running !== null,
+    heldBy: () => hold?.error ?? null,
+    once() {
+      if (hold && clock.now() < hold.untilMs) return Promise.reject(hold.error)
+      running ??= signIn().finally(() => {
+        running = null
+      })
+      return running
     },
   }
-}
-
-function untilAborted<Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Value> {
-  return new Promise((resolve, reject) => {
-    const giveUp = () => reject(signal.reason)
-    if (signal.aborted) giveUp()
-    signal.addEventListener('abort', giveUp, { once: true })
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp))
-  })
 }
 
 function newToken({ token, endsAtMs }: TokenAnswer, isSame: boolean, nowMs: number): Token {
@@ -149,5 +176,5 @@ const repeatedError = ({ service, authUrl }: SignInOptions, notBefore: Date): Up
     retryable: true,
     mayHaveArrived: false,
     notBefore,
-    problem: `the ${service} service rejects the token, and the identity provider hands out the same one again (it caches). It is asked again at ${notBefore.toISOString()}.`,
+    problem: `the ${service} service rejects its token, and the identity provider hands out the same one again from its cache. Tidemark signs in again at ${notBefore.toISOString()}.`,
   })

@@ -2,9 +2,10 @@
 
 import { keepToken, type Logger } from '../../log.ts'
 import type { ServiceName } from '../../streams/catalog.ts'
+import { type RetryPolicy, retry } from '../../util/backoff.ts'
 import type { Clock } from '../../util/waiting.ts'
 import { statusError } from '../http/answer.ts'
-import { type RetryPolicy, retryDelay, UpstreamError, type UpstreamErrorDetails } from '../http/errors.ts'
+import { retryDelay, UpstreamError, type UpstreamErrorDetails } from '../http/errors.ts'
 import type { HttpRequest, Transport, UpstreamObserver } from '../http/transport.ts'
 import { readTokenAnswer, type TokenAnswer } from './token-answer.ts'
 
@@ -29,17 +30,15 @@ export const tokenUrl = (authUrl: string): URL => new URL(`${authUrl}/Token/Gene
 
 /** Asks until there is an answer; asking twice does no harm here. */
 export async function requestToken(options: SignInOptions): Promise<TokenAnswer> {
-  const { clock, policy, random, closed } = options
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await ask(options)
-    } catch (failure) {
-      if (!(failure instanceof UpstreamError)) throw failure
-      const nowMs = clock.now()
-      const delayMs = retryDelay({ policy, failure, attempt, isWrite: false, nowMs, random: random() })
-      if (delayMs === null) throw failure.retryable ? passingError(options.service, failure) : failure
-      await clock.waitUntil(nowMs + delayMs, closed)
-    }
+  const { service, clock, policy, random, closed } = options
+  try {
+    return await retry(() => ask(options), {
+      delayMs: (failure, attempt) =>
+        retryDelay({ policy, failure, attempt, isWrite: false, nowMs: clock.now(), random: random() }),
+      wait: (delayMs) => clock.waitUntil(clock.now() + delayMs, closed),
+    })
+  } catch (error) {
+    throw error instanceof UpstreamError && error.retryable ? passingError(service, error) : error
   }
 }
 

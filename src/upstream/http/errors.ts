@@ -2,6 +2,7 @@
 // carries the HTTP library's own error, which holds the request's headers (P9).
 
 import { redact } from '../../log.ts'
+import { delayAfter, type RetryPolicy } from '../../util/backoff.ts'
 
 export type UpstreamErrorCode =
   /** No connection, or it broke before an answer was there. */
@@ -87,27 +88,10 @@ export function excerptOf(bytes: Uint8Array): string {
   return line.length <= longest ? line : `${line.slice(0, longest)}…`
 }
 
-// When to ask again after a failed request: the whole policy, as one pure function.
-export type RetryPolicy = {
-  /** Requests in all, the first one included. */
-  readonly attempts: number
-  readonly firstDelayMs: number
-  readonly longestDelayMs: number
-  /** The longest `Retry-After` that is waited for; beyond it the call fails and whoever called may come back later. */
-  readonly timeoutMs: number
-}
-
-export const defaultRetryPolicy: RetryPolicy = {
-  attempts: 4,
-  firstDelayMs: 500,
-  longestDelayMs: 20_000,
-  timeoutMs: 120_000,
-}
-
-type Failure = Pick<UpstreamError, 'code' | 'retryable' | 'notBefore' | 'mayHaveArrived'>
+// When to ask again after a failed request: the whole decision, as one pure function.
 export type RetryQuestion = {
   readonly policy: RetryPolicy
-  readonly failure: Failure
+  readonly failure: unknown
   /** How many requests were made so far. */
   readonly attempt: number
   /** A request that changes something is repeated only when it cannot have arrived. */
@@ -125,20 +109,13 @@ const isSettled: ReadonlySet<UpstreamErrorCode> = new Set([
 ])
 
 /** Milliseconds to wait before asking again, or null: do not. */
-export function retryDelay({
-  policy,
-  failure,
-  attempt,
-  isWrite,
-  nowMs,
-  random,
-}: RetryQuestion): number | null {
+export function retryDelay(question: RetryQuestion): number | null {
+  const { policy, failure, attempt, isWrite, nowMs, random } = question
+  if (!(failure instanceof UpstreamError)) return null
   if (!failure.retryable || isSettled.has(failure.code) || attempt >= policy.attempts) return null
   if (isWrite && failure.mayHaveArrived) return null
-  const ceilingMs = Math.min(policy.longestDelayMs, policy.firstDelayMs * 2 ** (attempt - 1))
-  // Half of the delay is random, so that many workers do not come back together.
-  const backoffMs = ceilingMs / 2 + (ceilingMs / 2) * random
   const askedMs = failure.notBefore ? failure.notBefore.getTime() - nowMs : 0
-  if (askedMs > policy.timeoutMs) return null
-  return Math.max(backoffMs, askedMs)
+  // Whoever called may come back later.
+  if (askedMs > policy.deadlineMs) return null
+  return Math.max(delayAfter(policy, attempt, random), askedMs)
 }

@@ -48,7 +48,7 @@ export type PacingOptions = {
   readonly service: ServiceName
   readonly requestsPerSecond: number | null
   /** Whoever would have to wait longer fails instead. */
-  readonly timeoutMs: number
+  readonly longestMs: number
   readonly clock: Clock
   readonly observer: UpstreamObserver
 }
@@ -58,7 +58,7 @@ export type Pacing = {
 }
 
 export function openPacing(options: PacingOptions): Pacing {
-  const { service, requestsPerSecond, timeoutMs, clock, observer } = options
+  const { service, requestsPerSecond, longestMs, clock, observer } = options
   const limit = openRateLimit({ requestsPerSecond, clock })
   let pause: { readonly until: Date; readonly status: number | null } = { until: new Date(0), status: null }
   return {
@@ -68,7 +68,7 @@ export function openPacing(options: PacingOptions): Pacing {
         if (waitedMs > 0) observer.waited?.({ service, reason: 'budget', waitedMs })
         const leftMs = pause.until.getTime() - clock.now()
         if (leftMs <= 0) return
-        if (leftMs > timeoutMs) throw longWaitError(request, pause.until, pause.status)
+        if (leftMs > longestMs) throw longWaitError(request, pause.until, pause.status)
         await clock.waitUntil(pause.until.getTime(), signal)
         observer.waited?.({ service, reason: 'retry-after', waitedMs: leftMs })
       }

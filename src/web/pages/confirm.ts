@@ -70,7 +70,7 @@ export const approvePage: Page = {
   title: 'Release what is held',
   async body({ statusQueries, viewer, query }) {
     const stream = chosen(query, 'stream', statusQueries.streams)
-    const { streams } = await statusQueries.sight()
+    const { streams } = await statusQueries.snapshot()
     const blocked = blockedDeletionsOf(streams.find((one) => one.stream === stream)?.blockedDeletions)
     if (stream === null || blocked === null)
       return html`<p class="notice">Nothing is held here. <a href="/">All streams</a></p>`

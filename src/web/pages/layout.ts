@@ -100,7 +100,7 @@ ${signIn(viewer)}
 <main id="content" tabindex="-1">
 ${problems && problemBanner(problems, path === '/')}
 <h1>${title}</h1>
-${viewer.told && html`<p class="told ${viewer.told.isGood ? 'good' : 'bad'}" role="status">${foreign(viewer.told.text, 600)}</p>`}
+${viewer.message && html`<p class="message ${viewer.message.isGood ? 'good' : 'bad'}" role="status">${foreign(viewer.message.text, 600)}</p>`}
 ${body}
 ${asOf && html`<p class="as-of quiet">As of ${stamp(asOf)}</p>`}
 </main>

@@ -6,7 +6,7 @@ import { streamActions } from '../action-forms.ts'
 import { type Html, html } from '../html.ts'
 import { type Cells, cellsOf, live } from '../live-events.ts'
 import type { Viewer } from '../sessions.ts'
-import type { Sight, StreamSight } from '../status-queries.ts'
+import type { Snapshot, StreamSnapshot } from '../status-queries.ts'
 import type { Page } from './layout.ts'
 import { sparkline } from './tables.ts'
 
@@ -15,14 +15,14 @@ export const overviewPage: Page = {
   title: 'Overview',
   isLive: true,
   async body({ statusQueries, viewer }) {
-    const sight = await statusQueries.sight()
-    const cells = cellsOf(sight)
-    return html`<div class="cards">${sight.streams.map((stream) => card(stream, sight, cells, viewer))}</div>
+    const snapshot = await statusQueries.snapshot()
+    const cells = cellsOf(snapshot)
+    return html`<div class="cards">${snapshot.streams.map((stream) => card(stream, snapshot, cells, viewer))}</div>
 <p class="as-of quiet">As of ${live(cells, 'as-of')}</p>`
   },
 }
 
-function card(one: StreamSight, sight: Sight, cells: Cells, viewer: Viewer): Html {
+function card(one: StreamSnapshot, snapshot: Snapshot, cells: Cells, viewer: Viewer): Html {
   const { stream, kind, related } = one
   const cell = (name: string) => live(cells, `${stream}/${name}`)
   const number = (title: string, name: string, isWide = false) =>
@@ -31,7 +31,7 @@ function card(one: StreamSight, sight: Sight, cells: Cells, viewer: Viewer): Htm
   return html`<article class="card" aria-labelledby="stream-${stream}">
 <header><h2 id="stream-${stream}">${stream}</h2> ${cell('state')}</header>
 <p class="complete"><span class="label">Complete through</span> <strong>${cell('age')}</strong></p>
-${plot(stream, sight.rates, cell('rate'))}
+${plot(stream, snapshot.rates, cell('rate'))}
 <dl>
 ${isChanges && number('Position', 'position')}
 ${number('Rows', 'rows')}
@@ -44,12 +44,12 @@ ${number('Blocked', 'blocked')}
 ${isChanges && number('Backfills under way', 'backfills')}
 ${related && number('Assignments with related records', 'related', true)}
 </dl>
-${leaseTable(stream, sight, cell)}
+${leaseTable(stream, snapshot, cell)}
 ${streamActions(one, viewer)}
 </article>`
 }
 
-function leaseTable(stream: string, { latestRuns, nextRuns }: Sight, cell: (name: string) => Html): Html {
+function leaseTable(stream: string, { latestRuns, nextRuns }: Snapshot, cell: (name: string) => Html): Html {
   const has = (kind: string) =>
     [...latestRuns, ...nextRuns].some((run) => run.stream === stream && run.kind === kind)
   return html`<table><caption class="hidden">Lanes of ${stream}</caption>

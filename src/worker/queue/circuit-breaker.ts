@@ -1,17 +1,18 @@
-// What does not work at the moment: an upstream service, the database, or one stream's lane. Runs that would meet it wait and
-// are owed; each trouble is told when it begins and when it is over, and not in between.
+// What does not work at the moment: an upstream service, the database, or one stream's runs of a kind. Requests that would meet it
+// wait and are owed. The log tells when an outage begins and when it is over, and nothing in between.
 
 import type { Logger } from '../../log.ts'
-import { afterFailure, type Outage } from '../../util/backoff.ts'
-import { formatDuration } from '../../util/text.ts'
-import { again, placeOf, type RunRequest } from './requests.ts'
+import type { RunRequest } from '../../streams/catalog.ts'
+import { afterFailure, type BackoffPolicy, type Outage } from '../../util/backoff.ts'
+import { formatDuration, sentence } from '../../util/text.ts'
+import { longestTimerMs } from '../../util/waiting.ts'
+import { again, placeOf } from './requests.ts'
 
 /** What a failed run says about the rest: whether others would fail too. */
 export type FailureScope = {
   readonly scope: 'service' | 'database' | 'stream'
   readonly notBefore: Date | null
-  /** Tried again at least this often. */
-  readonly longestDelayMs: number
+  readonly policy: BackoffPolicy
   /** `info` for what is nobody's fault, `debug` for what is told elsewhere. */
   readonly level: 'warn' | 'info' | 'debug'
   readonly message: string
@@ -19,7 +20,7 @@ export type FailureScope = {
 }
 
 export type CircuitBreaker = {
-  /** True when the request has to wait; it is asked for again when its trouble is over, or may be. */
+  /** True when the request has to wait; it is asked for again when the outage is over, or may be. */
   mustWait(request: RunRequest): boolean
   failed(request: RunRequest, startedMs: number, failureScope: FailureScope): void
   /** A run that had nothing to ask for says nothing about its service. */
@@ -34,10 +35,10 @@ export type CircuitBreaker = {
 }
 
 type Failing = {
-  outage: Outage
+  readonly outage: Outage
   readonly level: FailureScope['level']
   readonly owed: Map<string, RunRequest>
-  timer: NodeJS.Timeout
+  readonly timer: NodeJS.Timeout
 }
 
 type Options = {
@@ -45,107 +46,107 @@ type Options = {
   readonly requestRun: (request: RunRequest) => Promise<void>
   readonly log: Logger
 }
+/** `failing` is keyed by what does not work, in words. */
+type State = Options & {
+  readonly failing: Map<string, Failing>
+  readonly lastSuccessMs: Map<string, number>
+}
 
 const severity: Readonly<Record<FailureScope['level'], number>> = { debug: 0, info: 1, warn: 2 }
-// Beyond it a timer fires at once.
-const longestTimerMs = 2 ** 31 - 1
+const databaseKey = 'the database'
+const serviceKeyPattern = /^the (\w+) service$/
 
-export function openCircuitBreaker({ serviceOf, requestRun, log }: Options): CircuitBreaker {
-  const breaker = new Map<string, Failing>()
-  const lastSuccessMs = new Map<string, number>()
-  const serviceKey = ({ stream }: RunRequest) => `the ${serviceOf(stream)} service`
-  const streamKey = (request: RunRequest) => `the ${request.kind} run of ${request.stream}`
-  const databaseKey = 'the database'
-  const keysOf = (request: RunRequest) => [databaseKey, serviceKey(request), streamKey(request)]
-
-  function keyFor(request: RunRequest, startedMs: number, { scope }: FailureScope): string {
-    if (scope === 'database') return databaseKey
-    // While this run failed another one of the service succeeded: the trouble is the stream's own.
-    const isServiceFine = (lastSuccessMs.get(serviceKey(request)) ?? -1) >= startedMs
-    return scope === 'service' && !isServiceFine ? serviceKey(request) : streamKey(request)
-  }
-
-  /** Whoever was made to wait is asked for again; those that still cannot be done come back here. */
-  function runOwed(key: string): void {
-    const outage = breaker.get(key)
-    if (!outage) return
-    const owed = [...outage.owed.values()]
-    outage.owed.clear()
-    for (const request of owed)
-      requestRun(again(request)).catch((error) =>
-        log.debug({ err: error, ...request }, 'could not be asked for again; its next tick will do it'),
-      )
-  }
-
+export function openCircuitBreaker(options: Options): CircuitBreaker {
+  const state: State = { ...options, failing: new Map(), lastSuccessMs: new Map() }
+  const { failing } = state
   return {
     mustWait(request) {
-      const now = Date.now()
-      for (const key of keysOf(request)) {
-        const outage = breaker.get(key)
-        if (!outage || outage.outage.untilMs <= now) continue
-        outage.owed.set(placeOf(request), request)
-        return true
-      }
-      return false
-    },
-
-    failed(request, startedMs, failureScope) {
-      const key = keyFor(request, startedMs, failureScope)
-      const known = breaker.get(key)
       const nowMs = Date.now()
-      const outage = afterFailure(known?.outage ?? null, {
-        nowMs,
-        startedMs,
-        notBeforeMs: failureScope.notBefore?.getTime() ?? null,
-        longestDelayMs: failureScope.longestDelayMs,
-        random: Math.random(),
-      })
-      clearTimeout(known?.timer)
-      const timer = setTimeout(() => runOwed(key), Math.min(longestTimerMs, outage.untilMs - nowMs))
-      timer.unref()
-      const owed = known?.owed ?? new Map<string, RunRequest>()
-      owed.set(placeOf(request), request)
-      const isWorse = known === undefined || severity[failureScope.level] > severity[known.level]
-      breaker.set(key, { outage, level: isWorse ? failureScope.level : known.level, owed, timer })
-      const fields = { err: failureScope.error, stream: request.stream, kind: request.kind }
-      if (!isWorse) log.debug({ ...fields, failures: outage.failures }, `${key} still has trouble`)
-      else
-        log[failureScope.level](
-          fields,
-          `${key}: ${failureScope.message}; tried again by itself, at least every ${formatDuration(failureScope.longestDelayMs)}`,
-        )
+      const waitsFor = keysOf(state, request)
+        .map((key) => failing.get(key))
+        .find((one) => one !== undefined && one.outage.untilMs > nowMs)
+      waitsFor?.owed.set(placeOf(request), request)
+      return waitsFor !== undefined
     },
-
-    succeeded(request, requestCount) {
-      const nowMs = Date.now()
-      const hasAsked = requestCount > 0
-      if (hasAsked) lastSuccessMs.set(serviceKey(request), nowMs)
-      const proven = keysOf(request).filter((key) => hasAsked || key !== serviceKey(request))
-      for (const key of proven) {
-        const outage = breaker.get(key)
-        if (!outage) continue
-        clearTimeout(outage.timer)
-        outage.owed.delete(placeOf(request))
-        runOwed(key)
-        breaker.delete(key)
-        const level = outage.level === 'debug' ? 'debug' : 'info'
-        log[level](`${key} works again, after ${formatDuration(nowMs - outage.outage.sinceMs)}`)
-      }
-    },
-
+    failed: (request, startedMs, failureScope) => noteFailure(state, request, startedMs, failureScope),
+    succeeded: (request, requestCount) => noteSuccess(state, request, requestCount > 0),
     forget(request) {
       const key = streamKey(request)
-      clearTimeout(breaker.get(key)?.timer)
-      breaker.delete(key)
+      clearTimeout(failing.get(key)?.timer)
+      failing.delete(key)
     },
-
-    owed: () => [...breaker.values()].flatMap(({ owed }) => [...owed.values()]),
-
-    servicesDown: () => [...breaker.keys()].flatMap((key) => /^the (\w+) service$/.exec(key)?.slice(1) ?? []),
-
+    owed: () => [...failing.values()].flatMap(({ owed }) => [...owed.values()]),
+    servicesDown: () => [...failing.keys()].flatMap((key) => serviceKeyPattern.exec(key)?.slice(1) ?? []),
     close() {
-      for (const { timer } of breaker.values()) clearTimeout(timer)
-      breaker.clear()
+      for (const { timer } of failing.values()) clearTimeout(timer)
+      failing.clear()
     },
   }
+}
+
+const serviceKey = ({ serviceOf }: State, { stream }: RunRequest): string =>
+  `the ${serviceOf(stream)} service`
+const streamKey = ({ stream, kind }: RunRequest): string => `the ${kind} run of ${stream}`
+const keysOf = (state: State, request: RunRequest): readonly string[] => [
+  databaseKey,
+  serviceKey(state, request),
+  streamKey(request),
+]
+
+function keyFor(state: State, request: RunRequest, startedMs: number, { scope }: FailureScope): string {
+  if (scope === 'database') return databaseKey
+  const service = serviceKey(state, request)
+  // While this run failed another one of the service succeeded: the outage is the stream's own.
+  const isServiceFine = (state.lastSuccessMs.get(service) ?? -1) >= startedMs
+  return scope === 'service' && !isServiceFine ? service : streamKey(request)
+}
+
+function noteFailure(state: State, request: RunRequest, startedMs: number, given: FailureScope): void {
+  const { policy, notBefore, level, message, error } = given
+  const key = keyFor(state, request, startedMs, given)
+  const known = state.failing.get(key)
+  const nowMs = Date.now()
+  const outage = afterFailure(known?.outage ?? null, {
+    ...{ nowMs, startedMs, policy, random: Math.random() },
+    notBeforeMs: notBefore?.getTime() ?? null,
+  })
+  clearTimeout(known?.timer)
+  const timer = setTimeout(() => askForOwed(state, key), Math.min(longestTimerMs, outage.untilMs - nowMs))
+  timer.unref()
+  const owed = known?.owed ?? new Map<string, RunRequest>()
+  owed.set(placeOf(request), request)
+  const isWorse = known === undefined || severity[level] > severity[known.level]
+  state.failing.set(key, { outage, level: isWorse ? level : known.level, owed, timer })
+  const fields = { err: error, stream: request.stream, kind: request.kind }
+  if (!isWorse) return state.log.debug({ ...fields, failures: outage.failures }, `${key} still does not work`)
+  const atTheLatest = formatDuration(policy.longestMs)
+  state.log[level](fields, `${key}: ${sentence(message)} Tidemark tries again at least every ${atTheLatest}.`)
+}
+
+function noteSuccess(state: State, request: RunRequest, hasAsked: boolean): void {
+  const nowMs = Date.now()
+  const service = serviceKey(state, request)
+  if (hasAsked) state.lastSuccessMs.set(service, nowMs)
+  for (const key of keysOf(state, request)) {
+    const known = state.failing.get(key)
+    if (!known || (key === service && !hasAsked)) continue
+    clearTimeout(known.timer)
+    known.owed.delete(placeOf(request))
+    askForOwed(state, key)
+    state.failing.delete(key)
+    const level = known.level === 'debug' ? 'debug' : 'info'
+    state.log[level](`${key} works again, after ${formatDuration(nowMs - known.outage.sinceMs)}`)
+  }
+}
+
+/** Whoever was made to wait is asked for again; those that still cannot be done come back here. */
+function askForOwed({ failing, requestRun, log }: State, key: string): void {
+  const known = failing.get(key)
+  if (!known) return
+  const owed = [...known.owed.values()]
+  known.owed.clear()
+  for (const request of owed)
+    requestRun(again(request)).catch((error) =>
+      log.debug({ err: error, ...request }, 'could not be asked for again; its next tick will do it'),
+    )
 }

@@ -15,6 +15,9 @@ import {
 import { Redis } from 'ioredis'
 import pg, { type Pool, type PoolConfig } from 'pg'
 import type { Logger } from '../../log.ts'
+import { backoff, delayAfter } from '../../util/backoff.ts'
+import { messageOf } from '../../util/errors.ts'
+import { sentence } from '../../util/text.ts'
 
 // BullMQ's classes for both places a queue can live in, Redis and Postgres, with one type for both.
 export type Driver =
@@ -65,7 +68,6 @@ type Options = {
 const schema = 'bullmq'
 const poolSize = 8
 const connectTimeoutMs = 10_000
-const longestReconnectMs = 2_000
 const keepAliveMs = 10_000
 const silenceMs = 30_000
 const writtenSeconds = 60
@@ -127,7 +129,7 @@ async function openRedis(redisUrl: string, database: Options['database'], log: L
     socketTimeout: silenceMs,
     connectionName: 'tidemark',
     lazyConnect: true,
-    retryStrategy: (attempt) => Math.min(longestReconnectMs, attempt * 100),
+    retryStrategy: (attempt) => delayAfter(backoff.redis, attempt),
   })
   const prefix = prefixOf(database)
   // Told once, by whoever asks whether the queue answers.
@@ -147,8 +149,10 @@ async function openRedis(redisUrl: string, database: Options['database'], log: L
   } catch (error) {
     redis.disconnect()
     const cause = outage ?? error
-    const reason = cause instanceof Error ? cause.message : String(cause)
-    throw new Error(`Redis at ${describe(redisUrl)} cannot be used: ${reason}; check REDIS_URL`, { cause })
+    throw new Error(
+      `Redis at ${describe(redisUrl)} cannot be used: ${sentence(messageOf(cause))} Check REDIS_URL.`,
+      { cause },
+    )
   }
   return {
     driver: { kind: 'redis', redis, prefix },

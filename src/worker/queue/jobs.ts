@@ -1,12 +1,13 @@
-// The working side of the queues, put together: schedules tick, ticks run request, run requests become runs.
+// The working side of the queues, put together: schedules tick, ticks request runs, requests become runs.
 
-import { setTimeout as wait } from 'node:timers/promises'
 import type { Queue as BullQueue } from 'bullmq'
 import type { Logger } from '../../log.ts'
+import type { RunRequest } from '../../streams/catalog.ts'
 import type { RunOutcome } from '../../sync/perform-run.ts'
+import { withTimeout } from '../../util/waiting.ts'
 import { type FailureScope, openCircuitBreaker } from './circuit-breaker.ts'
 import type { OpenDriver } from './driver.ts'
-import { again, openRunQueue, type QueueCounts, type RunRequest } from './requests.ts'
+import { again, openRunQueue, type QueueCounts } from './requests.ts'
 import { type DoRun, startRunWorker } from './run-worker.ts'
 import { type NextTick, startTickWorker, type Tick, type Wanted } from './schedules.ts'
 
@@ -31,10 +32,10 @@ export type JobsOptions = {
   /** Asked at each tick. */
   readonly isDue: (tick: Tick) => Promise<boolean>
   readonly run: DoRun
-  readonly failureScope: (error: unknown, isWrittenDown: boolean) => FailureScope | null
+  readonly failureScope: (error: unknown, isRecorded: boolean) => FailureScope | null
   readonly serviceOf: (stream: string) => string
   readonly onOutcome: (request: RunRequest, outcome: RunOutcome, durationMs: number) => void
-  /** Enough that no stream's slow lanes can keep all others from being read. */
+  /** Enough that no stream's slow runs can keep all others from being read. */
   readonly runsAtOnce?: number
   readonly log: Logger
 }
@@ -95,8 +96,9 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
     async stop() {
       const drained = Promise.all([ticks.close(), worker.close()]).then(handBack).then(runs.close)
       // What waits for a queue that is away would wait for ever.
-      drained.catch((error) => log.debug({ err: error }, 'the queue was away when the worker stopped'))
-      await Promise.race([drained, wait(drainMs, undefined, { ref: false })])
+      await withTimeout(drainMs, drained).catch((error) =>
+        log.debug({ err: error }, 'the queue was away when the worker stopped'),
+      )
       breaker.close()
       await queue.close()
     },

@@ -1,14 +1,11 @@
-// The queue of runs. Any number of run requests for a stream's lane become one run that is under way and at most one after it,
-// across all workers. A run begins after the run request that asked for it, so no run request is lost.
+// The queue of runs. Any number of requests for the same stream and kind become one run that is under way and at most one after it,
+// across all workers. A run begins after the request that asked for it, so no request is lost.
 
 import type { Queue as BullQueue } from 'bullmq'
 import type { Logger } from '../../log.ts'
-import type { RunKind } from '../../streams/catalog.ts'
+import type { RunRequest } from '../../streams/catalog.ts'
 import { type Driver, forTools, placed, Queue } from './driver.ts'
 
-/** Why a run was asked for. */
-export type Cause = 'tick' | 'webhook' | 'operator' | 'again'
-export type RunRequest = { readonly stream: string; readonly kind: RunKind; readonly cause: Cause }
 export type QueueCounts = { readonly waiting: number; readonly active: number; readonly delayed: number }
 
 export type RunQueue = {

@@ -1,12 +1,14 @@
 // Takes run requests from the queue and does them, a number at once. A long run gives way between two pages when all places
 // are taken and another stream waits.
 
-import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from '../../log.ts'
+import type { RunRequest } from '../../streams/catalog.ts'
 import type { RunOutcome } from '../../sync/perform-run.ts'
+import { backoff } from '../../util/backoff.ts'
+import { withTimeout } from '../../util/waiting.ts'
 import type { CircuitBreaker, FailureScope } from './circuit-breaker.ts'
 import { type Driver, placed, Worker } from './driver.ts'
-import { again, type RunQueue, type RunRequest, runQueueName } from './requests.ts'
+import { again, type RunQueue, runQueueName } from './requests.ts'
 
 // How workers hold their jobs: long enough for a busy process to renew its lock, short enough that the jobs of a killed one
 // are soon somebody else's.
@@ -26,8 +28,8 @@ type Options = {
   readonly driver: Driver
   readonly queue: RunQueue
   readonly run: DoRun
-  /** What a run that failed, or could not even be written down, means for the others; null when it is nobody's trouble. */
-  readonly failureScope: (error: unknown, isWrittenDown: boolean) => FailureScope | null
+  /** What a failed run means for the others; null when nothing is wrong. `isRecorded`: its failure is in the table of runs. */
+  readonly failureScope: (error: unknown, isRecorded: boolean) => FailureScope | null
   readonly breaker: CircuitBreaker
   readonly runsAtOnce: number
   readonly log: Logger
@@ -39,66 +41,88 @@ export type RunWorker = {
   close(): Promise<void>
 }
 
-const lookEveryMs = 1_000
-const shortestTurnMs = 2_000
 const graceMs = 4_000
 
 export function startRunWorker(options: Options): RunWorker {
-  const { driver, queue, breaker, runsAtOnce, log } = options
+  const { driver, runsAtOnce } = options
   const stopping = new AbortController()
-  let active = 0
-  let waiting = 0
-  let isLooking = false
-
+  const places = watchPlaces(options)
   const worker = new Worker<RunRequest>(
     runQueueName,
-    async ({ data }) => {
-      active++
-      try {
-        await take(data)
-      } finally {
-        active--
-      }
-    },
+    ({ data }) => places.take(() => doRun(options, data, stopping.signal, places.shouldYield)),
     { ...placed(driver), ...lockOptions, concurrency: runsAtOnce },
   )
   worker.on('error', options.onError)
-
-  async function take(request: RunRequest): Promise<void> {
-    if (stopping.signal.aborted || breaker.mustWait(request)) return
-    const startedMs = Date.now()
-    try {
-      const outcome = await options.run(request, {
-        signal: stopping.signal,
-        shouldYield: () => mayYield(startedMs),
-      })
-      if (outcome === null) return breaker.forget(request)
-      options.onOutcome(request, outcome, Date.now() - startedMs)
-      await settle(request, outcome, startedMs)
-    } catch (error) {
-      const failureScope = options.failureScope(error, false)
-      if (failureScope) breaker.failed(request, startedMs, failureScope)
-    }
+  return {
+    async close() {
+      places.close()
+      const closed = worker.close()
+      await withTimeout(graceMs, closed).catch(() => {})
+      stopping.abort(new Error('the worker is stopping'))
+      await closed
+    },
   }
+}
 
-  async function settle(request: RunRequest, outcome: RunOutcome, startedMs: number): Promise<void> {
-    const { status, note, error, tally } = outcome
-    if (status === 'done') breaker.succeeded(request, tally.requests)
-    // Whoever works next goes on with it.
-    const isCutShort = status === 'stopped' && stopping.signal.aborted
-    if (outcome.yielded || isCutShort) await queue.requestRun(again(request))
-    if (status === 'skipped') breaker.failed(request, startedMs, takenBy(note))
-    if (status !== 'failed') return
-    const failureScope = options.failureScope(error, true)
+async function doRun(
+  options: Options,
+  request: RunRequest,
+  signal: AbortSignal,
+  shouldYield: (startedMs: number) => boolean,
+): Promise<void> {
+  const { breaker } = options
+  if (signal.aborted || breaker.mustWait(request)) return
+  const startedMs = Date.now()
+  let outcome: RunOutcome | null
+  try {
+    outcome = await options.run(request, { signal, shouldYield: () => shouldYield(startedMs) })
+  } catch (error) {
+    const failureScope = options.failureScope(error, false)
     if (failureScope) breaker.failed(request, startedMs, failureScope)
-    else log.debug({ err: error, ...request }, 'the run lost its turn')
+    return
   }
+  if (outcome === null) return breaker.forget(request)
+  options.onOutcome(request, outcome, Date.now() - startedMs)
+  settle(options, request, outcome, startedMs)
+  // Whoever works next goes on with it.
+  const isCutShort = outcome.status === 'stopped' && signal.aborted
+  if (!outcome.yielded && !isCutShort) return
+  // What the queue does not take is owed by this worker.
+  await options.queue
+    .requestRun(again(request))
+    .catch((error) => breaker.failed(request, startedMs, notTaken(error)))
+}
 
-  function mayYield(startedMs: number): boolean {
-    if (waiting === 0 || Date.now() - startedMs < shortestTurnMs) return false
-    waiting--
-    return true
-  }
+/** What the outcome says of the stream, its service and the database. */
+function settle(
+  { breaker, failureScope, log }: Options,
+  request: RunRequest,
+  { status, note, error, tally }: RunOutcome,
+  startedMs: number,
+): void {
+  if (status === 'done') breaker.succeeded(request, tally.requests)
+  if (status === 'skipped') breaker.failed(request, startedMs, takenBy(note))
+  if (status !== 'failed') return
+  const scope = failureScope(error, true)
+  if (scope) breaker.failed(request, startedMs, scope)
+  else log.debug({ err: error, ...request }, 'another run or a rewind took over from this run')
+}
+
+type Places = {
+  take(work: () => Promise<void>): Promise<void>
+  /** Counts down: each that waits is given way to once. */
+  shouldYield(startedMs: number): boolean
+  close(): void
+}
+
+const lookEveryMs = 1_000
+const shortestTurnMs = 2_000
+
+/** Knows how many runs are under way, and, when all places are taken, how many wait. */
+function watchPlaces({ queue, runsAtOnce }: Pick<Options, 'queue' | 'runsAtOnce'>): Places {
+  let active = 0
+  let waiting = 0
+  let isLooking = false
 
   async function look(): Promise<void> {
     if (active < runsAtOnce || isLooking) {
@@ -106,36 +130,49 @@ export function startRunWorker(options: Options): RunWorker {
       return
     }
     isLooking = true
-    try {
-      waiting = (await queue.counts()).waiting
-    } catch {
-      // The queue is away; nobody waits in it then.
-      waiting = 0
-    } finally {
-      isLooking = false
-    }
+    // While the queue is away nobody waits in it.
+    waiting = await queue.counts().then(
+      (counts) => counts.waiting,
+      () => 0,
+    )
+    isLooking = false
   }
   const looking = setInterval(look, lookEveryMs)
 
   return {
-    async close() {
-      clearInterval(looking)
-      const closed = worker.close()
-      await Promise.race([closed, wait(graceMs, undefined, { ref: false })])
-      stopping.abort(new Error('the worker is stopping'))
-      await closed
+    async take(work) {
+      active++
+      try {
+        await work()
+      } finally {
+        active--
+      }
     },
+    shouldYield(startedMs) {
+      if (waiting === 0 || Date.now() - startedMs < shortestTurnMs) return false
+      waiting--
+      return true
+    },
+    close: () => clearInterval(looking),
   }
 }
 
-/** Whoever has the lane may let go at any moment. */
-const takenPauseMs = 5_000
-
+/** Whoever has it may let go at any moment. */
 const takenBy = (note: string | null): FailureScope => ({
   scope: 'stream',
   notBefore: null,
-  longestDelayMs: takenPauseMs,
+  policy: backoff.busy,
   level: 'info',
-  message: `is taken by ${note ?? 'another program'}`,
+  message: `${note ?? 'another program'} is doing it already`,
   error: null,
+})
+
+/** That the queue is away is told by whoever watches it. */
+const notTaken = (error: Error): FailureScope => ({
+  scope: 'stream',
+  notBefore: null,
+  policy: backoff.busy,
+  level: 'debug',
+  message: 'the queue did not take it up again',
+  error,
 })

@@ -1,10 +1,10 @@
-// The lanes of audit and repair as the worker reads them.
+// Reconciles and backfills as the worker does them.
 
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { requestBackfill } from '../../src/store/admin/requests.ts'
 import { readBackfill } from '../../src/store/queries/backfills.ts'
-import { auditKinds } from '../../src/worker/lanes.ts'
+import { auditReaders } from '../../src/worker/scheduled-runs.ts'
 import { openTestContext, positionOf, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { streamOf } from '../support/streams.ts'
@@ -16,7 +16,7 @@ describe.skipIf(!hasPostgres)('the worker', () => {
   it('takes reconciles, and works on backfills that somebody asked for', async () => {
     await using simulator = await startSimulator({ assignments: 60 })
     await using context = await openTestContext(database, simulator)
-    const kinds = auditKinds(context)
+    const kinds = auditReaders(context)
     await context.read(assignment, 'incremental', { signal })
     await database.pool.query('delete from mirror.assignment where assignment_id = 5')
     expect(await kinds.reconcile(assignment, { signal })).toMatchObject({

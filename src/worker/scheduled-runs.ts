@@ -1,29 +1,39 @@
-// Which lanes the worker reads, when each is due, and what a failure in one says about the others.
+// The runs that the worker does by itself: which kinds there are, when each is due, which of them were missed, how a pause ends one,
+// and what a failure in one says about the others.
 
-import type { Pool } from 'pg'
 import type { Config } from '../config/load.ts'
 import { lastSlot, type Schedule } from '../config/parsers.ts'
-import type { ReadOptions, SyncContext } from '../context.ts'
+import type { Pool, ReadOptions, SyncContext } from '../context.ts'
 import { pausedStreams } from '../store/admin/streams.ts'
 import { hasReconcileSince, readLookbackState, streamsLackingReconcile } from '../store/queries/due.ts'
-import type { RunKind, Stream } from '../streams/catalog.ts'
+import { type RunKind, type RunRequest, kinds as runKinds, type Stream } from '../streams/catalog.ts'
 import { runNextBackfill } from '../sync/changes/incremental.ts'
 import { currentLookback, lookbackIntervalMs } from '../sync/changes/lookback.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
 import { RunFenced } from '../sync/ports/store.ts'
 import { reconcileStream } from '../sync/reconcile/reconcile.ts'
 import { UpstreamError, type UpstreamErrorCode } from '../upstream/http/errors.ts'
+import { backoff } from '../util/backoff.ts'
+import { messageOf } from '../util/errors.ts'
 import { isPassingFailure } from './availability.ts'
 import type { FailureScope } from './queue/circuit-breaker.ts'
-import type { RunRequest } from './queue/requests.ts'
 import type { Tick, Wanted } from './queue/schedules.ts'
 
-// The lanes of audit and repair as the worker reads them: the reconcile on its schedule, backfills as they are asked for.
-type ReadAuditKind = (stream: Stream, options: ReadOptions) => Promise<RunOutcome | null>
+/** Null when there is nothing to do. */
+type ReadKind = (stream: Stream, options: ReadOptions) => Promise<RunOutcome | null>
 
-export const auditKinds = (
+/** How each kind is read; one that is missing here is not scheduled. */
+export const readers = (context: SyncContext): Partial<Record<RunKind, ReadKind>> => ({
+  incremental: (stream, options) => context.read(stream, 'incremental', options),
+  lookback: (stream, options) => context.read(stream, 'lookback', options),
+  ...auditReaders(context),
+  ...(context.related.length > 0 && { related: (_stream, options) => context.readRelated(options) }),
+})
+
+/** Reconciles on their schedule, backfills as they are asked for. */
+export const auditReaders = (
   context: Pick<SyncContext, 'contextOf'>,
-): Readonly<Record<'reconcile' | 'backfill', ReadAuditKind>> => ({
+): Readonly<Record<'reconcile' | 'backfill', ReadKind>> => ({
   async reconcile(stream, { signal }) {
     if (stream.kind === 'list') throw new Error(`${stream.name} is listed whole by every poll`)
     return await reconcileStream({ ...context.contextOf(stream), signal, approved: 0 })
@@ -39,17 +49,6 @@ export const auditKinds = (
   },
 })
 
-/** Null when there is nothing to do. */
-type ReadKind = (stream: Stream, options: ReadOptions) => Promise<RunOutcome | null>
-
-/** How each lane is read; one that is missing here is not scheduled. */
-export const readers = (context: SyncContext): Partial<Record<RunKind, ReadKind>> => ({
-  incremental: (stream, options) => context.read(stream, 'incremental', options),
-  lookback: (stream, options) => context.read(stream, 'lookback', options),
-  ...auditKinds(context),
-  ...(context.related.length > 0 && { related: (_stream, options) => context.readRelated(options) }),
-})
-
 const shortestLookMs = 1_000
 const longestLookMs = 30_000
 const relatedEveryMs = 10_000
@@ -63,22 +62,21 @@ export function wantedSchedules(
   // Whether the look-back run is due depends on what is stored; this is how often that is looked at.
   const everyMs = Math.round(Math.min(longestLookMs, Math.max(shortestLookMs, config.lookbackMs / 20)))
   return streams.flatMap((stream): Wanted[] => {
-    const schedule = config.schedules[stream.name]
     const isChanges = stream.kind === 'changes'
-    return [
-      ...(schedule ? [{ stream: stream.name, kind: 'incremental' as const, schedule }] : []),
-      ...(isChanges ? [{ stream: stream.name, kind: 'lookback' as const, schedule: { everyMs } }] : []),
-      ...(isChanges && kinds.reconcile
-        ? [{ stream: stream.name, kind: 'reconcile' as const, schedule: config.scheduleReconcile }]
-        : []),
-      // Asked for by an operator; this is how often that is looked at.
-      ...(isChanges && kinds.backfill
-        ? [{ stream: stream.name, kind: 'backfill' as const, schedule: { everyMs: backfillEveryMs } }]
-        : []),
-      ...(stream.name === 'assignment' && kinds.related
-        ? [{ stream: stream.name, kind: 'related' as const, schedule: { everyMs: relatedEveryMs } }]
-        : []),
-    ]
+    const schedules: Partial<Record<RunKind, Schedule | undefined>> = {
+      incremental: config.schedules[stream.name],
+      ...(isChanges && {
+        lookback: { everyMs },
+        reconcile: config.scheduleReconcile,
+        // Asked for by an operator; this is how often that is looked at.
+        backfill: { everyMs: backfillEveryMs },
+      }),
+      ...(stream.name === 'assignment' && { related: { everyMs: relatedEveryMs } }),
+    }
+    return runKinds.flatMap((kind): Wanted[] => {
+      const schedule = schedules[kind]
+      return schedule && kinds[kind] ? [{ stream: stream.name, kind, schedule }] : []
+    })
   })
 }
 
@@ -102,22 +100,14 @@ const aboutSignIn: ReadonlySet<UpstreamErrorCode> = new Set([
 const aboutNetwork: ReadonlySet<UpstreamErrorCode> = new Set(['UPSTREAM_UNREACHABLE', 'UPSTREAM_TIMEOUT'])
 const statusesOfServices: readonly (number | null)[] = [429, 502, 503, 504]
 
-const longestBackOffMs = 300_000
-
-/** `isWrittenDown`: the ledger has the run's failure. When it could not be told even that, Postgres is the trouble. */
-export function failureScopeOf(thrown: unknown, isWrittenDown: boolean): FailureScope | null {
+/** `isRecorded`: its failure is in the table of runs. When not even that could be written, the failure is Postgres's. */
+export function failureScopeOf(thrown: unknown, isRecorded: boolean): FailureScope | null {
   if (thrown instanceof RunFenced) return null
-  const error = thrown instanceof Error ? thrown : new Error(String(thrown))
-  const common = {
-    notBefore: null,
-    longestDelayMs: longestBackOffMs,
-    level: 'warn',
-    message: error.message,
-    error,
-  } as const
+  const message = messageOf(thrown)
+  const error = thrown instanceof Error ? thrown : new Error(message)
+  const common = { notBefore: null, policy: backoff.circuit, level: 'warn', message, error } as const
   // That Postgres is away is told by whoever watches it.
-  if (!isWrittenDown)
-    return { ...common, scope: 'database', level: isPassingFailure(error) ? 'debug' : 'warn' }
+  if (!isRecorded) return { ...common, scope: 'database', level: isPassingFailure(error) ? 'debug' : 'warn' }
   if (!(error instanceof UpstreamError)) return { ...common, scope: 'stream' }
   const isOfService =
     aboutSignIn.has(error.code) || aboutNetwork.has(error.code) || statusesOfServices.includes(error.status)
@@ -126,7 +116,7 @@ export function failureScopeOf(thrown: unknown, isWrittenDown: boolean): Failure
 
 // A reconcile comes once a night. One that was missed is made up for: no worker ran, the upstream was away, or the worker that owed it
 // was killed (P8). Neither several workers nor one that is started again and again take it more than once.
-type Options = {
+type Reconciles = {
   readonly pool: Pool
   readonly schedule: Schedule
 }
@@ -135,7 +125,7 @@ type Options = {
 export const restMs = 15 * 60_000
 
 export async function askForMissed(
-  { pool, schedule }: Options,
+  { pool, schedule }: Reconciles,
   streams: readonly string[],
   requestRun: (request: RunRequest) => Promise<void>,
   now: Date,
@@ -146,20 +136,23 @@ export async function askForMissed(
 }
 
 /** Asked for again by one worker, and taken by another meanwhile. */
-export async function isTaken({ pool, schedule }: Options, request: RunRequest, now: Date): Promise<boolean> {
+export async function isTaken(
+  { pool, schedule }: Reconciles,
+  request: RunRequest,
+  now: Date,
+): Promise<boolean> {
   if (request.kind !== 'reconcile' || request.cause !== 'again') return false
   return await hasReconcileSince(pool, request.stream, lastSlot(schedule, now))
 }
 
 // Keeps the worker's own runs off streams that an operator has paused. What an operator asks for by hand is done all the same.
-type Request = { readonly stream: string; readonly kind: RunKind; readonly cause: string }
 type Hooks = { readonly signal: AbortSignal }
 
 const lookEveryMs = 1_000
 
 /** Does the run unless its stream is paused, and ends it between two pages when the stream is paused meanwhile. */
 export async function runUnlessPaused<RunHooks extends Hooks>(
-  request: Request,
+  request: RunRequest,
   hooks: RunHooks,
   isPaused: (stream: string) => Promise<boolean>,
   run: (hooks: RunHooks) => Promise<RunOutcome | null>,
