@@ -79,7 +79,7 @@ export type ReadStreamContext = {
   readonly onWritten?: (written: Written, progress: Progress | null) => void
 }
 
-export function readStream({ onWritten, ...context }: ReadStreamContext): Promise<RunOutcome> {
+function readStream({ onWritten, ...context }: ReadStreamContext): Promise<RunOutcome> {
   const { stream } = context
   if (stream.kind === 'list')
     return pollList({
@@ -134,21 +134,9 @@ export async function openContext(options: {
     related: relatedOptions,
     log,
   })
-  const upstreams = {
-    assignment: openConfiguredUpstream(options, 'assignment'),
-    tracking: openConfiguredUpstream(options, 'tracking'),
-  }
-  opened.defer(() => {
-    upstreams.assignment.close()
-    upstreams.tracking?.close()
-  })
-  const sourceOf = (stream: Stream): Source => {
-    const upstream = upstreams[stream.service]
-    if (!upstream) throw new Error(`${stream.name} needs TRACKING_BASE_URL, which is not set`)
-    const source = openSource(upstream, stream)
-    const holdsSecret = stream.list === 'listWebhookSubscriptions' && config.webhookSecret
-    return holdsSecret ? maskSource(source, holdsSecret) : source
-  }
+  const upstreams = openUpstreams(options)
+  opened.defer(upstreams.close)
+  const { sourceOf } = upstreams
   // Incremental runs are short; one that is not still leaves the backlog some reads a second.
   const priorityGate = openPriorityGate({ longestMs: 1_000 })
   const relatedSource = openRelatedSource(upstreams.assignment, {
@@ -189,6 +177,28 @@ export async function openContext(options: {
         ...(onWritten && { onWritten: (written) => onWritten(written, null) }),
       }),
     [Symbol.asyncDispose]: () => everything.disposeAsync(),
+  }
+}
+
+function openUpstreams(options: Parameters<typeof openContext>[0]) {
+  const { webhookSecret } = options.config
+  const upstreams = {
+    assignment: openConfiguredUpstream(options, 'assignment'),
+    tracking: openConfiguredUpstream(options, 'tracking'),
+  }
+  return {
+    ...upstreams,
+    sourceOf(stream: Stream): Source {
+      const upstream = upstreams[stream.service]
+      if (!upstream) throw new Error(`${stream.name} needs TRACKING_BASE_URL, which is not set.`)
+      const source = openSource(upstream, stream)
+      const holdsSecret = stream.list === 'listWebhookSubscriptions' && webhookSecret
+      return holdsSecret ? maskSource(source, holdsSecret) : source
+    },
+    close() {
+      upstreams.assignment.close()
+      upstreams.tracking?.close()
+    },
   }
 }
 

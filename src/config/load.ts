@@ -13,7 +13,7 @@ import { mirrorVariables, upstreamVariables, type Variable, variables, workerVar
 // Variables of a family, such as SCHEDULE_<STREAM>, that are none but look like one. They would be passed over in silence.
 type Misspelt = { readonly name: string; readonly meant: string }
 
-export function misspelt(
+function misspelt(
   environment: Readonly<Record<string, string | undefined>>,
   prefix: string,
   known: readonly string[],

@@ -183,7 +183,7 @@ function requestedKind(text = 'incremental'): Extract<RunKind, 'incremental' | '
 }
 
 /** How many deletions of the stream are blocked, when `rows` names that very number: no other is approved (P7). */
-export async function expectBlocked(pool: Pool, { name }: Stream, rows: string | null): Promise<number> {
+async function expectBlocked(pool: Pool, { name }: Stream, rows: string | null): Promise<number> {
   const [overview] = await readOverview(pool, [name])
   const blocked = blockedDeletionsOf(overview?.blockedDeletions)
   if (!blocked) throw new UsageError(`No deletions of ${name} are blocked.`)

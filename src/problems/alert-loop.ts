@@ -12,7 +12,7 @@ import type { Problem } from './stream-problems.ts'
 type SendOptions = { readonly url: string; readonly body: string; readonly signal: AbortSignal }
 
 /** The message may not have arrived. */
-export class AlertUndelivered extends Error {
+class AlertUndelivered extends Error {
   override readonly name = 'AlertUndelivered'
   /** As the receiver asked. */
   readonly retryAfterMs: number | null
@@ -25,7 +25,7 @@ export class AlertUndelivered extends Error {
 
 const timeoutMs = 10_000
 
-export async function sendAlert({ url, body, signal }: SendOptions): Promise<void> {
+async function sendAlert({ url, body, signal }: SendOptions): Promise<void> {
   const timeout = AbortSignal.timeout(timeoutMs)
   let answer: Response
   try {

@@ -87,7 +87,7 @@ export async function serve(options: {
 }
 
 /** What is ended together with the program must not keep it: a failure is told and goes no further. */
-export async function ended(what: string, ms: number, work: PromiseLike<void>, log: Logger): Promise<void> {
+async function ended(what: string, ms: number, work: PromiseLike<void>, log: Logger): Promise<void> {
   await withTimeout(ms, work).catch((error) => log.warn({ err: error }, `${what} did not end in time`))
 }
 

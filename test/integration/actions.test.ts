@@ -100,7 +100,9 @@ describe.skipIf(!hasPostgres)('an operator at the console', () => {
     const plan = await (await script('/streams/assignment/backfill', { ...span, 'dry-run': 'true' })).json()
     expect(plan).toMatchObject({ stream: 'assignment', from: '100', to: '300', rows: left })
     expect(await backfills()).toEqual([])
-    expect(await told('/streams/assignment/backfill', span)).toContain('from 100 to 300 was requested. It begins in a moment.')
+    expect(await told('/streams/assignment/backfill', span)).toContain(
+      'from 100 to 300 was requested. It begins in a moment.',
+    )
     await expect
       .poll(
         () =>
@@ -159,7 +161,9 @@ describe.skipIf(!hasPostgres)('an operator at the console', () => {
   it.each(['{}', '[]', '5', 'false', '"much"', '{"missing": "10", "living": null, "at": "yesterday"}'])(
     'is told that deletions are blocked, and approves none, when %s is all that was recorded (P7)',
     async (recorded) => {
-      await rows(`update tidemark.stream set blocked_deletions = $1 where name = 'assignment_note'`, [recorded])
+      await rows(`update tidemark.stream set blocked_deletions = $1 where name = 'assignment_note'`, [
+        recorded,
+      ])
       const overview = await page.get('/')
       expect([overview.status, await overview.text()]).toEqual([
         200,
@@ -168,7 +172,9 @@ describe.skipIf(!hasPostgres)('an operator at the console', () => {
       const dialogue = await (await page.get('/approve?stream=assignment_note')).text()
       expect(dialogue).toContain('their number is not known')
       for (const wanted of ['', '10', 'null', 'NaN'])
-        expect(await told('/streams/assignment_note/approve', { rows: wanted })).toContain('number is not known')
+        expect(await told('/streams/assignment_note/approve', { rows: wanted })).toContain(
+          'number is not known',
+        )
       await rows(`update tidemark.stream set blocked_deletions = null where name = 'assignment_note'`)
     },
   )

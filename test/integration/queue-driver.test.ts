@@ -21,7 +21,7 @@ describe.skipIf(!hasBackend('redis'))('a Redis that refuses the password', () =>
       log,
     })
     const err = await opening.catch((error) => error)
-    expect(err.message).toContain('check REDIS_URL')
+    expect(err.message).toContain('Check REDIS_URL')
     log.warn({ err }, 'waiting for Redis')
     const told = String(stream.read())
     expect(told).toContain('WRONGPASS')

@@ -29,7 +29,7 @@ type Meaning = {
   readonly mayHaveArrived: boolean
 }
 
-export function networkError(request: Asked, failure: NetworkFailure): UpstreamError {
+function networkError(request: Asked, failure: NetworkFailure): UpstreamError {
   const { code, message } = failure
   return new UpstreamError({
     ...meaningOf(request.url.host, failure),
@@ -39,7 +39,7 @@ export function networkError(request: Asked, failure: NetworkFailure): UpstreamE
   })
 }
 
-export function tooLargeError(request: Asked, maxResponseBytes: number): UpstreamError {
+function tooLargeError(request: Asked, maxResponseBytes: number): UpstreamError {
   return new UpstreamError({
     code: 'UPSTREAM_TOO_LARGE',
     method: request.method,

@@ -37,7 +37,7 @@ export function parameterText(name: string, kind: ParameterKind, value: unknown)
   return integerText(name, kind, value)
 }
 
-export function integerText(name: string, kind: IntegerKind, value: unknown): string {
+function integerText(name: string, kind: IntegerKind, value: unknown): string {
   const { min, max } = integers[kind]
   const text = integerSource(value)
   if (text === null || BigInt(text) < min || BigInt(text) > max)
@@ -52,13 +52,13 @@ function integerSource(value: unknown): string | null {
   return (isText || JSON.isRawJSON(value)) && digits.test(text) && text.length <= 20 ? text : null
 }
 
-export function booleanText(name: string, value: unknown): string {
+function booleanText(name: string, value: unknown): string {
   if (value === true || value === 'true') return 'true'
   if (value === false || value === 'false') return 'false'
   throw new ParameterError(`${name} must be true or false, not ${shown(value)}`)
 }
 
-export function plainText(name: string, value: unknown, maxLength = Number.POSITIVE_INFINITY): string {
+function plainText(name: string, value: unknown, maxLength = Number.POSITIVE_INFINITY): string {
   if (typeof value !== 'string') throw new ParameterError(`${name} must be a text, not ${shown(value)}`)
   if (!value.isWellFormed())
     throw new ParameterError(`${name} holds half a character (a lone surrogate) and cannot be sent`)

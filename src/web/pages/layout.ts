@@ -8,7 +8,7 @@ import type { StatusQueries } from '../status-queries.ts'
 
 // What needs a person, at the top of every page; nothing when nothing does. What is announced is how much there is, so that a screen
 // reader is not told every changed word.
-export const problemBanner = (problems: readonly Problem[], isOpen: boolean): Html =>
+const problemBanner = (problems: readonly Problem[], isOpen: boolean): Html =>
   html`<details class="problems"${isOpen && html` open`}>
 <summary><span role="status" data-live="problem-count">${problemCount(problems)}</span></summary>
 <div data-live="problems">${problemList(problems)}</div>

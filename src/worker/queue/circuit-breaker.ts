@@ -118,9 +118,13 @@ function noteFailure(state: State, request: RunRequest, startedMs: number, given
   const isWorse = known === undefined || severity[level] > severity[known.level]
   state.failing.set(key, { outage, level: isWorse ? level : known.level, owed, timer })
   const fields = { err: error, stream: request.stream, kind: request.kind }
-  if (!isWorse) return state.log.debug({ ...fields, failures: outage.failures }, `${key} still does not work`)
-  const atTheLatest = formatDuration(policy.longestMs)
-  state.log[level](fields, `${key}: ${sentence(message)} Tidemark tries again at least every ${atTheLatest}.`)
+  const atLeastEvery = formatDuration(policy.longestMs)
+  if (isWorse)
+    state.log[level](
+      fields,
+      `${key}: ${sentence(message)} Tidemark tries again at least every ${atLeastEvery}.`,
+    )
+  else state.log.debug({ ...fields, failures: outage.failures }, `${key} still does not work`)
 }
 
 function noteSuccess(state: State, request: RunRequest, hasAsked: boolean): void {

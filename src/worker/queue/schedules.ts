@@ -80,7 +80,7 @@ export function scheduleChanges(there: readonly Scheduled[], wanted: readonly Wa
   return { remove, upsert }
 }
 
-export const nextTicks = (there: readonly Scheduled[], wanted: readonly Wanted[]): readonly NextTick[] =>
+const nextTicks = (there: readonly Scheduled[], wanted: readonly Wanted[]): readonly NextTick[] =>
   wanted.flatMap(({ stream, kind }) => {
     const next = there.find(({ key }) => key === scheduleId({ stream, kind }))?.next
     return next === undefined ? [] : [{ stream, kind, at: new Date(next) }]
