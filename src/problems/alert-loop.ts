@@ -1,5 +1,5 @@
-// Tells people what needs them: looks at the problems now and then, and sends what is news. Whatever fails here is tried again and
-// stops nothing else.
+// The alert loop: looks at the problems now and then, and sends what is new to the receiver of alerts. Whatever fails here is tried
+// again and stops nothing else.
 
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from '../log.ts'
@@ -18,7 +18,7 @@ class AlertUndelivered extends Error {
   readonly retryAfterMs: number | null
 
   constructor(problem: string, retryAfterMs: number | null = null) {
-    super(`an alert could not be delivered: ${problem}; it is tried again by itself`)
+    super(`an alert could not be delivered: ${problem} It is sent again later.`)
     this.retryAfterMs = retryAfterMs
   }
 }
@@ -39,8 +39,8 @@ async function sendAlert({ url, body, signal }: SendOptions): Promise<void> {
   } catch (error) {
     throw new AlertUndelivered(
       timeout.aborted
-        ? `the receiver did not answer within ${timeoutMs / 1000} s`
-        : `the receiver cannot be reached (${codeOf(error)}): check ALERT_WEBHOOK_URL and the network`,
+        ? `the receiver did not answer within ${timeoutMs / 1000} s.`
+        : `the receiver cannot be reached (${codeOf(error)}). Check ALERT_WEBHOOK_URL and the network.`,
     )
   }
   await answer.body?.cancel()
@@ -48,11 +48,11 @@ async function sendAlert({ url, body, signal }: SendOptions): Promise<void> {
   const { status } = answer
   if (status >= 300 && status < 400)
     throw new AlertUndelivered(
-      `the receiver redirects (${status}), which is not followed: set ALERT_WEBHOOK_URL to the address it moved to`,
+      `the receiver redirects (${status}), which is not followed. Set ALERT_WEBHOOK_URL to the new address.`,
     )
   const seconds = Number(answer.headers.get('retry-after') ?? Number.NaN)
   throw new AlertUndelivered(
-    `the receiver answered ${status}: check ALERT_WEBHOOK_URL`,
+    `the receiver answered ${status}. Check ALERT_WEBHOOK_URL.`,
     Number.isFinite(seconds) ? seconds * 1000 : null,
   )
 }
@@ -85,7 +85,7 @@ export async function sendAlerts({ problems, book, url, now, signal, log }: Roun
     await sendAlert({ url, body: alertBody(url, { begun, over, now }), signal })
   } catch (error) {
     if (signal.aborted) return
-    log[failures === 0 ? 'warn' : 'debug']({ err: error }, 'what needs a person could not be told')
+    log[failures === 0 ? 'warn' : 'debug']({ err: error }, 'could not send an alert')
     const askedForMs = error instanceof AlertUndelivered ? error.retryAfterMs : null
     const retryAt = retryAfter(failures, askedForMs, now)
     await book.write(news.map((alert) => ({ ...alert, attempts: failures + 1, retryAt })))
@@ -93,7 +93,7 @@ export async function sendAlerts({ problems, book, url, now, signal, log }: Roun
   }
   await book.write(begun.map((alert) => ({ ...alert, toldAt: now, attempts: 0, retryAt: null })))
   await book.forget(over.map(({ key }) => key))
-  if (failures > 0) log.info({ failures }, 'alerts are delivered again')
+  if (failures > 0) log.info({ failures }, 'alerts can be sent again')
 }
 
 const defaultEveryMs = 15_000
@@ -132,7 +132,7 @@ async function keepLooking(
 ): Promise<void> {
   while (!signal.aborted) {
     // That Postgres is away is told by whoever watches it.
-    await look().catch((error) => log.debug({ err: error }, 'nobody could be told what needs a person'))
+    await look().catch((error) => log.debug({ err: error }, 'could not look for problems to alert of'))
     await wait(everyMs, undefined, { signal, ref: false }).catch(() => null)
   }
 }

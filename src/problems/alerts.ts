@@ -5,9 +5,9 @@ import { redact } from '../log.ts'
 import type { Alert } from '../store/admin/alert-book.ts'
 import { backoff, delayAfter } from '../util/backoff.ts'
 import { formatDuration } from '../util/text.ts'
-import { eventsLastMs, isNews, type Problem } from './stream-problems.ts'
+import { eventsLastMs, isNews, type Problem, runbookOf } from './stream-problems.ts'
 
-type Told = { readonly begun: readonly Alert[]; readonly over: readonly Alert[]; readonly now: Date }
+type News = { readonly begun: readonly Alert[]; readonly over: readonly Alert[]; readonly now: Date }
 type Section = { readonly title: string; readonly lines: readonly string[] }
 
 const mostLines = 10
@@ -16,31 +16,32 @@ const longestLine = 500
 /** Teams takes cards only, behind these hosts; all else takes what Slack does. */
 const teamsHosts = /(^|\.)(logic\.azure\.(com|us)|api\.powerplatform\.(com|us)|webhook\.office\.com)$/
 
-export function alertBody(url: string, told: Told): string {
-  const sections = sectionsOf(told)
+export function alertBody(url: string, news: News): string {
+  const sections = sectionsOf(news)
   return JSON.stringify(teamsHosts.test(new URL(url).hostname) ? forTeams(sections) : forSlack(sections))
 }
 
-function sectionsOf({ begun, over, now }: Told): readonly Section[] {
+function sectionsOf({ begun, over, now }: News): readonly Section[] {
   const needs = begun.filter(({ kind }) => !isNews(kind))
   const lastedMs = ({ since, goneSince }: Alert) => (goneSince ?? now).getTime() - since.getTime()
   return [
     {
       title:
-        needs.length === 1 ? 'Tidemark needs a person' : `Tidemark needs a person: ${needs.length} problems`,
-      lines: needs.map(asked),
+        needs.length === 1 ? 'Tidemark: a problem needs you' : `Tidemark: ${needs.length} problems need you`,
+      lines: needs.map(told),
     },
-    { title: 'Tidemark: good to know', lines: begun.filter(({ kind }) => isNews(kind)).map(asked) },
+    { title: 'Tidemark: good to know', lines: begun.filter(({ kind }) => isNews(kind)).map(told) },
     {
-      title: over.length === 1 ? 'Tidemark: over' : `Tidemark: ${over.length} problems are over`,
-      lines: over.map((alert) => `${harmless(alert.what)} – over, after ${formatDuration(lastedMs(alert))}`),
+      title: over.length === 1 ? 'Tidemark: a problem is over' : `Tidemark: ${over.length} problems are over`,
+      lines: over.map((alert) => `Over after ${formatDuration(lastedMs(alert))}: ${harmless(alert.what)}`),
     },
   ]
     .filter(({ lines }) => lines.length > 0)
     .map(({ title, lines }) => ({ title, lines: bounded(lines) }))
 }
 
-const asked = ({ what, whatToDo }: Alert): string => `${harmless(what)} → ${harmless(whatToDo)}`
+const told = ({ kind, what, whatToDo }: Alert): string =>
+  `${harmless(what)} → ${harmless(whatToDo)} More: ${runbookOf(kind)}`
 
 const bounded = (lines: readonly string[]): readonly string[] =>
   lines.length <= mostLines

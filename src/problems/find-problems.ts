@@ -1,21 +1,22 @@
-// Finds what needs a person in what the mirror knows and the worker sees: a cause is told instead of its effects. Pure: time and
-// thresholds come in.
+// Finds what needs a person in what Postgres knows and the worker sees. A cause is told instead of its effects.
 
 import type { Config } from '../config/load.ts'
 import { isStale } from '../config/parsers.ts'
 import { readSymptoms, type StreamSymptoms } from '../store/queries/symptoms.ts'
 import type { ServiceName, Stream } from '../streams/catalog.ts'
+import { sentence } from '../util/text.ts'
 import {
+  accessLost,
+  beliefsChanged,
   deletionsBlocked,
-  drifted,
   eventsLastMs,
   failing,
-  flipped,
-  hidden,
   type IsStale,
+  missedRows,
   type Problem,
+  problemOf,
   quarantined,
-  rescued,
+  schemaDrift,
   stale,
   stopped,
 } from './stream-problems.ts'
@@ -52,12 +53,12 @@ export function findProblems({ symptoms, view, rules, now }: Given): readonly Pr
     ...symptoms.flatMap((one) => [
       ...stopped(one),
       ...(isDown(rules.serviceOf(one.stream)) ? [] : [...failing(one), ...stale(one, rules.isStale, now)]),
-      ...hidden(one),
+      ...accessLost(one),
       ...deletionsBlocked(one),
       ...quarantined(one),
-      ...rescued(one),
-      ...flipped(one),
-      ...drifted(one),
+      ...missedRows(one),
+      ...beliefsChanged(one),
+      ...schemaDrift(one),
     ]),
   ]
 }
@@ -65,23 +66,19 @@ export function findProblems({ symptoms, view, rules, now }: Given): readonly Pr
 export const partsDown = (view: Pick<WorkerView, 'partsDown'>): readonly Problem[] =>
   view.partsDown.map(partDown)
 
-const partDown = ({ name, since }: WorkerView['partsDown'][number]): Problem => ({
-  key: `part_down:${name}`,
-  kind: 'part_down',
-  stream: null,
-  since,
-  what: `the ${name} does not answer: runs wait until it does`,
-  whatToDo: 'see that it runs and can be reached: `tidemark probe`',
-})
+const partDown = ({ name, since }: WorkerView['partsDown'][number]): Problem =>
+  problemOf('part_down', null, name, {
+    since,
+    what: `The ${name} does not answer. No stream is read until it does.`,
+    whatToDo: 'Check that it runs and can be reached: `tidemark probe`.',
+  })
 
-const serviceDown = (service: string): Problem => ({
-  key: `service_down:${service}`,
-  kind: 'service_down',
-  stream: null,
-  since: null,
-  what: `the ${service} service of the upstream does not answer as it should; it is tried again by itself`,
-  whatToDo: 'when it lasts, find out what it says: `tidemark probe`',
-})
+const serviceDown = (service: string): Problem =>
+  problemOf('service_down', null, service, {
+    since: null,
+    what: `The ${service} service of the upstream does not work. Tidemark tries again by itself; until then its streams get older.`,
+    whatToDo: 'If it lasts, see what the service answers: `tidemark probe`.',
+  })
 
 type Refusal = Pick<StreamSymptoms['failing'][number], 'since' | 'error'>
 
@@ -90,7 +87,7 @@ function refusedServices(
   { serviceOf }: ProblemRules,
 ): ReadonlyMap<string, Refusal> {
   const services = new Map<string, Refusal>()
-  // A lane that is read once a day may have been refused last, and would be let in by now.
+  // A kind of run that comes once a day may have been refused last, and would be let in by now.
   const wasLetIn = (service: string, after: Date) =>
     symptoms.some(
       (one) => serviceOf(one.stream) === service && one.lastSuccessAt && one.lastSuccessAt > after,
@@ -105,20 +102,17 @@ function refusedServices(
   return services
 }
 
-const tokenRefused = ([service, { since, error }]: readonly [string, Refusal]): Problem => ({
-  key: `token_refused:${service}`,
-  kind: 'token_refused',
-  stream: null,
-  since,
-  what: `the sign-in of the ${service} service is refused, and nothing of it is read: ${error ?? 'no reason was noted'}`,
-  whatToDo:
-    service === 'tracking'
-      ? 'check TRACKING_SUBJECT_ID and TRACKING_API_KEY (SUBJECT_ID and API_KEY when they are not set), then `tidemark probe`'
-      : 'check SUBJECT_ID, API_KEY and CLIENT_GUID, then `tidemark probe`',
-})
+const tokenRefused = ([service, { since, error }]: readonly [string, Refusal]): Problem =>
+  problemOf('token_refused', null, service, {
+    since,
+    what: `The sign-in to the ${service} service is refused, so none of its streams is read. The last error: ${sentence(error ?? 'it was not recorded')}`,
+    whatToDo:
+      service === 'tracking'
+        ? 'Check TRACKING_SUBJECT_ID and TRACKING_API_KEY (SUBJECT_ID and API_KEY when they are not set). Then `tidemark probe`.'
+        : 'Check SUBJECT_ID, API_KEY and CLIENT_GUID. Then `tidemark probe`.',
+  })
 
-// Looks up what needs a person: brings together what the mirror knows, what the worker sees and what the configuration calls
-// too long.
+// Brings together what Postgres knows, what the worker sees and what the configuration calls too long.
 type Options = {
   readonly pool: Parameters<typeof readSymptoms>[0]
   readonly streams: readonly Stream[]

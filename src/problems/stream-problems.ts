@@ -1,15 +1,15 @@
-// What of a stream's symptoms needs a person, and the command for it. Text of the upstream stands in `what` only.
+// What of a stream's symptoms needs a person, in words and with the command that helps. Text of the upstream stands in `what` only.
 
 import type { StreamSymptoms } from '../store/queries/symptoms.ts'
-import { count, formatDuration, plural } from '../util/text.ts'
+import { count, formatDuration, plural, sentence } from '../util/text.ts'
 
-// What needs a person, as data: its kinds, and what each tells.
+/** Each has a runbook page, docs/operations/<kind-with-dashes>.md. */
 export const problemKinds = [
   'part_down',
   'service_down',
   'token_refused',
   'stopped',
-  'hidden',
+  'access_lost',
   'failing',
   'stale',
   'deletions_blocked',
@@ -23,6 +23,8 @@ export type ProblemKind = (typeof problemKinds)[number]
 /** What happened, rather than what lasts: worth knowing, and over by itself. */
 export const isNews = (kind: string): boolean => kind === 'belief_changed' || kind === 'schema_drift'
 
+export const runbookOf = (kind: string): string => `docs/operations/${kind.replaceAll('_', '-')}.md`
+
 export type Problem = {
   /** The same as long as it is the same problem. */
   readonly key: string
@@ -30,14 +32,37 @@ export type Problem = {
   /** Null when it is not about one stream. */
   readonly stream: string | null
   readonly since: Date | null
+  /** What happened, and what it means for the rows. */
   readonly what: string
+  /** With commands between backticks. */
   readonly whatToDo: string
+  /** The page that explains it. */
+  readonly runbook: string
 }
+
+type Told = Pick<Problem, 'since' | 'what' | 'whatToDo'>
+
+/** `subject` is what tells it from others of its kind. */
+export const problemOf = (
+  kind: ProblemKind,
+  stream: string | null,
+  subject: string,
+  told: Told,
+): Problem => ({
+  key: `${kind}:${subject}`,
+  kind,
+  stream,
+  ...told,
+  runbook: runbookOf(kind),
+})
+
+const ofStream = (kind: ProblemKind, stream: string, told: Told): Problem =>
+  problemOf(kind, stream, stream, told)
 
 /** What happened once is told for so long, and then forgotten by itself; all else lasts until something was done. */
 export const eventsLastMs = 24 * 3_600_000
 
-/** Whether a stream that is complete through a moment should have been read again by now. */
+/** Whether a stream that is read through a moment should have been read again by now. */
 export type IsStale = (stream: string, readThroughAt: Date, now: Date) => boolean
 
 const failuresThatCount = 3
@@ -49,136 +74,122 @@ export function failing({ stream, failing: kinds, stoppedReason }: StreamSymptom
   if (!worst) return []
   const named = lasting.map(({ kind }) => kind).join(', ')
   return [
-    {
-      key: `failing:${stream}`,
-      kind: 'failing',
-      stream,
+    ofStream('failing', stream, {
       since: worst.since,
-      what: `${stream}: ${worst.failures} runs in a row failed (${named}): ${worst.error ?? 'no reason was noted'}`,
-      whatToDo: `do what the error says; \`tidemark status ${stream}\` shows the last run, \`tidemark probe\` looks for causes`,
-    },
+      what: `${stream}: ${worst.failures} runs in a row failed (${named}). The last error: ${sentence(worst.error ?? 'it was not recorded')}`,
+      whatToDo: `Do what the error says. \`tidemark status ${stream}\` shows the last run, \`tidemark probe\` looks for causes.`,
+    }),
   ]
 }
 
 export function stale(
-  { stream, readThroughAt, isPaused, hiddenSince, blockedDeletions: shortfall }: StreamSymptoms,
+  { stream, readThroughAt, isPaused, hiddenSince, blockedDeletions }: StreamSymptoms,
   isStale: IsStale,
   now: Date,
 ): Problem[] {
   if (readThroughAt === null || isPaused || !isStale(stream, readThroughAt, now)) return []
-  // Told as what keeps it from being complete.
-  if (hiddenSince !== null || (shortfall?.at && shortfall.at > readThroughAt)) return []
+  // Told as what keeps it from being read through.
+  if (hiddenSince !== null || (blockedDeletions?.at && blockedDeletions.at > readThroughAt)) return []
+  const ago = formatDuration(now.getTime() - readThroughAt.getTime())
   return [
-    {
-      key: `stale:${stream}`,
-      kind: 'stale',
-      stream,
+    ofStream('stale', stream, {
       since: readThroughAt,
-      what: `${stream} is complete only through ${readThroughAt.toISOString()}, ${formatDuration(now.getTime() - readThroughAt.getTime())} ago`,
-      whatToDo: `\`tidemark status ${stream}\` tells what its last run said; \`tidemark sync ${stream}\` reads it now`,
-    },
+      what: `${stream} is read through ${readThroughAt.toISOString()}, ${ago} ago. Later changes are not here yet.`,
+      whatToDo: `\`tidemark status ${stream}\` shows what its last run said. \`tidemark sync ${stream}\` reads it now.`,
+    }),
   ]
 }
 
+/** What a run wrote down when it stopped the stream: what happened, and what to do about it. */
 const restoredReason = /^UPSTREAM_RESTORED: (.*?Nothing was changed\.) (.*)$/s
 
 export function stopped({ stream, stoppedReason, stoppedAt }: StreamSymptoms): Problem[] {
   if (stoppedReason === null) return []
   const [, what = stoppedReason, whatToDo] = restoredReason.exec(stoppedReason) ?? []
   return [
-    {
-      key: `stopped:${stream}`,
-      kind: 'stopped',
-      stream,
+    ofStream('stopped', stream, {
       since: stoppedAt,
-      what: `${stream} is stopped: ${what}`,
+      what: `${stream} is stopped and not read any more: ${sentence(what)}`,
       whatToDo:
         whatToDo ??
-        `when the reason is gone: \`tidemark rewind ${stream} --to-version N --reason TEXT\` starts it again`,
-    },
+        `When the reason is gone, start it again: \`tidemark rewind ${stream} --to-version N --reason TEXT\`.`,
+    }),
   ]
 }
 
-const seeWhy = 'see that CLIENT_GUID is right, and what the user may read: `tidemark probe`'
+const checkAccess = 'Check CLIENT_GUID and the permissions of the integration user: `tidemark probe`.'
 
-export function hidden({ stream, hiddenSince, readThroughAt }: StreamSymptoms): Problem[] {
+export function accessLost({ stream, hiddenSince, readThroughAt }: StreamSymptoms): Problem[] {
   if (hiddenSince === null) return []
-  const through = readThroughAt === null ? '' : `; it is complete only through ${readThroughAt.toISOString()}`
+  const through = readThroughAt === null ? '' : ` It is read through ${readThroughAt.toISOString()}.`
   return [
-    {
-      key: `hidden:${stream}`,
-      kind: 'hidden',
-      stream,
+    ofStream('access_lost', stream, {
       since: hiddenSince,
-      what: `${stream}: the upstream shows no changes at all any more, although there are rows${through}`,
-      whatToDo: `${seeWhy}; once it shows something again, the reading goes on by itself`,
-    },
+      what: `${stream}: the upstream shows no record at all any more, although rows are stored here. Tidemark has deleted none of them.${through}`,
+      whatToDo: `${checkAccess} Reading goes on by itself when the upstream shows records again.`,
+    }),
   ]
 }
 
-export function deletionsBlocked({ stream, blockedDeletions: shortfall }: StreamSymptoms): Problem[] {
-  if (shortfall === null) return []
-  const { missing, living, at } = shortfall
+export function deletionsBlocked({ stream, blockedDeletions }: StreamSymptoms): Problem[] {
+  if (blockedDeletions === null) return []
+  const { missing, living, at } = blockedDeletions
   const isKnown = missing !== null && living !== null
-  const gone = `when they are gone indeed: \`tidemark reconcile --release ${stream}\``
-  const release = missing === living ? `${seeWhy}; only ${gone}` : gone
+  const list = `\`tidemark deletions list ${stream}\``
+  const approve = `\`tidemark deletions approve ${stream}\``
+  const whatToDo = !isKnown
+    ? `Count them first: \`tidemark reconcile ${stream}\`. Then see which they are: ${list}.`
+    : missing === living
+      ? `${checkAccess} Only when all of them are really gone: ${approve}.`
+      : `See which they are: ${list}. When they are really gone: ${approve}. When not, check the permissions of the integration user.`
   return [
-    {
-      key: `deletions_blocked:${stream}`,
-      kind: 'deletions_blocked',
-      stream,
+    ofStream('deletions_blocked', stream, {
       since: at,
-      what: `${stream}: the list lacks ${isKnown ? `${count(missing)} of ${count(living)}` : 'an unknown number of'} rows, which is too many to believe; none was marked deleted`,
-      whatToDo: isKnown ? release : `\`tidemark reconcile ${stream}\` tells how many; ${release}`,
-    },
+      what: `${isKnown ? `${count(missing)} of ${count(living)}` : 'An unknown number of'} rows of ${stream} disappeared from the upstream at once. Tidemark has not deleted them here.`,
+      whatToDo,
+    }),
   ]
 }
 
 export function quarantined({ stream, quarantined: records, quarantinedSince }: StreamSymptoms): Problem[] {
   if (records === 0) return []
+  const are = records === 1 ? 'is' : 'are'
   return [
-    {
-      key: `quarantine:${stream}`,
-      kind: 'quarantine',
-      stream,
+    ofStream('quarantine', stream, {
       since: quarantinedSince,
-      what: `${stream}: ${plural(records, 'record')} cannot be rows and ${records === 1 ? 'is' : 'are'} in quarantine`,
-      whatToDo: `\`tidemark quarantine list ${stream}\` tells why; then \`tidemark quarantine retry ${stream}\`, or drop them with a reason`,
-    },
+      what: `${stream}: ${plural(records, 'record')} cannot be stored as rows and ${are} kept in quarantine.`,
+      whatToDo: `See why: \`tidemark quarantine list ${stream}\`. When they are mended upstream: \`tidemark quarantine retry ${stream}\`. Or drop them with a reason.`,
+    }),
   ]
 }
 
-export function rescued({ stream, missedRows, missedSince }: StreamSymptoms): Problem[] {
-  if (missedRows === 0) return []
+export function missedRows({ stream, missedRows: rows, missedSince }: StreamSymptoms): Problem[] {
+  if (rows === 0) return []
   return [
-    {
-      key: `missed_rows:${stream}`,
-      kind: 'missed_rows',
-      stream,
+    ofStream('missed_rows', stream, {
       since: missedSince,
-      what: `${stream}: a reconcile found ${plural(missedRows, 'row')} that nothing else had brought; they are in the mirror now`,
-      whatToDo: `when you have seen them: \`tidemark reconcile --acknowledge ${stream}\`; when it happens again, raise LOOKBACK`,
-    },
+      what: `${stream}: a reconcile found ${plural(rows, 'row')} that no other run had brought. They are stored now.`,
+      whatToDo: `Confirm that you have seen this: \`tidemark reconcile --acknowledge ${stream}\`. If it happens again, raise LOOKBACK.`,
+    }),
   ]
 }
 
 // What the upstream changed: how it behaves, and what its records hold. These are events: nobody has to do anything for them to end.
 const longestList = 5
 
-export const flipped = ({ stream, flippedBeliefs }: StreamSymptoms): Problem[] =>
-  flippedBeliefs.map(({ name, value, previousValue, evidence, changedAt }) => ({
-    key: `belief_changed:${stream}:${name}:${value}`,
-    kind: 'belief_changed',
-    stream,
-    since: changedAt,
-    what: `${stream}: the upstream behaves differently: ${name} was ${previousValue} and is ${value} (${evidence})`,
-    whatToDo: 'nothing: the reading adapts by itself. `tidemark probe` shows what the upstream is like now',
-  }))
+export const beliefsChanged = ({ stream, flippedBeliefs }: StreamSymptoms): Problem[] =>
+  flippedBeliefs.map(({ name, value, previousValue, evidence, changedAt }) =>
+    problemOf('belief_changed', stream, `${stream}:${name}:${value}`, {
+      since: changedAt,
+      what: `${stream}: the upstream behaves differently. ${name.replaceAll('_', ' ')} was ${previousValue} and is ${value} now (${evidence}).`,
+      whatToDo: 'Nothing: Tidemark adapts by itself. `tidemark probe` shows how the upstream behaves now.',
+    }),
+  )
 
 /** Fields that came within minutes of each other are told together. */
 const driftGapMs = 10 * 60_000
 
-export function drifted({ stream, drift }: StreamSymptoms): Problem[] {
+export function schemaDrift({ stream, drift }: StreamSymptoms): Problem[] {
   const groups: (typeof drift)[number][][] = []
   for (const change of drift.toSorted((a, b) => a.at.getTime() - b.at.getTime())) {
     const group = groups.at(-1)
@@ -192,14 +203,11 @@ export function drifted({ stream, drift }: StreamSymptoms): Problem[] {
     const named = group.slice(0, longestList).map(({ field, change }) => `${field} (${change})`)
     const more = group.length > longestList ? ` and ${count(group.length - longestList)} more` : ''
     return [
-      {
-        key: `schema_drift:${stream}:${first.at.toISOString()}`,
-        kind: 'schema_drift',
-        stream,
+      problemOf('schema_drift', stream, `${stream}:${first.at.toISOString()}`, {
         since: first.at,
-        what: `${stream}: ${plural(group.length, 'field')} changed: ${named.join(', ')}${more}`,
-        whatToDo: `see whether reports need them: \`tidemark schema ${stream}\``,
-      },
+        what: `${stream}: ${plural(group.length, 'field')} of its records changed: ${named.join(', ')}${more}.`,
+        whatToDo: `Check whether reports need them: \`tidemark schema ${stream}\`.`,
+      }),
     ]
   })
 }

@@ -2,7 +2,8 @@
 
 import type { StreamOverview } from '../store/queries/overview.ts'
 import { streams } from '../streams/catalog.ts'
-import { count, type Html, html } from './html.ts'
+import { plural } from '../util/text.ts'
+import { type Html, html } from './html.ts'
 import { addressOf } from './pages/tables.ts'
 import type { Viewer } from './sessions.ts'
 
@@ -22,13 +23,13 @@ export function streamActions(overview: StreamOverview, viewer: Viewer): Html | 
   const form = (action: string, fields: Html) => actionForm(viewer, `/streams/${stream}/${action}`, fields)
   return html`<details class="actions"><summary>Actions<span class="hidden"> on ${stream}</span></summary>
 ${blockedDeletions !== null && html`<p><a href="${addressOf('/approve', { stream })}">Review blocked deletions…</a></p>`}
-${missedRows > 0 && form('acknowledge', html`<button>Acknowledge ${count(missedRows)} missed rows</button>`)}
+${missedRows > 0 && form('acknowledge', html`<button>Acknowledge ${plural(missedRows, 'missed row')}</button>`)}
 ${form('sync', html`${kinds(stream)}<button>Read now</button>`)}
 ${
   paused === null
     ? form(
         'pause',
-        html`<label>Why it is paused <input name="reason" maxlength="300" autocomplete="off"></label><button>Pause</button>`,
+        html`<label>Reason for the pause <input name="reason" maxlength="300" autocomplete="off"></label><button>Pause</button>`,
       )
     : form('resume', html`<button>Resume</button>`)
 }
@@ -36,10 +37,10 @@ ${hasPositions(stream) && html`<p><a href="${addressOf('/backfill', { stream })}
 </details>`
 }
 
-/** List streams are read whole in their one lane. */
+/** List streams are read whole each time. */
 const kinds = (stream: string): Html | false =>
   hasPositions(stream) &&
-  html`<label>What to read <select name="kind"><option value="incremental">new changes</option><option value="lookback">the recent past</option><option value="reconcile">everything: a reconcile</option></select></label>`
+  html`<label>What to read <select name="kind"><option value="incremental">new changes</option><option value="lookback">the recent past (look-back)</option><option value="reconcile">everything (reconcile)</option></select></label>`
 
 export const backfillLink = (stream: string, checkpoint: string): Html =>
   html`<a href="${addressOf('/backfill', { stream, 'from-checkpoint': checkpoint })}">Backfill from ${checkpoint}…</a>`
@@ -58,5 +59,5 @@ export const quarantineForms = (
 ${actionForm(
   viewer,
   `/quarantine/${target}/drop`,
-  html`${through !== null && html`<input type="hidden" name="through" value="${through}">`}<label>Why <input name="reason" required maxlength="300" autocomplete="off"></label><button>Drop ${what}</button>`,
+  html`${through !== null && html`<input type="hidden" name="through" value="${through}">`}<label>Reason <input name="reason" required maxlength="300" autocomplete="off"></label><button>Drop ${what}</button>`,
 )}`

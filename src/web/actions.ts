@@ -100,7 +100,7 @@ async function refuseStrangers(
     if (isFromHere(request)) return
     return reply.code(403).send({ error: 'Another site sent this form, so nothing was done.' })
   }
-  if (bearer === null && wantsPage(request)) return reply.redirect('/login', 303)
+  if (bearer === null && wantsPage(request)) return reply.redirect('/sign-in', 303)
   return reply
     .code(401)
     .header('www-authenticate', 'Bearer')

@@ -59,6 +59,9 @@ export function momentInWords(moment: Date, now: Date): string {
 
 export const count = (amount: number): string => Math.round(amount).toLocaleString('en')
 
+/** A kind of run as people read it. */
+export const kindInWords = (kind: string): string => (kind === 'lookback' ? 'look-back' : kind)
+
 /** To the second, in UTC and saying so. */
 export const stamp = (moment: Date): string => `${moment.toISOString().slice(0, 19).replace('T', ' ')} UTC`
 

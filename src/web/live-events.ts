@@ -1,5 +1,5 @@
-// `GET /events`: what changed on the pages, as server-sent events. One look at the status queries serves all who listen, and nobody looks when
-// nobody listens. Only what changed is sent; who comes new gets everything, as of now.
+// `GET /events`: what changed on the pages, as server-sent events. One look at the status queries serves all open pages, and nobody looks
+// when no page is open. Only what changed is sent; a new page gets everything.
 
 import type { ServerResponse } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -12,6 +12,7 @@ import {
   foreign,
   type Html,
   html,
+  kindInWords,
   markupOf,
   spanInWords,
   stamp,
@@ -52,7 +53,7 @@ function numbersOf(stream: StreamSnapshot, snapshot: Snapshot): Record<string, H
     state: stateOf(stream),
     age:
       readThroughAt === null || lagMs === null
-        ? html`not complete yet`
+        ? html`not read through yet`
         : html`<time datetime="${readThroughAt.toISOString()}" title="${stamp(readThroughAt)}">${ageInWords(lagMs)}</time>`,
     rate: html`now ${count(rates.at(-1) ?? 0)}, peak ${count(Math.max(0, ...rates))}`,
     position: html`${position === '0' ? 'none yet' : position}`,
@@ -64,13 +65,15 @@ function numbersOf(stream: StreamSnapshot, snapshot: Snapshot): Record<string, H
           : html`about ${count(stream.rows)}`,
     lookback:
       lookbackMs === null
-        ? html`as configured: nothing was measured yet`
-        : html`${spanInWords(lookbackMs)}: ${foreign(stream.lookbackReason ?? 'no reason was noted')}`,
+        ? html`as configured; no late arrival was measured yet`
+        : html`${spanInWords(lookbackMs)}: ${foreign(stream.lookbackReason ?? 'no reason was recorded')}`,
     late: html`${count(stream.lateArrivals)}`,
     rescued: notable(stream.rescued, addressOf('/dictionary', { stream: name })),
     quarantined: notable(stream.quarantined, addressOf('/quarantine', { stream: name })),
     blocked:
-      stream.blockedDeletions === null ? html`nothing` : html`<b>deletions, until a person decides</b>`,
+      stream.blockedDeletions === null
+        ? html`not blocked`
+        : html`<a href="${addressOf('/approve', { stream: name })}">blocked, until you decide</a>`,
     missed: notable(stream.missedRows, addressOf('/runs', { stream: name, kind: 'reconcile' })),
     backfills: notable(stream.unfinishedBackfills, addressOf('/checkpoints', { stream: name })),
     related: related && html`${count(related.read)} read, ${count(related.waiting)} waiting`,
@@ -85,7 +88,9 @@ function stateOf({ stoppedReason, paused, running }: StreamSnapshot): Html | nul
   if (stoppedReason !== null) return html`<span class="status failed">stopped</span>`
   if (paused)
     return html`<span class="status waiting">paused by ${foreign(paused.by, 60)} since ${stamp(new Date(paused.at))}${paused.reason && html`: ${foreign(paused.reason)}`}</span>`
-  return running.length > 0 ? html`<span class="status running">reading: ${running.join(', ')}</span>` : null
+  return running.length > 0
+    ? html`<span class="status running">running: ${running.map(kindInWords).join(', ')}</span>`
+    : null
 }
 
 type Options = {

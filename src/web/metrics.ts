@@ -1,5 +1,5 @@
 // What the worker counts while it works, for Prometheus. Every name begins with `tidemark_`; labels are only what there are few
-// of: streams, lanes, services, statuses. The names are documented in the README.
+// of: streams, kinds of runs, services, statuses.
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { type Problem, problemKinds } from '../problems/stream-problems.ts'
@@ -49,27 +49,34 @@ export function openMetrics(): Metrics {
     buckets: number[],
   ) => new Histogram({ name: `tidemark_${name}`, help, labelNames, buckets, registers })
 
-  const rows = counter('rows_total', 'Rows by what a run did with them', ['stream', 'outcome'])
+  const rows = counter('rows_total', 'Rows that runs read, by what became of them', ['stream', 'outcome'])
   const runs = counter('runs_total', 'Runs by how they ended', ['stream', 'kind', 'status'])
   const runDuration = histogram('run_duration_seconds', 'How long runs took', ['stream', 'kind'], runSeconds)
-  const requests = counter('requests_total', 'Requests to the upstream by status; none: no answer', [
+  const requests = counter('requests_total', 'Requests to the upstream by status (none: no answer came)', [
     'service',
     'status',
   ])
   const requestDuration = histogram(
     'request_duration_seconds',
-    'How long requests took',
+    'How long requests to the upstream took',
     ['service'],
     requestSeconds,
   )
-  const bytes = counter('response_bytes_total', 'Bytes of answers, unpacked', ['service'])
-  const retries = counter('retries_total', 'Requests that are made again', ['service', 'reason'])
-  const waits = counter('rate_limit_waits_total', 'Requests that had to wait their turn', [
+  const bytes = counter('response_bytes_total', 'Bytes of answers of the upstream, uncompressed', ['service'])
+  const retries = counter('retries_total', 'Requests to the upstream that were repeated, by reason', [
     'service',
     'reason',
   ])
-  const waited = counter('rate_limit_wait_seconds_total', 'How long they waited', ['service', 'reason'])
-  const signIns = counter('sign_ins_total', 'Sign-ins by outcome', ['service', 'outcome'])
+  const waits = counter(
+    'rate_limit_waits_total',
+    'Requests to the upstream that had to wait for REQUESTS_PER_SECOND or Retry-After',
+    ['service', 'reason'],
+  )
+  const waited = counter('rate_limit_wait_seconds_total', 'How long those requests waited', [
+    'service',
+    'reason',
+  ])
+  const signIns = counter('sign_ins_total', 'Sign-ins to the upstream by outcome', ['service', 'outcome'])
   const deliveries = counter('webhook_deliveries_total', 'Webhook deliveries that were accepted', [])
   const changes = counter(
     'webhook_changes_total',
@@ -123,25 +130,29 @@ const seconds = (date: Date | null): number | null => (date === null ? null : ne
 const perThousand = (ms: number | null): number | null => (ms === null ? null : ms / 1000)
 
 const streamGauges: readonly StreamGauge[] = [
-  ['lag_seconds', 'Age of the moment up to which the stream is complete', (one) => perThousand(one.lagMs)],
+  [
+    'lag_seconds',
+    'How long ago the moment was through which the stream is read',
+    (one) => perThousand(one.lagMs),
+  ],
   [
     'read_through_timestamp_seconds',
-    'The moment up to which the stream is complete',
+    'The moment through which the stream is read: every change before it is stored',
     (one) => seconds(one.readThroughAt),
   ],
   [
     'read_through_version',
-    'The row version up to which the stream is complete; above 2^53 it is rounded',
+    'The row version through which the stream is read; rounded above 2^53',
     (one) => (one.position === '0' ? null : Number(one.position)),
   ],
-  ['last_success_timestamp_seconds', 'When a run last ended well', (one) => seconds(one.lastSuccessAt)],
+  ['last_success_timestamp_seconds', 'When a run last succeeded', (one) => seconds(one.lastSuccessAt)],
   [
     'last_reconcile_timestamp_seconds',
-    'When everything was last listed',
+    'When the last reconcile ended',
     (one) => seconds(one.lastReconcileAt),
   ],
-  ['lookback_seconds', 'How far back the look-back run reads', (one) => perThousand(one.lookbackMs)],
-  ['late_arrivals', 'Late arrivals measured in the last 90 days', (one) => one.lateArrivals],
+  ['lookback_seconds', 'How far back look-back runs read', (one) => perThousand(one.lookbackMs)],
+  ['late_arrivals', 'Late arrivals of the last 90 days', (one) => one.lateArrivals],
   [
     'related_backlog',
     'Assignments whose related records are still to be read',
@@ -149,19 +160,31 @@ const streamGauges: readonly StreamGauge[] = [
   ],
   [
     'related_set_aside',
-    'Assignments whose related records could not be read',
+    'Assignments whose related records could not be read and are tried again later',
     (one) => one.related?.setAside ?? null,
   ],
-  ['quarantined', 'Records that cannot be rows', (one) => one.quarantined],
-  ['rescued_values', 'Values that did not fit their column, since the beginning', (one) => one.rescued],
-  ['missed_rows', 'Rows that only a reconcile found, until acknowledged', (one) => one.missedRows],
+  ['quarantined', 'Records in quarantine: they cannot be stored as rows', (one) => one.quarantined],
+  [
+    'rescued_values',
+    'Misfit values since the beginning: they did not fit their column and are kept in _rescued',
+    (one) => one.rescued,
+  ],
+  [
+    'missed_rows',
+    'Rows that only a reconcile found, until somebody acknowledges them',
+    (one) => one.missedRows,
+  ],
   [
     'deletions_blocked',
-    '1 while deletions wait for an operator to approve them',
+    '1 while deletions are blocked until an operator approves or rejects them',
     (one) => (one.blockedDeletions === null ? 0 : 1),
   ],
-  ['stopped', '1 while the stream waits for an operator', (one) => (one.stoppedReason === null ? 0 : 1)],
-  ['paused', '1 while an operator has the stream paused', (one) => (one.paused === null ? 0 : 1)],
+  [
+    'stopped',
+    '1 while the stream is stopped until an operator starts it again',
+    (one) => (one.stoppedReason === null ? 0 : 1),
+  ],
+  ['paused', '1 while the stream is paused by an operator', (one) => (one.paused === null ? 0 : 1)],
 ]
 
 /** Returns what looks everything up again. */
@@ -172,7 +195,7 @@ export function addStateGauges(registry: Registry, states: States): () => Promis
     value,
     gauge: gauge(name, help, ['stream']),
   }))
-  const problemCount = gauge('problems', 'What needs a person, by kind', ['kind'])
+  const problemCount = gauge('problems', 'Problems that need a person, by kind', ['kind'])
   const queueJobs = gauge('queue_jobs', 'Runs in the queue by state', ['state'])
   const up = gauge('up', '1 while this part of the worker, or this upstream service, works', ['part'])
 

@@ -29,7 +29,7 @@ export const healthRoutes =
     })
   }
 
-// `POST /hooks/<WEBHOOK_SECRET>`: the upstream says that something changed. What it says is not believed, only that it speaks.
+// `POST /hooks/<WEBHOOK_SECRET>`: the upstream says that something changed. The body is not read; the streams are.
 type Options = {
   /** Null switches the route off. */
   readonly secret: string | null

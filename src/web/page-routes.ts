@@ -68,8 +68,8 @@ const defaultTimeoutMs = 15_000
 export const pageRoutes =
   ({ statusQueries, viewerOf, assets, timeoutMs = defaultTimeoutMs, log }: Options): Routes =>
   (server) => {
-    // Every open page asks again every few seconds; one line tells that they cannot be shown.
-    let isTold = false
+    // Every open page asks again every few seconds; one line in the log is enough.
+    let isLogged = false
     for (const { path, title, isLive, body } of pages) {
       server.get(path, async (request, reply) => {
         const viewer = viewerOf(request, reply)
@@ -84,16 +84,16 @@ export const pageRoutes =
             timeoutMs,
             Promise.all([body({ statusQueries: there, viewer, query, now }), there.problems()]),
           )
-          isTold = false
+          isLogged = false
           return sendPage(reply, page(shown, problems))
         } catch (error) {
-          log[isTold ? 'debug' : 'warn']({ err: error, path }, 'a page could not be shown')
-          isTold = true
+          log[isLogged ? 'debug' : 'warn']({ err: error, path }, `the page ${path} could not be shown`)
+          isLogged = true
           return sendPage(reply, page(silent, null, { reloadSeconds }), 503)
         }
       })
     }
   }
 
-const waiting = html`<p class="notice">The worker is starting: it waits for its database or its queue, and its log says for which. This page loads itself again.</p>`
-const silent = html`<p class="notice">The database did not answer as it should; the log says why. Mirrored rows are safe, and the worker goes on trying. This page loads itself again.</p>`
+const waiting = html`<p class="notice">The worker is starting and still waits for its database or its queue. The log of the worker says which. This page reloads by itself.</p>`
+const silent = html`<p class="notice">The database did not answer. The log of the worker says why. The stored rows are safe, and the worker keeps trying. This page reloads by itself.</p>`

@@ -51,8 +51,8 @@ export const queueBoard =
       options: { uiConfig: { boardTitle: 'Queues of Tidemark', hideDocsLink: true, hideRedisDetails: true } },
     })
     adapter.setErrorHandler((error) => {
-      log.warn({ err: error }, 'the page of the queues could not be answered')
-      return { status: 500, body: { error: 'the queue did not answer as it should; the log says why' } }
+      log.warn({ err: error }, 'the page of the queues could not be shown')
+      return { status: 500, body: { error: 'The queue did not answer. The log of the worker says why.' } }
     })
     let shown: readonly BoardQueue[] | null = null
 
@@ -62,16 +62,16 @@ export const queueBoard =
       const viewer = authentication?.viewerOf(request, reply)
       if (!viewer?.canAct)
         return isPage
-          ? reply.redirect(`/login?to=${place}`, 303)
-          : reply.code(401).send({ error: 'not signed in' })
+          ? reply.redirect(`/sign-in?to=${place}`, 303)
+          : reply.code(401).send({ error: 'Sign in first.' })
       // Its requests carry no token: the browser must say where they come from.
       const { origin, 'sec-fetch-site': site } = request.headers
       if (!isRead && !((origin ?? site) !== undefined && isFromHere(request)))
-        return reply.code(403).send({ error: 'the request was sent by another site' })
+        return reply.code(403).send({ error: 'Another site sent this request, so nothing was done.' })
       const current = queues()
       if (current === null) {
-        if (!isPage) return reply.code(503).send({ error: 'the queue does not answer' })
-        const body = html`<p class="notice">The queue does not answer at the moment. This page loads itself again.</p>`
+        if (!isPage) return reply.code(503).send({ error: 'The queue does not answer at the moment.' })
+        const body = html`<p class="notice">The queue does not answer at the moment. This page reloads by itself.</p>`
         const page = { title: 'Queues', path: place, viewer, assets, problems: null, body, reloadSeconds }
         return sendPage(reply, layout(page), 503)
       }

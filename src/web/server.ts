@@ -10,6 +10,7 @@ import {
   fastify,
 } from 'fastify'
 import type { Logger } from '../log.ts'
+import { messageOf } from '../util/errors.ts'
 
 /** Adds routes to the server. */
 export type Routes = (server: FastifyInstance) => void
@@ -75,8 +76,10 @@ export async function startHttpServer({
   server.setNotFoundHandler((_request, reply) => reply.code(404).send({ error: 'not found' }))
   server.setErrorHandler<FastifyError>((error, _request, reply) => {
     const status = error.statusCode ?? 500
-    if (status >= 500) log.warn({ err: error }, 'a request over HTTP failed')
-    reply.code(status).send({ error: status >= 500 ? 'it failed; the log says why' : 'bad request' })
+    if (status >= 500) log.warn({ err: error }, 'answering a request over HTTP failed')
+    reply
+      .code(status)
+      .send({ error: status >= 500 ? 'It failed. The log of the worker says why.' : 'bad request' })
   })
   for (const add of routes) add(server)
   try {
@@ -93,11 +96,11 @@ function problemOf(cause: unknown, host: string, port: number): string {
   const { code } = cause as NodeJS.ErrnoException
   const where = `${host}:${port}`
   if (code === 'EADDRINUSE')
-    return `${where} is taken by another program: set HTTP_PORT to a free port (0 picks one)`
-  if (code === 'EACCES') return `${where} may not be listened on by this user: set HTTP_PORT to 1024 or more`
+    return `${where} is taken by another program. Set HTTP_PORT to a free port (0 picks one).`
+  if (code === 'EACCES') return `This user may not listen on ${where}. Set HTTP_PORT to 1024 or more.`
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
-    return `HTTP_HOST is ${host}, which is no address of this machine`
-  return `${where} cannot be listened on (${code ?? String(cause)}): check HTTP_HOST and HTTP_PORT`
+    return `HTTP_HOST is ${host}, which is not an address of this machine.`
+  return `Tidemark cannot listen on ${where} (${code ?? messageOf(cause)}). Check HTTP_HOST and HTTP_PORT.`
 }
 
 /** As people can open it: nobody's browser can go to 0.0.0.0. */
@@ -116,7 +119,7 @@ type Place = {
 }
 
 const refusal =
-  'the worker is not known by this name: open it by its address or over TLS, or have the proxy send the address as Host and the name as X-Forwarded-Host'
+  'The worker does not know this name as its own. Open it by its address or over TLS, or let the proxy send the address as Host and the name as X-Forwarded-Host.'
 
 /** Routes that answer only those who ask by a name that nobody else could have bound. */
 export const byKnownNames =

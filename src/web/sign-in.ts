@@ -1,4 +1,4 @@
-// `/login` and `/logout`. The token is compared and forgotten; what stays is the signed cookie of auth.ts.
+// `/sign-in` and `/sign-out`. The token is compared and forgotten; what stays is the signed cookie of auth.ts.
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Assets } from './assets.ts'
@@ -25,37 +25,38 @@ export const signInRoutes =
       const body = signInForm(to, problem)
       return sendPage(
         reply,
-        layout({ title: 'Sign in', path: '/login', viewer, assets, problems: null, body }),
+        layout({ title: 'Sign in', path: '/sign-in', viewer, assets, problems: null, body }),
         status,
       )
     }
     withForms(server, (scope) => {
-      scope.get('/login', async (request, reply) =>
+      scope.get('/sign-in', async (request, reply) =>
         authentication.sessionOf(request) ? reply.redirect('/', 303) : show(request, reply, 200, null),
       )
-      scope.post('/login', async (request, reply) => {
-        if (!isFromHere(request)) return show(request, reply, 403, 'The form was sent by another site.')
+      scope.post('/sign-in', async (request, reply) => {
+        if (!isFromHere(request))
+          return show(request, reply, 403, 'Another site sent this form. Sign in here.')
         const { token = '', to = '/' } = fieldsOf(request)
         const verdict = checkToken(request, reply, token)
         if (verdict === 'wrong')
-          return show(request, reply, 401, 'That is not the token: it is the value of ADMIN_TOKEN.')
+          return show(request, reply, 401, 'This is not the token. The token is the value of ADMIN_TOKEN.')
         if (verdict !== 'right')
           return show(
             request,
             reply,
             429,
-            `Too many attempts failed: try again in ${verdict.waitSeconds} seconds.`,
+            `Too many wrong tokens. Try again in ${verdict.waitSeconds} seconds.`,
           )
         authentication.signIn(request, reply)
         return reply.redirect(destinationOf(to), 303)
       })
-      scope.post('/logout', async (request, reply) => {
+      scope.post('/sign-out', async (request, reply) => {
         const session = authentication.sessionOf(request)
         if (
           session &&
           !(isFromHere(request) && authentication.isOwnForm(session, fieldsOf(request).csrf ?? ''))
         )
-          return show(request, reply, 403, 'That form is no longer valid: load the page again.')
+          return show(request, reply, 403, 'That form was out of date. Load the page again.')
         authentication.signOut(reply)
         return reply.redirect('/', 303)
       })
@@ -69,7 +70,7 @@ const destinationOf = (wanted: string | null): string =>
 const signInForm = (
   to: string,
   problem: string | null,
-): Html => html`<form class="act" method="post" action="/login">
+): Html => html`<form class="act" method="post" action="/sign-in">
 <input type="hidden" name="to" value="${to}">
 ${problem !== null && html`<p class="problem" role="alert">${problem}</p>`}
 <label for="token">Token</label>

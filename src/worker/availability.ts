@@ -32,7 +32,7 @@ export function watchParts(parts: readonly Part[], log: Logger): PartsWatch {
     const since = new Date()
     states.set(part.name, { isUp, since })
     const lastedMs = since.getTime() - (before?.since ?? since).getTime()
-    if (!isUp) log.warn({ err: error }, `the ${part.name} does not answer: runs wait until it does`)
+    if (!isUp) log.warn({ err: error }, `the ${part.name} does not answer; runs wait until it does`)
     else {
       log.info(`the ${part.name} answers again, after ${formatDuration(lastedMs)}`)
       part.onReturn?.()

@@ -12,6 +12,7 @@ import type { Source } from '../sync/ports/source.ts'
 import type { Upstream } from '../upstream/client.ts'
 import { openSource } from '../upstream/contract/source.ts'
 import { messageOf } from '../util/errors.ts'
+import { plural, sentence } from '../util/text.ts'
 
 export type Served = { readonly definitions: readonly Json[]; readonly subscriptions: readonly Json[] }
 export type SubscriptionPlan = {
@@ -64,7 +65,7 @@ export function planSubscriptions(
 export function checkCreated(record: Json, hookUrl: string): Unusable | null {
   if (isObject(record) && Object.values(record).includes(hookUrl) && isOn(record)) return null
   return {
-    unusable: `a subscription that was made does not hold the address it was given; ${fieldsOf(record)}`,
+    unusable: `the new subscription does not hold the address that Tidemark gave it; ${fieldsOf(record)}`,
   }
 }
 
@@ -143,7 +144,7 @@ export async function keepSubscribed(options: Options): Promise<void> {
     } catch (error) {
       if (signal.aborted) return
       pauseMs = afterFailureMs
-      said = `no webhooks: ${messageOf(error)}`
+      said = `The worker could not subscribe to webhooks: ${sentence(messageOf(error))} It tries again in a minute; until then streams are read on their schedules.`
     }
     if (said !== lastSaid) log[isFine ? 'info' : 'warn'](said)
     lastSaid = said
@@ -183,7 +184,7 @@ async function subscribe({
     subscriptions: await list('webhook_subscription'),
   }
   const plan = planSubscriptions(served, { hookUrl, hooksUrl })
-  if ('unusable' in plan) return { said: `no webhooks: ${plan.unusable}`, isFine: false }
+  if ('unusable' in plan) return { said: notSubscribed(plan.unusable), isFine: false }
   const remove = (webhookSubscriptionId: string) =>
     upstream.call('deleteWebhookSubscription', { path: { webhookSubscriptionId } }, signal)
   for (const key of plan.remove) await remove(key)
@@ -193,11 +194,14 @@ async function subscribe({
     if (!wrong) continue
     const key = subscriptionKeyOf(created)
     if (key !== null) await remove(key)
-    return { said: `no webhooks: ${wrong.unusable}`, isFine: false }
+    return { said: notSubscribed(wrong.unusable), isFine: false }
   }
   const count = plan.kept + plan.create.length
-  return { said: `subscribed to ${count} kinds of webhooks`, isFine: true }
+  return { said: `subscribed to ${plural(count, 'kind')} of webhooks`, isFine: true }
 }
+
+const notSubscribed = (why: string): string =>
+  `The worker is not subscribed to webhooks: ${sentence(why)} Streams are read on their schedules.`
 
 function sourceOf(upstream: Upstream, name: string): Source {
   const stream = streams.find((one) => one.name === name)

@@ -58,7 +58,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
   const press = (page: Page, name: string) => page.getByRole('button', { name }).click()
   /** What the page says after an action. */
   const expectTold = (page: Page, text: string | RegExp) =>
-    expect.poll(() => page.locator('.told').innerText(), patience).toMatch(text)
+    expect.poll(() => page.locator('.message').innerText(), patience).toMatch(text)
   /** In both themes; what keeps people out on a narrow page does so on a wide one. */
   async function expectNoBarriers(page: Page): Promise<void> {
     if (page.viewportSize()?.width === phone.width) expect(await barriersOf(page)).toEqual([])
@@ -71,7 +71,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
   ])('on %s', (_name, viewport) => {
     it('leads in and out', async () => {
       const page = await browser.open({ viewport })
-      await page.goto(`${worker.url}/login`)
+      await page.goto(`${worker.url}/sign-in`)
       await expectNoBarriers(page)
       await page.getByLabel('Token').fill(adminToken)
       await page.getByLabel('Token').press('Enter')
@@ -90,12 +90,12 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
       await expectNoBarriers(page)
       await card.getByLabel('What').selectOption('reconcile')
       await act('Read now')
-      await expectTold(page, 'run of kind reconcile is asked for')
+      await expectTold(page, 'the reconcile run was requested')
       const reconciles = () => rows(`select from tidemark.run where kind = 'reconcile' and status = 'done'`)
       await expect.poll(async () => (await reconciles()).length, patience).toBeGreaterThan(0)
 
       await unfold()
-      await card.getByLabel('Why').fill('a test <b>of ours</b>')
+      await card.getByLabel('Reason').fill('a test <b>of ours</b>')
       await act('Pause')
       await expectTold(page, 'is paused')
       await expect.poll(() => card.innerText(), patience).toContain('a test <b>of ours</b>')
@@ -113,7 +113,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
       await expectTold(page, 'assignment: 3 missed rows acknowledged')
     })
 
-    it('shows what a backfill would take, begins it and cancels it', async () => {
+    it('shows what a backfill takes, starts it and cancels it', async () => {
       const page = await signedIn(viewport, '/checkpoints?stream=assignment')
       // So that it waits to be cancelled.
       await rows(
@@ -121,15 +121,15 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
       )
       await page.getByRole('link', { name: 'Backfill from' }).first().click()
       await page.getByLabel('From checkpoint').fill('999999')
-      await press(page, 'Estimate')
+      await press(page, 'Show what it takes')
       expect(await page.getByRole('alert').innerText()).toContain('There is no checkpoint 999999')
       await page.getByLabel('From checkpoint').fill('')
       await page.getByLabel('Above row version').fill('0')
-      await press(page, 'Estimate')
-      expect(await page.getByRole('main').innerText()).toMatch(/from 0 to \d+ the mirror holds \d+ rows/)
+      await press(page, 'Show what it takes')
+      expect(await page.getByRole('main').innerText()).toMatch(/the mirror holds \d+ rows from 0 to \d+/)
       await expectNoBarriers(page)
-      await press(page, 'Begin the backfill')
-      await expectTold(page, 'waits until the stream is resumed')
+      await press(page, 'Start the backfill')
+      await expectTold(page, 'begins when the stream is resumed')
       await expectNoBarriers(page)
       await press(page, 'Cancel backfill')
       await expectTold(page, 'is cancelled')
@@ -140,7 +140,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
     })
 
     it('approves blocked deletions after saying how many they are', async () => {
-      // What a reconcile leaves that found much too little; the one that releases finds everything.
+      // What a reconcile leaves that found much too little; the one with approved deletions finds everything.
       await rows(
         `update tidemark.stream set blocked_deletions = '{"missing": 10, "living": 20, "seen": 10}' where name = 'assignment_note'`,
       )
@@ -148,10 +148,12 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
       const card = page.getByRole('article', { name: 'assignment_note', exact: true })
       await card.locator('summary').click()
       await card.getByRole('link', { name: 'Review blocked deletions' }).click()
-      expect(await page.getByRole('main').innerText()).toContain('lacked 10 of 20 rows')
+      expect(await page.getByRole('main').innerText()).toContain(
+        '10 of 20 rows of assignment_note were missing',
+      )
       await expectNoBarriers(page)
-      await press(page, 'Release: about 10 rows')
-      await expectTold(page, /0 gone|has begun/)
+      await press(page, 'Approve 10 deletions')
+      await expectTold(page, /0 marked deleted|has begun/)
       await expect
         .poll(
           () => rows(`select blocked_deletions from tidemark.stream where name = 'assignment_note'`),
@@ -173,12 +175,12 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
       const entry = page.locator('tbody details.actions').first()
       await entry.locator('summary').click()
       await expectNoBarriers(page)
-      await entry.getByLabel('Why').fill('a test of ours')
+      await entry.getByLabel('Reason').fill('a test of ours')
       await entry.getByRole('button', { name: 'Drop entry' }).click()
       await expectTold(page, '1 record dropped')
       expect(await kept()).toBe(1)
       await page.goto(`${worker.url}/quarantine?stream=assignment`)
-      await page.getByLabel('Why').first().fill('a test of ours')
+      await page.getByLabel('Reason').first().fill('a test of ours')
       await press(page, 'Drop all of assignment')
       await expectTold(page, '1 record dropped')
       expect(await kept()).toBe(0)
@@ -199,10 +201,10 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
     await tabTo('from-version')
     await page.keyboard.type('0')
     await page.keyboard.press('Enter')
-    await page.getByRole('heading', { name: 'What it would take' }).waitFor()
-    await tabTo('Begin the backfill')
+    await page.getByRole('heading', { name: 'What it takes' }).waitFor()
+    await tabTo('Start the backfill')
     await page.keyboard.press('Enter')
-    await expectTold(page, 'is asked for')
+    await expectTold(page, 'was requested')
     await expect
       .poll(() => rows('select status from tidemark.backfill order by id desc limit 1'), patience)
       .toEqual([{ status: 'done' }])

@@ -15,9 +15,16 @@ import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { fillStore, hostileTexts } from '../support/hostile-store.ts'
 import { startTestWorker, type TestWorker } from '../support/worker.ts'
 
-const pages = ['/', '/runs', '/checkpoints', '/quarantine', '/dictionary', '/facts']
+const pages = ['/', '/runs', '/checkpoints', '/quarantine', '/dictionary', '/upstream']
 /** The same pages with few rows: those with many take axe minutes. */
-const parts = ['/', '/runs?before=15', '/checkpoints', '/quarantine', '/dictionary?search=script', '/facts']
+const parts = [
+  '/',
+  '/runs?before=15',
+  '/checkpoints',
+  '/quarantine',
+  '/dictionary?search=script',
+  '/upstream',
+]
 const patience = { timeout: 15_000, interval: 50 }
 
 describe.skipIf(!hasPostgres || !hasChromium)('the pages', () => {
@@ -68,7 +75,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('the pages', () => {
   it('shows hostile text as it is', async () => {
     const page = await browser.open()
     const [script = ''] = hostileTexts
-    for (const path of ['/dictionary?search=script', '/facts', '/quarantine', '/checkpoints']) {
+    for (const path of ['/dictionary?search=script', '/upstream', '/quarantine', '/checkpoints']) {
       await page.goto(worker.url + path)
       expect(await page.locator('main').innerText()).toContain(script)
     }
@@ -98,7 +105,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('the pages', () => {
     await page.goto(worker.url)
     const card = page.getByRole('article', { name: 'assignment', exact: true })
     const text = await card.innerText()
-    expect(text).toMatch(/Complete through\s+(just now|\d+ seconds? ago)/)
+    expect(text).toMatch(/Read through\s+(just now|\d+ seconds? ago)/)
     expect(text).toMatch(/Position\s+\d+/)
     expect(text).toMatch(/incremental\s+(done|running)/)
     expect(await card.locator('polyline').count()).toBe(1)

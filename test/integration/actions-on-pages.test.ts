@@ -1,4 +1,4 @@
-// Who may act by the status page and its routes: forms of this site and of others, proxies, scripts.
+// Who may act by the console and its routes: forms of this site and of others, proxies, scripts.
 
 import { describe, expect, it } from 'vitest'
 import { sessionMs } from '../../src/web/sessions.ts'
@@ -13,11 +13,11 @@ describe('an action', () => {
     const done = await browsing.submit(pausing, { reason: ' for a test ', empty: ' ' })
     expect([done.status, done.headers.get('location')]).toEqual([303, '/'])
     expect(orders).toEqual([
-      { target: 'assignment', fields: { reason: 'for a test' }, by: 'status page, 127.0.0.1' },
+      { target: 'assignment', fields: { reason: 'for a test' }, by: 'console, 127.0.0.1' },
     ])
     expect(await (await browsing.get('/')).text()).toContain('&lt;b&gt;assignment&lt;/b&gt; is noted')
     expect(await (await browsing.get('/')).text()).not.toContain('is noted')
-    const forged = { cookie: `${browsing.cookies()}; tidemark_told=+Zm9yZ2Vk.${'A'.repeat(43)}` }
+    const forged = { cookie: `${browsing.cookies()}; tidemark_message=+Zm9yZ2Vk.${'A'.repeat(43)}` }
     expect(await (await fetch(url, { headers: forged })).text()).not.toContain('forged')
   })
 
@@ -41,9 +41,9 @@ describe('an action', () => {
     ]
     for (const [fields, headers] of attempts)
       expect((await browsing.submit(pausing, fields, headers)).status).toBe(403)
-    expect((await browsing.submit('/logout', { csrf })).status).toBe(403)
+    expect((await browsing.submit('/sign-out', { csrf })).status).toBe(403)
     expect(
-      (await browsing.submit('/login', { token: adminToken }, { origin: 'https://evil.example' })).status,
+      (await browsing.submit('/sign-in', { token: adminToken }, { origin: 'https://evil.example' })).status,
     ).toBe(403)
     expect((await fetch(`${url}${pausing}`, { headers: { cookie: browsing.cookies() } })).status).toBe(404)
     expect(orders).toEqual([])
@@ -81,10 +81,10 @@ describe('an action', () => {
     await browsing.signIn(adminToken)
     const stale = await browsing.submit(pausing, { csrf: 'of a session before' }, { accept })
     expect([stale.status, stale.headers.get('location')]).toEqual([303, '/'])
-    expect(await (await browsing.get('/')).text()).toContain('no longer valid')
+    expect(await (await browsing.get('/')).text()).toContain('That form was out of date')
     pass(sessionMs)
     const expired = await browsing.submit(pausing, {}, { accept })
-    expect([expired.status, expired.headers.get('location')]).toEqual([303, '/login'])
+    expect([expired.status, expired.headers.get('location')]).toEqual([303, '/sign-in'])
     expect(orders).toEqual([])
   })
 
@@ -108,11 +108,14 @@ describe('an action', () => {
     const unknown = await post('/streams/nothing/sync', right)
     expect([unknown.status, await unknown.json()]).toEqual([
       404,
-      { error: 'no such stream', streams: ['assignment', 'broken'] },
+      { error: 'There is no such stream.', streams: ['assignment', 'broken'] },
     ])
     // P9: what went wrong is for the log.
     const broken = await post('/streams/broken/sync', right)
-    expect([broken.status, await broken.json()]).toEqual([500, { error: 'it failed; the log says why' }])
+    expect([broken.status, await broken.json()]).toEqual([
+      500,
+      { error: 'It failed. The log of the worker says why.' },
+    ])
   })
 
   it('takes no body that is larger than a form', async () => {

@@ -138,7 +138,9 @@ describe.skipIf(!hasPostgres)('an operator at the console', () => {
       )
     await expect.poll(blocked, patience).toEqual([{ missing: 10 }])
     const deleted = () => rows('select from mirror.assignment_note where _deleted_at is not null')
-    expect(await (await page.get('/approve?stream=assignment_note')).text()).toContain('lacked 10 of 20 rows')
+    expect(await (await page.get('/approve?stream=assignment_note')).text()).toContain(
+      '10 of 20 rows of assignment_note were missing',
+    )
     for (const wrong of ['9', '', '10x'])
       expect(await told('/streams/assignment_note/approve', { rows: wrong })).toContain(
         'Approve that number and no other: rows=10.',
@@ -167,7 +169,7 @@ describe.skipIf(!hasPostgres)('an operator at the console', () => {
       const overview = await page.get('/')
       expect([overview.status, await overview.text()]).toEqual([
         200,
-        expect.stringContaining('lacks an unknown number of rows'),
+        expect.stringContaining('An unknown number of rows of assignment_note disappeared'),
       ])
       const dialogue = await (await page.get('/approve?stream=assignment_note')).text()
       expect(dialogue).toContain('their number is not known')

@@ -19,6 +19,7 @@ const problem: Problem = {
   kind: 'deletions_blocked',
   stream: 'assignment',
   since: null,
+  runbook: 'docs/operations/deletions-blocked.md',
   what: 'the list lacks 3 of 4 rows',
   whatToDo: 'look',
 }
@@ -71,8 +72,8 @@ describe.skipIf(!hasPostgres)('alerts', () => {
     for (const seconds of [0, 15, 60, 75]) await look(url, seconds, [problem])
     for (const seconds of [90, 150, 210, 225]) await look(url, seconds, [])
     expect(told).toEqual([
-      '*Tidemark needs a person*\n• the list lacks 3 of 4 rows → look',
-      '*Tidemark: over*\n• the list lacks 3 of 4 rows – over, after 1 m 30 s',
+      '*Tidemark: a problem needs you*\n• the list lacks 3 of 4 rows → look More: docs/operations/deletions-blocked.md',
+      '*Tidemark: a problem is over*\n• Over after 1 m 30 s: the list lacks 3 of 4 rows',
     ])
     expect((await database.pool.query('select from tidemark.problem')).rowCount).toBe(0)
   })
@@ -136,7 +137,7 @@ describe.skipIf(!hasPostgres)('alerts', () => {
       await vi.waitFor(() => expect(told).toEqual([expect.stringContaining('• it is away')]))
       away = []
       await vi.waitFor(() =>
-        expect(told).toEqual([expect.anything(), expect.stringContaining('is away – over')]),
+        expect(told).toEqual([expect.anything(), expect.stringMatching(/Over after .*: it is away/)]),
       )
       ending.abort()
       if (how === 'refuses') await telling

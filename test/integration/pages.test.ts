@@ -67,16 +67,16 @@ describe('a page', () => {
   })
 
   it('says that the worker waits, and loads itself again', async () => {
-    const answer = await fetch(`${await serve({ statusQueries: null })}/facts`)
+    const answer = await fetch(`${await serve({ statusQueries: null })}/upstream`)
     expect([answer.status, await answer.text()]).toEqual([
       503,
-      expect.stringMatching(/http-equiv="refresh" content="3"[\s\S]*it waits for its database/),
+      expect.stringMatching(/http-equiv="refresh" content="3"[\s\S]*still waits for its database/),
     ])
   })
 
   it('says that the database does not answer, and not why (P9)', async () => {
     const beliefs = () => Promise.reject(new Error('password=hunter2'))
-    const answer = await fetch(`${await serve({ statusQueries: statusQueriesWith({ beliefs }) })}/facts`)
+    const answer = await fetch(`${await serve({ statusQueries: statusQueriesWith({ beliefs }) })}/upstream`)
     const text = await answer.text()
     expect([answer.status, text]).toEqual([503, expect.stringContaining('The database did not answer')])
     expect(text).not.toContain('hunter2')
@@ -85,7 +85,7 @@ describe('a page', () => {
   it('says so as well when the database never answers', async () => {
     const beliefs = () => new Promise<never>(() => {})
     const answer = await fetch(
-      `${await serve({ statusQueries: statusQueriesWith({ beliefs }), timeoutMs: 50 })}/facts`,
+      `${await serve({ statusQueries: statusQueriesWith({ beliefs }), timeoutMs: 50 })}/upstream`,
     )
     expect([answer.status, await answer.text()]).toEqual([
       503,
@@ -105,12 +105,12 @@ describe('a page', () => {
       log: openLog({ level: 'info', stream }),
     })
     const told = () => String(stream.read() ?? '').split('could not be shown').length - 1
-    for (let time = 0; time < 5; time++) await fetch(`${url}/facts`)
+    for (let time = 0; time < 5; time++) await fetch(`${url}/upstream`)
     expect(told()).toBe(1)
     isAway = false
-    await fetch(`${url}/facts`)
+    await fetch(`${url}/upstream`)
     isAway = true
-    for (let time = 0; time < 5; time++) await fetch(`${url}/facts`)
+    for (let time = 0; time < 5; time++) await fetch(`${url}/upstream`)
     expect(told()).toBe(1)
   })
 
@@ -137,7 +137,7 @@ describe('a page', () => {
     ])
   })
 
-  it('tells what needs a person, in words and commands', async () => {
+  it('shows the problems, in words and commands, each with its runbook page', async () => {
     const problem = {
       key: 'held assignment',
       kind: 'deletions_blocked',
@@ -145,6 +145,7 @@ describe('a page', () => {
       since: new Date('2026-01-02T03:04:05Z'),
       what: 'assignment: <b>rows</b> are gone',
       whatToDo: 'look: `tidemark reconcile <x>`',
+      runbook: 'docs/operations/deletions-blocked.md',
     } as const
     const text = await (
       await fetch(
@@ -155,10 +156,11 @@ describe('a page', () => {
         }),
       )
     ).text()
-    expect(text).toContain('One thing needs a person, one change to know of')
+    expect(text).toContain('One thing needs you and one change to know about')
     expect(text).toContain('assignment: &lt;b&gt;rows&lt;/b&gt; are gone')
     expect(text).toContain('look: <code>tidemark reconcile &lt;x&gt;</code>')
-    expect(await (await fetch(await serve())).text()).not.toContain('needs a person</span>')
+    expect(text).toContain('More: docs/operations/deletions-blocked.md')
+    expect(await (await fetch(await serve())).text()).not.toContain('needs you</span>')
   })
 })
 

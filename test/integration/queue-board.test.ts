@@ -55,7 +55,7 @@ describe.each(backends)('the page of the queues in %s', (backend) => {
       try {
         await worker.live
         const stranger = await fetch(`${worker.url}/queues/queue/tidemark-ticks`, { redirect: 'manual' })
-        expect([stranger.status, stranger.headers.get('location')]).toEqual([303, '/login?to=/queues'])
+        expect([stranger.status, stranger.headers.get('location')]).toEqual([303, '/sign-in?to=/queues'])
         for (const [method, path] of [
           ['GET', '/queues/api/queues'],
           ['PUT', '/queues/api/queues/tidemark-runs/pause'],

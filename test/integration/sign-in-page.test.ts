@@ -10,22 +10,22 @@ describe('signing in', () => {
   it('gives a cookie that no script can read and no other site can send', async () => {
     const { url } = await serveActions()
     const browsing = openBrowsing(url)
-    expect(await (await browsing.get('/')).text()).toContain('href="/login"')
-    expect(await (await browsing.get('/login')).text()).toContain('name="token"')
+    expect(await (await browsing.get('/')).text()).toContain('href="/sign-in"')
+    expect(await (await browsing.get('/sign-in')).text()).toContain('name="token"')
     const answer = await browsing.signIn(adminToken)
     expect([answer.status, answer.headers.get('location')]).toEqual([303, '/'])
     const [cookie = ''] = answer.headers.getSetCookie()
     expect(cookie).toMatch(/^tidemark_session=[^;]+; Path=\/; HttpOnly; SameSite=Strict; Max-Age=43200$/)
     expect(cookie).not.toContain(adminToken)
     expect(await (await browsing.get('/')).text()).toContain('Sign out')
-    expect((await browsing.submit('/logout')).status).toBe(303)
-    expect(await (await browsing.get('/')).text()).toContain('href="/login"')
+    expect((await browsing.submit('/sign-out')).status).toBe(303)
+    expect(await (await browsing.get('/')).text()).toContain('href="/sign-in"')
   })
 
   it('marks the cookie as secure when the browser or the proxy came by https', async () => {
     const { url } = await serveActions()
     const post = (headers: Record<string, string>) =>
-      fetch(`${url}/login`, {
+      fetch(`${url}/sign-in`, {
         method: 'POST',
         redirect: 'manual',
         headers,
@@ -41,7 +41,7 @@ describe('signing in', () => {
     const { url } = await serveActions()
     for (const to of ['https://evil.example', '//evil.example', '/\\evil.example', 'javascript:alert(1)']) {
       const body = new URLSearchParams({ token: adminToken, to })
-      const answer = await fetch(`${url}/login`, { method: 'POST', redirect: 'manual', body })
+      const answer = await fetch(`${url}/sign-in`, { method: 'POST', redirect: 'manual', body })
       expect(answer.headers.get('location')).toBe('/')
     }
   })
@@ -84,8 +84,8 @@ describe('signing in', () => {
   it('is not there without a token, and neither are the actions', async () => {
     const { url, orders } = await serveActions(null)
     const browsing = openBrowsing(url)
-    expect(await (await browsing.get('/')).text()).not.toContain('/login')
-    expect((await browsing.get('/login')).status).toBe(404)
+    expect(await (await browsing.get('/')).text()).not.toContain('/sign-in')
+    expect((await browsing.get('/sign-in')).status).toBe(404)
     expect((await browsing.signIn('')).status).toBe(404)
     for (const authorization of ['Bearer null', 'Bearer undefined', 'Bearer '])
       expect((await browsing.submit(pausing, {}, { authorization })).status).toBe(404)

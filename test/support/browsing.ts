@@ -32,7 +32,7 @@ export function openBrowsing(url: string): Browsing {
   return {
     get: visit,
     cookies,
-    signIn: (token) => post('/login', { token }, {}),
+    signIn: (token) => post('/sign-in', { token }, {}),
     async submit(path, fields = {}, headers = {}) {
       const page = await (await visit('/')).text()
       const [, csrf = ''] = /name="csrf" value="([^"]+)"/.exec(page) ?? []

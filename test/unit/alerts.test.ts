@@ -13,8 +13,9 @@ const problem: Problem = {
   kind: 'deletions_blocked',
   stream: 'assignment',
   since: null,
-  what: 'assignment: the list lacks 3 of 4 rows',
-  whatToDo: 'when they are gone indeed: `tidemark reconcile --release assignment`',
+  what: '3 of 4 rows of assignment disappeared.',
+  whatToDo: 'See which: `tidemark deletions list assignment`.',
+  runbook: 'docs/operations/deletions-blocked.md',
 }
 const drift: Problem = { ...problem, key: 'schema_drift:assignment:1', kind: 'schema_drift' }
 
@@ -114,7 +115,7 @@ describe('alertBody', () => {
   it('is what Slack takes: text, with what to do', () => {
     const body = JSON.parse(alertBody(slack, { begun: [known(problem)], over: [], now: at(60) }))
     expect(body).toEqual({
-      text: '*Tidemark needs a person*\n• assignment: the list lacks 3 of 4 rows → when they are gone indeed: `tidemark reconcile --release assignment`',
+      text: '*Tidemark: a problem needs you*\n• 3 of 4 rows of assignment disappeared. → See which: `tidemark deletions list assignment`. More: docs/operations/deletions-blocked.md',
       unfurl_links: false,
       unfurl_media: false,
     })
@@ -122,14 +123,14 @@ describe('alertBody', () => {
       alertBody(slack, { begun: [], over: [known(problem, { goneSince: at(90) })], now: at(999) }),
     )
     expect(over.text).toBe(
-      '*Tidemark: over*\n• assignment: the list lacks 3 of 4 rows – over, after 1 m 30 s',
+      '*Tidemark: a problem is over*\n• Over after 1 m 30 s: 3 of 4 rows of assignment disappeared.',
     )
   })
 
   it('calls what merely happened good to know', () => {
     const body = JSON.parse(alertBody(slack, { begun: [known(drift)], over: [], now: at(60) }))
     expect(body.text).toMatch(/^\*Tidemark: good to know\*\n• /)
-    expect(body.text).not.toContain('needs a person')
+    expect(body.text).not.toContain('needs you')
   })
 
   it('is a card for Teams, whatever host its workflow has', () => {
@@ -147,8 +148,8 @@ describe('alertBody', () => {
             content: {
               type: 'AdaptiveCard',
               body: [
-                { inlines: [{ type: 'TextRun', text: 'Tidemark needs a person' }] },
-                { inlines: [{ type: 'TextRun', text: expect.stringContaining('lacks 3 of 4 rows') }] },
+                { inlines: [{ type: 'TextRun', text: 'Tidemark: a problem needs you' }] },
+                { inlines: [{ type: 'TextRun', text: expect.stringContaining('3 of 4 rows') }] },
               ],
             },
           },
@@ -162,7 +163,7 @@ describe('alertBody', () => {
 
   it('makes no mention, link or markup out of text of the upstream', () => {
     const what =
-      'x: <!channel> <https://evil.example|click> @everyone [a](http://evil.example) www.evil.example & \u202egnp.exe\r\n*Tidemark: over*'
+      'x: <!channel> <https://evil.example|click> @everyone [a](http://evil.example) www.evil.example & \u202egnp.exe\r\n*Tidemark: a problem is over*'
     const { text } = JSON.parse(
       alertBody(slack, { begun: [known({ ...problem, what })], over: [], now: at(60) }),
     )

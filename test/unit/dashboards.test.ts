@@ -3,7 +3,7 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { problemKinds } from '../../src/problems/stream-problems.ts'
+import { problemKinds, runbookOf } from '../../src/problems/stream-problems.ts'
 import { addStateGauges, openMetrics } from '../../src/web/metrics.ts'
 
 const textOf = (name: string) => readFileSync(new URL(`../../deploy/${name}`, import.meta.url), 'utf8')
@@ -90,6 +90,12 @@ describe('the alerts', () => {
   it('ask for metrics and labels that there are', () => {
     expect(exprs).toHaveLength([...rules.matchAll(/- alert: /g)].length)
     for (const expr of exprs) expectKnown(expr)
+  })
+
+  it('name the runbook page of a problem', () => {
+    const runbooks = [...rules.matchAll(/^ {10}runbook: (.+)$/gm)].map(([, path]) => path)
+    expect(runbooks.length).toBeGreaterThan(8)
+    for (const path of runbooks) expect(problemKinds.map(runbookOf)).toContain(path)
   })
 
   it('name commands that there are', () => {

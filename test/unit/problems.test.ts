@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import { isStale } from '../../src/config/parsers.ts'
 import { findProblems, type WorkerView } from '../../src/problems/find-problems.ts'
+import { problemKinds } from '../../src/problems/stream-problems.ts'
 import type { StreamSymptoms } from '../../src/store/queries/symptoms.ts'
 
 const now = new Date('2026-03-02T12:00:00Z')
@@ -41,8 +42,8 @@ const failing = (failures: number, code: string | null = null) => [
   { kind: 'incremental', failures, since: ago(3), lastAt: ago(2), error: 'GET /x: it failed', code },
 ]
 
-describe('findConcerns', () => {
-  it('says nothing when all is well, before a stream was complete for the first time, and while it is paused', () => {
+describe('findProblems', () => {
+  it('says nothing when all is well, before a stream was read through for the first time, and while it is paused', () => {
     expect(find([{}, { readThroughAt: null }, { readThroughAt: ago(999), isPaused: true }])).toEqual([])
   })
 
@@ -58,11 +59,12 @@ describe('findConcerns', () => {
       ['missed_rows', ago(8)],
     ])
     expect(found[0]).toMatchObject({
-      what: expect.stringContaining('lacks 25,001 of 98,500 rows'),
-      whatToDo: expect.stringContaining('`tidemark reconcile --release assignment`'),
+      what: expect.stringContaining('25,001 of 98,500 rows of assignment disappeared'),
+      whatToDo: expect.stringContaining('`tidemark deletions list assignment`'),
+      runbook: 'docs/operations/deletions-blocked.md',
     })
     expect(found[1]).toMatchObject({
-      what: expect.stringContaining('1 record cannot be rows and is in quarantine'),
+      what: expect.stringContaining('1 record cannot be stored as rows and is kept in quarantine'),
       whatToDo: expect.stringContaining('`tidemark quarantine retry assignment`'),
     })
     expect(found[2]?.whatToDo).toContain('`tidemark reconcile --acknowledge assignment`')
@@ -72,41 +74,43 @@ describe('findConcerns', () => {
     const found = find([{ hiddenSince: ago(20), readThroughAt: ago(25) }])
     expect(found).toMatchObject([
       {
-        kind: 'hidden',
+        kind: 'access_lost',
         since: ago(20),
-        what: expect.stringContaining(`complete only through ${ago(25).toISOString()}`),
+        what: expect.stringContaining(`It is read through ${ago(25).toISOString()}.`),
         whatToDo: expect.stringContaining('CLIENT_GUID'),
       },
     ])
   })
 
-  it('does not lead to a release before the right to read was looked at, when a list is empty', () => {
+  it('does not lead to an approval before the permission to read was looked at, when a list is empty', () => {
     const [found, ...rest] = find([
       { blockedDeletions: { missing: 9, living: 9, at: ago(5) }, readThroughAt: ago(25) },
     ])
     expect(rest).toEqual([])
-    expect(found?.whatToDo).toMatch(/^see that CLIENT_GUID is right.*only when they are gone indeed/)
+    expect(found?.whatToDo).toMatch(
+      /^Check CLIENT_GUID and the permissions.*Only when all of them are really gone/,
+    )
   })
 
-  it('tells that rows are held when it is not known how many', () => {
+  it('tells that deletions are blocked when it is not known how many', () => {
     expect(find([{ blockedDeletions: { missing: null, living: null, at: null } }])).toMatchObject([
       {
         kind: 'deletions_blocked',
         since: null,
-        what: expect.stringContaining('lacks an unknown number of rows'),
-        whatToDo: expect.stringContaining('`tidemark reconcile assignment` tells how many'),
+        what: expect.stringContaining('An unknown number of rows of assignment disappeared'),
+        whatToDo: expect.stringContaining('Count them first: `tidemark reconcile assignment`'),
       },
     ])
   })
 
-  it('calls a lane failing from the third failure in a row on', () => {
+  it('calls a kind of run failing from the third failure in a row on', () => {
     expect(kinds([{ failing: failing(2) }])).toEqual([])
     expect(find([{ failing: failing(3) }])).toMatchObject([
       { kind: 'failing', since: ago(3), what: expect.stringContaining('GET /x: it failed') },
     ])
   })
 
-  it('calls a stream stale with the moment through which it is complete', () => {
+  it('calls a stream stale with the moment through which it is read', () => {
     expect(find([{ readThroughAt: ago(16) }])).toMatchObject([
       { kind: 'stale', since: ago(16), what: expect.stringContaining('16 m ago') },
     ])
@@ -150,12 +154,17 @@ describe('findConcerns', () => {
       {
         kind: 'stopped',
         since: ago(2),
-        what: expect.stringMatching(/^assignment is stopped: record 7 .* Nothing was changed\.$/),
+        what: expect.stringMatching(
+          /^assignment is stopped and not read any more: record 7 .* Nothing was changed\.$/,
+        ),
         whatToDo: expect.stringMatching(/^When that is so, run `tidemark rewind assignment --to-version 5/),
       },
     ])
     expect(find([{ stoppedReason: 'another reason', stoppedAt: ago(2) }])).toMatchObject([
-      { what: 'assignment is stopped: another reason', whatToDo: expect.stringContaining('tidemark rewind') },
+      {
+        what: 'assignment is stopped and not read any more: another reason.',
+        whatToDo: expect.stringContaining('tidemark rewind'),
+      },
     ])
   })
 
@@ -164,10 +173,53 @@ describe('findConcerns', () => {
     const together = ['a', 'b', 'c', 'd', 'e', 'f'].map((field, index) => at(200 - index, field))
     const found = find([{ drift: [at(30, 'late'), ...together] }])
     expect(found.map(({ since, what }) => [since, what])).toEqual([
-      [ago(200), 'assignment: 6 fields changed: a (new), b (new), c (new), d (new), e (new) and 1 more'],
-      [ago(30), 'assignment: 1 field changed: late (new)'],
+      [
+        ago(200),
+        'assignment: 6 fields of its records changed: a (new), b (new), c (new), d (new), e (new) and 1 more.',
+      ],
+      [ago(30), 'assignment: 1 field of its records changed: late (new).'],
     ])
     expect(new Set(found.map(({ key }) => key)).size).toBe(2)
+  })
+})
+
+describe('each problem', () => {
+  it('says what happened and what to do in whole sentences, and names its runbook page', () => {
+    const everything: Partial<StreamSymptoms> = {
+      blockedDeletions: { missing: 3, living: 9, at: ago(5) },
+      quarantined: 2,
+      missedRows: 1,
+      stoppedReason: 'another reason',
+      flippedBeliefs: [
+        {
+          ...{
+            name: 'sorts',
+            value: 'ignored',
+            previousValue: 'honoured',
+            evidence: 'page 1 was not sorted',
+          },
+          changedAt: ago(1),
+        },
+      ],
+      drift: [{ field: 'a', change: 'new', at: ago(1) }],
+    }
+    const found = find(
+      [
+        everything,
+        { hiddenSince: ago(20) },
+        { stream: 'tracker_object', failing: failing(3), readThroughAt: ago(99) },
+        { stream: 'assignment_note', failing: failing(9, 'UPSTREAM_SIGN_IN') },
+      ],
+      { partsDown: [{ name: 'queue', since: ago(1) }] },
+    )
+    const service = find([], { servicesDown: ['tracking'] })
+    const all = [...found, ...service]
+    expect(new Set(all.map(({ kind }) => kind))).toEqual(new Set(problemKinds))
+    for (const { kind, what, whatToDo, runbook } of all) {
+      expect(what, kind).toMatch(/[.…]$/)
+      expect(whatToDo, kind).toMatch(/^[A-Z`].*\.$/)
+      expect(runbook).toBe(`docs/operations/${kind.replaceAll('_', '-')}.md`)
+    }
   })
 })
 

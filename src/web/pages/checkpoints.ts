@@ -1,4 +1,4 @@
-// `/checkpoints`: positions that were reached, and the backfills that were asked for.
+// `/checkpoints`: positions that were reached, and backfills.
 
 import type { Checkpoint } from '../../store/queries/positions.ts'
 import { backfillLink, cancelForm } from '../action-forms.ts'
@@ -30,10 +30,10 @@ ${
   })
 }
 ${table({
-  caption: `Positions that were reached, the newest first${checkpoints.length === most ? `: ${most}, and there are more` : ''}`,
+  caption: `Checkpoints, the newest first${checkpoints.length === most ? `: ${most}, and there are more` : ''}`,
   columns: checkpointColumns(now, viewer),
   rows: checkpoints,
-  empty: 'No position was reached yet.',
+  empty: 'There is no checkpoint yet. The first run makes one.',
 })}`
   },
 }
@@ -63,7 +63,7 @@ const backfillColumns = (now: Date, viewer: Viewer): readonly Column<BackfillLin
   { title: 'New', cell: ({ inserted }) => count(inserted), isNumber: true },
   { title: 'Changed', cell: ({ updated }) => count(updated), isNumber: true },
   {
-    title: 'Asked for',
+    title: 'Requested',
     cell: ({ requestedAt, requestedBy }) => html`${age(requestedAt, now)} by ${foreign(requestedBy)}`,
   },
   {

@@ -1,4 +1,4 @@
-// `/backfill`: the dialogue that comes before a backfill. First what it would take, then the word to begin.
+// Pages that ask before something big. `/backfill` shows what a backfill takes before it begins.
 
 import { type BlockedDeletions, blockedDeletionsOf } from '../../store/queries/symptoms.ts'
 import { UsageError } from '../../util/errors.ts'
@@ -14,30 +14,30 @@ export const backfillPage: Page = {
   title: 'Backfill',
   async body({ statusQueries, viewer, query }) {
     if (!viewer.canAct)
-      return html`<p class="notice">A backfill is asked for by those who are signed in.${viewer.canSignIn && html` <a href="/login?to=/backfill">Sign in</a>`}</p>`
+      return html`<p class="notice">Sign in to start a backfill.${viewer.canSignIn && html` <a href="/sign-in?to=/backfill">Sign in</a>`}</p>`
     const known = statusQueries.streams.filter(hasPositions)
     const stream = chosen(query, 'stream', known)
     const fields = Object.fromEntries(
       [...query].map(([name, value]) => [name, value.trim()] as const).filter(([, value]) => value !== ''),
     )
     const isAsked = stream !== null && places.some(([name]) => fields[name] !== undefined)
-    return html`<p class="lead">Reads a part of the past again, beside the live reading: rows that are newer stay as they are, and the live position does not move. Nothing is read before you have seen what it would take.</p>
+    return html`<p class="lead">A backfill reads a part of the past again. It runs beside the ordinary runs: it leaves rows that are newer as they are, and does not move the position of the stream. First see what it takes; nothing is read before you start it.</p>
 <form class="dialogue" method="get" action="/backfill">
 <label>Stream <select name="stream">${known.map(
       (name) => html`<option${name === stream && html` selected`}>${name}</option>`,
     )}</select></label>
-<fieldset><legend>From one of these</legend>${places.map(([name, title, example]) => input(name, title, example, fields[name]))}</fieldset>
-${input('to-version', 'Up to row version', 'otherwise up to the live position', fields['to-version'])}
-<button${!isAsked && html` class="primary"`}>Estimate</button>
+<fieldset><legend>From (fill in one)</legend>${places.map(([name, title, example]) => input(name, title, example, fields[name]))}</fieldset>
+${input('to-version', 'Up to row version', 'if empty, up to the position of the stream', fields['to-version'])}
+<button${!isAsked && html` class="primary"`}>Show what it takes</button>
 </form>
 ${isAsked && (await estimate(statusQueries, viewer, stream, fields))}`
   },
 }
 
 const places = [
-  ['from-version', 'Above row version', 'such as 120000'],
-  ['from-checkpoint', 'From checkpoint', 'its number on the page of checkpoints'],
-  ['at', 'From where it was at', '2025-01-31T14:30:00Z, without an offset in UTC'],
+  ['from-version', 'Above row version', 'for example 120000'],
+  ['from-checkpoint', 'From checkpoint', 'its number, from the page Checkpoints'],
+  ['at', 'From the position at this time', 'for example 2025-01-31T14:30:00Z; without an offset it is UTC'],
 ] as const
 
 const input = (name: string, title: string, hint: string, value: string | undefined): Html =>
@@ -51,12 +51,12 @@ async function estimate(
 ): Promise<Html> {
   try {
     const { text, from, to } = await statusQueries.planBackfill(stream, fields)
-    return html`<section class="dialogue" aria-labelledby="estimate"><h2 id="estimate">What it would take</h2>
+    return html`<section class="dialogue" aria-labelledby="estimate"><h2 id="estimate">What it takes</h2>
 <p role="status">${text}</p>
 ${actionForm(
   viewer,
   `/streams/${stream}/backfill`,
-  html`<input type="hidden" name="from-version" value="${from}"><input type="hidden" name="to-version" value="${to}"><button class="primary">Begin the backfill</button> <a href="/checkpoints">Leave it</a>`,
+  html`<input type="hidden" name="from-version" value="${from}"><input type="hidden" name="to-version" value="${to}"><button class="primary">Start the backfill</button> <a href="/checkpoints">Do not start</a>`,
 )}</section>`
   } catch (error) {
     if (!(error instanceof UsageError)) throw error
@@ -64,19 +64,19 @@ ${actionForm(
   }
 }
 
-// `/approve`: what is said before held deletions are believed, with their number.
+// `/approve` shows how many deletions are blocked, and what approving them does.
 export const approvePage: Page = {
   path: '/approve',
-  title: 'Release what is held',
+  title: 'Blocked deletions',
   async body({ statusQueries, viewer, query }) {
     const stream = chosen(query, 'stream', statusQueries.streams)
     const { streams } = await statusQueries.snapshot()
     const blocked = blockedDeletionsOf(streams.find((one) => one.stream === stream)?.blockedDeletions)
     if (stream === null || blocked === null)
-      return html`<p class="notice">Nothing is held here. <a href="/">All streams</a></p>`
+      return html`<p class="notice">No deletions are blocked here. <a href="/">All streams</a></p>`
     const { missing } = blocked
     if (missing === null)
-      return html`<p class="notice">Deletions of ${stream} are held, and how many was not noted. Have all of it read first, by a reconcile or a reading of the whole list: <a href="/">all streams</a></p>`
+      return html`<p class="notice">Deletions of ${stream} are blocked, but their number is not known. Run a reconcile first: it counts them. <a href="/">All streams</a></p>`
     return html`<p class="lead">${whatIsBlocked(stream, { ...blocked, missing })}</p>${approveForm(stream, missing, viewer)}`
   },
 }
@@ -85,11 +85,11 @@ const whatIsBlocked = (
   stream: string,
   { missing, living, seen }: BlockedDeletions & { readonly missing: number },
 ): string =>
-  `The last listing of ${stream} ${seen === null ? '' : `showed ${count(seen)} records and `}lacked ${count(missing)}${living === null ? '' : ` of ${count(living)}`} rows. So much is not believed without a person: the upstream may have answered with a part. Releasing takes another reconcile and believes it, and rows whose records are gone are marked as deleted. They stay in the table, and come back when their records do.`
+  `${count(missing)}${living === null ? '' : ` of ${count(living)}`} rows of ${stream} were missing from the last listing of the upstream${seen === null ? '' : `, which showed ${count(seen)} records`}. So many at once can mean that the upstream showed only a part, for example because the integration user lost a permission. That is why Tidemark has not marked them deleted. If they are really gone, approve: Tidemark lists the stream once more and marks the rows that are still missing as deleted. They stay in the table, and are restored if their records come back.`
 
 const approveForm = (stream: string, missing: number, viewer: Viewer): Html | null =>
   actionForm(
     viewer,
     `/streams/${stream}/approve`,
-    html`<input type="hidden" name="rows" value="${missing}"><button class="primary">Release: about ${count(missing)} rows may be marked as deleted</button> <a href="/">Leave them</a>`,
+    html`<input type="hidden" name="rows" value="${missing}"><button class="primary">Approve ${count(missing)} deletions</button> <a href="/">Leave them blocked</a>`,
   )

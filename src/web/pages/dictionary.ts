@@ -22,10 +22,10 @@ export const dictionaryPage: Page = {
       select('Stream', 'stream', streams, stream),
     ])}
 ${table({
-  caption: `${plural(fields.length, 'field')}${fields.length === most ? ': the first of more, search to see others' : ''}`,
+  caption: `${plural(fields.length, 'field')}${fields.length === most ? ': there are more, search to see them' : ''}`,
   columns: columns(now),
   rows: fields,
-  empty: 'There is no such field.',
+  empty: 'No field matches. Widen the search to see others.',
 })}`
   },
 }
@@ -40,7 +40,7 @@ const columns = (now: Date): readonly Column<FieldLine>[] => [
   },
   { title: 'Type', cell: ({ columnType }) => columnType },
   { title: 'Null', cell: ({ nullShare }) => percent(nullShare), isNumber: true },
-  { title: 'Rescued', cell: ({ rescued }) => (rescued === 0 ? '' : count(rescued)), isNumber: true },
+  { title: 'Misfit values', cell: ({ rescued }) => (rescued === 0 ? '' : count(rescued)), isNumber: true },
   { title: 'First seen', cell: ({ firstSeenAt }) => age(firstSeenAt, now) },
   { title: 'Note', cell: ({ note }) => (note === null ? null : foreign(note, 500)) },
 ]
@@ -53,28 +53,28 @@ function percent(share: number | null): string {
   return `${Math.round(share * 100)} %`
 }
 
-// `/facts`: what was learnt about the upstream, with the evidence.
+// `/upstream`: how the upstream behaves, with the evidence.
 export const beliefsPage: Page = {
-  path: '/facts',
-  title: 'Facts about the upstream',
+  path: '/upstream',
+  title: 'How the upstream behaves',
   async body({ statusQueries, now }) {
-    return html`<p class="lead">Found out while reading, and looked at again daily. Reading is correct whatever they are; they decide how fast it is.</p>
+    return html`<p class="lead">Tidemark finds this out while it reads, and tests it again every day. It decides how fast Tidemark reads, not whether the rows are right.</p>
 ${table({
-  caption: 'Facts by stream',
+  caption: 'What is known, by stream',
   columns: beliefColumns(now),
   rows: await statusQueries.beliefs(),
-  empty: 'Nothing is known yet: no run has ended.',
+  empty: 'Nothing is known yet. The first run finds it out.',
 })}`
   },
 }
 
 const beliefColumns = (now: Date): readonly Column<BeliefLine>[] => [
-  { title: 'Fact', cell: ({ name }) => name.replaceAll('_', ' ') },
+  { title: 'What', cell: ({ name }) => name.replaceAll('_', ' ') },
   { title: 'Stream', cell: ({ stream }) => stream },
   { title: 'Value', cell: ({ value }) => html`<strong>${foreign(value)}</strong>` },
   { title: 'Evidence', cell: ({ evidence }) => foreign(evidence, 500) },
-  { title: 'Known', cell: ({ firstAt }) => age(firstAt, now) },
-  { title: 'Checked', cell: ({ testedAt }) => age(testedAt, now) },
+  { title: 'First seen', cell: ({ firstAt }) => age(firstAt, now) },
+  { title: 'Last tested', cell: ({ testedAt }) => age(testedAt, now) },
   {
     title: 'Before',
     cell: ({ previousValue, changedAt }) =>

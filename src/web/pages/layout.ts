@@ -1,4 +1,4 @@
-// What all pages have around them: navigation, what needs a person, who is signed in.
+// What all pages have around them: navigation, problems, who is signed in.
 
 import { isNews, type Problem } from '../../problems/stream-problems.ts'
 import type { Assets } from '../assets.ts'
@@ -6,8 +6,8 @@ import { foreign, type Html, html, stamp } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import type { StatusQueries } from '../status-queries.ts'
 
-// What needs a person, at the top of every page; nothing when nothing does. What is announced is how much there is, so that a screen
-// reader is not told every changed word.
+// The problems, at the top of every page; nothing when there are none. Announced is only how many there are, so that a screen reader is
+// not told every changed word.
 const problemBanner = (problems: readonly Problem[], isOpen: boolean): Html =>
   html`<details class="problems"${isOpen && html` open`}>
 <summary><span role="status" data-live="problem-count">${problemCount(problems)}</span></summary>
@@ -25,19 +25,19 @@ const problemCount = (problems: readonly Problem[]): Html | null => {
   const news = problems.filter(({ kind }) => isNews(kind)).length
   const needs = problems.length - news
   const parts = [
-    needs > 0 && (needs === 1 ? 'One thing needs a person' : `${needs} things need a person`),
-    news > 0 && (news === 1 ? 'one change to know of' : `${news} changes to know of`),
+    needs > 0 && (needs === 1 ? 'One thing needs you' : `${needs} things need you`),
+    news > 0 && (news === 1 ? 'one change to know about' : `${news} changes to know about`),
   ]
-  const text = parts.filter(Boolean).join(', ')
+  const text = parts.filter(Boolean).join(' and ')
   return text === '' ? null : html`${text}`
 }
 
 const problemList = (problems: readonly Problem[]): Html | null =>
   problems.length === 0 ? null : html`<ul>${problems.map(line)}</ul>`
 
-const line = ({ what, whatToDo, since }: Problem): Html =>
+const line = ({ what, whatToDo, runbook, since }: Problem): Html =>
   html`<li><p>${foreign(what, 500)}${since && html` <span class="quiet">since ${stamp(since)}</span>`}</p>
-<p class="todo">${withCode(whatToDo)}</p></li>`
+<p class="todo">${withCode(whatToDo)} <span class="quiet">More: ${runbook}</span></p></li>`
 
 /** What stands between backticks is a command. */
 const withCode = (text: string): readonly Html[] =>
@@ -63,7 +63,7 @@ const places = [
   ['/checkpoints', 'Checkpoints'],
   ['/quarantine', 'Quarantine'],
   ['/dictionary', 'Dictionary'],
-  ['/facts', 'Facts'],
+  ['/upstream', 'Upstream'],
 ] as const
 
 const styles = ['uplot.css', 'page.css', 'tables.css', 'overview.css', 'actions.css'] as const
@@ -110,8 +110,8 @@ ${asOf && html`<p class="as-of quiet">As of ${stamp(asOf)}</p>`}
 
 const signIn = ({ canAct, canSignIn, csrfToken }: Viewer): Html | null => {
   if (canAct)
-    return html`<form class="sign-in" method="post" action="/logout"><input type="hidden" name="csrf" value="${csrfToken}"><button>Sign out</button></form>`
-  return canSignIn ? html`<p class="sign-in"><a href="/login">Sign in</a></p>` : null
+    return html`<form class="sign-in" method="post" action="/sign-out"><input type="hidden" name="csrf" value="${csrfToken}"><button>Sign out</button></form>`
+  return canSignIn ? html`<p class="sign-in"><a href="/sign-in">Sign in</a></p>` : null
 }
 
 // What a page is: a path, a title, and what it shows of the status queries.

@@ -22,14 +22,14 @@ export const quarantinePage: Page = {
     const found = await statusQueries.quarantine(stream, page)
     const shown = found.slice(0, pageSize)
     const last = found.length > pageSize ? (shown.at(-1)?.id ?? null) : null
-    return html`<p class="lead">Records that cannot be rows are kept here whole, and the rest of their page goes on. What can be mended at the source comes back by itself or with a retry.</p>
+    return html`<p class="lead">Records that cannot be stored as rows are kept here whole, so that nothing is lost. When a record was mended upstream, it becomes a row at its next change, or with a retry.</p>
 ${filterForm('/quarantine', [select('Stream', 'stream', statusQueries.streams, stream)])}
 ${viewer.canAct && stream !== null && shown.length > 0 && html`<div class="actions">${quarantineForms(viewer, stream, `all of ${stream}`, newest)}</div>`}
 ${table({
   caption: 'Records in quarantine, the oldest first',
   columns: columns(now, viewer),
   rows: shown,
-  empty: 'Nothing is in quarantine.',
+  empty: 'No record is in quarantine.',
 })}
 <nav class="pages" aria-label="More records">
 ${after !== '0' && html`<a href="${addressOf('/quarantine', { stream })}">Oldest</a>`}

@@ -1,9 +1,9 @@
-// `/runs`: the run ledger, by stream, kind and outcome.
+// `/runs`: the runs, by stream, kind and outcome.
 
 import type { RunLine } from '../../store/queries/runs.ts'
 import { kinds } from '../../streams/catalog.ts'
-import { formatDuration } from '../../util/text.ts'
-import { age, count, foreign, type Html, html } from '../html.ts'
+import { formatDuration, plural } from '../../util/text.ts'
+import { age, count, foreign, type Html, html, kindInWords } from '../html.ts'
 import type { Page } from './layout.ts'
 import { addressOf, type Column, chosen, filterForm, idIn, select, table } from './tables.ts'
 
@@ -26,10 +26,10 @@ export const runsPage: Page = {
     const oldest = found.length > pageSize ? (shown.at(-1)?.id ?? null) : null
     return html`${filterForm('/runs', [
       select('Stream', 'stream', statusQueries.streams, filter.stream),
-      select('Lane', 'kind', kinds, filter.kind),
+      select('Kind', 'kind', kinds, filter.kind),
       select('Outcome', 'outcome', outcomes, filter.outcome),
     ])}
-${table({ caption: 'Runs, the newest first', columns: columns(now), rows: shown, empty: 'There is no such run.' })}
+${table({ caption: 'Runs, the newest first', columns: columns(now), rows: shown, empty: 'No run matches. Widen the filter to see others.' })}
 <nav class="pages" aria-label="More runs">
 ${before !== null && html`<a href="${addressOf('/runs', filter)}">Newest</a>`}
 ${oldest !== null && html`<a rel="next" href="${addressOf('/runs', { ...filter, before: oldest })}">Older</a>`}
@@ -40,14 +40,14 @@ ${oldest !== null && html`<a rel="next" href="${addressOf('/runs', { ...filter, 
 const columns = (now: Date): readonly Column<RunLine>[] => [
   { title: 'Run', cell: ({ id }) => id, isNumber: true },
   { title: 'Stream', cell: ({ stream }) => stream },
-  { title: 'Lane', cell: ({ kind }) => kind },
+  { title: 'Kind', cell: ({ kind }) => kindInWords(kind) },
   { title: 'Outcome', cell: outcome },
   { title: 'Began', cell: ({ startedAt }) => age(startedAt, now) },
   { title: 'Took', cell: took },
   { title: 'New', cell: ({ inserted }) => some(inserted), isNumber: true },
   { title: 'Changed', cell: ({ updated }) => some(updated), isNumber: true },
-  { title: 'Same', cell: ({ unchanged }) => some(unchanged), isNumber: true },
-  { title: 'Gone', cell: ({ markedDeleted }) => some(markedDeleted), isNumber: true },
+  { title: 'Unchanged', cell: ({ unchanged }) => some(unchanged), isNumber: true },
+  { title: 'Deleted', cell: ({ markedDeleted }) => some(markedDeleted), isNumber: true },
   { title: 'Requests', cell: ({ requests }) => some(requests), isNumber: true },
   { title: 'Note', cell: remark },
 ]
@@ -68,7 +68,7 @@ function remark({ error, note, rescued, quarantined }: RunLine): Html | null {
   const parts = [
     error !== null && html`<span class="bad">${foreign(error, 500)}</span>`,
     note !== null && foreign(note, 500),
-    rescued > 0 && html`${count(rescued)} rescued values`,
+    rescued > 0 && html`${plural(rescued, 'misfit value')}`,
     quarantined > 0 && html`${count(quarantined)} in quarantine`,
   ].filter((part) => part !== false)
   return parts.length === 0 ? null : html`${parts.map((part, index) => html`${index > 0 && ' · '}${part}`)}`

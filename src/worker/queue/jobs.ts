@@ -44,7 +44,7 @@ const defaultRunsAtOnce = 8
 /** Neither a flush nor a jump of the clock takes them away again and again. */
 const contestedChecks = 3
 const contested =
-  'for the third time in a row, so another worker of this mirror wants others: all need the same STREAMS, SCHEDULE_…, LOOKBACK, RELATED and TRACKING_BASE_URL'
+  'for the third time in a row. Another worker of this database has other settings: all need the same STREAMS, SCHEDULE_…, LOOKBACK, RELATED and TRACKING_BASE_URL'
 const drainMs = 18_000
 
 export async function startJobs(options: JobsOptions): Promise<Jobs> {
@@ -87,8 +87,8 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
     async keepSchedules() {
       const changed = await ticks.keepSchedules()
       changedInARow = changed > 0 ? changedInARow + 1 : 0
-      const text = 'schedules were missing or astray, and are there again'
-      if (changedInARow === contestedChecks) log.warn({ changed }, `${text}: ${contested}`)
+      const text = 'schedules in the queue were missing or wrong and have been repaired'
+      if (changedInARow === contestedChecks) log.warn({ changed }, `${text}, ${contested}`)
       else if (changed > 0) log[changedInARow < contestedChecks ? 'info' : 'debug']({ changed }, text)
     },
     nextTicks: ticks.next,
