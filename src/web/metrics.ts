@@ -38,76 +38,83 @@ const requestSeconds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60
 
 export function openMetrics(): Metrics {
   const registry = new Registry()
-  const registers = [registry]
   collectDefaultMetrics({ register: registry, prefix: 'tidemark_' })
-  const counter = <Label extends string>(name: string, help: string, labelNames: readonly Label[]) =>
-    new Counter({ name: `tidemark_${name}`, help, labelNames, registers })
-  const histogram = <Label extends string>(
-    name: string,
-    help: string,
-    labelNames: readonly Label[],
-    buckets: number[],
-  ) => new Histogram({ name: `tidemark_${name}`, help, labelNames, buckets, registers })
+  return { registry, upstream: countRequests(registry), ...countRuns(registry) }
+}
 
+const makers = (registry: Registry) => {
+  const registers = [registry]
+  return {
+    counter: <Label extends string>(name: string, help: string, labelNames: readonly Label[]) =>
+      new Counter({ name: `tidemark_${name}`, help, labelNames, registers }),
+    histogram: <Label extends string>(
+      name: string,
+      help: string,
+      labelNames: readonly Label[],
+      buckets: number[],
+    ) => new Histogram({ name: `tidemark_${name}`, help, labelNames, buckets, registers }),
+  }
+}
+
+function countRuns(registry: Registry): Pick<Metrics, 'runDone' | 'delivered'> {
+  const { counter, histogram } = makers(registry)
   const rows = counter('rows_total', 'Rows that runs read, by what became of them', ['stream', 'outcome'])
   const runs = counter('runs_total', 'Runs by how they ended', ['stream', 'kind', 'status'])
-  const runDuration = histogram('run_duration_seconds', 'How long runs took', ['stream', 'kind'], runSeconds)
-  const requests = counter('requests_total', 'Requests to the upstream by status (none: no answer came)', [
-    'service',
-    'status',
-  ])
-  const requestDuration = histogram(
-    'request_duration_seconds',
-    'How long requests to the upstream took',
-    ['service'],
-    requestSeconds,
-  )
-  const bytes = counter('response_bytes_total', 'Bytes of answers of the upstream, uncompressed', ['service'])
-  const retries = counter('retries_total', 'Requests to the upstream that were repeated, by reason', [
-    'service',
-    'reason',
-  ])
-  const waits = counter(
-    'rate_limit_waits_total',
-    'Requests to the upstream that had to wait for REQUESTS_PER_SECOND or Retry-After',
-    ['service', 'reason'],
-  )
-  const waited = counter('rate_limit_wait_seconds_total', 'How long those requests waited', [
-    'service',
-    'reason',
-  ])
-  const signIns = counter('sign_ins_total', 'Sign-ins to the upstream by outcome', ['service', 'outcome'])
+  const duration = histogram('run_duration_seconds', 'How long runs took', ['stream', 'kind'], runSeconds)
   const deliveries = counter('webhook_deliveries_total', 'Webhook deliveries that were accepted', [])
   const changes = counter(
     'webhook_changes_total',
     'Changed rows of incremental runs, by whether a webhook asked for the run',
     ['stream', 'announced'],
   )
-
   return {
-    registry,
-    upstream: {
-      requestDone({ service, status, durationMs, bytes: received }) {
-        requests.inc({ service, status: status === null ? 'none' : String(status) })
-        requestDuration.observe({ service }, durationMs / 1000)
-        bytes.inc({ service }, received)
-      },
-      retryPlanned: ({ service, reason }) => retries.inc({ service, reason }),
-      waited({ service, reason, waitedMs }) {
-        waits.inc({ service, reason })
-        waited.inc({ service, reason }, waitedMs / 1000)
-      },
-      signInDone: ({ service, outcome }) => signIns.inc({ service, outcome: outcome.replaceAll(' ', '_') }),
-    },
     runDone({ stream, kind, status, durationMs, isAnnounced, tally }) {
       runs.inc({ stream, kind, status })
-      runDuration.observe({ stream, kind }, durationMs / 1000)
+      duration.observe({ stream, kind }, durationMs / 1000)
       for (const outcome of outcomes) rows.inc({ stream, outcome }, tally[outcome])
       const changed = tally.inserted + tally.updated
       if (isAnnounced !== null && changed > 0)
         changes.inc({ stream, announced: String(isAnnounced) }, changed)
     },
     delivered: () => deliveries.inc(),
+  }
+}
+
+function countRequests(registry: Registry): Metrics['upstream'] {
+  const { counter, histogram } = makers(registry)
+  const byService = ['service'] as const
+  const byReason = ['service', 'reason'] as const
+  const requests = counter('requests_total', 'Requests to the upstream by status (none: no answer came)', [
+    'service',
+    'status',
+  ])
+  const duration = histogram(
+    'request_duration_seconds',
+    'How long requests to the upstream took',
+    byService,
+    requestSeconds,
+  )
+  const bytes = counter('response_bytes_total', 'Bytes of answers of the upstream, uncompressed', byService)
+  const retries = counter('retries_total', 'Requests to the upstream that were repeated, by reason', byReason)
+  const waits = counter(
+    'rate_limit_waits_total',
+    'Requests to the upstream that had to wait for REQUESTS_PER_SECOND or Retry-After',
+    byReason,
+  )
+  const waited = counter('rate_limit_wait_seconds_total', 'How long those requests waited', byReason)
+  const signIns = counter('sign_ins_total', 'Sign-ins to the upstream by outcome', ['service', 'outcome'])
+  return {
+    requestDone({ service, status, durationMs, bytes: received }) {
+      requests.inc({ service, status: status === null ? 'none' : String(status) })
+      duration.observe({ service }, durationMs / 1000)
+      bytes.inc({ service }, received)
+    },
+    retryPlanned: ({ service, reason }) => retries.inc({ service, reason }),
+    waited({ service, reason, waitedMs }) {
+      waits.inc({ service, reason })
+      waited.inc({ service, reason }, waitedMs / 1000)
+    },
+    signInDone: ({ service, outcome }) => signIns.inc({ service, outcome: outcome.replaceAll(' ', '_') }),
   }
 }
 
