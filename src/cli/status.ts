@@ -34,7 +34,7 @@ async function run({ environment, positionals, values, log, stdout }: Call): Pro
     const about = (one: StreamOverview) => problems.filter(({ stream }) => stream === one.stream)
     const general = problems.filter(({ stream }) => stream === null)
     const paragraphs = [
-      ...general.map(({ what, whatToDo }) => `needs a person: ${what}; ${whatToDo}\n`),
+      ...general.map(({ what, whatToDo }) => `needs you: ${what} ${whatToDo}\n`),
       ...overview.map((one) => paragraph(one, about(one))),
     ]
     stdout.write(
@@ -73,7 +73,7 @@ function paragraph(one: StreamOverview, problems: readonly Problem[]): string {
     ['rescued values', some(one.rescued)],
     ['backfills', one.unfinishedBackfills === 0 ? null : `${one.unfinishedBackfills} not finished`],
     ['paused', one.paused && pausedLine(one.paused)],
-    ...problems.map(({ what, whatToDo }): [string, string] => ['needs a person', `${what}; ${whatToDo}`]),
+    ...problems.map(({ what, whatToDo }): [string, string] => ['needs you', `${what} ${whatToDo}`]),
   ]
   const told = lines.flatMap(([name, value]) => (value === null ? [] : [`  ${name.padEnd(16)}  ${value}\n`]))
   return `${one.stream}\n${told.join('') || '  nothing was read yet\n'}`

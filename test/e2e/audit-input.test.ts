@@ -42,13 +42,13 @@ describe.skipIf(!hasPostgres)('wrong input', () => {
     const cases: readonly (readonly [words: readonly string[], told: RegExp])[] = [
       [
         ['rewind', 'assignment', '--to-version', '1e5', ...because],
-        /^"1e5": a row version is a whole number from 0 to 9223372036854775807/,
+        /^"1e5" is not a row version: write a whole number from 0 to 9223372036854775807/,
       ],
       [
         ['rewind', 'assignment', '--to-version', '9223372036854775808', ...because],
         /from 0 to 9223372036854775807/,
       ],
-      [['rewind', 'assignment', '--to-version=-1', ...because], /a row version is a whole number/],
+      [['rewind', 'assignment', '--to-version=-1', ...because], /is not a row version: write a whole number/],
       [['rewind', 'assignment', '--to-version', '5'], /needs --reason/],
       [['rewind', 'assignment', ...because], /--to-version, --to-checkpoint or --to-time/],
       [
@@ -61,33 +61,30 @@ describe.skipIf(!hasPostgres)('wrong input', () => {
       ],
       [
         ['rewind', 'assignment', '--to-checkpoint', ofAnother, ...because],
-        /Checkpoint \d+ is one of assignment_note, not of assignment/,
+        /Checkpoint \d+ belongs to assignment_note, not to assignment/,
       ],
       [['rewind', 'assignment', '--to-checkpoint', '987654', ...because], /There is no checkpoint 987654/],
       [
         ['rewind', 'assignment', '--to-time', '2001-01-01T00:00:00Z', ...because],
         /had no position yet: its first checkpoint was at 2/,
       ],
-      [
-        ['rewind', 'assignment', '--to-time', 'yesterday', ...because],
-        /write a time as 2025-01-31T14:30:00Z/,
-      ],
+      [['rewind', 'assignment', '--to-time', 'yesterday', ...because], /write it as 2025-01-31T14:30:00Z/],
       [
         ['rewind', 'assignment', '--to-time', '2025-02-31T14:30:00Z', ...because],
-        /^"2025-02-31T14:30:00Z": write a time as/,
+        /^"2025-02-31T14:30:00Z" is not a time: write it as/,
       ],
       [
         ['rewind', 'tracker_object', '--to-version', '5', ...because],
-        /tracker_object is read whole at every poll and has no positions; those that have are assignment, assignment_note/,
+        /tracker_object is read whole each time and has no positions. Streams with positions are assignment, assignment_note/,
       ],
       [['rewind'], /takes one stream/],
-      [['backfill', 'assignment', '--from-version', 'x'], /a row version is a whole number/],
+      [['backfill', 'assignment', '--from-version', 'x'], /not a row version: write a whole number/],
       [
         ['backfill', 'assignment', '--from-version', '5', '--to-version', '5'],
         /Row version 5 is not above 5/,
       ],
       [['backfill', 'assignment', '--from-version', '99999999'], /there is nothing between 99999999 and it/],
-      [['backfill', 'assignment', '--from-checkpoint', ofAnother], /not of assignment/],
+      [['backfill', 'assignment', '--from-checkpoint', ofAnother], /not to assignment/],
       [['backfill', 'assignment', '--at', '2001-01-01'], /its first checkpoint was at/],
       [['backfill', 'tracker_object', '--from-version', '5'], /has no positions/],
       [['backfill', 'assignment'], /--from-version, --from-checkpoint or --at/],

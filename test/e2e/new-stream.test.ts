@@ -112,6 +112,6 @@ describe.skipIf(!hasPostgres)('an entry more in the table of streams', () => {
     ])
     expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('SCHEDULE_DEPOT must be')])
     expect(schema.stdout).toContain('## bi.visit')
-    expect(reconcile.stdout).toMatch(/^visit: done, 0 rescued, 0 gone, /)
+    expect(reconcile.stdout).toMatch(/^visit: done, 0 missed, 0 marked deleted, /)
   })
 })

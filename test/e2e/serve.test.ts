@@ -62,7 +62,7 @@ describe.skipIf(!hasPostgres)('tidemark serve', () => {
     other.close()
     expect([code, stderr.trim()]).toEqual([
       2,
-      `127.0.0.1:${port} is taken by another program: set HTTP_PORT to a free port (0 picks one)`,
+      `127.0.0.1:${port} is taken by another program. Set HTTP_PORT to a free port (0 picks one).`,
     ])
   })
 
@@ -73,12 +73,12 @@ describe.skipIf(!hasPostgres)('tidemark serve', () => {
       environmentFor(simulator, { url: 'postgres://nobody:secret-word@127.0.0.1:9/none' }, more),
     )
     const url = await listening(program)
-    await expect.poll(() => program.stderr(), patience).toContain('waiting for Postgres')
+    await expect.poll(() => program.stderr(), patience).toContain('Postgres does not answer yet')
     expect([await statusOf(`${url}/healthz`), await statusOf(`${url}/readyz`)]).toEqual([200, 503])
     program.child.kill('SIGTERM')
     const { code, stderr } = await program.ended
     expect(code).toBe(0)
-    expect(stderr.match(/waiting for Postgres/g)?.length).toBe(1)
+    expect(stderr.match(/Postgres does not answer yet/g)?.length).toBe(1)
     expect(stderr).not.toContain('secret-word')
   })
 
@@ -88,7 +88,7 @@ describe.skipIf(!hasPostgres)('tidemark serve', () => {
       ['serve'],
       environmentFor(simulator, null, { ...more, REDIS_URL: 'redis://127.0.0.1:9' }),
     )
-    await expect.poll(() => program.stderr(), patience).toContain('waiting for Redis')
+    await expect.poll(() => program.stderr(), patience).toContain('Redis does not answer yet')
     const port = Number(/postgres:\/\/tidemark@127\.0\.0\.1:(\d+)/.exec(program.stderr())?.[1])
     expect(await isListening(port)).toBe(true)
     program.child.kill('SIGTERM')
@@ -118,7 +118,7 @@ describe.skipIf(!hasPostgres)('tidemark serve', () => {
     child.stderr.on('data', (text) => {
       stderr += String(text)
     })
-    await expect.poll(() => stderr, patience).toContain('the worker works')
+    await expect.poll(() => stderr, patience).toContain('the worker is running')
     const inside = isRoot
       ? Number(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim())
       : (child.pid ?? 0)

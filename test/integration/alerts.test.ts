@@ -156,7 +156,10 @@ describe.skipIf(!hasPostgres)('alerts', () => {
     await using simulator = await startSimulator({ assignments: 3, trackers: 1 })
     const worker = await startTestWorker(simulator, database, { ALERT_WEBHOOK_URL: url })
     try {
-      await vi.waitFor(() => expect(told).toEqual([expect.stringContaining('lacks 3 of 4 rows')]), 20_000)
+      await vi.waitFor(
+        () => expect(told).toEqual([expect.stringContaining('3 of 4 rows of assignment disappeared')]),
+        20_000,
+      )
       expect(await worker.metric('tidemark_problems{kind="deletions_blocked"}')).toBe(1)
       expect(await worker.metric('tidemark_problems{kind="stopped"}')).toBe(0)
       expect(worker.logged().join()).not.toContain('canary')

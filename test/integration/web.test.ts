@@ -115,7 +115,10 @@ describe('GET /healthz, /readyz and /metrics', () => {
       }),
     )
     const answer = await fetch(`${url}/metrics`)
-    expect([answer.status, await answer.text()]).toEqual([500, '{"error":"it failed; the log says why"}'])
+    expect([answer.status, await answer.text()]).toEqual([
+      500,
+      '{"error":"It failed. The log of the worker says why."}',
+    ])
   })
 })
 
@@ -196,7 +199,7 @@ describe('the server', () => {
       log: quietLog,
     })
     await expect(attempt).rejects.toThrow(AddressUnusable)
-    await expect(attempt).rejects.toThrow(/is taken by another program: set HTTP_PORT/)
+    await expect(attempt).rejects.toThrow(/is taken by another program\. Set HTTP_PORT/)
   })
 
   it('closes although a client keeps its connection and sends nothing', async () => {
