@@ -20,7 +20,7 @@ export const readingMutations: readonly Mutation[] = [
     name: 'a page that looks ascending is a proof',
     file: 'src/sync/changes/hypotheses.ts',
     find: 'if (isOpposite) continue',
-    replace: 'continue',
+    replace: 'if (isOpposite || distinct > 0) continue',
   },
   {
     ...reading,

@@ -70,7 +70,7 @@ type SeenSorted = { readonly reading: Reading; readonly page: ObservedPage }
 
 const goOn: readonly Rule<SeenSorted>[] = [
   rule(
-    'more than there was',
+    'beyond the goal',
     'done',
     ({ reading, page }) => reading.goal !== null && page.last > reading.goal,
     (seen) => end(belowLast(seen), 'the source changes as fast as it is read'),
@@ -82,12 +82,14 @@ const goOn: readonly Rule<SeenSorted>[] = [
     (seen) => ({ reading: ahead(belowLast(seen)) }),
   ),
   rule(
-    'one version',
+    'one version, a larger page may hold it',
     'ahead',
     ({ reading, page }) => page.pageSize < reading.options.largePageSize,
     (seen) => ({ reading: ahead(belowLast(seen), seen.page.since, seen.reading.options.largePageSize) }),
   ),
-  otherwise('one version on a large page', 'tie', (seen) => ({ reading: tie(belowLast(seen), seen.page) })),
+  otherwise('one version fills the largest page', 'tie', (seen) => ({
+    reading: tie(belowLast(seen), seen.page),
+  })),
 ]
 
 const pastTheRange = rule<SeenSorted, 'done', bigint>(
@@ -108,7 +110,7 @@ const table: { readonly [Name in StateName]: StateRow<Name> } = {
     see: (reading, event) => ({ reading, page: observe(reading, pageOf(event)) }),
     rules: [
       rule(
-        'nothing',
+        'an empty answer',
         'done',
         ({ page }) => page.received === 0,
         ({ reading }) => end(reading),
@@ -131,20 +133,20 @@ const table: { readonly [Name in StateName]: StateRow<Name> } = {
       ),
       // Where paging is ignored, the questions of the proof would fetch everything there is.
       rule(
-        'new, nothing known of sorting',
+        'new, and sorting is unknown',
         'proof',
         ({ reading, page }) => reading.sorting === 'unknown' && !page.isTooLong,
         ({ reading, page }) => ({ reading: prove(reading, page.isPerhapsCut ? reading.cursor : 0n, []) }),
       ),
-      rule('new, not sorted', 'scan', ({ reading }) => reading.sorting !== 'proven', scanOn),
+      rule('new, and nothing sorts', 'scan', ({ reading }) => reading.sorting !== 'proven', scanOn),
       rule(
-        'out of order',
+        'out of order, back to the start',
         'scan',
         ({ page }) => isOutOfOrder(page.versions),
         ({ reading }, held) => retract(reading, held),
       ),
       rule(
-        'a digit more',
+        'versions grow by a digit',
         'text',
         ({ reading, page }) => isPerhapsText(reading.cursor, page),
         ({ reading, page }) => ({ reading: { ...reading, state: { name: 'text', page, count: null } } }),
@@ -152,7 +154,7 @@ const table: { readonly [Name in StateName]: StateRow<Name> } = {
       pastTheRange,
       // A short page proves nothing: its cap may have shrunk, or rows were left out after it was cut.
       rule(
-        'short',
+        'a short page',
         'tail',
         ({ page }) => !page.isPerhapsCut,
         (seen) => ({ reading: { ...belowLast(seen), state: { name: 'tail', page: seen.page } } }),
@@ -167,12 +169,14 @@ const table: { readonly [Name in StateName]: StateRow<Name> } = {
     see: (reading, event) => ({ reading, page: reading.state.page, behind: pageOf(event) }),
     rules: [
       rule(
-        'nothing',
+        'nothing behind it',
         'done',
         ({ behind }) => behind.received === 0,
         ({ reading }) => end(reading),
       ),
-      otherwise('something', 'scan', ({ reading, page }) => ({ reading: scan(reading, page.since) })),
+      otherwise('something behind it', 'scan', ({ reading, page }) => ({
+        reading: scan(reading, page.since),
+      })),
     ],
   }),
 
@@ -191,7 +195,7 @@ const table: { readonly [Name in StateName]: StateRow<Name> } = {
         ({ reading, answers }) => ({ reading: prove(reading, reading.state.since, answers) }),
       ),
       rule(
-        'proven',
+        'sorting proven',
         'ahead',
         ({ verdict }) => verdict?.sorting === 'proven' && verdict,
         ({ reading }, { evidence }) => ({
@@ -199,7 +203,7 @@ const table: { readonly [Name in StateName]: StateRow<Name> } = {
           effects: { learnt: [learnt('sorting', 'proven', evidence), ...firstTop(reading)] },
         }),
       ),
-      otherwise('not proven', 'ahead', ({ reading, verdict }) => ({
+      otherwise('sorting not proven', 'ahead', ({ reading, verdict }) => ({
         reading: ahead({ ...reading, sorting: 'ignored' }),
         effects:
           verdict?.sorting === 'ignored' ? { learnt: [learnt('sorting', 'ignored', verdict.evidence)] } : {},
@@ -216,13 +220,13 @@ const table: { readonly [Name in StateName]: StateRow<Name> } = {
     },
     rules: [
       rule(
-        'nobody knows yet',
+        'cannot be told yet',
         'text',
         ({ verdict }) => verdict.kind === 'look' && verdict,
         ({ reading, page }, { count }) => ({ reading: { ...reading, state: { name: 'text', page, count } } }),
       ),
       rule(
-        'sorted as text',
+        'sorted as text, back to the start',
         'scan',
         ({ verdict }) => verdict.kind === 'text' && verdict.evidence,
         ({ reading }, held) => retract(reading, held),
@@ -238,20 +242,20 @@ const table: { readonly [Name in StateName]: StateRow<Name> } = {
     see: (reading, event) => ({ reading, page: reading.state.page, behind: pageOf(event) }),
     rules: [
       rule(
-        'nothing',
+        'nothing behind it',
         'done',
         ({ behind }) => behind.received === 0,
         ({ reading, page }) => end(advance(reading, page.last)),
       ),
       rule(
-        'out of order',
+        'out of order, back to the start',
         'scan',
         ({ page, behind }) => isOutOfOrder(versionsBehind(page, behind)),
         ({ reading }, held) => retract(reading, held),
       ),
       // The source may change as fast as it is read. What was there by now is enough; how far is that?
       rule(
-        'something',
+        'something behind it',
         'goal',
         ({ reading }) => reading.goal === null,
         ({ reading, page }) => ({ reading: { ...reading, state: { name: 'goal', page } } }),
@@ -277,7 +281,7 @@ const table: { readonly [Name in StateName]: StateRow<Name> } = {
     see: judgeListing,
     rules: [
       rule(
-        'not proven yet',
+        'not all proven yet',
         'scan',
         ({ verdict }) => verdict.kind === 'question' && verdict,
         ({ reading, listing, effects }, { question }) => {
@@ -286,19 +290,19 @@ const table: { readonly [Name in StateName]: StateRow<Name> } = {
         },
       ),
       rule(
-        'everything seen',
+        'all seen',
         'done',
         ({ verdict }) => verdict.kind === 'complete' && verdict,
         ({ reading, effects }, { upTo }) => ({ ...end(advance(reading, upTo)), effects }),
       ),
       rule(
-        'only one page, sorted',
+        'only one page ever comes, sorted',
         'ahead',
         ({ verdict }) => verdict.kind === 'sorted' && verdict,
         ({ reading, effects }, { below }) => ({ reading: ahead(advance(reading, below)), effects }),
       ),
       rule(
-        'not to be proven',
+        'given up',
         'done',
         ({ verdict }) => verdict.kind === 'uncertain' && verdict,
         ({ reading, effects }, { note }) => ({
@@ -315,13 +319,13 @@ const table: { readonly [Name in StateName]: StateRow<Name> } = {
     see: judgeListing,
     rules: [
       rule(
-        'out of order',
+        'out of order, back to the start',
         'scan',
         ({ page }) => page !== null && isOutOfOrder(versionsOf(page)),
         ({ reading }, held) => retract(reading, held),
       ),
       rule(
-        'not proven yet',
+        'not all proven yet',
         'tie',
         ({ verdict }) => verdict.kind === 'question' && verdict,
         ({ reading, listing, effects }, { question }) => {
@@ -330,13 +334,13 @@ const table: { readonly [Name in StateName]: StateRow<Name> } = {
         },
       ),
       rule(
-        'everything seen',
+        'all seen',
         'ahead',
         ({ verdict }) => verdict.kind === 'complete' && verdict,
         ({ reading, effects }, { upTo }) => ({ reading: ahead(advance(reading, upTo)), effects }),
       ),
       // Rows beyond must not wait for it.
-      otherwise('not to be proven', 'ahead', ({ reading, listing, effects }) => ({
+      otherwise('given up', 'ahead', ({ reading, listing, effects }) => ({
         reading: ahead({ ...reading, cursor: listing.ceiling ?? reading.cursor }),
         effects,
       })),
