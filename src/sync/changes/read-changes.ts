@@ -45,7 +45,7 @@ class ContractBreach extends Error {
 const pagesInFlight = 2
 const nothing: Records = { rows: [], rejected: [] }
 
-export async function readChanges(
+async function readChanges(
   context: ReadChangesContext,
   options: ReadingOptions,
 ): Promise<ReadOutcome> {
