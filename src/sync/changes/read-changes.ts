@@ -45,10 +45,7 @@ class ContractBreach extends Error {
 const pagesInFlight = 2
 const nothing: Records = { rows: [], rejected: [] }
 
-async function readChanges(
-  context: ReadChangesContext,
-  options: ReadingOptions,
-): Promise<ReadOutcome> {
+async function readChanges(context: ReadChangesContext, options: ReadingOptions): Promise<ReadOutcome> {
   const commits = openCommits(context, options.from)
   let transition = start(options)
   try {
