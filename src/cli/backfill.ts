@@ -137,7 +137,7 @@ async function work(
   { values, signal, log, stdout }: Call,
   context: SyncContext,
   stream: ChangesStream,
-  { id }: Backfill,
+  { id }: Pick<Backfill, 'id'>,
 ): Promise<ExitCode> {
   const { pool } = context.database
   const progress = startBackfillProgress(process.stderr, () => readBackfill(pool, id))
@@ -151,7 +151,9 @@ async function work(
       const current = await readBackfill(pool, id)
       if (!current) throw new Error(`backfill ${id} is no longer known to the database`)
       const isOver = current.status === 'done' || current.status === 'cancelled'
-      const hasEnded = isOver || outcome?.status === 'failed' || signal.aborted
+      // It could not be read completely, and is tried again later.
+      const waits = current.status === 'waiting' && current.error !== null && outcome?.status !== 'skipped'
+      const hasEnded = isOver || waits || outcome?.status === 'failed' || signal.aborted
       if (hasEnded) {
         progress.end()
         if (outcome?.error) log.debug({ err: outcome.error, stream: stream.name }, 'the backfill failed')

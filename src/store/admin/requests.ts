@@ -2,9 +2,6 @@
 
 import pg, { type ClientBase } from 'pg'
 import { streams } from '../../streams/catalog.ts'
-import type { Backfill } from '../../sync/ports/store.ts'
-import { type BackfillLine, backfillColumns, toBackfill } from '../queries/backfills.ts'
-import type { QuarantineSelection } from '../queries/quarantine.ts'
 import { foldName } from '../schema/column-types.ts'
 import { qualified, readTableSchema } from '../schema/table-schema.ts'
 
@@ -12,32 +9,32 @@ type Queryable = Pick<ClientBase, 'query'>
 
 // ── backfills ────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** An unfinished request of the same span is taken up again instead of a second one being made. */
+/** An unfinished request of the same span is taken up again instead of a second one being made. Returns its id. */
 export async function requestBackfill(
   client: Queryable,
   request: { readonly stream: string; readonly from: bigint; readonly to: bigint; readonly by: string },
-): Promise<Backfill> {
-  const { rows } = await client.query<BackfillLine>(
+): Promise<{ readonly id: string }> {
+  const { rows } = await client.query<{ id: string }>(
     `with known as (
        -- Whoever asks for it again does not want it to wait.
-       update tidemark.backfill set retry_at = null
+       update tidemark.backfill set retry_at = null, error = null
        where id = (
          select id from tidemark.backfill
          where stream = $1 and position_from = $2 and position_to = $3 and status in ('waiting', 'running')
          order by id limit 1
        )
-       returning *
+       returning id
      ), added as (
        insert into tidemark.backfill (stream, position_from, position_to, position, requested_by)
        select $1, $2, $3, $2, $4 where not exists (select from known)
-       returning *
+       returning id
      )
-     select ${backfillColumns} from (select * from known union all select * from added) as request`,
+     select id::text from known union all select id::text from added`,
     [request.stream, request.from.toString(), request.to.toString(), request.by],
   )
-  const [line] = rows
-  if (!line) throw new Error(`The backfill of ${request.stream} could not be stored. Try again.`)
-  return toBackfill(line)
+  const [stored] = rows
+  if (!stored) throw new Error(`The backfill of ${request.stream} could not be stored. Try again.`)
+  return stored
 }
 
 /** The run in progress notices at its next page. False when it was over already. */
@@ -55,7 +52,7 @@ export async function cancelBackfill(client: Queryable, id: string, by: string):
 /** Those up to an id, or all that there are. Returns how many there were. */
 export async function dropFromQuarantine(
   client: Queryable,
-  { stream, id }: QuarantineSelection,
+  { stream, id }: { readonly stream: string | null; readonly id: bigint | null },
   reason: string,
   through: bigint | null = null,
 ): Promise<number> {

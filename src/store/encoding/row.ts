@@ -28,7 +28,7 @@ import {
 /** In place of a column: the field has none and gets none. */
 const noColumn = -1
 /** In place of a column: the table does not know the field yet. */
-export const unknownField = -2
+const unknownField = -2
 
 export type RecordPlan = {
   readonly fields: readonly string[]
@@ -47,7 +47,7 @@ const isTooLong = (name: string): boolean => Buffer.byteLength(name) > mostNameB
 // An upstream may make up a field name for every record; what was planned for such names is forgotten again (P10).
 const maxPlans = 200
 
-export function createPlanner(tableSchema: TableSchema): (record: JsonObject) => RecordPlan {
+function createPlanner(tableSchema: TableSchema): (record: JsonObject) => RecordPlan {
   const columnOf = new Map(tableSchema.columns.map((column, index) => [foldName(column.field), index]))
   const versionNames = new Set(versionFields(tableSchema.stream))
   const plans = new Map<string, RecordPlan>()
@@ -112,104 +112,135 @@ export const leadingColumns = { ...hashAndFlagColumns, _rescued: 'jsonb' } as co
 const otherVersions = 'fields that differ only in case hold different row versions'
 const noVersionColumn = 'the table has no column for its row version'
 
+/** What is known of the table, and the cells of the line in hand. */
+type RowEncoder = {
+  readonly tableSchema: TableSchema
+  readonly planOf: (record: JsonObject) => RecordPlan
+  readonly fitsKey: (key: string) => boolean
+  readonly keyIndex: number
+  readonly versionIndexes: readonly number[]
+  readonly encodeColumn: readonly Encode[]
+  readonly canWiden: readonly boolean[]
+  /** Types of fields that are not taken from their values. */
+  readonly knownTypes: ReadonlyMap<string, ColumnType>
+  readonly cells: string[]
+}
+type Rescued = [string, Json][]
+
 /** A row that does not fit the table's key adds no line, and is noted as unfit. */
 export function createRowEncoder(
   tableSchema: TableSchema,
   settled: ReadonlySet<string>,
 ): (row: Row, notes: PageNotes, lines: Lines) => void {
-  const planOf = createPlanner(tableSchema)
-  const { columns } = tableSchema
-  const keyIndex = columns.indexOf(tableSchema.key)
-  const fitsKey = keyCheck(tableSchema.key.type)
+  const encoder = prepareEncoder(tableSchema, settled)
+  return (row, notes, lines) => encodeRow(encoder, row, notes, lines)
+}
+
+function prepareEncoder(tableSchema: TableSchema, settled: ReadonlySet<string>): RowEncoder {
+  const { columns, key, stream } = tableSchema
+  const keyIndex = columns.indexOf(key)
   const versionIndexes = tableSchema.versions.map((column) => columns.indexOf(column))
-  const documented = documentedTypes(tableSchema.stream)
-  const encodeColumn = columns.map((column, index) =>
-    versionIndexes.includes(index) || isDocumentedInteger(column) ? encodeInteger : encoders[column.type],
-  )
-  const canWiden = columns.map(
-    (column, index) =>
-      column.type === 'bigint' &&
-      index !== keyIndex &&
-      !versionIndexes.includes(index) &&
-      !settled.has(column.name),
-  )
-  // A row version is a number even where it is served as a string.
-  const knownTypes = new Map([
-    ...documented,
-    ...versionFields(tableSchema.stream).map((field) => [field, 'bigint'] as const),
-  ])
-  const cells: string[] = new Array(columns.length)
+  const documented = documentedTypes(stream)
+  const isDocumentedInteger = ({ field, type }: Column) =>
+    type === 'bigint' && documented.get(foldName(field)) === 'bigint'
+  return {
+    tableSchema,
+    planOf: createPlanner(tableSchema),
+    fitsKey: keyCheck(key.type),
+    keyIndex,
+    versionIndexes,
+    encodeColumn: columns.map((column, index) =>
+      versionIndexes.includes(index) || isDocumentedInteger(column) ? encodeInteger : encoders[column.type],
+    ),
+    canWiden: columns.map(
+      (column, index) =>
+        column.type === 'bigint' &&
+        index !== keyIndex &&
+        !versionIndexes.includes(index) &&
+        !settled.has(column.name),
+    ),
+    // A row version is a number even where it is served as a string.
+    knownTypes: new Map([...documented, ...versionFields(stream).map((field) => [field, 'bigint'] as const)]),
+    cells: new Array(columns.length),
+  }
+}
 
-  return (row, notes, lines) => {
-    if (!fitsKey(row.key))
-      return noteRejected(
-        row,
-        notes,
-        `the key does not fit column ${tableSchema.key.name} (${tableSchema.key.type})`,
-      )
-    const { record } = row
-    const plan = planOf(record)
-    // One call for all of them: three times as fast as asking by name.
-    const values = Object.values(record)
-    const repeated = record[repeatedFields]
-    let rescued: [string, Json][] | null = null
-    cells.fill(copyNull)
-    cells[keyIndex] = escapeCopy(row.key)
-    countValue(notes, keyIndex)
+function encodeRow(encoder: RowEncoder, row: Row, notes: PageNotes, lines: Lines): void {
+  const { tableSchema, versionIndexes, cells } = encoder
+  if (!encoder.fitsKey(row.key)) {
+    const { name, type } = tableSchema.key
+    return noteRejected(row, notes, `the key does not fit column ${name} (${type})`)
+  }
+  const { record } = row
+  const plan = encoder.planOf(record)
+  const rescued = placeValues(encoder, plan, row, notes)
+  if (!plan.isPlain && row.version !== null && versionCell(encoder) !== String(row.version))
+    return noteRejected(row, notes, versionIndexes.length > 0 ? otherVersions : noVersionColumn)
+  const repeated = record[repeatedFields]
+  if (repeated) noteRepeated(notes, repeated)
+  const isDeleted = plan.deletionFlag !== null && saysDeleted(record[plan.deletionFlag])
+  const rescuedCell = rescued || repeated ? escapeCopy(rescuedText(rescued ?? [], repeated)) : copyNull
+  lines.add(`${rescuedCell}\t${joinCells(cells)}`, emptyCells(cells), isDeleted)
+}
 
-    for (let index = 0; index < plan.fields.length; index++) {
-      const value = values[index]
-      if (value === null || value === undefined) continue
-      const column = plan.columns[index] ?? unknownField
-      if (column === keyIndex) {
-        if (isKey(value, row.key)) continue
-      } else if (column >= 0) {
-        const cell = encodeColumn[column]?.(value) ?? null
-        // A field that differs only in case was there first when the cell is taken.
-        if (cell !== null && (plan.isPlain || cells[column] === copyNull)) {
-          cells[column] = cell
-          countValue(notes, column)
-          continue
-        }
-        if (canWiden[column] && isWiderNumber(value)) notes.widen.add(columns[column]?.name ?? '')
+/** Fills the cells; returns what fits none of them. */
+function placeValues(
+  encoder: RowEncoder,
+  plan: RecordPlan,
+  { key, record }: Row,
+  notes: PageNotes,
+): Rescued | null {
+  const { cells, keyIndex, encodeColumn, canWiden, knownTypes } = encoder
+  const { columns } = encoder.tableSchema
+  // One call for all of them: three times as fast as asking by name.
+  const values = Object.values(record)
+  let rescued: Rescued | null = null
+  cells.fill(copyNull)
+  cells[keyIndex] = escapeCopy(key)
+  countValue(notes, keyIndex)
+
+  for (let index = 0; index < plan.fields.length; index++) {
+    const value = values[index]
+    if (value === null || value === undefined) continue
+    const column = plan.columns[index] ?? unknownField
+    if (column === keyIndex) {
+      if (isKey(value, key)) continue
+    } else if (column >= 0) {
+      const cell = encodeColumn[column]?.(value) ?? null
+      // A field that differs only in case was there first when the cell is taken.
+      if (cell !== null && (plan.isPlain || cells[column] === copyNull)) {
+        cells[column] = cell
+        countValue(notes, column)
+        continue
       }
-      const field = plan.fields[index] ?? ''
-      if (column === unknownField) noteField(notes, knownTypes, field, value)
-      rescued ??= []
-      rescued.push([field, value])
-      notes.rescued.set(field, (notes.rescued.get(field) ?? 0) + 1)
+      if (canWiden[column] && isWiderNumber(value)) notes.widen.add(columns[column]?.name ?? '')
     }
-
-    if (!plan.isPlain && row.version !== null && versionCell() !== String(row.version))
-      return noteRejected(row, notes, versionIndexes.length > 0 ? otherVersions : noVersionColumn)
-    if (repeated) noteRepeated(notes, repeated)
-    const isDeleted = plan.deletionFlag !== null && saysDeleted(record[plan.deletionFlag])
-    const missedRows = rescued || repeated ? escapeCopy(rescuedText(rescued ?? [], repeated)) : copyNull
-    lines.add(`${missedRows}\t${joinCells()}`, emptyCells(), isDeleted)
+    const field = plan.fields[index] ?? ''
+    if (column === unknownField) noteField(notes, knownTypes, field, value)
+    rescued ??= []
+    rescued.push([field, value])
+    notes.rescued.set(field, (notes.rescued.get(field) ?? 0) + 1)
   }
+  return rescued
+}
 
-  function isDocumentedInteger({ field, type }: Column): boolean {
-    return type === 'bigint' && documented.get(foldName(field)) === 'bigint'
-  }
+function versionCell({ versionIndexes, cells }: RowEncoder): string | undefined {
+  for (const index of versionIndexes) if (cells[index] !== copyNull) return cells[index]
+  return undefined
+}
 
-  function versionCell(): string | undefined {
-    for (const index of versionIndexes) if (cells[index] !== copyNull) return cells[index]
-    return undefined
-  }
+/** Three times as fast as Array.join. */
+function joinCells(cells: readonly string[]): string {
+  let text = cells[0] ?? copyNull
+  for (let index = 1; index < cells.length; index++) text += `\t${cells[index]}`
+  return text
+}
 
-  /** Three times as fast as Array.join. */
-  function joinCells(): string {
-    let text = cells[0] ?? copyNull
-    for (let index = 1; index < cells.length; index++) text += `\t${cells[index]}`
-    return text
-  }
-
-  /** Columns that came later are null in older rows; leaving them out keeps the hashes of those rows. */
-  function emptyCells(): number {
-    let used = cells.length
-    while (used > 0 && cells[used - 1] === copyNull) used--
-    return cells.length - used
-  }
+/** Columns that came later are null in older rows; leaving them out keeps the hashes of those rows. */
+function emptyCells(cells: readonly string[]): number {
+  let used = cells.length
+  while (used > 0 && cells[used - 1] === copyNull) used--
+  return cells.length - used
 }
 
 function countValue({ nonNull }: PageNotes, column: number): void {

@@ -5,18 +5,18 @@ import type { Backfill } from '../../sync/ports/store.ts'
 
 type Queryable = Pick<ClientBase, 'query'>
 
-export const backfillColumns = `id::text, stream, position_from::text as "from", position_to::text as "to", position::text, status,
+const columns = `id::text, stream, position_from::text as "from", position_to::text as "to", position::text, status,
   requested_at as "requestedAt", requested_by as "requestedBy", started_at as "startedAt", finished_at as "finishedAt",
   rows_read::float8 as "rowsRead", inserted::float8 as inserted, updated::float8 as updated,
   quarantined::float8 as quarantined, attempts, error, note`
 
-export type BackfillLine = Omit<Backfill, 'from' | 'to' | 'position'> & {
+type Line = Omit<Backfill, 'from' | 'to' | 'position'> & {
   readonly from: string
   readonly to: string
   readonly position: string
 }
 
-export const toBackfill = (line: BackfillLine): Backfill => ({
+const toBackfill = (line: Line): Backfill => ({
   ...line,
   from: BigInt(line.from),
   to: BigInt(line.to),
@@ -25,8 +25,8 @@ export const toBackfill = (line: BackfillLine): Backfill => ({
 
 /** The oldest that is not finished and does not wait for a better moment; null when there is none. */
 export async function nextBackfill(client: Queryable, stream: string): Promise<Backfill | null> {
-  const { rows } = await client.query<BackfillLine>(
-    `select ${backfillColumns} from tidemark.backfill
+  const { rows } = await client.query<Line>(
+    `select ${columns} from tidemark.backfill
      where stream = $1 and status in ('waiting', 'running') and coalesce(retry_at <= now(), true)
      order by id limit 1`,
     [stream],
@@ -35,17 +35,14 @@ export async function nextBackfill(client: Queryable, stream: string): Promise<B
 }
 
 export async function readBackfill(client: Queryable, id: string): Promise<Backfill | null> {
-  const { rows } = await client.query<BackfillLine>(
-    `select ${backfillColumns} from tidemark.backfill where id = $1`,
-    [id],
-  )
+  const { rows } = await client.query<Line>(`select ${columns} from tidemark.backfill where id = $1`, [id])
   return rows[0] ? toBackfill(rows[0]) : null
 }
 
 /** The newest first. */
 export async function listBackfills(client: Queryable, stream: string | null): Promise<readonly Backfill[]> {
-  const { rows } = await client.query<BackfillLine>(
-    `select ${backfillColumns} from tidemark.backfill as known where $1::text is null or stream = $1 order by known.id desc limit 100`,
+  const { rows } = await client.query<Line>(
+    `select ${columns} from tidemark.backfill as known where $1::text is null or stream = $1 order by known.id desc limit 100`,
     [stream],
   )
   return rows.map(toBackfill)

@@ -15,7 +15,7 @@ import { createTable } from './create-table.ts'
 
 // What a BI role may read: the mirror, its views and the freshness of both, also of tables that come later, and nothing
 // else. Makes no roles.
-export async function grantReading(client: ClientBase, role: string): Promise<void> {
+async function grantReading(client: ClientBase, role: string): Promise<void> {
   const name = pg.escapeIdentifier(role)
   const { rows } = await client.query('select 1 from pg_roles where rolname = $1', [role])
   if (rows.length === 0)

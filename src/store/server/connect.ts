@@ -14,7 +14,7 @@ const modes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-ful
 type Mode = (typeof modes)[number]
 
 /** The ways to connect, the preferred one first: `prefer` and `allow` have two, one with TLS and one without. */
-export function connectionWays(url: string): readonly PoolConfig[] {
+function connectionWays(url: string): readonly PoolConfig[] {
   const target = parseUrl(url)
   const options = target.searchParams
   const mode = readMode(options)

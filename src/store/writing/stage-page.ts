@@ -26,7 +26,7 @@ type CopyConnection = Connection & {
 }
 
 /** `statements` may begin a transaction, and must end with the COPY. */
-export function copyIn(client: ClientBase, statements: string, chunks: readonly Buffer[]): Promise<void> {
+function copyIn(client: ClientBase, statements: string, chunks: readonly Buffer[]): Promise<void> {
   return new Promise((resolve, reject) => {
     const query: Submittable & CopyEvents = {
       submit(connection) {

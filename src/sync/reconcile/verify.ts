@@ -43,12 +43,11 @@ export type Inspection = {
   readonly read: (records: readonly Json[]) => Records
 }
 
-export const unsteadyList =
-  'the list changed during every pass: rows whose records are gone were not looked for'
-export const tooMuchIsGone = ({ missing, living }: Shortfall): string =>
+const unsteadyList = 'the list changed during every pass: rows whose records are gone were not looked for'
+const tooMuchIsGone = ({ missing, living }: Shortfall): string =>
   `the list lacks ${missing} of ${living} rows, too many to be believed; a reconcile holds them until it is told otherwise`
 
-export const extra = (key: string): Difference => ({
+const extra = (key: string): Difference => ({
   key,
   kind: 'extra',
   columns: [],
@@ -58,7 +57,7 @@ export const extra = (key: string): Difference => ({
 })
 
 /** The end of a verification; `why` when there are rows that it could not look for. */
-export function told({ context, findings }: Inspection, why: string | null): RunReading {
+function told({ context, findings }: Inspection, why: string | null): RunReading {
   findings.isWhole = why === null
   const what = context.sample === null ? 'verification' : 'verification of a sample'
   const { differences, repaired } = findings
@@ -75,11 +74,7 @@ export function told({ context, findings }: Inspection, why: string | null): Run
 // Verification of a list stream: two listings, the second as the second look. What differs in both, with the same record, is
 // named; a record that changed between them is not wrong, only busy.
 /** Reads records by the key of the stream's table, or by the one that a first poll would choose. */
-export function keyChooser(
-  stream: ListStream,
-  known: string | null,
-  chosen: string | null,
-): Inspection['read'] {
+function keyChooser(stream: ListStream, known: string | null, chosen: string | null): Inspection['read'] {
   let keyField = known
   return (records) => {
     if (keyField === null && records.length > 0) keyField = chooseKey(stream, chosen, records)
@@ -87,7 +82,7 @@ export function keyChooser(
   }
 }
 
-export async function verifyList(inspection: Inspection): Promise<RunReading> {
+async function verifyList(inspection: Inspection): Promise<RunReading> {
   const { context, run, source, findings, read } = inspection
   const { pageSize, signal, stream } = context
   const list = (eachPage: (page: Records) => Promise<void>) =>
