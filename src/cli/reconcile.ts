@@ -30,7 +30,7 @@ export const reconcile: Command = {
     acknowledge: {
       type: 'string',
       value: 'STREAM',
-      describe: 'take note of the rows that reconciles rescued',
+      describe: 'take note of the missed rows that reconciles found',
     },
     json: { type: 'boolean', describe: 'print one JSON document' },
   },
@@ -92,10 +92,10 @@ async function takeNote(call: Call, name: string): Promise<ExitCode> {
 }
 
 function missedRowsLine({ stream, findings }: Result): string {
-  if (!findings || findings.rescued === 0) return ''
+  if (!findings || findings.missedRows === 0) return ''
   const keys = findings.samples.slice(0, 20).map(({ key }) => key)
-  const more = findings.rescued > 20 ? ', …' : ''
-  return `\n  rescued: ${keys.join(', ')}${more}; when you have seen them: tidemark reconcile --acknowledge ${stream}`
+  const more = findings.missedRows > 20 ? ', …' : ''
+  return `\n  missed rows: ${keys.join(', ')}${more}; when you have seen them: tidemark reconcile --acknowledge ${stream}`
 }
 
 const asJson = ({ stream, status, runId, findings, tally, note, error, isComplete, durationMs }: Result) => ({
@@ -111,8 +111,8 @@ const asJson = ({ stream, status, runId, findings, tally, note, error, isComplet
   requests: tally.requests,
   bytes: tally.bytes,
   ...(findings && {
-    rescued: findings.rescued,
-    rescued_keys: findings.samples.map(({ key }) => key),
+    missed_rows: findings.missedRows,
+    missed_keys: findings.samples.map(({ key }) => key),
     late: findings.late,
     missing: findings.missing,
     marked: findings.marked,

@@ -24,10 +24,10 @@ export async function reconcileOnce(
   if (stream.kind === 'list')
     return { ...(await listTwice(context, stream, signal, approved)), findings: null }
   const outcome = await reconcileStream({ ...context.contextOf(stream), signal, approved })
-  const { rescued, samples } = outcome.findings
-  if (rescued > 0)
+  const { missedRows, samples } = outcome.findings
+  if (missedRows > 0)
     log.warn(
-      { stream: stream.name, rescued, keys: samples.slice(0, 100).map(({ key }) => key) },
+      { stream: stream.name, missedRows, keys: samples.slice(0, 100).map(({ key }) => key) },
       `the reconcile of ${stream.name} found rows that no other run had brought`,
     )
   if (outcome.error) log.debug({ err: outcome.error, stream: stream.name }, 'the reconcile failed')
@@ -61,7 +61,7 @@ export function reconcileSentence({
     return `${stream}: the reconcile failed: ${sentence(error?.message ?? 'no reason was recorded')}`
   const told = findings
     ? [
-        `${count(findings.rescued)} missed`,
+        `${count(findings.missedRows)} missed`,
         `${count(findings.marked)} marked deleted`,
         ...(findings.alive > 0 ? [`${count(findings.alive)} not listed but still there`] : []),
         ...(findings.unclear > 0 ? [`${count(findings.unclear)} not listed and without a clear answer`] : []),

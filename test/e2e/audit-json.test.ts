@@ -43,7 +43,7 @@ describe.skipIf(!hasPostgres)('the verbs of audit and repair', () => {
     await database.pool.query('delete from mirror.assignment where assignment_id = 8')
     expect(await tidemark('reconcile', 'assignment')).toMatchObject({
       code: 0,
-      told: { streams: [{ stream: 'assignment', complete: true, rescued: 1, rescued_keys: ['8'] }] },
+      told: { streams: [{ stream: 'assignment', complete: true, missed_rows: 1, missed_keys: ['8'] }] },
     })
     const dryRun = await tidemark('backfill', 'assignment', '--from-version', '0', '--dry-run')
     expect(dryRun).toMatchObject({ code: 0, told: { from: '0', rows: 40 } })

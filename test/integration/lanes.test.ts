@@ -143,7 +143,7 @@ describe.skipIf(!hasPostgres)('a list stream', () => {
       const { status, error } = await poll('UID')
       expect(status).toBe('failed')
       const [, anew = ''] =
-        /KEY_TRACKER_OBJECT is UID, .* TrackerObjectId: .* anew: (.*)$/.exec(error?.message ?? '') ?? []
+        /KEY_TRACKER_OBJECT is UID, .* TrackerObjectId\. .* anew: (.*)$/.exec(error?.message ?? '') ?? []
       await database.pool.query(anew)
       expect(await poll('UID')).toMatchObject({ status: 'done', tally: { inserted: 20 } })
       const { rows } = await database.pool.query('select uid::text from bi.tracker_object')

@@ -62,7 +62,7 @@ describe.skipIf(!hasPostgres)('a reconcile', () => {
     expect(outcome).toMatchObject({
       status: 'done',
       isComplete: true,
-      findings: { rescued: 0, marked: 0, missing: 0 },
+      findings: { missedRows: 0, marked: 0, missing: 0 },
     })
     expect((await pool.query('select * from mirror.assignment order by assignment_id')).rows).toEqual(
       before.rows,
@@ -81,7 +81,7 @@ describe.skipIf(!hasPostgres)('a reconcile', () => {
       await pool.query('delete from mirror.assignment where assignment_id in (3, 77)')
       await pool.query('update mirror.assignment set row_version = 1 where assignment_id = 150')
       const { findings } = await reconcileOf(context)
-      expect(findings.rescued).toBe(3)
+      expect(findings.missedRows).toBe(3)
       expect(findings.samples.map(({ key }) => key).sort()).toEqual(['150', '3', '77'])
       await same()
       const missedRows = async () =>
@@ -101,7 +101,7 @@ describe.skipIf(!hasPostgres)('a reconcile', () => {
       simulator.source.change('assignment', 5)
       const { findings, tally } = await reconcileOf(context)
       expect(tally).toMatchObject({ inserted: 1, updated: 1 })
-      expect(findings.rescued).toBe(0)
+      expect(findings.missedRows).toBe(0)
       await same()
     },
   )
@@ -166,7 +166,7 @@ describe.skipIf(!hasPostgres)('a reconcile', () => {
       simulator.faults.clear()
       await pool.query('delete from mirror.assignment where assignment_id = 30')
       expect(await deleted()).toEqual([])
-      expect((await reconcileOf(context)).findings).toMatchObject({ marked: 1, rescued: 1 })
+      expect((await reconcileOf(context)).findings).toMatchObject({ marked: 1, missedRows: 1 })
     },
   )
 
@@ -217,7 +217,7 @@ describe.skipIf(!hasPostgres)('a reconcile', () => {
       expect((await pool.query('select rows from tidemark.missed_rows')).rows).toEqual([{ rows: '1' }])
       expect(await reconcileOf(context)).toMatchObject({
         isComplete: true,
-        findings: { marked: 30, rescued: 0 },
+        findings: { marked: 30, missedRows: 0 },
       })
       await same()
     },

@@ -63,7 +63,7 @@ describe.skipIf(!hasPostgres)('related records of a group', () => {
     const { rows } = await database.pool.query(
       'select assignment_id::int as id, problem from tidemark.related_fetch where problem is not null order by 1',
     )
-    const problem = expect.stringContaining('nothing of assignment_product is shown any more')
+    const problem = expect.stringContaining('shows no assignment_product of any assignment')
     expect(rows).toEqual([
       { id: 1, problem },
       { id: 2, problem },

@@ -115,7 +115,7 @@ describe.skipIf(!hasPostgres)('a database', () => {
     await database.pool.query(`create database ${name}_latin encoding 'LATIN1' locale 'C' template template0`)
     const at = (path: string) => Object.assign(new URL(database.url), { pathname: `/${path}` }).href
     await expect(open(at(`${name}_absent`))).rejects.toThrow(
-      /cannot be reached: .*does not exist; check DATABASE_URL/,
+      /cannot be reached: .*does not exist\. Check DATABASE_URL/,
     )
     await expect(open(at(`${name}_latin`))).rejects.toThrow(
       /encoded as LATIN1; make one with: create database/,

@@ -93,7 +93,7 @@ describe.skipIf(!hasPostgres)('a run', () => {
     const successor = await begin(storeOf(database))
     await successor.finish(done)
     expect(await ledger()).toMatchObject([
-      { status: 'failed', error: 'the program was ended' },
+      { status: 'failed', error: 'its program was killed or lost its connection' },
       { status: 'done' },
     ])
     await ended.finish(failed)

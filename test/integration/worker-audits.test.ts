@@ -21,7 +21,7 @@ describe.skipIf(!hasPostgres)('the worker', () => {
     await database.pool.query('delete from mirror.assignment where assignment_id = 5')
     expect(await kinds.reconcile(assignment, { signal })).toMatchObject({
       status: 'done',
-      note: '1 rescued (5)',
+      note: '1 missed row (5)',
     })
     expect(await kinds.backfill(assignment, { signal })).toBeNull()
     const to = await positionOf(database.pool)

@@ -69,7 +69,7 @@ export async function leaseHolder(client: ClientBase, { stream, kind }: Place): 
     [stream, kindsBeside(kind)],
   )
   const [owner] = rows
-  if (!owner) return 'another program, which has only just begun'
+  if (!owner) return 'another program that has only just started'
   return `process ${owner.pid} on ${owner.host}, since ${owner.started_at.toISOString()}`
 }
 

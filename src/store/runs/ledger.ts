@@ -52,7 +52,7 @@ export async function beginRun(
 const beginSql = `
   with ended as (
     -- The lease was free, so whoever left this line is gone.
-    update tidemark.run set status = 'failed', finished_at = now(), error = 'the program was ended'
+    update tidemark.run set status = 'failed', finished_at = now(), error = 'its program was killed or lost its connection'
     where stream = $1 and kind = any ($5) and status = 'running'
   ), state as (
     select position, position_reached_at, key_field, lookback_ms, lookback_reason, stopped_reason, last_lookback_at

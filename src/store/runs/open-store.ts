@@ -96,7 +96,8 @@ export function openStore({
 
   return {
     async openRun(kind, name, { id = null } = {}) {
-      if ((kind === 'backfill') !== (id !== null)) throw new Error('A backfill, and nothing else, has an id')
+      if ((kind === 'backfill') !== (id !== null))
+        throw new Error('An id belongs to a run of kind backfill, and to no other.')
       return await takeRun({
         ...{ pool, kind, related, silenceMs, log },
         stream: known(name),

@@ -157,7 +157,7 @@ async function widenColumns(
       await client.query('rollback to savepoint widening')
       await noteColumn(client, tableSchema, name, {
         type: 'bigint',
-        note: 'would have to be numeric, but something depends on the column; what does not fit is in _rescued',
+        note: 'should be numeric, but a view or another object depends on the column; values that do not fit are in _rescued',
       })
     }
   }

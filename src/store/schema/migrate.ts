@@ -20,7 +20,7 @@ async function grantReading(client: ClientBase, role: string): Promise<void> {
   const { rows } = await client.query('select 1 from pg_roles where rolname = $1', [role])
   if (rows.length === 0)
     throw new DatabaseError(
-      `BI_ROLE names ${role}, which is no role in this Postgres; make it: create role ${name} login`,
+      `BI_ROLE is ${role}, but this Postgres has no such role. Create it: create role ${name} login`,
     )
   for (const statement of await missingGrants(client, role)) await client.query(statement)
 }
@@ -73,7 +73,7 @@ export async function migrateDatabase({ database, streams, biRole, log }: Option
       if (stream.kind === 'changes')
         await createTable(client, stream, { field: stream.keyFields[0] ?? '', type: 'bigint' }, log)
     if (biRole !== null) await grantReading(client, biRole)
-    if (applied > 0) log.info({ applied }, 'the database has the schema of this program now')
+    if (applied > 0) log.info({ applied }, 'The database was migrated to the tables of this version.')
     return applied
   } finally {
     // Closing the connection gives the lock back, whatever state it is in.
@@ -87,7 +87,7 @@ async function applyMigrations(client: PoolClient): Promise<number> {
   const newest = Math.max(...known.map((migration) => migration.folderMillis))
   if (before.some((at) => at > newest))
     throw new DatabaseError(
-      'the database has been migrated by a newer Tidemark than this one: run that version, or one that is newer still',
+      'A newer Tidemark than this one has migrated the database. Run that version, or a newer one.',
     )
   try {
     await migrate(drizzle({ client }), { migrationsFolder, ...history })

@@ -83,7 +83,7 @@ async function readMonths(client: ClientBase, { stream }: TableSchema): Promise<
     [qualified(historyOf(stream))],
   )
   const [found] = rows
-  if (!found) throw new Error(`Postgres does not tell the partitions of ${stream.name}'s history`)
+  if (!found) throw new Error(`Postgres does not say which partitions the history of ${stream.name} has.`)
   return { now: found.now, months: found.names.flatMap((name) => /\d{4}_\d{2}$/.exec(name)?.[0] ?? []) }
 }
 
@@ -96,7 +96,7 @@ async function makePartition(client: ClientBase, tableSchema: TableSchema, month
   const partition = partitionOf(tableSchema, month)
   const [from, to] = [startOf(month), endOf(month)]
   // Attached afterwards, which unlike "partition of" does not wait for those who read the table.
-  await retryOnLockTimeout(`a new month of ${table}`, () =>
+  await retryOnLockTimeout(`add a month to ${table}`, () =>
     inBriefTransaction(client, () =>
       client.query(`
         create table ${partition} (like ${table} including all);

@@ -47,7 +47,7 @@ export async function showColumns(
     await client.query('rollback to savepoint showing')
     log.warn(
       { err: error, view: inBi(view) },
-      'the view in schema bi is not ours and does not show new columns',
+      'This view in schema bi was not made by Tidemark, so it does not show new columns.',
     )
   }
   await client.query('release savepoint showing')

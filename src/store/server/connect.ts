@@ -183,7 +183,7 @@ async function firstWayThatWorks(ways: readonly PoolConfig[], where: string): Pr
     }
   }
   throw new DatabaseError(
-    `Postgres at ${where} cannot be reached: ${messageOf(failure)}; check DATABASE_URL`,
+    `Postgres at ${where} cannot be reached: ${messageOf(failure)}. Check DATABASE_URL.`,
     {
       cause: failure,
     },
@@ -208,7 +208,7 @@ async function checkSessions(client: pg.Client, other: pg.Client, where: string)
   for (let look = 0; look < sessionLooks; look++)
     if ((await sessionOf(client)) === (await sessionOf(other)))
       throw new DatabaseError(
-        `Postgres at ${where} is behind a pooler that shares sessions (PgBouncer in transaction mode?), and Tidemark needs sessions of its own; give DATABASE_URL the address of Postgres itself, or let the pooler keep a session for each client (pool_mode = session)`,
+        `Postgres at ${where} is behind a pooler that shares sessions between clients (PgBouncer with pool_mode = transaction?). Tidemark needs sessions of its own. Set DATABASE_URL to the address of Postgres itself, or set pool_mode = session.`,
       )
 }
 
@@ -237,22 +237,23 @@ async function check(client: pg.Client, where: string): Promise<void> {
         from pg_namespace where nspname in ('mirror', 'bi', 'tidemark')
       ) as may_create`)
   const [found] = rows
-  if (!found) throw new DatabaseError(`Postgres at ${where} does not answer a query`)
+  if (!found)
+    throw new DatabaseError(`Postgres at ${where} accepts connections, but does not answer queries.`)
   if (found.version < 140_000)
     throw new DatabaseError(
-      `Postgres at ${where} is version ${found.version_text}; Tidemark needs 14 or newer`,
+      `Postgres at ${where} is version ${found.version_text}. Tidemark needs 14 or newer.`,
     )
   if (found.encoding !== 'UTF8')
     throw new DatabaseError(
-      `the database at ${where} is encoded as ${found.encoding}; make one with: create database tidemark encoding 'UTF8' template template0`,
+      `The database at ${where} has the encoding ${found.encoding}. Tidemark needs UTF8: create database tidemark encoding 'UTF8' template template0`,
     )
   if (found.is_read_only)
     throw new DatabaseError(
-      `Postgres at ${where} is read-only (a standby?); DATABASE_URL must name the primary`,
+      `Postgres at ${where} is read-only. If it is a standby, set DATABASE_URL to the primary.`,
     )
   if (!found.may_create || !found.may_make_temporary)
     throw new DatabaseError(
-      `role ${found.role} may not create schemas at ${where}; run as its owner: grant create, temporary on database ${pg.escapeIdentifier(databaseOf(client))} to ${pg.escapeIdentifier(found.role)}`,
+      `The role ${found.role} may not create schemas or temporary tables at ${where}. Run as the owner of the database: grant create, temporary on database ${pg.escapeIdentifier(databaseOf(client))} to ${pg.escapeIdentifier(found.role)}`,
     )
 }
 
@@ -262,7 +263,7 @@ export async function checkTakesWrites(client: Pick<pg.ClientBase, 'query'>): Pr
     `select current_setting('transaction_read_only')::bool as is_read_only`,
   )
   if (rows[0]?.is_read_only)
-    throw new DatabaseError('Postgres is read-only: is it a standby by now, or is its disk full?')
+    throw new DatabaseError('Postgres is read-only. It may have become a standby, or its disk may be full.')
 }
 
 const databaseOf = (client: pg.Client): string => client.database ?? 'postgres'

@@ -72,7 +72,7 @@ export async function limitLockWaits(client: ClientBase): Promise<void> {
   await client.query(`set local lock_timeout = '${lockTimeoutMs}ms'`)
 }
 
-/** Repeats a transaction that met a lock in its way. It must have rolled back before it throws. */
+/** Repeats a transaction that met a lock in its way. It must have rolled back before it throws. `what` follows "could not". */
 export async function retryOnLockTimeout<Result>(
   what: string,
   attempt: () => Promise<Result>,
@@ -84,7 +84,7 @@ export async function retryOnLockTimeout<Result>(
       const delayMs = delayAfter(backoff.lockTimeout, failures)
       if (Date.now() + delayMs <= endsAtMs) return delayMs
       throw new Error(
-        `${what} had to wait too long for a query that reads the table; it is tried again by the next run`,
+        `Could not ${what}: a query held the table for ${backoff.lockTimeout.deadlineMs / 1000} s. The next run tries again.`,
         { cause },
       )
     },

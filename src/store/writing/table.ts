@@ -38,7 +38,7 @@ export async function openTable(
     const made = await readTableSchema(client, stream)
     if (!made)
       throw new Error(
-        `mirror.${stream.name} has no primary key of one column: it is not a table of Tidemark's`,
+        `mirror.${stream.name} has no primary key of one column, so Tidemark did not make it. Rename or drop it, and the next run makes the right one.`,
       )
     return tableOf(await prepareHistory(client, made, source), settled)
   })
@@ -52,7 +52,7 @@ export const tableOf = (tableSchema: TableSchema, settled: ReadonlySet<string>):
 function keyColumn({ stream, keyField }: Source, rows: readonly Row[]): KeyColumn {
   if (stream.kind === 'changes') return { field: stream.keyFields[0] ?? '', type: 'bigint' }
   if (keyField === null)
-    throw new Error(`the key of ${stream.name} is not known yet, so its table cannot be made`)
+    throw new Error(`The key of ${stream.name} is not known yet, so its table cannot be made.`)
   // Digits in quotes are text: the next key may have letters.
   if (rows.every((row) => fitsInt64(row.key) && typeof fieldOf(row, keyField) !== 'string'))
     return { field: keyField, type: 'bigint' }

@@ -33,7 +33,7 @@ class KeyChanged extends Error {
   constructor(stream: string, wanted: string, known: string) {
     const variable = variableOf({ name: stream })
     super(
-      `${variable} is ${wanted}, but the table of ${stream} was made by the key ${known}: take ${variable} back, or have the table made anew: drop view bi.${stream}; drop table mirror.${stream}; update tidemark.stream set key_field = null where name = '${stream}'`,
+      `${variable} is ${wanted}, but the table of ${stream} was made with the key ${known}. Remove ${variable}, or have the table made anew: drop view bi.${stream}; drop table mirror.${stream}; update tidemark.stream set key_field = null where name = '${stream}'`,
     )
   }
 }
@@ -65,13 +65,16 @@ async function listOnce(context: ListContext, run: Run<'list'>, source: Source):
   })
   if (!listed.isProven)
     return {
-      note: `the list changed during each of ${listed.passes} passes: nothing is taken for gone`,
+      note: `the list changed while it was read, ${listed.passes} times in a row, so no row was marked deleted`,
       isComplete: false,
       yielded: false,
     }
   const { blocked } = await run.absences.settle(1, context.approved)
   return {
-    note: blocked > 0 ? `blocked: ${blocked} rows would be marked deleted` : null,
+    note:
+      blocked > 0
+        ? `deletions blocked: ${blocked} rows disappeared from the upstream at once and were not marked deleted. If this is right: tidemark reconcile --release ${stream.name}`
+        : null,
     isComplete: blocked === 0,
     yielded: false,
   }
@@ -91,7 +94,7 @@ export function chooseKey(
   const variable = variableOf(stream)
   throw new KeyUnknown(
     keyField
-      ? `${variable} is ${keyField}, but not every record of ${stream.name} has a usable value of its own there; fields seen: ${seen}`
-      : `${stream.name} has no usable key among ${stream.keyFields.join(', ')}: set ${variable} to one of its fields (seen: ${seen})`,
+      ? `${variable} is ${keyField}, but not every record of ${stream.name} has a value of its own in that field. Fields seen: ${seen}.`
+      : `None of ${stream.keyFields.join(', ')} can be the key of ${stream.name}. Set ${variable} to the field that tells its records apart. Fields seen: ${seen}.`,
   )
 }

@@ -41,10 +41,10 @@ export async function retryQuarantine(context: RetryContext): Promise<RetryOutco
       const current = await lookAgain(read, counted, record, signal)
       if (current === 'gone') {
         findings.gone += 1
-        await settle(id, 'the upstream has the record no longer')
+        await settle(id, 'the upstream no longer has the record')
       } else if (stream.kind === 'list' && current === null && (await hasRow(run, read(record)))) {
         findings.replaced += 1
-        await settle(id, 'a later record of its key is a row')
+        await settle(id, 'a later record with its key is a row')
       } else if (await becomesRow(run, read(current ?? record))) {
         findings.taken += 1
         await settle(

@@ -3,6 +3,7 @@
 
 import type { Json, JsonObject } from '../../json/json.ts'
 import { isFlaggedDeleted, readRecords } from '../../streams/record.ts'
+import { plural } from '../../util/text.ts'
 import { currentLookback, measureLateness, mostRecorded } from '../changes/lookback.ts'
 import type { ChangesContext } from '../changes/read-changes.ts'
 import { listWhole } from '../lists/read-whole.ts'
@@ -24,7 +25,7 @@ export type ReconcileContext = ChangesContext & {
 }
 type ReconcileFindings = {
   /** Rows at or below the position that nothing else had brought, the first of them by key. */
-  readonly rescued: number
+  readonly missedRows: number
   readonly samples: readonly Arrival[]
   /** Versions that came late, within the look-back: the look-back run would have found them as well. */
   readonly late: number
@@ -47,7 +48,7 @@ type Findings = { -readonly [Name in keyof ReconcileFindings]: ReconcileFindings
 
 export async function reconcileStream(context: ReconcileContext): Promise<ReconcileOutcome> {
   const findings: Findings = {
-    rescued: 0,
+    missedRows: 0,
     samples: [],
     late: 0,
     missing: 0,
@@ -79,7 +80,7 @@ async function reconcile(
     return reading(
       false,
       findings,
-      `the list changed during each of ${listed.passes} passes: nothing is taken for gone`,
+      `the list changed while it was read, ${listed.passes} times in a row, so no row was marked deleted`,
     )
   const shortfall = await run.absent.gather()
   findings.missing = shortfall.missing
@@ -89,7 +90,7 @@ async function reconcile(
     return reading(
       false,
       findings,
-      `blocked: the list lacks ${shortfall.missing} of ${shortfall.living} rows; when they are gone indeed: tidemark reconcile --release ${stream.name}`,
+      `deletions blocked: ${shortfall.missing} of ${shortfall.living} rows disappeared from the upstream at once and were not marked deleted. If this is right: tidemark reconcile --release ${stream.name}. If not, check the permissions of the integration user`,
     )
   }
   await lookAtAbsent(context, run, source, findings, note)
@@ -100,19 +101,21 @@ async function reconcile(
 }
 
 function reading(isComplete: boolean, findings: Findings, why: string | null): RunReading {
-  const { rescued, samples, late, marked, unclear } = findings
+  const { missedRows, samples, late, marked, unclear } = findings
   const keys = samples.slice(0, keysTold).map(({ key }) => key)
   const parts = [
-    rescued > 0 ? `${rescued} rescued (${keys.join(', ')}${rescued > keysTold ? ', …' : ''})` : null,
+    missedRows > 0
+      ? `${plural(missedRows, 'missed row')} (${keys.join(', ')}${missedRows > keysTold ? ', …' : ''})`
+      : null,
     late > 0 ? `${late} late` : null,
-    marked > 0 ? `${marked} gone` : null,
-    unclear > 0 ? `${unclear} unclear` : null,
+    marked > 0 ? `${marked} marked deleted` : null,
+    unclear > 0 ? `${unclear} could not be looked at` : null,
     why,
   ]
   return { isComplete, yielded: false, note: parts.filter(Boolean).join('; ') || null }
 }
 
-/** Tells rescues from what the incremental run has not reached yet, and from what is late by no more than usual. */
+/** Tells missed rows from what the incremental run has not reached yet, and from what is late by no more than usual. */
 async function openArrivalNotes(
   { store, stream, now, lookbackFloorMs }: ReconcileContext,
   run: Run<'reconcile'>,
@@ -136,10 +139,10 @@ async function openArrivalNotes(
       )
     }
     if (missedRows.length === 0) return
-    findings.rescued += missedRows.length
+    findings.missedRows += missedRows.length
     findings.samples = [...findings.samples, ...missedRows].slice(0, mostSamples)
-    // At once: a reconcile that is killed has still rescued them.
-    await run.reconciliation.recordMissedRows(findings.rescued, findings.samples)
+    // At once: a reconcile that is killed has written them all the same.
+    await run.reconciliation.recordMissedRows(findings.missedRows, findings.samples)
   }
 }
 
@@ -150,7 +153,10 @@ async function lookAtAbsent(
   findings: Findings,
   note: (written: Written) => Promise<void>,
 ): Promise<void> {
-  if (!lookup) throw new Error(`${stream.name} offers no look at one record, so nothing can be proven gone`)
+  if (!lookup)
+    throw new Error(
+      `The upstream has no request for a single record of ${stream.name}, so no deletion can be proven.`,
+    )
   for await (const keys of batches((after) => run.absent.keys(after, keysAtOnce))) {
     for (let start = 0; start < keys.length; start += looksAtOnce) {
       signal.throwIfAborted()
@@ -163,11 +169,17 @@ async function lookAtAbsent(
       for (const { key, answer } of await Promise.all(looks)) {
         if (answer === 'unclear') findings.unclear += 1
         else if (answer === 'gone')
-          gone.push({ key, evidence: 'the list lacked it, and asked for by its id it is gone' })
+          gone.push({
+            key,
+            evidence: 'missing from the list, and the upstream says that there is no record of this id',
+          })
         else {
           found.push(answer.found)
           if (isFlaggedDeleted(answer.found))
-            gone.push({ key, evidence: 'the list lacked it, and the record says that it is deleted' })
+            gone.push({
+              key,
+              evidence: 'missing from the list, and the record itself says that it is deleted',
+            })
           else findings.alive += 1
         }
       }

@@ -43,9 +43,9 @@ export type Inspection = {
   readonly read: (records: readonly Json[]) => Records
 }
 
-const unsteadyList = 'the list changed during every pass: rows whose records are gone were not looked for'
+const unsteadyList = 'the list changed while it was read, so rows whose records are gone were not looked for'
 const tooMuchIsGone = ({ missing, living }: Shortfall): string =>
-  `the list lacks ${missing} of ${living} rows, too many to be believed; a reconcile holds them until it is told otherwise`
+  `${missing} of ${living} rows are missing from the list, too many to be believed: a reconcile blocks such deletions until an operator approves them`
 
 const extra = (key: string): Difference => ({
   key,
@@ -96,7 +96,7 @@ async function verifyList(inspection: Inspection): Promise<RunReading> {
   findings.compared = Math.round(findings.compared / first.passes)
   const shortfall = await run.absent.gather()
   if (first.received > 0 && run.state.keyField === null)
-    return told(inspection, `it was never polled; run: tidemark sync ${stream.name}`)
+    return told(inspection, `it was never read. Run: tidemark sync ${stream.name}`)
   const second = await list((page) => nameConfirmed(inspection, page))
   if (!first.isProven || !second.isProven) return told(inspection, unsteadyList)
   if (isDoubtful(shortfall) || (second.received === 0 && shortfall.missing > 0))
@@ -126,7 +126,9 @@ async function nameAbsent({ context, run, findings }: Inspection): Promise<void>
     findings.differences += keys.length
     for (const key of keys) context.onDifference(extra(key))
     if (context.repair)
-      await run.absent.noteGone(keys.map((key) => ({ key, evidence: 'two lists in a row lacked it' })))
+      await run.absent.noteGone(
+        keys.map((key) => ({ key, evidence: 'missing from two complete lists in a row' })),
+      )
   }
   if (context.repair) findings.repaired += await run.absent.markGone()
 }
@@ -191,7 +193,7 @@ async function inspect(
 ): Promise<void> {
   const { stream, signal, repair, onDifference } = context
   const { lookup } = source
-  if (!lookup) throw new Error(`${stream.name} offers no look at one record`)
+  if (!lookup) throw new Error(`The upstream has no request for a single record of ${stream.name}.`)
   let before: Difference | null = null
   for (let look = 0; look < mostLooks; look++) {
     signal.throwIfAborted()
@@ -207,7 +209,10 @@ async function inspect(
       onDifference(extra(key))
       if (repair)
         await run.absent.noteGone([
-          { key, evidence: 'the list lacked it, and asked for by its id it is gone' },
+          {
+            key,
+            evidence: 'missing from the list, and the upstream says that there is no record of this id',
+          },
         ])
       return
     }

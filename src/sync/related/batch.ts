@@ -68,7 +68,7 @@ export async function readFamilies(
       ...again.aside,
       ...understood
         .filter((one) => !isSteady(one))
-        .map(({ due }) => ({ due, problem: 'two answers in a row had different records' })),
+        .map(({ due }) => ({ due, problem: 'the upstream answered twice with different records' })),
       ...understood.filter(isSteady).flatMap(({ due }) => {
         const group = lostSome.get(due.assignmentId)
         return group === undefined ? [] : [{ due, problem: silenceOf(group) }]
@@ -118,8 +118,8 @@ async function readOne({ source, signal, streams }: Context, due: Due): Promise<
 function problemOf(isGone: boolean, hasAnswer: boolean): string {
   if (isGone) return 'the upstream says that there is no such assignment'
   return hasAnswer
-    ? 'the answer has none of the groups'
-    : 'the upstream does not answer it, or with another one'
+    ? 'the answer has none of the groups that were asked for'
+    : 'the upstream does not answer for it, or answers with another assignment'
 }
 
 /** Chosen when the first records of a group come, and the same from then on. */
@@ -187,7 +187,7 @@ function doubtfulOf(understood: readonly Understood[], linked: readonly RelatedL
 }
 
 const silenceOf = (group: string): string =>
-  `nothing of ${group} is shown any more, of whatever assignment: what the mirror has of it is kept until the user may read it again`
+  `the upstream shows no ${group} of any assignment any more, so the rows that are here are kept: check the permissions of the integration user`
 
 /**
  * Groups that all these assignments lack now, and others as well that had records of it: that proves nothing about the records

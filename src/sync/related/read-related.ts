@@ -2,6 +2,7 @@
 // its turn is over. Records first, then what is known of their assignments: whatever ends it in between is read again (P8).
 
 import type { RelatedStream } from '../../streams/catalog.ts'
+import { plural } from '../../util/text.ts'
 import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'
 import type { Due, Run, Store, Written } from '../ports/store.ts'
@@ -41,7 +42,7 @@ async function readBacklog(context: RelatedContext, run: Run<'related'>): Promis
   let asideCount = 0
   const note = () =>
     asideCount > 0
-      ? `could not be read, and tried again later: ${asideCount} assignment${asideCount === 1 ? '' : 's'}`
+      ? `${plural(asideCount, 'assignment')} could not be read and will be tried again later`
       : null
   for (;;) {
     const picked = await run.backlog.due(pickedAtOnce)
@@ -69,7 +70,7 @@ async function readBatch(
   const { shown, families, aside, pages, failure } = await readFamilies(context, run, living)
   if (!failure && living.length >= hopelessReads && aside.length === living.length)
     throw new Error(
-      `none of ${living.length} extended reads could be used: ${aside[0]?.problem}; check what the user may read, or leave RELATED out`,
+      `None of ${living.length} extended reads could be used: ${aside[0]?.problem}. Check the permissions of the integration user, or remove RELATED.`,
     )
   await run.backlog.link(shown)
   for (const { stream, keyField, records } of pages) {
