@@ -146,7 +146,7 @@ describe.skipIf(!hasPostgres)('a reconcile', () => {
       expect(await deleted()).toEqual([7, 8])
       const { rows } = await pool.query('select key, evidence from tidemark.suspect order by key')
       expect(rows.map(({ key }) => key)).toEqual(['7', '8'])
-      expect(rows[0].evidence).toContain('gone')
+      expect(rows[0].evidence).toContain('no record of this id')
       await same()
       simulator.source.insert('assignment', null, { id: 7 })
       await context.read(assignment, 'incremental', { signal })

@@ -172,7 +172,7 @@ describe.skipIf(!hasPostgres)('related records', () => {
       simulator.faults.add({ kind: 400, while: ({ path }) => path.endsWith('/extended/Id/6') })
       expect(await related(context)).toMatchObject({
         status: 'done',
-        note: 'could not be read, and tried again later: 1 assignment',
+        note: '1 assignment could not be read and will be tried again later',
       })
       expect((await related(context)).tally.requests).toBe(0)
       expect(await progress(database.pool)).toEqual({ read: 19, waiting: 1, setAside: 1, quarantined: 0 })

@@ -103,7 +103,7 @@ describe.skipIf(!hasPostgres)('a database', () => {
     const behind = Object.assign(new URL(database.url), { hostname: '127.0.0.1', port: String(pooler.port) })
     behind.searchParams.set('sslmode', 'disable')
     await expect(open(behind.href)).rejects.toThrow(
-      /pooler .*; give DATABASE_URL the address of Postgres itself/,
+      /pooler .*\. Set DATABASE_URL to the address of Postgres itself/,
     )
   })
 
@@ -117,9 +117,7 @@ describe.skipIf(!hasPostgres)('a database', () => {
     await expect(open(at(`${name}_absent`))).rejects.toThrow(
       /cannot be reached: .*does not exist\. Check DATABASE_URL/,
     )
-    await expect(open(at(`${name}_latin`))).rejects.toThrow(
-      /encoded as LATIN1; make one with: create database/,
-    )
+    await expect(open(at(`${name}_latin`))).rejects.toThrow(/has the encoding LATIN1\. .*: create database/)
     await expect(open(withRole(`${name}_guest`))).rejects.toThrow(`role ${name}_guest may not create schemas`)
     await database.pool.query(`alter role ${name}_guest set default_transaction_read_only = on`)
     await expect(open(withRole(`${name}_guest`))).rejects.toThrow('is read-only')
@@ -139,7 +137,7 @@ describe.skipIf(!hasPostgres)('a database', () => {
 
   it('lets the BI role read the mirror, later tables too, and nothing else', async () => {
     const role = `${database.name}_bi`
-    await expect(migrated(database.pool, role)).rejects.toThrow(`make it: create role "${role}" login`)
+    await expect(migrated(database.pool, role)).rejects.toThrow(`Create it: create role "${role}" login`)
     await database.pool.query(`create role ${role} login password 'secret-of-the-role'`)
     await migrated(database.pool, role)
     await database.pool.query(

@@ -169,13 +169,16 @@ function encodeRow(encoder: RowEncoder, row: Row, notes: PageNotes, lines: Lines
   const { tableSchema, versionIndexes, cells } = encoder
   if (!encoder.fitsKey(row.key)) {
     const { name, type } = tableSchema.key
-    return noteRejected(row, notes, `the key does not fit column ${name} (${type})`)
+    noteRejected(row, notes, `the key does not fit column ${name} (${type})`)
+    return
   }
   const { record } = row
   const plan = encoder.planOf(record)
   const rescued = placeValues(encoder, plan, row, notes)
-  if (!plan.isPlain && row.version !== null && versionCell(encoder) !== String(row.version))
-    return noteRejected(row, notes, versionIndexes.length > 0 ? otherVersions : noVersionColumn)
+  if (!plan.isPlain && row.version !== null && versionCell(encoder) !== String(row.version)) {
+    noteRejected(row, notes, versionIndexes.length > 0 ? otherVersions : noVersionColumn)
+    return
+  }
   const repeated = record[repeatedFields]
   if (repeated) noteRepeated(notes, repeated)
   const isDeleted = plan.deletionFlag !== null && saysDeleted(record[plan.deletionFlag])
