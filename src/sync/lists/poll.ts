@@ -73,7 +73,7 @@ async function listOnce(context: ListContext, run: Run<'list'>, source: Source):
   return {
     note:
       blocked > 0
-        ? `deletions blocked: ${blocked} rows disappeared from the upstream at once and were not marked deleted. If this is right: tidemark reconcile --release ${stream.name}`
+        ? `deletions blocked: ${blocked} rows disappeared from the upstream at once and were not marked deleted. If this is right: tidemark deletions approve ${stream.name}`
         : null,
     isComplete: blocked === 0,
     yielded: false,

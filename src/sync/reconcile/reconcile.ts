@@ -90,7 +90,7 @@ async function reconcile(
     return reading(
       false,
       findings,
-      `deletions blocked: ${shortfall.missing} of ${shortfall.living} rows disappeared from the upstream at once and were not marked deleted. If this is right: tidemark reconcile --release ${stream.name}. If not, check the permissions of the integration user`,
+      `deletions blocked: ${shortfall.missing} of ${shortfall.living} rows disappeared from the upstream at once and were not marked deleted. If this is right: tidemark deletions approve ${stream.name}. If not, check the permissions of the integration user`,
     )
   }
   await lookAtAbsent(context, run, source, findings, note)
