@@ -1,5 +1,5 @@
-// Opens what every command needs that reads the upstream into the mirror: the database, migrated; the mirror; and one source for
-// each stream that is configured.
+// Opens what every command needs that reads the upstream into Postgres: the migrated database, the store, and one source for each
+// stream that is configured.
 
 import type { Config, MirrorConfig, UpstreamConfig } from './config/load.ts'
 import type { Logger } from './log.ts'
@@ -60,7 +60,7 @@ export function openConfiguredUpstream(needs: UpstreamNeeds, service: ServiceNam
   })
 }
 
-// One reading of any stream in the lanes that are read on a schedule.
+// One run of any stream, of the kinds that run on a schedule.
 export type ScheduledKind = 'incremental' | 'lookback'
 
 export type ReadStreamContext = {
@@ -106,7 +106,7 @@ export type SyncContext = AsyncDisposable & {
   readonly related: readonly RelatedStream[]
   readonly assignmentService: Upstream
   sourceOf(stream: Stream): Source
-  /** What every reading of a stream needs, whatever its lane. */
+  /** What every run of a stream needs, whatever its kind. */
   contextOf<Kind extends Stream>(stream: Kind): ReadingContext<Kind>
   read(stream: Stream, kind: ScheduledKind, options: ReadOptions): Promise<RunOutcome>
   /** The backlog of related records. */

@@ -1,5 +1,4 @@
-// The configuration: the variables parsed into one frozen object, all problems told at once. The only reader of the
-// environment.
+// The configuration: the environment parsed into one frozen object, with all problems at once. The only reader of the environment.
 
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
@@ -80,14 +79,14 @@ export function readEnvironment(file = '.env'): Environment {
   return { ...readDotEnv(file), ...process.env }
 }
 
-/** Null when none is set, or one that is none: the verbs that need a configuration tell that, with all else that is wrong. */
+/** Null when none is set, or one that is none: the verbs that need a configuration report it, with all else that is wrong. */
 export function loadLogLevel(environment: Environment): string | null {
   const { LOG_LEVEL } = mirrorVariables
   const raw = readVariable(environment, 'LOG_LEVEL', [])
   return raw === undefined ? null : (LOG_LEVEL.schema.safeParse(raw).data ?? null)
 }
 
-/** What commands need that only look at the mirror. */
+/** What commands need that only read Postgres. */
 export function loadMirrorConfig(environment: Environment): MirrorConfig {
   const { values, finish } = reader(environment)
   const config = values(mirrorVariables)
@@ -95,7 +94,7 @@ export function loadMirrorConfig(environment: Environment): MirrorConfig {
   return config
 }
 
-/** What is needed besides to tell which streams are late. */
+/** What is needed besides to find which streams are late. */
 export function loadStatusConfig(
   environment: Environment,
 ): MirrorConfig & Pick<Config, 'streams' | 'trackingBaseUrl' | 'staleAfterMs' | 'schedules'> {
@@ -119,7 +118,7 @@ export function loadConfig(environment: Environment): Config {
     complain('ATTACHMENT_DATA needs RELATED to be true, or to name attachment')
   const { staleAfter, ...worker } = values(workerVariables)
   if (worker.publicUrl && !worker.webhookSecret)
-    complain('PUBLIC_URL is set, so that webhooks can come: they need a WEBHOOK_SECRET')
+    complain('PUBLIC_URL is set to receive webhooks: set WEBHOOK_SECRET, too')
   const config: Config = Object.freeze({
     ...values(mirrorVariables),
     ...upstream,
@@ -172,7 +171,7 @@ function reader(environment: Environment) {
       })
       const known = [...named.map(({ name }) => `${prefix}_${name.toUpperCase()}`), ...Object.keys(variables)]
       for (const { name, meant } of misspelt(environment, `${prefix}_`, known))
-        problems.push(`${name} names no stream: did you mean ${meant}?`)
+        problems.push(`${name} does not name a stream: did you mean ${meant}?`)
       return Object.freeze(Object.fromEntries(entries)) as Readonly<Record<string, Value>>
     },
     complain(problem: string) {
@@ -188,7 +187,7 @@ function reader(environment: Environment) {
 function readVariable(environment: Environment, name: string, problems: string[]): string | undefined {
   const direct = environment[name]?.trim()
   const file = environment[`${name}_FILE`]?.trim()
-  if (direct && file) problems.push(`${name} and ${name}_FILE are both set: keep one of them`)
+  if (direct && file) problems.push(`${name} and ${name}_FILE are both set: remove one of them`)
   if (direct || !file) return direct || undefined
   try {
     return readFileSync(file, 'utf8').trim() || undefined

@@ -29,7 +29,7 @@ export type Variable = {
 
 export const mirrorVariables = {
   DATABASE_URL: {
-    describe: 'the Postgres that holds the mirror',
+    describe: 'URL of the Postgres that Tidemark writes to',
     fallback: 'an embedded Postgres in `.tidemark/`',
     secret: true,
     schema: url(/^postgres(ql)?:$/, 'postgres://host:5432/database, with user:password@ before the host')
@@ -37,17 +37,17 @@ export const mirrorVariables = {
       .transform((value) => value ?? null),
   },
   SOURCE_TIMEZONE: {
-    describe: 'time zone of date-times without an offset',
+    describe: 'time zone of upstream date-times that have no offset',
     fallback: 'UTC',
     schema: timeZone,
   },
   BI_ROLE: {
-    describe: 'role that may read the mirror, and nothing else',
+    describe: 'Postgres role that may read the tables and nothing else',
     fallback: 'none',
     schema: roleName,
   },
   LOG_LEVEL: {
-    describe: 'how much is logged: trace, debug, info, warn, error, fatal, silent',
+    describe: 'what is logged: trace, debug, info, warn, error, fatal or silent',
     fallback: 'info',
     schema: z
       .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], {
@@ -65,24 +65,24 @@ export const upstreamVariables = {
   },
   AUTH_URL: { describe: 'base URL of the identity provider', fallback: 'required', schema: baseUrl },
   CLIENT_GUID: {
-    describe: 'header `clientId` of the assignment service',
+    describe: 'GUID of the customer, sent as header `clientId` to the assignment service',
     fallback: 'required',
     schema: z.guid({ error: 'must be a GUID such as 6f1c2a52-0d3b-4c58-9f0e-3a1d2c4b5e6f' }),
   },
   SUBJECT_ID: {
-    describe: 'sign-in: the integration user',
+    describe: 'user id of the integration user, for the sign-in',
     fallback: 'required',
     schema: required('the user id you were given'),
   },
   API_KEY: {
-    describe: 'sign-in: its key',
+    describe: 'key of the integration user',
     fallback: 'required',
     secret: true,
     schema: required('the key you were given'),
   },
   TRACKING_BASE_URL: {
     describe: 'base URL of the tracking service',
-    fallback: 'none: trackers are not mirrored',
+    fallback: 'none: trackers are not read',
     schema: baseUrl.optional().transform((value) => value ?? null),
   },
   TRACKING_AUTH_URL: {
@@ -91,33 +91,33 @@ export const upstreamVariables = {
     schema: baseUrl.optional(),
   },
   TRACKING_SUBJECT_ID: {
-    describe: 'sign-in of the tracking service',
+    describe: 'user id for the sign-in to the tracking service',
     fallback: '`SUBJECT_ID`',
     schema: text.optional(),
   },
   TRACKING_API_KEY: {
-    describe: 'its key',
+    describe: 'key for the sign-in to the tracking service',
     fallback: '`API_KEY`',
     secret: true,
     schema: text.optional(),
   },
   STREAMS: {
-    describe: 'which streams are mirrored, comma-separated',
+    describe: 'streams to read, separated by commas',
     fallback: 'all that are configured',
     schema: streamList,
   },
   LOOKBACK: {
-    describe: 'how far back the recent past is read again, at least',
+    describe: 'how far back look-back runs read at least',
     fallback: '10m',
     schema: durationMs('10m', 1000),
   },
   PAGE_SIZE: {
-    describe: 'records asked for in one request',
+    describe: 'records to ask for in one request',
     fallback: '1000',
     schema: integer(1000, 1, 100_000),
   },
   REQUESTS_PER_SECOND: {
-    describe: 'most requests per second to each service, of each worker',
+    describe: 'most requests per second that each worker sends to each service',
     fallback: 'none',
     schema: text.optional().transform((value, context) => {
       if (value === undefined) return null
@@ -133,22 +133,22 @@ export const upstreamVariables = {
     schema: durationMs('60s', 100),
   },
   TRACKER_HISTORY: {
-    describe: 'how long the past of trackers is kept; `off` keeps none',
+    describe: 'how long old rows of trackers are kept as history; `off` keeps none',
     fallback: '90d',
     schema: durationOrOff('90d', 24 * 3_600_000),
   },
   RELATED: {
-    describe: 'related records of assignments: `true` for all groups, or a list of them',
+    describe: 'related records of assignments to read: `true` for all groups, or a list of groups',
     fallback: 'none',
     schema: relatedList,
   },
   ATTACHMENT_DATA: {
-    describe: '`true` mirrors the bytes of attached files as well',
+    describe: '`true` also reads the bytes of attached files',
     fallback: '`false`',
     schema: flag,
   },
   RELATED_REFRESH: {
-    describe: 'related records are read again after this long, whatever changed; `off`: only after a change',
+    describe: 'how old related records may get before they are read again; `off`: only after a change',
     fallback: '7d',
     schema: durationOrOff('7d', 3_600_000),
   },
@@ -156,15 +156,15 @@ export const upstreamVariables = {
 
 export const workerVariables = {
   REDIS_URL: {
-    describe: 'the Redis that holds the queue',
-    fallback: 'none: the queue is in Postgres too',
+    describe: 'URL of the Redis that holds the queue',
+    fallback: 'none: the queue is in Postgres',
     secret: true,
     schema: url(/^rediss?:$/, 'redis://host:6379')
       .optional()
       .transform((value) => value ?? null),
   },
   SCHEDULE_RECONCILE: {
-    describe: 'when everything is listed to find what is missing or gone',
+    describe: 'when reconciles run: they list everything to find missed and deleted rows',
     fallback: '0 3 * * *',
     schema: schedule('0 3 * * *'),
   },
@@ -174,14 +174,13 @@ export const workerVariables = {
     schema: text.default('127.0.0.1'),
   },
   HTTP_PORT: {
-    describe: 'its port; `0` picks a free one',
+    describe: 'port the worker listens on; `0` picks a free one',
     fallback: '8080',
     schema: integer(8080, 0, 65_535),
   },
   ADMIN_TOKEN: {
-    describe:
-      'token that signs in to the status page, and bearer token of actions over HTTP; 16 characters or more',
-    fallback: 'none: nobody can act',
+    describe: 'token to sign in to the console, and bearer token of actions over HTTP; 16 characters or more',
+    fallback: 'none: nobody can sign in or act',
     secret: true,
     schema: optionalText.refine(
       (token) => token === null || token.length >= 16,
@@ -189,7 +188,7 @@ export const workerVariables = {
     ),
   },
   WEBHOOK_SECRET: {
-    describe: 'last part of the path that receives webhooks; 16 letters and digits or more',
+    describe: 'last part of the path that receives webhooks; 16 letters, digits, - or _, or more',
     fallback: 'none: webhooks are not received',
     secret: true,
     schema: optionalText.refine(
@@ -198,21 +197,22 @@ export const workerVariables = {
     ),
   },
   STALE_AFTER: {
-    describe: 'a stream that should have been read this long ago needs a person',
+    describe: 'how late a stream may be read before it is a problem',
     fallback: '15m',
     schema: durationMs('15m', 1000),
   },
   ALERT_WEBHOOK_URL: {
-    describe: 'webhook of a Slack or Teams channel that is told what needs a person',
-    fallback: 'none: nobody is told',
+    describe: 'webhook of a Slack or Teams channel that gets alerts',
+    fallback: 'none: no alerts are sent',
     secret: true,
     schema: url(/^https?:$/, 'https://hooks.slack.com/services/…')
       .optional()
       .transform((value) => value ?? null),
   },
   PUBLIC_URL: {
-    describe: 'where the upstream reaches this worker; set, the worker subscribes itself to its webhooks',
-    fallback: 'none: it subscribes to nothing',
+    describe:
+      'URL at which the upstream reaches this worker; when set, the worker subscribes itself to webhooks',
+    fallback: 'none: the worker does not subscribe',
     schema: httpUrl.optional().transform((value) => value ?? null),
   },
 } as const satisfies Record<string, Variable>

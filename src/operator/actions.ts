@@ -171,7 +171,7 @@ async function inBackground(
   work: (signal: AbortSignal) => Promise<string>,
 ): Promise<Outcome> {
   const text = await tasks.run(name, work)
-  if (text !== null) return { text, json: { done: true, told: text } }
+  if (text !== null) return { text, json: { done: true, result: text } }
   return { text: `${name} has begun. The page Runs shows it.`, json: { done: false }, isUnderWay: true }
 }
 

@@ -1,4 +1,4 @@
-// One stream listed whole because an operator asks for it, and believed when the operator says so.
+// A reconcile that a person asks for, with the deletions that the person approved.
 
 import type { SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
@@ -9,7 +9,7 @@ import { type ReconcileOutcome, reconcileStream } from '../sync/reconcile/reconc
 import { count, formatDuration, plural, sentence } from '../util/text.ts'
 
 type Options = {
-  /** How many rows may be gone although the listing is empty or lost more than a fifth; 0: none. */
+  /** How many rows may be marked deleted although the listing is empty or lost more than a fifth; 0: none. */
   readonly approved: number
   readonly signal: AbortSignal
   readonly log: Logger
@@ -46,7 +46,7 @@ async function listTwice(
   return first.status === 'done' && first.isComplete && approved > 0 ? await pollList(reading) : first
 }
 
-/** In one line; missed rows are told by their number alone. */
+/** In one line. */
 export function reconcileSentence({
   stream,
   status,
@@ -59,7 +59,7 @@ export function reconcileSentence({
   if (status === 'skipped') return `${stream}: skipped, because ${note} is reconciling it now.`
   if (status === 'failed')
     return `${stream}: the reconcile failed: ${sentence(error?.message ?? 'no reason was recorded')}`
-  const told = findings
+  const found = findings
     ? [
         `${count(findings.missedRows)} missed`,
         `${count(findings.marked)} marked deleted`,
@@ -68,7 +68,7 @@ export function reconcileSentence({
       ]
     : []
   const counts = `${count(tally.inserted)} new, ${count(tally.updated)} changed, ${count(tally.unchanged)} unchanged`
-  const parts = [...told, counts, plural(tally.requests, 'request'), formatDuration(durationMs)]
+  const parts = [...found, counts, plural(tally.requests, 'request'), formatDuration(durationMs)]
   return `${stream}: ${status}, ${parts.join(', ')}${note?.includes('blocked') || status !== 'done' ? `; ${note}` : ''}`
 }
 

@@ -131,7 +131,7 @@ async function keepLooking(
   look: () => Promise<void>,
 ): Promise<void> {
   while (!signal.aborted) {
-    // That Postgres is away is told by whoever watches it.
+    // That Postgres is away is logged by the watch of the parts.
     await look().catch((error) => log.debug({ err: error }, 'could not look for problems to alert of'))
     await wait(everyMs, undefined, { signal, ref: false }).catch(() => null)
   }

@@ -28,9 +28,9 @@ function sectionsOf({ begun, over, now }: News): readonly Section[] {
     {
       title:
         needs.length === 1 ? 'Tidemark: a problem needs you' : `Tidemark: ${needs.length} problems need you`,
-      lines: needs.map(told),
+      lines: needs.map(lineOf),
     },
-    { title: 'Tidemark: good to know', lines: begun.filter(({ kind }) => isNews(kind)).map(told) },
+    { title: 'Tidemark: good to know', lines: begun.filter(({ kind }) => isNews(kind)).map(lineOf) },
     {
       title: over.length === 1 ? 'Tidemark: a problem is over' : `Tidemark: ${over.length} problems are over`,
       lines: over.map((alert) => `Over after ${formatDuration(lastedMs(alert))}: ${harmless(alert.what)}`),
@@ -40,7 +40,7 @@ function sectionsOf({ begun, over, now }: News): readonly Section[] {
     .map(({ title, lines }) => ({ title, lines: bounded(lines) }))
 }
 
-const told = ({ kind, what, whatToDo }: Alert): string =>
+const lineOf = ({ kind, what, whatToDo }: Alert): string =>
   `${harmless(what)} → ${harmless(whatToDo)} More: ${runbookOf(kind)}`
 
 const bounded = (lines: readonly string[]): readonly string[] =>
@@ -101,18 +101,17 @@ const textRun = (text: string, look: Readonly<Record<string, string>>) => ({
   inlines: [{ type: 'TextRun', text, ...look }],
 })
 
-// Which problems people are told about, and when: once when one has stood for a while, once when it has been over for a while.
-// Pure: what is known and what is seen now go in, what is to be told comes out.
+// Which problems are alerted of, and when: once when one has lasted for a while, once when it has been over for a while. Pure.
 export type AlertPlan = {
   /** All that stay known, as they are now. */
   readonly known: readonly Alert[]
-  /** Of them, those that people are to be told about: that they began, or that they are over. */
+  /** Of them, those to send an alert about: that they began, or that they are over. */
   readonly begun: readonly Alert[]
   readonly over: readonly Alert[]
   readonly forgotten: readonly string[]
 }
 
-/** What comes and goes faster than this is not told. */
+/** What comes and goes faster than this is not alerted of. */
 const standsMs = 60_000
 const goneMs = 120_000
 const forgetUntoldMs = 45_000

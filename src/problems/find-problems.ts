@@ -1,4 +1,4 @@
-// Finds what needs a person in what Postgres knows and the worker sees. A cause is told instead of its effects.
+// Finds what needs a person in what Postgres knows and the worker sees. A cause is shown instead of its effects.
 
 import type { Config } from '../config/load.ts'
 import { isStale } from '../config/parsers.ts'

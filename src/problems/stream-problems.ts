@@ -40,26 +40,26 @@ export type Problem = {
   readonly runbook: string
 }
 
-type Told = Pick<Problem, 'since' | 'what' | 'whatToDo'>
+type Words = Pick<Problem, 'since' | 'what' | 'whatToDo'>
 
-/** `subject` is what tells it from others of its kind. */
+/** `subject` distinguishes it from others of its kind. */
 export const problemOf = (
   kind: ProblemKind,
   stream: string | null,
   subject: string,
-  told: Told,
+  words: Words,
 ): Problem => ({
   key: `${kind}:${subject}`,
   kind,
   stream,
-  ...told,
+  ...words,
   runbook: runbookOf(kind),
 })
 
-const ofStream = (kind: ProblemKind, stream: string, told: Told): Problem =>
-  problemOf(kind, stream, stream, told)
+const ofStream = (kind: ProblemKind, stream: string, words: Words): Problem =>
+  problemOf(kind, stream, stream, words)
 
-/** What happened once is told for so long, and then forgotten by itself; all else lasts until something was done. */
+/** An event is shown for so long, and then forgotten; all else lasts until something was done. */
 export const eventsLastMs = 24 * 3_600_000
 
 /** Whether a stream that is read through a moment should have been read again by now. */
@@ -88,7 +88,7 @@ export function stale(
   now: Date,
 ): Problem[] {
   if (readThroughAt === null || isPaused || !isStale(stream, readThroughAt, now)) return []
-  // Told as what keeps it from being read through.
+  // The problem that causes this is shown instead.
   if (hiddenSince !== null || (blockedDeletions?.at && blockedDeletions.at > readThroughAt)) return []
   const ago = formatDuration(now.getTime() - readThroughAt.getTime())
   return [
@@ -186,7 +186,7 @@ export const beliefsChanged = ({ stream, flippedBeliefs }: StreamSymptoms): Prob
     }),
   )
 
-/** Fields that came within minutes of each other are told together. */
+/** Fields that changed within minutes of each other are one problem. */
 const driftGapMs = 10 * 60_000
 
 export function schemaDrift({ stream, drift }: StreamSymptoms): Problem[] {

@@ -1,5 +1,5 @@
-// The client of one upstream service: signed in, within its budget, patient with what passes. The only place where a
-// request is made again; what an operation is, how it travels and what its answer means are in the files beside it.
+// The client of one upstream service: signed in, paced, and repeating what is safe to repeat. What an operation is, how it travels and
+// what its answer means are in the files beside it.
 
 import type { Json } from '../json/json.ts'
 import { keepSecret, type Logger } from '../log.ts'
@@ -48,7 +48,7 @@ export type UpstreamAnswer = {
   /** Null when the answer has no body. */
   readonly body: Json | null
   readonly bytes: number
-  /** The upstream's own time, where it tells it. */
+  /** The upstream's own time, from its `Date` header. */
   readonly date: Date | null
 }
 
@@ -88,7 +88,7 @@ export function openUpstream(options: UpstreamOptions): Upstream {
       return await retry(() => ask(parts, asked, signal), {
         delayMs(failure, attempt) {
           if (failure instanceof UpstreamError && failure.code === 'UPSTREAM_STATUS' && failure.notBefore)
-            pacing.holdUntil(failure.notBefore, failure.status)
+            pacing.pauseUntil(failure.notBefore, failure.status)
           const delayMs = retryDelay({
             policy,
             failure,
@@ -99,7 +99,10 @@ export function openUpstream(options: UpstreamOptions): Upstream {
           })
           if (delayMs === null || !(failure instanceof UpstreamError)) return null
           observer.retryPlanned?.({ service, operation: name, attempt, delayMs, reason: failure.code })
-          log.debug({ service, operation: name, attempt, delayMs, reason: failure.message }, 'asking again')
+          log.debug(
+            { service, operation: name, attempt, delayMs, reason: failure.message },
+            'sending the request again',
+          )
           return delayMs
         },
         wait: (delayMs) => clock.waitUntil(clock.now() + delayMs, signal),
@@ -147,7 +150,7 @@ async function ask(parts: Parts, asked: Asked, signal: AbortSignal): Promise<Ups
   for (;;) {
     const token = await signIn.token(allowance, signal)
     const request = httpRequest(parts, asked, token)
-    await pacing.turn(request, signal)
+    await pacing.wait(request, signal)
     const answer = await exchange(parts, asked.name, request, signal)
     if (answer.status === 401) {
       if (asked.wasRejected) throw unauthorized(service, request)
@@ -175,14 +178,14 @@ async function exchange(
   signal: AbortSignal,
 ): Promise<HttpAnswer> {
   const startedMs = clock.now()
-  const tell = (status: number | null, bytes: number) =>
+  const observe = (status: number | null, bytes: number) =>
     observer.requestDone?.({ service, operation, status, durationMs: clock.now() - startedMs, bytes })
   try {
     const answer = await transport.send(request, signal)
-    tell(answer.status, answer.bytes.length)
+    observe(answer.status, answer.bytes.length)
     return answer
   } catch (error) {
-    tell(null, 0)
+    observe(null, 0)
     throw error
   }
 }
@@ -212,7 +215,7 @@ const unauthorized = (service: ServiceName, { method, url }: HttpRequest): Upstr
     status: 401,
     retryable: true,
     mayHaveArrived: false,
-    problem: `the ${service} service rejects the token, and after another sign-in the next one too. Check that its base URL and its AUTH_URL belong together (production or stage).`,
+    problem: `the ${service} service rejects the token, and also the one of a second sign-in. Check that its base URL and AUTH_URL belong to the same system (production or stage).`,
   })
 
 /** Without a slash at its end. User and password in it would be sent instead of the token. */

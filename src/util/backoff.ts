@@ -33,7 +33,7 @@ export const backoff = {
   startUp: { firstMs: 500, longestMs: 10 * second, jitter: 0 },
   /** The connection to Redis. */
   redis: { firstMs: 100, longestMs: 2 * second, jitter: 0 },
-  /** A lock that somebody's query holds. All attempts together: whoever is told to stop has ten seconds for the page in hand. */
+  /** A lock that somebody's query holds. All attempts together stay below the ten seconds that a stopping program has. */
   lockTimeout: { firstMs: 100, longestMs: second, jitter: 0, deadlineMs: 8 * second },
   /** A message to the receiver of alerts. */
   alert: { firstMs: 30 * second, longestMs: hour, jitter: 0 },

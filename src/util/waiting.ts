@@ -1,4 +1,4 @@
-// Waiting: no longer than is told, by a clock that tests can replace, and after those who go first.
+// Waiting: with a time limit, by a clock that tests can replace, and after those who go first.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { TimedOut } from './errors.ts'

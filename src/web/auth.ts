@@ -136,7 +136,7 @@ export function openAttempts(): Attempts {
   }
 }
 
-// Whether a token that somebody gives is ADMIN_TOKEN, wherever it is given. Wrong ones are counted and told, and after too many even
+// Whether a token that somebody gives is ADMIN_TOKEN, wherever it is given. Wrong ones are counted and logged, and after too many even
 // the right one has to wait, or guessing would go on.
 /** How long to wait is in a header of the answer already. */
 export type Verdict = 'right' | 'wrong' | { readonly waitSeconds: number }

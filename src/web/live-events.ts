@@ -164,7 +164,7 @@ function openUpdates(options: Options): Updates {
     const queries = options.statusQueries()
     if (!queries) return audience.setAway()
     audience.beginLook()
-    audience.tell(whatIsSeen(...(await Promise.all([queries.snapshot(), queries.problems()]))))
+    audience.update(whatIsSeen(...(await Promise.all([queries.snapshot(), queries.problems()]))))
   }
 
   async function keepLooking(): Promise<void> {
@@ -201,13 +201,13 @@ function openUpdates(options: Options): Updates {
 
 type Audience = {
   size(): number
-  /** Whether somebody came who has to be told soon. */
+  /** Whether a page was opened since the last look began. */
   awaitsLook(): boolean
-  /** False when nothing can be looked up at the moment, which the listener is told. */
+  /** False when nothing can be looked up at the moment; then the page says so. */
   add(listener: ServerResponse): boolean
   beginLook(): void
-  tell(seen: Seen): void
-  /** Nothing can be looked up. Whoever comes now is told nothing that may be over. */
+  update(seen: Seen): void
+  /** Nothing can be looked up. Pages that are opened now get nothing that may be over. */
   setAway(): void
   forget(): void
   close(): void
@@ -233,7 +233,7 @@ function openAudience(): Audience {
       for (const [listener, stage] of listeners)
         if (stage === 'new') listeners.set(listener, 'waits for this look')
     },
-    tell(seen) {
+    update(seen) {
       const whole = { ...seen, isWhole: true }
       const news = known === null ? whole : changesBetween(known, seen)
       known = seen

@@ -16,7 +16,7 @@ export type RunSeen = {
 }
 export type Metrics = {
   readonly registry: Registry
-  /** Told by the client of the upstream. */
+  /** For the client of the upstream. */
   readonly upstream: {
     requestDone(request: {
       readonly service: string
@@ -119,7 +119,7 @@ function countRequests(registry: Registry): Metrics['upstream'] {
 }
 
 // What is looked up when somebody asks for the metrics: how complete the streams are, what waits, which parts work. A database
-// that is away leaves these out; the rest is still told.
+// that is away leaves these out; the rest is still exported.
 export type States = {
   /** Null while the database does not answer. */
   overview(): Promise<readonly StreamOverview[] | null>

@@ -44,7 +44,7 @@ export const hookRoute =
     server.post<{ Params: { secret: string } }>(
       '/hooks/:secret',
       {
-        // Before the body: a wrong secret is told as any unknown path is, and its body is not read.
+        // Before the body: a wrong secret is answered like any unknown path, and its body is not read.
         onRequest: async (request, reply) => {
           if (!isOurs(request.params.secret)) return reply.callNotFound()
           onDelivery()

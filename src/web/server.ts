@@ -1,4 +1,4 @@
-// The HTTP server of the worker: small limits, short patience with slow clients, and no word about what was asked in its errors,
+// The HTTP server of the worker: small limits, short timeouts for slow clients, and no word about what was asked in its errors,
 // because a path may hold a secret (P9). The routes are in the files beside it.
 
 import { isIP } from 'node:net'

@@ -106,7 +106,7 @@ export function failureScopeOf(thrown: unknown, isRecorded: boolean): FailureSco
   const message = messageOf(thrown)
   const error = thrown instanceof Error ? thrown : new Error(message)
   const common = { notBefore: null, policy: backoff.circuit, level: 'warn', message, error } as const
-  // That Postgres is away is told by whoever watches it.
+  // That Postgres is away is logged by the watch of the parts.
   if (!isRecorded) return { ...common, scope: 'database', level: isPassingFailure(error) ? 'debug' : 'warn' }
   if (!(error instanceof UpstreamError)) return { ...common, scope: 'stream' }
   const isOfService =

@@ -64,7 +64,7 @@ export async function serve(options: {
     state.statusQueries = statusQueriesOf(started, config.pageSize)
     return started
   })
-  // Whoever awaits `live` is told; nobody has to.
+  // Whoever awaits `live` gets the error; nobody has to.
   begun.catch(() => {})
 
   return {
@@ -86,7 +86,7 @@ export async function serve(options: {
   }
 }
 
-/** What is ended together with the program must not keep it: a failure is told and goes no further. */
+/** What is ended together with the program must not keep it: a failure is logged and goes no further. */
 async function ended(what: string, ms: number, work: PromiseLike<void>, log: Logger): Promise<void> {
   await withTimeout(ms, work).catch((error) => log.warn({ err: error }, `${what} did not end in time`))
 }
@@ -130,7 +130,7 @@ function openDeliveries(state: WorkerState): RunDebounce {
 const partsOf = ({ live }: WorkerState) => live?.parts.states() ?? {}
 const servicesDownOf = ({ live }: WorkerState): readonly string[] => live?.jobs.servicesDown() ?? []
 
-/** What other programs ask for and tell. */
+/** For other programs: health, metrics, webhooks. */
 function monitoringRoutes(state: WorkerState, deliveries: RunDebounce): readonly Routes[] {
   const { config, metrics, signal, streams } = state
   const { registry } = metrics
@@ -164,7 +164,7 @@ function monitoringRoutes(state: WorkerState, deliveries: RunDebounce): readonly
   ]
 }
 
-/** What people see and press. */
+/** For people: pages and actions. */
 function consoleRoutes(state: WorkerState, events: LiveEvents): readonly Routes[] {
   const { config, log, streams } = state
   const assets = readAssets()

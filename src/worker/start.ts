@@ -28,7 +28,7 @@ import {
 } from './scheduled-runs.ts'
 import { keepSubscribed } from './subscription.ts'
 
-/** What there is once the worker works. */
+/** What there is once Postgres and the queue answered. */
 export type Live = {
   readonly context: SyncContext
   readonly jobs: Jobs
@@ -46,7 +46,7 @@ type Beginning = {
 
 export async function start(beginning: Beginning): Promise<Live> {
   const { config, log, metrics, signal } = beginning
-  // What was opened is closed again when the rest cannot be, or when it was told to stop meanwhile.
+  // What was opened is closed again when the rest cannot be, or when the worker is stopped meanwhile.
   await using opened = new AsyncDisposableStack()
   const context = opened.use(
     await waitUntilAvailable({
@@ -134,7 +134,7 @@ function countOutcome(
 
 const longRunMs = 30_000
 
-/** Most runs say nothing new; those that somebody would ask about are told. */
+/** Most runs say nothing new; those that somebody would ask about are logged. */
 function logOutcome(log: Logger, outcome: RunOutcome, durationMs: number): void {
   const { stream, kind, status, note, tally } = outcome
   const isNews = note !== null || durationMs > longRunMs || tally.quarantined > 0 || tally.rescued > 0

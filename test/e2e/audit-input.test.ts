@@ -53,7 +53,7 @@ describe.skipIf(!hasPostgres)('wrong input', () => {
       [['rewind', 'assignment', ...because], /--to-version, --to-checkpoint or --to-time/],
       [
         ['rewind', 'assignment', '--to-version', '5', '--to-time', '2025-01-01', ...because],
-        /exclude each other/,
+        /^Give a row version or a time, not both/,
       ],
       [
         ['rewind', 'assignment', '--to-version', '999999', ...because],

@@ -32,7 +32,7 @@ describe('Retry-After', () => {
     },
   )
 
-  it('P10: beyond the patience fails at once, and nothing is asked until then', async () => {
+  it('P10: beyond the longest wait fails at once, and nothing is asked until then', async () => {
     await using server = await startServer((_, response) =>
       response.writeHead(503, { 'retry-after': '3600' }).end(),
     )
@@ -43,7 +43,7 @@ describe('Retry-After', () => {
     for (const error of [first, second]) {
       expect(error).toMatchObject({ code: 'UPSTREAM_STATUS', status: 503, retryable: true })
       expect(error.notBefore?.getTime()).toBeGreaterThan(Date.now() + 3_590_000)
-      expect(error.message).toContain('left alone until')
+      expect(error.message).toContain('asks for no requests before')
     }
   })
 })

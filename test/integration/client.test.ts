@@ -100,7 +100,7 @@ describe('an answer', () => {
       { type: 'text/html', body: '<html>Login' },
       'UPSTREAM_HTML',
       true,
-      /a page for a browser.*<html>Login$/,
+      /an HTML page, not JSON.*<html>Login$/,
     ],
     [
       'a page that calls itself JSON',
@@ -162,7 +162,7 @@ describe('an answer', () => {
     })
     const error = await failureOf(list(openServerClient(server)))
     expect(error).toMatchObject({ code: 'UPSTREAM_REDIRECT', retryable: false, status: 302 })
-    expect(error.message).toContain(`${elsewhere.url}/api/Assignment. The token`)
+    expect(error.message).toContain(`${elsewhere.url}/api/Assignment. Tidemark does not send the token`)
     expect(error.message).not.toContain('secret')
     expect(elsewhere.received).toEqual([])
   })

@@ -111,7 +111,9 @@ describe('loadConfig', () => {
     expect(problemsOf({ ...withoutKey, API_KEY_FILE: file })).toBe(
       `  API_KEY is not set: API_KEY_FILE names ${file}, which is empty`,
     )
-    expect(problemsOf({ ...withoutKey, API_KEY_FILE: ' ' })).toBe('  API_KEY is not set: sign-in: its key')
+    expect(problemsOf({ ...withoutKey, API_KEY_FILE: ' ' })).toBe(
+      '  API_KEY is not set: key of the integration user',
+    )
   })
 
   it('reads a .env file as an editor on Windows saves it, and says when it cannot', () => {
@@ -194,7 +196,7 @@ describe('loadConfig', () => {
 
   it('names a variable of a stream that is misspelt, and leaves alone what is near to none', () => {
     expect(problemsOf({ ...complete, SCHEDULE_ASSIGNMENTS: '5s' })).toBe(
-      '  SCHEDULE_ASSIGNMENTS names no stream: did you mean SCHEDULE_ASSIGNMENT?',
+      '  SCHEDULE_ASSIGNMENTS does not name a stream: did you mean SCHEDULE_ASSIGNMENT?',
     )
     for (const [name, meant] of [
       ['SCHEDULE_TRACKERS', 'SCHEDULE_TRACKER_OBJECT'],
@@ -204,7 +206,7 @@ describe('loadConfig', () => {
       ['KEY_CUSTOMERS', 'KEY_CUSTOMER'],
     ] as const)
       expect(problemsOf({ ...complete, [name]: 'x' })).toContain(
-        `${name} names no stream: did you mean ${meant}?`,
+        `${name} does not name a stream: did you mean ${meant}?`,
       )
     for (const name of [
       'KEY_VAULT_NAME',

@@ -58,8 +58,8 @@ export function openSignIn(options: SignInOptions): SignIn {
       attempts.reject(text)
       allowance.left--
       const { text: renewed } = await untilAborted(signIn(), signal)
-      const held = attempts.heldBy()
-      if (renewed === text && held) throw held
+      const reason = attempts.whyNotAsked()
+      if (renewed === text && reason) throw reason
     },
     async check(text, signal) {
       const isDue = attempts.isUnderWay() || clock.now() >= trustedUntilMs
@@ -77,7 +77,7 @@ export function openSignIn(options: SignInOptions): SignIn {
 }
 
 /** Why the identity provider is left alone, and until when. */
-type Hold = { readonly error: UpstreamError; readonly untilMs: number }
+type Pause = { readonly error: UpstreamError; readonly untilMs: number }
 
 type Attempts = {
   current(): Token | null
@@ -86,7 +86,7 @@ type Attempts = {
   accept(text: string): void
   isUnderWay(): boolean
   /** Why the identity provider is not asked at the moment; null when it is. */
-  heldBy(): UpstreamError | null
+  whyNotAsked(): UpstreamError | null
   /** Joins the sign-in under way or starts one. */
   once(): Promise<Token>
 }
@@ -96,31 +96,31 @@ function openAttempts(options: SignInOptions): Attempts {
   const { service, clock, observer, log } = options
   let token: Token | null = null
   let rejected: string | null = null
-  let hold: Hold | null = null
+  let pause: Pause | null = null
   let failures = 0
   let running: Promise<Token> | null = null
 
   async function signIn(): Promise<Token> {
     const startedMs = clock.now()
-    const tell = (outcome: SignInDone['outcome']) =>
+    const observe = (outcome: SignInDone['outcome']) =>
       observer.signInDone?.({ service, outcome, durationMs: clock.now() - startedMs })
     try {
       const answer = await requestToken(options)
       const isSame = token?.text === answer.token
-      tell(isSame ? 'same token' : 'new token')
+      observe(isSame ? 'same token' : 'new token')
       token = newToken(answer, isSame, clock.now())
-      hold = answer.token === rejected ? holdRepeated() : null
-      if (hold === null) failures = 0
+      pause = answer.token === rejected ? pauseAfterSame() : null
+      if (pause === null) failures = 0
       return token
     } catch (error) {
-      tell('failed')
-      if (error instanceof UpstreamError) hold = holdFailed(error)
+      observe('failed')
+      if (error instanceof UpstreamError) pause = pauseAfterFailure(error)
       throw error
     }
   }
 
-  function holdRepeated(): Hold {
-    const until = new Date(holdUntilMs(backoff.signInRepeated))
+  function pauseAfterSame(): Pause {
+    const until = new Date(pauseEndMs(backoff.signInRepeated))
     log.warn(
       { service, until },
       `the ${service} service rejects its token, and the identity provider hands out the same one again; the next sign-in is at ${until.toISOString()}`,
@@ -128,12 +128,12 @@ function openAttempts(options: SignInOptions): Attempts {
     return { error: repeatedError(options, until), untilMs: until.getTime() }
   }
 
-  function holdFailed(error: UpstreamError): Hold | null {
-    const untilMs = error.retryable ? (error.notBefore?.getTime() ?? 0) : holdUntilMs(backoff.signInRefused)
+  function pauseAfterFailure(error: UpstreamError): Pause | null {
+    const untilMs = error.retryable ? (error.notBefore?.getTime() ?? 0) : pauseEndMs(backoff.signInRefused)
     return untilMs > clock.now() ? { error, untilMs } : null
   }
 
-  const holdUntilMs = (policy: BackoffPolicy): number => clock.now() + delayAfter(policy, ++failures)
+  const pauseEndMs = (policy: BackoffPolicy): number => clock.now() + delayAfter(policy, ++failures)
 
   return {
     current: () => token,
@@ -144,13 +144,13 @@ function openAttempts(options: SignInOptions): Attempts {
     accept(text) {
       if (text !== rejected) return
       rejected = null
-      hold = null
+      pause = null
       failures = 0
     },
     isUnderWay: () => running !== null,
-    heldBy: () => hold?.error ?? null,
+    whyNotAsked: () => pause?.error ?? null,
     once() {
-      if (hold && clock.now() < hold.untilMs) return Promise.reject(hold.error)
+      if (pause && clock.now() < pause.untilMs) return Promise.reject(pause.error)
       running ??= signIn().finally(() => {
         running = null
       })

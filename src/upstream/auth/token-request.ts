@@ -1,4 +1,4 @@
-// Asks the identity provider for a token: the one request, what a refusal means, and patience with what passes.
+// Asks the identity provider for a token: the request, its repetition, and what a refusal means.
 
 import { keepToken, type Logger } from '../../log.ts'
 import type { ServiceName } from '../../streams/catalog.ts'
@@ -57,7 +57,7 @@ async function ask(options: SignInOptions): Promise<TokenAnswer> {
   if ('noToken' in found)
     throw signInError(request, {
       status,
-      problem: `the sign-in of the ${service} service was answered, but no token is recognisable: ${found.noToken}. Check AUTH_URL.`,
+      problem: `the identity provider answered the sign-in of the ${service} service, but with no token in it: ${found.noToken}. Check AUTH_URL.`,
     })
   keepToken(found.token)
   return found
@@ -69,7 +69,7 @@ function refusedOrPassing(service: ServiceName, request: HttpRequest, error: Ups
   return signInError(request, {
     status: error.status,
     excerpt: error.excerpt,
-    problem: `the identity provider refuses the sign-in of the ${service} service (status ${error.status}). Check ${prefix}SUBJECT_ID, ${prefix}API_KEY and ${prefix}AUTH_URL; production and stage have different ones.`,
+    problem: `the identity provider refuses the sign-in of the ${service} service (status ${error.status}). Check ${prefix}SUBJECT_ID, ${prefix}API_KEY and ${prefix}AUTH_URL. Production and stage have different ones.`,
   })
 }
 
@@ -83,7 +83,7 @@ const passingError = (service: ServiceName, cause: UpstreamError): UpstreamError
     retryable: true,
     mayHaveArrived: false,
     notBefore: cause.notBefore,
-    problem: `the sign-in of the ${service} service failed for now: ${cause.problem}`,
+    problem: `the sign-in of the ${service} service failed: ${cause.problem}`,
     cause,
   })
 

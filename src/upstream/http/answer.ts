@@ -41,7 +41,7 @@ export function readAnswer(operation: Operation, request: HttpRequest, answer: H
   throw unusable(request, answer, {
     code: 'UPSTREAM_JSON',
     retryable: true,
-    problem: 'the answer has no body, where JSON should be.',
+    problem: 'the answer has no body, but should be JSON.',
   })
 }
 
@@ -57,7 +57,7 @@ export function statusError(request: HttpRequest, answer: HttpAnswer): UpstreamE
   const retryable = passing.has(status) || status > 504
   const notBefore = retryable ? notBeforeTime(headers, answer.receivedAtMs) : null
   const until =
-    notBefore === null ? '' : ` It wants to be left alone until ${new Date(notBefore).toISOString()}.`
+    notBefore === null ? '' : ` It asks for no requests before ${new Date(notBefore).toISOString()}.`
   return unusable(request, answer, {
     code: 'UPSTREAM_STATUS',
     retryable,
@@ -67,10 +67,10 @@ export function statusError(request: HttpRequest, answer: HttpAnswer): UpstreamE
 }
 
 const advice: Readonly<Record<number, string>> = {
-  400: ': it does not accept the request as it is',
-  403: ': the integration user lacks the right, or the client GUID is another customer’s. Check CLIENT_GUID and the user’s rights',
+  400: ': it does not accept the request',
+  403: ': the integration user lacks a permission, or CLIENT_GUID belongs to another customer. Check CLIENT_GUID and the permissions of the integration user',
   404: ': there is no such record, or the base URL is wrong',
-  429: ': too many requests. REQUESTS_PER_SECOND sets a budget',
+  429: ': too many requests. Set REQUESTS_PER_SECOND to ask more slowly',
   503: ': it is not available at the moment',
 }
 
@@ -81,7 +81,7 @@ function redirectError(request: HttpRequest, answer: HttpAnswer): UpstreamError 
   return unusable(request, answer, {
     code: 'UPSTREAM_REDIRECT',
     retryable: false,
-    problem: `status ${answer.status}, a redirect to ${where}. The token does not follow it: put the final address into the configuration.`,
+    problem: `status ${answer.status}, a redirect to ${where}. Tidemark does not send the token there. Configure the final address.`,
   })
 }
 
@@ -92,7 +92,7 @@ function readJson(request: HttpRequest, answer: HttpAnswer): Json {
       code: 'UPSTREAM_HTML',
       retryable: true,
       problem:
-        'the answer is a page for a browser, not JSON: a proxy, a maintenance page, or a wrong base URL.',
+        'the answer is an HTML page, not JSON. Often it comes from a proxy, from maintenance or from a wrong base URL.',
     })
   if (!isJsonType(type))
     throw unusable(request, answer, {

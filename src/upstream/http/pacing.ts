@@ -23,7 +23,7 @@ export function openRateLimit(options: {
   let lastMs = Number.NEGATIVE_INFINITY
   let queue: Promise<unknown> = Promise.resolve()
 
-  async function takeTurn(signal: AbortSignal): Promise<void> {
+  async function takeToken(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted()
     const nowMs = clock.now()
     // Never longer than one interval, whatever was done to the clock meanwhile.
@@ -35,10 +35,10 @@ export function openRateLimit(options: {
   return {
     async take(signal) {
       const askedMs = clock.now()
-      const turn = queue.then(() => takeTurn(signal))
+      const mine = queue.then(() => takeToken(signal))
       // Whoever gives up must not hold up those behind.
-      queue = turn.catch(() => undefined)
-      await turn
+      queue = mine.catch(() => undefined)
+      await mine
       return clock.now() - askedMs
     },
   }
@@ -53,8 +53,8 @@ export type PacingOptions = {
   readonly observer: UpstreamObserver
 }
 export type Pacing = {
-  turn(request: Pick<HttpRequest, 'method' | 'url'>, signal: AbortSignal): Promise<void>
-  holdUntil(time: Date, status: number | null): void
+  wait(request: Pick<HttpRequest, 'method' | 'url'>, signal: AbortSignal): Promise<void>
+  pauseUntil(time: Date, status: number | null): void
 }
 
 export function openPacing(options: PacingOptions): Pacing {
@@ -62,7 +62,7 @@ export function openPacing(options: PacingOptions): Pacing {
   const limit = openRateLimit({ requestsPerSecond, clock })
   let pause: { readonly until: Date; readonly status: number | null } = { until: new Date(0), status: null }
   return {
-    async turn(request, signal) {
+    async wait(request, signal) {
       for (;;) {
         const waitedMs = await limit.take(signal)
         if (waitedMs > 0) observer.waited?.({ service, reason: 'budget', waitedMs })
@@ -73,7 +73,7 @@ export function openPacing(options: PacingOptions): Pacing {
         observer.waited?.({ service, reason: 'retry-after', waitedMs: leftMs })
       }
     },
-    holdUntil(until, status) {
+    pauseUntil(until, status) {
       if (until > pause.until) pause = { until, status }
     },
   }
@@ -92,5 +92,5 @@ const longWaitError = (
     retryable: true,
     mayHaveArrived: false,
     notBefore,
-    problem: `not asked, as the service wants to be left alone until ${notBefore.toISOString()} (status ${status} with Retry-After).`,
+    problem: `not sent, because the service asks for no requests before ${notBefore.toISOString()} (status ${status} with Retry-After).`,
   })

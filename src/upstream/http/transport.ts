@@ -45,7 +45,7 @@ function tooLargeError(request: Asked, maxResponseBytes: number): UpstreamError 
     method: request.method,
     path: request.url.pathname,
     retryable: false,
-    problem: `the answer is larger than ${maxResponseBytes} bytes. Ask for smaller pages (PAGE_SIZE).`,
+    problem: `the answer is larger than ${maxResponseBytes} bytes. Set a smaller PAGE_SIZE.`,
   })
 }
 
@@ -54,25 +54,25 @@ const connectPhases = new Set(['lookup', 'connect', 'secureConnect'])
 
 function meaningOf(host: string, { code, phase, timedOutAt }: NetworkFailure): Meaning {
   if (timedOutAt && connectPhases.has(timedOutAt))
-    return { code: 'UPSTREAM_TIMEOUT', problem: `${host} cannot be reached in time.`, ...beforeSending }
+    return { code: 'UPSTREAM_TIMEOUT', problem: `no connection to ${host} in time.`, ...beforeSending }
   if (timedOutAt || code === 'ETIMEDOUT')
     return {
       code: 'UPSTREAM_TIMEOUT',
-      problem: `no complete answer in time. Where answers are slow, raise REQUEST_TIMEOUT or ask for smaller pages.`,
+      problem: `no complete answer in time. If answers are slow, raise REQUEST_TIMEOUT or set a smaller PAGE_SIZE.`,
       retryable: true,
       mayHaveArrived: true,
     }
   if (isAboutCertificates(code))
     return {
       code: 'UPSTREAM_UNREACHABLE',
-      problem: `the certificate of ${host} is not accepted (${code}). Check the URL, or name the authority's certificate in NODE_EXTRA_CA_CERTS.`,
+      problem: `the TLS certificate of ${host} is not accepted (${code}). Check the URL, or name the certificate of its authority in NODE_EXTRA_CA_CERTS.`,
       retryable: false,
       mayHaveArrived: false,
     }
   if (code === 'EPROTO')
     return {
       code: 'UPSTREAM_UNREACHABLE',
-      problem: `${host} does not speak TLS there. Check whether its URL should begin with http:// or another port belongs to it.`,
+      problem: `${host} does not speak TLS on this port. Check whether the URL should begin with http:// or have another port.`,
       retryable: false,
       mayHaveArrived: false,
     }
@@ -86,7 +86,7 @@ function meaningOf(host: string, { code, phase, timedOutAt }: NetworkFailure): M
   if (code.startsWith('Z_') || code.startsWith('ERR_BROTLI') || phase === 'body')
     return {
       code: 'UPSTREAM_TRUNCATED',
-      problem: `the answer broke off or arrived damaged (${code}).`,
+      problem: `the answer was cut off or damaged (${code}).`,
       retryable: true,
       mayHaveArrived: true,
     }
@@ -99,11 +99,11 @@ function meaningOf(host: string, { code, phase, timedOutAt }: NetworkFailure): M
 }
 
 const unreachable: Readonly<Record<string, string>> = {
-  ENOTFOUND: 'there is no host HOST: check the URL and the DNS',
+  ENOTFOUND: 'there is no host HOST. Check the URL and the DNS',
   EAI_AGAIN: 'the DNS does not answer for HOST',
-  ECONNREFUSED: 'HOST refuses connections: check the URL, the port and whether the service runs',
-  EHOSTUNREACH: 'there is no way to HOST: check the network and the firewall',
-  ENETUNREACH: 'there is no way to HOST: check the network and the firewall',
+  ECONNREFUSED: 'HOST refuses the connection. Check the URL, the port, and that the service runs',
+  EHOSTUNREACH: 'there is no route to HOST. Check the network and the firewall',
+  ENETUNREACH: 'there is no route to HOST. Check the network and the firewall',
 }
 
 const isAboutCertificates = (code: string): boolean =>
@@ -205,7 +205,7 @@ function failureOf(error: RequestError): NetworkFailure {
   return { code, message, phase: request?.response ? 'body' : 'request', timedOutAt }
 }
 
-// What the client tells while it works, for metrics and ledgers. It keeps no counts itself.
+// What the client reports while it works, for metrics. It keeps no counts itself.
 export type RequestDone = {
   readonly service: ServiceName
   readonly operation: OperationName

@@ -13,7 +13,7 @@ export type FailureScope = {
   readonly scope: 'service' | 'database' | 'stream'
   readonly notBefore: Date | null
   readonly policy: BackoffPolicy
-  /** `info` for what is nobody's fault, `debug` for what is told elsewhere. */
+  /** `info` for what is nobody's fault, `debug` for what is logged elsewhere. */
   readonly level: 'warn' | 'info' | 'debug'
   readonly message: string
   readonly error: Error | null

@@ -49,7 +49,7 @@ const drainMs = 18_000
 
 export async function startJobs(options: JobsOptions): Promise<Jobs> {
   const { queue, run, failureScope, onOutcome, serviceOf, log } = options
-  // A queue that is away is told by whoever pings it, once.
+  // That the queue is away is logged by the watch of the parts.
   const onError = (error: Error) => log.debug({ err: error }, 'the queue has trouble')
   const runs = openRunQueue(queue.driver, onError)
   const breaker = openCircuitBreaker({ serviceOf, requestRun: runs.requestRun, log })
@@ -57,7 +57,7 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
     driver: queue.driver,
     schedules: options.schedules,
     async onTick(tick) {
-      // When that cannot be told, the run finds out what is wrong, and is owed until it is over.
+      // When that cannot be found out, the run itself meets the error, and is owed until it is over.
       if (await options.isDue(tick).catch(() => true)) await runs.requestRun({ ...tick, cause: 'tick' })
     },
     onError,

@@ -52,8 +52,8 @@ export const again = (request: RunRequest): RunRequest => ({
 
 export const placeOf = ({ stream, kind }: Pick<RunRequest, 'stream' | 'kind'>): string => `${stream}/${kind}`
 
-// Turns any number of announcements into few run requests: the first at once, then at most one in a window, and always one after the
-// last announcement.
+// Turns any number of webhooks into few run requests: the first at once, then at most one in a window, and always one after the
+// last webhook.
 export type RunDebounce = {
   announce(): void
   close(): void
@@ -71,7 +71,7 @@ export function openRunDebounce({ windowMs, requestRun, log }: Options): RunDebo
   let timer: NodeJS.Timeout | null = null
   let isUnderWay = false
 
-  async function tell(): Promise<void> {
+  async function pass(): Promise<void> {
     isAnnounced = false
     isUnderWay = true
     try {
@@ -86,13 +86,13 @@ export function openRunDebounce({ windowMs, requestRun, log }: Options): RunDebo
 
   function next(): void {
     timer = null
-    if (isAnnounced) void tell()
+    if (isAnnounced) void pass()
   }
 
   return {
     announce() {
       isAnnounced = true
-      if (timer === null && !isUnderWay && !isClosed) void tell()
+      if (timer === null && !isUnderWay && !isClosed) void pass()
     },
     close() {
       isClosed = true

@@ -37,7 +37,7 @@ type Options = {
   readonly onError: (error: Error) => void
 }
 export type RunWorker = {
-  /** Begins nothing more, lets short runs end and tells long ones to stop after the page in hand. */
+  /** Begins nothing more, lets short runs end and stops long ones after the page in hand. */
   close(): Promise<void>
 }
 
@@ -116,7 +116,7 @@ type Places = {
 }
 
 const lookEveryMs = 1_000
-const shortestTurnMs = 2_000
+const shortestRunMs = 2_000
 
 /** Knows how many runs are under way, and, when all places are taken, how many wait. */
 function watchPlaces({ queue, runsAtOnce }: Pick<Options, 'queue' | 'runsAtOnce'>): Places {
@@ -149,7 +149,7 @@ function watchPlaces({ queue, runsAtOnce }: Pick<Options, 'queue' | 'runsAtOnce'
       }
     },
     shouldYield(startedMs) {
-      if (waiting === 0 || Date.now() - startedMs < shortestTurnMs) return false
+      if (waiting === 0 || Date.now() - startedMs < shortestRunMs) return false
       waiting--
       return true
     },
@@ -167,7 +167,7 @@ const takenBy = (note: string | null): FailureScope => ({
   error: null,
 })
 
-/** That the queue is away is told by whoever watches it. */
+/** That the queue is away is logged by the watch of the parts. */
 const notTaken = (error: Error): FailureScope => ({
   scope: 'stream',
   notBefore: null,
