@@ -120,11 +120,7 @@ export function planAlerts(before: readonly Alert[], problems: readonly Problem[
   const agoMs = (moment: Date) => now.getTime() - moment.getTime()
   const seen = new Set(problems.map(({ key }) => key))
   const standing = problems.map((problem) =>
-    stand(
-      before.find(({ key }) => key === problem.key),
-      problem,
-      now,
-    ),
+    stand(before.find(({ key }) => key === problem.key) ?? null, problem, now),
   )
   const gone = before
     .filter(({ key }) => !seen.has(key))
@@ -142,11 +138,7 @@ export function planAlerts(before: readonly Alert[], problems: readonly Problem[
   }
 }
 
-const stand = (
-  known: Alert | undefined,
-  { key, kind, stream, what, whatToDo }: Problem,
-  now: Date,
-): Alert => ({
+const stand = (known: Alert | null, { key, kind, stream, what, whatToDo }: Problem, now: Date): Alert => ({
   key,
   kind,
   stream,

@@ -37,6 +37,8 @@ export const backoff = {
   lockTimeout: { firstMs: 100, longestMs: second, jitter: 0, deadlineMs: 8 * second },
   /** A message to the receiver of alerts. */
   alert: { firstMs: 30 * second, longestMs: hour, jitter: 0 },
+  /** A backfill whose span the upstream does not show completely. */
+  backfill: { firstMs: minute, longestMs: hour, jitter: 0 },
   /** An assignment whose related records could not be read. */
   related: { firstMs: minute, longestMs: 6 * hour, jitter: 0 },
 } as const satisfies Readonly<Record<string, BackoffPolicy & Partial<RetryPolicy>>>

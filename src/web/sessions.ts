@@ -21,12 +21,12 @@ export type Session = { readonly id: string; readonly expiresAtMs: number }
 export type Sessions = {
   open(): { readonly session: Session; readonly cookie: string }
   /** Null when the cookie is missing, forged, of another token or expired. */
-  read(cookie: string | undefined): Session | null
+  read(cookie: string | null): Session | null
   /** Goes into every form of the session. */
   csrfTokenOf(session: Session): string
   isCsrfToken(session: Session, given: string): boolean
   seal(session: Session, message: Message): string
-  unseal(session: Session, sealed: string | undefined): Message | null
+  unseal(session: Session, sealed: string | null): Message | null
 }
 
 export const sessionMs = 12 * 3_600_000

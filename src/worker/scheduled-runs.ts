@@ -14,7 +14,7 @@ import { RunFenced } from '../sync/ports/store.ts'
 import { reconcileStream } from '../sync/reconcile/reconcile.ts'
 import { UpstreamError, type UpstreamErrorCode } from '../upstream/http/errors.ts'
 import { backoff } from '../util/backoff.ts'
-import { messageOf } from '../util/errors.ts'
+import { errorOf, messageOf } from '../util/errors.ts'
 import { isPassingFailure } from './availability.ts'
 import type { FailureScope } from './queue/circuit-breaker.ts'
 import type { Tick, Wanted } from './queue/schedules.ts'
@@ -103,8 +103,7 @@ const statusesOfServices: readonly (number | null)[] = [429, 502, 503, 504]
 /** `isRecorded`: its failure is in the table of runs. When not even that could be written, the failure is Postgres's. */
 export function failureScopeOf(thrown: unknown, isRecorded: boolean): FailureScope | null {
   if (thrown instanceof RunFenced) return null
-  const message = messageOf(thrown)
-  const error = thrown instanceof Error ? thrown : new Error(message)
+  const [message, error] = [messageOf(thrown), errorOf(thrown)]
   const common = { notBefore: null, policy: backoff.circuit, level: 'warn', message, error } as const
   // That Postgres is away is logged by the watch of the parts.
   if (!isRecorded) return { ...common, scope: 'database', level: isPassingFailure(error) ? 'debug' : 'warn' }

@@ -4,7 +4,9 @@ import pg from 'pg'
 import { describe, expect, it } from 'vitest'
 import { migrateDatabase } from '../../src/store/schema/migrate.ts'
 import { openDatabase } from '../../src/store/server/connect.ts'
+import { delaySql } from '../../src/store/server/session.ts'
 import { streams } from '../../src/streams/catalog.ts'
+import { backoff, delayAfter } from '../../src/util/backoff.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 import { startSharingPooler } from '../support/sharing-pooler.ts'
 
@@ -20,6 +22,19 @@ describe.skipIf(!hasPostgres)('a database', () => {
     url.password = 'secret-of-the-role'
     return url.href
   }
+
+  it.each([
+    ['backfill', backoff.backfill],
+    ['related', backoff.related],
+  ])('waits after a failure as long as the back-off says: %s', async (_name, policy) => {
+    const failures = [1, 2, 3, 12, 1_000]
+    const { rows } = await database.pool.query(
+      `select (extract(epoch from ${delaySql(policy, 'failures')}) * 1000)::float8 as ms
+       from unnest($1::int[]) with ordinality as given (failures, place) order by place`,
+      [failures],
+    )
+    expect(rows.map(({ ms }) => ms)).toEqual(failures.map((count) => delayAfter(policy, count)))
+  })
 
   it('is migrated by any number of programs at once, once', async () => {
     const programs = await Promise.all(Array.from({ length: 4 }, () => open(database.url)))

@@ -4,7 +4,9 @@
 import pg, { type ClientBase } from 'pg'
 import type { Stream } from '../../streams/catalog.ts'
 import { BackfillCancelled } from '../../sync/ports/store.ts'
+import { backoff } from '../../util/backoff.ts'
 import { qualified, readTableSchema } from '../schema/table-schema.ts'
+import { delaySql } from '../server/session.ts'
 import type { PageEnd, PositionStore } from '../writing/commit-page.ts'
 import { isRewoundSql } from '../writing/merge-sql.ts'
 import { holdLease, holdSql, lostLease, type RunLease, withinLease } from './lease.ts'
@@ -123,7 +125,7 @@ export const backfillPosition = (lease: RunLease, start: bigint, id: string): Po
            note = case when $5 then $6 end,
            error = $7,
            -- One that the upstream keeps disturbing is not read again and again.
-           retry_at = case when $8 then now() + least(interval '1 minute' * 2 ^ least(attempts - 1, 10), interval '1 hour') end
+           retry_at = case when $8 then now() + ${delaySql(backoff.backfill, 'attempts')} end
        where id = $4 and status = 'running' and exists (${holdSql})`,
       [
         ...leaseOf(lease),

@@ -11,7 +11,9 @@ import type {
   RelatedLink,
   SetAside,
 } from '../../sync/ports/store.ts'
+import { backoff } from '../../util/backoff.ts'
 import { qualified, readTableSchema } from '../schema/table-schema.ts'
+import { delaySql } from '../server/session.ts'
 import { markAbsent } from './absences.ts'
 import type { RunParts } from './run.ts'
 
@@ -256,11 +258,11 @@ async function setAside(client: ClientBase, aside: readonly SetAside[]): Promise
   if (aside.length === 0) return
   await client.query(
     `insert into tidemark.related_fetch as known (assignment_id, hash, groups, problem, attempts, retry_at)
-     select id, decode(hash, 'hex'), '{}', problem, 1, now() + interval '1 minute'
+     select id, decode(hash, 'hex'), '{}', problem, 1, now() + ${delaySql(backoff.related, '1')}
      from unnest($1::bigint[], $2::text[], $3::text[]) as given (id, hash, problem)
      on conflict (assignment_id) do update set
        hash = excluded.hash, problem = excluded.problem, attempts = known.attempts + 1,
-       retry_at = now() + least(interval '1 minute' * 2 ^ least(known.attempts, 10), interval '6 hours')`,
+       retry_at = now() + ${delaySql(backoff.related, 'known.attempts + 1')}`,
     [
       aside.map(({ due }) => due.assignmentId),
       aside.map(({ due }) => due.hash),

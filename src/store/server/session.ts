@@ -3,7 +3,7 @@
 
 import { setTimeout as wait } from 'node:timers/promises'
 import pg, { type ClientBase, type Pool, type PoolClient } from 'pg'
-import { backoff, delayAfter, retry } from '../../util/backoff.ts'
+import { type BackoffPolicy, backoff, delayAfter, retry } from '../../util/backoff.ts'
 
 export type Connection = {
   readonly client: PoolClient
@@ -91,6 +91,10 @@ export async function retryOnLockTimeout<Result>(
     wait,
   })
 }
+
+/** What `delayAfter` of src/util/backoff.ts says, as an interval; `failures` is an expression. */
+export const delaySql = ({ firstMs, longestMs }: BackoffPolicy, failures: string): string =>
+  `least(interval '${firstMs} ms' * 2 ^ least(${failures} - 1, 30), interval '${longestMs} ms')`
 
 // The advisory locks that have a number, all in one place: two of one number would wait for each other. The others are named by
 // what they lock.

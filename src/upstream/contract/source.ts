@@ -33,7 +33,7 @@ export function openSource(upstream: Upstream, stream: Stream): Source {
     async list({ page, pageSize }, signal) {
       return listOf(list, await ask(list, { query: pageQuery(list, page, pageSize) }, signal))
     },
-    listHasPages: pageSizeName(list) !== undefined,
+    listHasPages: pageSizeName(list) !== null,
     lookup:
       lookup &&
       (async (key, signal) => {
@@ -57,11 +57,11 @@ function named(name: string): Named {
 
 function pageQuery(list: Named, page: number, pageSize: number): Readonly<Record<string, number>> {
   const sizeName = pageSizeName(list)
-  return sizeName === undefined ? {} : { Page: page, [sizeName]: pageSize }
+  return sizeName === null ? {} : { Page: page, [sizeName]: pageSize }
 }
 
-const pageSizeName = ({ operation }: Named): string | undefined =>
-  Object.keys(operation.query).find((name) => name.toLowerCase() === 'pagesize')
+const pageSizeName = ({ operation }: Named): string | null =>
+  Object.keys(operation.query).find((name) => name.toLowerCase() === 'pagesize') ?? null
 
 /** Not about rights, nor about a passing trouble: the upstream does not like the parameters. */
 const refusesParameters = (error: unknown): error is UpstreamError & { readonly status: number } =>

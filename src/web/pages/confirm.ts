@@ -26,8 +26,8 @@ export const backfillPage: Page = {
 <label>Stream <select name="stream">${known.map(
       (name) => html`<option${name === stream && html` selected`}>${name}</option>`,
     )}</select></label>
-<fieldset><legend>From (fill in one)</legend>${places.map(([name, title, example]) => input(name, title, example, fields[name]))}</fieldset>
-${input('to-version', 'Up to row version', 'if empty, up to the position of the stream', fields['to-version'])}
+<fieldset><legend>From (fill in one)</legend>${places.map(([name, title, example]) => input(name, title, example, fields[name] ?? null))}</fieldset>
+${input('to-version', 'Up to row version', 'if empty, up to the position of the stream', fields['to-version'] ?? null)}
 <button${!isAsked && html` class="primary"`}>Show what it takes</button>
 </form>
 ${isAsked && (await estimate(statusQueries, viewer, stream, fields))}`
@@ -40,7 +40,7 @@ const places = [
   ['at', 'From the position at this time', 'for example 2025-01-31T14:30:00Z; without an offset it is UTC'],
 ] as const
 
-const input = (name: string, title: string, hint: string, value: string | undefined): Html =>
+const input = (name: string, title: string, hint: string, value: string | null): Html =>
   html`<label>${title} <input name="${name}" value="${value}" autocomplete="off" aria-describedby="${name}-hint"><span class="hint" id="${name}-hint">${hint}</span></label>`
 
 async function estimate(
