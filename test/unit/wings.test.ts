@@ -33,7 +33,7 @@ const matrix: Readonly<Record<string, Row>> = {
     ['pg', 'drizzle-orm'],
   ),
   'store/admin': row(
-    [...base, 'store/queries', 'store/schema', 'store/server', 'store/tables', 'sync/ports'],
+    [...base, 'store/schema', 'store/server', 'store/tables', 'sync/ports'],
     ['pg', 'drizzle-orm'],
   ),
   'store/runs': row(

@@ -44,7 +44,7 @@ const checkpointColumns = (now: Date, viewer: Viewer): readonly Column<Checkpoin
   { title: 'Position', cell: ({ position }) => position, isNumber: true },
   { title: 'Reached', cell: ({ reached_at }) => html`${time(reached_at)} (${age(reached_at, now)})` },
   {
-    title: 'Moved back',
+    title: 'Why moved back',
     cell: ({ reason, moved_by }) =>
       reason === null
         ? null

@@ -26,7 +26,7 @@ export const runsPage: Page = {
     const oldest = found.length > pageSize ? (shown.at(-1)?.id ?? null) : null
     return html`${filterForm('/runs', [
       select('Stream', 'stream', statusQueries.streams, filter.stream),
-      select('Kind', 'kind', kinds, filter.kind),
+      select('Kind', 'kind', kinds, filter.kind, kindInWords),
       select('Outcome', 'outcome', outcomes, filter.outcome),
     ])}
 ${table({ caption: 'Runs, the newest first', columns: columns(now), rows: shown, empty: 'No run matches. Widen the filter to see others.' })}

@@ -47,9 +47,15 @@ export function idIn(query: URLSearchParams, name: string): string | null {
   return /^\d{1,18}$/.test(value) ? value : null
 }
 
-export const select = (label: string, name: string, values: readonly string[], value: string | null): Html =>
+export const select = (
+  label: string,
+  name: string,
+  values: readonly string[],
+  value: string | null,
+  inWords: (value: string) => string = (one) => one,
+): Html =>
   html`<label>${label} <select name="${name}"><option value="">all</option>${values.map(
-    (one) => html`<option${one === value && html` selected`}>${one}</option>`,
+    (one) => html`<option value="${one}"${one === value && html` selected`}>${inWords(one)}</option>`,
   )}</select></label>`
 
 export const filterForm = (path: string, fields: readonly Html[]): Html =>
