@@ -4,6 +4,7 @@
 import type { Config, MirrorConfig, UpstreamConfig } from './config/load.ts'
 import type { Logger } from './log.ts'
 import { isRelatedDue } from './store/queries/due.ts'
+import { compareOnce } from './store/runs/comparison.ts'
 import { openStore } from './store/runs/open-store.ts'
 import { migrateDatabase } from './store/schema/migrate.ts'
 import { type Database, openDatabase } from './store/server/connect.ts'
@@ -14,13 +15,14 @@ import {
   type Stream,
   streams,
 } from './streams/catalog.ts'
+import type { Records } from './streams/record.ts'
 import { readIncremental } from './sync/changes/incremental.ts'
 import { readLookback } from './sync/changes/lookback.ts'
 import type { Progress } from './sync/changes/read-changes.ts'
 import { pollList } from './sync/lists/poll.ts'
 import type { RunOutcome } from './sync/perform-run.ts'
 import type { Source } from './sync/ports/source.ts'
-import type { Store, Written } from './sync/ports/store.ts'
+import type { Difference, Store, Written } from './sync/ports/store.ts'
 import { readRelated } from './sync/related/read-related.ts'
 import { openUpstream, type Upstream } from './upstream/client.ts'
 import { openRelatedSource } from './upstream/contract/extended-read.ts'
@@ -113,6 +115,8 @@ export type SyncContext = AsyncDisposable & {
   readRelated(options: ReadOptions): Promise<RunOutcome>
   /** Whether there may be such a backlog. */
   isRelatedDue(): Promise<boolean>
+  /** How the rows of a stream differ from these records now. */
+  compareOnce(stream: Stream, page: Records): Promise<readonly Difference[]>
 }
 
 export async function openContext(options: {
@@ -167,6 +171,8 @@ export async function openContext(options: {
       return kind === 'incremental' ? await priorityGate.first(reading) : await reading()
     },
     isRelatedDue: () => isRelatedDue(database.pool, relatedOptions),
+    compareOnce: (stream, page) =>
+      compareOnce(database.pool, { stream, timeZone: config.sourceTimezone, log }, page),
     readRelated: ({ onWritten, ...hooks }) =>
       readRelated({
         ...hooks,

@@ -11,7 +11,6 @@ import {
   readRow,
   storyTable,
 } from '../store/queries/row-story.ts'
-import { startComparison } from '../store/runs/comparison.ts'
 import { pickStream, type Stream } from '../streams/catalog.ts'
 import { isObject, readRecords } from '../streams/record.ts'
 import type { Lookup, Source } from '../sync/ports/source.ts'
@@ -52,7 +51,7 @@ async function run({ environment, positionals, values, log, signal, stdout }: Ca
   // A row that came back is absent no more.
   const livesAgain = row !== null && row.deletedAt === null && noted.evidence !== null
   const notes: KeyNotes = livesAgain ? { ...noted, missingSince: null, evidence: null } : noted
-  const upstream = await askUpstream({ context, stream, key, timeZone: config.sourceTimezone, log, signal })
+  const upstream = await askUpstream({ context, stream, key, signal })
   if (values.json) stdout.write(`${JSON.stringify(asJson(stream, key, row, notes, upstream), null, 2)}\n`)
   else stdout.write(visible(told(stream, key, row, notes, upstream)))
   return upstream.says === 'failed' ? exitCodes.failed : exitCodes.done
@@ -64,8 +63,6 @@ async function askUpstream(ask: {
   readonly context: SyncContext
   readonly stream: Stream
   readonly key: string
-  readonly timeZone: string
-  readonly log: Call['log']
   readonly signal: AbortSignal
 }): Promise<UpstreamSays> {
   const { context, stream, key, signal } = ask
@@ -83,13 +80,8 @@ async function askUpstream(ask: {
     stream.keyFields,
     stream.kind === 'changes' ? stream.versionFields : null,
   )
-  const client = await context.database.pool.connect()
-  try {
-    const [difference = null] = await startComparison({ ...ask, client }).compare(page)
-    return { says: 'found', record: answer.found, difference }
-  } finally {
-    client.release()
-  }
+  const [difference = null] = await context.compareOnce(stream, page)
+  return { says: 'found', record: answer.found, difference }
 }
 
 function told(

@@ -83,4 +83,41 @@ describe.skipIf(!hasPostgres)('a lane', () => {
       { status: 'done', position: '8', is_apart: true },
     ])
   })
+
+  it('is shared by the kinds of runs that would disturb each other, and by no others', async () => {
+    const store = storeOf(database)
+    const whole = await begin(store, 'tracker_object', 'verify')
+    expect(await store.openRun('list', 'tracker_object')).toEqual({
+      busy: expect.stringContaining(`process ${process.pid}`),
+    })
+    await whole.finish(done)
+    const verify = await begin(store, 'assignment', 'verify')
+    const others = ['incremental', 'lookback', 'quarantine-retry', 'related'] as const
+    const beside = await Promise.all(others.map((kind) => begin(store, 'assignment', kind)))
+    for (const kind of ['reconcile', 'verify', 'incremental', 'lookback'] as const)
+      expect(await store.openRun(kind, 'assignment')).toEqual({ busy: expect.any(String) })
+    for (const run of [verify, ...beside]) await run.finish(done)
+    await (await begin(store, 'assignment', 'reconcile')).finish(done)
+  })
+
+  it('that a killed run left is taken by a run of another kind, which says so in the ledger (P8)', async () => {
+    const store = storeOf(database)
+    const killed = await begin(store, 'assignment', 'verify')
+    await database.pool.query(
+      `select pg_terminate_backend(pid, 5000) from pg_locks
+       where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())`,
+    )
+    const reconcile = await begin(store, 'assignment', 'reconcile')
+    const { rows } = await database.pool.query('select kind, status from tidemark.run order by id')
+    expect(rows).toEqual([
+      { kind: 'verify', status: 'failed' },
+      { kind: 'reconcile', status: 'running' },
+    ])
+    await reconcile.finish(done)
+    await killed.finish({ ...done, status: 'failed', error: 'it was killed', isComplete: false })
+    const { rows: state } = await database.pool.query(
+      `select last_reconcile_at is not null as is_reconciled from tidemark.stream where name = 'assignment'`,
+    )
+    expect(state).toEqual([{ is_reconciled: true }])
+  })
 })

@@ -88,4 +88,17 @@ describe.skipIf(!hasPostgres)('a database of an earlier version', () => {
       { name: '_synced_at', value: 'now()' },
     ])
   })
+
+  it('calls its runs by the kinds of today, and begins its leases anew (P2)', async () => {
+    const { rows } = await database.pool.query('select stream, kind from tidemark.run order by id')
+    expect(rows).toEqual([
+      { stream: 'assignment', kind: 'incremental' },
+      { stream: 'tracker_object', kind: 'list' },
+    ])
+    const run = await begin(storeOf(database), 'tracker_object', 'list')
+    await run.finish(done)
+    expect((await database.pool.query('select stream, lane, epoch from tidemark.lease')).rows).toEqual([
+      { stream: 'tracker_object', lane: 'whole', epoch: '1' },
+    ])
+  })
 })

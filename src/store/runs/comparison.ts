@@ -1,17 +1,26 @@
 // How rows differ from the records they came from, value by value: the records are encoded and copied as if they were to be
 // written, and Postgres compares. Writes nothing that stays.
 
-import pg, { type ClientBase } from 'pg'
+import pg, { type ClientBase, type Pool } from 'pg'
 import type { Logger } from '../../log.ts'
 import type { Stream } from '../../streams/catalog.ts'
 import type { Records } from '../../streams/record.ts'
 import type { Difference } from '../../sync/ports/store.ts'
 import { createPageEncoder, type EncodePage } from '../encoding/page.ts'
 import { qualified, readTableSchema, type TableSchema, versionSql } from '../schema/table-schema.ts'
+import { withConnection } from '../server/session.ts'
 import { stagingTable } from '../writing/merge-sql.ts'
 import { stagePage } from '../writing/stage-page.ts'
 
 export type Comparison = { compare(page: Records): Promise<readonly Difference[]> }
+
+/** Without a run: how one stream's rows differ from these records now. */
+export const compareOnce = (
+  pool: Pool,
+  place: Omit<Place, 'client'>,
+  page: Records,
+): Promise<readonly Difference[]> =>
+  withConnection(pool, (client) => startComparison({ ...place, client }).compare(page))
 
 type Place = {
   readonly client: ClientBase
