@@ -6,7 +6,6 @@ import type { Logger } from '../log.ts'
 import { cancelBackfill, requestBackfill } from '../store/admin/requests.ts'
 import { acknowledgeMissedRows, pausedStreams, pauseStream, resumeStream } from '../store/admin/streams.ts'
 import { readOverview } from '../store/queries/overview.ts'
-import { blockedDeletionsOf } from '../store/queries/symptoms.ts'
 import { pickStream, type RunKind, type RunRequest, type Stream } from '../streams/catalog.ts'
 import { parseInt64 } from '../streams/record.ts'
 import { UsageError } from '../util/errors.ts'
@@ -185,7 +184,7 @@ function requestedKind(text = 'incremental'): Extract<RunKind, 'incremental' | '
 /** How many deletions of the stream are blocked, when `rows` names that very number: no other is approved (P7). */
 async function expectBlocked(pool: Pool, { name }: Stream, rows: string | null): Promise<number> {
   const [overview] = await readOverview(pool, [name])
-  const blocked = blockedDeletionsOf(overview?.blockedDeletions)
+  const blocked = overview?.blockedDeletions
   if (!blocked) throw new UsageError(`No deletions of ${name} are blocked.`)
   const { missing } = blocked
   if (missing === null)

@@ -3,6 +3,7 @@
 import type { ClientBase } from 'pg'
 import { relatedStreams } from '../../streams/catalog.ts'
 import { latestRunsSql } from './runs.ts'
+import { type BlockedDeletions, blockedDeletionsOf } from './symptoms.ts'
 
 // How far the reading of related records has come. Counts only.
 export type RelatedProgress = {
@@ -59,7 +60,8 @@ export type StreamOverview = {
   readonly unfinishedBackfills: number
   /** Of assignments, where their related records are mirrored. */
   readonly related: RelatedProgress | null
-  readonly blockedDeletions: unknown
+  /** Until an operator approves or rejects them. */
+  readonly blockedDeletions: BlockedDeletions | null
   readonly stoppedReason: string | null
   /** By an operator; null: it is read as usual. */
   readonly paused: { readonly at: string; readonly by: string; readonly reason: string | null } | null
@@ -74,11 +76,16 @@ export type LastRun = {
   readonly note: string | null
 }
 
+type Found = Omit<StreamOverview, 'lagMs' | 'related' | 'blockedDeletions'> & {
+  readonly lagMs: string | null
+  readonly blockedDeletions: unknown
+}
+
 export async function readOverview(
   client: Pick<ClientBase, 'query'>,
   streams: readonly string[],
 ): Promise<readonly StreamOverview[]> {
-  const { rows } = await client.query<Omit<StreamOverview, 'lagMs' | 'related'> & { lagMs: string | null }>(
+  const { rows } = await client.query<Found>(
     `select
        stream.name as stream,
        stream.position::text as position,
@@ -122,6 +129,7 @@ export async function readOverview(
   return rows.map((row) => ({
     ...row,
     lagMs: row.lagMs === null ? null : Math.round(Number(row.lagMs)),
+    blockedDeletions: blockedDeletionsOf(row.blockedDeletions),
     related: row.stream === 'assignment' ? related : null,
   }))
 }

@@ -1,6 +1,6 @@
 // Pages that ask before something big. `/backfill` shows what a backfill takes before it begins.
 
-import { type BlockedDeletions, blockedDeletionsOf } from '../../store/queries/symptoms.ts'
+import type { BlockedDeletions } from '../../store/queries/symptoms.ts'
 import { UsageError } from '../../util/errors.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
 import { count, foreign, type Html, html } from '../html.ts'
@@ -71,7 +71,7 @@ export const approvePage: Page = {
   async body({ statusQueries, viewer, query }) {
     const stream = chosen(query, 'stream', statusQueries.streams)
     const { streams } = await statusQueries.snapshot()
-    const blocked = blockedDeletionsOf(streams.find((one) => one.stream === stream)?.blockedDeletions)
+    const blocked = streams.find((one) => one.stream === stream)?.blockedDeletions ?? null
     if (stream === null || blocked === null)
       return html`<p class="notice">No deletions are blocked here. <a href="/">All streams</a></p>`
     const { missing } = blocked
