@@ -16,7 +16,7 @@ import { openBrowsing } from '../support/browsing.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { adminToken, startTestWorker, type TestWorker } from '../support/worker.ts'
 
-const patience = { timeout: 15_000, interval: 50 }
+const inTime = { timeout: 15_000, interval: 50 }
 
 describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
   const database = createTestDatabase()
@@ -41,7 +41,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
     await vi.waitFor(
       async () =>
         expect(await rows('select from tidemark.stream where read_through_at is not null')).toHaveLength(2),
-      patience,
+      inTime,
     )
   })
   afterAll(async () => {
@@ -58,7 +58,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
   const press = (page: Page, name: string) => page.getByRole('button', { name }).click()
   /** What the page says after an action. */
   const expectTold = (page: Page, text: string | RegExp) =>
-    expect.poll(() => page.locator('.message').innerText(), patience).toMatch(text)
+    expect.poll(() => page.locator('.message').innerText(), inTime).toMatch(text)
   /** In both themes; what keeps people out on a narrow page does so on a wide one. */
   async function expectNoBarriers(page: Page): Promise<void> {
     if (page.viewportSize()?.width === phone.width) expect(await barriersOf(page)).toEqual([])
@@ -92,13 +92,13 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
       await act('Read now')
       await expectTold(page, 'the reconcile run was requested')
       const reconciles = () => rows(`select from tidemark.run where kind = 'reconcile' and status = 'done'`)
-      await expect.poll(async () => (await reconciles()).length, patience).toBeGreaterThan(0)
+      await expect.poll(async () => (await reconciles()).length, inTime).toBeGreaterThan(0)
 
       await unfold()
       await card.getByLabel('Reason').fill('a test <b>of ours</b>')
       await act('Pause')
       await expectTold(page, 'is paused')
-      await expect.poll(() => card.innerText(), patience).toContain('a test <b>of ours</b>')
+      await expect.poll(() => card.innerText(), inTime).toContain('a test <b>of ours</b>')
       await unfold()
       await act('Resume')
       await expectTold(page, 'is read again')
@@ -157,7 +157,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
       await expect
         .poll(
           () => rows(`select blocked_deletions from tidemark.stream where name = 'assignment_note'`),
-          patience,
+          inTime,
         )
         .toEqual([{ blocked_deletions: null }])
     })
@@ -206,7 +206,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
     await page.keyboard.press('Enter')
     await expectTold(page, 'was requested')
     await expect
-      .poll(() => rows('select status from tidemark.backfill order by id desc limit 1'), patience)
+      .poll(() => rows('select status from tidemark.backfill order by id desc limit 1'), inTime)
       .toEqual([{ status: 'done' }])
   })
 

@@ -25,7 +25,7 @@ const parts = [
   '/dictionary?search=script',
   '/upstream',
 ]
-const patience = { timeout: 15_000, interval: 50 }
+const inTime = { timeout: 15_000, interval: 50 }
 
 describe.skipIf(!hasPostgres || !hasChromium)('the pages', () => {
   const database = createTestDatabase()
@@ -49,7 +49,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('the pages', () => {
         'select from tidemark.stream where read_through_at is not null',
       )
       expect(rows).toHaveLength(2)
-    }, patience)
+    }, inTime)
   })
   afterAll(async () => {
     await worker?.stop()
@@ -88,16 +88,16 @@ describe.skipIf(!hasPostgres || !hasChromium)('the pages', () => {
     const position = () => page.locator('[data-live="assignment/position"]').innerText()
     const before = await position()
     simulator.source.change('assignment', 7)
-    await expect.poll(position, patience).not.toBe(before)
+    await expect.poll(position, inTime).not.toBe(before)
 
     const { port } = new URL(worker.url)
     await worker.stop()
-    await expect.poll(() => page.locator('[data-connection]').innerText(), patience).toBe('reconnecting')
+    await expect.poll(() => page.locator('[data-connection]').innerText(), inTime).toBe('reconnecting')
     const between = await position()
     simulator.source.change('assignment', 8)
     worker = await start(port)
     await untilLive(page)
-    await expect.poll(position, patience).not.toBe(between)
+    await expect.poll(position, inTime).not.toBe(between)
   })
 
   it('is complete without its script', async () => {
@@ -133,7 +133,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('the pages', () => {
     await page.goto(`${worker.url}/dictionary`)
     await page.getByLabel('Name').fill('seededfield299')
     await page.getByLabel('Name').press('Enter')
-    await expect.poll(() => page.getByRole('rowheader').allInnerTexts(), patience).toEqual(['SeededField299'])
+    await expect.poll(() => page.getByRole('rowheader').allInnerTexts(), inTime).toEqual(['SeededField299'])
   })
 
   it.each(pages)('%s is made within 300 ms from 10,000 runs and 300 fields', async (path) => {

@@ -10,7 +10,7 @@ import { environmentFor } from '../support/environment.ts'
 import { listening, startTidemark, statusOf } from '../support/program.ts'
 import { differences } from '../support/same-as-source.ts'
 
-const patience = { timeout: 60_000, interval: 250 }
+const inTime = { timeout: 60_000, interval: 250 }
 const secret = 'a-webhook-secret-of-the-tests'
 
 describe.skipIf(!hasPostgres)('tidemark serve', () => {
@@ -37,8 +37,8 @@ describe.skipIf(!hasPostgres)('tidemark serve', () => {
 
     const program = startTidemark(['serve'], environment)
     const url = await listening(program)
-    await expect.poll(() => statusOf(`${url}/readyz`), patience).toBe(200)
-    await expect.poll(() => positionOf(database.pool), patience).toBe(highest)
+    await expect.poll(() => statusOf(`${url}/readyz`), inTime).toBe(200)
+    await expect.poll(() => positionOf(database.pool), inTime).toBe(highest)
     expect(await differences(database.pool, simulator, 'assignment')).toEqual([])
     const startedMs = performance.now()
     program.child.kill('SIGTERM')

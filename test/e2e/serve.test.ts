@@ -13,7 +13,7 @@ import { environmentFor } from '../support/environment.ts'
 import { listening, runTidemark, startTidemark, statusOf } from '../support/program.ts'
 import { differences } from '../support/same-as-source.ts'
 
-const patience = { timeout: 40_000, interval: 100 }
+const inTime = { timeout: 40_000, interval: 100 }
 const more = { HTTP_PORT: '0', LOG_LEVEL: 'info' }
 
 function isListening(port: number): Promise<boolean> {
@@ -40,7 +40,7 @@ describe.skipIf(!hasPostgres)('tidemark serve', () => {
     await isBlocked
     expect(await statusOf(`${http}/readyz`)).toBe(200)
     program.child.kill('SIGTERM')
-    await expect.poll(() => statusOf(`${http}/readyz`), patience).not.toBe(200)
+    await expect.poll(() => statusOf(`${http}/readyz`), inTime).not.toBe(200)
     const startedMs = performance.now()
     program.child.kill('SIGTERM')
     const { code } = await program.ended
@@ -73,7 +73,7 @@ describe.skipIf(!hasPostgres)('tidemark serve', () => {
       environmentFor(simulator, { url: 'postgres://nobody:secret-word@127.0.0.1:9/none' }, more),
     )
     const url = await listening(program)
-    await expect.poll(() => program.stderr(), patience).toContain('Postgres does not answer yet')
+    await expect.poll(() => program.stderr(), inTime).toContain('Postgres does not answer yet')
     expect([await statusOf(`${url}/healthz`), await statusOf(`${url}/readyz`)]).toEqual([200, 503])
     program.child.kill('SIGTERM')
     const { code, stderr } = await program.ended
@@ -88,7 +88,7 @@ describe.skipIf(!hasPostgres)('tidemark serve', () => {
       ['serve'],
       environmentFor(simulator, null, { ...more, REDIS_URL: 'redis://127.0.0.1:9' }),
     )
-    await expect.poll(() => program.stderr(), patience).toContain('Redis does not answer yet')
+    await expect.poll(() => program.stderr(), inTime).toContain('Redis does not answer yet')
     const port = Number(/postgres:\/\/tidemark@127\.0\.0\.1:(\d+)/.exec(program.stderr())?.[1])
     expect(await isListening(port)).toBe(true)
     program.child.kill('SIGTERM')
@@ -118,7 +118,7 @@ describe.skipIf(!hasPostgres)('tidemark serve', () => {
     child.stderr.on('data', (text) => {
       stderr += String(text)
     })
-    await expect.poll(() => stderr, patience).toContain('the worker is running')
+    await expect.poll(() => stderr, inTime).toContain('the worker is running')
     const inside = isRoot
       ? Number(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim())
       : (child.pid ?? 0)
@@ -149,8 +149,8 @@ describe.skipIf(!hasPostgres)('tidemark serve with webhooks', () => {
       )
       return rowCount
     }
-    await expect.poll(ended, patience).toBe(1)
-    await expect.poll(() => differences(database.pool, simulator, 'assignment'), patience).toEqual([])
+    await expect.poll(ended, inTime).toBe(1)
+    await expect.poll(() => differences(database.pool, simulator, 'assignment'), inTime).toEqual([])
     expect(await statusOf(`${url}/readyz`)).toBe(200)
     program.child.kill('SIGTERM')
     expect((await program.ended).code).toBe(0)

@@ -8,7 +8,7 @@ import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { differences } from '../support/same-as-source.ts'
 import { adminToken, startTestWorker, type TestWorker } from '../support/worker.ts'
 
-const patience = { timeout: 20_000, interval: 50 }
+const inTime = { timeout: 20_000, interval: 50 }
 const by = 'console, 127.0.0.1'
 
 describe.skipIf(!hasPostgres)('an operator at the console', () => {
@@ -30,7 +30,7 @@ describe.skipIf(!hasPostgres)('an operator at the console', () => {
     for (const stream of ['assignment', 'assignment_note'] as const)
       await vi.waitFor(
         async () => expect(await differences(database.pool, simulator, stream)).toEqual([]),
-        patience,
+        inTime,
       )
     await worker.live
   })
@@ -60,14 +60,14 @@ describe.skipIf(!hasPostgres)('an operator at the console', () => {
       'assignment: the incremental run was requested and begins in a moment.',
     )
     const subject = () => rows('select subject from mirror.assignment where assignment_id = 7')
-    await expect.poll(subject, patience).toEqual([{ subject: 'asked for' }])
+    await expect.poll(subject, inTime).toEqual([{ subject: 'asked for' }])
     const kinds = () =>
       rows(
         `select distinct kind from tidemark.run where stream = 'assignment' and status = 'done' and kind <> 'backfill' order by kind`,
       )
     for (const kind of ['lookback', 'reconcile']) await told('/streams/assignment/sync', { kind })
     await expect
-      .poll(kinds, patience)
+      .poll(kinds, inTime)
       .toEqual([{ kind: 'incremental' }, { kind: 'lookback' }, { kind: 'reconcile' }])
   })
 
@@ -107,7 +107,7 @@ describe.skipIf(!hasPostgres)('an operator at the console', () => {
       .poll(
         () =>
           rows('select requested_by, status, inserted::int from tidemark.backfill where position_to = 300'),
-        patience,
+        inTime,
       )
       .toEqual([{ requested_by: by, status: 'done', inserted: whole - left }])
     const anonymous = await (await fetch(`${worker.url}${query}`)).text()
@@ -136,7 +136,7 @@ describe.skipIf(!hasPostgres)('an operator at the console', () => {
       rows(
         `select blocked_deletions -> 'missing' as missing from tidemark.stream where name = 'assignment_note'`,
       )
-    await expect.poll(blocked, patience).toEqual([{ missing: 10 }])
+    await expect.poll(blocked, inTime).toEqual([{ missing: 10 }])
     const deleted = () => rows('select from mirror.assignment_note where _deleted_at is not null')
     expect(await (await page.get('/approve?stream=assignment_note')).text()).toContain(
       '10 of 20 rows of assignment_note were missing',
@@ -150,14 +150,14 @@ describe.skipIf(!hasPostgres)('an operator at the console', () => {
     remove(10, 11)
     // A slow machine is not waited for.
     expect(await told('/streams/assignment_note/approve', { rows: '10' })).toMatch(/11 of|has begun/)
-    await expect.poll(blocked, patience).toEqual([{ missing: 11 }])
+    await expect.poll(blocked, inTime).toEqual([{ missing: 11 }])
     expect(await deleted()).toHaveLength(0)
     const approve = () => told('/streams/assignment_note/approve', { rows: '11' })
-    await expect.poll(approve, patience).toMatch(/11 marked deleted|has begun/)
+    await expect.poll(approve, inTime).toMatch(/11 marked deleted|has begun/)
     await expect
-      .poll(async () => [await deleted(), await blocked()], patience)
+      .poll(async () => [await deleted(), await blocked()], inTime)
       .toEqual([Array(11).fill({}), [{ missing: null }]])
-    await expect.poll(approve, patience).toBe('No deletions of assignment_note are blocked.')
+    await expect.poll(approve, inTime).toBe('No deletions of assignment_note are blocked.')
   })
 
   it.each(['{}', '[]', '5', 'false', '"much"', '{"missing": "10", "living": null, "at": "yesterday"}'])(
@@ -191,14 +191,14 @@ describe.skipIf(!hasPostgres)('an operator at the console', () => {
       rows(
         'select id::text, reason, drop_reason from tidemark.quarantine where dropped_at is null order by id',
       )
-    await expect.poll(async () => (await kept()).length, patience).toBe(2)
+    await expect.poll(async () => (await kept()).length, inTime).toBe(2)
     expect(await (await page.get('/quarantine')).text()).toContain('&lt;script&gt;no key')
     simulator.source.remove('assignment', mended, 'hard')
     simulator.source.insert('assignment', { Subject: 'mended' }, { id: mended })
     expect(await told('/quarantine/assignment/retry')).toMatch(
       /^assignment: 1 became rows, 0 no longer exist upstream, 1 stay in quarantine\.$|has begun/,
     )
-    await expect.poll(async () => (await kept()).length, patience).toBe(1)
+    await expect.poll(async () => (await kept()).length, inTime).toBe(1)
     const [{ id }] = (await kept()) as [{ id: string }]
     expect(await told(`/quarantine/${id}/drop`)).toContain('Say why the records are dropped')
     expect(await kept()).toHaveLength(1)

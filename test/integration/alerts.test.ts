@@ -126,7 +126,7 @@ describe.skipIf(!hasPostgres)('alerts', () => {
       let away: readonly Problem[] = [down]
       const begunMs = performance.now()
       const ending = new AbortController()
-      const telling = runAlertLoop({
+      const alerting = runAlertLoop({
         ...{ url, log: quietLog, everyMs: 5, signal: ending.signal },
         problems: () =>
           how === 'hangs' ? new Promise(() => {}) : Promise.reject(new Error('no connection')),
@@ -140,7 +140,7 @@ describe.skipIf(!hasPostgres)('alerts', () => {
         expect(told).toEqual([expect.anything(), expect.stringMatching(/Over after .*: it is away/)]),
       )
       ending.abort()
-      if (how === 'refuses') await telling
+      if (how === 'refuses') await alerting
     },
   )
 

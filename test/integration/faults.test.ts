@@ -124,7 +124,7 @@ describe('a fault', () => {
     }
   })
 
-  it('of all sorts at once, half of the time, is overcome with patience', async () => {
+  it('of all sorts at once, half of the time, is overcome with inTime', async () => {
     const clock = jumpingClock()
     const retryPolicy = { attempts: 40, firstMs: 1, longestMs: 5, jitter: 0.5, deadlineMs: 60_000 }
     const client = openSimulatorClient(simulator, 'assignment', { clock, retryPolicy, requestTimeoutMs: 200 })

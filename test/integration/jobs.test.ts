@@ -23,7 +23,7 @@ const failServiceScope: JobsOptions['failureScope'] = (error): FailureScope => (
   ...{ scope: 'service', notBefore: null, policy: backoff.circuit, level: 'warn', message: 'down' },
   error: error instanceof Error ? error : null,
 })
-const head = (stream: string, cause: RunRequest['cause'] = 'operator'): RunRequest => ({
+const incremental = (stream: string, cause: RunRequest['cause'] = 'operator'): RunRequest => ({
   stream,
   kind: 'incremental',
   cause,
@@ -72,9 +72,11 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
         if (begun.length === 1) await held
         return outcomeOf(request)
       })
-      await jobs.requestRun(head('assignment'))
+      await jobs.requestRun(incremental('assignment'))
       await expect.poll(() => begun.length).toBe(1)
-      await Promise.all(Array.from({ length: 1_000 }, () => jobs.requestRun(head('assignment', 'webhook'))))
+      await Promise.all(
+        Array.from({ length: 1_000 }, () => jobs.requestRun(incremental('assignment', 'webhook'))),
+      )
       const requestedMs = performance.now()
       letGo()
       await expect.poll(async () => begun.length === 2 && (await jobs.counts()).active === 0).toBe(true)
@@ -100,7 +102,8 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
       const workers = [await start(run), await start(run), await start(run)]
       const streams = ['assignment', 'assignment_note', 'tracker_object']
       for (let round = 0; round < 20; round++)
-        for (const worker of workers) for (const stream of streams) await worker.requestRun(head(stream))
+        for (const worker of workers)
+          for (const stream of streams) await worker.requestRun(incremental(stream))
       await expect.poll(async () => (await workers[0]?.counts())?.waiting).toBe(0)
       await expect.poll(() => runs).toBeGreaterThan(streams.length)
       expect(overlaps).toBe(0)
@@ -132,7 +135,7 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
       expect(seen).not.toContain('gone')
     })
 
-    it('asks at each tick whether the lane is due', async ({ expect }) => {
+    it('asks at each tick whether the run is due', async ({ expect }) => {
       let asked = 0
       let runs = 0
       await start(
@@ -212,9 +215,9 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
         },
         { runsAtOnce: 1 },
       )
-      await jobs.requestRun(head('long'))
+      await jobs.requestRun(incremental('long'))
       await expect.poll(() => order.length).toBe(1)
-      await jobs.requestRun(head('short'))
+      await jobs.requestRun(incremental('short'))
       await expect.poll(() => order, { timeout: 30_000 }).toEqual(['long', 'short', 'long'])
     })
 
@@ -250,9 +253,9 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
         onError: () => {},
       })
       try {
-        await runs.requestRun(head('assignment'))
+        await runs.requestRun(incremental('assignment'))
         await expect.poll(() => outcomes).toEqual(['assignment'])
-        await runs.requestRun(head('assignment_note'))
+        await runs.requestRun(incremental('assignment_note'))
         await expect.poll(() => outcomes).toEqual(['assignment', 'assignment_note'])
         isAway = false
         // It is owed, and taken up when it is asked for again.
@@ -299,11 +302,11 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
           ? outcomeOf(request, { status: 'failed', error: new Error('no answer'), isComplete: false })
           : outcomeOf(request)
       })
-      await jobs.requestRun(head('assignment', 'tick'))
+      await jobs.requestRun(incremental('assignment', 'tick'))
       await expect.poll(() => jobs.servicesDown()).toEqual(['assignment'])
       // While it is left alone, run requests are remembered and not tried.
       for (const stream of ['assignment_note', 'tracker_object', 'assignment'])
-        await jobs.requestRun(head(stream, 'tick'))
+        await jobs.requestRun(incremental(stream, 'tick'))
       await expect.poll(async () => (await jobs.counts()).waiting + (await jobs.counts()).active).toBe(0)
       expect(attempts).toEqual(['assignment'])
       isDown = false
@@ -320,7 +323,7 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
         wasStopped = signal.aborted
         return outcomeOf(request, { status: 'stopped', isComplete: false })
       })
-      await jobs.requestRun({ ...head('assignment'), kind: 'reconcile' })
+      await jobs.requestRun({ ...incremental('assignment'), kind: 'reconcile' })
       await expect.poll(async () => (await jobs.counts()).active).toBe(1)
       started.splice(0)
       const startedMs = performance.now()

@@ -11,7 +11,7 @@ import { type Backend, hasBackend, redisUrlOf } from '../support/queues.ts'
 import { startTestWorker } from '../support/worker.ts'
 
 const [assignment] = streams
-const patience = { timeout: 20_000, interval: 100 }
+const inTime = { timeout: 20_000, interval: 100 }
 const hourMs = 3_600_000
 // Its last slot is past, and its next one does not come during a test.
 const everyYear = '0 3 1 2 *'
@@ -136,11 +136,11 @@ describe.skipIf(!hasPostgres)('a reconcile that was missed', () => {
           )
           return rows
         }
-        await expect.poll(reconciles, patience).toEqual([{ status: 'done', taken: 1 }])
+        await expect.poll(reconciles, inTime).toEqual([{ status: 'done', taken: 1 }])
         const { rowCount } = await database.pool.query('select from bi.assignment where assignment_id = 5')
         expect(rowCount).toBe(1)
         await expect
-          .poll(async () => (await workers[0].get('/metrics')).text(), patience)
+          .poll(async () => (await workers[0].get('/metrics')).text(), inTime)
           .toMatch(/tidemark_queue_jobs\{state="active"\} 0/)
         expect(await reconciles()).toEqual([{ status: 'done', taken: 1 }])
       } finally {

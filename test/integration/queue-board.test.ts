@@ -8,7 +8,7 @@ import { createTestDatabase } from '../support/database.ts'
 import { type Backend, hasBackend, redisUrlOf } from '../support/queues.ts'
 import { adminToken, startTestWorker } from '../support/worker.ts'
 
-const patience = { timeout: 20_000, interval: 100 }
+const inTime = { timeout: 20_000, interval: 100 }
 const hourly = { SCHEDULE_ASSIGNMENT: '1h', STREAMS: 'assignment' }
 
 /** A way to Redis that can be cut. */
@@ -105,7 +105,7 @@ describe.skipIf(!hasBackend('redis'))('the page of the queues without its queue'
       // At first nobody has noticed.
       expect(await overview()).toBe(true)
       expect([500, 503]).toContain((await browsing.get('/queues/api/queues')).status)
-      await expect.poll(async () => (await browsing.get('/queues')).status, patience).toBe(503)
+      await expect.poll(async () => (await browsing.get('/queues')).status, inTime).toBe(503)
       expect(await (await browsing.get('/queues')).text()).toContain('does not answer at the moment')
       expect(await overview()).toBe(true)
       expect(await worker.metric('tidemark_up{part="queue"}')).toBe(0)

@@ -1,4 +1,4 @@
-// Signing in to the status page: sessions and guesses.
+// Signing in to the console: sessions and guesses.
 
 import { describe, expect, it } from 'vitest'
 import { openAttempts } from '../../src/web/auth.ts'

@@ -30,7 +30,7 @@ describe.skipIf(!hasPostgres)('the symptoms of a stream', () => {
     await (await begin(store, 'assignment', kind)).finish({ ...failed, errorCode })
   }
 
-  it('counts the failures since the last run of the lane that went well', async () => {
+  it('counts the failures of a kind of run since the last that succeeded', async () => {
     await fail('incremental')
     await fail('lookback')
     await (await begin(store)).finish(done)

@@ -6,7 +6,7 @@ import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { differences } from '../support/same-as-source.ts'
 import { startTestWorker } from '../support/worker.ts'
 
-const patience = { timeout: 30_000, interval: 200 }
+const inTime = { timeout: 30_000, interval: 200 }
 
 describe.skipIf(!hasPostgres)('a worker whose Postgres is read-only', () => {
   const database = createTestDatabase()
@@ -30,15 +30,15 @@ describe.skipIf(!hasPostgres)('a worker whose Postgres is read-only', () => {
     const readiness = async () => (await worker.get('/readyz')).status
     const equal = () => differences(database.pool, simulator, 'assignment')
     try {
-      await expect.poll(equal, patience).toEqual([])
+      await expect.poll(equal, inTime).toEqual([])
       await lease('set default_transaction_read_only = on')
-      await expect.poll(readiness, patience).toBe(503)
+      await expect.poll(readiness, inTime).toBe(503)
       expect(await worker.metric('tidemark_up{part="database"}')).toBe(0)
       expect(worker.logged().join('')).toContain('Postgres is read-only')
       simulator.source.change('assignment', 3)
       await lease('reset default_transaction_read_only')
-      await expect.poll(readiness, patience).toBe(200)
-      await expect.poll(equal, patience).toEqual([])
+      await expect.poll(readiness, inTime).toBe(200)
+      await expect.poll(equal, inTime).toEqual([])
     } finally {
       await worker.stop()
     }

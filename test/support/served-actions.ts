@@ -1,4 +1,4 @@
-// The routes of the status page, served for one test around actions that only write down what was asked for.
+// The routes of the console, served for one test around actions that only write down what was asked for.
 
 import { afterEach } from 'vitest'
 import type { Order } from '../../src/operator/actions.ts'
