@@ -6,7 +6,7 @@ import type { Logger } from './log.ts'
 import { isRelatedDue } from './store/queries/due.ts'
 import { compareOnce } from './store/runs/comparison.ts'
 import { openStore } from './store/runs/open-store.ts'
-import { migrateDatabase } from './store/schema/migrate.ts'
+import { expectMigrated, migrateDatabase } from './store/schema/migrate.ts'
 import { type Database, openDatabase } from './store/server/connect.ts'
 import {
   type RelatedStream,
@@ -123,11 +123,13 @@ export async function openContext(options: {
   readonly config: MirrorConfig & UpstreamConfig & Pick<Config, 'webhookSecret'>
   readonly log: Logger
   readonly observer?: UpstreamObserver
+  /** False: the database is taken as it is, and has to have the schema of this program. */
+  readonly migrates?: boolean
 }): Promise<SyncContext> {
-  const { config, log } = options
+  const { config, log, migrates = true } = options
   // When the rest cannot be opened, the database is left again: it would keep the program from ending.
   await using opened = new AsyncDisposableStack()
-  const database = opened.adopt(await openMigratedDatabase(config, log), ({ close }) => close())
+  const database = opened.adopt(await openMirrorDatabase(config, log, migrates), ({ close }) => close())
   const related = wantedRelated(config)
   const relatedOptions = { groups: related.map(({ name }) => name), refreshMs: config.relatedRefreshMs }
   const store = openStore({
@@ -196,7 +198,7 @@ function openUpstreams(options: Parameters<typeof openContext>[0]) {
     ...upstreams,
     sourceOf(stream: Stream): Source {
       const upstream = upstreams[stream.service]
-      if (!upstream) throw new Error(`${stream.name} needs TRACKING_BASE_URL, which is not set.`)
+      if (!upstream) throw new Error(`${stream.name} belongs to the tracking service: set TRACKING_BASE_URL.`)
       const source = openSource(upstream, stream)
       const holdsSecret = stream.list === 'listWebhookSubscriptions' && webhookSecret
       return holdsSecret ? maskSource(source, holdsSecret) : source
@@ -208,10 +210,11 @@ function openUpstreams(options: Parameters<typeof openContext>[0]) {
   }
 }
 
-export async function openMigratedDatabase(config: MirrorConfig, log: Logger): Promise<Database> {
+async function openMirrorDatabase(config: MirrorConfig, log: Logger, migrates: boolean): Promise<Database> {
   const database = await openDatabase({ url: config.databaseUrl, log })
   try {
-    await migrateDatabase({ database, streams, biRole: config.biRole, log })
+    if (migrates) await migrateDatabase({ database, streams, biRole: config.biRole, log })
+    else await expectMigrated(database)
     return database
   } catch (error) {
     await database.close()

@@ -97,7 +97,10 @@ export function redact(text: string): string {
 export function openLog(options: {
   readonly level: string
   readonly stream?: NodeJS.WritableStream & { isTTY?: boolean }
+  /** On a terminal only; without it there are colours there. */
+  readonly isColoured?: boolean
 }): Logger {
+  const { isColoured = true } = options
   const target = options.stream ?? process.stderr
   const redacting = new Writable({
     decodeStrings: false,
@@ -107,7 +110,7 @@ export function openLog(options: {
     },
   })
   const sink = target.isTTY
-    ? visibly(pretty({ destination: redacting, colorize: true, ignore: 'pid,hostname', sync: true }))
+    ? visibly(pretty({ destination: redacting, colorize: isColoured, ignore: 'pid,hostname', sync: true }))
     : redacting
   return pino(
     {

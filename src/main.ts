@@ -1,80 +1,57 @@
-// The composition root: the list of verbs, the signals, and how an error leaves the program.
+// The composition root: finds the verb, hears the signals, and decides how the program ends.
 
 import { readFileSync } from 'node:fs'
-import { type Command, type ExitCode, exitCodes } from './cli/command.ts'
+import type { Command } from './cli/command.ts'
+import { type ExitCode, exitCodeOf, exitCodes, Interrupted } from './cli/exit.ts'
+import { hasColour, openOutput } from './cli/output.ts'
 import { commandHelp, findVerb, parseCall, programHelp } from './cli/parse.ts'
-import { ConfigError, loadLogLevel, readEnvironment } from './config/load.ts'
-import { type Logger, openLog, redact } from './log.ts'
-import { DatabaseError, UsageError } from './util/errors.ts'
-import { visible } from './util/text.ts'
+import { demoDirectory, runningDemo } from './cli/running-demo.ts'
+import { verbs } from './cli/verbs.ts'
+import { ConfigError, type Environment, loadLogLevel, readEnvironment } from './config/load.ts'
+import { openLog, redact } from './log.ts'
+import { messageOf } from './util/errors.ts'
 
-/** Loaded when called, so that a verb starts without the parts of all others. */
-const verbs: Readonly<Record<string, () => Promise<Command>>> = {
-  serve: async () => (await import('./cli/serve.ts')).serveCommand,
-  sync: async () => (await import('./cli/sync.ts')).sync,
-  status: async () => (await import('./cli/status.ts')).status,
-  checkpoints: async () => (await import('./cli/positions.ts')).checkpoints,
-  backfill: async () => (await import('./cli/backfill.ts')).backfill,
-  rewind: async () => (await import('./cli/positions.ts')).rewind,
-  pause: async () => (await import('./cli/positions.ts')).pause,
-  resume: async () => (await import('./cli/positions.ts')).resume,
-  reconcile: async () => (await import('./cli/reconcile.ts')).reconcile,
-  verify: async () => (await import('./cli/verify.ts')).verify,
-  quarantine: async () => (await import('./cli/quarantine.ts')).quarantine,
-  probe: async () => (await import('./cli/probe.ts')).probe,
-  schema: async () => (await import('./cli/schema.ts')).schema,
-  explain: async () => (await import('./cli/explain.ts')).explain,
-  migrate: async () => (await import('./cli/database.ts')).migrate,
-  webhooks: async () => (await import('./cli/api.ts')).webhooks,
-  api: async () => (await import('./cli/api.ts')).api,
-  demo: async () => (await import('./cli/demo.ts')).demo,
-  simulate: async () => (await import('./cli/simulate.ts')).simulate,
-}
+const given = readEnvironment(null)
+const stdout = openOutput(process.stdout, given)
+const stderr = openOutput(process.stderr, given)
+const stopping = new AbortController()
 
-const whereFrom =
-  'Variables come from the environment, or from a file .env in this directory; .env.example tells what each is'
-
-const words = process.argv.slice(2)
 process.stdout.on('error', endWithoutOutput)
-process.exitCode = await run(words)
+process.exitCode = await run(process.argv.slice(2))
 
 async function run([verb, ...rest]: readonly string[]): Promise<ExitCode> {
   try {
-    if (verb === '--version') return print(`tidemark ${version()}\n`)
+    if (verb === '--version') return say(`tidemark ${version()}`)
     if (verb === 'help' && rest[0] !== undefined) return await run([rest[0], '--help'])
     if (verb === undefined || verb === '--help' || verb === '-h' || verb === 'help') {
-      print(programHelp(await Promise.all(Object.values(verbs).map((load) => load()))))
+      say(programHelp(await Promise.all(Object.values(verbs).map((load) => load()))).trimEnd())
       return verb === undefined ? exitCodes.usage : exitCodes.done
     }
-    const command = await findVerb(verbs, verb)()
-    const { positionals, values, wantsHelp } = parseCall(command, rest)
-    if (wantsHelp) return print(commandHelp(command))
-    const environment = readEnvironment()
-    const log = openLog({ level: loadLogLevel(environment) ?? 'info' })
-    return await command.run({
-      positionals,
-      values,
-      environment,
-      log,
-      signal: stopSignal(log),
-      stdout: process.stdout,
-    })
+    return await call(await findVerb(verbs, verb)(), rest)
   } catch (error) {
-    return tell(causeOf(error))
+    return end(causeOf(error), rest.includes('--json'))
   }
 }
 
-/** What Postgres says when it goes down or comes up tells nobody what to do. */
-function adviceOf(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  if (code === '53100') return ': make room on the disk of Postgres, then try again'
-  return /^57P0[1-5]$/.test(code)
-    ? ': Postgres went down or is starting. Its own log says why, a full disk for instance (that of the embedded one is .tidemark/postgres/server.log); try again when it is up'
-    : ''
+async function call(command: Command, words: readonly string[]): Promise<ExitCode> {
+  const { positionals, values, wantsHelp } = parseCall(command, words)
+  if (wantsHelp) return say(commandHelp(command).trimEnd())
+  hearSignals()
+  const environment = environmentFor(command)
+  const log = openLog({ level: loadLogLevel(environment) ?? 'info', isColoured: hasColour(given) })
+  return await command.run({ positionals, values, environment, log, signal: stopping.signal, stdout, stderr })
 }
 
-function print(text: string): ExitCode {
-  process.stdout.write(text)
+function environmentFor({ ignoresDemo = false }: Command): Environment {
+  const environment = readEnvironment()
+  const ofDemo = ignoresDemo ? null : runningDemo(environment)
+  if (ofDemo)
+    stderr.say(`Nothing is configured, so this is about the demo that runs here (${demoDirectory}).`)
+  return ofDemo ?? environment
+}
+
+function say(text: string): ExitCode {
+  stdout.say(text)
   return exitCodes.done
 }
 
@@ -83,26 +60,50 @@ function causeOf(error: unknown): unknown {
   return error instanceof SuppressedError ? causeOf(error.suppressed) : error
 }
 
-function tell(error: unknown): ExitCode {
-  const isUsage = error instanceof UsageError
-  const isConfig = error instanceof ConfigError
-  const message = `${error instanceof Error ? error.message : String(error)}${adviceOf(error)}`
-  const text = isConfig ? `The configuration cannot be used:\n${message}\n${whereFrom}` : message
-  process.stderr.write(`${visible(redact(text))}\n`)
-  return isUsage || isConfig || error instanceof DatabaseError ? exitCodes.usage : exitCodes.failed
+function end(thrown: unknown, wantsJson: boolean): ExitCode {
+  const isInterruption = stopping.signal.aborted && isOf(thrown, stopping.signal.reason)
+  const error = isInterruption ? stopping.signal.reason : thrown
+  const code = stopping.signal.aborted ? exitCodes.interrupted : exitCodeOf(error)
+  const text = redact(inWords(error))
+  stderr.say(text)
+  if (wantsJson && !stdout.hasWritten()) stdout.json({ error: text, exit_code: code })
+  // Whatever hangs: nothing that it could still do matters.
+  if (stopping.signal.aborted) setTimeout(() => process.exit(code), 1_000).unref()
+  return code
 }
 
-/** The first signal asks the command to finish what is in hand; the second ends the program at once. */
-function stopSignal(log: Logger): AbortSignal {
-  const controller = new AbortController()
-  for (const name of ['SIGINT', 'SIGTERM'] as const) {
+function isOf(error: unknown, reason: unknown): boolean {
+  if (error === reason) return true
+  return error instanceof Error && (error.name === 'AbortError' || isOf(error.cause ?? null, reason))
+}
+
+function inWords(error: unknown): string {
+  if (error instanceof ConfigError)
+    return `The configuration cannot be used:\n${error.message}\nSettings come from the environment, or from a file .env in this directory; .env.example explains each.`
+  return `${messageOf(error)}${adviceOf(error)}`
+}
+
+/** What Postgres says when it goes down or comes up tells nobody what to do. */
+function adviceOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  if (code === '53100') return '. Make room on the disk of Postgres, then try again.'
+  return /^57P0[1-5]$/.test(code)
+    ? '. Postgres went down or is starting. Its own log says why (that of the embedded one is .tidemark/postgres/server.log). Try again when it is up.'
+    : ''
+}
+
+const explainMs = 1_500
+
+/** The first signal asks the verb to finish what is in hand; the second ends the program at once. */
+function hearSignals(): void {
+  for (const name of ['SIGINT', 'SIGTERM'] as const)
     process.on(name, () => {
-      if (controller.signal.aborted) process.exit(name === 'SIGINT' ? 130 : 143)
-      log.debug({ signal: name }, 'stopping')
-      controller.abort(new Error(`${name} received`))
+      if (stopping.signal.aborted) process.exit(exitCodes.interrupted)
+      stopping.abort(new Interrupted('Interrupted.'))
+      if (!stderr.isTTY) return
+      const text = 'Stopping as soon as what is in hand is stored. Ctrl-C again stops at once.'
+      setTimeout(() => stderr.say(text), explainMs).unref()
     })
-  }
-  return controller.signal
 }
 
 function version(): string {
@@ -115,6 +116,6 @@ function version(): string {
 function endWithoutOutput({ code, message }: NodeJS.ErrnoException): void {
   // Whoever read it has seen enough.
   if (code === 'EPIPE') process.exit(exitCodes.done)
-  process.stderr.write(`Standard output cannot be written (${code ?? message})\n`)
+  process.stderr.write(`Standard output cannot be written (${code ?? message}).\n`)
   process.exit(exitCodes.failed)
 }

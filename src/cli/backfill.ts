@@ -1,5 +1,5 @@
 // `tidemark backfill`: reads a part of a stream's past again, beside the live worker. The request is stored first; whoever
-// has the lane works on it, this program or another one, and this program shows how far it has come.
+// gets to it works on it, this program or another one, and this program shows how far it has come.
 
 import { setTimeout as wait } from 'node:timers/promises'
 import { loadConfig } from '../config/load.ts'
@@ -14,16 +14,142 @@ import { runNextBackfill } from '../sync/changes/incremental.ts'
 import type { Backfill } from '../sync/ports/store.ts'
 import { UsageError } from '../util/errors.ts'
 import { count } from '../util/text.ts'
-import { alignedTable, type Call, type Command, type ExitCode, exitCodes, operator } from './command.ts'
-import { withDatabase } from './database.ts'
+import { type Call, type Command, json, operator } from './command.ts'
+import { type ExitCode, exitCodeOfRun, exitCodes } from './exit.ts'
+import { changeMirror, readMirror } from './mirror.ts'
+import { alignedTable } from './output.ts'
 import { backfillJson, backfillSentence, startBackfillProgress } from './progress.ts'
 
-// `tidemark backfill --list` and `--cancel`: the requests that are stored. They need the mirror alone.
-export async function listAll(call: Call): Promise<ExitCode> {
+export const backfill: Command = {
+  name: 'backfill',
+  summary: 'read a part of the past again, beside the worker',
+  usage:
+    '<stream> [--from-version N | --from-checkpoint ID | --at TIME] [--to-version N] [--dry-run] [--json] | --list [stream] | --cancel ID',
+  options: {
+    'from-version': { type: 'string', value: 'N', describe: 'everything above this row version' },
+    'from-checkpoint': {
+      type: 'string',
+      value: 'ID',
+      describe: 'from a checkpoint that `tidemark checkpoints` lists',
+    },
+    at: {
+      type: 'string',
+      value: 'TIME',
+      describe: 'from the position at this time, e.g. 2025-01-31T14:30:00Z',
+    },
+    'to-version': {
+      type: 'string',
+      value: 'N',
+      describe: 'up to this row version (the current position)',
+    },
+    'dry-run': { type: 'boolean', describe: 'only estimate what it would take' },
+    list: { type: 'boolean', describe: 'list the backfills' },
+    cancel: { type: 'string', value: 'ID', describe: 'cancel one; what it has written stays' },
+    json,
+  },
+  examples: [
+    'tidemark backfill assignment --at 2025-01-31T14:30:00Z',
+    'tidemark backfill assignment --from-version 0 --to-version 50000 --dry-run',
+    'tidemark backfill assignment    # goes on with one that was interrupted',
+    'tidemark backfill --list',
+  ],
+  run,
+}
+
+async function run(call: Call): Promise<ExitCode> {
+  const { positionals, values } = call
+  if (positionals.length > 1) throw new UsageError('`tidemark backfill` takes one stream.')
+  if (values.list && values.cancel !== undefined)
+    throw new UsageError('--list and --cancel exclude each other.')
+  if (values.cancel !== undefined && positionals.length > 0)
+    throw new UsageError('`tidemark backfill --cancel` takes an id, and no stream.')
+  if (values.list) return await listAll(call)
+  if (values.cancel !== undefined) return await cancelOne(call, String(values.cancel))
+  return await begin(call)
+}
+
+async function begin(call: Call): Promise<ExitCode> {
+  const { environment, positionals, values, log, stdout } = call
+  const [name] = positionals
+  if (name === undefined)
+    throw new UsageError(
+      '`tidemark backfill` needs a stream, e.g. `tidemark backfill assignment --from-version N`.',
+    )
+  const config = loadConfig(environment)
+  const known = configuredStreams(config)
+  const stream = asChangesStream(pickStream(name, known), known)
+  const { from, to } = readSpanOptions(values)
+  const isDryRun = values['dry-run'] === true
+  await using context = await openContext({ config, log, migrates: !isDryRun })
+  const { pool } = context.database
+  if (from === null) {
+    const unfinished = await context.store.nextBackfill(stream.name)
+    if (!unfinished || to !== null || isDryRun)
+      throw new UsageError(
+        'Say where the backfill begins: --from-version N, --from-checkpoint ID (`tidemark checkpoints` lists them) or --at TIME.',
+      )
+    return await work(call, context, stream, unfinished)
+  }
+  const span = await findSpan(pool, stream, { from, to })
+  if (isDryRun) {
+    const plan = await planBackfill(pool, stream, span, config.pageSize)
+    if (values.json) stdout.json(plan.json)
+    else stdout.say(plan.text)
+    return exitCodes.done
+  }
+  const requested = await requestBackfill(pool, { stream: stream.name, ...span, by: operator() })
+  return await work(call, context, stream, requested)
+}
+
+const pollMs = 500
+
+/** Works on the stream's backfills, the oldest first, until this one is over; waits while another program works on them. */
+async function work(
+  { values, signal, log, stdout, stderr }: Call,
+  context: SyncContext,
+  stream: ChangesStream,
+  { id }: Pick<Backfill, 'id'>,
+): Promise<ExitCode> {
+  const { pool } = context.database
+  const progress = startBackfillProgress(stderr, () => readBackfill(pool, id))
+  try {
+    for (;;) {
+      const outcome = await runNextBackfill({
+        ...context.contextOf(stream),
+        signal,
+        onWritten: progress.written,
+      })
+      const current = await readBackfill(pool, id)
+      if (!current) throw new Error(`Backfill ${id} is no longer in the database.`)
+      const isOver = current.status === 'done' || current.status === 'cancelled'
+      // It could not be read completely, and is tried again later.
+      const waits = current.status === 'waiting' && current.error !== null && outcome?.status !== 'skipped'
+      if (isOver || waits || outcome?.status === 'failed' || signal.aborted) {
+        progress.end()
+        if (outcome?.error) log.debug({ err: outcome.error, stream: stream.name }, 'the backfill failed')
+        if (values.json) stdout.json(backfillJson(current))
+        else stdout.say(backfillSentence(current))
+        if (current.status === 'done') return exitCodes.done
+        if (outcome?.status === 'failed') return exitCodeOfRun(outcome)
+        if (waits) return exitCodes.upstream
+        return isOver ? exitCodes.failed : exitCodes.interrupted
+      }
+      if (outcome?.status === 'skipped') {
+        await progress.show()
+        await wait(pollMs, undefined, { signal }).catch(() => {})
+      }
+    }
+  } finally {
+    progress.end()
+  }
+}
+
+/** `--list` and `--cancel` need the mirror alone. */
+async function listAll(call: Call): Promise<ExitCode> {
   const { positionals, values, stdout } = call
   const [name] = positionals
   const stream = name === undefined ? null : pickStream(name, streams).name
-  return await withDatabase(call, async (pool) => {
+  return await readMirror(call, async (pool) => {
     const found = await listBackfills(pool, stream)
     const rows = found.map((one) => [
       one.id,
@@ -36,138 +162,25 @@ export async function listAll(call: Call): Promise<ExitCode> {
       one.requestedBy,
       one.error ?? one.note ?? '',
     ])
-    const header = ['id', 'stream', 'status', 'from', 'to', 'position', 'rows read', 'requested by', 'note']
-    if (values.json) stdout.write(`${JSON.stringify(found.map(backfillJson), null, 2)}\n`)
-    else stdout.write(rows.length === 0 ? 'There was no backfill yet.\n' : alignedTable(header, rows))
+    const header = ['ID', 'STREAM', 'STATUS', 'FROM', 'TO', 'POSITION', 'ROWS READ', 'REQUESTED BY', 'NOTE']
+    if (values.json) stdout.json(found.map(backfillJson))
+    else stdout.say(rows.length === 0 ? 'There was no backfill yet.' : alignedTable(header, rows))
   })
 }
 
-export async function cancelOne(call: Call, text: string): Promise<ExitCode> {
+async function cancelOne(call: Call, text: string): Promise<ExitCode> {
   const id = parseInt64(text)
   if (id === null)
-    throw new UsageError(`--cancel ${text}: write an id that \`tidemark backfill --list\` shows`)
-  return await withDatabase(call, async (pool) => {
+    throw new UsageError(
+      `--cancel takes the id of a backfill, not "${text}". \`tidemark backfill --list\` lists them.`,
+    )
+  return await changeMirror(call, async (pool) => {
     const isCancelled = await cancelBackfill(pool, id.toString(), operator())
     const backfill = await readBackfill(pool, id.toString())
     if (!backfill)
-      throw new UsageError(`There is no backfill ${id}: \`tidemark backfill --list\` shows those there are`)
-    if (!isCancelled) throw new UsageError(`Backfill ${id} is over already: ${backfill.status}`)
-    call.stdout.write(
-      call.values.json ? `${JSON.stringify(backfillJson(backfill))}\n` : `${backfillSentence(backfill)}\n`,
-    )
+      throw new UsageError(`There is no backfill ${id}. \`tidemark backfill --list\` lists them.`)
+    if (!isCancelled) throw new UsageError(`Backfill ${id} has ended already: ${backfill.status}.`)
+    if (call.values.json) call.stdout.json(backfillJson(backfill))
+    else call.stdout.say(backfillSentence(backfill))
   })
-}
-
-export const backfill: Command = {
-  name: 'backfill',
-  summary: 'read a part of the past again, beside the live worker',
-  usage:
-    '<stream> [--from-version N | --from-checkpoint ID | --at TIME] [--to-version N] [--dry-run] [--json] | --list [stream] | --cancel ID',
-  options: {
-    'from-version': { type: 'string', value: 'N', describe: 'everything above this row version' },
-    'from-checkpoint': {
-      type: 'string',
-      value: 'ID',
-      describe: 'from a position that `tidemark checkpoints` shows',
-    },
-    at: {
-      type: 'string',
-      value: 'TIME',
-      describe: 'from the position that was held then, e.g. 2025-01-31T14:30:00Z',
-    },
-    'to-version': {
-      type: 'string',
-      value: 'N',
-      describe: 'up to this row version; otherwise up to the live position',
-    },
-    'dry-run': { type: 'boolean', describe: 'only say what it would take' },
-    list: { type: 'boolean', describe: 'show the backfills there are' },
-    cancel: { type: 'string', value: 'ID', describe: 'end one; what it has written stays' },
-    json: { type: 'boolean', describe: 'print one JSON document' },
-  },
-  examples: [
-    'tidemark backfill assignment --at 2025-01-31T14:30:00Z',
-    'tidemark backfill assignment --from-version 0 --to-version 50000 --dry-run',
-    'tidemark backfill assignment    # goes on with one that was interrupted',
-    'tidemark backfill --list',
-  ],
-  run,
-}
-
-async function run(call: Call): Promise<ExitCode> {
-  const { environment, positionals, values, log, stdout } = call
-  if (positionals.length > 1) throw new UsageError('`tidemark backfill` takes one stream')
-  if (values.list && values.cancel !== undefined)
-    throw new UsageError('--list and --cancel exclude each other')
-  if (values.cancel !== undefined && positionals.length > 0)
-    throw new UsageError('`tidemark backfill --cancel` takes the id behind it, and no stream')
-  if (values.list) return await listAll(call)
-  if (values.cancel !== undefined) return await cancelOne(call, String(values.cancel))
-  const [name] = positionals
-  if (name === undefined)
-    throw new UsageError('`tidemark backfill` needs a stream: tidemark backfill assignment --from-version N')
-  const config = loadConfig(environment)
-  const known = configuredStreams(config)
-  const stream = asChangesStream(pickStream(name, known), known)
-  const { from, to } = readSpanOptions(values)
-  await using context = await openContext({ config, log })
-  const { pool } = context.database
-  if (from === null) {
-    const unfinished = await context.store.nextBackfill(stream.name)
-    if (!unfinished || to !== null || values['dry-run'])
-      throw new UsageError(
-        `\`tidemark backfill ${stream.name}\` needs to know where from: --from-version, --from-checkpoint or --at`,
-      )
-    return await work(call, context, stream, unfinished)
-  }
-  const span = await findSpan(pool, stream, { from, to })
-  if (values['dry-run']) {
-    const plan = await planBackfill(pool, stream, span, config.pageSize)
-    stdout.write(values.json ? `${JSON.stringify(plan.json)}\n` : `${plan.text}\n`)
-    return exitCodes.done
-  }
-  const requested = await requestBackfill(pool, { stream: stream.name, ...span, by: operator() })
-  return await work(call, context, stream, requested)
-}
-
-const pollMs = 500
-
-/** Works on the stream's backfills, the oldest first, until this one is over; waits while another program has the lane. */
-async function work(
-  { values, signal, log, stdout }: Call,
-  context: SyncContext,
-  stream: ChangesStream,
-  { id }: Pick<Backfill, 'id'>,
-): Promise<ExitCode> {
-  const { pool } = context.database
-  const progress = startBackfillProgress(process.stderr, () => readBackfill(pool, id))
-  try {
-    for (;;) {
-      const outcome = await runNextBackfill({
-        ...context.contextOf(stream),
-        signal,
-        onWritten: progress.written,
-      })
-      const current = await readBackfill(pool, id)
-      if (!current) throw new Error(`backfill ${id} is no longer known to the database`)
-      const isOver = current.status === 'done' || current.status === 'cancelled'
-      // It could not be read completely, and is tried again later.
-      const waits = current.status === 'waiting' && current.error !== null && outcome?.status !== 'skipped'
-      const hasEnded = isOver || waits || outcome?.status === 'failed' || signal.aborted
-      if (hasEnded) {
-        progress.end()
-        if (outcome?.error) log.debug({ err: outcome.error, stream: stream.name }, 'the backfill failed')
-        stdout.write(
-          values.json ? `${JSON.stringify(backfillJson(current))}\n` : `${backfillSentence(current)}\n`,
-        )
-        return current.status === 'done' || signal.aborted ? exitCodes.done : exitCodes.failed
-      }
-      if (outcome?.status === 'skipped') {
-        await progress.show()
-        await wait(pollMs, undefined, { signal }).catch(() => {})
-      }
-    }
-  } finally {
-    progress.end()
-  }
 }

@@ -1,9 +1,10 @@
-// What a verb of the program is. Each file in src/commands/ defines one; src/main.ts lists them.
+// What a verb of the program is. Each file of a verb defines one; `verbs.ts` lists them.
 
 import { hostname, userInfo } from 'node:os'
 import type { Logger } from '../log.ts'
 import { UsageError } from '../util/errors.ts'
-import { visible } from '../util/text.ts'
+import type { ExitCode } from './exit.ts'
+import type { Environment, Output } from './output.ts'
 
 export type Option = {
   readonly type: 'string' | 'boolean'
@@ -21,13 +22,11 @@ export type Call = {
   /** Aborted by the first SIGINT or SIGTERM: finish what is in hand and come back. */
   readonly signal: AbortSignal
   readonly log: Logger
-  /** The environment with `.env` laid under it. Only config.ts reads it. */
-  readonly environment: Readonly<Record<string, string | undefined>>
-  readonly stdout: NodeJS.WriteStream
+  /** The environment with `.env` laid under it. Only the configuration reads it. */
+  readonly environment: Environment
+  readonly stdout: Output
+  readonly stderr: Output
 }
-
-export const exitCodes = { done: 0, failed: 1, usage: 2 } as const
-export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
 
 export type Command = {
   readonly name: string
@@ -36,10 +35,15 @@ export type Command = {
   readonly usage: string
   readonly options: Readonly<Record<string, Option>>
   readonly examples: readonly string[]
+  /** It has nothing to do with a demo that runs in the same directory; the others work on its mirror when nothing else is configured. */
+  readonly ignoresDemo?: boolean
   run(call: Call): Promise<ExitCode>
 }
 
-// Who gives the order, for what is recorded with it.
+/** The option that most verbs have. */
+export const json: Option = { type: 'boolean', describe: 'print one JSON document' }
+
+/** Who gives the order, for what is recorded with it. */
 export function operator(): string {
   try {
     return `${userInfo().username}@${hostname()}`
@@ -49,24 +53,15 @@ export function operator(): string {
   }
 }
 
-// Rows as aligned columns for a terminal, whatever the cells hold.
-export function alignedTable(header: readonly string[], given: readonly (readonly string[])[]): string {
-  const rows = given.map((cells) => cells.map((cell) => visible(cell).replaceAll(/\s+/g, ' ')))
-  const widths = header.map((title, column) =>
-    Math.max(title.length, ...rows.map((row) => (row[column] ?? '').length)),
-  )
-  const line = (cells: readonly string[]) =>
-    cells
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd()
-  return [header, ...rows].map((row) => `${line(row)}\n`).join('')
+/** The value of an option; null when it is not there or empty. */
+export function textOf(values: Values, name: string): string | null {
+  const value = values[name]
+  return typeof value === 'string' ? value.trim() || null : null
 }
 
-// An option that is a whole number. Digits alone: what else the language takes for a number, nobody means.
 type Bounds = { readonly least: number; readonly most?: number }
 
-/** Null when the option is not there. */
+/** Null when the option is not there. Digits alone: what else the language takes for a number, nobody means. */
 export function wholeNumber(
   values: Values,
   name: string,
@@ -76,6 +71,6 @@ export function wholeNumber(
   if (value === undefined) return null
   const number = Number(value)
   if (/^\d+$/.test(String(value)) && number >= least && number <= most) return number
-  const upTo = most === Number.MAX_SAFE_INTEGER ? '' : ` to ${most}`
-  throw new UsageError(`--${name} ${value}: write a whole number from ${least}${upTo}`)
+  const upTo = most === Number.MAX_SAFE_INTEGER ? ` from ${least} on` : ` from ${least} to ${most}`
+  throw new UsageError(`--${name} must be a whole number${upTo}, not "${value}".`)
 }

@@ -6,8 +6,9 @@ import { once } from 'node:events'
 import { resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Pool } from 'pg'
-import { type Config, loadConfig, loadLogLevel } from '../config/load.ts'
+import { loadConfig, loadHttpPort, loadLogLevel } from '../config/load.ts'
 import { freePort } from '../embedded-postgres/cluster.ts'
+import type { Logger } from '../log.ts'
 import { type Simulator, startSimulator } from '../simulator/simulator.ts'
 import { type Database, openDatabase } from '../store/server/connect.ts'
 import { lockKeys } from '../store/server/session.ts'
@@ -15,32 +16,145 @@ import { streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { count, formatDuration } from '../util/text.ts'
 import { serve } from '../worker/serve.ts'
-import { type Call, type Command, type ExitCode, exitCodes, wholeNumber } from './command.ts'
+import { type Call, type Command, wholeNumber } from './command.ts'
+import { type ExitCode, exitCodes } from './exit.ts'
+import type { Environment, Output } from './output.ts'
 import { expectNoWords } from './parse.ts'
+import { announceDemo, demoDirectory } from './running-demo.ts'
 
-// What the demo shows on the terminal: where everything is, something to paste, and how the mirror grows and follows.
+export const demo: Command = {
+  name: 'demo',
+  summary: 'show everything at work, with a made-up upstream and a Postgres of its own',
+  usage: '[--port N] [--assignments N] [--churn N]',
+  options: {
+    port: { type: 'string', value: 'N', describe: 'port of the status page (HTTP_PORT, or 8080)' },
+    assignments: { type: 'string', value: 'N', describe: 'how many assignments there are (5000)' },
+    churn: { type: 'string', value: 'N', describe: 'how many of them change per second (5)' },
+  },
+  examples: ['tidemark demo', 'tidemark demo --assignments 100000 --churn 50'],
+  ignoresDemo: true,
+  run,
+}
+
+const lastResortMs = 28_000
+
+async function run(call: Call): Promise<ExitCode> {
+  const { environment, values, log, stdout, signal } = call
+  expectNoWords('demo', call)
+  const size = {
+    assignments: wholeNumber(values, 'assignments', { least: 0, most: 1_000_000 }) ?? 5_000,
+    churnPerSecond: wholeNumber(values, 'churn', { least: 0, most: 1_000 }) ?? 5,
+  }
+  const wantedPort = wholeNumber(values, 'port', { least: 0, most: 65_535 }) ?? loadHttpPort(environment)
+  // What the worker says of itself would only get between the lines.
+  const quiet = log.child({}, { level: loadLogLevel(environment) ?? 'warn' })
+  stdout.say('Starting a Postgres, a made-up upstream and the worker …')
+  const database = await openDatabase({ url: null, directory: resolve(demoDirectory), log: quiet })
+  try {
+    const lock = await beginWithNothing(database)
+    const port = await freePort(wantedPort)
+    if (wantedPort !== 0 && port !== wantedPort)
+      stdout.say(`Port ${wantedPort} is taken, so the status page is on port ${port}.`)
+    await using simulator = await startSimulator({
+      ...size,
+      notes: 2 * size.assignments,
+      trackers: 30,
+      objects: 200,
+      behaviour: { deletes: 'soft' },
+    })
+    await mirror({ database, simulator, port, log: quiet, signal, stdout }).finally(() => lock.release(true))
+  } finally {
+    await database.close()
+  }
+  stdout.say('The demo has ended, and its Postgres is stopped.')
+  return exitCodes.done
+}
+
+type Mirroring = {
+  readonly database: Database
+  readonly simulator: Simulator
+  readonly port: number
+  readonly log: Logger
+  readonly signal: AbortSignal
+  readonly stdout: Output
+}
+
+async function mirror({ database, simulator, port, log, signal, stdout }: Mirroring): Promise<void> {
+  const settings = settingsFor(simulator, database.url, port)
+  const worker = await serve({ config: loadConfig(settings), log })
+  using _announced = announceDemo(settings)
+  try {
+    const told = signal.aborted ? Promise.resolve([]) : once(signal, 'abort')
+    await Promise.race([told, worker.live])
+    if (signal.aborted) return
+    stdout.write(introduceDemo({ databaseUrl: database.url, pageUrl: worker.url }))
+    await reportCounts({ pool: database.pool, signal, stdout })
+  } finally {
+    setTimeout(() => process.exit(exitCodes.done), lastResortMs).unref()
+    await worker.stop()
+  }
+}
+
+/** What is left of an earlier demo came from an upstream that is gone. Two demos in one directory would fight. */
+async function beginWithNothing({ pool }: Database): Promise<{ release(destroy: boolean): void }> {
+  const client = await pool.connect()
+  try {
+    const { rows } = await client.query<{ is_mine: boolean }>('select pg_try_advisory_lock($1) as is_mine', [
+      lockKeys.demo,
+    ])
+    if (!rows[0]?.is_mine)
+      throw new UsageError(`A demo is already running in ${resolve(demoDirectory)}. Stop it first.`)
+    await client.query('drop schema if exists bi, mirror, tidemark, bullmq cascade')
+    return client
+  } catch (error) {
+    client.release(true)
+    throw error
+  }
+}
+
+/** The variables, as `.env` would have them. */
+function settingsFor(simulator: Simulator, databaseUrl: string, port: number): Environment {
+  const { credentials } = simulator
+  return {
+    DATABASE_URL: databaseUrl,
+    ASSIGNMENT_BASE_URL: simulator.assignmentUrl,
+    TRACKING_BASE_URL: simulator.trackingUrl,
+    AUTH_URL: simulator.authUrl,
+    CLIENT_GUID: credentials.clientGuid,
+    SUBJECT_ID: credentials.subjectId,
+    API_KEY: credentials.apiKey,
+    SCHEDULE_TRACKER_OBJECT: '10s',
+    HTTP_PORT: String(port),
+    PUBLIC_URL: `http://127.0.0.1:${port}`,
+    WEBHOOK_SECRET: randomBytes(24).toString('base64url'),
+  }
+}
+
+// ── what the terminal shows: where everything is, something to paste, and how the mirror grows and follows ───────
+
 type Places = { readonly databaseUrl: string; readonly pageUrl: string }
 
 export function introduceDemo({ databaseUrl, pageUrl }: Places): string {
   const query =
     'select status_name, count(*), round(sum(price)) as price from bi.assignment group by 1 order by 2 desc'
   return `
-  The mirror follows a made-up field-service system. Ctrl-C stops the demo.
+  A made-up field-service system is being mirrored. Ctrl-C stops the demo.
 
+  status page        ${pageUrl}/
   for a BI tool      ${databaseUrl}
-                     (schema bi: one view for each stream)
-  the status page    ${pageUrl}/
-  the worker         ${pageUrl}   and ${pageUrl}/metrics, /readyz
+                     (schema bi has one view for each stream)
   a query to try     psql '${databaseUrl}' \\
                        -c "${query}"
-  how far it is      psql '${databaseUrl}' -c "select * from tidemark.freshness"
+  how fresh it is    psql '${databaseUrl}' -c "select * from tidemark.freshness"
+  for monitoring     ${pageUrl}/metrics and ${pageUrl}/readyz
 
-  For the real system: copy .env.example to .env, fill in the credentials, npm start.
+  The other verbs work beside it, in this directory: \`npx tidemark status\`, for instance.
+  To mirror your own system: copy .env.example to .env, fill it in, then \`npm start\`.
 
 `
 }
 
-type Watched = { readonly pool: Pool; readonly signal: AbortSignal; readonly stdout: NodeJS.WriteStream }
+type Watched = { readonly pool: Pool; readonly signal: AbortSignal; readonly stdout: Output }
 type Count = { readonly stream: string; readonly rows: number; readonly lagMs: number | null }
 
 const redrawMs = 1_000
@@ -60,7 +174,7 @@ export async function reportCounts({ pool, signal, stdout }: Watched): Promise<v
       drawnLines = lines.length
     } else {
       const text = counts.map(({ stream, rows }) => `${stream} ${count(rows)}`).join(', ')
-      if (text !== lastText) stdout.write(`mirrored: ${text}\n`)
+      if (text !== lastText) stdout.say(`mirrored: ${text}`)
       lastText = text
     }
     before = counts
@@ -73,8 +187,7 @@ export async function reportCounts({ pool, signal, stdout }: Watched): Promise<v
 function tableLine({ stream, rows, lagMs }: Count, before: readonly Count[]): string {
   const known = before.find((one) => one.stream === stream)?.rows ?? rows
   const grown = rows === known ? '' : ` (${rows > known ? '+' : ''}${count(rows - known)})`
-  const complete =
-    lagMs === null ? 'being read for the first time' : `complete as of ${formatDuration(lagMs)} ago`
+  const complete = lagMs === null ? 'first load' : `up to date: read ${formatDuration(lagMs)} ago`
   return `  ${stream.padEnd(22)}${count(rows).padStart(9)} rows${grown.padEnd(10)} ${complete}`
 }
 
@@ -95,97 +208,4 @@ async function countRows(pool: Pool): Promise<readonly Count[]> {
     counts.push({ stream: name, rows: rows[0]?.count ?? 0, lagMs: one.lag_ms })
   }
   return counts
-}
-
-export const demo: Command = {
-  name: 'demo',
-  summary: 'show everything at work: a made-up upstream, an embedded Postgres and the worker',
-  usage: '[--port N] [--assignments N] [--churn N]',
-  options: {
-    port: { type: 'string', value: 'N', describe: 'port of the worker (8080, or a free one)' },
-    assignments: { type: 'string', value: 'N', describe: 'how many assignments there are (5000)' },
-    churn: { type: 'string', value: 'N', describe: 'changes a second (5)' },
-  },
-  examples: ['tidemark demo', 'tidemark demo --assignments 100000 --churn 50'],
-  run,
-}
-
-const directory = '.tidemark/demo'
-const usualPort = 8080
-const lastResortMs = 28_000
-
-async function run({ environment, positionals, values, signal, log, stdout }: Call): Promise<ExitCode> {
-  expectNoWords('demo', { positionals })
-  const assignments = wholeNumber(values, 'assignments', { least: 0, most: 1_000_000 }) ?? 5_000
-  const churnPerSecond = wholeNumber(values, 'churn', { least: 0, most: 1_000 }) ?? 5
-  const wantedPort = wholeNumber(values, 'port', { least: 0, most: 65_535 }) ?? usualPort
-  // What the worker says of itself would only get between the lines.
-  const quiet = log.child({}, { level: loadLogLevel(environment) ?? 'warn' })
-
-  stdout.write('Starting an embedded Postgres, the made-up upstream and the worker …\n')
-  const database = await openDatabase({ url: null, directory: resolve(directory), log: quiet })
-  try {
-    const lock = await beginWithNothing(database)
-    const port = await freePort(wantedPort)
-    if (wantedPort !== 0 && port !== wantedPort)
-      stdout.write(`Port ${wantedPort} is taken: the worker listens on ${port} instead.\n`)
-    await using simulator = await startSimulator({
-      assignments,
-      notes: 2 * assignments,
-      trackers: 30,
-      objects: 200,
-      churnPerSecond,
-      behaviour: { deletes: 'soft' },
-    })
-    const worker = await serve({ config: configFor(simulator, database.url, port), log: quiet })
-    try {
-      const told = signal.aborted ? Promise.resolve([]) : once(signal, 'abort')
-      await Promise.race([told, worker.live])
-      if (!signal.aborted) {
-        stdout.write(introduceDemo({ databaseUrl: database.url, pageUrl: worker.url }))
-        await reportCounts({ pool: database.pool, signal, stdout })
-      }
-    } finally {
-      setTimeout(() => process.exit(exitCodes.done), lastResortMs).unref()
-      await worker.stop()
-      lock.release(true)
-    }
-  } finally {
-    await database.close()
-  }
-  stdout.write('The demo is over; its Postgres is stopped.\n')
-  return exitCodes.done
-}
-
-/** What is left of an earlier demo came from an upstream that is gone. Two demos in one directory would fight. */
-async function beginWithNothing({ pool }: Database): Promise<{ release(destroy: boolean): void }> {
-  const client = await pool.connect()
-  try {
-    const { rows } = await client.query<{ is_mine: boolean }>('select pg_try_advisory_lock($1) as is_mine', [
-      lockKeys.demo,
-    ])
-    if (!rows[0]?.is_mine) throw new UsageError(`Another demo uses ${resolve(directory)}: stop it first`)
-    await client.query('drop schema if exists bi, mirror, tidemark, bullmq cascade')
-    return client
-  } catch (error) {
-    client.release(true)
-    throw error
-  }
-}
-
-function configFor(simulator: Simulator, databaseUrl: string, port: number): Config {
-  const { credentials } = simulator
-  return loadConfig({
-    DATABASE_URL: databaseUrl,
-    ASSIGNMENT_BASE_URL: simulator.assignmentUrl,
-    TRACKING_BASE_URL: simulator.trackingUrl,
-    AUTH_URL: simulator.authUrl,
-    CLIENT_GUID: credentials.clientGuid,
-    SUBJECT_ID: credentials.subjectId,
-    API_KEY: credentials.apiKey,
-    SCHEDULE_TRACKER_OBJECT: '10s',
-    HTTP_PORT: String(port),
-    PUBLIC_URL: `http://127.0.0.1:${port}`,
-    WEBHOOK_SECRET: randomBytes(24).toString('base64url'),
-  })
 }

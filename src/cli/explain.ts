@@ -1,8 +1,9 @@
-// `tidemark explain`: the story of one row: what the mirror holds, how it came there, and what the upstream says now.
+// `tidemark explain`: the story of one row: what the mirror holds, how it came there, and what the upstream says now. Changes
+// nothing.
 
 import { loadConfig } from '../config/load.ts'
 import { configuredStreams, openContext, type SyncContext } from '../context.ts'
-import type { Json, JsonObject } from '../json/json.ts'
+import type { JsonObject } from '../json/json.ts'
 import { parseJson } from '../json/parse.ts'
 import {
   type KeyNotes,
@@ -15,15 +16,15 @@ import { pickStream, type Stream } from '../streams/catalog.ts'
 import { isObject, readRecords } from '../streams/record.ts'
 import type { Lookup, Source } from '../sync/ports/source.ts'
 import type { Difference } from '../sync/ports/store.ts'
-import { messageOf, UsageError } from '../util/errors.ts'
-import { visible } from '../util/text.ts'
-import { type Call, type Command, type ExitCode, exitCodes } from './command.ts'
+import { errorOf, UsageError } from '../util/errors.ts'
+import { type Call, type Command, json } from './command.ts'
+import { type ExitCode, exitCodeOf, exitCodes, Interrupted } from './exit.ts'
 
 export const explain: Command = {
   name: 'explain',
-  summary: 'the story of one row: what the mirror holds, how it came, what the upstream says now',
+  summary: 'tell the story of one row: how it came here, and what the upstream says now',
   usage: '<stream> <key> [--json]',
-  options: { json: { type: 'boolean', describe: 'print one JSON document' } },
+  options: { json },
   examples: ['tidemark explain assignment 4711'],
   run,
 }
@@ -31,68 +32,95 @@ export const explain: Command = {
 type UpstreamSays =
   | { readonly says: 'found'; readonly record: JsonObject; readonly difference: Difference | null }
   | { readonly says: 'gone' | 'unclear' | 'cannot be asked for one record' }
-  | { readonly says: 'failed'; readonly error: string }
+  | { readonly says: 'failed'; readonly error: Error }
 
-async function run({ environment, positionals, values, log, signal, stdout }: Call): Promise<ExitCode> {
-  const [name, key, ...more] = positionals
-  if (name === undefined || key === undefined || more.length > 0)
-    throw new UsageError('`tidemark explain` takes a stream and a key: tidemark explain assignment 4711')
+async function run(call: Call): Promise<ExitCode> {
+  const { environment, values, log, signal, stdout } = call
+  const { stream, key } = whatIsAsked(call)
   const config = loadConfig(environment)
-  const stream = pickStream(name, configuredStreams(config))
-  await using context = await openContext({ config, log })
-  const { pool } = context.database
-  const table = await storyTable(pool, stream)
-  if (table && !table.takesKey(key))
+  const wanted = pickStream(stream, configuredStreams(config))
+  await using context = await openContext({ config, log, migrates: false })
+  const row = await readStoredRow(context, wanted, key)
+  const notes = await readNotes(context, wanted, key, row)
+  const upstream = await askUpstream(context, wanted, key, signal)
+  const story = { stream: wanted, key, row, notes, upstream }
+  if (values.json) stdout.json(asJson(story))
+  else stdout.say(asText(story))
+  if (upstream.says === 'failed') return exitCodeOf(upstream.error)
+  return upstream.says === 'unclear' ? exitCodes.upstream : exitCodes.done
+}
+
+function whatIsAsked({ positionals }: Call): { readonly stream: string; readonly key: string } {
+  const [stream, key, ...more] = positionals
+  if (stream === undefined || key === undefined || more.length > 0)
     throw new UsageError(
-      `${key} cannot be a key of ${stream.name}: its key ${table.tableSchema.key.field} is ${keyKinds[table.tableSchema.key.type] ?? 'a text'}`,
+      '`tidemark explain` takes a stream and a key, e.g. `tidemark explain assignment 4711`.',
     )
-  const row = table && (await readRow(pool, table, key))
-  const noted = await readKeyNotes(pool, stream.name, key)
-  // A row that came back is absent no more.
-  const livesAgain = row !== null && row.deletedAt === null && noted.evidence !== null
-  const notes: KeyNotes = livesAgain ? { ...noted, missingSince: null, evidence: null } : noted
-  const upstream = await askUpstream({ context, stream, key, signal })
-  if (values.json) stdout.write(`${JSON.stringify(asJson(stream, key, row, notes, upstream), null, 2)}\n`)
-  else stdout.write(visible(told(stream, key, row, notes, upstream)))
-  return upstream.says === 'failed' ? exitCodes.failed : exitCodes.done
+  return { stream, key }
+}
+
+/** Null when there is none. */
+async function readStoredRow(
+  { database }: SyncContext,
+  stream: Stream,
+  key: string,
+): Promise<RowStory | null> {
+  const table = await storyTable(database.pool, stream)
+  if (!table) return null
+  if (table.takesKey(key)) return await readRow(database.pool, table, key)
+  const { field, type } = table.tableSchema.key
+  throw new UsageError(
+    `"${key}" cannot be a key of ${stream.name}: its key ${field} is ${keyKinds[type] ?? 'a text'}.`,
+  )
 }
 
 const keyKinds: Readonly<Record<string, string>> = { bigint: 'a whole number', uuid: 'a UUID' }
 
-async function askUpstream(ask: {
-  readonly context: SyncContext
-  readonly stream: Stream
-  readonly key: string
-  readonly signal: AbortSignal
-}): Promise<UpstreamSays> {
-  const { context, stream, key, signal } = ask
+async function readNotes(
+  { database }: SyncContext,
+  stream: Stream,
+  key: string,
+  row: RowStory | null,
+): Promise<KeyNotes> {
+  const notes = await readKeyNotes(database.pool, stream.name, key)
+  // A row that came back is absent no more.
+  const livesAgain = row !== null && row.deletedAt === null && notes.evidence !== null
+  return livesAgain ? { ...notes, missingSince: null, evidence: null } : notes
+}
+
+async function askUpstream(
+  context: SyncContext,
+  stream: Stream,
+  key: string,
+  signal: AbortSignal,
+): Promise<UpstreamSays> {
   const source: Source = context.sourceOf(stream)
   if (!source.lookup) return { says: 'cannot be asked for one record' }
   let answer: Lookup
   try {
     answer = await source.lookup(key, signal)
   } catch (error) {
-    return { says: 'failed', error: messageOf(error) }
+    if (signal.aborted) throw new Interrupted('Interrupted.')
+    return { says: 'failed', error: errorOf(error) }
   }
   if (answer === 'gone' || answer === 'unclear') return { says: answer }
-  const page = readRecords(
-    [answer.found],
-    stream.keyFields,
-    stream.kind === 'changes' ? stream.versionFields : null,
-  )
+  const versionFields = stream.kind === 'changes' ? stream.versionFields : null
+  const page = readRecords([answer.found], stream.keyFields, versionFields)
   const [difference = null] = await context.compareOnce(stream, page)
   return { says: 'found', record: answer.found, difference }
 }
 
-function told(
-  stream: Stream,
-  key: string,
-  row: RowStory | null,
-  notes: KeyNotes,
-  upstream: UpstreamSays,
-): string {
+type Story = {
+  readonly stream: Stream
+  readonly key: string
+  readonly row: RowStory | null
+  readonly notes: KeyNotes
+  readonly upstream: UpstreamSays
+}
+
+function asText({ stream, key, row, notes, upstream }: Story): string {
   const lines: string[] = [`${stream.name} ${key}`]
-  const say = (name: string, value: string) => lines.push(`  ${name.padEnd(14)}  ${value}`)
+  const say = (name: string, value: string) => lines.push(`  ${name.padEnd(12)}  ${value}`)
   if (!row) say('mirror', 'holds no such row')
   else {
     say('first came', row.firstSeenAt.toISOString())
@@ -104,52 +132,50 @@ function told(
       )
   }
   if (notes.evidence ?? notes.missingSince)
-    say('absence', `${notes.evidence ?? 'missing from the last list'} (${notes.missingSince?.toISOString()})`)
+    say('absent', `${notes.evidence ?? 'missing from the last list'} (${notes.missingSince?.toISOString()})`)
   for (const late of notes.lateArrivals)
-    say('came late', `version ${late.version}, by ${Math.round(late.lateMs / 1000)} s, found ${late.foundAt}`)
-  for (const missedRows of notes.missedRows)
-    say('rescued', `by the reconcile of run ${missedRows.run}, ${missedRows.foundAt}`)
+    say(
+      'came late',
+      `version ${late.version} came ${Math.round(late.lateMs / 1000)} s late, found ${late.foundAt}`,
+    )
+  for (const missed of notes.missedRows)
+    say('missed', `found only by a reconcile, run ${missed.run}, ${missed.foundAt}`)
   say('upstream', inUpstream(upstream))
-  if (row) {
-    lines.push('  values')
-    const values = parseJson(Buffer.from(row.text))
-    const fields = Object.entries(isObject(values) ? values : {})
-    const width = Math.max(...fields.map(([name]) => name.length))
-    for (const [name, value] of fields)
-      if (!ownColumns.has(name)) lines.push(`    ${name.padEnd(width)}  ${shown(value)}`)
-  }
-  return `${lines.join('\n')}\n`
+  return [...lines, ...(row ? valueLines(row) : [])].join('\n')
+}
+
+function valueLines(row: RowStory): readonly string[] {
+  const values = parseJson(Buffer.from(row.text))
+  const fields = Object.entries(isObject(values) ? values : {})
+  const width = Math.max(...fields.map(([name]) => name.length))
+  const shown = fields.filter(([name]) => !ownColumns.has(name))
+  return ['  values', ...shown.map(([name, value]) => `    ${name.padEnd(width)}  ${JSON.stringify(value)}`)]
 }
 
 const ownColumns = new Set(['_first_seen_at', '_synced_at', '_deleted_at', '_deleted_reason', '_hash'])
 const reasons: Readonly<Record<string, string>> = {
-  source: 'the source itself says so',
-  absent: 'gone from the upstream',
+  source: 'the upstream says that it is deleted',
+  absent: 'it is gone from the upstream',
 }
-const shown = (value: Json): string => JSON.stringify(value)
 
 function inRuns({ runs }: RowStory): string {
-  if (runs.length === 0) return 'in a run that the ledger no longer has, or by hand'
+  if (runs.length === 0) return 'by a run that is no longer recorded, or by hand'
   const names = runs.map(({ id, kind }) => `run ${id} (${kind})`)
-  return names.length === 1 ? `in ${names[0]}` : `in one of ${names.join(', ')}, which wrote at the same time`
+  return names.length === 1 ? `by ${names[0]}` : `by one of ${names.join(', ')}, which wrote at the same time`
 }
 
 function inUpstream(upstream: UpstreamSays): string {
-  if (upstream.says === 'failed') return `could not be asked: ${upstream.error}`
+  if (upstream.says === 'failed') return `could not be asked: ${upstream.error.message}`
+  if (upstream.says === 'gone') return 'has no such record'
+  if (upstream.says === 'unclear') return 'gave no clear answer; try again'
   if (upstream.says !== 'found') return upstream.says
   const { difference } = upstream
-  if (!difference) return 'has it as the mirror has it'
+  if (!difference) return 'agrees with the mirror'
   if (difference.kind === 'missing') return `has it, version ${difference.version}`
-  return `has version ${difference.version}, the mirror ${difference.mirrored}; different: ${difference.columns.join(', ')}`
+  return `has version ${difference.version}, the mirror has ${difference.mirrored}; these differ: ${difference.columns.join(', ')}`
 }
 
-const asJson = (
-  stream: Stream,
-  key: string,
-  row: RowStory | null,
-  notes: KeyNotes,
-  upstream: UpstreamSays,
-) => ({
+const asJson = ({ stream, key, row, notes, upstream }: Story) => ({
   stream: stream.name,
   key,
   mirror: row && {
@@ -167,7 +193,7 @@ const asJson = (
   },
   absence: notes.missingSince && { since: notes.missingSince, evidence: notes.evidence },
   late_arrivals: notes.lateArrivals,
-  missedRows: notes.missedRows,
+  missed_rows: notes.missedRows,
   upstream:
     upstream.says === 'found'
       ? {
@@ -177,5 +203,7 @@ const asJson = (
           different: upstream.difference?.columns ?? [],
           record: upstream.record,
         }
-      : upstream,
+      : upstream.says === 'failed'
+        ? { says: 'failed', error: upstream.error.message }
+        : upstream,
 })

@@ -4,6 +4,7 @@ import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { UsageError } from '../util/errors.ts'
 import { nearest } from '../util/text.ts'
 import type { Command, Option, Values } from './command.ts'
+import { exitMeanings } from './exit.ts'
 
 export type Parsed = {
   readonly positionals: readonly string[]
@@ -15,8 +16,22 @@ export function findVerb<Found>(verbs: Readonly<Record<string, Found>>, name: st
   const found = Object.hasOwn(verbs, name) ? verbs[name] : undefined
   if (found !== undefined) return found
   const [near] = nearest(name, Object.keys(verbs))
-  const advice = near ? `did you mean \`tidemark ${near}\`?` : '`tidemark --help` lists the verbs'
-  throw new UsageError(`There is no verb "${name}": ${advice}`)
+  const advice = near ? `Did you mean \`tidemark ${near}\`?` : '`tidemark --help` lists them.'
+  throw new UsageError(`There is no verb "${name}". ${advice}`)
+}
+
+/** The second word of a verb that has several, such as `tidemark deletions approve`. */
+export function findAction<Found>(
+  verb: string,
+  actions: Readonly<Record<string, Found>>,
+  word: string,
+): Found {
+  const found = Object.hasOwn(actions, word) ? actions[word] : undefined
+  if (found !== undefined) return found
+  const known = Object.keys(actions)
+  const [near] = nearest(word, known)
+  const advice = near ? `Did you mean \`tidemark ${verb} ${near}\`?` : `It has ${known.join(', ')}.`
+  throw new UsageError(`\`tidemark ${verb}\` has no "${word}". ${advice}`)
 }
 
 export function parseCall(command: Command, words: readonly string[]): Parsed {
@@ -39,10 +54,10 @@ export function parseCall(command: Command, words: readonly string[]): Parsed {
       (token.value === undefined || (!token.inlineValue && token.value.startsWith('--')))
     )
       throw new UsageError(
-        `${token.rawName} of \`tidemark ${command.name}\` needs a value: ${usageOf(command, token.name)}`,
+        `${token.rawName} of \`tidemark ${command.name}\` needs a value: ${usageOf(command, token.name)}.`,
       )
     if (option.type === 'boolean' && token.value !== undefined)
-      throw new UsageError(`${token.rawName} of \`tidemark ${command.name}\` takes no value`)
+      throw new UsageError(`${token.rawName} of \`tidemark ${command.name}\` takes no value.`)
   }
   const { help, ...rest } = values
   return { positionals, values: rest as Values, wantsHelp: help === true }
@@ -51,14 +66,15 @@ export function parseCall(command: Command, words: readonly string[]): Parsed {
 /** For verbs that are told everything by options. */
 export function expectNoWords(verb: string, { positionals }: Pick<Parsed, 'positionals'>): void {
   const [word] = positionals
-  if (word !== undefined) throw new UsageError(`\`tidemark ${verb}\` takes no words, and was given "${word}"`)
+  if (word !== undefined)
+    throw new UsageError(`\`tidemark ${verb}\` takes options only, and was given "${word}".`)
 }
 
 function unknownOption(command: Command, rawName: string): string {
   const known = ['help', ...Object.keys(command.options)]
   const [near] = nearest(rawName.replace(/^-+/, ''), known)
-  const advice = near ? `did you mean --${near}?` : `\`tidemark ${command.name} --help\` lists its options`
-  return `\`tidemark ${command.name}\` has no option ${rawName}: ${advice}`
+  const advice = near ? `Did you mean --${near}?` : `\`tidemark ${command.name} --help\` lists its options.`
+  return `\`tidemark ${command.name}\` has no option ${rawName}. ${advice}`
 }
 
 function usageOf(command: Command, name: string): string {
@@ -69,7 +85,7 @@ function usageOf(command: Command, name: string): string {
 // The texts of `tidemark --help` and `tidemark <verb> --help`.
 export function programHelp(commands: readonly Command[]): string {
   return [
-    'Tidemark mirrors a field-service system that is reachable only over REST into Postgres.',
+    'Tidemark keeps a copy in Postgres of a field-service system that is reachable only over REST.',
     '',
     'Usage: tidemark <verb> [options]',
     '',
@@ -81,12 +97,12 @@ export function programHelp(commands: readonly Command[]): string {
     '',
     'Options:',
     ...columns([
-      ['--help, -h', 'this text; after a verb, that of the verb'],
-      ['--version', 'the version'],
+      ['--help, -h', 'show this text; after a verb, how it is used'],
+      ['--version', 'show the version'],
     ]),
     '',
-    'Settings are environment variables; a .env file in the working directory is read too (see .env.example).',
-    'Exit status: 0 done, 1 a run failed, 2 wrong usage or configuration.',
+    'Settings are environment variables; a file .env in the working directory is read too. .env.example explains each.',
+    `Exit status: ${exitMeanings.map(([code, meaning]) => `${code} ${meaning}`).join('; ')}.`,
     '',
   ].join('\n')
 }

@@ -1,4 +1,5 @@
-// Whether each service of the upstream signs us in and shows us each stream, and what its contract is like. Reads only.
+// The checks of `tidemark probe`: whether hosts, Postgres and the queue can be used, whether each service of the upstream signs us in
+// and shows us each stream, and how it behaves. Reads only.
 
 import { lookup } from 'node:dns/promises'
 import { connect as connectPlain } from 'node:net'
@@ -14,6 +15,9 @@ import type { Upstream } from '../upstream/client.ts'
 import { openSource } from '../upstream/contract/source.ts'
 import type { RequestOf } from '../upstream/operations/request.ts'
 import type { OperationName } from '../upstream/operations/table.ts'
+import { messageOf } from '../util/errors.ts'
+import { formatDuration } from '../util/text.ts'
+import { type ExitCode, exitCodes } from './exit.ts'
 
 // One line of the probe.
 export type Check = {
@@ -23,11 +27,21 @@ export type Check = {
   readonly says: string
 }
 
-export const failed = (name: string, error: unknown): Check => ({
+const failed = (name: string, error: unknown): Check => ({
   name,
   isFine: false,
-  says: error instanceof Error ? error.message : String(error),
+  says: messageOf(error),
 })
+
+/** By the first word of the name; all others are about the upstream. */
+const codes: Readonly<Record<string, ExitCode>> = {
+  configuration: exitCodes.usage,
+  postgres: exitCodes.storage,
+  queue: exitCodes.storage,
+  clock: exitCodes.failed,
+}
+export const exitCodeOfCheck = ({ name, isFine }: Check): ExitCode =>
+  isFine ? exitCodes.done : (codes[name.split(' ')[0] ?? ''] ?? exitCodes.upstream)
 
 export type ProbeUpstream = {
   readonly config: Config
@@ -89,9 +103,9 @@ async function probeRights(upstream: Upstream, stream: Stream, signal: AbortSign
     const { records } = await openSource(upstream, stream).list({ page: 1, pageSize: 1 }, signal)
     const empty =
       stream.service === 'assignment'
-        ? 'there is no data, or CLIENT_GUID is not yours'
-        : 'there is no data, or this user sees none'
-    const says = records.length > 0 ? 'readable' : `readable but empty, which is ambiguous: ${empty}`
+        ? 'it has no records, or CLIENT_GUID is not yours'
+        : 'it has no records, or this user may not see them'
+    const says = records.length > 0 ? 'readable' : `readable but empty: ${empty}`
     return { check: { name, isFine: true, says }, received: records.length }
   } catch (error) {
     return { check: failed(name, error), received: 0 }
@@ -119,15 +133,14 @@ function clockCheck(service: ServiceName, date: Date): Check {
   // The header has whole seconds.
   const skewMs = Date.now() - date.getTime() - 500
   const isFine = Math.abs(skewMs) <= mostSkewMs
-  const seconds = Math.round(Math.abs(skewMs) / 1000)
   const says =
-    seconds <= 2
+    Math.abs(skewMs) <= 2_500
       ? 'agrees with the upstream'
-      : `${seconds} s ${skewMs > 0 ? 'ahead of' : 'behind'} the upstream's`
+      : `${formatDuration(Math.abs(skewMs))} ${skewMs > 0 ? 'ahead of' : 'behind'} the upstream`
   return {
     name: `clock ${service}`,
     isFine,
-    says: isFine ? says : `${says}: set the clock of this machine (NTP)`,
+    says: isFine ? says : `${says}: correct the clock of this machine (NTP)`,
   }
 }
 
@@ -163,7 +176,11 @@ export async function probeHost(text: string): Promise<readonly Check[]> {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     return [
-      { name: `dns ${host}`, isFine: false, says: `cannot be found (${code}): check the URL and the DNS` },
+      {
+        name: `dns ${host}`,
+        isFine: false,
+        says: `has no address (${code}): check the URL, and the DNS of this machine`,
+      },
     ]
   }
 }
@@ -182,13 +199,13 @@ async function probeConnection(url: URL, host: string): Promise<Check> {
           const { isFine, says } = certificate(socket as TLSSocket)
           end(isFine, says)
         })
-      : connectPlain({ host, port }, () => end(true, 'reached, without encryption'))
-    socket.setTimeout(networkTimeoutMs, () => end(false, 'no answer in time: check the firewall'))
+      : connectPlain({ host, port }, () => end(true, 'reached, not encrypted'))
+    socket.setTimeout(networkTimeoutMs, () => end(false, 'no answer within 10 s: check the firewall'))
     socket.on('error', ({ code, message }: NodeJS.ErrnoException) =>
       end(
         false,
         isTls && code && /CERT|SELF_SIGNED|UNABLE_TO/.test(code)
-          ? `the certificate is not accepted (${code}): name its authority in NODE_EXTRA_CA_CERTS`
+          ? `its certificate is not trusted (${code}): put the certificate of its authority in a file and name it in NODE_EXTRA_CA_CERTS`
           : `cannot be reached (${code ?? message}): check the URL, the port and the firewall`,
       ),
     )
@@ -202,7 +219,7 @@ function certificate(socket: TLSSocket): { readonly isFine: boolean; readonly sa
   const isSoon = endsAt.getTime() - Date.now() < soonMs
   return {
     isFine: true,
-    says: `${protocol}, the certificate is good until ${endsAt.toISOString().slice(0, 10)}${isSoon ? ': soon' : ''}`,
+    says: `${protocol}, certificate valid until ${endsAt.toISOString().slice(0, 10)}${isSoon ? ', which is soon' : ''}`,
   }
 }
 
@@ -210,7 +227,11 @@ function certificate(socket: TLSSocket): { readonly isFine: boolean; readonly sa
 export async function probePostgres(url: string | null, log: Logger): Promise<readonly Check[]> {
   if (url === null)
     return [
-      { name: 'postgres', isFine: true, says: 'the embedded one, in .tidemark/ (not started by the probe)' },
+      {
+        name: 'postgres',
+        isFine: true,
+        says: 'the embedded one, in .tidemark/ (the probe does not start it)',
+      },
     ]
   try {
     // It checks version, encoding and rights, and says what to do about each.
@@ -232,12 +253,12 @@ export async function probePostgres(url: string | null, log: Logger): Promise<re
         {
           name: 'postgres',
           isFine: true,
-          says: `${database.address}, version ${found?.version}, ${schema} (${found?.size}), with the rights it takes`,
+          says: `${database.address}, version ${found?.version}, ${schema} (${found?.size}), rights sufficient`,
         },
         {
           name: 'postgres time zone',
           isFine: true,
-          says: `${found?.time_zone}; the mirror keeps moments, whatever it is`,
+          says: `${found?.time_zone}; any is fine`,
         },
       ]
     } finally {
@@ -268,13 +289,13 @@ export async function probeQueue(redisUrl: string | null): Promise<Check> {
     const version = /redis_version:(\S+)/.exec(info)?.[1] ?? 'unknown'
     const policy = /maxmemory_policy:(\S+)/.exec(info)?.[1] ?? 'unknown'
     const isFine = policy === 'noeviction' || policy === 'unknown'
-    const advice = isFine ? '' : ': it may throw jobs away; set maxmemory-policy noeviction'
+    const advice = isFine ? '' : ': Redis may discard jobs; set maxmemory-policy noeviction'
     return { name: 'queue', isFine, says: `Redis ${version}, maxmemory-policy ${policy}${advice}` }
   } catch (error) {
     // What the connection itself said tells more.
     const cause = outage ?? error
     const why = cause instanceof Error ? cause.message : String(cause)
-    return { name: 'queue', isFine: false, says: `Redis cannot be reached: ${why}; check REDIS_URL` }
+    return { name: 'queue', isFine: false, says: `Redis cannot be reached (${why}): check REDIS_URL` }
   } finally {
     redis.disconnect()
   }

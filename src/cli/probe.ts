@@ -3,16 +3,23 @@
 
 import { type Config, ConfigError, loadConfig } from '../config/load.ts'
 import { configuredStreams } from '../context.ts'
-import { visible } from '../util/text.ts'
-import { type Call, type Command, type ExitCode, exitCodes } from './command.ts'
+import { type Call, type Command, json } from './command.ts'
+import { type ExitCode, worst } from './exit.ts'
 import { expectNoWords } from './parse.ts'
-import { type Check, probeHost, probePostgres, probeQueue, probeService } from './probe-checks.ts'
+import {
+  type Check,
+  exitCodeOfCheck,
+  probeHost,
+  probePostgres,
+  probeQueue,
+  probeService,
+} from './probe-checks.ts'
 
 export const probe: Command = {
   name: 'probe',
-  summary: 'check everything a mirror needs, and find out what the upstream is like',
+  summary: 'check everything a mirror needs, and find out how the upstream behaves',
   usage: '[--json]',
-  options: { json: { type: 'boolean', describe: 'print one JSON document' } },
+  options: { json },
   examples: ['tidemark probe', 'tidemark probe --json'],
   run,
 }
@@ -23,14 +30,15 @@ async function run(call: Call): Promise<ExitCode> {
   const checks: Check[] = []
   for await (const check of probeAll(call)) {
     checks.push(check)
-    if (!values.json) stdout.write(line(check, stdout.isTTY))
+    if (values.json) continue
+    stdout.write(`${stdout.mark(check.isFine ? 'good' : 'bad')} `)
+    stdout.say(`${check.name.padEnd(30)} ${check.says}`)
   }
-  const isFine = checks.every((check) => check.isFine)
-  if (values.json)
-    stdout.write(
-      `${JSON.stringify({ fine: isFine, checks: checks.map((check) => ({ name: check.name, fine: check.isFine, says: check.says })) }, null, 2)}\n`,
-    )
-  return isFine ? exitCodes.done : exitCodes.failed
+  if (values.json) {
+    const told = checks.map(({ name, isFine, says }) => ({ name, fine: isFine, says }))
+    stdout.json({ fine: checks.every(({ isFine }) => isFine), checks: told })
+  }
+  return worst(checks.map(exitCodeOfCheck))
 }
 
 async function* probeAll({ environment, log, signal }: Call): AsyncGenerator<Check> {
@@ -72,9 +80,3 @@ async function* probeAll({ environment, log, signal }: Call): AsyncGenerator<Che
 
 const trackingUrls = (config: Config): readonly string[] =>
   config.trackingBaseUrl === null ? [] : [config.trackingAuthUrl, config.trackingBaseUrl]
-
-function line({ name, isFine, says }: Check, isTerminal: boolean): string {
-  const mark = isFine ? '✓' : '✗'
-  const coloured = isTerminal ? `\x1b[${isFine ? 32 : 31}m${mark}\x1b[0m` : mark
-  return `${coloured} ${name.padEnd(30)} ${visible(says)}\n`
-}

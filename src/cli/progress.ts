@@ -1,8 +1,9 @@
-// How far a backfill has come: a line that is written over on a terminal, and the sentence at its end.
+// How far a reading has come: on a terminal one line that is written over.
 
 import type { Progress } from '../sync/changes/read-changes.ts'
 import type { Backfill, Written } from '../sync/ports/store.ts'
-import { count, formatDuration } from '../util/text.ts'
+import { count, formatDuration, plural } from '../util/text.ts'
+import type { Output } from './output.ts'
 
 const backfillRedrawMs = 1_000
 
@@ -10,7 +11,7 @@ export type BackfillProgress = { written(): void; show(): Promise<void>; end(): 
 
 /** On anything but a terminal it says so every half minute, in a line of its own. */
 export function startBackfillProgress(
-  terminal: NodeJS.WriteStream,
+  terminal: Output,
   read: () => Promise<Backfill | null>,
 ): BackfillProgress {
   const everyMs = terminal.isTTY ? backfillRedrawMs : 30 * backfillRedrawMs
@@ -27,7 +28,8 @@ export function startBackfillProgress(
     const at = performance.now()
     first ??= { at, backfill }
     const line = progressLine(backfill, first.backfill, at - first.at)
-    terminal.write(terminal.isTTY ? `\r\x1b[K${line}` : `${line}\n`)
+    if (terminal.isTTY) terminal.write(`\r\x1b[K${line}`)
+    else terminal.say(line)
     isDrawn = true
   }
 
@@ -52,13 +54,13 @@ export function progressLine(backfill: Backfill, first: Backfill, elapsedMs: num
 
 export function backfillSentence(backfill: Backfill): string {
   const { id, stream, status, rowsRead, inserted, updated, quarantined, note, error } = backfill
-  const counts = `${count(rowsRead)} rows read, ${count(inserted)} new, ${count(updated)} changed${quarantined > 0 ? `, ${count(quarantined)} in quarantine` : ''}`
+  const counts = `${count(rowsRead)} rows read, ${count(inserted)} new, ${count(updated)} changed${quarantined > 0 ? `, ${plural(quarantined, 'record')} in quarantine` : ''}`
   const span = `from ${backfill.from} to ${backfill.to}`
   if (status === 'done') return `${stream}: backfill ${id} ${span} done, ${counts}${note ? `; ${note}` : ''}`
   if (status === 'cancelled')
     return `${stream}: backfill ${id} ${span} ${note ?? 'cancelled'} at ${backfill.position}, ${counts}`
   const why = error ? `failed at ${backfill.position}: ${error}` : `stopped at ${backfill.position}`
-  return `${stream}: backfill ${id} ${span} ${why} (${counts}); \`tidemark backfill ${stream}\` goes on from there`
+  return `${stream}: backfill ${id} ${span} ${why} (${counts}). \`tidemark backfill ${stream}\` goes on from there.`
 }
 
 export const backfillJson = (backfill: Backfill) => ({
@@ -81,7 +83,6 @@ export const backfillJson = (backfill: Backfill) => ({
   note: backfill.note,
 })
 
-// How far a run has come, on a terminal: one line that is written over.
 type ProgressLine = {
   written(written: Written, progress: Progress | null): void
   position(): string | null
@@ -90,7 +91,7 @@ type ProgressLine = {
 
 const redrawMs = 200
 
-export function startProgress(stream: string, terminal: NodeJS.WriteStream): ProgressLine {
+export function startProgress(stream: string, terminal: Output): ProgressLine {
   const startedAt = performance.now()
   let rows = 0
   let last: Progress | null = null
@@ -114,4 +115,4 @@ export function startProgress(stream: string, terminal: NodeJS.WriteStream): Pro
 }
 
 const behind = ({ position, highestServed }: Progress): string =>
-  highestServed !== null && highestServed > position ? ` of ${highestServed} served` : ''
+  highestServed !== null && highestServed > position ? ` of ${highestServed}` : ''

@@ -11,59 +11,25 @@ import {
   retrySentence,
   selectionOf,
 } from '../operator/quarantine.ts'
-import {
-  type QuarantineEntry,
-  type QuarantineSelection,
-  readQuarantine,
-} from '../store/queries/quarantine.ts'
+import { type QuarantineEntry, readQuarantine } from '../store/queries/quarantine.ts'
 import { relatedStreams, streams } from '../streams/catalog.ts'
 import type { RetryOutcome } from '../sync/reconcile/quarantine-retry.ts'
 import { UsageError } from '../util/errors.ts'
 import { nearest } from '../util/text.ts'
-import {
-  alignedTable,
-  type Call,
-  type Command,
-  type ExitCode,
-  exitCodes,
-  operator,
-  wholeNumber,
-} from './command.ts'
-import { withDatabase } from './database.ts'
-
-// `tidemark quarantine retry`: tries records in quarantine again.
-export async function retryEntries(call: Call, selection: QuarantineSelection): Promise<ExitCode> {
-  const { environment, values, log, signal, stdout } = call
-  const config = loadConfig(environment)
-  await using context = await openContext({ config, log })
-  await expectEntry(context.database.pool, selection)
-  const outcomes: RetryOutcome[] = []
-  for await (const outcome of retrySelected(context, selection, signal)) {
-    outcomes.push(outcome)
-    if (!values.json) stdout.write(`${retrySentence(outcome)}\n`)
-  }
-  if (values.json) stdout.write(`${JSON.stringify(outcomes.map(retryJson), null, 2)}\n`)
-  else if (outcomes.length === 0) stdout.write(`${await nothingTried(context.database.pool, selection)}\n`)
-  return outcomes.every(({ status }) => status === 'done') ? exitCodes.done : exitCodes.failed
-}
-
-const retryJson = ({ stream, status, runId, findings, note, error }: RetryOutcome) => ({
-  stream,
-  status,
-  run: runId,
-  ...findings,
-  note,
-  error: error?.message ?? null,
-})
+import { type Call, type Command, json, operator, textOf, wholeNumber } from './command.ts'
+import { type ExitCode, exitCodeOfRun, worst } from './exit.ts'
+import { changeMirror, readMirror } from './mirror.ts'
+import { alignedTable } from './output.ts'
+import { findAction } from './parse.ts'
 
 export const quarantine: Command = {
   name: 'quarantine',
-  summary: 'records that cannot be rows: list, retry or drop them',
+  summary: 'list, retry or drop records that cannot be rows',
   usage: '[list|retry|drop] [stream|id] [--reason TEXT] [--limit N] [--json]',
   options: {
-    reason: { type: 'string', value: 'TEXT', describe: 'why they are dropped; kept with them' },
-    limit: { type: 'string', value: 'N', describe: 'how many are listed, at most (100)' },
-    json: { type: 'boolean', describe: 'print one JSON document' },
+    reason: { type: 'string', value: 'TEXT', describe: 'drop: why; kept with the record' },
+    limit: { type: 'string', value: 'N', describe: 'list: at most so many (100)' },
+    json,
   },
   examples: [
     'tidemark quarantine',
@@ -73,28 +39,33 @@ export const quarantine: Command = {
   run,
 }
 
+const actions: Readonly<Record<string, (call: Call, target: string | undefined) => Promise<ExitCode>>> = {
+  list,
+  retry,
+  drop,
+}
+
 const mirroredNames = [...streams, ...relatedStreams].map(({ name }) => name)
 
 async function run(call: Call): Promise<ExitCode> {
   const [first, ...rest] = call.positionals
-  const verbs: readonly string[] = ['list', 'retry', 'drop']
-  const [near] = first === undefined ? [] : nearest(first, [...verbs, ...mirroredNames])
-  if (first !== near && near !== undefined && verbs.includes(near))
-    throw new UsageError(
-      `\`tidemark quarantine\` has no "${first}": did you mean \`tidemark quarantine ${near}\`?`,
-    )
-  const [verb, target, ...more] =
-    first === undefined || verbs.includes(first) ? [first ?? 'list', ...rest] : ['list', first, ...rest]
+  const known = Object.keys(actions)
+  const [near] = first === undefined ? [] : nearest(first, [...known, ...mirroredNames])
+  if (first !== undefined && first !== near && near !== undefined && known.includes(near))
+    findAction('quarantine', actions, first)
+  // `list` may be left out before a stream or an id.
+  const isAction = first !== undefined && known.includes(first)
+  const [word, [target, ...more]] =
+    first === undefined || isAction ? [first ?? 'list', rest] : ['list', [first, ...rest]]
   if (more.length > 0)
-    throw new UsageError(`\`tidemark quarantine ${verb}\` takes one stream or one id, or none for all`)
-  if (verb === 'drop') return await drop(call, target)
-  const selection = selectionOf(target)
-  return verb === 'retry' ? await retryEntries(call, selection) : await list(call, selection)
+    throw new UsageError(`\`tidemark quarantine ${word}\` takes one stream or one id, or none for all.`)
+  return await findAction('quarantine', actions, word)(call, target)
 }
 
-async function list(call: Call, selection: QuarantineSelection): Promise<ExitCode> {
+async function list(call: Call, target: string | undefined): Promise<ExitCode> {
+  const selection = selectionOf(target)
   const limit = wholeNumber(call.values, 'limit', { least: 1 }) ?? 100
-  return await withDatabase(call, async (pool) => {
+  return await readMirror(call, async (pool) => {
     await expectEntry(pool, selection)
     const entries = await readQuarantine(pool, selection, { after: '0', limit })
     const rows = entries.map((entry) => [
@@ -105,26 +76,53 @@ async function list(call: Call, selection: QuarantineSelection): Promise<ExitCod
       entry.reason,
       entry.text.length <= 60 ? entry.text : `${entry.text.slice(0, 59)}…`,
     ])
-    if (call.values.json) call.stdout.write(`${JSON.stringify(entries.map(asJson), null, 2)}\n`)
-    else if (rows.length === 0) call.stdout.write('Nothing is in quarantine.\n')
-    else call.stdout.write(alignedTable(['id', 'stream', 'last seen', 'times', 'reason', 'record'], rows))
+    if (call.values.json) call.stdout.json(entries.map(asJson))
+    else if (rows.length === 0) call.stdout.say('The quarantine is empty.')
+    else call.stdout.say(alignedTable(['ID', 'STREAM', 'LAST SEEN', 'TIMES', 'REASON', 'RECORD'], rows))
   })
 }
 
 async function drop(call: Call, target: string | undefined): Promise<ExitCode> {
+  const { values, stdout } = call
   if (target === undefined)
     throw new UsageError(
-      '`tidemark quarantine drop` needs an id or a stream: tidemark quarantine drop 17 --reason TEXT',
+      '`tidemark quarantine drop` needs an id or a stream, e.g. `tidemark quarantine drop 17 --reason TEXT`.',
     )
   const selection = selectionOf(target)
-  const reason = typeof call.values.reason === 'string' ? call.values.reason.trim() : ''
-  if (reason === '')
-    throw new UsageError('`tidemark quarantine drop` needs --reason TEXT: it is kept with the record')
-  return await withDatabase(call, async (pool) => {
+  const reason = textOf(values, 'reason')
+  if (reason === null)
+    throw new UsageError('`tidemark quarantine drop` needs --reason TEXT: it is kept with the record.')
+  return await changeMirror(call, async (pool) => {
     const dropped = await dropRecords(pool, { selection, reason, by: operator() })
-    call.stdout.write(call.values.json ? `${JSON.stringify({ dropped })}\n` : `${droppedSentence(dropped)}\n`)
+    if (values.json) stdout.json({ dropped })
+    else stdout.say(droppedSentence(dropped))
   })
 }
+
+async function retry(call: Call, target: string | undefined): Promise<ExitCode> {
+  const selection = selectionOf(target)
+  const { environment, values, log, signal, stdout } = call
+  const config = loadConfig(environment)
+  await using context = await openContext({ config, log })
+  await expectEntry(context.database.pool, selection)
+  const outcomes: RetryOutcome[] = []
+  for await (const outcome of retrySelected(context, selection, signal)) {
+    outcomes.push(outcome)
+    if (!values.json) stdout.say(retrySentence(outcome))
+  }
+  if (values.json) stdout.json({ streams: outcomes.map(retryJson) })
+  else if (outcomes.length === 0) stdout.say(await nothingTried(context.database.pool, selection))
+  return worst(outcomes.map(exitCodeOfRun))
+}
+
+const retryJson = ({ stream, status, runId, findings, note, error }: RetryOutcome) => ({
+  stream,
+  status,
+  run: runId,
+  ...findings,
+  note,
+  error: error?.message ?? null,
+})
 
 const asJson = (entry: QuarantineEntry) => ({
   id: entry.id,

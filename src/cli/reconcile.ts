@@ -1,5 +1,4 @@
-// `tidemark reconcile`: lists streams whole, to find what is missing and what is gone; and the two words an operator may say
-// about its findings.
+// `tidemark reconcile`: lists streams whole, to find what is missing here and what is gone there.
 
 import { loadConfig } from '../config/load.ts'
 import { configuredStreams, openContext } from '../context.ts'
@@ -12,93 +11,107 @@ import {
 import { acknowledgeMissedRows } from '../store/admin/streams.ts'
 import { pickStream, pickStreams, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
-import { visible } from '../util/text.ts'
-import { type Call, type Command, type ExitCode, exitCodes, operator } from './command.ts'
-import { withDatabase } from './database.ts'
+import { type Call, type Command, json, operator } from './command.ts'
+import { type ExitCode, exitCodeOfRun, exitCodes, worst } from './exit.ts'
+import { changeMirror } from './mirror.ts'
 
 export const reconcile: Command = {
   name: 'reconcile',
-  summary: 'list streams whole, to find what is missing and what is gone',
-  usage: '[stream…] [--json] | --release <stream> | --acknowledge <stream>',
+  summary: 'compare streams with the whole list of the upstream, and mend what differs',
+  usage: '[stream…] [--json] | --acknowledge <stream>',
   options: {
-    release: {
-      type: 'string',
-      value: 'STREAM',
-      describe:
-        'take another reconcile of this stream and believe it, even when it is empty or lost more than a fifth',
-    },
     acknowledge: {
       type: 'string',
       value: 'STREAM',
-      describe: 'take note of the missed rows that reconciles found',
+      describe: 'close the problem that reconciles found rows which nothing else had brought',
     },
-    json: { type: 'boolean', describe: 'print one JSON document' },
+    json,
   },
   examples: [
     'tidemark reconcile',
     'tidemark reconcile assignment',
-    'tidemark reconcile --release assignment',
     'tidemark reconcile --acknowledge assignment',
   ],
   run,
 }
 
 async function run(call: Call): Promise<ExitCode> {
-  const { environment, positionals, values, log } = call
-  const { release, acknowledge } = values
-  if (release !== undefined && acknowledge !== undefined)
-    throw new UsageError('--release and --acknowledge exclude each other')
-  if ((release ?? acknowledge) !== undefined && positionals.length > 0)
-    throw new UsageError(
-      `\`tidemark reconcile --${release === undefined ? 'acknowledge' : 'release'}\` takes the one stream behind it`,
-    )
-  if (acknowledge !== undefined) return await takeNote(call, String(acknowledge))
+  const { environment, positionals, values, log, signal, stdout } = call
+  if (values.acknowledge !== undefined) return await acknowledge(call, String(values.acknowledge))
   const config = loadConfig(environment)
   const known = configuredStreams(config)
-  const approved = release === undefined ? null : pickStream(String(release), known)
-  const wanted = approved ? [approved] : pickStreams(positionals, known)
+  // A list stream is listed whole by every poll.
+  const wanted = pickStreams(positionals, known).filter(
+    ({ kind }) => kind === 'changes' || positionals.length > 0,
+  )
   await using context = await openContext({ config, log })
-  const results: Result[] = []
+  const results: TimedReconcile[] = []
   for (const stream of wanted) {
-    if (call.signal.aborted) break
-    // A list stream is listed whole by every poll.
-    if (stream.kind === 'list' && approved === null && positionals.length === 0) continue
-    const startedAt = performance.now()
-    const outcome = await reconcileOnce(context, stream, {
-      approved: approved === null ? 0 : Number.POSITIVE_INFINITY,
-      signal: call.signal,
-      log,
-    })
-    const result = { ...outcome, durationMs: Math.round(performance.now() - startedAt) }
+    if (signal.aborted) break
+    const result = await timed(() => reconcileOnce(context, stream, { approved: 0, signal, log }))
     results.push(result)
-    if (!values.json) call.stdout.write(visible(`${reconcileSentence(result)}${missedRowsLine(result)}\n`))
+    if (!values.json) stdout.say(reconcileText(result))
   }
-  if (values.json) call.stdout.write(`${JSON.stringify({ streams: results.map(asJson) }, null, 2)}\n`)
-  return results.some(({ status }) => status === 'failed') ? exitCodes.failed : exitCodes.done
+  if (values.json) stdout.json({ streams: results.map(reconcileJson) })
+  const codes = results.map(reconcileExitCode)
+  return worst(results.length < wanted.length ? [...codes, exitCodes.interrupted] : codes)
 }
 
-type Result = ReconcileOnce & { readonly durationMs: number }
+export type TimedReconcile = ReconcileOnce & { readonly durationMs: number }
 
-async function takeNote(call: Call, name: string): Promise<ExitCode> {
-  const stream = pickStream(name, streams).name
-  return await withDatabase(call, async (pool) => {
-    const rows = await acknowledgeMissedRows(pool, stream, operator())
-    call.stdout.write(
-      call.values.json
-        ? `${JSON.stringify({ stream, acknowledged: rows })}\n`
-        : `${acknowledgedSentence(stream, rows)}\n`,
+export async function timed(work: () => Promise<ReconcileOnce>): Promise<TimedReconcile> {
+  const startedAt = performance.now()
+  const outcome = await work()
+  return { ...outcome, durationMs: Math.round(performance.now() - startedAt) }
+}
+
+/** What is blocked waits for a person; a list that never held still proved nothing. */
+export function reconcileExitCode(result: ReconcileOnce): ExitCode {
+  const { status, isComplete, findings, note } = result
+  if (status !== 'done' || isComplete) return exitCodeOfRun(result)
+  const isBlocked = findings ? findings.blocked !== null : note?.includes('blocked') === true
+  return isBlocked ? exitCodes.failed : exitCodes.upstream
+}
+
+async function acknowledge(call: Call, name: string): Promise<ExitCode> {
+  const { positionals, values, stdout } = call
+  if (positionals.length > 0)
+    throw new UsageError(
+      '`tidemark reconcile --acknowledge` takes one stream, e.g. `tidemark reconcile --acknowledge assignment`.',
     )
+  const stream = pickStream(name, streams).name
+  return await changeMirror(call, async (pool) => {
+    const rows = await acknowledgeMissedRows(pool, stream, operator())
+    if (values.json) stdout.json({ stream, acknowledged: rows })
+    else stdout.say(acknowledgedSentence(stream, rows))
   })
 }
 
-function missedRowsLine({ stream, findings }: Result): string {
-  if (!findings || findings.missedRows === 0) return ''
-  const keys = findings.samples.slice(0, 20).map(({ key }) => key)
-  const more = findings.missedRows > 20 ? ', …' : ''
-  return `\n  missed rows: ${keys.join(', ')}${more}; when you have seen them: tidemark reconcile --acknowledge ${stream}`
+const mostKeys = 20
+
+export function reconcileText(result: TimedReconcile): string {
+  const { stream, findings } = result
+  if (!findings || findings.missedRows === 0) return reconcileSentence(result)
+  const keys = findings.samples.slice(0, mostKeys).map(({ key }) => key)
+  const more = findings.missedRows > mostKeys ? ', …' : ''
+  return [
+    reconcileSentence(result),
+    `  missed rows: ${keys.join(', ')}${more}`,
+    `  They are in the mirror now. When you have seen them: tidemark reconcile --acknowledge ${stream}`,
+  ].join('\n')
 }
 
-const asJson = ({ stream, status, runId, findings, tally, note, error, isComplete, durationMs }: Result) => ({
+export const reconcileJson = ({
+  stream,
+  status,
+  runId,
+  findings,
+  tally,
+  note,
+  error,
+  isComplete,
+  durationMs,
+}: TimedReconcile) => ({
   stream,
   status,
   run: runId,
@@ -107,7 +120,7 @@ const asJson = ({ stream, status, runId, findings, tally, note, error, isComplet
   updated: tally.updated,
   unchanged: tally.unchanged,
   quarantined: tally.quarantined,
-  rescued_values: tally.rescued,
+  misfit_values: tally.rescued,
   requests: tally.requests,
   bytes: tally.bytes,
   ...(findings && {
@@ -118,7 +131,7 @@ const asJson = ({ stream, status, runId, findings, tally, note, error, isComplet
     marked: findings.marked,
     alive: findings.alive,
     unclear: findings.unclear,
-    blocked: findings.blocked,
+    blocked: findings.blocked && { missing: findings.blocked.missing, living: findings.blocked.living },
   }),
   duration_ms: durationMs,
   note,

@@ -3,8 +3,9 @@
 import { readSchemaMap, type ViewMap } from '../store/queries/dictionary.ts'
 import { type MirroredStream, pickStreams, relatedStreams, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
-import type { Call, Command, ExitCode } from './command.ts'
-import { withDatabase } from './database.ts'
+import { type Call, type Command, json } from './command.ts'
+import type { ExitCode } from './exit.ts'
+import { readMirror } from './mirror.ts'
 import { asDbtSources, asMarkdown, asMermaid, likelyReferences, type Reference } from './schema-formats.ts'
 
 const formats: Readonly<
@@ -17,11 +18,11 @@ const formats: Readonly<
 
 export const schema: Command = {
   name: 'schema',
-  summary: 'what is in the mirror: a dictionary, a diagram, or sources for dbt',
+  summary: 'describe the tables: as a dictionary, a diagram, or sources for dbt',
   usage: '[stream…] [--format markdown|mermaid|dbt] [--json]',
   options: {
-    format: { type: 'string', value: 'FORMAT', describe: 'markdown (as it is without it), mermaid or dbt' },
-    json: { type: 'boolean', describe: 'print one JSON document' },
+    format: { type: 'string', value: 'FORMAT', describe: 'markdown (the default), mermaid or dbt' },
+    json,
   },
   examples: [
     'tidemark schema assignment',
@@ -35,15 +36,17 @@ async function run(call: Call): Promise<ExitCode> {
   const { positionals, values, stdout } = call
   const format = String(values.format ?? 'markdown')
   const print = Object.hasOwn(formats, format) ? formats[format] : undefined
-  if (!print) throw new UsageError(`--format ${format}: write one of ${Object.keys(formats).join(', ')}`)
+  if (!print)
+    throw new UsageError(`--format must be one of ${Object.keys(formats).join(', ')}, not "${format}".`)
   const known: readonly MirroredStream[] = [...streams, ...relatedStreams]
   const wanted = pickStreams(positionals, known)
-  return await withDatabase(call, async (pool) => {
+  return await readMirror(call, async (pool) => {
     const all = await readSchemaMap(pool, known)
     const views = all.filter(({ stream }) => wanted.some(({ name }) => name === stream))
     const references = likelyReferences(all).filter(({ from }) => views.some(({ name }) => name === from))
-    if (values.json) stdout.write(`${JSON.stringify(asJson(views, references), null, 2)}\n`)
-    else stdout.write(views.length === 0 ? 'Nothing was mirrored yet.\n' : print(views, references))
+    if (values.json) stdout.json(asJson(views, references))
+    else if (views.length === 0) stdout.say('Nothing is mirrored yet: `tidemark sync` reads the upstream.')
+    else stdout.write(print(views, references))
   })
 }
 

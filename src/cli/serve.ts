@@ -5,15 +5,17 @@ import { loadConfig } from '../config/load.ts'
 import { UsageError } from '../util/errors.ts'
 import { AddressUnusable } from '../web/server.ts'
 import { serve } from '../worker/serve.ts'
-import { type Call, type Command, type ExitCode, exitCodes } from './command.ts'
+import type { Call, Command } from './command.ts'
+import { type ExitCode, exitCodes } from './exit.ts'
 import { expectNoWords } from './parse.ts'
 
 export const serveCommand: Command = {
   name: 'serve',
-  summary: 'mirror everything on schedule, and answer over HTTP, until told to stop',
+  summary: 'run the worker: read on schedule and serve the status page, until stopped',
   usage: '',
   options: {},
   examples: ['tidemark serve', 'HTTP_PORT=9090 REDIS_URL=redis://localhost tidemark serve'],
+  ignoresDemo: true,
   run,
 }
 

@@ -6,45 +6,42 @@ import { type Fault, faultSyntax, mildMix, readFault } from '../simulator/faults
 import { type HurtfulKind, hurtfulKinds } from '../simulator/initial-data.ts'
 import { introduction, startSimulator } from '../simulator/simulator.ts'
 import { UsageError } from '../util/errors.ts'
-import {
-  type Call,
-  type Command,
-  type ExitCode,
-  exitCodes,
-  type Option,
-  type Values,
-  wholeNumber,
-} from './command.ts'
+import { type Call, type Command, type Option, type Values, wholeNumber } from './command.ts'
+import { type ExitCode, exitCodes } from './exit.ts'
 import { expectNoWords } from './parse.ts'
 
 const options: Record<string, Option> = {
-  port: { type: 'string', value: 'N', describe: 'port, 0 picks a free one (8090)' },
+  port: { type: 'string', value: 'N', describe: 'port to listen on; 0 picks a free one (8090)' },
   host: { type: 'string', value: 'ADDRESS', describe: 'address to listen on (127.0.0.1)' },
   seed: { type: 'string', value: 'N', describe: 'the same seed serves the same records (1)' },
   assignments: { type: 'string', value: 'N', describe: 'how many assignments there are (1000)' },
-  notes: { type: 'string', value: 'N', describe: 'how many assignment notes (2000)' },
-  trackers: { type: 'string', value: 'N', describe: 'how many vehicles (20)' },
-  objects: { type: 'string', value: 'N', describe: 'how many assignment objects (100)' },
+  notes: { type: 'string', value: 'N', describe: 'how many assignment notes there are (2000)' },
+  trackers: { type: 'string', value: 'N', describe: 'how many vehicles there are (20)' },
+  objects: { type: 'string', value: 'N', describe: 'how many assignment objects there are (100)' },
   churn: {
     type: 'string',
     value: 'N',
-    describe: 'changes a second, and the vehicles move (0: nothing does)',
+    describe: 'how many records change per second; vehicles move too (0: nothing changes)',
   },
-  'client-guid': { type: 'string', value: 'GUID', describe: 'the client that has data' },
-  'subject-id': { type: 'string', value: 'TEXT', describe: 'subjectId that may sign in' },
-  'api-key': { type: 'string', value: 'TEXT', describe: 'its apiKey' },
-  'first-row-version': { type: 'string', value: 'N', describe: 'where row versions begin (1)' },
+  'client-guid': { type: 'string', value: 'GUID', describe: 'CLIENT_GUID of the client that has data' },
+  'subject-id': { type: 'string', value: 'TEXT', describe: 'SUBJECT_ID that may sign in' },
+  'api-key': { type: 'string', value: 'TEXT', describe: 'API_KEY of that subject' },
+  'first-row-version': { type: 'string', value: 'N', describe: 'the first row version (1)' },
   hurt: {
     type: 'string',
     value: 'all|KIND,…',
-    describe: `adds assignments that hurt: ${hurtfulKinds.join(', ')}, invalid-utf8 (not in all)`,
+    describe: `add assignments that are hard to store: ${hurtfulKinds.join(', ')}, invalid-utf8 (not in all)`,
   },
   fault: { type: 'string', value: 'FAULT', multiple: true, describe: faultSyntax },
-  faults: { type: 'string', value: 'all', describe: 'a little of every fault, about one request in twenty' },
+  faults: {
+    type: 'string',
+    value: 'all',
+    describe: 'a little of every fault, in about one request of twenty',
+  },
   'restore-backup-after': {
     type: 'string',
     value: 'SECONDS',
-    describe: 'then the data of the start is restored: row versions fall',
+    describe: 'after so many seconds, go back to the data of the start, as a restored backup does',
   },
   ...Object.fromEntries(
     switchOptions.map(({ option, isFlag, value, describe }) => [
@@ -56,7 +53,7 @@ const options: Record<string, Option> = {
 
 export const simulate: Command = {
   name: 'simulate',
-  summary: 'stand in for the whole upstream, with made-up records and faults on request',
+  summary: 'run a made-up upstream, with faults on request',
   usage: '[--assignments N] [--churn N] [--fault FAULT]…',
   options,
   examples: [
@@ -65,6 +62,7 @@ export const simulate: Command = {
     'tidemark simulate --fault 429:probability=0.05,path=neworchanged,retry-after=1',
     'tidemark simulate --hurt all --faults all --late-fraction 0.1',
   ],
+  ignoresDemo: true,
   run,
 }
 
@@ -96,7 +94,7 @@ async function run({ positionals, values, signal, stdout, log }: Call): Promise<
 
   function restore(): void {
     simulator.source.restoreBackup(backup)
-    log.info('the data of the start is restored: row versions have fallen')
+    log.info('the data of the start is restored: row versions went back')
   }
 
   if (!signal.aborted) await once(signal, 'abort')
@@ -115,14 +113,14 @@ function text(values: Values, name: string): string | undefined {
 function rowVersion(values: Values): bigint {
   const value = text(values, 'first-row-version') ?? '1'
   if (/^\d{1,19}$/.test(value) && BigInt(value) < 2n ** 62n) return BigInt(value)
-  throw new UsageError(`--first-row-version ${value}: write a whole number below 2^62`)
+  throw new UsageError(`--first-row-version must be a whole number below 2^62, not "${value}".`)
 }
 
 function credentials(values: Values) {
   const [clientGuid, subjectId, apiKey] = ['client-guid', 'subject-id', 'api-key'].map((name) => {
     const value = text(values, name)
     if (value !== undefined && value.trim() === '')
-      throw new UsageError(`--${name} is empty: write its value`)
+      throw new UsageError(`--${name} is empty: give it a value, or leave it out.`)
     return value
   })
   return { ...(clientGuid && { clientGuid }), ...(subjectId && { subjectId }), ...(apiKey && { apiKey }) }
@@ -134,7 +132,9 @@ function hurts(values: Values): HurtfulKind[] {
     if (name === 'all') return hurtfulKinds
     const kind = [...hurtfulKinds, 'invalid-utf8' as const].find((known) => known === name)
     if (kind) return [kind]
-    throw new UsageError(`--hurt ${name}: write all, or some of ${hurtfulKinds.join(', ')}, invalid-utf8`)
+    throw new UsageError(
+      `--hurt knows no "${name}". It takes all, or some of ${hurtfulKinds.join(', ')}, invalid-utf8.`,
+    )
   })
 }
 
@@ -142,12 +142,12 @@ function faults(values: Values): Fault[] {
   const mix = text(values, 'faults')
   if (mix !== undefined && mix !== 'all')
     throw new UsageError(
-      `--faults ${mix}: the only mix is all; single ones are written --fault ${faultSyntax}`,
+      `--faults takes only "all", not "${mix}". For a single fault: --fault ${faultSyntax}.`,
     )
   const { fault = [] } = values
   const single = [fault].flat().map((written) => {
     const read = readFault(String(written))
-    if ('wrong' in read) throw new UsageError(`--fault ${written}: ${read.wrong}`)
+    if ('wrong' in read) throw new UsageError(`--fault ${written}: ${read.wrong}.`)
     return read
   })
   return [...single, ...(mix ? mildMix : [])]
@@ -158,7 +158,7 @@ function behaviour(values: Values): Partial<Behaviour> {
     const value = values[option]
     if (value === undefined) return {}
     const read = readSwitch(name, String(value))
-    if ('wrong' in read) throw new UsageError(`--${option}: ${read.wrong}`)
+    if ('wrong' in read) throw new UsageError(`--${option}: ${read.wrong}.`)
     return read
   })
   return Object.assign({}, ...settings)

@@ -1,28 +1,30 @@
-// `tidemark status`: how complete each stream is, and what needs a person.
+// `tidemark status`: how fresh each stream is, and what needs a person. Only reads.
 
 import { loadStatusConfig } from '../config/load.ts'
-import { configuredStreams, openMigratedDatabase } from '../context.ts'
+import { configuredStreams } from '../context.ts'
 import { readProblems } from '../problems/find-problems.ts'
 import type { Problem } from '../problems/stream-problems.ts'
 import { readOverview, type StreamOverview } from '../store/queries/overview.ts'
 import { pickStreams, streams } from '../streams/catalog.ts'
-import { count, formatDuration, visible } from '../util/text.ts'
-import { type Call, type Command, type ExitCode, exitCodes } from './command.ts'
+import { count, formatDuration } from '../util/text.ts'
+import { type Call, type Command, json } from './command.ts'
+import type { ExitCode } from './exit.ts'
+import { readMirror } from './mirror.ts'
 
 export const status: Command = {
   name: 'status',
-  summary: 'how complete each stream is, and what needs a person',
+  summary: 'show how fresh each stream is, and what needs you',
   usage: '[stream…] [--json]',
-  options: { json: { type: 'boolean', describe: 'print one JSON document' } },
+  options: { json },
   examples: ['tidemark status', 'tidemark status assignment --json'],
   run,
 }
 
-async function run({ environment, positionals, values, log, stdout }: Call): Promise<ExitCode> {
+async function run(call: Call): Promise<ExitCode> {
+  const { environment, positionals, values, stdout } = call
   const wanted = pickStreams(positionals, streams).map(({ name }) => name)
   const config = loadStatusConfig(environment)
-  const { pool, close } = await openMigratedDatabase(config, log)
-  try {
+  return await readMirror(call, async (pool) => {
     const overview = await readOverview(pool, wanted)
     const problems = await readProblems({
       pool,
@@ -33,30 +35,26 @@ async function run({ environment, positionals, values, log, stdout }: Call): Pro
     })
     const about = (one: StreamOverview) => problems.filter(({ stream }) => stream === one.stream)
     const general = problems.filter(({ stream }) => stream === null)
+    if (values.json)
+      return stdout.json({
+        problems: general.map(problemJson),
+        streams: overview.map((one) => asJson(one, about(one))),
+      })
     const paragraphs = [
-      ...general.map(({ what, whatToDo }) => `needs you: ${what} ${whatToDo}\n`),
+      ...general.map((problem) => `needs you: ${problemLine(problem)}`),
       ...overview.map((one) => paragraph(one, about(one))),
     ]
-    stdout.write(
-      values.json
-        ? `${JSON.stringify(
-            overview.map((one) => asJson(one, about(one))),
-            null,
-            2,
-          )}\n`
-        : visible(paragraphs.join('\n')),
-    )
-    return exitCodes.done
-  } finally {
-    await close()
-  }
+    stdout.say(paragraphs.join('\n\n'))
+  })
 }
+
+const problemLine = ({ what, whatToDo }: Problem): string => `${what} ${whatToDo}`
 
 function paragraph(one: StreamOverview, problems: readonly Problem[]): string {
   const lines: [string, string | null][] = [
     ['position', one.position === '0' ? null : one.position],
     [
-      'complete through',
+      'read through',
       one.readThroughAt && `${one.readThroughAt.toISOString()}, ${formatDuration(one.lagMs ?? 0)} ago`,
     ],
     ['rows', one.rows ? `about ${count(one.rows)}` : null],
@@ -70,13 +68,13 @@ function paragraph(one: StreamOverview, problems: readonly Problem[]): string {
     ['related records', one.related && relatedLine(one.related)],
     ['late arrivals', some(one.lateArrivals)],
     ['quarantined', some(one.quarantined)],
-    ['rescued values', some(one.rescued)],
-    ['backfills', one.unfinishedBackfills === 0 ? null : `${one.unfinishedBackfills} not finished`],
+    ['misfit values', some(one.rescued)],
+    ['backfills', one.unfinishedBackfills === 0 ? null : `${one.unfinishedBackfills} unfinished`],
     ['paused', one.paused && pausedLine(one.paused)],
-    ...problems.map(({ what, whatToDo }): [string, string] => ['needs you', `${what} ${whatToDo}`]),
+    ...problems.map((problem): [string, string] => ['needs you', problemLine(problem)]),
   ]
-  const told = lines.flatMap(([name, value]) => (value === null ? [] : [`  ${name.padEnd(16)}  ${value}\n`]))
-  return `${one.stream}\n${told.join('') || '  nothing was read yet\n'}`
+  const told = lines.flatMap(([name, value]) => (value === null ? [] : [`  ${name.padEnd(15)}  ${value}`]))
+  return [one.stream, ...(told.length > 0 ? told : ['  not read yet'])].join('\n')
 }
 
 const lastRun = ({
@@ -98,9 +96,9 @@ const relatedLine = ({
   quarantined,
 }: NonNullable<StreamOverview['related']>): string =>
   [
-    `of ${count(read)} assignments up to date`,
-    `${count(waiting)} waiting`,
-    ...(setAside > 0 ? [`${count(setAside)} of them could not be read`] : []),
+    `up to date for ${count(read)} assignments`,
+    `${count(waiting)} assignments waiting`,
+    ...(setAside > 0 ? [`${count(setAside)} of those failed and will be tried again`] : []),
     ...(quarantined > 0 ? [`${count(quarantined)} records in quarantine`] : []),
   ].join(', ')
 
@@ -129,11 +127,18 @@ const asJson = (one: StreamOverview, problems: readonly Problem[]) => ({
   },
   late_arrivals: one.lateArrivals,
   quarantined: one.quarantined,
-  rescued: one.rescued,
-  reconcile_rescues: one.missedRows,
+  misfit_values: one.rescued,
+  missed_rows: one.missedRows,
   unfinished_backfills: one.unfinishedBackfills,
   blocked_deletions: one.blockedDeletions,
   stopped_reason: one.stoppedReason,
-  problems: problems.map(({ kind, since, what, whatToDo }) => ({ kind, since, what, what_to_do: whatToDo })),
+  problems: problems.map(problemJson),
   paused: one.paused,
+})
+
+const problemJson = ({ kind, since, what, whatToDo }: Problem) => ({
+  kind,
+  since,
+  what,
+  what_to_do: whatToDo,
 })

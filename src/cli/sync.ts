@@ -1,6 +1,6 @@
 // `tidemark sync`: reads streams once, without a queue, and ends.
 
-import { loadConfig } from '../config/load.ts'
+import { type Config, loadConfig } from '../config/load.ts'
 import {
   configuredStreams,
   openContext,
@@ -12,22 +12,23 @@ import { readLookbackState } from '../store/queries/due.ts'
 import { pickStreams, type Stream } from '../streams/catalog.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
 import { UsageError } from '../util/errors.ts'
-import { count, formatDuration, plural, visible } from '../util/text.ts'
-import { type Call, type Command, type ExitCode, exitCodes } from './command.ts'
+import { count, formatDuration, plural } from '../util/text.ts'
+import { type Call, type Command, json } from './command.ts'
+import { type ExitCode, exitCodeOfRun, exitCodes, worst } from './exit.ts'
 import { startProgress } from './progress.ts'
 
 export const sync: Command = {
   name: 'sync',
   summary: 'read streams once, then end',
-  usage: '[stream…] [--kind incremental|trailing|related] [--json]',
+  usage: '[stream…] [--kind incremental|lookback|related] [--json]',
   options: {
     kind: {
       type: 'string',
-      value: 'LANE',
+      value: 'KIND',
       describe:
-        'head (new changes, the default), trailing (the recent past again) or related (records of changed assignments)',
+        'incremental (new changes, the default), lookback (the recent past again) or related (records of changed assignments)',
     },
-    json: { type: 'boolean', describe: 'print one JSON document' },
+    json,
   },
   examples: ['tidemark sync', 'tidemark sync assignment assignment_note', 'tidemark sync --kind lookback'],
   run,
@@ -43,43 +44,58 @@ const canRead: Readonly<Record<SyncedKind, (name: string, kind: Stream['kind']) 
 
 type Result = RunOutcome & { readonly durationMs: number; readonly position: string | null }
 
-async function run({ environment, positionals, values, log, signal, stdout }: Call): Promise<ExitCode> {
+async function run(call: Call): Promise<ExitCode> {
+  const { environment, values, log, signal, stdout } = call
   const kind = kindOf(values.kind)
   const config = loadConfig(environment)
-  const wanted = pickStreams(positionals, configuredStreams(config))
-  const streams = wanted.filter((stream) => canRead[kind](stream.name, stream.kind))
-  if (kind === 'related' && config.related.length === 0)
-    throw new UsageError(
-      'There are no related records to read: set RELATED=true, or to the groups that are wanted',
-    )
-  if (streams.length === 0)
-    throw new UsageError(
-      kind === 'related'
-        ? 'Only assignment has a related lane'
-        : `Only changes streams have a look-back run, and none of ${wanted.map(({ name }) => name).join(', ')} is one`,
-    )
+  const streams = wantedStreams(call, kind, config)
   await using context = await openContext({ config, log })
   const results: Result[] = []
   for (const stream of streams) {
     if (signal.aborted) break
-    const startedAt = performance.now()
-    const progress = startProgress(stream.name, process.stderr)
-    const hooks = { signal, onWritten: progress.written }
-    const outcome =
-      kind === 'related' ? await drainRelated(context, hooks) : await context.read(stream, kind, hooks)
-    const result = {
-      ...outcome,
-      note: outcome.note ?? (await whyNothing(context, stream, outcome)),
-      durationMs: Math.round(performance.now() - startedAt),
-      position: progress.position(),
-    }
-    progress.end()
+    const result = await syncOne(call, context, stream, kind)
     results.push(result)
-    if (outcome.error) log.debug({ err: outcome.error, stream: stream.name }, 'the run failed')
-    if (!values.json) stdout.write(visible(`${sentence(stream, result)}\n`))
+    if (!values.json) stdout.say(sentence(stream, result))
   }
-  if (values.json) stdout.write(`${JSON.stringify({ streams: results.map(asJson) }, null, 2)}\n`)
-  return results.some(({ status }) => status === 'failed') ? exitCodes.failed : exitCodes.done
+  if (values.json) stdout.json({ streams: results.map(asJson) })
+  const codes = results.map(exitCodeOfRun)
+  return worst(results.length < streams.length ? [...codes, exitCodes.interrupted] : codes)
+}
+
+function wantedStreams({ positionals }: Call, kind: SyncedKind, config: Config): readonly Stream[] {
+  const wanted = pickStreams(positionals, configuredStreams(config))
+  if (kind === 'related' && config.related.length === 0)
+    throw new UsageError(
+      'No related records are configured. Set RELATED=true for all of them, or name the groups you want.',
+    )
+  const streams = wanted.filter((stream) => canRead[kind](stream.name, stream.kind))
+  if (streams.length > 0) return streams
+  throw new UsageError(
+    kind === 'related'
+      ? 'Only assignment has related records: `tidemark sync assignment --kind related`.'
+      : `A look-back needs a stream with row versions, and ${wanted.map(({ name }) => name).join(', ')} has none: it is read whole every time.`,
+  )
+}
+
+async function syncOne(
+  { signal, log, stderr }: Call,
+  context: SyncContext,
+  stream: Stream,
+  kind: SyncedKind,
+): Promise<Result> {
+  const startedAt = performance.now()
+  const progress = startProgress(stream.name, stderr)
+  const hooks = { signal, onWritten: progress.written }
+  const outcome =
+    kind === 'related' ? await drainRelated(context, hooks) : await context.read(stream, kind, hooks)
+  progress.end()
+  if (outcome.error) log.debug({ err: outcome.error, stream: stream.name }, 'the run failed')
+  return {
+    ...outcome,
+    note: outcome.note ?? (await whyNothing(context, stream, outcome)),
+    durationMs: Math.round(performance.now() - startedAt),
+    position: progress.position(),
+  }
 }
 
 /** Whoever has just begun would take an upstream that shows nothing for one that was read. */
@@ -92,10 +108,10 @@ async function whyNothing(
   const hasSeen = inserted + updated + unchanged + quarantined > 0
   if (status !== 'done' || hasSeen || stream.kind !== 'changes') return null
   if ((await readLookbackState(database.pool, stream.name))?.hasPosition) return null
-  return 'the upstream shows nothing yet: there is no data, or CLIENT_GUID is not yours'
+  return 'the upstream shows no records yet: it has none, or CLIENT_GUID is not yours'
 }
 
-/** Turns end after a while; here there is nobody to give way to. */
+/** A run of related records gives way to others after a while; here there are none. */
 async function drainRelated(context: SyncContext, hooks: ReadOptions): Promise<RunOutcome> {
   for (;;) {
     const outcome = await context.readRelated(hooks)
@@ -106,24 +122,22 @@ async function drainRelated(context: SyncContext, hooks: ReadOptions): Promise<R
 function kindOf(value: Call['values'][string]): SyncedKind {
   if (value === undefined || value === 'incremental') return 'incremental'
   if (value === 'lookback' || value === 'related') return value
-  throw new UsageError(
-    `There is no lane "${value}" to sync: write --kind incremental, --kind lookback or --kind related`,
-  )
+  throw new UsageError(`--kind must be incremental, lookback or related, not "${value}".`)
 }
 
 function sentence(stream: Stream, { status, tally, note, error, durationMs, position }: Result): string {
   const { inserted, updated, unchanged, rescued, quarantined, requests } = tally
   const parts = [
     `${count(inserted)} new, ${count(updated)} changed, ${count(unchanged)} unchanged`,
-    ...(rescued > 0 ? [`${count(rescued)} values rescued`] : []),
-    ...(quarantined > 0 ? [`${count(quarantined)} records in quarantine`] : []),
+    ...(rescued > 0 ? [plural(rescued, 'misfit value')] : []),
+    ...(quarantined > 0 ? [`${plural(quarantined, 'record')} in quarantine`] : []),
     ...(stream.kind === 'changes' && position !== null ? [`position ${position}`] : []),
     plural(requests, 'request'),
     formatDuration(durationMs),
   ]
-  if (status === 'skipped') return `${stream.name}: skipped, ${note} is reading it`
+  if (status === 'skipped') return `${stream.name}: skipped, because it is being read already (${note}).`
   if (status === 'failed')
-    return `${stream.name}: failed: ${error?.message ?? 'for a reason unknown'} (${parts.join(', ')})`
+    return `${stream.name}: failed after ${parts.join(', ')}. ${error?.message ?? 'No reason was given.'}`
   return `${stream.name}: ${status}, ${parts.join(', ')}${note ? `; ${note}` : ''}`
 }
 

@@ -1,5 +1,5 @@
-// After a write to the upstream: asks the worker to read what it changed, so that the mirror shows it at once. The write is
-// done whatever happens here.
+// One call of the upstream for a person, for `tidemark api` and `tidemark webhooks`: what is sent, and what is printed of the answer.
+// After a write the worker is asked to read what it changed, so that the mirror shows it at once.
 
 import { readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
@@ -19,7 +19,8 @@ import { type Operation, type OperationName, operations } from '../upstream/oper
 import { messageOf, UsageError } from '../util/errors.ts'
 import { openDriver } from '../worker/queue/driver.ts'
 import { openRunQueue } from '../worker/queue/requests.ts'
-import { type Call, type ExitCode, exitCodes } from './command.ts'
+import type { Call } from './command.ts'
+import { type ExitCode, exitCodes } from './exit.ts'
 
 const embeddedUrlFile = '.tidemark/url'
 
@@ -46,7 +47,7 @@ export async function requestRunAfterWrite(
   } catch (error) {
     log.warn(
       { why: messageOf(error), stream },
-      'the write is done; the mirror shows it after the next scheduled run',
+      'the upstream was changed; the mirror shows it after the next scheduled run',
     )
   }
 }
@@ -94,12 +95,13 @@ export async function callUpstream(call: Call, name: OperationName, request: Any
   const { log, signal } = call
   const config = loadConfig(call.environment)
   const upstream = openConfiguredUpstream({ config, log }, operation.service)
-  if (!upstream) throw new UsageError(`${operation.path} needs TRACKING_BASE_URL, which is not set`)
+  if (!upstream)
+    throw new UsageError(`${operation.path} belongs to the tracking service: set TRACKING_BASE_URL.`)
   const isWrite = operation.method !== 'GET'
   const requestRun = () => requestRunAfterWrite({ config, log }, name, assignmentOf(request))
   try {
     const { body, status } = await upstream.call(name, request as RequestOf<OperationName>, signal)
-    if (body === null) log.info({ status }, 'done; the answer has no body')
+    if (body === null) log.info({ status }, 'done; the upstream answered without a body')
     else print(call, body)
     if (isWrite) await requestRun()
     return exitCodes.done
@@ -128,7 +130,7 @@ function print({ log, stdout }: Call, body: Json): void {
   stdout.write(`${redact(JSON.stringify(body, null, 2))}\n`)
   for (const record of Array.isArray(body) ? body : [body]) {
     const earlier = isObject(record) ? record[repeatedFields] : undefined
-    if (earlier) log.warn({ earlier }, 'fields that the answer has twice: the last value is printed')
+    if (earlier) log.warn({ earlier }, 'the answer has these fields twice; the last value of each is printed')
   }
 }
 
@@ -139,7 +141,7 @@ export async function readJsonFile(option: string, file: string): Promise<Json> 
     return parseJson(bytes)
   } catch (cause) {
     if (!(cause instanceof JsonError)) throw cause
-    throw new UsageError(`${option}: ${file} does not hold JSON: ${cause.message}`, { cause })
+    throw new UsageError(`${option}: ${file} is not valid JSON: ${cause.message}`, { cause })
   }
 }
 
@@ -165,7 +167,10 @@ export async function readFormFields(parts: readonly string[]): Promise<Readonly
 
 async function readFormFile(file: string): Promise<Readonly<Record<string, Json>>> {
   const value = await readJsonFile('--form', file)
-  if (!isObject(value)) throw new UsageError(`--form: ${file} must hold a JSON object of fields`)
+  if (!isObject(value))
+    throw new UsageError(
+      `--form takes NAME=VALUE or a file with a JSON object of fields; ${file} is neither.`,
+    )
   return value
 }
 
@@ -174,6 +179,6 @@ async function readBytes(option: string, file: string): Promise<Buffer> {
     return file === '-' ? await buffer(process.stdin) : await readFile(file)
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException
-    throw new UsageError(`${option}: ${file} cannot be read (${code ?? 'failed'})`, { cause })
+    throw new UsageError(`${option}: ${file} cannot be read (${code ?? 'failed'}).`, { cause })
   }
 }

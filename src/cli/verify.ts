@@ -5,22 +5,24 @@ import { configuredStreams, openContext } from '../context.ts'
 import { pickStreams, type Stream } from '../streams/catalog.ts'
 import type { Difference } from '../sync/ports/store.ts'
 import { type VerifyOutcome, verifyStream } from '../sync/reconcile/verify.ts'
-import { UsageError } from '../util/errors.ts'
-import { count, formatDuration, visible } from '../util/text.ts'
-import { type Call, type Command, type ExitCode, exitCodes, wholeNumber } from './command.ts'
+import { messageOf, UsageError } from '../util/errors.ts'
+import { count, formatDuration, plural } from '../util/text.ts'
+import { type Call, type Command, json, wholeNumber } from './command.ts'
+import { type ExitCode, exitCodeOfRun, exitCodes, worst } from './exit.ts'
+import type { Output } from './output.ts'
 
 export const verify: Command = {
   name: 'verify',
-  summary: 'name the rows that differ from the upstream, and mend them when told to',
+  summary: 'name the rows that differ from the upstream, and mend them if told to',
   usage: '[stream…] [--repair | --sample N] [--json]',
   options: {
-    repair: { type: 'boolean', describe: 'mend exactly the rows that are named' },
+    repair: { type: 'boolean', describe: 'mend the rows that differ' },
     sample: {
       type: 'string',
       value: 'N',
-      describe: 'look at N rows drawn at random, each by its id, instead of at all',
+      describe: 'compare N random rows, each by its id, instead of all',
     },
-    json: { type: 'boolean', describe: 'print one JSON document' },
+    json,
   },
   examples: [
     'tidemark verify',
@@ -32,39 +34,49 @@ export const verify: Command = {
 
 type Result = VerifyOutcome & { readonly durationMs: number }
 
-async function run({ environment, positionals, values, log, signal, stdout }: Call): Promise<ExitCode> {
+async function run(call: Call): Promise<ExitCode> {
+  const { environment, positionals, values, log, signal, stdout } = call
   const sample = wholeNumber(values, 'sample', { least: 1 })
   const repair = values.repair === true
   if (repair && sample !== null)
-    throw new UsageError('--sample only reports: leave it out to mend with --repair')
+    throw new UsageError('--sample only reports. To mend what differs, use --repair without it.')
   const config = loadConfig(environment)
   const streams = wantedStreams(positionals, configuredStreams(config), sample)
   await using context = await openContext({ config, log })
   const print = values.json ? jsonPrinter(stdout) : linePrinter(stdout)
   const results: Result[] = []
-  for (const stream of streams) {
-    if (signal.aborted) break
-    const startedAt = performance.now()
-    const outcome = await verifyStream({
-      ...context.contextOf<Stream>(stream),
-      signal,
-      repair,
-      sample,
-      onDifference: (difference) => print.difference(stream.name, difference),
-    })
-    if (outcome.error) log.debug({ err: outcome.error, stream: stream.name }, 'the verification failed')
-    const result = { ...outcome, durationMs: Math.round(performance.now() - startedAt) }
-    results.push(result)
-    print.result(result)
+  try {
+    for (const stream of streams) {
+      if (signal.aborted) break
+      const startedAt = performance.now()
+      const outcome = await verifyStream({
+        ...context.contextOf<Stream>(stream),
+        signal,
+        repair,
+        sample,
+        onDifference: (difference) => print.difference(stream.name, difference),
+      })
+      if (outcome.error) log.debug({ err: outcome.error, stream: stream.name }, 'the verification failed')
+      const result = { ...outcome, durationMs: Math.round(performance.now() - startedAt) }
+      results.push(result)
+      print.result(result)
+    }
+  } catch (error) {
+    print.end(messageOf(error))
+    throw error
   }
-  print.end()
-  const isFine =
-    results.length === streams.length &&
-    results.every(
-      ({ status, findings }) =>
-        status === 'done' && findings.isWhole && findings.differences === findings.repaired,
-    )
-  return isFine ? exitCodes.done : exitCodes.failed
+  print.end(null)
+  const codes = results.map(exitCodeOfVerification)
+  return worst(results.length < streams.length ? [...codes, exitCodes.interrupted] : codes)
+}
+
+/** What another program is verifying was not looked at. */
+function exitCodeOfVerification(result: Result): ExitCode {
+  const { status, findings } = result
+  if (status === 'skipped') return exitCodes.failed
+  if (status !== 'done') return exitCodeOfRun(result)
+  if (findings.differences !== findings.repaired) return exitCodes.failed
+  return findings.isWhole ? exitCodes.done : exitCodes.upstream
 }
 
 /** A sample is looked at by id. */
@@ -78,7 +90,7 @@ function wantedStreams(
   const without = wanted.find(({ lookup }) => lookup === null)
   if (names.length > 0 && without)
     throw new UsageError(
-      `${without.name} offers no look at one record by its id: leave --sample out, and all of it is listed`,
+      `Records of ${without.name} cannot be asked for by id, so --sample does not work there. Without it, all of them are compared.`,
     )
   return wanted.filter(({ lookup }) => lookup !== null)
 }
@@ -86,23 +98,22 @@ function wantedStreams(
 type Printer = {
   difference(stream: string, difference: Difference): void
   result(result: Result): void
-  end(): void
+  /** With what went wrong; null: nothing did. */
+  end(error: string | null): void
 }
 
-function linePrinter(stdout: NodeJS.WritableStream): Printer {
+function linePrinter(stdout: Output): Printer {
   return {
-    difference: (stream, difference) =>
-      stdout.write(visible(`${stream} ${difference.key}: ${inWords(difference)}\n`)),
-    result: (result) => stdout.write(visible(`${sentence(result)}\n`)),
+    difference: (stream, difference) => stdout.say(`${stream} ${difference.key}: ${inWords(difference)}`),
+    result: (result) => stdout.say(sentence(result)),
     end: () => {},
   }
 }
 
 /** Written as it is found: there may be as many differences as rows (P10). */
-function jsonPrinter(stdout: NodeJS.WritableStream): Printer {
+function jsonPrinter(stdout: Output): Printer {
   const results: Result[] = []
-  let separator = '\n'
-  stdout.write('{"differences":[')
+  let before = '{"differences":[\n'
   return {
     difference(stream, { key, kind, columns, version, mirrored }) {
       const told = {
@@ -113,39 +124,45 @@ function jsonPrinter(stdout: NodeJS.WritableStream): Printer {
         version: version?.toString() ?? null,
         mirrored: mirrored?.toString() ?? null,
       }
-      stdout.write(`${separator}${JSON.stringify(told)}`)
-      separator = ',\n'
+      stdout.write(`${before}${JSON.stringify(told)}`)
+      before = ',\n'
     },
     result: (result) => {
       results.push(result)
     },
-    end: () => void stdout.write(`],\n"streams":${JSON.stringify(results.map(asJson))}}\n`),
+    end(error) {
+      // A document that was not begun is the caller's to write.
+      if (error !== null && !stdout.hasWritten()) return
+      const begun = stdout.hasWritten() ? '' : before
+      const tail = { streams: results.map(asJson), ...(error !== null && { error }) }
+      stdout.write(`${begun}],\n${JSON.stringify(tail).slice(1)}\n`)
+    },
   }
 }
 
 function inWords({ kind, columns, version, mirrored }: Difference): string {
   switch (kind) {
     case 'missing':
-      return version === null ? 'missing' : `missing, version ${version} there`
+      return version === null ? 'missing here' : `missing here, version ${version} upstream`
     case 'stale':
       return version === null
-        ? `stale, another record there: ${columns.join(', ')}`
-        : `stale, version ${mirrored} here and ${version} there`
+        ? `out of date: ${columns.join(', ')} differ`
+        : `out of date, version ${mirrored} here and ${version} upstream`
     case 'extra':
-      return 'extra, its record is gone'
+      return 'gone upstream'
     case 'content':
-      return `content differs in ${columns.join(', ')}${mirrored === version ? '' : `, version ${mirrored} here and ${version} there`}`
+      return `${columns.join(', ')} differ${mirrored === version ? '' : `, version ${mirrored} here and ${version} upstream`}`
   }
 }
 
 function sentence({ stream, status, findings, note, error, tally, durationMs }: Result): string {
   if (status === 'skipped')
-    return `${stream}: skipped, ${note} is reading or verifying it; try when that is done`
-  if (status === 'failed') return `${stream}: failed: ${error?.message ?? 'for a reason unknown'}`
+    return `${stream}: skipped, because it is being reconciled or verified already (${note}). Try again when that has ended.`
+  if (status === 'failed') return `${stream}: failed. ${error?.message ?? 'No reason was given.'}`
   const parts = [
-    `${count(findings.compared)} records compared`,
-    ...(findings.unclear > 0 ? [`${findings.unclear} looks told nothing`] : []),
-    `${count(tally.requests)} requests`,
+    `${plural(findings.compared, 'record')} compared`,
+    ...(findings.unclear > 0 ? [`${count(findings.unclear)} could not be looked up`] : []),
+    plural(tally.requests, 'request'),
     formatDuration(durationMs),
   ]
   return `${stream}: ${note} (${parts.join(', ')})`

@@ -74,9 +74,9 @@ export type Config = MirrorConfig &
 
 const listStreams = streams.filter(({ kind }) => kind === 'list')
 
-/** The variables of this process, with those of a `.env` file in the working directory beneath them. */
-export function readEnvironment(file = '.env'): Environment {
-  return { ...readDotEnv(file), ...process.env }
+/** The variables of this process, with those of a `.env` file in the working directory beneath them; null: without it. */
+export function readEnvironment(file: string | null = '.env'): Environment {
+  return { ...(file === null ? {} : readDotEnv(file)), ...process.env }
 }
 
 /** Null when none is set, or one that is none: the verbs that need a configuration report it, with all else that is wrong. */
@@ -84,6 +84,15 @@ export function loadLogLevel(environment: Environment): string | null {
   const { LOG_LEVEL } = mirrorVariables
   const raw = readVariable(environment, 'LOG_LEVEL', [])
   return raw === undefined ? null : (LOG_LEVEL.schema.safeParse(raw).data ?? null)
+}
+
+/** What the demo takes from the configuration. */
+export function loadHttpPort(environment: Environment): number {
+  const { values, finish } = reader(environment)
+  const { HTTP_PORT } = workerVariables
+  const { httpPort } = values({ HTTP_PORT })
+  finish()
+  return httpPort
 }
 
 /** What commands need that only read Postgres. */

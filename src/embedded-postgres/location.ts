@@ -29,6 +29,13 @@ export const otherWays = 'Run Tidemark as an ordinary user, or set DATABASE_URL 
 export const canEnter = (owner: Owner, directory: string): boolean =>
   spawnSync('/bin/sh', ['-c', 'test -x "$0"', directory], { ...owner, cwd: '/' }).status === 0
 
+/** Whether there is an embedded Postgres in the directory, running or not. */
+export const hasCluster = (directory: string): Promise<boolean> =>
+  lstat(join(directory, 'postgres')).then(
+    () => true,
+    () => false,
+  )
+
 /** The folder in which the data directory `postgres` lies, or will lie. */
 export async function findDataFolder(
   directory: string,

@@ -69,7 +69,8 @@ export function reconcileSentence({
     : []
   const counts = `${count(tally.inserted)} new, ${count(tally.updated)} changed, ${count(tally.unchanged)} unchanged`
   const parts = [...found, counts, plural(tally.requests, 'request'), formatDuration(durationMs)]
-  return `${stream}: ${status}, ${parts.join(', ')}${note?.includes('blocked') || status !== 'done' ? `; ${note}` : ''}`
+  const isNoteworthy = status !== 'done' || note?.includes('blocked') || note?.includes('changed during')
+  return `${stream}: ${status}, ${parts.join(', ')}${isNoteworthy && note ? `; ${note}` : ''}`
 }
 
 export const acknowledgedSentence = (stream: string, rows: number): string =>

@@ -132,7 +132,8 @@ export function accessLost({ stream, hiddenSince, readThroughAt }: StreamSymptom
 }
 
 export function deletionsBlocked({ stream, blockedDeletions }: StreamSymptoms): Problem[] {
-  if (blockedDeletions === null) return []
+  // What an operator rejected stays as it is.
+  if (blockedDeletions === null || blockedDeletions.rejected) return []
   const { missing, living, at } = blockedDeletions
   const isKnown = missing !== null && living !== null
   const list = `\`tidemark deletions list ${stream}\``

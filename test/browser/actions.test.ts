@@ -110,7 +110,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
       await page.reload()
       await unfold()
       await act('Acknowledge 3 missed rows')
-      await expectTold(page, 'assignment: 3 missed rows acknowledged')
+      await expectTold(page, 'assignment: 3 missed rows acknowledged.')
     })
 
     it('shows what a backfill takes, starts it and cancels it', async () => {

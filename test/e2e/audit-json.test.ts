@@ -36,7 +36,7 @@ describe.skipIf(!hasPostgres)('the verbs of audit and repair', () => {
     expect(Object.keys(verified.told.streams[0]).filter((name) => /[A-Z]/.test(name))).toEqual([])
     simulator.faults.add({ kind: 400 })
     expect(await tidemark('verify', 'assignment')).toMatchObject({
-      code: 1,
+      code: 3,
       told: { streams: [{ status: 'failed', complete: false }] },
     })
     simulator.faults.clear()

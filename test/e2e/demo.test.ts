@@ -3,7 +3,8 @@
 import { createServer } from 'node:http'
 import pg from 'pg'
 import { describe, expect, it } from 'vitest'
-import { startTidemark } from '../support/program.ts'
+import { freePort } from '../../src/embedded-postgres/cluster.ts'
+import { inFreshDirectory, startTidemark } from '../support/program.ts'
 
 const patience = { timeout: 60_000, interval: 200 }
 
@@ -17,8 +18,8 @@ describe('tidemark demo', () => {
     const demo = startTidemark(['demo', '--assignments', '500', '--churn', '20'], {})
     try {
       const urlOf = (pattern: RegExp) => pattern.exec(demo.stdout())?.[1]
-      await expect.poll(() => urlOf(/the worker +(http:\S+)/), patience).toBeDefined()
-      expect(demo.stdout()).toMatch(/Port 8080 is taken: the worker listens on \d+ instead/)
+      await expect.poll(() => urlOf(/status page +(http:\S+)\//), patience).toBeDefined()
+      expect(demo.stdout()).toMatch(/Port 8080 is taken, so the status page is on port \d+/)
       const client = new pg.Client({ connectionString: urlOf(/for a BI tool +(\S+)/) })
       await client.connect()
       await expect
@@ -31,7 +32,10 @@ describe('tidemark demo', () => {
       expect((await client.query(query ?? '')).rows.length).toBeGreaterThan(1)
       await client.end()
       await expect
-        .poll(() => fetch(`${urlOf(/the worker +(http:\S+)/)}/readyz`).then(({ status }) => status), patience)
+        .poll(
+          () => fetch(`${urlOf(/status page +(http:\S+)\//)}/readyz`).then(({ status }) => status),
+          patience,
+        )
         .toBe(200)
       await expect.poll(demo.stdout, patience).toMatch(/mirrored: assignment [4-9]\d\d/)
     } finally {
@@ -40,5 +44,47 @@ describe('tidemark demo', () => {
     }
     const { code, stderr } = await demo.ended
     expect([code, stderr]).toEqual([0, ''])
+  })
+
+  it('takes the port of HTTP_PORT, and is what the other verbs are about while it runs', {
+    timeout: 120_000,
+  }, async () => {
+    const fresh = inFreshDirectory()
+    const nothingHere = /^There is no mirror in this directory\./
+    expect((await fresh.run(['status'], {})).stderr).toMatch(nothingHere)
+    const port = await freePort()
+    const demo = fresh.start(['demo', '--assignments', '300'], { HTTP_PORT: `${port}` })
+    try {
+      await expect.poll(demo.stdout, patience).toContain(`status page        http://127.0.0.1:${port}/\n`)
+      await expect.poll(demo.stdout, patience).toMatch(/mirrored: assignment [23]\d\d/)
+      const status = await fresh.run(['status', 'assignment'], {})
+      expect(status).toMatchObject({
+        code: 0,
+        stdout: expect.stringMatching(/^assignment\n/),
+        stderr: 'Nothing is configured, so this is about the demo that runs here (.tidemark/demo).\n',
+      })
+      expect(JSON.parse((await fresh.run(['status', '--json'], {})).stdout).streams[0]).toMatchObject({
+        stream: 'assignment',
+        rows: expect.toSatisfy((rows) => rows >= 200),
+      })
+      // Those that read the upstream have its address and its key from the demo.
+      expect(await fresh.run(['sync', 'assignment_object'], {})).toMatchObject({ code: 0 })
+      expect(await fresh.run(['explain', 'assignment', '3'], {})).toMatchObject({ code: 0 })
+      // What is configured goes first.
+      expect(
+        await fresh.run(['status'], { DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' }),
+      ).toMatchObject({
+        code: 4,
+      })
+      expect((await fresh.run(['serve'], {})).stderr).toContain('ASSIGNMENT_BASE_URL is not set')
+      expect(await fresh.run(['demo'], {})).toMatchObject({
+        code: 2,
+        stderr: expect.stringMatching(/^A demo is already running in \S+\. Stop it first\.\n$/),
+      })
+    } finally {
+      demo.child.kill('SIGINT')
+    }
+    expect((await demo.ended).code).toBe(0)
+    expect((await fresh.run(['status'], {})).stderr).toMatch(nothingHere)
   })
 })

@@ -34,7 +34,7 @@ describe.skipIf(!hasPostgres)('explain', () => {
     expect(gone).toMatchObject({ mirror: { deleted_at: null }, upstream: { says: 'gone' } })
     expect(never).toMatchObject({ mirror: null, upstream: { says: 'gone' } })
     expect(text.code).toBe(0)
-    expect(text.stdout).toMatch(/last changed .*in run \d+ \(incremental\)/)
+    expect(text.stdout).toMatch(/last changed .*by run \d+ \(incremental\)/)
     // Beyond what a JavaScript number holds (P4).
     const { rows } = await database.pool.query(
       'select row_version from mirror.assignment where assignment_id = 3',

@@ -15,6 +15,6 @@ describe('standard output that cannot be written', () => {
       encoding: 'utf8',
     })
     closeSync(readOnly)
-    expect([status, stderr]).toEqual([1, 'Standard output cannot be written (EBADF)\n'])
+    expect([status, stderr]).toEqual([1, 'Standard output cannot be written (EBADF).\n'])
   })
 })

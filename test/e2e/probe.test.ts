@@ -31,7 +31,7 @@ describe.skipIf(!hasPostgres)('the probe', () => {
     expect(code).toBe(0)
     expect(of('sign-in assignment')?.says).toContain('a token')
     expect(of('stream assignment')?.says).toBe('readable')
-    expect(of('stream assignment_note')?.says).toContain('there is no data, or CLIENT_GUID is not yours')
+    expect(of('stream assignment_note')?.says).toContain('it has no records, or CLIENT_GUID is not yours')
     expect(of('clock assignment')?.says).toContain('agrees')
     expect(of('assignment sorting')?.says).toMatch(/^proven/)
     expect(of('assignment inclusivity')?.says).toMatch(/^since (\d+) includes \1$/)
@@ -47,7 +47,7 @@ describe.skipIf(!hasPostgres)('the probe', () => {
     ).toBe(true)
   })
 
-  it('says what is wrong, and exits with 1', async () => {
+  it('says what is wrong, and whose fault it is by its exit status', async () => {
     await using simulator = await startSimulator({ assignments: 3 })
     const right = environmentFor(simulator, database)
     const [noConfig, badKey, noHost, badDatabase] = await Promise.all([
@@ -56,11 +56,13 @@ describe.skipIf(!hasPostgres)('the probe', () => {
       probe({ ...right, ASSIGNMENT_BASE_URL: 'http://127.0.0.1:9', TRACKING_BASE_URL: '' }),
       probe({ ...right, DATABASE_URL: 'postgres://nobody:secret-of-mine@127.0.0.1:9/nothing' }),
     ])
-    expect(noConfig).toMatchObject({ code: 1 })
+    expect(noConfig).toMatchObject({ code: 2 })
     expect(noConfig.wrong.map(({ says }) => says.split(' ')[0]).sort()).toEqual(['API_KEY', 'CLIENT_GUID'])
-    expect(badKey).toMatchObject({ code: 1 })
+    expect(badKey).toMatchObject({ code: 3 })
     expect(badKey.of('sign-in assignment')).toMatchObject({ fine: false })
+    expect(noHost).toMatchObject({ code: 3 })
     expect(noHost.wrong.map(({ name }) => name)).toEqual(['tcp 127.0.0.1:9'])
+    expect(badDatabase).toMatchObject({ code: 4 })
     expect(badDatabase.of('postgres')).toMatchObject({ fine: false })
     expect(JSON.stringify(badDatabase)).not.toContain('secret-of-mine')
   })

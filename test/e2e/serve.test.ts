@@ -45,7 +45,7 @@ describe.skipIf(!hasPostgres)('tidemark serve', () => {
     program.child.kill('SIGTERM')
     const { code } = await program.ended
     expect(performance.now() - startedMs).toBeLessThan(2_000)
-    expect(code).toBe(143)
+    expect(code).toBe(130)
     silent.closeAllConnections()
     silent.close()
   })

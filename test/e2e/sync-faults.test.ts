@@ -12,13 +12,13 @@ import { differences } from '../support/same-as-source.ts'
 
 describe.skipIf(!hasPostgres)('a sync from an upstream that is down', () => {
   const database = createTestDatabase()
-  it('fails with exit 1 where it was, and goes on the next time', { timeout: 120_000 }, async () => {
+  it('fails with exit 3 where it was, and goes on the next time', { timeout: 120_000 }, async () => {
     await using simulator = await startSimulator({ assignments: 3000 })
     const environment = environmentFor(simulator, database, { PAGE_SIZE: '1000', REQUEST_TIMEOUT: '1s' })
     simulator.faults.add({ kind: 400, path: 'neworchanged', while: ({ path }) => !path.endsWith('/0') })
     const failed = await runTidemark(['sync', 'assignment'], environment)
-    expect(failed.code).toBe(1)
-    expect(failed.stdout).toMatch(/^assignment: failed: .*400/)
+    expect(failed.code).toBe(3)
+    expect(failed.stdout).toMatch(/^assignment: failed after .*400/)
     const position = await positionOf(database.pool)
     simulator.faults.clear()
     const next = await runTidemark(['sync', 'assignment', '--json'], environment)
@@ -40,7 +40,7 @@ describe.skipIf(!hasPostgres)('a sync from an upstream with every fault', () => 
     const environment = environmentFor(simulator, database, { PAGE_SIZE: '250', REQUEST_TIMEOUT: '2s' })
     for (let round = 0; round < 4; round++) {
       const { code, stderr } = await runTidemark(['sync', 'assignment'], environment)
-      expect([0, 1], stderr).toContain(code)
+      expect([0, 1, 3], stderr).toContain(code)
     }
     expect(simulator.faults.struck).toBeGreaterThan(0)
     simulator.faults.clear()

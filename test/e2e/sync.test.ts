@@ -21,7 +21,9 @@ describe.skipIf(!hasPostgres)('a sync that is started twice', () => {
     await asked
     const second = await runTidemark(['sync', 'assignment'], environment)
     expect(second.code).toBe(0)
-    expect(second.stdout).toMatch(new RegExp(`^assignment: skipped, process ${first.child.pid} on `))
+    expect(second.stdout).toMatch(
+      new RegExp(`^assignment: skipped, because it is being read already \\(process ${first.child.pid} on `),
+    )
     stopWaiting()
     isOver.resolve()
     expect((await first.ended).code).toBe(0)
@@ -31,16 +33,16 @@ describe.skipIf(!hasPostgres)('a sync that is started twice', () => {
 
 describe.skipIf(!hasPostgres)('a sync that is told to stop', () => {
   const database = createTestDatabase()
-  it('commits the page in hand and ends well', async () => {
+  it('commits the page in hand and ends with the status of an interruption', async () => {
     await using simulator = await startSimulator({ assignments: 3000 })
     const environment = environmentFor(simulator, database, { PAGE_SIZE: '100' })
     const asked = untilAsked(simulator, 8)
     const program = startTidemark(['sync', 'assignment'], environment)
     await asked
     const toldAt = performance.now()
-    program.child.kill('SIGTERM')
+    program.child.kill('SIGINT')
     const { code, stdout } = await program.ended
-    expect(code).toBe(0)
+    expect(code).toBe(130)
     expect(stdout).toContain('assignment: stopped')
     expect(performance.now() - toldAt).toBeLessThan(10_000)
     const position = await positionOf(database.pool)
@@ -59,18 +61,18 @@ describe.skipIf(!hasPostgres)('a sync', () => {
     const environment = environmentFor(simulator, database)
     for (const [words, more, code, message] of [
       [['asignment'], {}, 2, /^There is no stream "asignment"; did you mean assignment\?[^\n]*\n$/],
-      [['--kind', 'tail'], {}, 2, /^There is no lane "tail"[^\n]*\n$/],
+      [['--kind', 'tail'], {}, 2, /^--kind must be incremental, lookback or related, not "tail"\.\n$/],
       [
         [],
         { API_KEY: '' },
         2,
-        /^The configuration [^\n]*:\n {2}API_KEY is not set[^\n]*\nVariables come from [^\n]* \.env\.example [^\n]*\n$/,
+        /^The configuration [^\n]*:\n {2}API_KEY is not set[^\n]*\nSettings come from [^\n]* \.env\.example [^\n]*\n$/,
       ],
-      [['--knd', 'incremental'], {}, 2, /did you mean --kind\?\n$/],
+      [['--knd', 'incremental'], {}, 2, /Did you mean --kind\?\n$/],
       [
         [],
         { DATABASE_URL: 'postgres://nobody:pw@127.0.0.1:1/none' },
-        2,
+        4,
         /^Postgres at 127\.0\.0\.1:1\/none[^\n]*DATABASE_URL[^\n]*\n$/,
       ],
     ] as const) {

@@ -96,7 +96,7 @@ describe('tidemark api', () => {
     const { stdout } = await run(['GET', '/api/TrackerObject', '--query', 'Pagesize=1'])
     expect(JSON.parse(stdout)).toHaveLength(1)
     await expect(run(['GET', '/api/TrackerObject'], { TRACKING_BASE_URL: undefined })).rejects.toThrow(
-      'needs TRACKING_BASE_URL, which is not set',
+      'belongs to the tracking service: set TRACKING_BASE_URL.',
     )
   })
 
@@ -109,29 +109,33 @@ describe('tidemark api', () => {
   })
 
   it.each<[string, string[], string]>([
-    ['nothing', [], 'needs a method and a path'],
-    ['too much', ['GET', '/api/Assignment', 'x'], 'needs a method and a path'],
+    ['nothing', [], 'takes a method and a path'],
+    ['too much', ['GET', '/api/Assignment', 'x'], 'takes a method and a path'],
     [
       'another path',
       ['GET', '/api/Asignment'],
-      'has no GET /api/Asignment; the nearest are GET /api/Assignment',
+      'has no operation GET /api/Asignment. The nearest are GET /api/Assignment',
     ],
     [
       'another method',
       ['PATCH', '/api/Assignment/Id/5'],
-      'the nearest are GET /api/Assignment/Id/{assignmentId}',
+      'The nearest are GET /api/Assignment/Id/{assignmentId}',
     ],
-    ['a forgotten id', ['DELETE', '/api/Assignment/Id'], 'the nearest are'],
-    ['a whole URL', ['GET', 'https://elsewhere.example/api/Assignment'], 'write the path only'],
+    ['a forgotten id', ['DELETE', '/api/Assignment/Id'], 'The nearest are'],
+    ['a whole URL', ['GET', 'https://elsewhere.example/api/Assignment'], 'Write the path only'],
     ['an id out of bounds', ['GET', '/api/Assignment/Id/2147483648'], 'assignmentId must be a whole number'],
     [
       'an unknown parameter',
       ['GET', '/api/Assignment?x=1'],
       'has no parameter x: it takes Filters, Sorts, Page',
     ],
-    ['half a parameter', ['GET', '/api/Assignment', '--query', 'Page'], '--query takes NAME=VALUE, not Page'],
+    [
+      'half a parameter',
+      ['GET', '/api/Assignment', '--query', 'Page'],
+      '--query takes NAME=VALUE, not "Page".',
+    ],
     ['a page below 1', ['GET', '/api/Assignment', '--query', 'Page=0'], 'Page must be a whole number from 1'],
-    ['what is no JSON', ['POST', '/api/Assignment', '--body', '/dev/null'], '/dev/null does not hold JSON'],
+    ['what is no JSON', ['POST', '/api/Assignment', '--body', '/dev/null'], '/dev/null is not valid JSON'],
     ['no body', ['POST', '/api/Assignment'], 'needs a body that is a JSON object'],
     [
       'a missing file',
@@ -141,7 +145,7 @@ describe('tidemark api', () => {
     [
       'two bodies',
       ['POST', '/api/Assignment', '--body', 'a', '--form', 'b=c'],
-      'use either --body or --form',
+      '--body and --form exclude each other.',
     ],
     [
       'a form field',

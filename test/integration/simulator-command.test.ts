@@ -3,6 +3,7 @@
 import { PassThrough } from 'node:stream'
 import { pino } from 'pino'
 import { describe, expect, it } from 'vitest'
+import { openOutput } from '../../src/cli/output.ts'
 import { parseCall } from '../../src/cli/parse.ts'
 import { simulate } from '../../src/cli/simulate.ts'
 import { UsageError } from '../../src/util/errors.ts'
@@ -17,7 +18,8 @@ async function start(...words: string[]): Promise<Running> {
     signal: stopping.signal,
     log: pino({ enabled: false }),
     environment: {},
-    stdout: stdout as unknown as NodeJS.WriteStream,
+    stdout: openOutput(stdout, {}),
+    stderr: openOutput(new PassThrough(), {}),
   })
   const printed = await Promise.race([nextText(stdout), ended.then(() => 'ended early')])
   return {
@@ -114,19 +116,19 @@ describe('tidemark simulate', () => {
   })
 
   it.each([
-    [['--port', '70000'], /--port 70000: write a whole number from 0 to 65535/],
-    [['--assignments', 'many'], /--assignments many/],
+    [['--port', '70000'], /--port must be a whole number from 0 to 65535, not "70000"/],
+    [['--assignments', 'many'], /--assignments must be a whole number .* not "many"/],
     [['--order', 'sideways'], /--order: "sideways" should be one of row-version, id/],
     [['--page-cap', '0'], /--page-cap: .* or none/],
     [['--late-fraction', '3'], /from 0 to 1/],
     [['--fault', '200'], /--fault 200: .*neither a status/],
     [['--fault', '500:nth=x'], /"nth=x" should be nth=N/],
-    [['--faults', 'some'], /the only mix is all/],
-    [['--hurt', 'badly'], /--hurt badly: write all, or some of nul-in-string/],
+    [['--faults', 'some'], /--faults takes only "all", not "some"/],
+    [['--hurt', 'badly'], /--hurt knows no "badly"\. It takes all, or some of nul-in-string/],
     [['--first-row-version', '-1'], /--first-row-version/],
     [['--api-key', ''], /--api-key is empty/],
-    [['--oder', 'id'], /did you mean --order/],
-    [['now'], /takes no words/],
+    [['--oder', 'id'], /Did you mean --order/],
+    [['now'], /takes options only/],
   ])('%j is refused with what to write', async (words, message) => {
     const attempt = start(...words)
     await expect(attempt).rejects.toThrow(UsageError)

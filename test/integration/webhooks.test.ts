@@ -4,8 +4,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
-import { api, webhooks } from '../../src/cli/api.ts'
+import { api } from '../../src/cli/api.ts'
 import type { Command } from '../../src/cli/command.ts'
+import { webhooks } from '../../src/cli/webhooks.ts'
 import type { Environment } from '../../src/config/load.ts'
 import type { JsonObject } from '../../src/json/json.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
@@ -64,11 +65,11 @@ describe('tidemark webhooks', () => {
 
   it.each<[string, string[], string]>([
     ['no word', [], 'needs one of definitions, list, get'],
-    ['another word', ['lst'], 'has no "lst": did you mean `tidemark webhooks list`?'],
+    ['another word', ['lst'], 'has no "lst". Did you mean `tidemark webhooks list`?'],
     ['a word of every object', ['constructor'], 'has no "constructor"'],
     ['a forgotten id', ['delete'], 'takes the id of one subscription'],
     ['too much', ['list', 'x'], 'takes nothing more'],
-    ['no subscription', ['create', '/dev/null'], '/dev/null does not hold JSON'],
+    ['no subscription', ['create', '/dev/null'], '/dev/null is not valid JSON'],
     ['an id that is another path', ['get', '..'], 'webhookSubscriptionId must be a text other than'],
   ])('refuses %s before anything is sent', async (_, words, message) => {
     const before = simulator.requests.entries.length
@@ -162,7 +163,7 @@ describe.skipIf(!hasPostgres)('after a write', () => {
       DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none',
     })
     expect(code).toBe(0)
-    expect(logged).toContain('the write is done; the mirror shows it after the next scheduled run')
+    expect(logged).toContain('the upstream was changed; the mirror shows it after the next scheduled run')
     expect(simulator.source.record('assignment', 3)?.Subject).toBe('alone')
   })
 })

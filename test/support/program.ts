@@ -19,10 +19,15 @@ export type Program = {
   stderr(): string
 }
 
-/** `from` is the checkout whose program runs. */
-export function startTidemark(words: readonly string[], environment: Environment, from = checkout): Program {
+/** `from` is the checkout whose program runs, `cwd` where it runs. */
+export function startTidemark(
+  words: readonly string[],
+  environment: Environment,
+  from = checkout,
+  cwd = directory,
+): Program {
   const child = spawn(process.execPath, [join(from, 'bin/tidemark.js'), ...words], {
-    cwd: directory,
+    cwd,
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -44,7 +49,19 @@ export const runTidemark = (
   words: readonly string[],
   environment: Environment,
   from = checkout,
-): Promise<Ended> => startTidemark(words, environment, from).ended
+  cwd = directory,
+): Promise<Ended> => startTidemark(words, environment, from, cwd).ended
+
+/** Runs it in a directory where nothing was run before. */
+export function inFreshDirectory() {
+  const cwd = mkdtempSync(join(inject('scratch'), 'program-'))
+  return {
+    start: (words: readonly string[], environment: Environment) =>
+      startTidemark(words, environment, checkout, cwd),
+    run: (words: readonly string[], environment: Environment) =>
+      runTidemark(words, environment, checkout, cwd),
+  }
+}
 
 /** The address that a worker says it listens on. */
 export async function listening(program: Program): Promise<string> {

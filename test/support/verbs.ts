@@ -3,13 +3,18 @@
 
 import { PassThrough } from 'node:stream'
 import { backfill } from '../../src/cli/backfill.ts'
+import { checkpoints } from '../../src/cli/checkpoints.ts'
 import type { Command } from '../../src/cli/command.ts'
-import { migrate } from '../../src/cli/database.ts'
+import { deletions } from '../../src/cli/deletions.ts'
 import { explain } from '../../src/cli/explain.ts'
+import { migrate } from '../../src/cli/migrate.ts'
+import { openOutput } from '../../src/cli/output.ts'
 import { findVerb, parseCall } from '../../src/cli/parse.ts'
-import { checkpoints, rewind } from '../../src/cli/positions.ts'
 import { quarantine } from '../../src/cli/quarantine.ts'
 import { reconcile } from '../../src/cli/reconcile.ts'
+import { rewind } from '../../src/cli/rewind.ts'
+import { schema } from '../../src/cli/schema.ts'
+import { status } from '../../src/cli/status.ts'
 import { sync } from '../../src/cli/sync.ts'
 import { verify } from '../../src/cli/verify.ts'
 import type { Environment } from '../../src/config/load.ts'
@@ -17,7 +22,8 @@ import { openLog } from '../../src/log.ts'
 import { neverAborted } from './context.ts'
 
 const verbs: Readonly<Record<string, Command>> = {
-  ...{ backfill, reconcile, checkpoints, explain, migrate, quarantine, rewind, sync, verify },
+  ...{ backfill, checkpoints, deletions, explain, migrate, quarantine, reconcile, rewind },
+  ...{ schema, status, sync, verify },
 }
 
 type Said = { readonly stdout: string; readonly logged: string }
@@ -31,7 +37,8 @@ export type Called = Said & {
 function openTerminal(level: string) {
   const [out, err] = [new PassThrough(), new PassThrough()]
   return {
-    stdout: out as unknown as NodeJS.WriteStream,
+    stdout: openOutput(out, {}),
+    stderr: openOutput(err, {}),
     log: openLog({ level, stream: err }),
     said: (): Said => ({ stdout: String(out.read() ?? ''), logged: String(err.read() ?? '') }),
   }
@@ -42,7 +49,7 @@ export async function callCommand(
   command: Command,
   words: readonly string[],
   environment: Environment,
-  { log, stdout, said } = openTerminal('trace'),
+  { log, stdout, stderr, said } = openTerminal('trace'),
 ): Promise<Said & { readonly code: number }> {
   const code = await command.run({
     ...parseCall(command, words),
@@ -50,6 +57,7 @@ export async function callCommand(
     environment,
     log,
     stdout,
+    stderr,
   })
   return { code, ...said() }
 }

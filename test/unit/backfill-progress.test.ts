@@ -47,7 +47,7 @@ describe('the progress of a backfill', () => {
       'assignment: backfill 7 from 1000 to 5000 done, 9 rows read, 2 new, 0 changed',
     )
     expect(backfillSentence({ ...begun, status: 'waiting', error: 'no network' })).toMatch(
-      /failed at 1000: no network .*`tidemark backfill assignment` goes on from there$/,
+      /failed at 1000: no network .*`tidemark backfill assignment` goes on from there\.$/,
     )
   })
 })

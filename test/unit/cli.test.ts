@@ -1,9 +1,14 @@
+import { PassThrough } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import type { Command } from '../../src/cli/command.ts'
-import { alignedTable, wholeNumber } from '../../src/cli/command.ts'
-import { commandHelp, expectNoWords, findVerb, parseCall } from '../../src/cli/parse.ts'
+import { wholeNumber } from '../../src/cli/command.ts'
+import { exitCodeOf, exitCodeOfRun, exitCodes, Interrupted, worst } from '../../src/cli/exit.ts'
+import { alignedTable, hasUtf8, openOutput } from '../../src/cli/output.ts'
+import { commandHelp, expectNoWords, findVerb, parseCall, programHelp } from '../../src/cli/parse.ts'
+import { ConfigError } from '../../src/config/load.ts'
 import { pickStreams, streams } from '../../src/streams/catalog.ts'
-import { UsageError } from '../../src/util/errors.ts'
+import { UpstreamError } from '../../src/upstream/http/errors.ts'
+import { DatabaseError, UsageError } from '../../src/util/errors.ts'
 
 const command: Command = {
   name: 'water',
@@ -38,9 +43,9 @@ describe('the command line', () => {
   })
 
   it('suggests the nearest verb and option, when there is one', () => {
-    expect(problem(() => findVerb({ water: 1, weed: 2 }, 'watr'))).toContain('did you mean `tidemark water`?')
+    expect(problem(() => findVerb({ water: 1, weed: 2 }, 'watr'))).toContain('Did you mean `tidemark water`?')
     expect(problem(() => findVerb({ water: 1 }, 'constructor'))).toContain('`tidemark --help`')
-    expect(problem(() => parseCall(command, ['--liters', '2']))).toContain('did you mean --litres?')
+    expect(problem(() => parseCall(command, ['--liters', '2']))).toContain('Did you mean --litres?')
     expect(problem(() => parseCall(command, ['--xyzzyxyz']))).toContain('`tidemark water --help`')
   })
 
@@ -58,13 +63,15 @@ describe('the command line', () => {
     expect(litres()).toBeNull()
     expect(litres('50')).toBe(50)
     for (const wrong of ['0', '51', '-1', '1e1', '1.5', '', 'two', '99999999999999999999'])
-      expect(problem(() => litres(wrong))).toBe(`--litres ${wrong}: write a whole number from 1 to 50`)
+      expect(problem(() => litres(wrong))).toBe(
+        `--litres must be a whole number from 1 to 50, not "${wrong}".`,
+      )
   })
 
   it('takes no words after a verb that has none', () => {
     const words = { positionals: ['foo', 'bar'] }
     expect(problem(() => expectNoWords('water', words))).toBe(
-      '`tidemark water` takes no words, and was given "foo"',
+      '`tidemark water` takes options only, and was given "foo".',
     )
     expect(problem(() => expectNoWords('water', { positionals: [] }))).toBe('no problem')
   })
@@ -86,7 +93,89 @@ describe('the command line', () => {
 describe('alignedTable', () => {
   it('keeps a row in its line, whatever its cells hold', () => {
     expect(alignedTable(['id', 'record'], [['1', 'a\u001b[2J\nb\u202ec']])).toBe(
-      'id  record\n1   a\\u{1b}[2J b\\u{202e}c\n',
+      'id  record\n1   a\\u{1b}[2J b\\u{202e}c',
     )
+  })
+})
+
+describe('the exit status', () => {
+  const upstreamError = new UpstreamError({
+    code: 'UPSTREAM_UNREACHABLE',
+    method: 'GET',
+    path: '/',
+    retryable: true,
+    problem: 'nobody answered.',
+  })
+  const ofPostgres = Object.assign(new Error('no space'), { severity: 'ERROR', code: '53100' })
+  it.each([
+    ['a wrong word', new UsageError('?'), 2],
+    ['a wrong configuration', new ConfigError('?'), 2],
+    ['an upstream that is away', upstreamError, 3],
+    ['a Postgres that cannot be reached', new DatabaseError('?'), 4],
+    ['what Postgres refuses', ofPostgres, 4],
+    ['a connection that broke', new Error('Connection terminated unexpectedly'), 4],
+    ['what one of these caused', new Error('?', { cause: upstreamError }), 3],
+    ['an interruption', new Interrupted('?'), 130],
+    ['anything else', new TypeError('?'), 1],
+    ['what is no error', 'text', 1],
+  ])('after %s', (_what, error, code) => {
+    expect(exitCodeOf(error)).toBe(code)
+  })
+
+  it('of a run says what a person should look at', () => {
+    const run = (status: 'done' | 'failed' | 'skipped' | 'stopped', error: Error | null = null) =>
+      exitCodeOfRun({ status, error })
+    expect([run('done'), run('skipped'), run('stopped')]).toEqual([0, 0, 130])
+    expect([run('failed', upstreamError), run('failed', ofPostgres), run('failed', new Error('?'))]).toEqual([
+      3, 4, 1,
+    ])
+    // Whoever called it did so rightly.
+    expect(run('failed', new UsageError('?'))).toBe(1)
+  })
+
+  it('of several is that of the gravest, and is told in the help', () => {
+    expect(worst([])).toBe(0)
+    expect(worst([0, 1, 3, 0])).toBe(3)
+    expect(worst([1, 4, 3])).toBe(4)
+    expect(worst([4, 130])).toBe(130)
+    const [line = ''] = /^Exit status: .+$/m.exec(programHelp([command])) ?? []
+    for (const code of Object.values(exitCodes)) expect(line).toMatch(new RegExp(`\\b${code} \\w`))
+  })
+})
+
+describe('the output', () => {
+  const output = (environment: Record<string, string>, isTTY: boolean) => {
+    const stream = Object.assign(new PassThrough({ encoding: 'utf8' }), { isTTY })
+    const opened = openOutput(stream, environment)
+    return { ...opened, read: () => String(stream.read() ?? '') }
+  }
+
+  it('has colours on a terminal that wants them, and its signs everywhere', () => {
+    const utf8 = { LANG: 'en_GB.UTF-8' }
+    expect(output(utf8, true).mark('good')).toBe('\x1b[32m✓\x1b[0m')
+    expect(output({ ...utf8, NO_COLOR: '1' }, true).mark('good')).toBe('✓')
+    expect(output({ ...utf8, NO_COLOR: '' }, true).mark('good')).toContain('\x1b[')
+    expect(output({ ...utf8, TERM: 'dumb' }, true).mark('bad')).toBe('✗')
+    expect(output(utf8, false).mark('bad')).toBe('✗')
+  })
+
+  it('is ASCII where the terminal shows nothing else', () => {
+    const plain = output({ LANG: 'C' }, false)
+    expect((['good', 'warning', 'bad'] as const).map(plain.mark)).toEqual(['*', '!', 'X'])
+    plain.say('Starting … ✓ “it’s”')
+    expect(plain.read()).toBe('Starting ... * "it\'s"\n')
+    expect(hasUtf8({ LANG: 'C', LC_ALL: 'de_DE.utf8' })).toBe(true)
+    expect(hasUtf8({ LANG: 'en_GB.UTF-8', LC_ALL: 'C' })).toBe(false)
+    expect([hasUtf8({}, 'linux'), hasUtf8({}, 'darwin')]).toEqual([false, true])
+  })
+
+  it('lets nothing move the cursor of a person, and leaves documents as they are', () => {
+    const out = output({}, true)
+    expect(out.hasWritten()).toBe(false)
+    out.say('\x1b[2Jgone')
+    expect(out.read()).toBe('\\u{1b}[2Jgone\n')
+    out.json({ text: '…' })
+    expect(JSON.parse(out.read())).toEqual({ text: '…' })
+    expect(out.hasWritten()).toBe(true)
   })
 })

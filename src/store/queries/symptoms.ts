@@ -11,7 +11,10 @@ export type BlockedDeletions = {
   readonly living: number | null
   readonly seen: number | null
   readonly at: Date | null
+  /** An operator keeps the rows: nothing is to be done until a listing lacks other ones. */
+  readonly rejected: Rejection | null
 }
+export type Rejection = { readonly at: Date | null; readonly by: string; readonly reason: string | null }
 
 /** Null when nothing is blocked. */
 export function blockedDeletionsOf(stored: unknown): BlockedDeletions | null {
@@ -22,6 +25,17 @@ export function blockedDeletionsOf(stored: unknown): BlockedDeletions | null {
     living: countOf(fields.living),
     seen: countOf(fields.seen),
     at: momentOf(fields.at),
+    rejected: rejectionOf(fields.rejected),
+  }
+}
+
+function rejectionOf(value: unknown): Rejection | null {
+  if (typeof value !== 'object' || value === null) return null
+  const { at, by, reason }: Partial<Record<keyof Rejection, unknown>> = value
+  return {
+    at: momentOf(at),
+    by: typeof by === 'string' ? by : 'somebody',
+    reason: typeof reason === 'string' ? reason : null,
   }
 }
 
@@ -64,7 +78,9 @@ export type StreamSymptoms = {
   readonly stoppedAt: Date | null
   /** Since when the upstream shows nothing of it. */
   readonly hiddenSince: Date | null
-  readonly blockedDeletions: Pick<BlockedDeletions, 'missing' | 'living' | 'at'> | null
+  readonly blockedDeletions:
+    | (Pick<BlockedDeletions, 'missing' | 'living' | 'at'> & Partial<Pick<BlockedDeletions, 'rejected'>>)
+    | null
   readonly quarantined: number
   readonly quarantinedSince: Date | null
   readonly missedRows: number

@@ -64,7 +64,10 @@ export async function markAbsent(
   return rows[0]?.marked ?? 0
 }
 
-/** Null when nothing is blocked any more. What is blocked already stays so since then, also when the next listing lacks other rows. */
+/**
+ * Null when nothing is blocked any more. What is blocked already stays so since then, also when the next listing lacks other rows;
+ * what an operator rejected stays rejected until then.
+ */
 export async function storeBlockedDeletions(
   client: Pick<ClientBase, 'query'>,
   stream: string,
@@ -72,11 +75,14 @@ export async function storeBlockedDeletions(
 ): Promise<void> {
   await client.query(
     `with known as (
-       select name, $2::jsonb || jsonb_build_object('at', coalesce(
-         case when jsonb_typeof(blocked_deletions) = 'object' then blocked_deletions->'at' end,
-         to_jsonb(now())
-       )) as told
-       from tidemark.stream where name = $1
+       select name, $2::jsonb || case
+         when jsonb_typeof(before) is distinct from 'object' then jsonb_build_object('at', now())
+         when before ? 'rejected' and before->'fingerprint' is distinct from $2::jsonb->'fingerprint'
+           then jsonb_build_object('at', now())
+         else jsonb_strip_nulls(jsonb_build_object(
+           'at', coalesce(before->'at', to_jsonb(now())), 'rejected', before->'rejected'
+         )) end as told
+       from (select name, blocked_deletions as before from tidemark.stream where name = $1) as stored
      )
      update tidemark.stream set blocked_deletions = told
      from known
@@ -124,6 +130,7 @@ async function compareWithSeen(
 ): Promise<Shortfall> {
   const { rows } = await client.query<Shortfall>(
     `select count(*)::int as living, count(*) filter (where seen.key is null)::int as missing,
+       (bit_xor(hashtextextended(${keyText(tableSchema)}, 0)) filter (where seen.key is null))::text as fingerprint,
        (select count(*)::int from ${seenKeysTable} where last_page >= $1) as seen
      from ${qualified(tableSchema.stream)} as mine
      left join ${seenKeysTable} as seen on seen.key = ${keyText(tableSchema)} and seen.last_page >= $1
@@ -241,6 +248,7 @@ async function gather({ session, stream, seenKeys }: RunParts): Promise<Shortfal
   const { rows } = await client.query<Shortfall>(
     `select (select count(*) from ${qualified(stream)} where _deleted_at is null)::float8 as living,
             (select count(*) from ${absentTable})::float8 as missing,
+            (select bit_xor(hashtextextended(key, 0))::text from ${absentTable}) as fingerprint,
             (select count(*) from ${seenKeysTable})::float8 as seen`,
   )
   return rows[0] ?? { living: 0, missing: 0, seen: 0 }

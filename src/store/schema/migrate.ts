@@ -81,7 +81,26 @@ export async function migrateDatabase({ database, streams, biRole, log }: Option
   }
 }
 
-async function applyMigrations(client: PoolClient): Promise<number> {
+/** Changes nothing; rejects unless the database has the schema of this program. */
+export async function expectMigrated({ pool, address }: Pick<Database, 'pool' | 'address'>): Promise<void> {
+  const client = await pool.connect()
+  try {
+    const { known, before } = await compareMigrations(client)
+    const due = known.length - before.length
+    if (before.length === 0)
+      throw new DatabaseError(
+        `The database ${address} holds no mirror yet. \`tidemark sync\` makes one; \`tidemark migrate\` makes its empty tables.`,
+      )
+    if (due > 0)
+      throw new DatabaseError(
+        `The tables in ${address} were made by an older version of Tidemark: ${due === 1 ? 'one migration is' : `${due} migrations are`} due. Run \`tidemark migrate\`; workers that start do so too.`,
+      )
+  } finally {
+    client.release()
+  }
+}
+
+async function compareMigrations(client: ClientBase) {
   const known = readMigrationFiles({ migrationsFolder })
   const before = await appliedMigrations(client)
   const newest = Math.max(...known.map((migration) => migration.folderMillis))
@@ -89,6 +108,11 @@ async function applyMigrations(client: PoolClient): Promise<number> {
     throw new DatabaseError(
       'A newer Tidemark than this one has migrated the database. Run that version, or a newer one.',
     )
+  return { known, before }
+}
+
+async function applyMigrations(client: PoolClient): Promise<number> {
+  const { known, before } = await compareMigrations(client)
   try {
     await migrate(drizzle({ client }), { migrationsFolder, ...history })
   } catch (cause) {
@@ -99,7 +123,7 @@ async function applyMigrations(client: PoolClient): Promise<number> {
   return known.length - before.length
 }
 
-async function appliedMigrations(client: PoolClient): Promise<readonly number[]> {
+async function appliedMigrations(client: ClientBase): Promise<readonly number[]> {
   const { rows: tables } = await client.query(
     `select 1 from pg_tables where schemaname = $1 and tablename = $2`,
     [history.migrationsSchema, history.migrationsTable],

@@ -98,6 +98,8 @@ type Options = {
   /** Where the embedded Postgres is kept. */
   readonly directory?: string
   readonly log: Logger
+  /** Nothing can be written through it, and a role that may only read will do. */
+  readonly isReadOnly?: boolean
 }
 
 const maxConnections = 40
@@ -107,11 +109,16 @@ const sessionLooks = 3
 /** A Postgres whose machine is gone is noticed this soon after its last word; without it after two hours. */
 const keepAliveMs = 10_000
 
-export async function openDatabase({ url, directory = '.tidemark', log }: Options): Promise<Database> {
-  if (url !== null) return await connect(url, log)
+export async function openDatabase({
+  url,
+  directory = '.tidemark',
+  log,
+  isReadOnly = false,
+}: Options): Promise<Database> {
+  if (url !== null) return await connect(url, log, isReadOnly)
   const server = await startEmbedded({ directory, log })
   try {
-    const database = await connect(server.url, log)
+    const database = await connect(server.url, log, isReadOnly)
     return {
       ...database,
       embedded: { address: server.address, urlFile: server.urlFile },
@@ -126,8 +133,8 @@ export async function openDatabase({ url, directory = '.tidemark', log }: Option
   }
 }
 
-async function connect(url: string, log: Logger): Promise<Database> {
-  const connection = await firstWayThatWorks(connectionWays(url), describe(url))
+async function connect(url: string, log: Logger, isReadOnly: boolean): Promise<Database> {
+  const connection = await firstWayThatWorks(connectionWays(url), describe(url), isReadOnly)
   const pool = new pg.Pool({
     ...connection,
     max: maxConnections,
@@ -138,6 +145,7 @@ async function connect(url: string, log: Logger): Promise<Database> {
     // A limit that somebody set for all is meant for people's queries. It would end every reconcile of a large table.
     async onConnect(client) {
       await client.query('set statement_timeout = 0')
+      if (isReadOnly) await client.query('set default_transaction_read_only = on')
     },
   })
   // One that breaks while somebody holds it fails the next query of whoever holds it; unheard it would end the program.
@@ -165,13 +173,17 @@ async function clusterOf(pool: pg.Pool, where: string): Promise<string | null> {
   }
 }
 
-async function firstWayThatWorks(ways: readonly PoolConfig[], where: string): Promise<PoolConfig> {
+async function firstWayThatWorks(
+  ways: readonly PoolConfig[],
+  where: string,
+  isReadOnly: boolean,
+): Promise<PoolConfig> {
   let failure: unknown
   for (const way of ways) {
     const [client, other] = [clientFor(way), clientFor(way)]
     try {
       await client.connect()
-      await check(client, where)
+      await check(client, where, isReadOnly)
       await other.connect()
       await checkSessions(client, other, where)
       return way
@@ -223,7 +235,7 @@ type Properties = {
 }
 
 /** Fails early and in plain words where Postgres would fail late and in its own. */
-async function check(client: pg.Client, where: string): Promise<void> {
+async function check(client: pg.Client, where: string, isReadOnly: boolean): Promise<void> {
   const { rows } = await client.query<Properties>(`
     select
       current_setting('server_version_num')::int as version,
@@ -247,6 +259,7 @@ async function check(client: pg.Client, where: string): Promise<void> {
     throw new DatabaseError(
       `The database at ${where} has the encoding ${found.encoding}. Tidemark needs UTF8: create database tidemark encoding 'UTF8' template template0`,
     )
+  if (isReadOnly) return
   if (found.is_read_only)
     throw new DatabaseError(
       `Postgres at ${where} is read-only. If it is a standby, set DATABASE_URL to the primary.`,

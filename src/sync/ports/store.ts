@@ -173,7 +173,13 @@ export type SeenKeys = {
 }
 
 /** Living rows that a complete listing did not show. */
-export type Shortfall = { readonly living: number; readonly missing: number; readonly seen: number }
+export type Shortfall = {
+  readonly living: number
+  readonly missing: number
+  readonly seen: number
+  /** Of the keys that are missing: another listing that lacks the same rows has the same one. */
+  readonly fingerprint?: string | null
+}
 /** An empty listing, or one that lost more than a fifth, proves nothing (P7). */
 export const isDoubtful = ({ living, missing, seen }: Shortfall): boolean =>
   missing > 0 && (seen === 0 || missing * 5 > living)

@@ -1,0 +1,129 @@
+// `tidemark deletions`: rows that disappeared from the upstream, too many at once to be believed. Shows them, and takes an
+// operator's answer: they are gone (approve), or they are not (reject).
+
+import { loadConfig } from '../config/load.ts'
+import { configuredStreams, openContext } from '../context.ts'
+import {
+  approveDeletions,
+  type BlockedStream,
+  readBlockedDeletions,
+  rejectBlockedDeletions,
+  shareMissing,
+} from '../operator/deletions.ts'
+import { pickStream, pickStreams, streams } from '../streams/catalog.ts'
+import { UsageError } from '../util/errors.ts'
+import { count } from '../util/text.ts'
+import { type Call, type Command, json, operator, textOf, wholeNumber } from './command.ts'
+import type { ExitCode } from './exit.ts'
+import { changeMirror, readMirror } from './mirror.ts'
+import { findAction } from './parse.ts'
+import { reconcileExitCode, reconcileJson, reconcileText, timed } from './reconcile.ts'
+
+export const deletions: Command = {
+  name: 'deletions',
+  summary: 'list deletions that are blocked because they are many; approve or reject them',
+  usage: '[list [stream…] | approve <stream> --rows N | reject <stream> [--reason TEXT]] [--json]',
+  options: {
+    rows: { type: 'string', value: 'N', describe: 'approve: the number of rows that `list` showed' },
+    reason: { type: 'string', value: 'TEXT', describe: 'reject: why; `list` shows it' },
+    json,
+  },
+  examples: [
+    'tidemark deletions',
+    'tidemark deletions approve assignment --rows 432',
+    'tidemark deletions reject assignment --reason "the integration user had lost a right"',
+  ],
+  run,
+}
+
+const actions: Readonly<Record<string, (call: Call, words: readonly string[]) => Promise<ExitCode>>> = {
+  list,
+  approve,
+  reject,
+}
+
+async function run(call: Call): Promise<ExitCode> {
+  const [word = 'list', ...rest] = call.positionals
+  return await findAction('deletions', actions, word)(call, rest)
+}
+
+async function list(call: Call, names: readonly string[]): Promise<ExitCode> {
+  const wanted = pickStreams(names, streams).map(({ name }) => name)
+  const { values, stdout } = call
+  return await readMirror(call, async (pool) => {
+    const blocked = await readBlockedDeletions(pool, wanted)
+    if (values.json) stdout.json({ blocked: blocked.map(asJson) })
+    else stdout.say(blocked.length === 0 ? 'No deletions are blocked.' : blocked.map(asText).join('\n\n'))
+  })
+}
+
+async function approve(call: Call, words: readonly string[]): Promise<ExitCode> {
+  const { environment, values, log, signal, stdout } = call
+  const rows = wholeNumber(values, 'rows', { least: 1 })
+  const config = loadConfig(environment)
+  const stream = pickStream(oneStream('approve', words), configuredStreams(config))
+  await using context = await openContext({ config, log })
+  const result = await timed(() => approveDeletions(context, stream, { rows, signal, log }))
+  if (values.json) stdout.json(reconcileJson(result))
+  else stdout.say(reconcileText(result))
+  return reconcileExitCode(result)
+}
+
+async function reject(call: Call, words: readonly string[]): Promise<ExitCode> {
+  const { values, stdout } = call
+  const stream = pickStream(oneStream('reject', words), streams).name
+  const rejecting = { stream, by: operator(), reason: textOf(values, 'reason') }
+  return await changeMirror(call, async (pool) => {
+    const blocked = await rejectBlockedDeletions(pool, rejecting)
+    if (values.json) return stdout.json(asJson(blocked))
+    stdout.say(
+      `${stream}: rejected. The rows stay (${shareMissing(blocked)}), and the problem is closed until a list lacks other rows than these.`,
+    )
+  })
+}
+
+function oneStream(action: string, words: readonly string[]): string {
+  const [name, ...more] = words
+  if (name === undefined || more.length > 0)
+    throw new UsageError(
+      `\`tidemark deletions ${action}\` takes one stream. \`tidemark deletions list\` shows where deletions are blocked.`,
+    )
+  return name
+}
+
+function asText(blocked: BlockedStream): string {
+  const { stream, missing, living, seen, at, rejected } = blocked
+  const lines: [string, string][] = [
+    ['since', at?.toISOString() ?? 'not recorded'],
+    [
+      'evidence',
+      seen === null || living === null
+        ? 'not recorded'
+        : `the last complete list had ${count(seen)} records, the table has ${count(living)} living rows`,
+    ],
+  ]
+  if (rejected)
+    lines.push([
+      'rejected',
+      `${rejected.at?.toISOString() ?? ''} by ${rejected.by}${rejected.reason ? `: ${rejected.reason}` : ''}; the rows stay`,
+    ])
+  if (missing === null) lines.push(['to count them', `tidemark reconcile ${stream}`])
+  else lines.push(['if they are gone', `tidemark deletions approve ${stream} --rows ${missing}`])
+  if (!rejected)
+    lines.push([
+      'if they are not',
+      `check what the integration user may read (tidemark probe), then: tidemark deletions reject ${stream}`,
+    ])
+  const head = `${stream}: ${shareMissing(blocked)} are missing from the upstream's list. None was marked deleted.`
+  return [head, ...lines.map(([name, value]) => `  ${name.padEnd(16)}  ${value}`)].join('\n')
+}
+
+const asJson = ({ stream, missing, living, seen, at, rejected }: BlockedStream) => ({
+  stream,
+  missing,
+  living,
+  listed: seen,
+  since: at,
+  rejected,
+  approve: missing === null ? null : `tidemark deletions approve ${stream} --rows ${missing}`,
+})

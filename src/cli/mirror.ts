@@ -1,0 +1,67 @@
+// The mirror alone, for the verbs that need no upstream: opened, looked at or changed, and left again.
+
+import type { Pool } from 'pg'
+import { loadMirrorConfig } from '../config/load.ts'
+import { hasCluster } from '../embedded-postgres/location.ts'
+import { expectMigrated } from '../store/schema/migrate.ts'
+import { type Database, openDatabase } from '../store/server/connect.ts'
+import { UsageError } from '../util/errors.ts'
+import type { Call } from './command.ts'
+import { type ExitCode, exitCodes, Interrupted } from './exit.ts'
+
+type Work = (pool: Pool) => Promise<void>
+
+/** Nothing is written, and the schema stays as it is. */
+export const readMirror = (call: Call, work: Work): Promise<ExitCode> => withMirror(call, work, true)
+
+/** For what an operator decides. The schema stays as it is here too: workers of another version may be using it. */
+export const changeMirror = (call: Call, work: Work): Promise<ExitCode> => withMirror(call, work, false)
+
+async function withMirror(
+  { environment, log, signal }: Call,
+  work: Work,
+  isReadOnly: boolean,
+): Promise<ExitCode> {
+  const { databaseUrl } = loadMirrorConfig(environment)
+  if (databaseUrl === null && !(await hasCluster('.tidemark')))
+    throw new UsageError(
+      'There is no mirror in this directory. `tidemark sync` makes one; to use another, set DATABASE_URL.',
+    )
+  const opening = openDatabase({ url: databaseUrl, log, isReadOnly })
+  const database = await untilInterrupted(signal, opening).catch((error) => {
+    if (error instanceof Interrupted) opening.then((opened) => opened.close()).catch(() => {})
+    throw error
+  })
+  try {
+    await expectMigrated(database)
+    await untilInterrupted(signal, work(database.pool))
+    return exitCodes.done
+  } finally {
+    await leave(database, signal)
+  }
+}
+
+const leaveMs = 2_000
+
+/** A query that goes on does not hold up a person who pressed Ctrl-C. */
+async function leave(database: Database, signal: AbortSignal): Promise<void> {
+  const left = database.close()
+  if (!signal.aborted) return await left
+  const soon = new Promise<void>((resolve) => {
+    setTimeout(resolve, leaveMs).unref()
+  })
+  await Promise.race([left.catch(() => {}), soon])
+}
+
+async function untilInterrupted<Result>(signal: AbortSignal, work: Promise<Result>): Promise<Result> {
+  const interruption = Promise.withResolvers<never>()
+  const stop = () => interruption.reject(new Interrupted('Interrupted.'))
+  signal.addEventListener('abort', stop, { once: true })
+  if (signal.aborted) stop()
+  work.catch(() => {})
+  try {
+    return await Promise.race([work, interruption.promise])
+  } finally {
+    signal.removeEventListener('abort', stop)
+  }
+}

@@ -1,0 +1,98 @@
+// `tidemark rewind`: moves the position of a stream, with who and why. The next run reads on from there.
+
+import { asChangesStream, findPosition, readPositionOptions } from '../operator/positions.ts'
+import { rewindStream } from '../store/admin/streams.ts'
+import { livePosition } from '../store/queries/positions.ts'
+import { type ChangesStream, pickStream, streams } from '../streams/catalog.ts'
+import { UsageError } from '../util/errors.ts'
+import { type Call, type Command, json, operator, textOf } from './command.ts'
+import type { ExitCode } from './exit.ts'
+import { changeMirror } from './mirror.ts'
+
+export const rewind: Command = {
+  name: 'rewind',
+  summary: 'move the position of a stream back, and read again from there',
+  usage: '<stream> (--to-version N | --to-checkpoint ID | --to-time TIME) --reason TEXT [--force] [--json]',
+  options: {
+    'to-version': { type: 'string', value: 'N', describe: 'to this row version' },
+    'to-checkpoint': {
+      type: 'string',
+      value: 'ID',
+      describe: 'to a checkpoint that `tidemark checkpoints` lists',
+    },
+    'to-time': {
+      type: 'string',
+      value: 'TIME',
+      describe: 'to the position at this time, e.g. 2025-01-31T14:30:00Z',
+    },
+    reason: { type: 'string', value: 'TEXT', describe: 'why; kept with the checkpoint' },
+    force: { type: 'boolean', describe: 'allow a move forward, which skips versions that were never read' },
+    json,
+  },
+  examples: [
+    'tidemark rewind assignment --to-time 2025-01-31T14:30:00Z --reason "rows were changed by hand"',
+    'tidemark rewind assignment --to-version 120000 --reason "restored from backup"',
+  ],
+  run,
+}
+
+async function run(call: Call): Promise<ExitCode> {
+  const { values, stdout } = call
+  const { stream, wanted, reason } = whatIsAsked(call)
+  return await changeMirror(call, async (pool) => {
+    const position = await findPosition(pool, stream, wanted)
+    const current = await livePosition(pool, stream.name)
+    if (position > current && !values.force)
+      throw new UsageError(
+        `${stream.name} is at ${current}. Moving it forward to ${position} would skip everything in between; if you want that, add --force.`,
+      )
+    const rewound = await rewindStream(pool, { stream: stream.name, position, reason, by: operator() })
+    if (values.json) stdout.json(asJson(stream.name, rewound))
+    else stdout.say(sentence(stream.name, rewound))
+  })
+}
+
+type Asked = {
+  readonly stream: ChangesStream
+  readonly wanted: NonNullable<ReturnType<typeof readPositionOptions>>
+  readonly reason: string
+}
+
+function whatIsAsked({ positionals, values }: Call): Asked {
+  const [name, ...more] = positionals
+  if (name === undefined || more.length > 0)
+    throw new UsageError(
+      '`tidemark rewind` takes one stream, e.g. `tidemark rewind assignment --to-version 120000 --reason TEXT`.',
+    )
+  const stream = asChangesStream(pickStream(name, streams), streams)
+  const wanted = readPositionOptions(values, {
+    version: 'to-version',
+    checkpoint: 'to-checkpoint',
+    time: 'to-time',
+  })
+  if (!wanted)
+    throw new UsageError(
+      'Say where to rewind to: --to-version N, --to-checkpoint ID (`tidemark checkpoints` lists them) or --to-time TIME.',
+    )
+  const reason = textOf(values, 'reason')
+  if (reason === null)
+    throw new UsageError(
+      '`tidemark rewind` needs --reason TEXT: it is kept with the checkpoint, for those who wonder later.',
+    )
+  return { stream, wanted, reason }
+}
+
+type Rewound = Awaited<ReturnType<typeof rewindStream>>
+
+const sentence = (stream: string, { from, to, wasStopped }: Rewound): string =>
+  [
+    `${stream}: the position moved from ${from} to ${to}${wasStopped ? ', and the stream is no longer stopped' : ''}.`,
+    `The next run reads on from there. If the upstream was restored from a backup, run \`tidemark verify ${stream} --repair\` after it.`,
+  ].join('\n')
+
+const asJson = (stream: string, { from, to, wasStopped }: Rewound) => ({
+  stream,
+  from: from.toString(),
+  to: to.toString(),
+  was_stopped: wasStopped,
+})

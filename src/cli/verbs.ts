@@ -1,0 +1,27 @@
+// The list of verbs, in the order in which the help shows them.
+
+import type { Command } from './command.ts'
+
+/** Loaded when called, so that a verb starts without the parts of all others. */
+export const verbs: Readonly<Record<string, () => Promise<Command>>> = {
+  serve: async () => (await import('./serve.ts')).serveCommand,
+  sync: async () => (await import('./sync.ts')).sync,
+  status: async () => (await import('./status.ts')).status,
+  checkpoints: async () => (await import('./checkpoints.ts')).checkpoints,
+  backfill: async () => (await import('./backfill.ts')).backfill,
+  rewind: async () => (await import('./rewind.ts')).rewind,
+  pause: async () => (await import('./pause.ts')).pause,
+  resume: async () => (await import('./pause.ts')).resume,
+  reconcile: async () => (await import('./reconcile.ts')).reconcile,
+  deletions: async () => (await import('./deletions.ts')).deletions,
+  verify: async () => (await import('./verify.ts')).verify,
+  quarantine: async () => (await import('./quarantine.ts')).quarantine,
+  probe: async () => (await import('./probe.ts')).probe,
+  schema: async () => (await import('./schema.ts')).schema,
+  explain: async () => (await import('./explain.ts')).explain,
+  migrate: async () => (await import('./migrate.ts')).migrate,
+  webhooks: async () => (await import('./webhooks.ts')).webhooks,
+  api: async () => (await import('./api.ts')).api,
+  demo: async () => (await import('./demo.ts')).demo,
+  simulate: async () => (await import('./simulate.ts')).simulate,
+}

@@ -1,0 +1,74 @@
+// Deletions that are blocked because too many rows disappeared at once: what is known of them, and the two answers of an operator.
+
+import type { Pool, SyncContext } from '../context.ts'
+import type { Logger } from '../log.ts'
+import { rejectDeletions } from '../store/admin/streams.ts'
+import { readOverview } from '../store/queries/overview.ts'
+import type { BlockedDeletions } from '../store/queries/symptoms.ts'
+import type { Stream } from '../streams/catalog.ts'
+import { UsageError } from '../util/errors.ts'
+import { count } from '../util/text.ts'
+import { type ReconcileOnce, reconcileOnce } from './reconcile.ts'
+
+export type BlockedStream = BlockedDeletions & { readonly stream: string }
+
+/** Of those streams that have any. */
+export async function readBlockedDeletions(
+  pool: Pool,
+  streams: readonly string[],
+): Promise<readonly BlockedStream[]> {
+  const overview = await readOverview(pool, streams)
+  return overview.flatMap(({ stream, blockedDeletions }) =>
+    blockedDeletions === null ? [] : [{ stream, ...blockedDeletions }],
+  )
+}
+
+/** `27,310 of 131,904 rows (20.7 %)`. */
+export function shareMissing({ missing, living }: Pick<BlockedDeletions, 'missing' | 'living'>): string {
+  if (missing === null) return 'an unknown number of rows'
+  if (living === null || living === 0) return `${count(missing)} rows`
+  return `${count(missing)} of ${count(living)} rows (${((100 * missing) / living).toFixed(1).replace(/\.0$/, '')} %)`
+}
+
+type Approval = {
+  /** The number that the operator saw; null: none was named. */
+  readonly rows: number | null
+  readonly signal: AbortSignal
+  readonly log: Logger
+}
+
+/** Reads the stream whole once more, and believes that so many rows are gone; more stay blocked. */
+export async function approveDeletions(
+  context: SyncContext,
+  stream: Stream,
+  { rows, signal, log }: Approval,
+): Promise<ReconcileOnce> {
+  const [blocked] = await readBlockedDeletions(context.database.pool, [stream.name])
+  if (!blocked) throw new UsageError(`No deletions of ${stream.name} are blocked.`)
+  const { missing } = blocked
+  if (missing === null)
+    throw new UsageError(
+      `How many deletions of ${stream.name} are blocked was not recorded. \`tidemark reconcile ${stream.name}\` counts them; then approve that number.`,
+    )
+  const command = `tidemark deletions approve ${stream.name} --rows ${missing}`
+  if (rows === null)
+    throw new UsageError(
+      `${shareMissing(blocked)} of ${stream.name} would be marked deleted. To approve that number: \`${command}\``,
+    )
+  if (rows !== missing)
+    throw new UsageError(
+      `Nothing was approved: ${count(missing)} rows of ${stream.name} are missing by now, not ${count(rows)}. Look again (\`tidemark deletions list ${stream.name}\`), then: \`${command}\``,
+    )
+  return await reconcileOnce(context, stream, { approved: missing, signal, log })
+}
+
+type Rejecting = { readonly stream: string; readonly by: string; readonly reason: string | null }
+
+/** The rows stay, and nobody is asked about them again until another listing lacks other rows. */
+export async function rejectBlockedDeletions(pool: Pool, rejecting: Rejecting): Promise<BlockedStream> {
+  if (await rejectDeletions(pool, rejecting)) {
+    const [blocked] = await readBlockedDeletions(pool, [rejecting.stream])
+    if (blocked) return blocked
+  }
+  throw new UsageError(`No deletions of ${rejecting.stream} are blocked.`)
+}

@@ -1,0 +1,100 @@
+// What an operator says of rows that disappeared from a list too many at once.
+
+import { describe, expect, it } from 'vitest'
+import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { environmentFor } from '../support/environment.ts'
+import { runTidemark } from '../support/program.ts'
+import { callVerb } from '../support/verbs.ts'
+
+describe.skipIf(!hasPostgres)('blocked deletions', () => {
+  const database = createTestDatabase({ forEach: true })
+  const deleted = async (stream: string) =>
+    (
+      await database.pool.query(
+        `select count(*)::int as rows from mirror.${stream} where _deleted_at is not null`,
+      )
+    ).rows[0].rows
+  const remove = (simulator: Simulator, stream: 'tracker_object' | 'assignment', ids: readonly number[]) => {
+    for (const id of ids) simulator.source.remove(stream, id, 'hard')
+  }
+
+  it('are approved by their number, and by no other (P7)', { timeout: 60_000 }, async () => {
+    await using simulator = await startSimulator({ trackers: 20 })
+    const tidemark = (...words: string[]) => runTidemark(words, environmentFor(simulator, database))
+    await tidemark('sync', 'tracker_object')
+    remove(simulator, 'tracker_object', [1, 2, 3, 4, 5, 6, 7, 8])
+    await tidemark('sync', 'tracker_object')
+    expect((await tidemark('status', 'tracker_object')).stdout).toContain(
+      '`tidemark deletions list tracker_object`',
+    )
+    const shown = await tidemark('deletions')
+    expect(shown).toMatchObject({ code: 0, stderr: '' })
+    expect(shown.stdout).toMatch(
+      /^tracker_object: 8 of 20 rows \(40 %\) are missing from the upstream's list\./,
+    )
+    expect(shown.stdout).toMatch(/evidence .*list had 12 records, the table has 20 living rows/)
+    expect(shown.stdout).toContain('tidemark deletions approve tracker_object --rows 8')
+    expect(await tidemark('deletions', 'approve', 'tracker_object')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('`tidemark deletions approve tracker_object --rows 8`'),
+    })
+    expect(await tidemark('deletions', 'approve', 'tracker_object', '--rows', '9')).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/^Nothing was approved: 8 rows .* not 9\./),
+    })
+    // More are missing by the time of the answer: they were not what was approved.
+    remove(simulator, 'tracker_object', [9])
+    expect(await tidemark('deletions', 'approve', 'tracker_object', '--rows', '8')).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining('blocked: 9 rows'),
+    })
+    expect(await deleted('tracker_object')).toBe(0)
+    const approved = await tidemark('deletions', 'approve', 'tracker_object', '--rows', '9', '--json')
+    expect(approved).toMatchObject({ code: 0 })
+    expect(JSON.parse(approved.stdout)).toMatchObject({ stream: 'tracker_object', complete: true })
+    expect(await deleted('tracker_object')).toBe(9)
+    expect(await tidemark('deletions')).toMatchObject({ code: 0, stdout: 'No deletions are blocked.\n' })
+  })
+
+  it.each(['assignment', 'tracker_object'] as const)(
+    'of %s are rejected until a list lacks other rows (P7)',
+    { timeout: 60_000 },
+    async (stream) => {
+      await using simulator = await startSimulator({ trackers: 20, assignments: 20 })
+      const environment = environmentFor(simulator, database)
+      const tidemark = (...words: string[]) => callVerb(words, environment)
+      const blocked = async () =>
+        JSON.parse((await tidemark('deletions', 'list', stream, '--json')).stdout).blocked
+      const read = () => (stream === 'assignment' ? tidemark('reconcile', stream) : tidemark('sync', stream))
+      await tidemark('sync', stream)
+      remove(simulator, stream, [1, 2, 3, 4, 5])
+      await read()
+      const [before] = await blocked()
+      expect(before).toMatchObject({ stream, missing: 5, rejected: null })
+      const { stdout, code } = await tidemark('deletions', 'reject', stream, '--reason', 'a lost right')
+      expect(stdout).toMatch(/: rejected\. The rows stay \(5 of 20 rows \(25 %\)\)/)
+      expect(code).toBe(0)
+      const problems = async () =>
+        JSON.parse((await runTidemark(['status', stream, '--json'], environment)).stdout).streams[0].problems
+      expect(await problems()).toEqual([])
+      // Another record is new, but the same rows are missing.
+      simulator.source.insert(stream)
+      await read()
+      await read()
+      expect(await blocked()).toMatchObject([
+        {
+          since: before.since,
+          missing: 5,
+          rejected: { by: expect.stringContaining('@'), reason: 'a lost right' },
+        },
+      ])
+      expect(await problems()).toEqual([])
+      remove(simulator, stream, [6])
+      await read()
+      expect(await blocked()).toMatchObject([{ missing: 6, rejected: null }])
+      expect(await problems()).toMatchObject([{ kind: 'deletions_blocked' }])
+      expect(await deleted(stream)).toBe(0)
+    },
+  )
+})
