@@ -42,7 +42,8 @@ export async function readBackfill(client: Queryable, id: string): Promise<Backf
 /** The newest first. */
 export async function listBackfills(client: Queryable, stream: string | null): Promise<readonly Backfill[]> {
   const { rows } = await client.query<Line>(
-    `select ${columns} from tidemark.backfill as known where $1::text is null or stream = $1 order by known.id desc limit 100`,
+    `select ${columns} from tidemark.backfill as known
+     where $1::text is null or stream = $1 order by known.id desc limit 100`,
     [stream],
   )
   return rows.map(toBackfill)
@@ -55,7 +56,8 @@ export async function estimateBackfill(
 ): Promise<{ readonly msPerRow: number | null; readonly largestAnswer: number | null }> {
   const { rows } = await client.query<{ ms_per_row: number | null; largest_answer: number | null }>(
     `select (
-       select extract(epoch from sum(finished_at - started_at)) * 1000 / nullif(sum(inserted + updated + unchanged), 0)
+       select extract(epoch from sum(finished_at - started_at)) * 1000
+         / nullif(sum(inserted + updated + unchanged), 0)
        from (
          select * from tidemark.run
          where stream = $1 and kind in ('incremental', 'backfill') and status = 'done' and polls = 1

@@ -58,13 +58,19 @@ export type LookbackState = {
   readonly lookbackMs: number | null
 }
 
+const lastLookback = latestRunsSql('stream.name', {
+  ofKinds: `array['lookback']`,
+  where: `status = 'done'`,
+})
+
 export async function readLookbackState(client: Queryable, stream: string): Promise<LookbackState | null> {
   const { rows } = await client.query<LookbackState>(
     `select
        position > 0 as "hasPosition",
        lookback_ms::float8 as "lookbackMs",
-       (select extract(epoch from now() - finished_at)::float8 * 1000
-        from ${latestRunsSql('stream.name', { ofKinds: `array['lookback']`, where: `status = 'done'` })} as latest) as "sinceLastMs"
+       (
+         select extract(epoch from now() - finished_at)::float8 * 1000 from ${lastLookback} as latest
+       ) as "sinceLastMs"
      from tidemark.stream where name = $1`,
     [stream],
   )

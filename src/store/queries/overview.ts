@@ -24,9 +24,13 @@ export async function readRelatedProgress(
   const { rows: any } = await client.query('select from tidemark.related_fetch limit 1')
   if (any.length === 0) return null
   const { rows } = await client.query<RelatedProgress>(
-    `select count(*) filter (where is_read)::float8 as read, count(*) filter (where not is_read)::float8 as waiting,
+    `select
+       count(*) filter (where is_read)::float8 as read,
+       count(*) filter (where not is_read)::float8 as waiting,
        count(*) filter (where not is_read and problem is not null)::float8 as "setAside",
-       (select count(*) from tidemark.quarantine where stream = any ($1) and dropped_at is null)::float8 as quarantined
+       (
+         select count(*) from tidemark.quarantine where stream = any ($1) and dropped_at is null
+       )::float8 as quarantined
      from (
        select known.problem, coalesce(known.hash = mine._hash and known.problem is null, false) as is_read
        from mirror.assignment as mine left join tidemark.related_fetch as known using (assignment_id)
@@ -99,17 +103,28 @@ export async function readOverview(
        last_success_at as "lastSuccessAt",
        last_reconcile_at as "lastReconcileAt",
        last_run.line as "lastRun",
-       array(select kind from tidemark.run where run.stream = stream.name and status = 'running' order by kind) as running,
+       array(
+         select kind from tidemark.run where run.stream = stream.name and status = 'running' order by kind
+       ) as running,
        lookback_ms::float8 as "lookbackMs",
        lookback_reason as "lookbackReason",
-       (select count(*) from tidemark.late_arrival as late where late.stream = stream.name)::int as "lateArrivals",
-       (select count(*) from tidemark.quarantine as kept where kept.stream = stream.name and dropped_at is null)::int
-         as quarantined,
-       (select coalesce(sum(field.rescued), 0) from tidemark.field where field.stream = stream.name)::float8 as rescued,
-       (select coalesce(sum(missed_rows.rows), 0) from tidemark.missed_rows
-        where missed_rows.stream = stream.name and acknowledged_at is null)::float8 as "missedRows",
-       (select count(*) from tidemark.backfill as wanted
-        where wanted.stream = stream.name and wanted.status in ('waiting', 'running'))::int as "unfinishedBackfills",
+       (
+         select count(*) from tidemark.late_arrival as late where late.stream = stream.name
+       )::int as "lateArrivals",
+       (
+         select count(*) from tidemark.quarantine as kept where kept.stream = stream.name and dropped_at is null
+       )::int as quarantined,
+       (
+         select coalesce(sum(field.rescued), 0) from tidemark.field where field.stream = stream.name
+       )::float8 as rescued,
+       (
+         select coalesce(sum(missed.rows), 0) from tidemark.missed_rows as missed
+         where missed.stream = stream.name and acknowledged_at is null
+       )::float8 as "missedRows",
+       (
+         select count(*) from tidemark.backfill as asked
+         where asked.stream = stream.name and asked.status in ('waiting', 'running')
+       )::int as "unfinishedBackfills",
        blocked_deletions as "blockedDeletions",
        stopped_reason as "stoppedReason",
        case when paused_at is not null

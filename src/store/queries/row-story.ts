@@ -71,11 +71,17 @@ export async function readKeyNotes(client: Queryable, stream: string, key: strin
     `select
        (select missing_since from tidemark.suspect where stream = $1 and key = $2) as "missingSince",
        (select evidence from tidemark.suspect where stream = $1 and key = $2) as evidence,
-       (select coalesce(jsonb_agg(jsonb_build_object('version', version::text, 'lateMs', late_ms, 'foundAt', found_at) order by id), '[]')
-        from tidemark.late_arrival where stream = $1 and key = $2) as "lateArrivals",
-       (select coalesce(jsonb_agg(jsonb_build_object('run', run_id::text, 'foundAt', found_at) order by id), '[]')
-        from tidemark.missed_rows where stream = $1 and samples @> jsonb_build_array(jsonb_build_object('key', $2::text)))
-         as "missedRows"`,
+       (
+         select coalesce(jsonb_agg(
+           jsonb_build_object('version', version::text, 'lateMs', late_ms, 'foundAt', found_at) order by id
+         ), '[]')
+         from tidemark.late_arrival where stream = $1 and key = $2
+       ) as "lateArrivals",
+       (
+         select coalesce(jsonb_agg(jsonb_build_object('run', run_id::text, 'foundAt', found_at) order by id), '[]')
+         from tidemark.missed_rows
+         where stream = $1 and samples @> jsonb_build_array(jsonb_build_object('key', $2::text))
+       ) as "missedRows"`,
     [stream, key],
   )
   return rows[0] ?? { missingSince: null, evidence: null, lateArrivals: [], missedRows: [] }

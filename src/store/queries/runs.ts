@@ -133,11 +133,16 @@ export async function readRowRates(client: Pick<ClientBase, 'query'>): Promise<R
        where finished_at > begins and kind <> 'related' and inserted + updated + marked_deleted > 0
      ), spread as (
        select stream, bucket,
-         sum(changed * (least(to_ms, (bucket + 1) * $1) - greatest(from_ms, bucket * $1)) / (to_ms - from_ms)) as changed
-       from recent, generate_series(greatest(0, floor(from_ms / $1)::int), least($2 - 1, floor(to_ms / $1)::int)) as bucket
+         sum(
+           changed * (least(to_ms, (bucket + 1) * $1) - greatest(from_ms, bucket * $1)) / (to_ms - from_ms)
+         ) as changed
+       from recent, generate_series(
+         greatest(0, floor(from_ms / $1)::int), least($2 - 1, floor(to_ms / $1)::int)
+       ) as bucket
        group by stream, bucket
      )
-     select begins as "from", stream, bucket, changed::float8 * 60000 / $1 as rate from span left join spread on true`,
+     select begins as "from", stream, bucket, changed::float8 * 60000 / $1 as rate
+     from span left join spread on true`,
     [bucketMs, buckets, recentRuns],
   )
   const streams = new Map<string, number[]>()

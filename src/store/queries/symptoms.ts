@@ -99,6 +99,9 @@ type Found = Omit<StreamSymptoms, 'blockedDeletions' | 'failing' | 'flippedBelie
   readonly drift: readonly Row<Drift>[]
 }
 
+/** Of the kind of run that is looked at. */
+const lastSuccess = latestRunsSql('wanted.name', { ofKinds: 'array[last.kind]', where: `status = 'done'` })
+
 /** What happened once counts for `recentMs`. */
 export async function readSymptoms(
   client: Pick<ClientBase, 'query'>,
@@ -107,10 +110,11 @@ export async function readSymptoms(
 ): Promise<readonly StreamSymptoms[]> {
   const { rows } = await client.query<Found>(
     `with recently as materialized (select now() - $2::float8 * interval '1 millisecond' as began)
-     select stream.name as stream, read_through_at as "readThroughAt", paused_at is not null as "isPaused",
-       last_success_at as "lastSuccessAt",
-       stopped_reason as "stoppedReason", stopped_at as "stoppedAt",
-       hidden_since as "hiddenSince", blocked_deletions as "blockedDeletions", aside.records as quarantined, aside.since as "quarantinedSince",
+     select stream.name as stream,
+       read_through_at as "readThroughAt", last_success_at as "lastSuccessAt", paused_at is not null as "isPaused",
+       stopped_reason as "stoppedReason", stopped_at as "stoppedAt", hidden_since as "hiddenSince",
+       blocked_deletions as "blockedDeletions",
+       aside.records as quarantined, aside.since as "quarantinedSince",
        missed.rows as "missedRows", missed.since as "missedSince",
        failing.kinds as failing, flipped.beliefs as "flippedBeliefs", drifted.fields as drift
      from unnest($1::text[]) with ordinality as wanted (name, place)
@@ -125,35 +129,38 @@ export async function readSymptoms(
        from tidemark.missed_rows where stream = wanted.name and acknowledged_at is null
      ) as missed
      cross join lateral (
-       select coalesce(jsonb_agg(jsonb_build_object('kind', last.kind, 'failures', failures, 'since', since,
-                'lastAt', last.finished_at, 'error', last.error, 'code', last.error_code) order by last.kind), '[]') as kinds
+       select coalesce(jsonb_agg(jsonb_build_object(
+         'kind', last.kind, 'failures', failures, 'since', since,
+         'lastAt', last.finished_at, 'error', last.error, 'code', last.error_code
+       ) order by last.kind), '[]') as kinds
        from ${latestRunsSql('wanted.name', { where: `status <> 'running'` })} as last
        cross join lateral (
          select count(*)::int as failures, min(finished_at) as since
          from tidemark.run
          where run.stream = wanted.name and run.kind = last.kind and status = 'failed'
-           and id > coalesce((
-             select id from ${latestRunsSql('wanted.name', { ofKinds: 'array[last.kind]', where: `status = 'done'` })} as well
-           ), 0)
+           and id > coalesce((select id from ${lastSuccess} as well), 0)
        ) as in_a_row
        where last.status = 'failed'
      ) as failing
      cross join lateral (
-       select coalesce(jsonb_agg(jsonb_build_object('name', name, 'value', value, 'previousValue', previous_value,
-                'evidence', evidence, 'changedAt', changed_at) order by name), '[]') as beliefs
+       select coalesce(jsonb_agg(jsonb_build_object(
+         'name', name, 'value', value, 'previousValue', previous_value, 'evidence', evidence, 'changedAt', changed_at
+       ) order by name), '[]') as beliefs
        -- An answer larger than those before is no change of behaviour, nor is another first load.
        from tidemark.belief
        where stream = wanted.name and changed_at > began and name not in ('largest_answer', 'first_top')
      ) as flipped
      cross join lateral (
-       select coalesce(jsonb_agg(jsonb_build_object('field', source_name, 'change', change, 'at', at) order by at, source_name),
-                '[]') as fields
+       select coalesce(jsonb_agg(
+         jsonb_build_object('field', source_name, 'change', change, 'at', at) order by at, source_name
+       ), '[]') as fields
        from tidemark.field
        cross join lateral (
          values (case when column_name is null then 'without a column' else 'new' end, first_seen_at),
                 ('widened', widened_at), ('values do not fit', rescued_since)
        ) as changed (change, at)
-       where field.stream = wanted.name and at > greatest(began, first_read_through_at) and first_read_through_at is not null
+       where field.stream = wanted.name and first_read_through_at is not null
+         and at > greatest(began, first_read_through_at)
          -- Values of a field without a column are rescued from its first one on.
          and (change <> 'values do not fit' or column_name is not null)
      ) as drifted

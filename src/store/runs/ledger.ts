@@ -52,7 +52,8 @@ export async function beginRun(
 const beginSql = `
   with ended as (
     -- The lease was free, so whoever left this line is gone.
-    update tidemark.run set status = 'failed', finished_at = now(), error = 'its program was killed or lost its connection'
+    update tidemark.run
+    set status = 'failed', finished_at = now(), error = 'its program was killed or lost its connection'
     where stream = $1 and kind = any ($5) and status = 'running'
   ), state as (
     select position, position_reached_at, key_field, lookback_ms, lookback_reason, stopped_reason, last_lookback_at
@@ -63,8 +64,12 @@ const beginSql = `
     returning id
   )
   select begun.id as run_id, state.*,
-    (select coalesce(jsonb_agg(jsonb_build_object('name', name, 'value', value, 'evidence', evidence, 'tested_at', tested_at)), '[]')
-     from tidemark.belief where stream = $1) as beliefs
+    (
+      select coalesce(jsonb_agg(jsonb_build_object(
+        'name', name, 'value', value, 'evidence', evidence, 'tested_at', tested_at
+      )), '[]')
+      from tidemark.belief where stream = $1
+    ) as beliefs
   from begun, state`
 
 const toBelief = (row: Begun['beliefs'][number]): Belief => ({
@@ -135,9 +140,9 @@ const endSql = `
   ), ended as (
     -- A run that lost its lease was over when the next one began, whenever it hears of that.
     update tidemark.run
-    set status = $11, finished_at = coalesce(finished_at, now()), is_idle = $9, requests = $4, bytes = $5, unchanged = $6,
-        rescued = $7, quarantined = $8, note = $10, error = $12, error_code = $19, inserted = $13, updated = $14,
-        marked_deleted = $15, position_to = $16
+    set status = $11, finished_at = coalesce(finished_at, now()), is_idle = $9,
+        requests = $4, bytes = $5, inserted = $13, updated = $14, unchanged = $6, rescued = $7, quarantined = $8,
+        marked_deleted = $15, position_to = $16, note = $10, error = $12, error_code = $19
     where id = $3 and not exists (select from shared)
   )
   update tidemark.stream as known

@@ -45,7 +45,8 @@ export const livePosition = (lease: RunLease, start: bigint): PositionStore => (
         ), noted as (
           insert into tidemark.checkpoint (stream, position, run_id) select $1, position, $5 from moved
         )
-        select exists (select from fence) as is_mine, (select position::text from moved) as position, columns_version
+        select exists (select from fence) as is_mine, (select position::text from moved) as position,
+          columns_version
         from tidemark.stream where name = $6`,
       values: [...leaseOf(lease), to?.toString() ?? null, lease.runId, table],
     }),
@@ -88,7 +89,8 @@ export const noPosition = (lease: RunLease, start: bigint): PositionStore => ({
 export async function takeUpBackfill(client: Pick<ClientBase, 'query'>, id: string): Promise<bigint> {
   const { rows } = await client.query<{ position: string }>(
     `update tidemark.backfill
-     set status = 'running', started_at = coalesce(started_at, now()), attempts = attempts + 1, error = null, retry_at = null
+     set status = 'running', started_at = coalesce(started_at, now()), attempts = attempts + 1,
+         error = null, retry_at = null
      where id = $1 and status in ('waiting', 'running')
      returning position`,
     [id],
@@ -151,7 +153,8 @@ const advanceBackfill = (lease: RunLease, id: string, { to, table, counts }: Pag
       where id = $9 and status = 'running' and exists (select from fence)
       returning position
     )
-    select exists (select from fence) as is_mine, (select position::text from moved) as position, columns_version
+    select exists (select from fence) as is_mine, (select position::text from moved) as position,
+      columns_version
     from tidemark.stream where name = $10`,
   values: [
     ...leaseOf(lease),

@@ -22,7 +22,9 @@ export function openSeenKeysTable(client: ClientBase): SeenKeysTable {
     if (isThere) return
     await client.query(
       `drop table if exists ${seenKeysTable};
-       create temporary table tidemark_seen_key (key text primary key, first_page int not null, last_page int not null)`,
+       create temporary table tidemark_seen_key (
+         key text primary key, first_page int not null, last_page int not null
+       )`,
     )
     isThere = true
   }

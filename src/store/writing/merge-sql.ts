@@ -91,7 +91,8 @@ export function mergeSql(tableSchema: TableSchema, tellsArrivals: boolean): stri
     ), living as (
       -- What is shown again is missing no more.
       delete from tidemark.suspect using merged
-      where suspect.stream = ${pg.escapeLiteral(tableSchema.stream.name)} and suspect.key = merged.key and merged.is_living
+      where suspect.stream = ${pg.escapeLiteral(tableSchema.stream.name)} and suspect.key = merged.key
+        and merged.is_living
     )${keeping}
     ${outcome}`
 }

@@ -96,7 +96,7 @@ export async function insertPage(
   return { ...nothingMerged, inserted: page.rowCount }
 }
 
-// A program that is frozen in the middle of a page holds its rows, and the row of its lane, no longer than this. A page that waits
+// A program that is frozen in the middle of a page holds its rows, and the row of its lease, no longer than this. A page that waits
 // for the one before it waits for locks at most.
 const frozenSql = `set local idle_in_transaction_session_timeout = '60s'`
 

@@ -1,4 +1,4 @@
-// The reconcile of a changes stream: everything is listed, to find what the other lanes cannot: rows that were missed, and rows
+// The reconcile of a changes stream: everything is listed, to find what other runs cannot: rows that were missed, and rows
 // whose records are gone. What is gone is believed only when a look at the record itself confirms it (P7).
 
 import type { Json, JsonObject } from '../../json/json.ts'

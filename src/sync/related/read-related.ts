@@ -1,4 +1,4 @@
-// The related lane: reads the related records of assignments that changed, a batch at a time, until there is no backlog or
+// The reading of related records: those of assignments that changed, a batch at a time, until there is no backlog or
 // its turn is over. Records first, then what is known of their assignments: whatever ends it in between is read again (P8).
 
 import type { RelatedStream } from '../../streams/catalog.ts'
