@@ -73,4 +73,27 @@ describe.skipIf(!hasPostgres)('a backfill', () => {
     const checkpoints = await pool.query('select position::text, reason from tidemark.checkpoint order by id')
     expect(checkpoints.rows.every(({ reason }) => reason === null)).toBe(true)
   })
+
+  describe('that the upstream keeps disturbing', () => {
+    const disturbed = createTestDatabase()
+    it('ends as inconclusive, says how far it came, and goes on when it is asked again (P6)', async () => {
+      await using simulator = await startSimulator({ assignments: 400 })
+      const environment = environmentFor(simulator, disturbed, { PAGE_SIZE: '20', STREAMS: 'assignment' })
+      await runTidemark(['sync', 'assignment'], environment)
+      await disturbed.pool.query('delete from tidemark.belief')
+      Object.assign(simulator.behaviour, { order: 'unstable', sorts: 'ignored' })
+      const wanted = ['backfill', 'assignment', '--from-version', '100', '--to-version', '300', '--json']
+      const given = await runTidemark(wanted, environment)
+      expect(given.code).toBe(3)
+      expect(JSON.parse(given.stdout)).toMatchObject({ status: 'waiting', error: expect.any(String) })
+      Object.assign(simulator.behaviour, { order: 'row-version', sorts: 'honoured' })
+      const again = await runTidemark(wanted, environment)
+      expect(again.code).toBe(0)
+      expect(JSON.parse(again.stdout)).toMatchObject({
+        id: JSON.parse(given.stdout).id,
+        status: 'done',
+        position: '300',
+      })
+    })
+  })
 })
