@@ -1,0 +1,100 @@
+// docs/reference/tables.md, from the tables that the code describes and the comments beside their columns.
+
+import { readdirSync, readFileSync } from 'node:fs'
+import { is } from 'drizzle-orm'
+import { getTableConfig, PgTable } from 'drizzle-orm/pg-core'
+import { historyColumns, ownColumns } from '../../src/store/schema/own-columns.ts'
+import * as findings from '../../src/store/tables/findings.ts'
+import * as runs from '../../src/store/tables/runs.ts'
+import * as state from '../../src/store/tables/state.ts'
+import { code, generatedBy, sentence, table } from './markdown.ts'
+
+const head = ['column', 'type', 'what it is']
+
+export function tablesPage(checkout: URL): string {
+  const folder = new URL('src/store/tables/', checkout)
+  const source = readdirSync(folder)
+    .map((name) => readFileSync(new URL(name, folder), 'utf8'))
+    .join('\n')
+  const described = [state, runs, findings]
+    .flatMap((module) => Object.values(module))
+    .filter((value): value is PgTable => is(value, PgTable))
+    .map(getTableConfig)
+  const own = ownColumns.map(({ name, type, meaning }) => [code(name), type.split(' ')[0] ?? '', sentence(meaning)])
+  const history = historyColumns.map(({ name, type, meaning }) => [code(name), type.split(' ')[0] ?? '', sentence(meaning)])
+  return [
+    generatedBy('src/store/tables and src/store/schema'),
+    `# Tables and columns
+
+What comes from the upstream has the upstream's own fields: \`npx tidemark schema assignment\` lists them.
+[What lands in Postgres](../analysts/what-lands-in-postgres.md) explains the three schemas. Columns of type \`timestamp with time zone\` are moments;
+times in pages and logs are UTC.
+
+## Tidemark's own columns in \`mirror\`
+
+Every table of \`mirror\` has them. The views in \`bi\` show \`_synced_at\`.
+
+${table(head, own)}
+A history, such as \`mirror.tracker_object_history\`, has these instead; its view shows both:
+
+${table(head, history)}`,
+    `## tidemark.freshness
+
+${freshness(checkout)}`,
+    `## Tables of Tidemark
+
+In schema \`tidemark\`, for operators. They may change with a new version; the changelog says so.
+`,
+    ...described.map(({ name, columns }) => {
+      const text = textOf(source, name)
+      const rows = columns.map((column) => [
+        code(column.name),
+        `${column.getSQLType()}${column.notNull ? '' : ', may be empty'}`,
+        sentence(meaningOf(text, name, column.name)),
+      ])
+      return `### tidemark.${name}\n\n${sentence(commentBefore(text.before) ?? missing(name))}\n\n${table(head, rows)}`
+    }),
+  ].join('\n')
+}
+
+/** The view is described by comments in the migrations, which BI tools show; the last one counts. */
+function freshness(checkout: URL): string {
+  const folder = new URL('migrations/', checkout)
+  const comments = readdirSync(folder)
+    .filter((name) => name.endsWith('.sql'))
+    .sort()
+    .flatMap((name) => [
+      ...readFileSync(new URL(name, folder), 'utf8').matchAll(
+        /comment on (?:view|column) "tidemark"\."freshness"(?:\."(\w+)")? is '((?:[^']|'')*)'/gi,
+      ),
+    ])
+  const told = new Map(comments.map(([, column = '', text = '']) => [column, text.replaceAll("''", "'")]))
+  const columns = Object.values(state.freshnessView._.selectedFields).map((column) => column.name)
+  const rows = columns.map((name) => [code(name), sentence(told.get(name) ?? missing(`freshness.${name}`))])
+  return `${sentence(told.get('') ?? missing('freshness'))} \`BI_ROLE\` may read it.\n\n${table(['column', 'what it is'], rows)}`
+}
+
+type Text = { readonly before: string; readonly body: string }
+
+function textOf(source: string, name: string): Text {
+  const found = new RegExp(`export const \\w+ = tidemark\\.table\\(\\s*'${name}'`).exec(source)
+  if (!found) throw new Error(`src/store/tables describes no table ${name} in the usual form`)
+  const after = source.slice(found.index + found[0].length)
+  const next = after.search(/\bexport const /)
+  return { before: source.slice(0, found.index), body: next < 0 ? after : after.slice(0, next) }
+}
+
+function meaningOf({ body }: Text, table: string, column: string): string {
+  const found = new RegExp(`\\w+: \\w+\\('${column}'`).exec(body)
+  return (found && commentBefore(body.slice(0, found.index))) ?? missing(`${table}.${column}`)
+}
+
+/** The `/** … *\/` comment that a text ends with. */
+function commentBefore(text: string): string | null {
+  const [, comment] = /\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*$/.exec(text) ?? []
+  return comment === undefined ? null : comment.replaceAll(/\s*\n\s*\*?\s*/g, ' ').trim()
+}
+
+function missing(what: string): never {
+  throw new Error(`say in a /** comment */ beside it what tidemark.${what} is`)
+}
