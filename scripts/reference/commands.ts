@@ -46,5 +46,8 @@ function section({ name, summary, usage, options, examples }: Command): string {
 function optionRow([name, option]: readonly [string, Option]): readonly string[] {
   const value = option.type === 'string' ? ` ${option.value ?? 'VALUE'}` : ''
   const short = option.short ? `, -${option.short}` : ''
-  return [code(`--${name}${value}${short}`), sentence(`${option.describe}${option.multiple ? ' (may be repeated)' : ''}`)]
+  return [
+    code(`--${name}${value}${short}`),
+    sentence(`${option.describe}${option.multiple ? ' (may be repeated)' : ''}`),
+  ]
 }

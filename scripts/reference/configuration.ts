@@ -1,6 +1,11 @@
 // docs/reference/configuration.md and .env.example, from the table of variables.
 
-import { mirrorVariables, upstreamVariables, type Variable, workerVariables } from '../../src/config/variables.ts'
+import {
+  mirrorVariables,
+  upstreamVariables,
+  type Variable,
+  workerVariables,
+} from '../../src/config/variables.ts'
 import { relatedStreams, streams } from '../../src/streams/catalog.ts'
 import { code, generatedBy, sentence, table } from './markdown.ts'
 
@@ -29,7 +34,10 @@ one in the file. All that is wrong is said at once, and nothing starts until it 
 
 \`npx tidemark probe\` checks a configuration against the real services.
 `,
-    ...groups.map(([title, variables]) => `## ${title}\n\n${table(['name', 'when not set', 'value', 'what it does'], rowsOf(variables))}`),
+    ...groups.map(
+      ([title, variables]) =>
+        `## ${title}\n\n${table(['name', 'when not set', 'value', 'what it does'], rowsOf(variables))}`,
+    ),
     `## For single streams
 
 ${table(
@@ -62,7 +70,9 @@ function schedules(): string {
   const usual = [...new Set(streams.map(({ defaultSchedule }) => defaultSchedule))]
   return usual
     .map((schedule) => {
-      const names = streams.filter((stream) => stream.defaultSchedule === schedule).map(({ name }) => code(name))
+      const names = streams
+        .filter((stream) => stream.defaultSchedule === schedule)
+        .map(({ name }) => code(name))
       return `${code(schedule)} for ${names.join(', ')}`
     })
     .join('; ')

@@ -3,7 +3,12 @@
 import { addStateGauges, openMetrics } from '../../src/web/metrics.ts'
 import { code, generatedBy, sentence, table } from './markdown.ts'
 
-type Metric = { readonly name: string; readonly kind: string; readonly help: string; readonly labels: readonly string[] }
+type Metric = {
+  readonly name: string
+  readonly kind: string
+  readonly help: string
+  readonly labels: readonly string[]
+}
 
 export function metricsPage(): string {
   const known = metrics().filter(({ name }) => !/^tidemark_(process|nodejs)_/.test(name))

@@ -6,9 +6,15 @@ import { code, table } from './markdown.ts'
 
 export function mutationList(): string {
   const number = (promise: string) => Number(promise.slice(1))
-  const mutations = [...promiseMutations, ...readingMutations].toSorted((a, b) => number(a.promise) - number(b.promise))
+  const mutations = [...promiseMutations, ...readingMutations].toSorted(
+    (a, b) => number(a.promise) - number(b.promise),
+  )
   return table(
     ['promise', 'fault', 'test that notices'],
-    mutations.map(({ promise, name, test }) => [promise, name, code(test.replace(/^test\/(.*)\.test\.ts$/, '$1'))]),
+    mutations.map(({ promise, name, test }) => [
+      promise,
+      name,
+      code(test.replace(/^test\/(.*)\.test\.ts$/, '$1')),
+    ]),
   )
 }

@@ -2,7 +2,7 @@
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { is } from 'drizzle-orm'
-import { getTableConfig, PgTable } from 'drizzle-orm/pg-core'
+import { getTableConfig, getViewConfig, PgTable } from 'drizzle-orm/pg-core'
 import { historyColumns, ownColumns } from '../../src/store/schema/own-columns.ts'
 import * as findings from '../../src/store/tables/findings.ts'
 import * as runs from '../../src/store/tables/runs.ts'
@@ -20,8 +20,16 @@ export function tablesPage(checkout: URL): string {
     .flatMap((module) => Object.values(module))
     .filter((value): value is PgTable => is(value, PgTable))
     .map(getTableConfig)
-  const own = ownColumns.map(({ name, type, meaning }) => [code(name), type.split(' ')[0] ?? '', sentence(meaning)])
-  const history = historyColumns.map(({ name, type, meaning }) => [code(name), type.split(' ')[0] ?? '', sentence(meaning)])
+  const own = ownColumns.map(({ name, type, meaning }) => [
+    code(name),
+    type.split(' ')[0] ?? '',
+    sentence(meaning),
+  ])
+  const history = historyColumns.map(({ name, type, meaning }) => [
+    code(name),
+    type.split(' ')[0] ?? '',
+    sentence(meaning),
+  ])
   return [
     generatedBy('src/store/tables and src/store/schema'),
     `# Tables and columns
@@ -69,7 +77,7 @@ function freshness(checkout: URL): string {
       ),
     ])
   const told = new Map(comments.map(([, column = '', text = '']) => [column, text.replaceAll("''", "'")]))
-  const columns = Object.values(state.freshnessView._.selectedFields).map((column) => column.name)
+  const columns = Object.values(getViewConfig(state.freshnessView).selectedFields).map((column) => String(column.name))
   const rows = columns.map((name) => [code(name), sentence(told.get(name) ?? missing(`freshness.${name}`))])
   return `${sentence(told.get('') ?? missing('freshness'))} \`BI_ROLE\` may read it.\n\n${table(['column', 'what it is'], rows)}`
 }
@@ -85,11 +93,12 @@ function textOf(source: string, name: string): Text {
 }
 
 function meaningOf({ body }: Text, table: string, column: string): string {
+  if (column === 'id' && body.includes('id: identity()')) return 'number of the entry'
   const found = new RegExp(`\\w+: \\w+\\('${column}'`).exec(body)
   return (found && commentBefore(body.slice(0, found.index))) ?? missing(`${table}.${column}`)
 }
 
-/** The `/** … *\/` comment that a text ends with. */
+/** The comment for readers of the code that a text ends with. */
 function commentBefore(text: string): string | null {
   const [, comment] = /\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*$/.exec(text) ?? []
   return comment === undefined ? null : comment.replaceAll(/\s*\n\s*\*?\s*/g, ' ').trim()

@@ -6,9 +6,9 @@ import { count } from '../util/text.ts'
 
 // What there is to say about a column, in one line, whatever the upstream called its field.
 const ownColumns: Readonly<Record<string, string>> = {
-  _synced_at: 'when the row last changed in the mirror',
-  _observed_at: 'when the row was seen like this',
-  _deleted_at: 'when the row was found to be gone',
+  _synced_at: 'when the row last changed here',
+  _observed_at: 'when the row was first seen like this',
+  _deleted_at: 'when the row was found to be deleted',
 }
 
 /** Without what would end a line, turn the direction of text, or not be seen. */

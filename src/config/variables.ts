@@ -20,35 +20,42 @@ import {
 } from './parsers.ts'
 
 export type Variable = {
+  /** What it does, as it goes on after its name: for the manual, and for messages. */
   readonly describe: string
-  /** As written in the README: the value, `required`, or what happens without one. */
+  /** The value when it is not set, `required`, or what happens then. */
   readonly fallback: string
+  /** What can be written there. */
+  readonly form: string
   readonly secret?: true
   readonly schema: z.ZodType
 }
 
 export const mirrorVariables = {
   DATABASE_URL: {
-    describe: 'URL of the Postgres that Tidemark writes to',
+    describe: 'address of the Postgres that holds the copy',
     fallback: 'an embedded Postgres in `.tidemark/`',
+    form: '`postgres://user:password@host:5432/database`',
     secret: true,
     schema: url(/^postgres(ql)?:$/, 'postgres://host:5432/database, with user:password@ before the host')
       .optional()
       .transform((value) => value ?? null),
   },
   SOURCE_TIMEZONE: {
-    describe: 'time zone of upstream date-times that have no offset',
+    describe: 'time zone in which the upstream writes date-times that carry no offset',
     fallback: 'UTC',
+    form: 'name of a time zone, such as `Europe/Oslo`',
     schema: timeZone,
   },
   BI_ROLE: {
-    describe: 'Postgres role that may read the tables and nothing else',
+    describe: 'role in Postgres that may read the copy and nothing else; it must exist',
     fallback: 'none',
+    form: 'name of a role',
     schema: roleName,
   },
   LOG_LEVEL: {
-    describe: 'what is logged: trace, debug, info, warn, error, fatal or silent',
+    describe: 'how much is logged',
     fallback: 'info',
+    form: '`trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`',
     schema: z
       .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], {
         error: 'must be one of trace, debug, info, warn, error, fatal, silent',
@@ -59,66 +66,85 @@ export const mirrorVariables = {
 
 export const upstreamVariables = {
   ASSIGNMENT_BASE_URL: {
-    describe: 'base URL of the assignment service',
+    describe: 'base URL of the assignment service: what stands before `/api`',
     fallback: 'required',
+    form: 'URL',
     schema: baseUrl,
   },
-  AUTH_URL: { describe: 'base URL of the identity provider', fallback: 'required', schema: baseUrl },
-  CLIENT_GUID: {
-    describe: 'GUID of the customer, sent as header `clientId` to the assignment service',
+  AUTH_URL: {
+    describe: 'base URL of the identity provider: what stands before `/Token`',
     fallback: 'required',
+    form: 'URL',
+    schema: baseUrl,
+  },
+  CLIENT_GUID: {
+    describe: 'GUID of the customer whose data is wanted, sent to the assignment service as header `clientId`',
+    fallback: 'required',
+    form: 'GUID',
     schema: z.guid({ error: 'must be a GUID such as 6f1c2a52-0d3b-4c58-9f0e-3a1d2c4b5e6f' }),
   },
   SUBJECT_ID: {
-    describe: 'user id of the integration user, for the sign-in',
+    describe: 'integration user that signs in',
     fallback: 'required',
+    form: 'text',
     schema: required('the user id you were given'),
   },
   API_KEY: {
     describe: 'key of the integration user',
     fallback: 'required',
+    form: 'text',
     secret: true,
     schema: required('the key you were given'),
   },
   TRACKING_BASE_URL: {
-    describe: 'base URL of the tracking service',
-    fallback: 'none: trackers are not read',
+    describe: 'base URL of the tracking service, which lists vehicles',
+    fallback: 'vehicles are not copied',
+    form: 'URL',
     schema: baseUrl.optional().transform((value) => value ?? null),
   },
   TRACKING_AUTH_URL: {
-    describe: 'identity provider of the tracking service',
+    describe: 'base URL of the identity provider of the tracking service',
     fallback: '`AUTH_URL`',
+    form: 'URL',
     schema: baseUrl.optional(),
   },
   TRACKING_SUBJECT_ID: {
-    describe: 'user id for the sign-in to the tracking service',
+    describe: 'user that signs in to the tracking service',
     fallback: '`SUBJECT_ID`',
+    form: 'text',
     schema: text.optional(),
   },
   TRACKING_API_KEY: {
-    describe: 'key for the sign-in to the tracking service',
+    describe: 'key of that user',
     fallback: '`API_KEY`',
+    form: 'text',
     secret: true,
     schema: text.optional(),
   },
   STREAMS: {
-    describe: 'streams to read, separated by commas',
+    describe: 'which streams are copied',
     fallback: 'all that are configured',
+    form: 'names, comma-separated',
     schema: streamList,
   },
   LOOKBACK: {
-    describe: 'how far back look-back runs read at least',
+    describe:
+      'how far back the recent past is read again for rows that became visible late, at least; it grows by itself when rows come later than that',
     fallback: '10m',
+    form: 'duration, 1s or more',
     schema: durationMs('10m', 1000),
   },
   PAGE_SIZE: {
-    describe: 'records to ask for in one request',
+    describe: 'how many records one request asks for',
     fallback: '1000',
+    form: '1 to 100000',
     schema: integer(1000, 1, 100_000),
   },
   REQUESTS_PER_SECOND: {
-    describe: 'most requests per second that each worker sends to each service',
-    fallback: 'none',
+    describe:
+      'most requests a second that one worker makes to each service; with several workers divide it among them',
+    fallback: 'no limit',
+    form: 'number above 0, such as `5` or `0.5`',
     schema: text.optional().transform((value, context) => {
       if (value === undefined) return null
       const number = Number(value)
@@ -130,57 +156,69 @@ export const upstreamVariables = {
   REQUEST_TIMEOUT: {
     describe: 'how long one request may take',
     fallback: '60s',
+    form: 'duration, 100ms or more',
     schema: durationMs('60s', 100),
   },
   TRACKER_HISTORY: {
-    describe: 'how long old rows of trackers are kept as history; `off` keeps none',
+    describe: 'how long the history of vehicles is kept; `off` keeps none',
     fallback: '90d',
+    form: 'duration of a day or more, or `off`',
     schema: durationOrOff('90d', 24 * 3_600_000),
   },
   RELATED: {
-    describe: 'related records of assignments to read: `true` for all groups, or a list of groups',
+    describe: 'which related records of assignments are copied',
     fallback: 'none',
+    form: '`true` for all groups, or their names, comma-separated',
     schema: relatedList,
   },
   ATTACHMENT_DATA: {
-    describe: '`true` also reads the bytes of attached files',
+    describe: 'whether the bytes of attached files are copied as well; needs `RELATED`',
     fallback: '`false`',
+    form: '`true` or `false`',
     schema: flag,
   },
   RELATED_REFRESH: {
-    describe: 'how old related records may get before they are read again; `off`: only after a change',
+    describe:
+      'after how long related records are read again although their assignment did not change; `off`: never',
     fallback: '7d',
+    form: 'duration of an hour or more, or `off`',
     schema: durationOrOff('7d', 3_600_000),
   },
 } as const satisfies Record<string, Variable>
 
 export const workerVariables = {
   REDIS_URL: {
-    describe: 'URL of the Redis that holds the queue',
-    fallback: 'none: the queue is in Postgres',
+    describe: 'address of the Redis that holds the queue',
+    fallback: 'the queue is in Postgres too',
+    form: '`redis://host:6379`, or `rediss://…` with TLS',
     secret: true,
     schema: url(/^rediss?:$/, 'redis://host:6379')
       .optional()
       .transform((value) => value ?? null),
   },
   SCHEDULE_RECONCILE: {
-    describe: 'when reconciles run: they list everything to find missed and deleted rows',
+    describe: 'when everything is listed and compared with the copy, to find what is missing or deleted',
     fallback: '0 3 * * *',
+    form: 'duration or cron expression',
     schema: schedule('0 3 * * *'),
   },
   HTTP_HOST: {
-    describe: 'address the worker listens on',
+    describe:
+      'address that the worker listens on; before you choose one that others can reach, put a proxy with TLS and a sign-in in front',
     fallback: '127.0.0.1',
+    form: 'address or name',
     schema: text.default('127.0.0.1'),
   },
   HTTP_PORT: {
-    describe: 'port the worker listens on; `0` picks a free one',
+    describe: 'port that the worker listens on; `0` picks a free one',
     fallback: '8080',
+    form: '0 to 65535',
     schema: integer(8080, 0, 65_535),
   },
   ADMIN_TOKEN: {
-    describe: 'token to sign in to the console, and bearer token of actions over HTTP; 16 characters or more',
-    fallback: 'none: nobody can sign in or act',
+    describe: 'token that signs in to the status page, and that scripts send to act over HTTP',
+    fallback: 'nobody can act',
+    form: '16 characters or more',
     secret: true,
     schema: optionalText.refine(
       (token) => token === null || token.length >= 16,
@@ -188,8 +226,9 @@ export const workerVariables = {
     ),
   },
   WEBHOOK_SECRET: {
-    describe: 'last part of the path that receives webhooks; 16 letters, digits, - or _, or more',
-    fallback: 'none: webhooks are not received',
+    describe: 'last part of the path that receives webhooks',
+    fallback: 'webhooks are not received',
+    form: '16 or more out of A–Z, a–z, 0–9, `-` and `_`',
     secret: true,
     schema: optionalText.refine(
       (secret) => secret === null || /^[A-Za-z0-9_-]{16,}$/.test(secret),
@@ -197,13 +236,15 @@ export const workerVariables = {
     ),
   },
   STALE_AFTER: {
-    describe: 'how late a stream may be read before it is a problem',
+    describe: 'how late a stream may be, by its own schedule, before it is a problem',
     fallback: '15m',
+    form: 'duration, 1s or more',
     schema: durationMs('15m', 1000),
   },
   ALERT_WEBHOOK_URL: {
-    describe: 'webhook of a Slack or Teams channel that gets alerts',
-    fallback: 'none: no alerts are sent',
+    describe: 'incoming webhook of a Slack, Teams or similar chat that is told of problems',
+    fallback: 'nobody is told',
+    form: 'URL',
     secret: true,
     schema: url(/^https?:$/, 'https://hooks.slack.com/services/…')
       .optional()
@@ -211,13 +252,14 @@ export const workerVariables = {
   },
   PUBLIC_URL: {
     describe:
-      'URL at which the upstream reaches this worker; when set, the worker subscribes itself to webhooks',
-    fallback: 'none: the worker does not subscribe',
+      'address at which the upstream reaches this worker; with it the worker subscribes itself to webhooks',
+    fallback: 'it subscribes to nothing',
+    form: 'URL',
     schema: httpUrl.optional().transform((value) => value ?? null),
   },
 } as const satisfies Record<string, Variable>
 
-/** Every variable, for the README's table and `.env.example`. */
+/** Every variable, for the manual and `.env.example`. */
 export const variables: Readonly<Record<string, Variable>> = {
   ...mirrorVariables,
   ...upstreamVariables,

@@ -20,6 +20,24 @@ export const problemKinds = [
 ] as const
 export type ProblemKind = (typeof problemKinds)[number]
 
+/** What each means, for the manual, which has a runbook for each (docs/operations). */
+export const problemMeanings: Readonly<Record<ProblemKind, string>> = {
+  part_down: 'Postgres or the queue does not answer, and all runs wait for it',
+  service_down: 'a service of the upstream does not answer as it should; its streams wait until it does',
+  token_refused: 'the upstream refuses the sign-in, and nothing of that service is read',
+  stopped: 'the upstream was restored from a backup; the stream waits for a person',
+  hidden:
+    'the upstream shows no changes at all any more, although there are rows: a wrong CLIENT_GUID, or a lost right',
+  failing: 'three or more runs of one kind failed in a row',
+  stale: 'a stream should have been read STALE_AFTER ago by its own schedule, and was not',
+  deletions_blocked:
+    'too many rows disappeared at once to believe it; none was marked deleted until a person decides',
+  quarantine: 'records of the upstream cannot be rows; they are kept aside, whole',
+  missed_rows: 'a reconcile found rows that the ordinary reading should have brought; they are here now',
+  belief_changed: 'the upstream behaves differently than before; reading has adapted',
+  schema_drift: 'a field of the upstream is new, outgrew its column, or has values that do not fit',
+}
+
 /** What happened, rather than what lasts: worth knowing, and over by itself. */
 export const isNews = (kind: string): boolean => kind === 'belief_changed' || kind === 'schema_drift'
 

@@ -87,7 +87,7 @@ describe.skipIf(!hasPostgres)('analysts', () => {
       `select col_description('bi.assignment'::regclass, attnum) as word from pg_attribute
        where attrelid = 'bi.assignment'::regclass and attname in ('status_name', '_synced_at') order by attname`,
     )
-    expect(words).toEqual([{ word: 'when the row last changed in the mirror' }, { word: 'field StatusName' }])
+    expect(words).toEqual([{ word: 'when the row last changed here' }, { word: 'field StatusName' }])
   })
 
   it('find keys, fields and likely references in the schema', async () => {

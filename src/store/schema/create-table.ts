@@ -6,6 +6,7 @@ import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import { inTransaction } from '../server/session.ts'
 import { type ColumnType, columnName, fieldComment, foldName, printable } from './column-types.ts'
+import { commentsOn, definitions, ownColumns } from './own-columns.ts'
 import { qualified } from './table-schema.ts'
 import { showColumns, viewOf } from './views.ts'
 
@@ -42,24 +43,11 @@ async function create(
   const name = columnName(key.field)
   const column = pg.escapeIdentifier(name)
   await client.query(`
-    create table ${table} (
-      ${column} ${key.type} primary key,
-      _first_seen_at timestamptz not null default now(),
-      _synced_at timestamptz not null default now(),
-      _deleted_at timestamptz,
-      _deleted_reason text,
-      _hash bytea not null,
-      _rescued jsonb
-    );
+    create table ${table} (${column} ${key.type} primary key, ${definitions(ownColumns)});
     create index on ${table} (_synced_at);
-    comment on table ${table} is ${pg.escapeLiteral(`${stream.name}, deleted rows and the mirror’s own columns too`)};
+    comment on table ${table} is ${pg.escapeLiteral(`${stream.name}, with deleted rows and Tidemark’s own columns`)};
     comment on column ${table}.${column} is ${fieldComment(key.field)};
-    comment on column ${table}._first_seen_at is 'when the row first came to the mirror';
-    comment on column ${table}._synced_at is 'when the row last changed in the mirror';
-    comment on column ${table}._deleted_at is 'when the row was found to be gone; empty while it lives';
-    comment on column ${table}._deleted_reason is 'source: the upstream said so; absent: its list lacked the row, and that was proven';
-    comment on column ${table}._hash is 'of the whole record, to see whether it changed';
-    comment on column ${table}._rescued is 'values that fit no column, by their field'`)
+    ${commentsOn(table, ownColumns)}`)
   await client.query(
     `insert into tidemark.field (stream, folded, source_name, column_name, column_type) values ($1, $2, $3, $4, $5)
      on conflict (stream, folded) do update set column_name = excluded.column_name, column_type = excluded.column_type`,

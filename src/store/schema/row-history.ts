@@ -5,6 +5,7 @@ import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../server/session.ts'
 import { fieldComment } from './column-types.ts'
+import { commentsOn, definitions, historyColumns } from './own-columns.ts'
 import { historyOf, qualified, readTableSchema, type TableSchema } from './table-schema.ts'
 import { historyViewOf, showColumns } from './views.ts'
 
@@ -56,14 +57,13 @@ async function createTable(
   const described = columns.map(({ name, type }) => `${pg.escapeIdentifier(name)} ${type}`)
   await client.query(`
     create table ${table} (
-      ${described.join(', ')}, _observed_at timestamptz not null, _deleted_at timestamptz
+      ${described.join(', ')}, ${definitions(historyColumns)}
     ) partition by range (_observed_at);
     create index on ${table} (${pg.escapeIdentifier(key.name)}, _observed_at);
     create index on ${table} (_observed_at);
     comment on table ${table} is ${pg.escapeLiteral(`observed changes of ${stream.name}`)};
     ${columns.map(({ name, field }) => `comment on column ${table}.${pg.escapeIdentifier(name)} is ${fieldComment(field)}`).join(';\n')};
-    comment on column ${table}._observed_at is 'when the row was first seen like this';
-    comment on column ${table}._deleted_at is 'when the row was found to be gone; empty while it lives'`)
+    ${commentsOn(table, historyColumns)}`)
   await showColumns(
     client,
     historyViewOf(stream),

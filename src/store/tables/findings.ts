@@ -4,11 +4,14 @@ import { sql } from 'drizzle-orm'
 import { index, integer, jsonb, numeric, primaryKey, text, unique } from 'drizzle-orm/pg-core'
 import { at, bytes, count, identity, int8, tidemark } from './state.ts'
 
+/** Records that cannot be rows, each once, however often it came. */
 export const quarantineTable = tidemark.table(
   'quarantine',
   {
     id: identity(),
+    /** The stream. */
     stream: text('stream').notNull(),
+    /** Why it cannot be a row. */
     reason: text('reason').notNull(),
     /** The record, when jsonb can hold it. */
     record: jsonb('record'),
@@ -16,55 +19,79 @@ export const quarantineTable = tidemark.table(
     recordText: text('record_text'),
     /** Earlier values of fields that the record carried twice. */
     repeated: jsonb('repeated'),
+    /** Tells whether a record is the same as one that is here already. */
     fingerprint: text('fingerprint').notNull(),
+    /** When it first came. */
     firstSeenAt: at('first_seen_at').notNull().defaultNow(),
+    /** When it last came. */
     lastSeenAt: at('last_seen_at').notNull().defaultNow(),
+    /** How often it came. */
     timesSeen: count('times_seen'),
+    /** When somebody dropped it; empty: it is open. */
     droppedAt: at('dropped_at'),
+    /** Why it was dropped. */
     dropReason: text('drop_reason'),
   },
   (table) => [unique('quarantine_once').on(table.stream, table.fingerprint)],
 )
 
+/** Rows that became visible after a higher version had been read, for 90 days. */
 export const lateArrivalTable = tidemark.table(
   'late_arrival',
   {
     id: identity(),
+    /** The stream. */
     stream: text('stream').notNull(),
+    /** Key of the row. */
     key: text('key').notNull(),
+    /** Its row version. */
     version: int8('version').notNull(),
+    /** How far below the position that was. */
     distance: int8('distance').notNull(),
+    /** How late it was, in milliseconds. */
     lateMs: int8('late_ms').notNull(),
+    /** When it was found. */
     foundAt: at('found_at').notNull().defaultNow(),
+    /** The run that found it. */
     runId: int8('run_id'),
   },
   (table) => [index('late_arrival_by_time').on(table.stream, table.foundAt)],
 )
 
+/** Rows whose record was missing from a list, and what a look at the record said. */
 export const suspectTable = tidemark.table(
   'suspect',
   {
+    /** The stream. */
     stream: text('stream').notNull(),
+    /** Key of the row. */
     key: text('key').notNull(),
+    /** When it was first missing. */
     missingSince: at('missing_since').notNull().defaultNow(),
-    /** What a look at the record itself showed; null where no such look exists. */
+    /** What a look at the record itself showed; empty where there is no such look. */
     evidence: text('evidence'),
   },
   (table) => [primaryKey({ columns: [table.stream, table.key] })],
 )
 
-/** Rows that only a reconcile found: one line a run. They stand until somebody has taken note of them. */
+/** Rows that only a reconcile found: one line a run. They are a problem until somebody acknowledges them. */
 export const missedRowsTable = tidemark.table(
   'missed_rows',
   {
     id: identity(),
+    /** The stream. */
     stream: text('stream').notNull(),
+    /** The reconcile. */
     runId: int8('run_id').notNull(),
+    /** When it found them. */
     foundAt: at('found_at').notNull().defaultNow(),
+    /** How many. */
     rows: count('rows'),
     /** The first of them, as `{key, version, isNew}`. */
     samples: jsonb('samples').notNull(),
+    /** When somebody acknowledged them. */
     acknowledgedAt: at('acknowledged_at'),
+    /** Who did. */
     acknowledgedBy: text('acknowledged_by'),
   },
   (table) => [
@@ -74,41 +101,61 @@ export const missedRowsTable = tidemark.table(
 )
 
 // What was learnt about the upstream: facts about its behaviour, and the fields of its records.
+/** How the upstream behaves: what was observed, and on what evidence. */
 export const beliefTable = tidemark.table(
   'belief',
   {
+    /** The stream. */
     stream: text('stream').notNull(),
+    /** What it is about. */
     name: text('name').notNull(),
+    /** What was observed. */
     value: text('value').notNull(),
+    /** By what it was observed. */
     evidence: text('evidence').notNull(),
+    /** When it was first observed. */
     firstAt: at('first_at').notNull(),
+    /** When it was last observed. */
     testedAt: at('tested_at').notNull(),
+    /** What it was before. */
     previousValue: text('previous_value'),
+    /** When it changed. */
     changedAt: at('changed_at'),
   },
   (table) => [primaryKey({ columns: [table.stream, table.name] })],
 )
 
+/** The dictionary: every field that was seen, and its column. */
 export const fieldTable = tidemark.table(
   'field',
   {
+    /** The stream. */
     stream: text('stream').notNull(),
-    /** The field's name without regard to case: what makes it the same field. */
+    /** The name of the field without regard to case: what makes it the same field. */
     folded: text('folded').notNull(),
+    /** The name as the upstream writes it. */
     sourceName: text('source_name').notNull(),
-    /** Null when the field has no column: its values are in `_rescued`. */
+    /** Its column; empty when it has none and its values are in `_rescued`. */
     columnName: text('column_name'),
+    /** Type of the column. */
     columnType: text('column_type'),
+    /** Why it has no column, or another type than it should. */
     note: text('note'),
+    /** When it first came. */
     firstSeenAt: at('first_seen_at').notNull().defaultNow(),
+    /** When it last came with a value. */
     lastSeenAt: at('last_seen_at').notNull().defaultNow(),
+    /** Records that were counted. */
     recordsSeen: count('records_seen'),
+    /** Records in which it was empty or missing. */
     nullsSeen: count('nulls_seen'),
+    /** How often a value did not fit the column. */
     rescued: count('rescued'),
-    /** When the first value of it did not fit its column. */
+    /** When that happened first. */
     rescuedSince: at('rescued_since'),
     /** When its column was widened, or should have been. */
     widenedAt: at('widened_at'),
+    /** Share of the records in which it was empty or missing. */
     nullShare: numeric('null_share', { precision: 5, scale: 4 }).generatedAlwaysAs(
       sql`nulls_seen::numeric / nullif(records_seen, 0)`,
     ),
@@ -117,18 +164,23 @@ export const fieldTable = tidemark.table(
 )
 
 // Assignments' related records: as of when they were read, and which they are.
-/** What is known of an assignment's related records: as of which of its rows they were read. */
+/** When the related records of each assignment were read, and which wait to be tried again. */
 export const relatedFetchTable = tidemark.table(
   'related_fetch',
   {
+    /** The assignment. */
     assignmentId: int8('assignment_id').primaryKey(),
-    /** The row of the assignment that was there before its related records were asked for; another one asks for them again. */
+    /** Fingerprint of the assignment’s row that was there before; another one asks for a new reading. */
     hash: bytes('hash').notNull(),
+    /** Groups that were read. */
     groups: text('groups').array().notNull(),
+    /** When they were read. */
     fetchedAt: at('fetched_at'),
-    /** Why the last attempt brought nothing; null when it did. */
+    /** Why the last attempt brought nothing; empty when it did. */
     problem: text('problem'),
+    /** Attempts in a row that brought nothing. */
     attempts: integer('attempts').notNull().default(0),
+    /** When it is tried again. */
     retryAt: at('retry_at'),
   },
   (table) => [
@@ -141,8 +193,11 @@ export const relatedFetchTable = tidemark.table(
 export const relatedLinkTable = tidemark.table(
   'related_link',
   {
+    /** The assignment. */
     assignmentId: int8('assignment_id').notNull(),
+    /** The group. */
     stream: text('stream').notNull(),
+    /** Key of the related record. */
     key: text('key').notNull(),
   },
   (table) => [
@@ -152,18 +207,26 @@ export const relatedLinkTable = tidemark.table(
 )
 
 // What people were told: one line for each problem that was seen lately.
+/** What people were told: one line for each problem that was seen lately. */
 export const problemTable = tidemark.table('problem', {
+  /** The same as long as it is the same problem. */
   key: text('key').primaryKey(),
+  /** Kind of the problem; each has a runbook. */
   kind: text('kind').notNull(),
+  /** The stream; empty when it is not about one. */
   stream: text('stream'),
+  /** What is wrong. */
   what: text('what').notNull(),
+  /** What helps. */
   whatToDo: text('what_to_do').notNull(),
+  /** Since when. */
   since: at('since').notNull(),
-  /** Since when it is no longer seen; null while it stands. */
+  /** Since when it is no longer seen; empty while it lasts. */
   goneSince: at('gone_since'),
-  /** Null until people were told that it began. */
+  /** When people were told that it began; empty until then. */
   toldAt: at('told_at'),
-  /** How often the telling failed, and when it is tried again. */
+  /** How often sending the message failed. */
   attempts: integer('attempts').notNull().default(0),
+  /** When it is sent again. */
   retryAt: at('retry_at'),
 })

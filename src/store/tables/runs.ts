@@ -4,34 +4,54 @@ import { sql } from 'drizzle-orm'
 import { boolean, index, integer, text } from 'drizzle-orm/pg-core'
 import { at, count, identity, int8, tidemark } from './state.ts'
 
+/** The history of runs, one line each; runs in a row that found nothing share one. */
 export const runTable = tidemark.table(
   'run',
   {
     id: identity(),
+    /** The stream. */
     stream: text('stream').notNull(),
+    /** Why the stream was read. */
     kind: text('kind').notNull(),
+    /** How it ended, or `running`. */
     status: text('status', { enum: ['running', 'done', 'failed'] }).notNull(),
+    /** When it began. */
     startedAt: at('started_at').notNull().defaultNow(),
+    /** When it ended. */
     finishedAt: at('finished_at'),
+    /** Machine of the program that ran it. */
     host: text('host').notNull(),
+    /** Process of that program. */
     pid: integer('pid').notNull(),
+    /** Position at its beginning. */
     positionFrom: int8('position_from'),
+    /** Position at its end. */
     positionTo: int8('position_to'),
+    /** New rows. */
     inserted: count('inserted'),
+    /** Rows that changed. */
     updated: count('updated'),
+    /** Records that came again as they were. */
     unchanged: count('unchanged'),
+    /** Values that did not fit their column. */
     rescued: count('rescued'),
+    /** Records that cannot be rows. */
     quarantined: count('quarantined'),
+    /** Rows that were marked deleted. */
     markedDeleted: count('marked_deleted'),
+    /** Requests to the upstream. */
     requests: count('requests'),
+    /** Bytes of its answers. */
     bytes: count('bytes'),
+    /** Why it failed. */
     error: text('error'),
     /** What kind of error it was, where it has a code. */
     errorCode: text('error_code'),
+    /** What else is worth knowing. */
     note: text('note'),
-    /** Nothing in the mirror changed. */
+    /** True when nothing changed here. */
     isIdle: boolean('is_idle').notNull().default(false),
-    /** How many runs in a row this line stands for: idle ones share one. */
+    /** How many runs in a row this line stands for. */
     polls: integer('polls').notNull().default(1),
   },
   (table) => [
@@ -40,33 +60,46 @@ export const runTable = tidemark.table(
   ],
 )
 
-/** A part of the past to be read again, as it was asked for and as far as it has come. */
+/** Parts of the past that somebody asked to have read again, and how far that has come. */
 export const backfillTable = tidemark.table(
   'backfill',
   {
     id: identity(),
+    /** The stream. */
     stream: text('stream').notNull(),
+    /** It reads what is above this row version. */
     positionFrom: int8('position_from').notNull(),
+    /** It reads up to this row version. */
     positionTo: int8('position_to').notNull(),
     /** Read again up to here. */
     position: int8('position').notNull(),
+    /** How it stands. */
     status: text('status', { enum: ['waiting', 'running', 'done', 'cancelled'] })
       .notNull()
       .default('waiting'),
+    /** When it was asked for. */
     requestedAt: at('requested_at').notNull().defaultNow(),
+    /** Who asked for it. */
     requestedBy: text('requested_by').notNull(),
+    /** When the first run took it up. */
     startedAt: at('started_at'),
+    /** When it ended. */
     finishedAt: at('finished_at'),
+    /** Rows that were read. */
     rowsRead: count('rows_read'),
+    /** New rows among them. */
     inserted: count('inserted'),
+    /** Changed rows among them. */
     updated: count('updated'),
+    /** Records among them that cannot be rows. */
     quarantined: count('quarantined'),
-    /** How often a run took it up. */
+    /** How many runs took it up. */
     attempts: integer('attempts').notNull().default(0),
     /** Why the last attempt did not finish it. */
     error: text('error'),
-    /** Not to be tried before, because the upstream kept disturbing the last attempt; null: at once. */
+    /** Not to be tried before, because the upstream kept disturbing the last attempt; empty: at once. */
     retryAt: at('retry_at'),
+    /** What else is worth knowing. */
     note: text('note'),
   },
   (table) => [index('backfill_by_stream').on(table.stream, table.id)],

@@ -25,64 +25,82 @@ export const mirrorSchema = pgSchema('mirror')
 export const biSchema = pgSchema('bi')
 export const tidemark = pgSchema('tidemark')
 
+/** One line a stream: how far it was read, and what keeps it from being read. */
 export const streamTable = tidemark.table('stream', {
+  /** The stream, and the name of its table and view. */
   name: text('name').primaryKey(),
+  /** Of a changes stream: every row version up to and including it has been read. */
   position: int8('position').notNull().default(sql`0`),
+  /** When the position last moved. */
   positionReachedAt: at('position_reached_at'),
-  /** When the last successful incremental run began: everything up to then is in the mirror. */
+  /** When the last successful reading of what is new began: every change that was visible then is here. */
   readThroughAt: at('read_through_at'),
-  /** When it was complete for the first time: fields that come later were added by the upstream. */
+  /** When that was so for the first time: fields that come later were added by the upstream. */
   firstReadThroughAt: at('first_read_through_at'),
+  /** Field of the upstream that is the key, where it was found in the data. */
   keyField: text('key_field'),
+  /** How far back the recent past is read again, in milliseconds. */
   lookbackMs: int8('lookback_ms'),
+  /** Why it is so far. */
   lookbackReason: text('lookback_reason'),
+  /** Why the stream is not read until a person acts; empty: it is read. */
   stoppedReason: text('stopped_reason'),
+  /** Since when. */
   stoppedAt: at('stopped_at'),
-  /** An operator wants no runs of it for now; null: it is read as usual. */
+  /** Since when an operator wants no runs of it; empty: it is read as usual. */
   pausedAt: at('paused_at'),
+  /** Who paused it. */
   pausedBy: text('paused_by'),
+  /** Why. */
   pauseReason: text('pause_reason'),
   /** Deletions that are too many to believe without a person: how many, and since when. */
   blockedDeletions: jsonb('blocked_deletions'),
+  /** When a run that asked the upstream last ended well. */
   lastSuccessAt: at('last_success_at'),
+  /** When everything was last listed and compared. */
   lastReconcileAt: at('last_reconcile_at'),
   /** When the last complete reading of the recent past began. */
   lastLookbackAt: at('last_lookback_at'),
-  /** Since when the upstream shows nothing of it, although there are rows; null: it shows something. */
+  /** Since when the upstream shows nothing of it, although there are rows; empty: it shows something. */
   hiddenSince: at('hidden_since'),
-  /** Rises when the columns of the mirror table change, so that no other program writes by an old list of columns. */
+  /** Rises when the columns of the table change, so that no other program writes by an old list of columns. */
   columnsVersion: integer('columns_version').notNull().default(0),
-  /**
-   * After a rewind, rows above this version that were last written before that time take any version that comes: the
-   * upstream may have been restored from a backup. Null again after the next complete reconcile.
-   */
+  /** After a rewind, rows above this version take any version that comes, because the upstream may have been restored from a backup. Empty again after the next complete reconcile. */
   unguardedAbove: int8('unguarded_above'),
+  /** Only such rows as were last written before this moment. */
   unguardedBefore: at('unguarded_before'),
 })
 
+/** Who may write: one line for each stream and lane. */
 export const leaseTable = tidemark.table(
   'lease',
   {
+    /** The stream. */
     stream: text('stream').notNull(),
-    /** Which runs exclude each other: those of one lane. */
+    /** Runs of one lane exclude each other. */
     lane: text('lane').notNull(),
-    /** Rises with every run and every rewind; a run that carries an older one has lost its turn (P2). */
+    /** Rises with every run and every rewind; a run that carries an older one can write no more (P2). */
     epoch: int8('epoch').notNull(),
   },
   (table) => [primaryKey({ columns: [table.stream, table.lane] })],
 )
 
+/** Positions that were reached. Reading can start again from any of them. */
 export const checkpointTable = tidemark.table(
   'checkpoint',
   {
     id: identity(),
+    /** The stream. */
     stream: text('stream').notNull(),
+    /** The position. */
     position: int8('position').notNull(),
+    /** When it was reached. */
     reachedAt: at('reached_at').notNull().defaultNow(),
+    /** The run that reached it. */
     runId: int8('run_id'),
-    /** Why the position went back; null when it rose. */
+    /** Why the position went back; empty when it rose. */
     reason: text('reason'),
-    /** The person who moved it; null when a run did. */
+    /** The person who moved it; empty when a run did. */
     movedBy: text('moved_by'),
   },
   (table) => [
