@@ -42,7 +42,7 @@ export const mirrorVariables = {
   },
   SOURCE_TIMEZONE: {
     describe: 'time zone in which the upstream writes date-times that carry no offset',
-    fallback: 'UTC',
+    fallback: '`UTC`',
     form: 'name of a time zone, such as `Europe/Oslo`',
     schema: timeZone,
   },
@@ -54,7 +54,7 @@ export const mirrorVariables = {
   },
   LOG_LEVEL: {
     describe: 'how much is logged',
-    fallback: 'info',
+    fallback: '`info`',
     form: '`trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`',
     schema: z
       .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], {
@@ -130,13 +130,13 @@ export const upstreamVariables = {
   LOOKBACK: {
     describe:
       'how far back the recent past is read again for rows that became visible late, at least; it grows by itself when rows come later than that',
-    fallback: '10m',
+    fallback: '`10m`',
     form: 'duration, 1s or more',
     schema: durationMs('10m', 1000),
   },
   PAGE_SIZE: {
     describe: 'how many records one request asks for',
-    fallback: '1000',
+    fallback: '`1000`',
     form: '1 to 100000',
     schema: integer(1000, 1, 100_000),
   },
@@ -155,13 +155,13 @@ export const upstreamVariables = {
   },
   REQUEST_TIMEOUT: {
     describe: 'how long one request may take',
-    fallback: '60s',
+    fallback: '`60s`',
     form: 'duration, 100ms or more',
     schema: durationMs('60s', 100),
   },
   TRACKER_HISTORY: {
     describe: 'how long the history of vehicles is kept; `off` keeps none',
-    fallback: '90d',
+    fallback: '`90d`',
     form: 'duration of a day or more, or `off`',
     schema: durationOrOff('90d', 24 * 3_600_000),
   },
@@ -180,7 +180,7 @@ export const upstreamVariables = {
   RELATED_REFRESH: {
     describe:
       'after how long related records are read again although their assignment did not change; `off`: never',
-    fallback: '7d',
+    fallback: '`7d`',
     form: 'duration of an hour or more, or `off`',
     schema: durationOrOff('7d', 3_600_000),
   },
@@ -198,20 +198,20 @@ export const workerVariables = {
   },
   SCHEDULE_RECONCILE: {
     describe: 'when everything is listed and compared with the copy, to find what is missing or deleted',
-    fallback: '0 3 * * *',
+    fallback: '`0 3 * * *`',
     form: 'duration or cron expression',
     schema: schedule('0 3 * * *'),
   },
   HTTP_HOST: {
     describe:
       'address that the worker listens on; before you choose one that others can reach, put a proxy with TLS and a sign-in in front',
-    fallback: '127.0.0.1',
+    fallback: '`127.0.0.1`',
     form: 'address or name',
     schema: text.default('127.0.0.1'),
   },
   HTTP_PORT: {
     describe: 'port that the worker listens on; `0` picks a free one',
-    fallback: '8080',
+    fallback: '`8080`',
     form: '0 to 65535',
     schema: integer(8080, 0, 65_535),
   },
@@ -237,7 +237,7 @@ export const workerVariables = {
   },
   STALE_AFTER: {
     describe: 'how late a stream may be, by its own schedule, before it is a problem',
-    fallback: '15m',
+    fallback: '`15m`',
     form: 'duration, 1s or more',
     schema: durationMs('15m', 1000),
   },

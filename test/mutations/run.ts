@@ -19,7 +19,7 @@ const copied = [
   'package.json',
   'tsconfig.json',
   'vitest.config.ts',
-  'README.md',
+  'docs',
   '.env.example',
 ]
 

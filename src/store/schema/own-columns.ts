@@ -18,7 +18,7 @@ export const ownColumns: readonly OwnColumn[] = [
   {
     name: '_deleted_reason',
     type: 'text',
-    meaning: 'source: the record said so itself; absent: it disappeared, and that was proven',
+    meaning: 'why: source (the record said so itself) or absent (it disappeared, and that was proven)',
   },
   {
     name: '_hash',
