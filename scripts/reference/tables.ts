@@ -2,7 +2,7 @@
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { is } from 'drizzle-orm'
-import { getTableConfig, getViewConfig, PgTable } from 'drizzle-orm/pg-core'
+import { getTableConfig, getViewConfig, PgColumn, PgTable } from 'drizzle-orm/pg-core'
 import { historyColumns, ownColumns } from '../../src/store/schema/own-columns.ts'
 import * as findings from '../../src/store/tables/findings.ts'
 import * as runs from '../../src/store/tables/runs.ts'
@@ -20,6 +20,7 @@ export function tablesPage(checkout: URL): string {
     .flatMap((module) => Object.values(module))
     .filter((value): value is PgTable => is(value, PgTable))
     .map(getTableConfig)
+    .toSorted((a, b) => a.name.localeCompare(b.name))
   const own = ownColumns.map(({ name, type, meaning }) => [
     code(name),
     type.split(' ')[0] ?? '',
@@ -77,7 +78,9 @@ function freshness(checkout: URL): string {
       ),
     ])
   const told = new Map(comments.map(([, column = '', text = '']) => [column, text.replaceAll("''", "'")]))
-  const columns = Object.values(getViewConfig(state.freshnessView).selectedFields).map((column) => String(column.name))
+  const columns = Object.values(getViewConfig(state.freshnessView).selectedFields).flatMap((column) =>
+    is(column, PgColumn) ? [column.name] : [],
+  )
   const rows = columns.map((name) => [code(name), sentence(told.get(name) ?? missing(`freshness.${name}`))])
   return `${sentence(told.get('') ?? missing('freshness'))} \`BI_ROLE\` may read it.\n\n${table(['column', 'what it is'], rows)}`
 }

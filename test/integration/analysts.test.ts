@@ -1,4 +1,4 @@
-// What the README and the dashboard promise to analysts, tried as the read-only role on a mirror of the stand-in.
+// What the manual and the dashboard promise to analysts, tried as the read-only role on a mirror of the stand-in.
 
 import { readFileSync } from 'node:fs'
 import pg from 'pg'
@@ -9,17 +9,11 @@ import { readSchemaMap } from '../../src/store/queries/dictionary.ts'
 import { streams } from '../../src/streams/catalog.ts'
 import { neverAborted, openTestContext } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { pages, statementsOf } from '../support/manual.ts'
 
 const textOf = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
 
-/** The statements of the README's section. */
-function queriesOf(heading: string): string[] {
-  const [, section = ''] = textOf('README.md').split(`### ${heading}\n`)
-  const [own = ''] = section.split(/^#+ /m)
-  return [...own.matchAll(/```sql\n(.*?)```/gs)].flatMap(([, block = '']) =>
-    block.split(/;\n/).filter((statement) => statement.trim() !== ''),
-  )
-}
+const queries = statementsOf({ text: textOf('docs/analysts/queries.md') })
 
 describe.skipIf(!hasPostgres)('analysts', () => {
   const database = createTestDatabase()
@@ -29,9 +23,12 @@ describe.skipIf(!hasPostgres)('analysts', () => {
     const role = `${database.name}_bi`
     await database.pool.query(`create role ${role} login password 'secret-of-the-role'`)
     await using simulator = await startSimulator({ assignments: 300, notes: 300, trackers: 3 })
-    await using context = await openTestContext(database, simulator, { BI_ROLE: role })
+    await using context = await openTestContext(database, simulator, {
+      ...{ BI_ROLE: role, RELATED: 'true', ATTACHMENT_DATA: 'true' },
+    })
     for (const stream of context.streams)
       await context.read(stream, 'incremental', { signal: neverAborted, shouldYield: () => false })
+    await context.readRelated({ signal: neverAborted })
     reader = new pg.Client(
       Object.assign(new URL(database.url), { username: role, password: 'secret-of-the-role' }).href,
     )
@@ -44,12 +41,35 @@ describe.skipIf(!hasPostgres)('analysts', () => {
   })
 
   it('get an answer from each of the five queries, and the moment of the data', async () => {
-    const queries = queriesOf('Five queries')
     expect(queries).toHaveLength(6)
     for (const query of queries) expect((await reader.query(query)).rows, query).not.toEqual([])
     const [dataAsOf] = (await reader.query(queries.at(-1) ?? '')).rows
     expect(dataAsOf).toEqual({ data_as_of: expect.any(Date) })
   })
+
+  it('can run every other query of the manual', async () => {
+    const statements = pages.flatMap((page) =>
+      statementsOf(page).map((statement) => [page.path, statement] as const),
+    )
+    expect(statements.length).toBeGreaterThan(queries.length + 5)
+    for (const [path, statement] of statements)
+      if (/^\s*(?:--.*\n\s*)*(?:select|with)\b/i.test(statement))
+        await expect(reader.query(statement), `${path}: ${statement}`).resolves.toBeDefined()
+      else if (/^\s*(?:create|alter) role\b/i.test(statement)) await runAndTakeBack(statement)
+      else expect.unreachable(`${path} holds a statement that nobody tries: ${statement}`)
+  })
+
+  /** As the owner, with whatever the statements before it made. */
+  const before: string[] = []
+  async function runAndTakeBack(statement: string): Promise<void> {
+    before.push(statement)
+    const client = await database.pool.connect()
+    try {
+      await client.query(`begin; ${before.join(';\n')}; rollback`)
+    } finally {
+      client.release(true)
+    }
+  }
 
   it('see something in each panel of the dashboard over the mirror', async () => {
     const { panels }: { panels: { title: string; targets: { rawSql: string; format: string }[] }[] } =

@@ -233,16 +233,21 @@ describe('the table of variables', () => {
     ['KEY_<STREAM>', null] as const,
   ]
 
-  it('is the one in the README', () => {
-    const rows = [...text('README.md').matchAll(/^\| `([A-Z_<>]+)` \| (.*) \| (.*) \|$/gm)]
+  it('is the one in the manual', () => {
+    const rows = [
+      ...text('docs/reference/configuration.md').matchAll(
+        /^\| `([A-Z_<>]+)` \| (.*?) \| (.*?) \| (.*) \|$/gm,
+      ),
+    ]
     expect(rows.map(([, name]) => name).toSorted()).toEqual(documented.map(([name]) => name).toSorted())
-    for (const [, name = '', fallback = '', describe] of rows) {
+    for (const [, name = '', fallback = '', form, describe = ''] of rows) {
       const variable = variables[name]
       if (!variable) continue
-      expect([name, fallback.replaceAll('`', ''), describe]).toEqual([
+      expect([name, fallback.replaceAll('*', ''), form, describe.toLowerCase()]).toEqual([
         name,
-        variable.fallback.replaceAll('`', ''),
-        variable.describe,
+        variable.fallback.replaceAll('*', ''),
+        variable.form,
+        `${variable.describe}.`.toLowerCase(),
       ])
     }
   })

@@ -75,12 +75,12 @@ describe('the dashboard', () => {
   })
 })
 
-describe('the README', () => {
+describe('the manual', () => {
   it('tells of every metric, but for those of the process', () => {
-    const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
+    const page = readFileSync(new URL('../../docs/reference/metrics.md', import.meta.url), 'utf8')
     const names = [...series.keys()].filter((name) => !/^tidemark_(process|nodejs)_|_(sum|count)$/.test(name))
     expect(names.length).toBeGreaterThan(25)
-    expect(names.filter((name) => !readme.includes(`\`${name.replace(/_bucket$/, '')}`))).toEqual([])
+    expect(names.filter((name) => !page.includes(`\`${name.replace(/_bucket$/, '')}`))).toEqual([])
   })
 })
 
