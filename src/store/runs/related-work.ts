@@ -89,11 +89,14 @@ async function showLinks(client: ClientBase, name: string): Promise<void> {
     [view],
   )
   if (rows[0]?.is_there) return
+  const column = pg.escapeIdentifier(tableSchema.key.name)
   await client.query(
     `create view ${view} as
-     select assignment_id, key::${tableSchema.key.type} as ${pg.escapeIdentifier(tableSchema.key.name)}
+     select assignment_id, key::${tableSchema.key.type} as ${column}
      from tidemark.related_link where stream = ${pg.escapeLiteral(name)};
-     comment on view ${view} is ${pg.escapeLiteral(`which assignment has which ${name}`)}`,
+     comment on view ${view} is ${pg.escapeLiteral(`which assignment has which ${name}`)};
+     comment on column ${view}.assignment_id is 'key of the assignment';
+     comment on column ${view}.${column} is ${pg.escapeLiteral(`key of the ${name}`)}`,
   )
 }
 
