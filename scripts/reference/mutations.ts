@@ -10,10 +10,11 @@ export function mutationList(): string {
     (a, b) => number(a.promise) - number(b.promise),
   )
   return table(
-    ['promise', 'fault', 'test that notices'],
-    mutations.map(({ promise, name, test }) => [
+    ['promise', 'fault', 'put into', 'noticed by'],
+    mutations.map(({ promise, name, file, test }) => [
       promise,
       name,
+      code(file),
       code(test.replace(/^test\/(.*)\.test\.ts$/, '$1')),
     ]),
   )

@@ -38,7 +38,7 @@ export const anchorsOf = ({ text }: Pick<Page, 'text'>): readonly string[] =>
       .replaceAll(' ', '-'),
   )
 
-export const withoutBlocks = (text: string): string => text.replaceAll(/^( *)```.*?^\1```/gms, '')
+const withoutBlocks = (text: string): string => text.replaceAll(/^( *)```.*?^\1```/gms, '')
 
 export const inlineCode = ({ text }: Pick<Page, 'text'>): readonly string[] =>
   [...withoutBlocks(text).matchAll(/`([^`\n]+)`/g)].map(([, code = '']) => code)
