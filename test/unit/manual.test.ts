@@ -1,6 +1,7 @@
 // The manual tells of what there is: what is generated is current, and each command, link, setting, metric and runbook exists.
 
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { generatedFiles } from '../../scripts/reference/files.ts'
 import { runbookOf } from '../../scripts/reference/problems.ts'
@@ -9,7 +10,7 @@ import { findVerb, parseCall } from '../../src/cli/parse.ts'
 import { verbs } from '../../src/cli/verbs.ts'
 import { variables } from '../../src/config/variables.ts'
 import { problemKinds } from '../../src/problems/stream-problems.ts'
-import { streams } from '../../src/streams/catalog.ts'
+import { kinds, streams } from '../../src/streams/catalog.ts'
 import { addStateGauges, openMetrics } from '../../src/web/metrics.ts'
 import { anchorsOf, blocksOf, callsOf, checkout, inlineCode, pages, textOf } from '../support/manual.ts'
 
@@ -172,6 +173,29 @@ describe('names', () => {
     ])
     expect(named.length).toBeGreaterThan(100)
     expect(named.filter(([, name]) => !known.has(name) && !isOther(name))).toEqual([])
+  })
+})
+
+describe('the glossary', () => {
+  it('has every kind of run', () => {
+    const [, table = ''] = textOf('docs/how-it-works/glossary.md').split('## Kinds of run')
+    expect(kinds.filter((kind) => !table.includes(`| \`${kind}\` |`))).toEqual([])
+  })
+})
+
+describe('routes of the status page', () => {
+  const sources = globSync('src/web/**/*.ts', { cwd: fileURLToPath(checkout) })
+    .map((path) => readFileSync(new URL(path, checkout), 'utf8'))
+    .join('\n')
+
+  it('are those that the worker answers', () => {
+    const told = inlineCode({ text: textOf('docs/guides/status-page.md') }).filter((code) =>
+      /^\/[a-z]/.test(code),
+    )
+    expect(told.length).toBeGreaterThan(15)
+    const asCoded = (route: string) =>
+      `'${route.replaceAll(/<[^>]+>/g, route.startsWith('/hooks/') ? ':secret' : ':target')}'`
+    expect(told.filter((route) => !sources.includes(asCoded(route)))).toEqual([])
   })
 })
 
