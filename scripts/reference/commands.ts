@@ -13,8 +13,9 @@ export async function commandsPage(): Promise<string> {
 
 \`tidemark --help\` lists the verbs; \`tidemark <verb> --help\` explains one. In a checkout write \`npx tidemark\`.
 
-${exitStatuses(commands)} With \`--json\` standard output is one JSON document. Logs go to standard error.
+With \`--json\` standard output is one JSON document. Logs go to standard error.
 
+${exitStatuses(commands)}
 ${table(
   ['verb', 'what it does'],
   commands.map(({ name, summary }) => [`[${code(name)}](#${name})`, sentence(summary)]),
@@ -23,17 +24,20 @@ ${table(
   ].join('\n')
 }
 
-/** As the program says it. */
+/** As the help of the program tells them. */
 function exitStatuses(commands: readonly Command[]): string {
-  const line = programHelp(commands)
-    .split('\n')
-    .find((one) => one.startsWith('Exit status: '))
-  if (line === undefined) throw new Error('the help of the program says nothing of exit statuses')
-  return line
+  const [, list = ''] = /^Exit status: (.*)\.$/m.exec(programHelp(commands)) ?? []
+  const rows = list.split(/[;,] (?=\d)/).map((one) => /^(\d+) (.+)$/.exec(one)?.slice(1) ?? [])
+  if (rows.some(({ length }) => length === 0))
+    throw new Error('the help of the program tells no exit statuses')
+  return table(
+    ['exit status', 'means'],
+    rows.map(([status = '', meaning = '']) => [status, sentence(meaning)]),
+  )
 }
 
 function section({ name, summary, usage, options, examples }: Command): string {
-  const rows = Object.entries(options).map(optionRow)
+  const rows = Object.entries(options).map((option) => optionRow(usage, option))
   return [
     `## ${name}\n`,
     `${sentence(summary)}\n`,
@@ -43,11 +47,12 @@ function section({ name, summary, usage, options, examples }: Command): string {
   ].join('\n')
 }
 
-function optionRow([name, option]: readonly [string, Option]): readonly string[] {
+function optionRow(usage: string, [name, option]: readonly [string, Option]): readonly string[] {
   const value = option.type === 'string' ? ` ${option.value ?? 'VALUE'}` : ''
   const short = option.short ? `, -${option.short}` : ''
-  return [
-    code(`--${name}${value}${short}`),
-    sentence(`${option.describe}${option.multiple ? ' (may be repeated)' : ''}`),
-  ]
+  const means = `${option.describe}${option.multiple ? ' (may be repeated)' : ''}`
+  // What is to be typed keeps its small letter.
+  const [first = ''] = means.split(' ')
+  const isTyped = usage.includes(` ${first}|`) || usage.includes(`|${first}|`)
+  return [code(`--${name}${value}${short}`), isTyped ? `${means}.` : sentence(means)]
 }
