@@ -1,6 +1,7 @@
 // docs/reference/metrics.md, from the metrics that a worker registers.
 
-import { addStateGauges, openMetrics } from '../../src/web/metrics.ts'
+import { kinds } from '../../src/streams/catalog.ts'
+import { addStateGauges, openMetrics, outcomes } from '../../src/web/metrics.ts'
 import { code, generatedBy, sentence, table } from './markdown.ts'
 
 type Metric = {
@@ -30,8 +31,32 @@ ${table(['name', 'what it is'], ofKind('Gauge'))}`,
 They begin with 0 when the worker starts: sum \`rate(…)\` or \`increase(…)\` over the workers.
 
 ${table(['name', 'what it is'], ofKind('Counter', 'Histogram'))}`,
+    `## Labels
+
+${table(['label', 'values'], labels)}`,
   ].join('\n')
 }
+
+const list = (names: readonly string[]): string => names.map(code).join(', ')
+
+const labels = [
+  [code('stream'), 'the name of the stream; `related` for all related records in counters'],
+  ['`kind` of runs', list(kinds)],
+  ['`kind` of problems', '[all kinds](problems.md)'],
+  ['`status` of runs', list(['done', 'failed', 'stopped', 'skipped'])],
+  ['`status` of requests', 'the HTTP status, or `none` when there was no answer'],
+  [
+    '`outcome` of rows',
+    `${list(outcomes)}; a rescued row is stored, and a value that does not fit is kept beside`,
+  ],
+  ['`outcome` of sign-ins', list(['new_token', 'same_token', 'failed'])],
+  ['`reason` of retries', '[error codes](../guides/call-the-upstream.md#when-it-fails)'],
+  ['`reason` of waits', list(['budget', 'retry-after'])],
+  [code('announced'), 'whether a webhook asked for the run'],
+  [code('service'), list(['assignment', 'tracking'])],
+  [code('part'), list(['database', 'queue', 'assignment', 'tracking'])],
+  [code('state'), list(['waiting', 'active', 'delayed'])],
+]
 
 const row = ({ name, kind, help, labels }: Metric): readonly string[] => [
   code(`${name}${labels.length > 0 ? `{${labels.join(',')}}` : ''}`),

@@ -1,10 +1,7 @@
 // docs/reference/problems.md, from the kinds of problems.
 
-import { isNews, problemKinds, problemMeanings } from '../../src/problems/stream-problems.ts'
+import { isNews, problemKinds, problemMeanings, runbookOf } from '../../src/problems/stream-problems.ts'
 import { code, generatedBy, sentence, table } from './markdown.ts'
-
-/** The page of the manual that says what to do about problems of a kind. */
-export const runbookOf = (kind: string): string => `docs/operations/${kind.replaceAll('_', '-')}.md`
 
 export function problemsPage(): string {
   const row = (kind: (typeof problemKinds)[number]) => [

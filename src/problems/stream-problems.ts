@@ -26,7 +26,7 @@ export const problemMeanings: Readonly<Record<ProblemKind, string>> = {
   service_down: 'a service of the upstream does not answer as it should; its streams wait until it does',
   token_refused: 'the upstream refuses the sign-in, and nothing of that service is read',
   stopped: 'the upstream was restored from a backup; the stream waits for a person',
-  hidden:
+  access_lost:
     'the upstream shows no changes at all any more, although there are rows: a wrong CLIENT_GUID, or a lost right',
   failing: 'three or more runs of one kind failed in a row',
   stale: 'a stream should have been read STALE_AFTER ago by its own schedule, and was not',

@@ -32,7 +32,7 @@ export type Metrics = {
   delivered(): void
 }
 
-const outcomes = ['inserted', 'updated', 'unchanged', 'rescued', 'quarantined'] as const
+export const outcomes = ['inserted', 'updated', 'unchanged', 'rescued', 'quarantined'] as const
 const runSeconds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800, 7_200]
 const requestSeconds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { verbs } from '../../src/cli/verbs.ts'
 import { problemKinds, runbookOf } from '../../src/problems/stream-problems.ts'
-import { addStateGauges, openMetrics } from '../../src/web/metrics.ts'
+import { addStateGauges, openMetrics, outcomes } from '../../src/web/metrics.ts'
 
 const textOf = (name: string) => readFileSync(new URL(`../../deploy/${name}`, import.meta.url), 'utf8')
 
@@ -36,7 +36,7 @@ const series = exported()
 /** Values of labels that are known beforehand. */
 const values: Readonly<Record<string, readonly string[]>> = {
   kind: problemKinds,
-  outcome: ['inserted', 'updated', 'unchanged', 'rescued', 'quarantined'],
+  outcome: outcomes,
   announced: ['true', 'false'],
   stream: ['assignment', 'assignment_note'],
 }
