@@ -6,6 +6,7 @@ import { configurationPage, environmentExample } from './configuration.ts'
 import { metricsPage } from './metrics.ts'
 import { mutationList } from './mutations.ts'
 import { problemsPage } from './problems.ts'
+import { readerStates } from './states.ts'
 import { tablesPage } from './tables.ts'
 
 /** The text of each file by its path in the checkout. */
@@ -25,6 +26,7 @@ export async function generatedFiles(checkout: URL): Promise<ReadonlyMap<string,
 /** Parts of pages that are written by hand: page, name of the block, what stands in it. */
 const blocks: Readonly<Record<string, Readonly<Record<string, () => string>>>> = {
   'docs/how-it-works/guarantees.md': { mutations: mutationList },
+  'docs/how-it-works/reading.md': { states: readerStates },
 }
 
 /** Puts text between `<!-- begin: name -->` and `<!-- end: name -->`. */

@@ -4,16 +4,6 @@ import { declaredStates } from '../../src/sync/changes/machine.ts'
 
 export const readerStates = (): string => `${readerDiagram()}\n${readerTable()}`
 
-/** Puts them between the markers of a page. */
-export function withReaderStates(page: string): string {
-  const [begin, end] = ['<!-- begin: states -->\n', '<!-- end: states -->']
-  const [before, rest = '', ...more] = page.split(begin)
-  const [, after] = rest.split(end)
-  if (before === undefined || after === undefined || more.length > 0)
-    throw new Error('the page needs the markers of the states once')
-  return `${before}${begin}${readerStates()}${end}${after}`
-}
-
 /** As Mermaid; rules that lead from one state to another share an arrow. */
 function readerDiagram(): string {
   const arrows = declaredStates.flatMap(({ name, rules }) => {

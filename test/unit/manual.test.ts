@@ -33,6 +33,11 @@ describe('what is generated', () => {
     expect(files.size).toBeGreaterThan(6)
   })
 
+  it('holds the states of the reader and the faults of every promise', () => {
+    expect(textOf('docs/how-it-works/reading.md')).toContain('  proof --> ahead: sorting proven')
+    expect(textOf('docs/how-it-works/guarantees.md')).toContain('| P10 | each idle poll has a line of its own |')
+  })
+
   it('is all that stands in docs/reference', () => {
     const there = pages.map(({ path }) => path).filter((path) => path.startsWith('docs/reference/'))
     expect(there.filter((path) => !files.has(path))).toEqual([])
