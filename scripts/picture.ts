@@ -1,4 +1,4 @@
-// `npm run picture [seconds] [chromium]`: takes the picture of the README from the status page of a demo that has run for so long.
+// `npm run picture [seconds] [chromium]`: takes the picture of the README from the console of a demo that has run for so long.
 
 import { spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { chromium } from 'playwright-core'
 
 const checkout = fileURLToPath(new URL('..', import.meta.url))
-const target = join(checkout, 'docs/status-page.png')
+const target = join(checkout, 'docs/console.png')
 const size = { width: 1280, height: 800 }
 const [seconds = '240', executablePath = '/usr/bin/chromium'] = process.argv.slice(2)
 const runsForMs = Number(seconds) * 1000
@@ -40,7 +40,7 @@ async function statusPage(): Promise<string> {
     demo.stdout.resume()
     return url
   }
-  throw new Error('the demo ended before it named its status page')
+  throw new Error('the demo ended before it named its console')
 }
 
 async function takePicture(url: string): Promise<void> {

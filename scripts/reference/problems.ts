@@ -12,7 +12,7 @@ export function problemsPage(): string {
     generatedBy('src/problems/stream-problems.ts'),
     `# Problems
 
-A problem is something that needs a person. It is shown on every page of the status page and by \`tidemark status\`, counted by
+A problem is something that needs a person. It is shown on every page of the console and by \`tidemark status\`, counted by
 \`tidemark_problems{kind}\`, and told to a chat when \`ALERT_WEBHOOK_URL\` is set. Each kind links to its runbook.
 
 ## They last until their cause is gone

@@ -216,7 +216,7 @@ export const workerVariables = {
     schema: integer(8080, 0, 65_535),
   },
   ADMIN_TOKEN: {
-    describe: 'token that signs in to the status page, and that scripts send to act over HTTP',
+    describe: 'token that signs in to the console, and that scripts send to act over HTTP',
     fallback: 'nobody can act',
     form: '16 characters or more',
     secret: true,

@@ -189,13 +189,13 @@ describe('the glossary', () => {
   })
 })
 
-describe('routes of the status page', () => {
+describe('routes of the console', () => {
   const sources = globSync('src/web/**/*.ts', { cwd: fileURLToPath(checkout) })
     .map((path) => readFileSync(new URL(path, checkout), 'utf8'))
     .join('\n')
 
   it('are those that the worker answers', () => {
-    const told = inlineCode({ text: textOf('docs/guides/status-page.md') }).filter((code) =>
+    const told = inlineCode({ text: textOf('docs/guides/console.md') }).filter((code) =>
       /^\/[a-z]/.test(code),
     )
     expect(told.length).toBeGreaterThan(15)
