@@ -78,7 +78,8 @@ export const upstreamVariables = {
     schema: baseUrl,
   },
   CLIENT_GUID: {
-    describe: 'GUID of the customer whose data is wanted, sent to the assignment service as header `clientId`',
+    describe:
+      'GUID of the customer whose data is wanted, sent to the assignment service as header `clientId`',
     fallback: 'required',
     form: 'GUID',
     schema: z.guid({ error: 'must be a GUID such as 6f1c2a52-0d3b-4c58-9f0e-3a1d2c4b5e6f' }),
