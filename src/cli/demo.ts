@@ -27,7 +27,7 @@ export const demo: Command = {
   summary: 'show everything at work, with a made-up upstream and a Postgres of its own',
   usage: '[--port N] [--assignments N] [--churn N]',
   options: {
-    port: { type: 'string', value: 'N', describe: 'port of the status page (HTTP_PORT, or 8080)' },
+    port: { type: 'string', value: 'N', describe: 'port of the console (HTTP_PORT, or 8080)' },
     assignments: { type: 'string', value: 'N', describe: 'how many assignments there are (5000)' },
     churn: { type: 'string', value: 'N', describe: 'how many of them change per second (5)' },
   },
@@ -54,7 +54,7 @@ async function run(call: Call): Promise<ExitCode> {
     const lock = await beginWithNothing(database)
     const port = await freePort(wantedPort)
     if (wantedPort !== 0 && port !== wantedPort)
-      stdout.say(`Port ${wantedPort} is taken, so the status page is on port ${port}.`)
+      stdout.say(`Port ${wantedPort} is taken, so the console is on port ${port}.`)
     await using simulator = await startSimulator({
       ...size,
       notes: 2 * size.assignments,
@@ -140,7 +140,7 @@ export function introduceDemo({ databaseUrl, pageUrl }: Places): string {
   return `
   A made-up field-service system is being mirrored. Ctrl-C stops the demo.
 
-  status page        ${pageUrl}/
+  the console        ${pageUrl}/
   for a BI tool      ${databaseUrl}
                      (schema bi has one view for each stream)
   a query to try     psql '${databaseUrl}' \\

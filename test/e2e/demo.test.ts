@@ -18,8 +18,8 @@ describe('tidemark demo', () => {
     const demo = startTidemark(['demo', '--assignments', '500', '--churn', '20'], {})
     try {
       const urlOf = (pattern: RegExp) => pattern.exec(demo.stdout())?.[1]
-      await expect.poll(() => urlOf(/status page +(http:\S+)\//), patience).toBeDefined()
-      expect(demo.stdout()).toMatch(/Port 8080 is taken, so the status page is on port \d+/)
+      await expect.poll(() => urlOf(/the console +(http:\S+)\//), patience).toBeDefined()
+      expect(demo.stdout()).toMatch(/Port 8080 is taken, so the console is on port \d+/)
       const client = new pg.Client({ connectionString: urlOf(/for a BI tool +(\S+)/) })
       await client.connect()
       await expect
@@ -33,7 +33,7 @@ describe('tidemark demo', () => {
       await client.end()
       await expect
         .poll(
-          () => fetch(`${urlOf(/status page +(http:\S+)\//)}/readyz`).then(({ status }) => status),
+          () => fetch(`${urlOf(/the console +(http:\S+)\//)}/readyz`).then(({ status }) => status),
           patience,
         )
         .toBe(200)
@@ -55,7 +55,7 @@ describe('tidemark demo', () => {
     const port = await freePort()
     const demo = fresh.start(['demo', '--assignments', '300'], { HTTP_PORT: `${port}` })
     try {
-      await expect.poll(demo.stdout, patience).toContain(`status page        http://127.0.0.1:${port}/\n`)
+      await expect.poll(demo.stdout, patience).toContain(`the console        http://127.0.0.1:${port}/\n`)
       await expect.poll(demo.stdout, patience).toMatch(/mirrored: assignment [23]\d\d/)
       const status = await fresh.run(['status', 'assignment'], {})
       expect(status).toMatchObject({
