@@ -27,6 +27,7 @@ import { quietLog } from '../support/database.ts'
 
 const execute = promisify(execFile)
 const directory = mkdtempSync(join(tmpdir(), 'tidemark-embedded-'))
+chmodSync(directory, 0o755)
 const open = () => openDatabase({ url: null, directory, log: quietLog })
 const data = join(directory, 'postgres')
 
@@ -86,6 +87,7 @@ describe('the embedded Postgres', { timeout: 120_000 }, () => {
       const wrong = { ...config, assignmentBaseUrl: 'https://user@host.example' }
       await openContext({ config: wrong, log: openLog({ level: 'fatal' }) })`
     const cwd = mkdtempSync(join(tmpdir(), 'tidemark-sync context-'))
+    chmodSync(cwd, 0o755)
     const program = execute(process.execPath, ['--input-type=module', '--eval', source], {
       cwd,
       timeout: 40_000,
@@ -259,6 +261,7 @@ describe.skipIf(process.getuid?.() !== 0)('root in a directory that nobody else 
 
 describe('an encrypted connection', { timeout: 120_000 }, () => {
   const tlsDirectory = mkdtempSync(join(tmpdir(), 'tidemark-tls-'))
+  chmodSync(tlsDirectory, 0o755)
   const path = (name: string) => join(tlsDirectory, name)
   let server: Database | null = null
 

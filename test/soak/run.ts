@@ -2,7 +2,7 @@
 // quiet, and the mirror must equal the source. `SOAK_MINUTES` (10) says for how long, `SOAK_BACKEND` (redis, or postgres) where the
 // queue lives, `SOAK_SEED` what goes wrong when.
 
-import { mkdtempSync } from 'node:fs'
+import { chmodSync, mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -25,6 +25,8 @@ const schedule = '2s'
 const quietTimeoutMs = 180_000
 
 const directory = mkdtempSync(join(tmpdir(), 'tidemark-soak-'))
+// For the Postgres of the soak when root runs it.
+chmodSync(directory, 0o755)
 const startedMs = performance.now()
 const say = (what: string) =>
   process.stdout.write(`${((performance.now() - startedMs) / 1000).toFixed(1).padStart(7)} s  ${what}\n`)

@@ -1,7 +1,7 @@
 // Runs the real program in a process of its own.
 
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync } from 'node:fs'
+import { chmodSync, mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, inject } from 'vitest'
@@ -9,7 +9,14 @@ import type { Environment } from '../../src/config/load.ts'
 
 const checkout = fileURLToPath(new URL('../..', import.meta.url))
 /** No `.env` of the checkout is read here. */
-const directory = mkdtempSync(join(inject('scratch'), 'program-'))
+const directory = makeDirectory()
+
+function makeDirectory(): string {
+  const made = mkdtempSync(join(inject('scratch'), 'program-'))
+  // For the Postgres of a program that root starts.
+  chmodSync(made, 0o755)
+  return made
+}
 
 export type Ended = { readonly code: number | null; readonly stdout: string; readonly stderr: string }
 export type Program = {
@@ -54,7 +61,7 @@ export const runTidemark = (
 
 /** Runs it in a directory where nothing was run before. */
 export function inFreshDirectory() {
-  const cwd = mkdtempSync(join(inject('scratch'), 'program-'))
+  const cwd = makeDirectory()
   return {
     start: (words: readonly string[], environment: Environment) =>
       startTidemark(words, environment, checkout, cwd),

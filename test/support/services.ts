@@ -3,7 +3,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { statfsSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { request } from 'node:http'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -28,7 +28,7 @@ declare module 'vitest' {
 type Service = { readonly url: string; stop(): Promise<void> }
 
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const scratch = await mkdtemp(join(quickestPlace(), 'tidemark-tests-'))
+  const scratch = await makeDirectory('tidemark-tests-')
   const hasDocker = await answersDocker()
   const [database, redis] = await Promise.all([
     obtain('Postgres', [given('TEST_DATABASE_URL'), hasDocker ? postgresContainer : null, embeddedPostgres]),
@@ -41,6 +41,13 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     await Promise.all([database?.stop(), redis?.stop()])
     await rm(scratch, { recursive: true, force: true })
   }
+}
+
+/** Root's Postgres runs as another user, and keeps its data there only if that user can enter. */
+async function makeDirectory(prefix: string): Promise<string> {
+  const directory = await mkdtemp(join(quickestPlace(), prefix))
+  await chmod(directory, 0o755)
+  return directory
 }
 
 /** In memory where there is plenty: a database that is made and dropped costs a quarter there. */
@@ -107,7 +114,7 @@ async function redisContainer(): Promise<Service> {
 }
 
 async function embeddedPostgres(): Promise<Service> {
-  const directory = await mkdtemp(join(quickestPlace(), 'tidemark-test-postgres-'))
+  const directory = await makeDirectory('tidemark-test-postgres-')
   const server = await startEmbedded({ directory, log: openLog({ level: 'warn' }) })
   await preferSpeed(server.url)
   return {
