@@ -65,7 +65,7 @@ describe('tidemark demo', () => {
       })
       expect(JSON.parse((await fresh.run(['status', '--json'], {})).stdout).streams[0]).toMatchObject({
         stream: 'assignment',
-        rows: expect.toSatisfy((rows) => rows >= 200),
+        position: expect.stringMatching(/^[1-9]/),
       })
       // Those that read the upstream have its address and its key from the demo.
       expect(await fresh.run(['sync', 'assignment_object'], {})).toMatchObject({ code: 0 })
