@@ -1,6 +1,6 @@
 // The composition root: finds the verb, hears the signals, and decides how the program ends.
 
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import type { Command } from './cli/command.ts'
 import { type ExitCode, exitCodeOf, exitCodes, Interrupted } from './cli/exit.ts'
 import { hasColour, openOutput } from './cli/output.ts'
@@ -39,7 +39,10 @@ async function call(command: Command, words: readonly string[]): Promise<ExitCod
   hearSignals()
   const environment = environmentFor(command)
   const log = openLog({ level: loadLogLevel(environment) ?? 'info', isColoured: hasColour(given) })
-  return await command.run({ positionals, values, environment, log, signal: stopping.signal, stdout, stderr })
+  const { signal } = stopping
+  const code = await command.run({ positionals, values, environment, log, signal, stdout, stderr })
+  // What failed after Ctrl-C failed because of it.
+  return signal.aborted && code !== exitCodes.done ? exitCodes.interrupted : code
 }
 
 function environmentFor({ ignoresDemo = false }: Command): Environment {
@@ -79,8 +82,14 @@ function isOf(error: unknown, reason: unknown): boolean {
 
 function inWords(error: unknown): string {
   if (error instanceof ConfigError)
-    return `The configuration cannot be used:\n${error.message}\nSettings come from the environment, or from a file .env in this directory; .env.example explains each.`
+    return `The configuration cannot be used:\n${error.message}\n${whereSettingsComeFrom()}`
   return `${messageOf(error)}${adviceOf(error)}`
+}
+
+function whereSettingsComeFrom(): string {
+  const text = 'Settings come from the environment, or from a file .env in this directory'
+  if (existsSync('.env')) return `${text}; .env.example explains each.`
+  return `${text}, which has none: copy .env.example to .env and fill it in. \`tidemark demo\` needs no settings.`
 }
 
 /** What Postgres says when it goes down or comes up tells nobody what to do. */

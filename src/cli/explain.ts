@@ -148,7 +148,9 @@ function valueLines(row: RowStory): readonly string[] {
   const values = parseJson(Buffer.from(row.text))
   const fields = Object.entries(isObject(values) ? values : {})
   const width = Math.max(...fields.map(([name]) => name.length))
-  const shown = fields.filter(([name]) => !ownColumns.has(name))
+  const shown = fields.filter(
+    ([name, value]) => !ownColumns.has(name) && !(name === '_rescued' && value === null),
+  )
   return ['  values', ...shown.map(([name, value]) => `    ${name.padEnd(width)}  ${JSON.stringify(value)}`)]
 }
 

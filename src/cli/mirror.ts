@@ -27,7 +27,9 @@ async function withMirror(
     throw new UsageError(
       'There is no mirror in this directory. `tidemark sync` makes one; to use another, set DATABASE_URL.',
     )
-  const opening = openDatabase({ url: databaseUrl, log, isReadOnly })
+  // That its Postgres is started, and where it is, matters to programs that go on for a while.
+  const quiet = log.isLevelEnabled('debug') ? log : log.child({}, { level: 'warn' })
+  const opening = openDatabase({ url: databaseUrl, log: quiet, isReadOnly })
   const database = await untilInterrupted(signal, opening).catch((error) => {
     if (error instanceof Interrupted) opening.then((opened) => opened.close()).catch(() => {})
     throw error

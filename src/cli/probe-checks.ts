@@ -24,6 +24,8 @@ export type Check = {
   readonly name: string
   /** False: something has to be done, and `says` tells what. */
   readonly isFine: boolean
+  /** It may be as it should be, and a person has to look. */
+  readonly isWarning?: boolean
   readonly says: string
 }
 
@@ -106,7 +108,8 @@ async function probeRights(upstream: Upstream, stream: Stream, signal: AbortSign
         ? 'it has no records, or CLIENT_GUID is not yours'
         : 'it has no records, or this user may not see them'
     const says = records.length > 0 ? 'readable' : `readable but empty: ${empty}`
-    return { check: { name, isFine: true, says }, received: records.length }
+    const isWarning = records.length === 0
+    return { check: { name, isFine: true, isWarning, says }, received: records.length }
   } catch (error) {
     return { check: failed(name, error), received: 0 }
   }

@@ -31,7 +31,7 @@ async function run(call: Call): Promise<ExitCode> {
   for await (const check of probeAll(call)) {
     checks.push(check)
     if (values.json) continue
-    stdout.write(`${stdout.mark(check.isFine ? 'good' : 'bad')} `)
+    stdout.write(`${stdout.mark(markOf(check))} `)
     stdout.say(`${check.name.padEnd(30)} ${check.says}`)
   }
   if (values.json) {
@@ -40,6 +40,8 @@ async function run(call: Call): Promise<ExitCode> {
   }
   return worst(checks.map(exitCodeOfCheck))
 }
+
+const markOf = ({ isFine, isWarning = false }: Check) => (!isFine ? 'bad' : isWarning ? 'warning' : 'good')
 
 async function* probeAll({ environment, log, signal }: Call): AsyncGenerator<Check> {
   let config: Config

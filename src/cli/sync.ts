@@ -137,7 +137,10 @@ function sentence(stream: Stream, { status, tally, note, error, durationMs, posi
   ]
   if (status === 'skipped') return `${stream.name}: skipped, because it is being read already (${note}).`
   if (status === 'failed')
-    return `${stream.name}: failed after ${parts.join(', ')}. ${error?.message ?? 'No reason was given.'}`
+    return [
+      `${stream.name}: failed. ${error?.message ?? 'No reason was given.'}`,
+      ...(inserted + updated + unchanged > 0 ? [`  Stored before that: ${parts.join(', ')}`] : []),
+    ].join('\n')
   return `${stream.name}: ${status}, ${parts.join(', ')}${note ? `; ${note}` : ''}`
 }
 

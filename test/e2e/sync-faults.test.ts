@@ -18,7 +18,7 @@ describe.skipIf(!hasPostgres)('a sync from an upstream that is down', () => {
     simulator.faults.add({ kind: 400, path: 'neworchanged', while: ({ path }) => !path.endsWith('/0') })
     const failed = await runTidemark(['sync', 'assignment'], environment)
     expect(failed.code).toBe(3)
-    expect(failed.stdout).toMatch(/^assignment: failed after .*400/)
+    expect(failed.stdout).toMatch(/^assignment: failed\. .*400.*\n {2}Stored before that: 1,000 new/)
     const position = await positionOf(database.pool)
     simulator.faults.clear()
     const next = await runTidemark(['sync', 'assignment', '--json'], environment)

@@ -53,6 +53,34 @@ describe.skipIf(!hasPostgres)('a sync that is told to stop', () => {
   })
 })
 
+describe.skipIf(!hasPostgres)('a verb that is interrupted before it is done', () => {
+  const database = createTestDatabase()
+  it.each([
+    [['reconcile', 'assignment']],
+    [['verify', 'assignment', '--json']],
+    [['backfill', 'assignment', '--from-version', '0', '--json']],
+    [['explain', 'assignment', '3']],
+    [['probe', '--json']],
+  ])('%j ends with 130', async (words) => {
+    await using simulator = await startSimulator({ assignments: 300 })
+    const environment = environmentFor(simulator, database, { PAGE_SIZE: '50' })
+    await runTidemark(['sync', 'assignment'], environment)
+    const isAsked = Promise.withResolvers<void>()
+    // It gets no answer any more.
+    simulator.onRequest(({ path }) => {
+      if (path.includes('Token')) return
+      isAsked.resolve()
+      return new Promise(() => {})
+    })
+    const program = startTidemark(words, environment)
+    await isAsked.promise
+    program.child.kill('SIGINT')
+    const { code, stdout } = await program.ended
+    expect(code).toBe(130)
+    if (words.includes('--json')) expect(JSON.parse(stdout)).toBeInstanceOf(Object)
+  })
+})
+
 describe.skipIf(!hasPostgres)('a sync', () => {
   const database = createTestDatabase()
 
