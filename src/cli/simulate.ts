@@ -3,7 +3,7 @@
 import { once } from 'node:events'
 import { type Behaviour, readSwitch, switchOptions } from '../simulator/behaviour.ts'
 import { type Fault, faultSyntax, mildMix, readFault } from '../simulator/faults.ts'
-import { type HurtfulKind, hurtfulKinds } from '../simulator/initial-data.ts'
+import { type MalformedKind, malformedKinds } from '../simulator/malformed-records.ts'
 import { introduction, startSimulator } from '../simulator/simulator.ts'
 import { UsageError } from '../util/errors.ts'
 import { type Call, type Command, type Option, type Values, wholeNumber } from './command.ts'
@@ -27,10 +27,10 @@ const options: Record<string, Option> = {
   'subject-id': { type: 'string', value: 'TEXT', describe: 'SUBJECT_ID that may sign in' },
   'api-key': { type: 'string', value: 'TEXT', describe: 'API_KEY of that subject' },
   'first-row-version': { type: 'string', value: 'N', describe: 'the first row version (1)' },
-  hurt: {
+  malformed: {
     type: 'string',
     value: 'all|KIND,…',
-    describe: `add assignments that are hard to store: ${hurtfulKinds.join(', ')}, invalid-utf8 (not in all)`,
+    describe: `add assignments that are malformed: ${malformedKinds.join(', ')}, invalid-utf8 (not in all)`,
   },
   fault: { type: 'string', value: 'FAULT', multiple: true, describe: faultSyntax },
   faults: {
@@ -60,7 +60,7 @@ export const simulate: Command = {
     'tidemark simulate',
     'tidemark simulate --assignments 100000 --churn 50 --order unstable --page-cap 100',
     'tidemark simulate --fault 429:probability=0.05,path=neworchanged,retry-after=1',
-    'tidemark simulate --hurt all --faults all --late-fraction 0.1',
+    'tidemark simulate --malformed all --faults all --late-fraction 0.1',
   ],
   ignoresDemo: true,
   run,
@@ -82,7 +82,7 @@ async function run({ positionals, values, signal, stdout, log }: Call): Promise<
     churnPerSecond: number('churn', 0, 100_000),
     firstRowVersion: rowVersion(values),
     credentials: credentials(values),
-    hurt: hurts(values),
+    malformed: malformedRecords(values),
     faults: faults(values),
     behaviour: behaviour(values),
   }).catch((cause) => {
@@ -126,14 +126,14 @@ function credentials(values: Values) {
   return { ...(clientGuid && { clientGuid }), ...(subjectId && { subjectId }), ...(apiKey && { apiKey }) }
 }
 
-function hurts(values: Values): HurtfulKind[] {
-  const names = text(values, 'hurt')?.split(',') ?? []
+function malformedRecords(values: Values): MalformedKind[] {
+  const names = text(values, 'malformed')?.split(',') ?? []
   return names.flatMap((name) => {
-    if (name === 'all') return hurtfulKinds
-    const kind = [...hurtfulKinds, 'invalid-utf8' as const].find((known) => known === name)
+    if (name === 'all') return malformedKinds
+    const kind = [...malformedKinds, 'invalid-utf8' as const].find((known) => known === name)
     if (kind) return [kind]
     throw new UsageError(
-      `--hurt knows no "${name}". It takes all, or some of ${hurtfulKinds.join(', ')}, invalid-utf8.`,
+      `--malformed knows no "${name}". It takes all, or some of ${malformedKinds.join(', ')}, invalid-utf8.`,
     )
   })
 }

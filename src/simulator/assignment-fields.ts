@@ -2,6 +2,8 @@
 // of them need no memory until somebody asks. What makes a record its own is worked out each time; the description of
 // the work is one of some thousands, made once.
 
+import { hash, pick, uuidFrom } from './random.ts'
+import { epochMs, type Fields, type FreshFields, localTime, type Row, utcTime } from './row.ts'
 import {
   assignmentTypes,
   cities,
@@ -9,14 +11,10 @@ import {
   details,
   familyNames,
   givenNames,
-  hash,
-  pick,
   statuses,
   streets,
   subjects,
-  uuidFrom,
-} from './random.ts'
-import { epochMs, type Fields, type FreshFields, localTime, type Row, utcTime } from './row.ts'
+} from './vocabulary.ts'
 
 export const customerCount = 200
 export const employeeCount = 40

@@ -1,21 +1,19 @@
 // The generated fields of what hangs on an assignment: notes, objects, products, services, quality controls, attachments.
 
 import { employeeCount, personName } from './assignment-fields.ts'
+import { hash, pick, uuidFrom } from './random.ts'
+import { epochMs, type FreshFields, localTime, type Row, utcTime } from './row.ts'
 import {
   checkNames,
   cities,
   companies,
-  hash,
   noteTexts,
   objectNames,
-  pick,
   productNames,
   serviceNames,
   streets,
-  uuidFrom,
   vehicleModels,
-} from './random.ts'
-import { epochMs, type FreshFields, localTime, type Row, utcTime } from './row.ts'
+} from './vocabulary.ts'
 
 const systemFields = (row: Row, bits: number) => ({
   RowVersion: null,

@@ -6,6 +6,7 @@ import { hash } from './random.ts'
 import type { Rendering } from './rendering.ts'
 import type { ResourceName } from './resources.ts'
 import type { Row } from './row.ts'
+import type { Table } from './table.ts'
 import type { Tables } from './writes.ts'
 
 export type Extended = {
@@ -43,28 +44,6 @@ export function openExtended(parts: {
     return participants.get(assignment.id) ?? new Set([Number(ResponsibleEmployeeId)])
   }
 
-  const parentField = (resource: ResourceName) => (resource === 'attachment' ? 'OwnerId' : 'AssignmentId')
-
-  function generated(resource: ResourceName, assignment: Row, most: number): Row[] {
-    const count = most === 0 ? 0 : hash(seed, assignment.id, resource.length) % (most + 1)
-    return Array.from({ length: count }, (_, index) => ({
-      ...assignment,
-      id: assignment.id * 4 + index,
-      revision: 0,
-      own: { [parentField(resource)]: assignment.id },
-      raw: null,
-      kept: null,
-    }))
-  }
-
-  function stored(resource: ResourceName, assignmentId: number): Row[] {
-    const { byId, resource: named } = tables[resource]
-    const field = parentField(resource)
-    return byId
-      .slice(0, Number.POSITIVE_INFINITY)
-      .filter((row) => (row.own?.[field] ?? named.assignmentIdOf(row.id)) === assignmentId)
-  }
-
   function recordText(resource: ResourceName, row: Row, without: readonly string[] = []): string {
     const fields = { ...rendering.fields(tables[resource].resource, row) }
     for (const name of without) delete fields[name]
@@ -81,7 +60,10 @@ export function openExtended(parts: {
     ]
     for (const { name, resource, most } of childGroups) {
       if (!includes(name)) continue
-      const rows = [...generated(resource, assignment, most), ...stored(resource, assignment.id)]
+      const rows = [
+        ...generated(seed, resource, assignment, most),
+        ...stored(tables[resource], parentField(resource), assignment.id),
+      ]
       const without = resource === 'attachment' && !includes('AttachmentFileData') ? ['FileData'] : []
       groups.push([name, `[${rows.map((row) => recordText(resource, row, without)).join(',')}]`])
     }
@@ -107,6 +89,25 @@ export function openExtended(parts: {
     },
   }
 }
+
+const parentField = (resource: ResourceName) => (resource === 'attachment' ? 'OwnerId' : 'AssignmentId')
+
+function generated(seed: number, resource: ResourceName, assignment: Row, most: number): Row[] {
+  const count = most === 0 ? 0 : hash(seed, assignment.id, resource.length) % (most + 1)
+  return Array.from({ length: count }, (_, index) => ({
+    ...assignment,
+    id: assignment.id * 4 + index,
+    revision: 0,
+    own: { [parentField(resource)]: assignment.id },
+    raw: null,
+    cached: null,
+  }))
+}
+
+const stored = ({ byId, resource }: Table, field: string, assignmentId: number): Row[] =>
+  byId
+    .slice(0, Number.POSITIVE_INFINITY)
+    .filter((row) => (row.own?.[field] ?? resource.assignmentIdOf(row.id)) === assignmentId)
 
 function readFlags(request: Incoming): { value: ReadonlyMap<string, boolean> } | { refusal: Answer } {
   const flags = new Map<string, boolean>()

@@ -50,23 +50,23 @@ export type Faults = {
 }
 export type FaultSchedule = Faults & {
   /** The fault that strikes a request before it is worked on, if any. */
-  strike(request: Incoming): Fault | null
+  faultFor(request: Incoming): Fault | null
   /** The fault that strikes because of a record in the answer, if any. */
-  strikeRows(request: Incoming, rows: readonly Row[]): Fault | null
+  faultForRows(request: Incoming, rows: readonly Row[]): Fault | null
   readonly needsPreviousPage: boolean
 }
 
-type Planned = { readonly fault: Fault; matches: number; strikes: number; readonly random: Random }
+type Planned = { readonly fault: Fault; matches: number; times: number; readonly random: Random }
 
 export function scheduleFaults(seed: number): FaultSchedule {
   const planned = new Set<Planned>()
   let added = 0
   let struck = 0
 
-  function strikeWhere(isMet: (fault: Fault) => boolean): Fault | null {
+  function firstDue(isMet: (fault: Fault) => boolean): Fault | null {
     for (const plan of planned) {
       if (!isMet(plan.fault) || !isDue(plan)) continue
-      plan.strikes++
+      plan.times++
       struck++
       return plan.fault
     }
@@ -75,7 +75,7 @@ export function scheduleFaults(seed: number): FaultSchedule {
 
   return {
     add(fault) {
-      const plan = { fault, matches: 0, strikes: 0, random: seededRandom(seed + 977 * ++added) }
+      const plan = { fault, matches: 0, times: 0, random: seededRandom(seed + 977 * ++added) }
       planned.add(plan)
       return () => planned.delete(plan)
     },
@@ -86,9 +86,9 @@ export function scheduleFaults(seed: number): FaultSchedule {
     get needsPreviousPage() {
       return planned.values().some(({ fault }) => fault.kind === 'duplicate-page')
     },
-    strike: (request) => strikeWhere((fault) => fault.record === undefined && isAbout(fault, request)),
-    strikeRows: (request, rows) =>
-      strikeWhere(
+    faultFor: (request) => firstDue((fault) => fault.record === undefined && isAbout(fault, request)),
+    faultForRows: (request, rows) =>
+      firstDue(
         (fault) =>
           fault.record !== undefined &&
           isAbout(fault, request) &&
@@ -110,7 +110,7 @@ function isAbout(fault: Fault, request: Incoming): boolean {
 function isDue(plan: Planned): boolean {
   const { nth, every, probability, times } = plan.fault
   plan.matches++
-  if (times !== undefined && plan.strikes >= times) return false
+  if (times !== undefined && plan.times >= times) return false
   if (nth !== undefined && plan.matches !== nth) return false
   if (every !== undefined && plan.matches % every !== 0) return false
   return probability === undefined || plan.random() < probability

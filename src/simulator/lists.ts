@@ -2,10 +2,11 @@
 
 import { type Answer, type Body, type Incoming, problem } from './answer.ts'
 import type { Behaviour } from './behaviour.ts'
-import type { RowBytes } from './rendering.ts'
+import { spanOf } from './paging.ts'
 import type { Resource } from './resources.ts'
 import type { Row } from './row.ts'
-import { type Criteria, type Selected, spanOf } from './selection.ts'
+import type { RowBytes } from './row-bytes.ts'
+import type { Criteria, Selected } from './selection.ts'
 import type { Table } from './table.ts'
 
 export type Lists = {
@@ -20,7 +21,7 @@ export type Lists = {
 }
 
 const blockRows = 1_000
-const heldRows = 20_000
+const mostRowsInMemory = 20_000
 const comma = Buffer.from(',')
 
 export function openLists(parts: {
@@ -50,7 +51,7 @@ export function openLists(parts: {
     }
     return {
       status: 200,
-      body: rows.length <= heldRows ? [...whole] : whole,
+      body: rows.length <= mostRowsInMemory ? [...whole] : whole,
       contentType: 'application/json; charset=utf-8',
       rows,
       ifEmpty: Buffer.concat([open, close]),

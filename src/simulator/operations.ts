@@ -8,14 +8,14 @@ import type { ResourceName } from './resources.ts'
 import type { Fields, Row } from './row.ts'
 import type { Tables, Writes } from './writes.ts'
 
-export type Stock = {
+export type ServiceState = {
   readonly tables: Tables
   readonly writes: Writes
   readonly lists: Lists
   readonly extended: Extended
 }
 export type Parameters = Readonly<Record<string, string>>
-export type Operation = (stock: Stock, request: Incoming, parameters: Parameters) => Answer
+export type Operation = (state: ServiceState, request: Incoming, parameters: Parameters) => Answer
 
 const int32 = { min: -(2n ** 31n), max: 2n ** 31n - 1n }
 const int64 = { min: -(2n ** 63n), max: 2n ** 63n - 1n }
@@ -54,15 +54,15 @@ const withRow =
   (
     resource: ResourceName,
     by: 'id' | 'externalId',
-    goOn: (stock: Stock, row: Row, request: Incoming) => Answer,
+    goOn: (state: ServiceState, row: Row, request: Incoming) => Answer,
   ): Operation =>
-  (stock, request, parameters) => {
+  (state, request, parameters) => {
     const text = parameters[by]
     const id = by === 'id' ? integer(text, int32) : null
     if (by === 'id' && id === null) return notValid('id', text)
-    const table = stock.tables[resource]
+    const table = state.tables[resource]
     const row = id === null ? table.findExternal(text ?? '') : table.find(Number(id))
-    return row ? goOn(stock, row, request) : notFound(resource)
+    return row ? goOn(state, row, request) : notFound(resource)
   }
 
 export const read = (resource: ResourceName, by: 'id' | 'externalId'): Operation =>
@@ -78,8 +78,8 @@ export const readExtended: Operation = withRow('assignment', 'id', ({ extended }
   extended.answer(row, request),
 )
 
-function insert(stock: Stock, resource: ResourceName, own: Fields): Answer {
-  const { tables, writes, lists } = stock
+function insert(state: ServiceState, resource: ResourceName, own: Fields): Answer {
+  const { tables, writes, lists } = state
   const { keyField, externalField } = tables[resource].resource
   const externalId = externalField === null ? null : own[externalField]
   if (typeof externalId === 'string' && tables[resource].findExternal(externalId))
@@ -95,9 +95,9 @@ function insert(stock: Stock, resource: ResourceName, own: Fields): Answer {
 
 export const create =
   (resource: ResourceName): Operation =>
-  (stock, request) => {
-    const body = readRecord(request, stock.tables[resource].resource.fieldNames)
-    return 'refusal' in body ? body.refusal : insert(stock, resource, body.value)
+  (state, request) => {
+    const body = readRecord(request, state.tables[resource].resource.fieldNames)
+    return 'refusal' in body ? body.refusal : insert(state, resource, body.value)
   }
 
 /** How a PUT names its record is not known: the id wins, then the external id, then the UID. */
@@ -123,30 +123,30 @@ export const change =
 const child = (
   resource: ResourceName,
   by: 'id' | 'externalId',
-  readBody: (stock: Stock, request: Incoming) => Read<Fields>,
+  readBody: (state: ServiceState, request: Incoming) => Read<Fields>,
 ) =>
-  withRow('assignment', by, (stock, assignment, request) => {
-    const body = readBody(stock, request)
+  withRow('assignment', by, (state, assignment, request) => {
+    const body = readBody(state, request)
     if ('refusal' in body) return body.refusal
     const link = resource === 'attachment' ? { OwnerId: assignment.id } : { AssignmentId: assignment.id }
-    return insert(stock, resource, { ...body.value, ...link })
+    return insert(state, resource, { ...body.value, ...link })
   })
 
 export const addChild = (resource: ResourceName, by: 'id' | 'externalId'): Operation =>
   child(resource, by, ({ tables }, request) => readRecord(request, tables[resource].resource.fieldNames))
 
 export const addAttachment = (by: 'id' | 'externalId'): Operation =>
-  child('attachment', by, (_stock, request) => readAttachmentForm(request))
+  child('attachment', by, (_state, request) => readAttachmentForm(request))
 
 export const setParticipant =
   (how: 'add' | 'remove'): Operation =>
-  (stock, request, parameters) => {
+  (state, request, parameters) => {
     const employeeId = integer(parameters.employeeId, int32)
     if (employeeId === null) return notValid('employeeId', parameters.employeeId)
-    if (!stock.tables.employee.find(Number(employeeId))) return notFound('employee')
+    if (!state.tables.employee.find(Number(employeeId))) return notFound('employee')
     return withRow('assignment', 'id', ({ extended, writes }, row) => {
       extended.setParticipant(row, Number(employeeId), how === 'add')
       writes.change('assignment', row.id, null)
       return noContent(200)
-    })(stock, request, parameters)
+    })(state, request, parameters)
   }

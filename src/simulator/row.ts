@@ -10,7 +10,7 @@ export type FreshFields = { [name: string]: unknown }
 
 /** Where the bytes of a row are: in a buffer with those of others, for as long as one of them lives. */
 export type Span = {
-  readonly slab: { readonly bytes: Buffer; rowCount: number }
+  readonly buffer: { readonly bytes: Buffer; rowCount: number }
   readonly start: number
   readonly end: number
   readonly style: number
@@ -29,7 +29,7 @@ export type Row = {
   /** Served as it is, instead of everything above. */
   readonly raw: string | Uint8Array | null
   /** Null when there is no room for its bytes; row-bytes.ts owns it. */
-  kept: Span | null
+  cached: Span | null
 }
 
 export const emptyRow: Row = {
@@ -41,7 +41,7 @@ export const emptyRow: Row = {
   isDeleted: false,
   own: null,
   raw: null,
-  kept: null,
+  cached: null,
 }
 
 export const compareVersions = (a: Row, b: Row): number =>

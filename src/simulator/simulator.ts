@@ -3,15 +3,16 @@
 
 import { answering, type Hook } from './answering.ts'
 import { type Behaviour, initialBehaviour } from './behaviour.ts'
-import { type Counts, openStock, startChurn } from './churn.ts'
-import { type Deliveries, startDeliveries } from './deliveries.ts'
+import { startChurn } from './churn.ts'
 import { type Fault, type Faults, scheduleFaults } from './faults.ts'
 import { listen } from './http.ts'
-import type { HurtfulKind } from './initial-data.ts'
+import type { MalformedKind } from './malformed-records.ts'
 import { seededRandom, uuidFrom } from './random.ts'
 import { openRequestLog, type RequestLog } from './request-log.ts'
+import { type Counts, openServiceState } from './service-state.ts'
 import type { Source } from './source.ts'
 import { type Credentials, openTokens } from './tokens.ts'
+import { type Deliveries, startDeliveries } from './webhooks.ts'
 
 export type SimulatorOptions = Partial<Counts> & {
   readonly host?: string
@@ -22,8 +23,8 @@ export type SimulatorOptions = Partial<Counts> & {
   readonly behaviour?: Partial<Behaviour>
   readonly faults?: readonly Fault[]
   readonly churnPerSecond?: number
-  /** Assignments that hurt, one of each kind. */
-  readonly hurt?: readonly HurtfulKind[]
+  /** Malformed assignments, one of each kind. */
+  readonly malformed?: readonly MalformedKind[]
   readonly firstRowVersion?: bigint
 }
 
@@ -48,7 +49,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
   const { seed = 1, assignments = 0, notes = 0, trackers = 0, objects = 0 } = options
   const behaviour = initialBehaviour(options.behaviour)
   const counts = { assignments, notes, trackers, objects }
-  const stock = openStock({ behaviour, seed, counts, firstRowVersion: options.firstRowVersion ?? 1n })
+  const state = openServiceState({ behaviour, seed, counts, firstRowVersion: options.firstRowVersion ?? 1n })
   const credentials: Credentials = {
     clientGuid: uuidFrom(seed, 0, 900),
     subjectId: `integration-${seed}`,
@@ -61,17 +62,17 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
   const log = openRequestLog()
   const hooks = new Set<Hook>()
   const { clientGuid } = credentials
-  const answer = answering({ stock, behaviour, faults, tokens, log, hooks, clientGuid })
-  for (const kind of options.hurt ?? []) stock.source.hurt(kind)
+  const answer = answering({ state, behaviour, faults, tokens, log, hooks, clientGuid })
+  for (const kind of options.malformed ?? []) state.source.insertMalformed(kind)
   const server = await listen({ host: options.host ?? '127.0.0.1', port: options.port ?? 0 }, answer)
-  const deliveries = startDeliveries({ ...stock, clientGuid })
+  const deliveries = startDeliveries({ ...state, clientGuid })
   const churn = options.churnPerSecond
-    ? startChurn({ ...stock, random: seededRandom(seed + 2), changesPerSecond: options.churnPerSecond })
+    ? startChurn({ ...state, random: seededRandom(seed + 2), changesPerSecond: options.churnPerSecond })
     : null
 
   async function close(): Promise<void> {
     churn?.stop()
-    stock.writes.close()
+    state.writes.close()
     await deliveries.close()
     await server.close()
   }
@@ -81,7 +82,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     assignmentUrl: `${server.origin}/assignment`,
     trackingUrl: `${server.origin}/tracking`,
     credentials,
-    source: stock.source,
+    source: state.source,
     behaviour,
     faults,
     requests: log,

@@ -18,61 +18,16 @@ export type SortedRows<T> = {
   [Symbol.iterator](): IterableIterator<T>
 }
 
-export function sortedRows<T>(compare: (a: T, b: T) => number, sorted: readonly T[] = []): SortedRows<T> {
-  const chunks: T[][] = []
-  for (let start = 0; start < sorted.length; start += chunkLimit / 2)
-    chunks.push(sorted.slice(start, start + chunkLimit / 2))
+type Chunks<T> = T[][]
+type Compare<T> = (a: T, b: T) => number
+type Place<T> = { readonly chunkIndex: number; readonly index: number; readonly found: T | undefined }
+
+export function sortedRows<T>(compare: Compare<T>, sorted: readonly T[] = []): SortedRows<T> {
+  const chunks = chunksOf(sorted)
   let size = sorted.length
-
-  /** The first chunk whose last item is not below this one; the last chunk when all are. */
-  function chunkFor(item: T): number {
-    let low = 0
-    let high = chunks.length - 1
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      const last = chunks[middle]?.at(-1)
-      if (last !== undefined && compare(last, item) < 0) low = middle + 1
-      else high = middle
-    }
-    return low
-  }
-
-  function placeIn(chunk: readonly T[], item: T): number {
-    let low = 0
-    let high = chunk.length
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      if (compare(chunk[middle] as T, item) < 0) low = middle + 1
-      else high = middle
-    }
-    return low
-  }
-
-  function locate(item: T): { chunkIndex: number; place: number; found: T | undefined } {
-    const chunkIndex = chunkFor(item)
-    const chunk = chunks[chunkIndex] ?? []
-    const place = placeIn(chunk, item)
-    const candidate = chunk[place]
-    const isFound = candidate !== undefined && compare(candidate, item) === 0
-    return { chunkIndex, place, found: isFound ? candidate : undefined }
-  }
 
   function* walk(): IterableIterator<T> {
     for (const chunk of chunks) yield* chunk
-  }
-
-  function slice(from: number, to: number): T[] {
-    const found: T[] = []
-    let skipped = 0
-    for (const chunk of chunks) {
-      if (skipped >= to) break
-      if (skipped + chunk.length > from) {
-        const part = chunk.slice(Math.max(0, from - skipped), to - skipped)
-        for (const item of part) found.push(item)
-      }
-      skipped += chunk.length
-    }
-    return found
   }
 
   return {
@@ -80,36 +35,85 @@ export function sortedRows<T>(compare: (a: T, b: T) => number, sorted: readonly 
       return size
     },
     put(item) {
-      const { chunkIndex, place, found } = locate(item)
-      const chunk = chunks[chunkIndex] ?? []
-      chunk.splice(place, found === undefined ? 0 : 1, item)
-      if (found !== undefined) return found
-      size++
-      chunks[chunkIndex] = chunk
-      if (chunk.length <= chunkLimit) return undefined
-      // Appending is the usual case: a split near the end leaves full chunks behind.
-      const isLast = chunkIndex === chunks.length - 1
-      chunks.splice(chunkIndex + 1, 0, chunk.splice(isLast ? chunkLimit - 64 : chunkLimit / 2))
-      return undefined
+      const place = locate(chunks, compare, item)
+      if (place.found === undefined) size++
+      putAt(chunks, place, item)
+      return place.found
     },
     remove(item) {
-      const { chunkIndex, place, found } = locate(item)
+      const { chunkIndex, index, found } = locate(chunks, compare, item)
       if (found === undefined) return false
       const chunk = chunks[chunkIndex] as T[]
-      chunk.splice(place, 1)
+      chunk.splice(index, 1)
       if (chunk.length === 0) chunks.splice(chunkIndex, 1)
       size--
       return true
     },
-    find: (item) => locate(item).found,
+    find: (item) => locate(chunks, compare, item).found,
     rankOf(item) {
-      const { chunkIndex, place } = locate(item)
-      let rank = place
-      for (let index = 0; index < chunkIndex; index++) rank += chunks[index]?.length ?? 0
+      const { chunkIndex, index } = locate(chunks, compare, item)
+      let rank = index
+      for (let before = 0; before < chunkIndex; before++) rank += chunks[before]?.length ?? 0
       return rank
     },
-    at: (index) => slice(index, index + 1)[0],
-    slice,
+    at: (index) => slice(chunks, index, index + 1)[0],
+    slice: (from, to) => slice(chunks, from, to),
     [Symbol.iterator]: walk,
   }
+}
+
+function chunksOf<T>(sorted: readonly T[]): Chunks<T> {
+  const chunks: Chunks<T> = []
+  for (let start = 0; start < sorted.length; start += chunkLimit / 2)
+    chunks.push(sorted.slice(start, start + chunkLimit / 2))
+  return chunks
+}
+
+function locate<T>(chunks: Chunks<T>, compare: Compare<T>, item: T): Place<T> {
+  // The first chunk whose last item is not below this one; the last chunk when all are.
+  const chunkIndex = firstIndex(Math.max(0, chunks.length - 1), (index) => {
+    const last = chunks[index]?.at(-1)
+    return last === undefined || compare(last, item) >= 0
+  })
+  const chunk = chunks[chunkIndex] ?? []
+  const index = firstIndex(chunk.length, (at) => compare(chunk[at] as T, item) >= 0)
+  const candidate = chunk[index]
+  const isFound = candidate !== undefined && compare(candidate, item) === 0
+  return { chunkIndex, index, found: isFound ? candidate : undefined }
+}
+
+/** The first index that reaches it, where every later one does too; the end when none does. */
+function firstIndex(end: number, reaches: (index: number) => boolean): number {
+  let low = 0
+  let high = end
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (reaches(middle)) high = middle
+    else low = middle + 1
+  }
+  return low
+}
+
+function putAt<T>(chunks: Chunks<T>, { chunkIndex, index, found }: Place<T>, item: T): void {
+  const chunk = chunks[chunkIndex] ?? []
+  chunk.splice(index, found === undefined ? 0 : 1, item)
+  chunks[chunkIndex] = chunk
+  if (chunk.length <= chunkLimit) return
+  // Appending is the usual case: a split near the end leaves full chunks behind.
+  const isLast = chunkIndex === chunks.length - 1
+  chunks.splice(chunkIndex + 1, 0, chunk.splice(isLast ? chunkLimit - 64 : chunkLimit / 2))
+}
+
+function slice<T>(chunks: Chunks<T>, from: number, to: number): T[] {
+  const found: T[] = []
+  let skipped = 0
+  for (const chunk of chunks) {
+    if (skipped >= to) break
+    if (skipped + chunk.length > from) {
+      const part = chunk.slice(Math.max(0, from - skipped), to - skipped)
+      for (const item of part) found.push(item)
+    }
+    skipped += chunk.length
+  }
+  return found
 }

@@ -1,7 +1,7 @@
-// The data as a test sees it: the truth to compare a mirror with, and a hand on every record. Changes made here go the
+// The data as a test sees it: the truth to compare a mirror with, and every way to change it. Changes made here go the
 // same way as those made by requests, row versions, late commits and webhooks included.
 
-import { type HurtfulKind, spoilRecord } from './initial-data.ts'
+import { type MalformedKind, malformRecord } from './malformed-records.ts'
 import type { Rendering } from './rendering.ts'
 import type { ResourceName } from './resources.ts'
 import { emptyRow, type Fields, type Row, type Versions } from './row.ts'
@@ -43,114 +43,114 @@ export type Source = {
   /** Serves exactly these bytes as a record; `options.id` puts them in the place of a record. */
   appendRaw(resource: ResourceName, raw: RawRecord, options?: WriteOptions): Written
 
-  /** Adds a record that hurts in one of the known ways. */
-  hurt(kind: HurtfulKind, resource?: ResourceName): Written
+  /** Adds a record that is malformed in one of the known ways. */
+  insertMalformed(kind: MalformedKind, resource?: ResourceName): Written
 
   takeBackup(): Backup
   /** Everything is as it was then, and row versions go on from there. */
   restoreBackup(backup: Backup): void
 }
 
-export function openSource(parts: {
+type Parts = {
   readonly tables: Tables
   readonly writes: Writes
   readonly versions: Versions
   readonly rendering: Rendering
-}): Source {
-  const { tables, writes, versions, rendering } = parts
-  const names = Object.keys(tables) as ResourceName[]
-  const rowsOf = (resource: ResourceName) => tables[resource].byId.slice(0, Number.POSITIVE_INFINITY)
+}
+
+export function openSource(parts: Parts): Source {
+  return { ...reading(parts), ...changing(parts), ...restoring(parts) }
+}
+
+const rowsOf = (tables: Tables, resource: ResourceName) =>
+  tables[resource].byId.slice(0, Number.POSITIVE_INFINITY)
+const written = ({ id, version }: Row): Written => ({ id, version })
+
+function reading({ tables, rendering }: Parts) {
   const textOf = (resource: ResourceName, row: Row) => {
     const pieces = rendering.pieces(tables[resource].resource, row)
     return pieces.map((piece) => (typeof piece === 'string' ? piece : Buffer.from(piece).toString())).join('')
   }
-
-  function changed(
-    resource: ResourceName,
-    id: number,
-    fields: Fields | null,
-    options: WriteOptions,
-  ): Written {
-    const row = writes.change(resource, id, fields, options)
-    if (!row) throw new Error(`There is no ${resource} with the id ${id}, so it cannot be changed.`)
-    return { id: row.id, version: row.version }
-  }
-
-  const late = (resource: ResourceName, written: Written): LateWrite => ({
-    ...written,
-    commit: () => {
-      writes.commitLate(resource, written.id)
-    },
-  })
-
-  const written = ({ id, version }: Row): Written => ({ id, version })
-
+  const texts: Source['texts'] = (resource) => rowsOf(tables, resource).map((row) => textOf(resource, row))
   return {
+    texts,
     count: (resource) => tables[resource].byId.size,
-    texts: (resource) => rowsOf(resource).map((row) => textOf(resource, row)),
     records: (resource) =>
-      rowsOf(resource)
-        .map((row) => parsed(textOf(resource, row)))
+      texts(resource)
+        .map(parsed)
         .filter((record) => record !== null),
     record(resource, id) {
       const row = tables[resource].find(id)
       return row ? parsed(textOf(resource, row)) : null
     },
-    ids: (resource) => rowsOf(resource).map(({ id }) => id),
+    ids: (resource) => rowsOf(tables, resource).map(({ id }) => id),
     versionOf: (resource, id) => tables[resource].find(id)?.version ?? null,
     highestVersion: (resource) =>
       tables[resource].byVersion.at(tables[resource].byVersion.size - 1)?.version ?? 0n,
+  } satisfies Partial<Source>
+}
 
+function changing({ tables, writes, versions, rendering }: Parts) {
+  const change: Source['change'] = (resource, id, fields = null, options = {}) => {
+    const row = writes.change(resource, id, fields, options)
+    if (!row) throw new Error(`There is no ${resource} with the id ${id}, so it cannot be changed.`)
+    return written(row)
+  }
+  const late = (resource: ResourceName, write: Written): LateWrite => ({
+    ...write,
+    commit: () => {
+      writes.commitLate(resource, write.id)
+    },
+  })
+  return {
+    change,
     insert: (resource, fields = null, options = {}) => written(writes.insert(resource, fields, options)),
-    change: (resource, id, fields = null, options = {}) => changed(resource, id, fields, options),
     remove(resource, id, how) {
       if (!writes.remove(resource, id, how))
         throw new Error(`There is no ${resource} with the id ${id}, so it cannot be removed.`)
     },
     bulkUpdate(resource, ids, fields = null) {
-      const chosen = ids ? [...ids].sort((a, b) => a - b) : rowsOf(resource).map(({ id }) => id)
-      for (const id of chosen) changed(resource, id, fields, {})
+      const chosen = ids ? [...ids].sort((a, b) => a - b) : rowsOf(tables, resource).map(({ id }) => id)
+      for (const id of chosen) change(resource, id, fields)
     },
     tie(resource, ids) {
       const version = versions.next()
-      for (const id of ids) changed(resource, id, null, { version })
+      for (const id of ids) change(resource, id, null, { version })
       return version
     },
-
     insertLate: (resource, fields = null) =>
       late(resource, written(writes.insert(resource, fields, { isLate: true }))),
     changeLate: (resource, id, fields = null) =>
-      late(resource, changed(resource, id, fields, { isLate: true })),
+      late(resource, change(resource, id, fields, { isLate: true })),
     commitLate: () => writes.commitLate(),
-
-    appendRaw: (resource, raw, options = {}) =>
-      written(
-        writes.insertRaw(
-          resource,
-          (id, version) => (typeof raw === 'function' ? raw({ id, version }) : raw),
-          options,
-        ),
-      ),
-
-    hurt(kind, resource = 'assignment') {
-      const { resource: hurting } = tables[resource]
+    appendRaw(resource, raw, options = {}) {
+      const made = (id: number, version: bigint) => (typeof raw === 'function' ? raw({ id, version }) : raw)
+      return written(writes.insertRaw(resource, made, options))
+    },
+    insertMalformed(kind, resource = 'assignment') {
+      const { resource: ordinary } = tables[resource]
       const row = writes.insertRaw(resource, (id, version) => {
-        const fields = rendering.fields(hurting, { ...emptyRow, id, version })
-        return spoilRecord(kind)(fields, hurting.keyField, rendering.stringify)
+        const fields = rendering.fields(ordinary, { ...emptyRow, id, version })
+        return malformRecord(kind)(fields, ordinary.keyField, rendering.stringify)
       })
       return written(row)
     },
+  } satisfies Partial<Source>
+}
 
+function restoring({ tables, writes, versions }: Parts) {
+  const names = Object.keys(tables) as ResourceName[]
+  return {
     takeBackup: () => ({
       version: versions.current(),
-      rows: new Map(names.map((name) => [name, rowsOf(name)])),
+      rows: new Map(names.map((name) => [name, rowsOf(tables, name)])),
     }),
     restoreBackup(backup) {
       writes.dropLate()
       for (const name of names) tables[name].load(backup.rows.get(name) ?? [])
       versions.reset(backup.version)
     },
-  }
+  } satisfies Partial<Source>
 }
 
 function parsed(text: string): Fields | null {

@@ -22,40 +22,15 @@ export type Table = {
   load(rows: readonly Row[]): void
   /** An id that no record had yet. */
   takeId(): number
-  keepClearOf(id: number): void
+  reserveId(id: number): void
 }
 
 export function openTable(resource: Resource): Table {
+  const externalIds = openExternalIds(resource)
   let byId = sortedRows(compareIds)
   let byVersion = sortedRows(compareVersions)
-  let externalIds: Map<string, Row> | null = null
   let mutations = 0
   let lastId = 0
-
-  const probe = (id: number, version = 0n) => ({ id, version }) as Row
-
-  function externalIdOf(row: Row): string | null {
-    const own = resource.externalField === null ? undefined : row.own?.[resource.externalField]
-    return typeof own === 'string' ? own : own === null ? null : resource.externalId(row.id)
-  }
-
-  function index(rows: Iterable<Row>): Map<string, Row> {
-    const found = new Map<string, Row>()
-    for (const row of rows) {
-      const externalId = externalIdOf(row)
-      if (externalId !== null) found.set(externalId, row)
-    }
-    return found
-  }
-
-  /** A million names take long to index, so that is done when the first one is looked for, and then kept up. */
-  function rename(before: Row | undefined, after: Row | undefined): void {
-    if (externalIds === null) return
-    const oldName = before && externalIdOf(before)
-    const newName = after && externalIdOf(after)
-    if (oldName && oldName !== newName) externalIds.delete(oldName)
-    if (newName && after) externalIds.set(newName, after)
-  }
 
   return {
     resource,
@@ -69,16 +44,13 @@ export function openTable(resource: Resource): Table {
       return mutations
     },
     find: (id) => byId.find(probe(id)),
-    findExternal(externalId) {
-      externalIds ??= index(byId)
-      return externalIds.get(externalId)
-    },
+    findExternal: (externalId) => externalIds.find(externalId, byId),
     countBelow: (version) => byVersion.rankOf(probe(Number.NEGATIVE_INFINITY, version)),
     put(row) {
       const before = byId.put(row)
       if (before) byVersion.remove(before)
       byVersion.put(row)
-      rename(before, row)
+      externalIds.replace(before, row)
       lastId = Math.max(lastId, row.id)
       mutations++
       return before
@@ -88,20 +60,58 @@ export function openTable(resource: Resource): Table {
       if (!row) return undefined
       byId.remove(row)
       byVersion.remove(row)
-      rename(row, undefined)
+      externalIds.replace(row, undefined)
       mutations++
       return row
     },
     load(rows) {
       byId = sortedRows(compareIds, [...rows].sort(compareIds))
       byVersion = sortedRows(compareVersions, [...rows].sort(compareVersions))
-      externalIds = null
+      externalIds.clear()
       lastId = Math.max(lastId, byId.at(byId.size - 1)?.id ?? 0)
       mutations++
     },
     takeId: () => ++lastId,
-    keepClearOf(id) {
+    reserveId(id) {
       lastId = Math.max(lastId, id)
+    },
+  }
+}
+
+const probe = (id: number, version = 0n) => ({ id, version }) as Row
+
+/** A million names take long to index, so that is done when the first one is looked for, and then kept up. */
+function openExternalIds(resource: Resource) {
+  let rowsByName: Map<string, Row> | null = null
+
+  function nameOf(row: Row): string | null {
+    const own = resource.externalField === null ? undefined : row.own?.[resource.externalField]
+    return typeof own === 'string' ? own : own === null ? null : resource.externalId(row.id)
+  }
+
+  function index(rows: Iterable<Row>): Map<string, Row> {
+    const found = new Map<string, Row>()
+    for (const row of rows) {
+      const name = nameOf(row)
+      if (name !== null) found.set(name, row)
+    }
+    return found
+  }
+
+  return {
+    find(name: string, rows: Iterable<Row>): Row | undefined {
+      rowsByName ??= index(rows)
+      return rowsByName.get(name)
+    },
+    replace(before: Row | undefined, after: Row | undefined): void {
+      if (rowsByName === null) return
+      const oldName = before && nameOf(before)
+      const newName = after && nameOf(after)
+      if (oldName && oldName !== newName) rowsByName.delete(oldName)
+      if (newName && after) rowsByName.set(newName, after)
+    },
+    clear(): void {
+      rowsByName = null
     },
   }
 }

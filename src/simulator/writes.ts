@@ -3,9 +3,9 @@
 
 import type { Behaviour } from './behaviour.ts'
 import type { Random } from './random.ts'
-import type { RowBytes } from './rendering.ts'
 import type { ResourceName } from './resources.ts'
 import { emptyRow, type Fields, type Row, type Versions } from './row.ts'
+import type { RowBytes } from './row-bytes.ts'
 import type { Table } from './table.ts'
 
 export type Tables = Readonly<Record<ResourceName, Table>>
@@ -40,7 +40,7 @@ export type Writes = {
   close(): void
 }
 
-type Late = { readonly event: WriteEvent; readonly timer: NodeJS.Timeout }
+type Committed = (event: WriteEvent) => void
 
 export function openWrites(parts: {
   readonly tables: Tables
@@ -49,86 +49,37 @@ export function openWrites(parts: {
   readonly rowBytes: RowBytes
   readonly random: Random
 }): Writes {
-  const { tables, versions, behaviour, rowBytes, random } = parts
-  const listeners = new Set<(event: WriteEvent) => void>()
-  const late = new Map<string, Late>()
-  const nameOf = (resource: ResourceName, id: number) => `${resource} ${id}`
-
-  function versionFor(options: WriteOptions): bigint {
-    if (options.version === undefined) return versions.next()
-    versions.reach(options.version)
-    return options.version
-  }
-
-  function commit(event: WriteEvent): void {
-    const table = tables[event.resource]
-    const before =
-      event.kind === 'Deleted' && !event.row.isDeleted ? table.drop(event.row.id) : table.put(event.row)
-    if (before) rowBytes.release(before)
+  const { tables, versions, behaviour, random } = parts
+  const listeners = new Set<Committed>()
+  const commit: Committed = (event) => {
+    store(parts, event)
     for (const listener of listeners) listener(event)
   }
+  const late = openLateWrites(commit, behaviour)
 
   function write(event: WriteEvent, options: WriteOptions): Row {
-    const isLate = options.isLate ?? (behaviour.lateFraction > 0 && random() < behaviour.lateFraction)
-    if (!isLate) {
-      commit(event)
-      return event.row
-    }
     const { resource, row } = event
-    tables[resource].keepClearOf(row.id)
-    const timer = setTimeout(() => commitLate(resource, row.id), behaviour.lateDelayMs)
-    timer.unref()
-    late.set(nameOf(resource, row.id), { event, timer })
+    if (options.isLate ?? (behaviour.lateFraction > 0 && random() < behaviour.lateFraction)) {
+      tables[resource].reserveId(row.id)
+      late.add(event)
+    } else commit(event)
     return row
-  }
-
-  function commitLate(resource?: ResourceName, id?: number): number {
-    const names = resource !== undefined && id !== undefined ? [nameOf(resource, id)] : [...late.keys()]
-    let committed = 0
-    for (const name of names) {
-      const pending = late.get(name)
-      if (!pending) continue
-      clearTimeout(pending.timer)
-      late.delete(name)
-      commit(pending.event)
-      committed++
-    }
-    return committed
-  }
-
-  function dropLate(): void {
-    for (const { timer } of late.values()) clearTimeout(timer)
-    late.clear()
   }
 
   /** The row as the next writer finds it: a database makes that writer wait for the open transaction. */
   function current(resource: ResourceName, id: number): Row | undefined {
-    commitLate(resource, id)
+    late.commit(resource, id)
     return tables[resource].find(id)
   }
 
-  function newRow(resource: ResourceName, options: WriteOptions): Row {
-    const nowMs = Date.now()
-    const id = options.id ?? tables[resource].takeId()
-    return { ...emptyRow, id, version: versionFor(options), createdAtMs: nowMs, changedAtMs: nowMs }
-  }
-
-  const nextRow = (row: Row, options: WriteOptions, changes: Partial<Row>): Row => ({
-    ...row,
-    version: versionFor(options),
-    revision: row.revision + 1,
-    changedAtMs: Date.now(),
-    kept: null,
-    ...changes,
-  })
-
   return {
     insert(resource, own, options = {}) {
-      const row = { ...newRow(resource, options), own: ownFields(own), isDeleted: own?.SysDeleted === true }
-      return write({ kind: 'Created', resource, row }, options)
+      const row = newRow(tables[resource], versions, options)
+      const filled = { ...row, own: ownFields(own), isDeleted: own?.SysDeleted === true }
+      return write({ kind: 'Created', resource, row: filled }, options)
     },
     insertRaw(resource, raw, options = {}) {
-      const row = newRow(resource, options)
+      const row = newRow(tables[resource], versions, options)
       return write({ kind: 'Created', resource, row: { ...row, raw: raw(row.id, row.version) } }, options)
     },
     change(resource, id, own, options = {}) {
@@ -136,26 +87,88 @@ export function openWrites(parts: {
       if (!row) return undefined
       const isDeleted = typeof own?.SysDeleted === 'boolean' ? own.SysDeleted : row.isDeleted
       const merged = own ? { ...row.own, ...ownFields(own) } : row.own
-      const changed = nextRow(row, options, { own: merged, raw: null, isDeleted })
+      const changed = { ...nextRow(row, versions, options), own: merged, raw: null, isDeleted }
       return write({ kind: 'Changed', resource, row: changed }, options)
     },
     remove(resource, id, how = behaviour.deletes) {
       const row = current(resource, id)
       if (!row) return undefined
-      const removed = how === 'soft' ? nextRow(row, {}, { isDeleted: true }) : row
+      const removed = how === 'soft' ? { ...nextRow(row, versions, {}), isDeleted: true } : row
       if (how === 'hard') commit({ kind: 'Deleted', resource, row: { ...row, isDeleted: false } })
       else commit({ kind: 'Deleted', resource, row: removed })
       return removed
     },
-    commitLate,
-    dropLate,
+    commitLate: late.commit,
+    dropLate: late.drop,
     onWrite(listener) {
       listeners.add(listener)
       return () => listeners.delete(listener)
     },
-    close: dropLate,
+    close: late.drop,
   }
 }
+
+/** What is written and not yet visible, each until its timer or somebody commits it. */
+function openLateWrites(commit: Committed, behaviour: Behaviour) {
+  type Pending = { readonly event: WriteEvent; readonly timer: NodeJS.Timeout }
+  const pending = new Map<string, Pending>()
+  const nameOf = (resource: ResourceName, id: number) => `${resource} ${id}`
+
+  function commitLate(resource?: ResourceName, id?: number): number {
+    const names = resource !== undefined && id !== undefined ? [nameOf(resource, id)] : [...pending.keys()]
+    let committed = 0
+    for (const name of names) {
+      const write = pending.get(name)
+      if (!write) continue
+      clearTimeout(write.timer)
+      pending.delete(name)
+      commit(write.event)
+      committed++
+    }
+    return committed
+  }
+
+  return {
+    commit: commitLate,
+    add(event: WriteEvent): void {
+      const { resource, row } = event
+      const timer = setTimeout(() => commitLate(resource, row.id), behaviour.lateDelayMs)
+      timer.unref()
+      pending.set(nameOf(resource, row.id), { event, timer })
+    },
+    drop(): void {
+      for (const { timer } of pending.values()) clearTimeout(timer)
+      pending.clear()
+    },
+  }
+}
+
+function store(parts: { readonly tables: Tables; readonly rowBytes: RowBytes }, event: WriteEvent): void {
+  const table = parts.tables[event.resource]
+  const isGone = event.kind === 'Deleted' && !event.row.isDeleted
+  const before = isGone ? table.drop(event.row.id) : table.put(event.row)
+  if (before) parts.rowBytes.forget(before)
+}
+
+function versionFor(versions: Versions, options: WriteOptions): bigint {
+  if (options.version === undefined) return versions.next()
+  versions.reach(options.version)
+  return options.version
+}
+
+function newRow(table: Table, versions: Versions, options: WriteOptions): Row {
+  const nowMs = Date.now()
+  const id = options.id ?? table.takeId()
+  return { ...emptyRow, id, version: versionFor(versions, options), createdAtMs: nowMs, changedAtMs: nowMs }
+}
+
+const nextRow = (row: Row, versions: Versions, options: WriteOptions): Row => ({
+  ...row,
+  version: versionFor(versions, options),
+  revision: row.revision + 1,
+  changedAtMs: Date.now(),
+  cached: null,
+})
 
 const reserved = ['RowVersion', 'SysRowVersion', 'SysDeleted']
 

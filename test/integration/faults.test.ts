@@ -3,7 +3,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Json } from '../../src/json/json.ts'
 import { type Fault, faultKinds } from '../../src/simulator/faults.ts'
-import { type HurtfulKind, hurtfulKinds } from '../../src/simulator/initial-data.ts'
+import { type MalformedKind, malformedKinds } from '../../src/simulator/malformed-records.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import {
   type Client,
@@ -137,11 +137,11 @@ describe('a fault', () => {
   })
 })
 
-describe('a record that hurts', () => {
+describe('a malformed record', () => {
   const client = () => openSimulatorClient(simulator)
 
-  it.each(hurtfulKinds as readonly HurtfulKind[])('P4: arrives as it was sent: %s', async (kind) => {
-    await using single = await startSimulator({ hurt: [kind] })
+  it.each(malformedKinds as readonly MalformedKind[])('P4: arrives as it was sent: %s', async (kind) => {
+    await using single = await startSimulator({ malformed: [kind] })
     const [sent] = single.source.texts('assignment')
     const { body } = await openSimulatorClient(single).call('listAssignments', {}, noSignal)
     const [received] = body as Json[]

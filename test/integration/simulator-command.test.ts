@@ -64,7 +64,7 @@ describe('tidemark simulate', () => {
   })
 
   it('prints settings that work, and ends when it is told to', async () => {
-    const running = await start('--port', '0', '--assignments', '12', '--hurt', 'no-key,an-array')
+    const running = await start('--port', '0', '--assignments', '12', '--malformed', 'no-key,an-array')
     const records = (await (await assignments(running.printed, 'PageSize=100')).json()) as unknown[]
     expect(records.length).toBe(14)
     expect(running.printed).toContain('curl -s')
@@ -124,7 +124,7 @@ describe('tidemark simulate', () => {
     [['--fault', '200'], /--fault 200: .*neither a status/],
     [['--fault', '500:nth=x'], /"nth=x" should be nth=N/],
     [['--faults', 'some'], /--faults takes only "all", not "some"/],
-    [['--hurt', 'badly'], /--hurt knows no "badly"\. It takes all, or some of nul-in-string/],
+    [['--malformed', 'badly'], /--malformed knows no "badly"\. It takes all, or some of nul-in-string/],
     [['--first-row-version', '-1'], /--first-row-version/],
     [['--api-key', ''], /--api-key is empty/],
     [['--oder', 'id'], /Did you mean --order/],

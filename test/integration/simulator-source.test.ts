@@ -1,7 +1,7 @@
 // The in-process hand on the data: what a test does to the source is what a client sees over HTTP.
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { hurtfulKinds } from '../../src/simulator/initial-data.ts'
+import { malformedKinds } from '../../src/simulator/malformed-records.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { type Caller, openCaller, signIn } from '../support/simulator-caller.ts'
 
@@ -192,13 +192,13 @@ describe('raw records', () => {
     return Buffer.from(await response.arrayBuffer())
   }
 
-  it('can hurt in every known way, and the page around them stays JSON', async () => {
+  it('can be malformed in every known way, and the page around them stays JSON', async () => {
     const start = simulator.source.highestVersion('assignment')
-    for (const kind of hurtfulKinds) simulator.source.hurt(kind)
+    for (const kind of malformedKinds) simulator.source.insertMalformed(kind)
     const after = simulator.source.insert('assignment')
     const reply = await caller.assignment(`GET /api/Assignment/neworchanged/${start}?PageSize=1000`)
     const records = reply.json() as unknown[]
-    expect(records.length).toBe(hurtfulKinds.length + 1)
+    expect(records.length).toBe(malformedKinds.length + 1)
     expect(records.at(-1)).toMatchObject({ AssignmentId: after.id })
     expect(reply.text.length).toBeGreaterThan(5 * 2 ** 20)
     for (const bytes of [
@@ -210,7 +210,7 @@ describe('raw records', () => {
     ])
       expect(reply.text).toContain(bytes)
     expect(records.filter((record) => typeof record !== 'object' || record === null).length).toBe(3)
-    simulator.source.hurt('invalid-utf8', 'assignment_note')
+    simulator.source.insertMalformed('invalid-utf8', 'assignment_note')
     const notes = await fetchBytes('/api/AssignmentNote')
     expect(notes.includes(0xff)).toBe(true)
   })

@@ -2,9 +2,9 @@
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { spanOf } from '../../src/simulator/paging.ts'
 import { defineResources } from '../../src/simulator/resources.ts'
 import { emptyRow, type Row } from '../../src/simulator/row.ts'
-import { spanOf } from '../../src/simulator/selection.ts'
 import { sortedRows } from '../../src/simulator/sorted-rows.ts'
 import { openTable } from '../../src/simulator/table.ts'
 

@@ -19,7 +19,7 @@ const request = (parts: Partial<Incoming> = {}): Incoming => ({
 function strikes(fault: Partial<Fault>, requests = 12, seed = 1): number[] {
   const faults = scheduleFaults(seed)
   faults.add({ kind: 500, ...fault })
-  return Array.from({ length: requests }, (_, index) => (faults.strike(request()) ? index + 1 : 0)).filter(
+  return Array.from({ length: requests }, (_, index) => (faults.faultFor(request()) ? index + 1 : 0)).filter(
     Boolean,
   )
 }
@@ -44,7 +44,7 @@ describe('a fault', () => {
     const struck = (fault: Partial<Fault>, parts: Partial<Incoming>) => {
       const faults = scheduleFaults(1)
       faults.add({ kind: 500, ...fault })
-      return faults.strike(request(parts)) !== null
+      return faults.faultFor(request(parts)) !== null
     }
     expect(struck({ path: 'NEWORCHANGED' }, {})).toBe(true)
     expect(struck({ path: /AssignmentNote/ }, {})).toBe(false)
@@ -59,27 +59,27 @@ describe('a fault', () => {
     const signIn = request({ service: 'auth', method: 'POST', path: '/Token/GenerateAccessTokenFromCache' })
     const faults = scheduleFaults(1)
     faults.add({ kind: 500 })
-    expect(faults.strike(signIn)).toBeNull()
+    expect(faults.faultFor(signIn)).toBeNull()
     faults.add({ kind: 503, path: 'Token' })
-    expect(faults.strike(signIn)?.kind).toBe(503)
+    expect(faults.faultFor(signIn)?.kind).toBe(503)
   })
 
   it('that waits for a record strikes only answers with it', () => {
     const faults = scheduleFaults(1)
     faults.add({ kind: 500, record: 7 })
-    expect(faults.strike(request())).toBeNull()
-    expect(faults.strikeRows(request(), [{ ...emptyRow, id: 6 }])).toBeNull()
-    expect(faults.strikeRows(request(), [{ ...emptyRow, id: 7 }])?.kind).toBe(500)
+    expect(faults.faultFor(request())).toBeNull()
+    expect(faults.faultForRows(request(), [{ ...emptyRow, id: 6 }])).toBeNull()
+    expect(faults.faultForRows(request(), [{ ...emptyRow, id: 7 }])?.kind).toBe(500)
   })
 
   it('can be taken away, alone and with the others', () => {
     const faults = scheduleFaults(1)
     const remove = faults.add({ kind: 500 })
     remove()
-    expect(faults.strike(request())).toBeNull()
+    expect(faults.faultFor(request())).toBeNull()
     faults.add({ kind: 500 })
     faults.clear()
-    expect(faults.strike(request())).toBeNull()
+    expect(faults.faultFor(request())).toBeNull()
     expect(faults.struck).toBe(0)
   })
 })

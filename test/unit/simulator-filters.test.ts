@@ -1,7 +1,7 @@
 // The filter expressions the stand-in understands.
 
 import { describe, expect, it } from 'vitest'
-import { compareValues, parseFilters } from '../../src/simulator/selection.ts'
+import { compareValues, parseFilters } from '../../src/simulator/filters.ts'
 
 const names = new Map(
   ['Status', 'City', 'ActualEnd', 'RowVersion', 'IsInvoiced'].map((name) => [name.toLowerCase(), name]),
