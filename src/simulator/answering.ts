@@ -1,13 +1,25 @@
 // What becomes of one request: hooks, faults, sign-in and rights, then the operation. Pure of HTTP; http.ts delivers.
 
-import { type Answer, type Incoming, problem, type Service } from './answer.ts'
+import {
+  type Answer,
+  badValueFor,
+  type Errors,
+  empty,
+  type Incoming,
+  invalid,
+  jsonType,
+  problem,
+  type Service,
+  wholeBody,
+} from './answer.ts'
 import type { Behaviour } from './behaviour.ts'
-import { deliveryOf, faultAnswer, spoiled, streamOf } from './fault-answers.ts'
-import type { Fault, FaultSchedule } from './faults.ts'
+import { deliveryOf, type Fault, type FaultSchedule, faultAnswer, spoiled, streamOf } from './faults.ts'
 import type { Exchange, Outcome } from './http.ts'
+import { openApi } from './openapi.ts'
 import type { ServiceState } from './operations.ts'
+import { parameterErrors } from './parameters.ts'
 import type { RecordingLog } from './request-log.ts'
-import { findRoute } from './routes.ts'
+import { findRoute, type Route } from './routes.ts'
 import type { Tokens } from './tokens.ts'
 
 /** Called before a request is worked on; the request waits for it. */
@@ -18,17 +30,22 @@ export type Hook = (request: {
   readonly query: Readonly<Record<string, string>>
 }) => void | Promise<void>
 
-export function answering(parts: {
-  readonly state: ServiceState
+export type AnsweringParts = {
+  /** The data of each client, by its GUID in lower case. */
+  readonly clients: ReadonlyMap<string, ServiceState>
+  /** The client that those see who need not name one. */
+  readonly first: ServiceState
   readonly behaviour: Behaviour
   readonly faults: FaultSchedule
   readonly tokens: Tokens
   readonly log: RecordingLog
   readonly hooks: ReadonlySet<Hook>
-  readonly clientGuid: string
-}): (exchange: Exchange) => Promise<Outcome> {
-  const { state, behaviour, faults, tokens, log, hooks, clientGuid } = parts
+}
+
+export function answering(parts: AnsweringParts): (exchange: Exchange) => Promise<Outcome> {
+  const { behaviour, faults, log, hooks } = parts
   const previousPages = new Map<string, Answer>()
+  const cache = openCache(behaviour)
 
   return async ({ request, query }) => {
     const entry = log.received(request, query)
@@ -40,7 +57,7 @@ export function answering(parts: {
         query: Object.fromEntries(query),
       })
     let fault: Fault | null = faults.faultFor(request)
-    let answer = (fault && faultAnswer(fault)) ?? rightAnswer(request)
+    let answer = (fault && faultAnswer(fault)) ?? cache(request, () => rightAnswer(parts, request))
     if (!fault) {
       fault = faults.faultForRows(request, answer.rows ?? [])
       if (fault) answer = faultAnswer(fault) ?? answer
@@ -49,38 +66,94 @@ export function answering(parts: {
     if (faults.needsPreviousPage && answer.ifEmpty) previousPages.set(streamOf(request), answer)
     const delivery = deliveryOf(fault)
     if (delivery !== 'never' && delivery !== 'reset') entry.answered(answer.status)
-    return { answer, delivery, isCompressed: behaviour.gzip }
-  }
-
-  function rightAnswer(request: Incoming): Answer {
-    if (request.service === 'auth') return signIn(request)
-    const refusal = tokens.refusal(request)
-    if (refusal) return refusal
-    const found = findRoute(request.service, request.method, request.path)
-    if (!found) return problem(404, `There is no ${request.path} here.`)
-    if ('allowed' in found)
-      return {
-        ...problem(405, `${request.method} is not allowed here.`),
-        headers: { allow: found.allowed.join(', ') },
-      }
-    const { route, parameters } = found
-    if (request.service === 'assignment') {
-      const client = request.headers.clientid
-      if (client === undefined)
-        return problem(400, 'The header clientId is missing.', {
-          clientId: ['The clientId field is required.'],
-        })
-      // A client without data: lists are empty, and no record is there.
-      if (String(client).toLowerCase() !== clientGuid.toLowerCase())
-        return route.isList ? state.lists.empty() : problem(404, 'This client has no such record.')
+    const { gzip: isCompressed, chunked: isChunked, latencyMs } = behaviour
+    return {
+      answer: inWantedType(request, answer),
+      delivery,
+      isCompressed,
+      isChunked,
+      latencyMs: latencyMs ?? 0,
     }
-    return route.operation(state, request, parameters)
   }
+}
 
-  function signIn(request: Incoming): Answer {
-    if (request.path.toLowerCase() !== '/token/generateaccesstokenfromcache')
-      return problem(404, 'The sign-in is at /Token/GenerateAccessTokenFromCache.')
-    if (request.method !== 'POST') return problem(405, 'The sign-in is a POST.')
-    return tokens.signIn(request)
+/** ASP.NET writes the one JSON type that differs from its own when it is asked for. */
+function inWantedType({ headers }: Incoming, answer: Answer): Answer {
+  const isWanted = answer.contentType === jsonType && /^text\/json\b/i.test(String(headers.accept ?? ''))
+  return isWanted ? { ...answer, contentType: 'text/json; charset=utf-8' } : answer
+}
+
+const mostCached = 500
+
+/** A proxy in front of the service that gives an older answer again. */
+function openCache(behaviour: Behaviour): (request: Incoming, ask: () => Answer) => Answer {
+  const cached = new Map<string, { readonly answer: Answer; readonly untilMs: number }>()
+  return (request, ask) => {
+    const { cachedForMs } = behaviour
+    if (cachedForMs === null || request.method !== 'GET') return ask()
+    const { service, path, query, headers } = request
+    const name = JSON.stringify([service, path.toLowerCase(), [...query], headers.clientid])
+    const known = cached.get(name)
+    if (known && known.untilMs > Date.now()) return known.answer
+    const asked = ask()
+    // An answer that is made while it is sent would show what has changed since.
+    const answer = asked.body === null ? asked : { ...asked, body: [wholeBody(asked)] }
+    cached.delete(name)
+    cached.set(name, { answer, untilMs: Date.now() + cachedForMs })
+    for (const oldest of cached.keys()) if (cached.size > mostCached) cached.delete(oldest)
+    return answer
   }
+}
+
+function rightAnswer(parts: AnsweringParts, request: Incoming): Answer {
+  const { behaviour, tokens, first } = parts
+  const { service, method, path } = request
+  if (service === 'auth') return signIn(parts, request)
+  if (service === 'assignment' && method === 'GET' && /^\/openapi\/v1\.json$/i.test(path))
+    return behaviour.openApiOff ? empty(404) : openApi(first.tables, behaviour, request.baseUrl ?? '')
+  const found = findRoute(service, method, path, behaviour.moreLists)
+  if (!found) return empty(404)
+  if ('allowed' in found) return empty(405, { allow: found.allowed.join(', ') })
+  const refusal = tokens.refusal(request)
+  if (refusal) return refusal
+  const { route, values } = found
+  const client = clientGuid(request)
+  const errors: Errors = {
+    ...parameterErrors(route.parameters, values, request.query),
+    ...(service === 'assignment' && client.errors),
+  }
+  if (Object.keys(errors).length > 0) return invalid(errors)
+  const state = service === 'assignment' ? parts.clients.get(client.guid) : first
+  if (!state) return withoutData(first, route)
+  return lostRights(behaviour, route) ?? route.operation(state, { request, values })
+}
+
+/** A client that the service does not know: its lists are empty, no record is there, and it can write none. */
+function withoutData({ lists }: ServiceState, { isList, body, path }: Route): Answer {
+  if (isList) return lists.empty()
+  return body && !path.includes('{') ? problem(400, { detail: 'Unknown client.' }) : problem(404)
+}
+
+/** Of somebody who has lost rights, lists say nothing, and reads of single records what `rights` has. */
+function lostRights({ rights }: Behaviour, { method, isList }: Route): Answer | null {
+  if (method !== 'GET' || isList) return null
+  if (rights === 'reads-404') return problem(404)
+  return rights === 'reads-403' ? empty(403) : null
+}
+
+const guid = /^\{?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\}?$/i
+
+function clientGuid({ headers }: Incoming): { readonly guid: string; readonly errors?: Errors } {
+  const text = String(headers.clientid ?? '').trim()
+  const [, found = ''] = guid.exec(text) ?? []
+  if (text === '') return { guid: '', errors: { clientId: ['The ClientId field is required.'] } }
+  return found === ''
+    ? { guid: '', errors: { clientId: [badValueFor(text, 'ClientId')] } }
+    : { guid: found.toLowerCase() }
+}
+
+function signIn({ tokens }: AnsweringParts, request: Incoming): Answer {
+  if (request.path.toLowerCase() !== '/token/generateaccesstokenfromcache') return empty(404)
+  if (request.method !== 'POST') return empty(405, { allow: 'POST' })
+  return tokens.signIn(request)
 }

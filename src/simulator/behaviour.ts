@@ -1,6 +1,8 @@
 // The switches: what nobody knows about the upstream, one entry each. Tests set them on `simulator.behaviour`, between
 // two requests if they like; the command line has the same ones in kebab-case. What each does is elsewhere.
 
+import type { Look } from './resources.ts'
+
 export type Switch<T> = {
   readonly initial: T
   readonly describe: string
@@ -11,6 +13,7 @@ export type Switch<T> = {
     | 'count'
     | 'optional-count'
     | 'fraction'
+    | 'text'
     | 'optional-text'
     | 'names'
 }
@@ -25,7 +28,9 @@ const choice = <const T extends readonly [string, ...string[]]>(
 })
 const flag = (describe: string): Switch<boolean> => ({ initial: false, describe, kind: 'flag' })
 const count = (initial: number, describe: string): Switch<number> => ({ initial, describe, kind: 'count' })
-const fraction = (describe: string): Switch<number> => ({ initial: 0, describe, kind: 'fraction' })
+const share = (initial: number, describe: string): Switch<number> => ({ initial, describe, kind: 'fraction' })
+const fraction = (describe: string): Switch<number> => share(0, describe)
+const text = (initial: string, describe: string): Switch<string> => ({ initial, describe, kind: 'text' })
 const optionalText = (describe: string): Switch<string | null> => ({
   initial: null,
   describe,
@@ -39,20 +44,21 @@ const optionalCount = (initial: number | null, describe: string): Switch<number 
 
 export const switches = {
   order: choice(
-    ['row-version', 'id', 'descending', 'unstable'],
-    'order of neworchanged when nothing sorts it; unstable is another one for each request',
+    ['row-version', 'id', 'descending', 'unstable', 'heap'],
+    'order of a list that nothing sorts; unstable is another one for each request, heap is where the database keeps the rows, and ties of a sort are then shuffled anew for each page',
   ),
   inclusive: flag('neworchanged/{v} means versions >= v instead of > v'),
-  sorts: choice(
-    ['honoured', 'ignored', 'refused', 'unpaged-when-unknown'],
-    'what Sorts does; refused is a 400; with unpaged-when-unknown a name that is not sortable switches paging off',
-  ),
+  sorts: choice(['honoured', 'ignored', 'refused'], 'what Sorts does; refused is a 400'),
   sortableFields: {
     initial: null,
     describe: 'the only fields Sorts knows',
     kind: 'names',
   } as Switch<readonly string[] | null>,
   filters: choice(['honoured', 'ignored'], 'what Filters does'),
+  unknownNames: choice(
+    ['ignored', 'whole-list', 'error'],
+    'what a name in Sorts or Filters does that nothing is known by: nothing, or the list comes unsorted and unpaged, or a 500',
+  ),
   pageCap: optionalCount(null, 'most records of a page, whatever PageSize says'),
   pageCapArithmetic: choice(
     ['sieve', 'clamped'],
@@ -63,10 +69,15 @@ export const switches = {
   pagingIgnored: flag('Page and PageSize change nothing: every list is whole'),
   listWrapper: optionalText('lists come as {"NAME": […]} instead of […]'),
   casing: choice(['pascal', 'camel'], 'casing of the field names'),
-  rowVersions: choice(['number', 'string'], 'row versions as JSON numbers or as strings of digits'),
+  escapes: choice(['json', 'net'], 'net writes emoji and odd characters as \\uXXXX, as .NET does'),
+  timeZone: text('UTC', 'the time zone of date-times that are not UTC, e.g. Europe/Oslo'),
+  rowVersions: choice(
+    ['number', 'string', 'base64'],
+    'row versions as JSON numbers, as strings of digits, or as eight bytes in base64',
+  ),
   rowVersionField: choice(
-    ['both', 'RowVersion', 'SysRowVersion', 'none'],
-    'which of RowVersion and SysRowVersion a record has',
+    ['both', 'RowVersion', 'SysRowVersion', 'legacy', 'none'],
+    'which of RowVersion and SysRowVersion a record has; legacy: both, and RowVersion is an older number, mostly null',
   ),
   rowVersionStep: count(1, 'distance from one row version to the next'),
   ties: count(1, 'how many writes get the same row version when they are made in one go'),
@@ -76,23 +87,56 @@ export const switches = {
     ['hard', 'soft'],
     'a deleted record is gone, or stays with SysDeleted and a new row version',
   ),
+  hideDeleted: flag('records that are marked deleted are in no list, and a read of one is a 404'),
+  puts: choice(['merge', 'replace'], 'a PUT changes the fields it names, or empties all others'),
   tokenShape: choice(
     ['object', 'json-string', 'plain-text', 'nested'],
     'what the sign-in answers: the token in an object, in an object inside an object, or by itself',
   ),
-  tokenField: {
-    initial: 'accessToken',
-    describe: 'the name of the token in that object',
-    kind: 'optional-text',
-  } as Switch<string>,
+  tokenField: text('accessToken', 'the name of the token in that object'),
   tokenFormat: choice(['jwt', 'opaque'], 'a JWT tells when it ends, an opaque token does not'),
-  tokenLifetimeMs: count(3_600_000, 'how long a token is accepted'),
+  tokenLifetimeMs: count(3_600_000, 'how long a token is good for'),
+  tokenClockSkewMs: optionalCount(null, 'how much longer it is accepted'),
   tokenExpiryShown: flag('the sign-in answer carries the lifetime in seconds, as expiresIn'),
+  tokenShownLifetimeMs: optionalCount(null, 'the lifetime that is shown, when it is not the true one'),
   tokenCache: choice(
     ['until-expiry', 'none', 'stuck'],
     'what the sign-in hands out the second time: the same token while it is valid, a new one, or the same for ever',
   ),
   gzip: flag('answers are compressed for clients that accept gzip'),
+  chunked: flag('answers with a body come without Content-Length'),
+  latencyMs: optionalCount(null, 'time before each answer'),
+  extendedOff: flag('the extended read is switched off: 404'),
+  openApiOff: flag('the service does not describe itself at /openapi/v1.json'),
+  moreLists: flag('customers and employees have lists too, which the description names'),
+  lists: choice(
+    ['right', 'envelope', 'null', 'no-content', 'empty'],
+    'what lists answer: what is there, {"success":false,"data":[]}, null, a 204 without a body, or no record',
+  ),
+  rights: choice(
+    ['all', 'no-lists', 'reads-404', 'reads-403'],
+    'lost rights: lists are empty, and single records can still be read, or are a 404 or a 403',
+  ),
+  hideAfterPaging: optionalCount(
+    null,
+    'records whose id is a multiple of this are taken out of a page after it was cut',
+  ),
+  changesOmit: optionalCount(
+    null,
+    'records whose id is a multiple of this are in lists but not in neworchanged',
+  ),
+  cutBeforeSort: optionalCount(null, 'only so many records, those with the lowest ids, are sorted and paged'),
+  cachedForMs: optionalCount(null, 'an answer to a GET is given again for so long, whatever happened since'),
+  replicaLagMs: optionalCount(null, 'reads see the data as it was so long ago'),
+  replicaShare: share(1, 'share of the reads that do, when there is such a lag'),
+  volatileField: flag(
+    'assignments have a DownloadUrl that is another one at each read, with the same row version',
+  ),
+  silentChanges: fraction('share of changes that give a record no new row version'),
+  twins: optionalCount(
+    null,
+    'beside each record whose id is a multiple of this, lists show another one with the same key',
+  ),
 }
 
 type Widen<T> = T extends Switch<infer V> ? V : never
@@ -102,8 +146,27 @@ export type SwitchName = keyof Behaviour
 
 export const switchNames = Object.keys(switches) as SwitchName[]
 
-export const initialBehaviour = (changes: Partial<Behaviour> = {}): Behaviour => ({
+/** What the recorded service does, where it is not what the switches stand at. */
+const recordedBehaviour: Partial<Behaviour> = {
+  order: 'heap',
+  unknownNames: 'whole-list',
+  defaultPageSize: null,
+  casing: 'camel',
+  escapes: 'net',
+  timeZone: 'Europe/Oslo',
+  rowVersionField: 'legacy',
+  deletes: 'soft',
+  puts: 'replace',
+  tokenLifetimeMs: 900_000,
+  tokenClockSkewMs: 300_000,
+  tokenExpiryShown: true,
+  chunked: true,
+}
+const profiles: Readonly<Record<Look, Partial<Behaviour>>> = { plain: {}, recorded: recordedBehaviour }
+
+export const initialBehaviour = (changes: Partial<Behaviour> = {}, look: Look = 'plain'): Behaviour => ({
   ...(Object.fromEntries(switchNames.map((name) => [name, switches[name].initial])) as Behaviour),
+  ...profiles[look],
   ...changes,
 })
 
@@ -134,7 +197,7 @@ export const switchOptions: readonly SwitchOption[] = switchNames.map((name) => 
 function valueName(kind: Switch<unknown>['kind']): string {
   if (typeof kind !== 'string') return kind.join('|')
   const names = { flag: '', count: 'N', 'optional-count': 'N|none', fraction: '0…1' }
-  return { ...names, 'optional-text': 'NAME', names: 'NAME,…' }[kind]
+  return { ...names, text: 'TEXT', 'optional-text': 'NAME', names: 'NAME,…' }[kind]
 }
 
 /** The value of one switch, or what to write instead. */
@@ -159,6 +222,7 @@ function readValue(kind: Extract<Switch<unknown>['kind'], string>, text: string)
       return text === 'none' ? null : isCount ? Number(text) : undefined
     case 'fraction':
       return text !== '' && Number(text) >= 0 && Number(text) <= 1 ? Number(text) : undefined
+    case 'text':
     case 'optional-text':
       return text === '' ? undefined : text
     case 'names':

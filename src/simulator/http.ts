@@ -5,17 +5,23 @@ import type { AddressInfo } from 'node:net'
 import { pipeline, Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createGzip, gzip } from 'node:zlib'
-import { type Answer, type Incoming, problem, type Query, type Service, wholeBody } from './answer.ts'
+import { type Answer, type Incoming, problem, type Service, wholeBody } from './answer.ts'
 
 export type Exchange = {
   readonly request: Incoming
   readonly query: URLSearchParams
 }
-export type Outcome = { readonly answer: Answer; readonly delivery: Delivery; readonly isCompressed: boolean }
+export type Outcome = {
+  readonly answer: Answer
+  readonly delivery: Delivery
+  readonly isCompressed: boolean
+  readonly isChunked: boolean
+  readonly latencyMs: number
+}
 export type HttpServer = { readonly origin: string; close(): Promise<void> }
 
 const mostBodyBytes = 30_000_000
-const prefix = /^\/(auth|assignment|tracking)(\/.*)$/i
+const prefixed = /^(\/(auth|assignment|tracking))(\/.*)$/i
 
 export async function listen(
   { host, port }: { readonly host: string; readonly port: number },
@@ -63,26 +69,44 @@ async function exchange(
 ): Promise<void> {
   const body = await readBody(incoming)
   const url = URL.parse(incoming.url ?? '/', 'http://simulator')
-  const [, service, path] = prefix.exec(url?.pathname ?? '') ?? []
-  if (!url || !service || !path)
+  const place = url && placeOf(url.pathname)
+  if (!url || !place)
     return refuse(response, 404, 'The paths here begin with /auth, /assignment or /tracking.')
   if (body === null) return refuse(response, 413, 'The body is too long.')
-  const query: Query = new Map([...url.searchParams].map(([name, value]) => [name.toLowerCase(), value]))
+  const query = new Map<string, string>()
+  // Of a parameter that is there twice, the first one counts.
+  for (const [name, value] of url.searchParams)
+    if (!query.has(name.toLowerCase())) query.set(name.toLowerCase(), value)
   const request: Incoming = {
     method: incoming.method ?? 'GET',
-    service: service.toLowerCase() as Service,
-    path,
+    service: place.service,
+    path: place.path,
+    baseUrl: `http://${incoming.headers.host ?? 'localhost'}${place.prefix}`,
     query,
     headers: incoming.headers,
     body,
   }
   const outcome = await answer({ request, query: url.searchParams })
+  if (outcome.latencyMs > 0) await delay(outcome.latencyMs)
   const acceptsGzip = /\bgzip\b/.test(String(incoming.headers['accept-encoding'] ?? ''))
-  await deliver(response, outcome.answer, outcome.delivery, outcome.isCompressed && acceptsGzip)
+  await deliver(response, { ...outcome, isCompressed: outcome.isCompressed && acceptsGzip })
 }
 
-const refuse = (response: ServerResponse, status: number, reason: string): Promise<void> =>
-  deliver(response, problem(status, reason), 'whole', false)
+/** Each service under a prefix of its own, or all of them where the recorded service has them. */
+function placeOf(pathname: string): { service: Service; prefix: string; path: string } | null {
+  const [, prefix = '', service = '', path] = prefixed.exec(pathname) ?? []
+  if (path) return { service: service.toLowerCase() as Service, prefix, path }
+  if (/^\/token\//i.test(pathname)) return { service: 'auth', prefix: '', path: pathname }
+  return /^\/(?:api|openapi)\//i.test(pathname) ? { service: 'assignment', prefix: '', path: pathname } : null
+}
+
+const refuse = (response: ServerResponse, status: number, detail: string): Promise<void> =>
+  deliver(response, {
+    answer: problem(status, { detail }),
+    delivery: 'whole',
+    isCompressed: false,
+    isChunked: false,
+  })
 
 async function readBody(incoming: IncomingMessage): Promise<Buffer | null> {
   if (incoming.method === 'GET') return Buffer.alloc(0)
@@ -97,12 +121,8 @@ async function readBody(incoming: IncomingMessage): Promise<Buffer | null> {
 
 export type Delivery = 'whole' | 'never' | 'reset' | { readonly bytesPerSecond: number }
 
-export async function deliver(
-  response: ServerResponse,
-  answer: Answer,
-  delivery: Delivery,
-  isCompressed: boolean,
-): Promise<void> {
+async function deliver(response: ServerResponse, outcome: Omit<Outcome, 'latencyMs'>): Promise<void> {
+  const { answer, delivery, isCompressed } = outcome
   if (delivery === 'never' || response.destroyed) return
   const { status, body, contentType, headers } = answer
   response.statusCode = status
@@ -112,7 +132,8 @@ export async function deliver(
   if (delivery === 'whole' && body !== null && !Array.isArray(body))
     return stream(response, body, isCompressed)
   const whole = isCompressed && body !== null ? [await compressed(wholeBody(answer))] : [...(body ?? [])]
-  if (status !== 204) response.setHeader('content-length', lengthOf(whole))
+  const hasLength = body === null ? response.req.method !== 'HEAD' : !outcome.isChunked
+  if (status !== 204 && hasLength) response.setHeader('content-length', lengthOf(whole))
   if (delivery === 'whole') return send(response, whole)
   if (delivery === 'reset') return resetHalfway(response, Buffer.concat(whole))
   await drip(response, Buffer.concat(whole), delivery.bytesPerSecond)
@@ -122,7 +143,8 @@ const lengthOf = (pieces: readonly Buffer[]) => pieces.reduce((sum, piece) => su
 
 /** Pieces are not joined first: copying a page costs as much as sending it. */
 function send(response: ServerResponse, pieces: readonly Buffer[]): void {
-  response.cork()
+  // A corked response of Node loses the pieces of a chunked body that come after the first.
+  if (response.hasHeader('content-length')) response.cork()
   for (const piece of pieces) response.write(piece)
   response.end()
 }

@@ -1,17 +1,20 @@
-// Answers that are lists: checks the paging parameters, selects, cuts the page and joins the records' bytes.
+// Answers that are lists: selects, cuts the page and joins the records' bytes; and what a list answers when something
+// is wrong with it.
 
-import { type Answer, type Body, type Incoming, problem } from './answer.ts'
+import { type Answer, type Body, empty, type Incoming, jsonText, jsonType, problem } from './answer.ts'
 import type { Behaviour } from './behaviour.ts'
-import { spanOf } from './paging.ts'
+import { wholeNumber } from './parameters.ts'
 import type { Resource } from './resources.ts'
 import type { Row } from './row.ts'
 import type { RowBytes } from './row-bytes.ts'
 import type { Criteria, Selected } from './selection.ts'
 import type { Table } from './table.ts'
 
+type ListOptions = { readonly since?: bigint; readonly defaultPageSize?: number }
+
 export type Lists = {
   /** Filtered, sorted and paged as the query says. */
-  answer(table: Table, request: Incoming, since?: bigint): Answer
+  answer(table: Table, request: Incoming, options?: ListOptions): Answer
   /** The whole resource: for the lists that take no parameters. */
   whole(table: Table): Answer
   /** A list for a client that has no data. */
@@ -24,77 +27,124 @@ const blockRows = 1_000
 const mostRowsInMemory = 20_000
 const comma = Buffer.from(',')
 
-export function openLists(parts: {
+type Parts = {
   readonly behaviour: Behaviour
   readonly rowBytes: RowBytes
   readonly select: (table: Table, criteria: Criteria) => Selected
-}): Lists {
+}
+
+export function openLists(parts: Parts): Lists {
   const { behaviour, rowBytes, select } = parts
-
-  function* blocks(resource: Resource, rows: readonly Row[]): Generator<Buffer> {
-    for (let start = 0; start < rows.length; start += blockRows) {
-      if (start > 0) yield comma
-      yield rowBytes.joined(resource, rows.slice(start, start + blockRows))
-    }
-  }
-
-  function framed(rows: readonly Row[], pieces: () => Iterable<Buffer>): Answer {
-    const name = behaviour.listWrapper
-    const open = Buffer.from(name === null ? '[' : `{${JSON.stringify(name)}:[`)
-    const close = Buffer.from(name === null ? ']' : ']}')
-    const whole: Body = {
-      *[Symbol.iterator]() {
-        yield open
-        yield* pieces()
-        yield close
-      },
-    }
-    return {
-      status: 200,
-      body: rows.length <= mostRowsInMemory ? [...whole] : whole,
-      contentType: 'application/json; charset=utf-8',
-      rows,
-      ifEmpty: Buffer.concat([open, close]),
-    }
-  }
-
-  const listAnswer = ({ resource }: Table, rows: readonly Row[]) => framed(rows, () => blocks(resource, rows))
+  const listAnswer = ({ resource }: Table, rows: readonly Row[]) =>
+    framed(behaviour, rows, () => blocks(parts, resource, rows))
 
   return {
-    answer(table, request, since) {
-      const page = positive(request.query.get('page'))
-      const pageSize = positive(request.query.get('pagesize'))
-      if (page === undefined) return refusal('Page')
-      if (pageSize === undefined) return refusal('PageSize')
+    answer(table, request, { since, defaultPageSize } = {}) {
+      const wrong = wrongAnswer(behaviour)
+      if (wrong) return wrong
+      const { query } = request
+      const [page, pageSize] = [wholeNumber(query, 'page'), wholeNumber(query, 'pagesize')]
+      if (overflows({ page, pageSize }) && behaviour.unknownNames !== 'ignored') return problem(500)
+      const paging = defaultPageSize === undefined ? behaviour : { ...behaviour, defaultPageSize }
+      const span = spanOf({ page, pageSize }, paging)
       const selected = select(table, {
         since: since ?? null,
-        filters: request.query.get('filters') ?? null,
-        sorts: request.query.get('sorts') ?? null,
+        filters: query.get('filters') ?? null,
+        sorts: query.get('sorts') ?? null,
+        limit: span.to,
       })
-      if ('refused' in selected) return problem(400, selected.refused, { Sorts: [selected.refused] })
-      const { from, to } = spanOf(
-        { page, pageSize },
-        selected.isPaged ? behaviour : { ...behaviour, pagingIgnored: true },
-      )
-      return listAnswer(table, selected.selection.slice(from, to))
+      if ('refused' in selected)
+        return problem(
+          selected.refused,
+          selected.refused === 400 ? { errors: { Sorts: [selected.why] } } : {},
+        )
+      const { from, to } = selected.isPaged
+        ? span
+        : spanOf({ page, pageSize }, { ...behaviour, pagingIgnored: true })
+      return listAnswer(table, shownOf(selected.selection.slice(from, to), behaviour, since !== undefined))
     },
-    whole: (table) => listAnswer(table, table.byId.slice(0, Number.POSITIVE_INFINITY)),
-    empty: () => framed([], () => []),
+    whole: (table) =>
+      wrongAnswer(behaviour) ?? listAnswer(table, table.byId.slice(0, Number.POSITIVE_INFINITY)),
+    empty: () => wrongAnswer(behaviour) ?? framed(behaviour, [], () => []),
     record(status, table, row) {
       const body = [rowBytes.joined(table.resource, [row])]
-      return { status, body, contentType: 'application/json; charset=utf-8', rows: [row] }
+      return { status, body, contentType: jsonType, rows: [row] }
     },
   }
 }
 
-/** Null when it is absent, undefined when it is wrong. */
-function positive(text: string | undefined): number | null | undefined {
-  if (text === undefined || text === '') return null
-  const number = Number(text)
-  return /^\d+$/.test(text) && number >= 1 && number <= 2_147_483_647 ? number : undefined
+/** What rights take out of a page that is cut already, and what neworchanged leaves out that the list has. */
+function shownOf(rows: readonly Row[], behaviour: Behaviour, isChanges: boolean): readonly Row[] {
+  const { hideAfterPaging, changesOmit } = behaviour
+  const isOmitted = ({ id }: Row) =>
+    (hideAfterPaging !== null && id % hideAfterPaging === 0) ||
+    (isChanges && changesOmit !== null && id % changesOmit === 0)
+  return hideAfterPaging === null && changesOmit === null ? rows : rows.filter((row) => !isOmitted(row))
 }
 
-const refusal = (name: string) =>
-  problem(400, `${name} is out of range.`, {
-    [name]: [`The field ${name} must be between 1 and 2147483647.`],
-  })
+/** A list that is none, though nothing says so: each with a status of success. */
+function wrongAnswer(behaviour: Behaviour): Answer | null {
+  switch (behaviour.lists) {
+    case 'envelope':
+      return jsonText(200, '{"success":false,"data":[]}')
+    case 'null':
+      return jsonText(200, 'null')
+    case 'no-content':
+      return empty(204)
+    case 'empty':
+      return framed(behaviour, [], () => [])
+    default:
+      return behaviour.rights === 'all' ? null : framed(behaviour, [], () => [])
+  }
+}
+
+function* blocks({ rowBytes }: Parts, resource: Resource, rows: readonly Row[]): Generator<Buffer> {
+  for (let start = 0; start < rows.length; start += blockRows) {
+    if (start > 0) yield comma
+    yield rowBytes.joined(resource, rows.slice(start, start + blockRows))
+  }
+}
+
+function framed(behaviour: Behaviour, rows: readonly Row[], pieces: () => Iterable<Buffer>): Answer {
+  const name = behaviour.listWrapper
+  const open = Buffer.from(name === null ? '[' : `{${JSON.stringify(name)}:[`)
+  const close = Buffer.from(name === null ? ']' : ']}')
+  const whole: Body = {
+    *[Symbol.iterator]() {
+      yield open
+      yield* pieces()
+      yield close
+    },
+  }
+  return {
+    status: 200,
+    body: rows.length <= mostRowsInMemory ? [...whole] : whole,
+    contentType: jsonType,
+    rows,
+    ifEmpty: Buffer.concat([open, close]),
+  }
+}
+
+// Which part of a list a page is. Pure arithmetic, faithful to the oddities of the real one.
+export type PageRequest = { readonly page: number | null; readonly pageSize: number | null }
+export type Span = { readonly from: number; readonly to: number }
+export type PagingBehaviour = Pick<
+  Behaviour,
+  'pageCap' | 'pageCapArithmetic' | 'ownPageSize' | 'defaultPageSize' | 'pagingIgnored'
+>
+
+const everything: Span = { from: 0, to: Number.POSITIVE_INFINITY }
+
+export function spanOf({ page, pageSize }: PageRequest, behaviour: PagingBehaviour): Span {
+  const { ownPageSize } = behaviour
+  const requested = ownPageSize ?? pageSize ?? behaviour.defaultPageSize
+  if (behaviour.pagingIgnored || requested === null) return everything
+  const taken = ownPageSize ?? Math.min(requested, behaviour.pageCap ?? requested)
+  const skippedBy = behaviour.pageCapArithmetic === 'sieve' ? requested : taken
+  const from = ((page ?? 1) - 1) * skippedBy
+  return { from, to: from + taken }
+}
+
+/** The service multiplies in 32 bits: beyond them it skips a negative number of rows, which its database refuses. */
+export const overflows = ({ page, pageSize }: PageRequest): boolean =>
+  page !== null && pageSize !== null && Math.imul(page - 1, pageSize) < 0

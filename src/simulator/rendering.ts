@@ -1,7 +1,8 @@
 // How a row becomes JSON: generated fields, then those somebody set, then the row version, in the casing asked for.
-// It keeps nothing; row-bytes.ts does.
+// It caches nothing but texts that many rows share; row-bytes.ts does.
 
 import type { Behaviour } from './behaviour.ts'
+import { camelCase } from './fields.ts'
 import type { Resource } from './resources.ts'
 import type { Fields, FreshFields, Row } from './row.ts'
 
@@ -22,48 +23,45 @@ export type Rendering = {
 }
 
 export function openRendering(behaviour: Behaviour): Rendering {
-  const tails = { pascal: new WeakMap<Fields, Buffer>(), camel: new WeakMap<Fields, Buffer>() }
+  const endings = { pascal: new WeakMap<Fields, Buffer>(), camel: new WeakMap<Fields, Buffer>() }
   const isCamel = () => behaviour.casing === 'camel'
+  let reads = 0
 
   function fields(resource: Resource, row: Row): FreshFields {
     const { own, shared } = resource.parts(row)
-    setVersions(own, row)
-    return { ...own, ...shared, ...row.own }
+    const all: FreshFields = { ...own, ...shared, ...row.own }
+    complete(all, resource, row)
+    return all
   }
 
-  function setVersions(own: FreshFields, row: Row): void {
-    if (!('RowVersion' in own)) return
-    const { rowVersionField: served } = behaviour
-    const version = versionValue(row.version)
-    own.RowVersion = served === 'both' || served === 'RowVersion' ? version : undefined
-    own.SysRowVersion = served === 'both' || served === 'SysRowVersion' ? version : undefined
+  function complete(all: FreshFields, resource: Resource, row: Row): void {
+    setVersions(all, row, behaviour)
+    if (resource.name === 'webhook_subscription' && 'Secret' in all) all.Secret = null
+    if (behaviour.volatileField && resource.name === 'assignment') all.DownloadUrl = signedUrl(row, ++reads)
   }
 
   function pieces(resource: Resource, row: Row): readonly Piece[] {
     if (row.raw !== null) return [row.raw]
     if (row.own !== null) return [stringify(fields(resource, row))]
     const { own, shared } = resource.parts(row)
-    setVersions(own, row)
-    return shared ? [stringify(own).slice(0, -1), tailOf(shared)] : [stringify(own)]
+    complete(own, resource, row)
+    return shared ? [stringify(own).slice(0, -1), endingOf(shared)] : [stringify(own)]
   }
 
   /** The end of a record, from the comma after its own fields on. */
-  function tailOf(shared: Fields): Buffer {
-    const kept = isCamel() ? tails.camel : tails.pascal
-    const known = kept.get(shared)
+  function endingOf(shared: Fields): Buffer {
+    const cached = isCamel() ? endings.camel : endings.pascal
+    const known = cached.get(shared)
     if (known !== undefined) return known
     const bytes = Buffer.from(`,${stringify(shared).slice(1)}`)
-    kept.set(shared, bytes)
+    cached.set(shared, bytes)
     return bytes
   }
 
-  function versionValue(version: bigint): unknown {
-    if (behaviour.rowVersions === 'string') return version.toString()
-    const number = Number(version)
-    return Number.isSafeInteger(number) ? number : JSON.rawJSON(version.toString())
+  function stringify(value: Fields): string {
+    const text = JSON.stringify(isCamel() ? camelCased(value) : value)
+    return behaviour.escapes === 'net' ? escaped(text) : text
   }
-
-  const stringify = (value: Fields) => JSON.stringify(isCamel() ? camelCased(value) : value)
 
   return {
     fields,
@@ -71,27 +69,76 @@ export function openRendering(behaviour: Behaviour): Rendering {
     pieces,
     cased: (name) => (isCamel() ? camelCase(name) : name),
     style() {
-      const field = { both: 0, RowVersion: 1, SysRowVersion: 2, none: 3 }[behaviour.rowVersionField]
-      return field * 4 + (isCamel() ? 2 : 0) + (behaviour.rowVersions === 'string' ? 1 : 0)
+      if (behaviour.volatileField) return -1 - ++reads
+      const { rowVersionField, rowVersions, escapes } = behaviour
+      const field = ['both', 'RowVersion', 'SysRowVersion', 'legacy', 'none'].indexOf(rowVersionField)
+      const form = ['number', 'string', 'base64'].indexOf(rowVersions)
+      return ((field * 3 + form) * 2 + (isCamel() ? 1 : 0)) * 2 + (escapes === 'net' ? 1 : 0)
     },
   }
 }
 
-const camelNames = new Map<string, string>()
-const keptNames = 1_000
-
-/** As System.Text.Json does it: `UID` → `uid`, `SysUpdatedDateUTC` → `sysUpdatedDateUTC`. */
-export function camelCase(name: string): string {
-  const known = camelNames.get(name)
-  if (known !== undefined) return known
-  const leading = /^[A-Z]+(?=[A-Z][a-z])|^[A-Z]+/.exec(name)?.[0] ?? ''
-  const camel = leading.toLowerCase() + name.slice(leading.length)
-  if (camelNames.size < keptNames) camelNames.set(name, camel)
-  return camel
+type VersionFields = {
+  /** The fields that show the version that `neworchanged` answers to. */
+  readonly counters: readonly string[]
+  /** The field of the same kind that has nothing to do with it. */
+  readonly legacy: string | null
 }
+
+const versionFields: Readonly<Record<Behaviour['rowVersionField'], VersionFields>> = {
+  both: { counters: ['RowVersion', 'SysRowVersion'], legacy: null },
+  RowVersion: { counters: ['RowVersion'], legacy: null },
+  SysRowVersion: { counters: ['SysRowVersion'], legacy: null },
+  legacy: { counters: ['SysRowVersion'], legacy: 'RowVersion' },
+  none: { counters: [], legacy: null },
+}
+
+export const servedVersionFields = (behaviour: Behaviour): VersionFields =>
+  versionFields[behaviour.rowVersionField]
+
+function setVersions(own: FreshFields, row: Row, behaviour: Behaviour): void {
+  if (!('RowVersion' in own)) return
+  const { counters, legacy } = servedVersionFields(behaviour)
+  const version = versionValue(row.version, behaviour.rowVersions)
+  for (const name of ['RowVersion', 'SysRowVersion'])
+    if (counters.includes(name)) own[name] = version
+    else if (name !== legacy) own[name] = undefined
+}
+
+function versionValue(version: bigint, form: Behaviour['rowVersions']): unknown {
+  if (form === 'string') return version.toString()
+  if (form === 'base64') {
+    const bytes = Buffer.alloc(8)
+    bytes.writeBigInt64BE(version)
+    return bytes.toString('base64')
+  }
+  const number = Number(version)
+  return Number.isSafeInteger(number) ? number : JSON.rawJSON(version.toString())
+}
+
+/** Another one for each read of the same record: what file stores hand out. */
+const signedUrl = (row: Row, read: number) =>
+  `https://files.example/assignment/${row.id}?expires=${Math.floor(Date.now() / 1000) + 600}&signature=${read.toString(36)}`
 
 function camelCased(value: Fields): Fields {
   const renamed: FreshFields = {}
   for (const name of Object.keys(value)) renamed[camelCase(name)] = value[name]
   return renamed
 }
+
+// .NET's relaxed encoder writes letters as they are and the rest of what lies beyond ASCII as escapes: halves of
+// surrogate pairs, so every emoji, control and unassigned characters, and spaces other than the common one.
+const needsEscape = /[\p{Cs}\p{Cc}\p{Co}\p{Cn}\p{Zl}\p{Zp}]|(?! )\p{Zs}|\\u[0-9a-f]{4}/gu
+const mayNeedEscape = /[^\p{L}\p{M}\p{N}\p{P}\p{Sc}\p{Sk}\p{Sm} ]|[\u{10000}-\u{10ffff}]|\\u/u
+
+export function escaped(json: string): string {
+  if (!mayNeedEscape.test(json)) return json
+  return json
+    .replace(/[\u{10000}-\u{10ffff}]/gu, (pair) => [...pair].flatMap(halves).join(''))
+    .replace(needsEscape, (text) =>
+      text.startsWith('\\') ? `\\u${text.slice(2).toUpperCase()}` : unicodeEscape(text.charCodeAt(0)),
+    )
+}
+
+const unicodeEscape = (code: number) => `\\u${code.toString(16).toUpperCase().padStart(4, '0')}`
+const halves = (pair: string) => [unicodeEscape(pair.charCodeAt(0)), unicodeEscape(pair.charCodeAt(1))]

@@ -9,7 +9,9 @@ import { listen } from './http.ts'
 import type { MalformedKind } from './malformed-records.ts'
 import { seededRandom, uuidFrom } from './random.ts'
 import { openRequestLog, type RequestLog } from './request-log.ts'
-import { type Counts, openServiceState } from './service-state.ts'
+import type { Look } from './resources.ts'
+import { countVersions } from './row.ts'
+import { type Counts, newIds, type OpenedState, openServiceState } from './service-state.ts'
 import type { Source } from './source.ts'
 import { type Credentials, openTokens } from './tokens.ts'
 import { type Deliveries, startDeliveries } from './webhooks.ts'
@@ -19,6 +21,8 @@ export type SimulatorOptions = Partial<Counts> & {
   /** 0, the default, picks a free one. */
   readonly port?: number
   readonly seed?: number
+  /** Which service it looks like. */
+  readonly look?: Look
   readonly credentials?: Partial<Credentials>
   readonly behaviour?: Partial<Behaviour>
   readonly faults?: readonly Fault[]
@@ -26,14 +30,21 @@ export type SimulatorOptions = Partial<Counts> & {
   /** Malformed assignments, one of each kind. */
   readonly malformed?: readonly MalformedKind[]
   readonly firstRowVersion?: bigint
+  /** Other clients that the same sign-in may name, with records of their own. */
+  readonly otherClients?: readonly (Partial<Counts> & { readonly guid: string })[]
+  /** False: there are no customers, employees and children but those that are inserted. */
+  readonly hasGeneratedRecords?: boolean
 }
 
 export type Simulator = AsyncDisposable & {
   readonly authUrl: string
   readonly assignmentUrl: string
   readonly trackingUrl: string
+  readonly look: Look
   readonly credentials: Credentials
   readonly source: Source
+  /** The data of another client. */
+  sourceOf(guid: string): Source
   readonly behaviour: Behaviour
   readonly faults: Faults
   readonly requests: RequestLog
@@ -46,33 +57,27 @@ export type Simulator = AsyncDisposable & {
 }
 
 export async function startSimulator(options: SimulatorOptions = {}): Promise<Simulator> {
-  const { seed = 1, assignments = 0, notes = 0, trackers = 0, objects = 0 } = options
-  const behaviour = initialBehaviour(options.behaviour)
-  const counts = { assignments, notes, trackers, objects }
-  const state = openServiceState({ behaviour, seed, counts, firstRowVersion: options.firstRowVersion ?? 1n })
-  const credentials: Credentials = {
-    clientGuid: uuidFrom(seed, 0, 900),
-    subjectId: `integration-${seed}`,
-    apiKey: `stand-in-key-${seed}`,
-    ...options.credentials,
-  }
+  const { seed = 1, look = 'plain' } = options
+  const behaviour = initialBehaviour(options.behaviour, look)
+  const credentials = withDefaults(options.credentials, seed)
+  const clients = openClients({ ...options, seed, look }, behaviour, credentials.clientGuid)
+  const first = clientOf(clients, credentials.clientGuid)
   const faults = scheduleFaults(seed)
   for (const fault of options.faults ?? []) faults.add(fault)
+  for (const kind of options.malformed ?? []) first.source.insertMalformed(kind)
   const tokens = openTokens(credentials, behaviour)
   const log = openRequestLog()
   const hooks = new Set<Hook>()
-  const { clientGuid } = credentials
-  const answer = answering({ state, behaviour, faults, tokens, log, hooks, clientGuid })
-  for (const kind of options.malformed ?? []) state.source.insertMalformed(kind)
+  const answer = answering({ clients, first, behaviour, faults, tokens, log, hooks })
   const server = await listen({ host: options.host ?? '127.0.0.1', port: options.port ?? 0 }, answer)
-  const deliveries = startDeliveries({ ...state, clientGuid })
+  const deliveries = startDeliveries({ ...first, clientGuid: credentials.clientGuid })
   const churn = options.churnPerSecond
-    ? startChurn({ ...state, random: seededRandom(seed + 2), changesPerSecond: options.churnPerSecond })
+    ? startChurn({ ...first, random: seededRandom(seed + 2), changesPerSecond: options.churnPerSecond })
     : null
 
   async function close(): Promise<void> {
     churn?.stop()
-    state.writes.close()
+    for (const { writes } of clients.values()) writes.close()
     await deliveries.close()
     await server.close()
   }
@@ -81,8 +86,10 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     authUrl: `${server.origin}/auth`,
     assignmentUrl: `${server.origin}/assignment`,
     trackingUrl: `${server.origin}/tracking`,
+    look,
     credentials,
-    source: state.source,
+    source: first.source,
+    sourceOf: (guid) => clientOf(clients, guid).source,
     behaviour,
     faults,
     requests: log,
@@ -97,10 +104,42 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
   }
 }
 
+const withDefaults = (given: Partial<Credentials> | undefined, seed: number): Credentials => ({
+  clientGuid: uuidFrom(seed, 0, 900),
+  subjectId: `integration-${seed}`,
+  apiKey: `stand-in-key-${seed}`,
+  ...given,
+})
+
+type Clients = ReadonlyMap<string, OpenedState>
+
+function openClients(
+  options: SimulatorOptions & { readonly seed: number; readonly look: Look },
+  behaviour: Behaviour,
+  clientGuid: string,
+): Clients {
+  const { seed, look, firstRowVersion = 1n, hasGeneratedRecords = true, otherClients = [] } = options
+  const versions = countVersions(behaviour, firstRowVersion)
+  const shared = { look, behaviour, seed, versions, ids: newIds(), hasGeneratedRecords, states: [] }
+  const clients = new Map<string, OpenedState>()
+  for (const client of [{ ...options, guid: clientGuid }, ...otherClients]) {
+    const { assignments = 0, notes = 0, trackers = 0, objects = 0 } = client
+    const state = openServiceState(shared, { assignments, notes, trackers, objects })
+    clients.set(client.guid.toLowerCase(), state)
+  }
+  return clients
+}
+
+function clientOf(clients: Clients, guid: string): OpenedState {
+  const state = clients.get(guid.toLowerCase())
+  if (!state) throw new Error(`There is no client ${guid}.`)
+  return state
+}
+
 // What somebody needs who has just started the stand-in: where it is, who may sign in, and something to paste.
 type Known = Pick<
   Simulator,
-  'authUrl' | 'assignmentUrl' | 'trackingUrl' | 'credentials' | 'behaviour' | 'source'
+  'authUrl' | 'assignmentUrl' | 'trackingUrl' | 'credentials' | 'behaviour' | 'source' | 'look'
 >
 
 export function introduction(simulator: Known): string {

@@ -1,10 +1,13 @@
 // The data as a test sees it: the truth to compare a mirror with, and every way to change it. Changes made here go the
 // same way as those made by requests, row versions, late commits and webhooks included.
 
+import type { Extended } from './extended.ts'
 import { type MalformedKind, malformRecord } from './malformed-records.ts'
 import type { Rendering } from './rendering.ts'
+import type { Replica } from './replica.ts'
 import type { ResourceName } from './resources.ts'
 import { emptyRow, type Fields, type Row, type Versions } from './row.ts'
+import { twinFields } from './selection.ts'
 import type { Deletion, Tables, WriteOptions, Writes } from './writes.ts'
 
 type Written = { readonly id: number; readonly version: bigint }
@@ -46,9 +49,15 @@ export type Source = {
   /** Adds a record that is malformed in one of the known ways. */
   insertMalformed(kind: MalformedKind, resource?: ResourceName): Written
 
+  /** Another record with the same key, beside this one in every list; it has a row version of its own. */
+  insertTwin(resource: ResourceName, id: number, fields?: Fields): Written
+
+  /** Who takes part in an assignment; otherwise that is the employee it names. */
+  setParticipants(assignmentId: number, employeeIds: readonly number[]): void
+
   takeBackup(): Backup
-  /** Everything is as it was then, and row versions go on from there. */
-  restoreBackup(backup: Backup): void
+  /** Everything is as it was then, and row versions go on from there, or from where they are. */
+  restoreBackup(backup: Backup, options?: { readonly keepsCounter?: boolean }): void
 }
 
 type Parts = {
@@ -56,6 +65,8 @@ type Parts = {
   readonly writes: Writes
   readonly versions: Versions
   readonly rendering: Rendering
+  readonly extended: Extended
+  readonly replica: Replica
 }
 
 export function openSource(parts: Parts): Source {
@@ -90,7 +101,7 @@ function reading({ tables, rendering }: Parts) {
   } satisfies Partial<Source>
 }
 
-function changing({ tables, writes, versions, rendering }: Parts) {
+function changing({ tables, writes, versions, rendering, extended }: Parts) {
   const change: Source['change'] = (resource, id, fields = null, options = {}) => {
     const row = writes.change(resource, id, fields, options)
     if (!row) throw new Error(`There is no ${resource} with the id ${id}, so it cannot be changed.`)
@@ -135,20 +146,32 @@ function changing({ tables, writes, versions, rendering }: Parts) {
       })
       return written(row)
     },
+    insertTwin(resource, id, fields = {}) {
+      const { keyField } = tables[resource].resource
+      const own = tables[resource].find(id)?.own
+      return written(writes.insert(resource, { ...own, ...twinFields(id, 1), ...fields, [keyField]: id }))
+    },
+    setParticipants(assignmentId, employeeIds) {
+      const row = tables.assignment.find(assignmentId)
+      if (!row) throw new Error(`There is no assignment with the id ${assignmentId}.`)
+      for (const id of extended.participants(row)) extended.setParticipant(row, id, false)
+      for (const id of employeeIds) extended.setParticipant(row, id, true)
+    },
   } satisfies Partial<Source>
 }
 
-function restoring({ tables, writes, versions }: Parts) {
+function restoring({ tables, writes, versions, replica }: Parts) {
   const names = Object.keys(tables) as ResourceName[]
   return {
     takeBackup: () => ({
       version: versions.current(),
       rows: new Map(names.map((name) => [name, rowsOf(tables, name)])),
     }),
-    restoreBackup(backup) {
+    restoreBackup(backup, { keepsCounter = false } = {}) {
       writes.dropLate()
       for (const name of names) tables[name].load(backup.rows.get(name) ?? [])
-      versions.reset(backup.version)
+      replica.restored()
+      if (!keepsCounter) versions.reset(backup.version)
     },
   } satisfies Partial<Source>
 }

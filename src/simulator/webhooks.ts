@@ -1,9 +1,12 @@
 // Tells webhook subscribers what was written, with real POST requests: fire and forget, a few at a time, and never
 // more of them waiting than a bounded number.
 
-import { webhookEvents } from './child-fields.ts'
+import { createHmac } from 'node:crypto'
+import { webhookEvents } from './plain-records.ts'
 import type { Rendering } from './rendering.ts'
 import type { Row } from './row.ts'
+import { externalIdOf } from './table.ts'
+import { utcClock, writtenTime } from './times.ts'
 import type { Tables, WriteEvent, Writes } from './writes.ts'
 
 export type Deliveries = {
@@ -20,7 +23,11 @@ const mostAtOnce = 8
 const mostWaiting = 1_000
 const timeoutMs = 5_000
 
-type PlannedDelivery = { readonly url: string; readonly body: string }
+type PlannedDelivery = {
+  readonly url: string
+  readonly body: string
+  readonly headers: Readonly<Record<string, string>>
+}
 
 export function startDeliveries(parts: {
   readonly tables: Tables
@@ -66,15 +73,33 @@ function plannedDeliveries(parts: Parts, { kind, resource, row }: WriteEvent): P
   const subscriptions = tables.webhook_subscription.byId.slice(0, Number.POSITIVE_INFINITY)
   return subscriptions.flatMap((subscription) => {
     const url = callbackUrl(parts, subscription, definitionId)
-    return url === null ? [] : [{ url, body: payload(parts, event, resource, row) }]
+    if (url === null) return []
+    const body = payload(parts, event, resource, row)
+    return [{ url, body, headers: deliveryHeaders(parts, event, subscription, body) }]
   })
 }
 
 function callbackUrl({ tables, rendering }: Parts, subscription: Row, definitionId: number): string | null {
   const fields = rendering.fields(tables.webhook_subscription.resource, subscription)
-  if (fields.IsActive === false || Number(fields.WebhookDefinitionId) !== definitionId) return null
+  if (fields.IsActive === false || fields.Active === false) return null
+  if (Number(fields.WebhookDefinitionId) !== definitionId) return null
   const url = Object.values(fields).find((value) => typeof value === 'string' && /^https?:\/\//i.test(value))
   return typeof url === 'string' && URL.canParse(url) ? url : null
+}
+
+/** Named after the event, and signed when the subscription has a secret. */
+function deliveryHeaders({ tables }: Parts, event: string, subscription: Row, body: string) {
+  const secret = subscription.own?.Secret
+  const id = externalIdOf(subscription, tables.webhook_subscription.resource)
+  return {
+    'content-type': 'application/json; charset=utf-8',
+    'x-webhook-event': event,
+    'x-webhook-subscription': String(id),
+    ...(typeof secret === 'string' &&
+      secret !== '' && {
+        'x-webhook-signature': `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`,
+      }),
+  }
 }
 
 function payload(
@@ -85,15 +110,15 @@ function payload(
 ): string {
   const { keyField, externalField } = tables[resource].resource
   const fields = rendering.fields(tables[resource].resource, row)
-  const named = externalField === null ? {} : { [externalField]: fields[externalField] }
-  return rendering.stringify({
-    EventName: event,
-    ClientGuid: clientGuid,
-    OccurredDateUTC: new Date(row.changedAtMs).toISOString(),
-    [keyField]: row.id,
-    ...named,
-    RowVersion: fields.RowVersion,
+  const named = [keyField, externalField ?? keyField, ...(resource === 'assignment' ? [] : ['AssignmentId'])]
+  const versions = ['RowVersion', 'SysRowVersion'].filter((name) => (fields[name] ?? null) !== null)
+  const data = Object.fromEntries([...named, ...versions].map((name) => [name, fields[name]]))
+  const head = JSON.stringify({
+    event,
+    eventTimeUTC: writtenTime(utcClock(row.changedAtMs), 'UTC'),
+    clientId: clientGuid,
   })
+  return `${head.slice(0, -1)},"data":${rendering.stringify(data)}}`
 }
 
 /** Posts what is added, a few at a time. */
@@ -115,11 +140,11 @@ function openQueue() {
     }
   }
 
-  async function post({ url, body }: PlannedDelivery): Promise<void> {
+  async function post({ url, body, headers }: PlannedDelivery): Promise<void> {
     try {
       const response = await fetch(url, {
         method: 'POST',
-        headers: { 'content-type': 'application/json; charset=utf-8' },
+        headers,
         body,
         redirect: 'manual',
         signal: AbortSignal.any([ending.signal, AbortSignal.timeout(timeoutMs)]),

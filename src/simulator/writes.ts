@@ -3,6 +3,7 @@
 
 import type { Behaviour } from './behaviour.ts'
 import type { Random } from './random.ts'
+import type { Replica } from './replica.ts'
 import type { ResourceName } from './resources.ts'
 import { emptyRow, type Fields, type Row, type Versions } from './row.ts'
 import type { RowBytes } from './row-bytes.ts'
@@ -19,6 +20,8 @@ export type WriteOptions = {
   readonly version?: bigint
   /** Late or not; otherwise the behaviour's `lateFraction` decides. */
   readonly isLate?: boolean
+  /** The record keeps its version, as when somebody works on the database by hand. */
+  readonly keepsVersion?: boolean
 }
 export type Deletion = 'hard' | 'soft'
 
@@ -31,7 +34,8 @@ export type Writes = {
   ): Row
   /** Sets fields; without any, the generated ones move on by one revision. Undefined when there is no such record. */
   change(resource: ResourceName, id: number, own: Fields | null, options?: WriteOptions): Row | undefined
-  remove(resource: ResourceName, id: number, how?: Deletion): Row | undefined
+  /** With `own`, what a soft deletion sets besides the mark. */
+  remove(resource: ResourceName, id: number, how?: Deletion, own?: Fields | null): Row | undefined
   /** Makes what was written late visible, now; all of it, or one record's. Returns how many rows that were. */
   commitLate(resource?: ResourceName, id?: number): number
   /** Forgets what was written late: those transactions never happened. */
@@ -48,6 +52,7 @@ export function openWrites(parts: {
   readonly behaviour: Behaviour
   readonly rowBytes: RowBytes
   readonly random: Random
+  readonly replica: Replica
 }): Writes {
   const { tables, versions, behaviour, random } = parts
   const listeners = new Set<Committed>()
@@ -87,13 +92,18 @@ export function openWrites(parts: {
       if (!row) return undefined
       const isDeleted = typeof own?.SysDeleted === 'boolean' ? own.SysDeleted : row.isDeleted
       const merged = own ? { ...row.own, ...ownFields(own) } : row.own
-      const changed = { ...nextRow(row, versions, options), own: merged, raw: null, isDeleted }
+      const isSilent = behaviour.silentChanges > 0 && random() < behaviour.silentChanges
+      const how = isSilent ? { keepsVersion: true, ...options } : options
+      const next = nextRow(row, tables[resource], versions, how)
+      const changed = { ...next, revision: row.revision + (own ? 0 : 1), own: merged, raw: null, isDeleted }
       return write({ kind: 'Changed', resource, row: changed }, options)
     },
-    remove(resource, id, how = behaviour.deletes) {
+    remove(resource, id, how = behaviour.deletes, own = null) {
       const row = current(resource, id)
       if (!row) return undefined
-      const removed = how === 'soft' ? { ...nextRow(row, versions, {}), isDeleted: true } : row
+      const next = () => nextRow(row, tables[resource], versions, {})
+      const removed =
+        how === 'soft' ? { ...next(), isDeleted: true, own: own ? { ...row.own, ...own } : row.own } : row
       if (how === 'hard') commit({ kind: 'Deleted', resource, row: { ...row, isDeleted: false } })
       else commit({ kind: 'Deleted', resource, row: removed })
       return removed
@@ -143,11 +153,15 @@ function openLateWrites(commit: Committed, behaviour: Behaviour) {
   }
 }
 
-function store(parts: { readonly tables: Tables; readonly rowBytes: RowBytes }, event: WriteEvent): void {
-  const table = parts.tables[event.resource]
-  const isGone = event.kind === 'Deleted' && !event.row.isDeleted
-  const before = isGone ? table.drop(event.row.id) : table.put(event.row)
+function store(
+  parts: { readonly tables: Tables; readonly rowBytes: RowBytes; readonly replica: Replica },
+  { kind, resource, row }: WriteEvent,
+): void {
+  const table = parts.tables[resource]
+  const isGone = kind === 'Deleted' && !row.isDeleted
+  const before = isGone ? table.drop(row.id) : table.put(row)
   if (before) parts.rowBytes.forget(before)
+  parts.replica.changed(resource, row.id, before, isGone ? undefined : row)
 }
 
 function versionFor(versions: Versions, options: WriteOptions): bigint {
@@ -159,18 +173,20 @@ function versionFor(versions: Versions, options: WriteOptions): bigint {
 function newRow(table: Table, versions: Versions, options: WriteOptions): Row {
   const nowMs = Date.now()
   const id = options.id ?? table.takeId()
-  return { ...emptyRow, id, version: versionFor(versions, options), createdAtMs: nowMs, changedAtMs: nowMs }
+  const version = versionFor(versions, options)
+  return { ...emptyRow, id, version, createdAtMs: nowMs, changedAtMs: nowMs, place: table.takePlace() }
 }
 
-const nextRow = (row: Row, versions: Versions, options: WriteOptions): Row => ({
+const nextRow = (row: Row, table: Table, versions: Versions, options: WriteOptions): Row => ({
   ...row,
-  version: versionFor(versions, options),
+  version: options.keepsVersion ? row.version : versionFor(versions, options),
+  place: table.takePlace(),
   revision: row.revision + 1,
   changedAtMs: Date.now(),
   cached: null,
 })
 
-const reserved = ['RowVersion', 'SysRowVersion', 'SysDeleted']
+const reserved = ['SysRowVersion', 'SysDeleted']
 
 function ownFields(own: Fields | null): Fields | null {
   return own && Object.fromEntries(Object.entries(own).filter(([name]) => !reserved.includes(name)))

@@ -39,6 +39,7 @@ const setting = (printed: string, name: string) => new RegExp(`^${name}=(.*)$`, 
 async function assignments(printed: string, query: string): Promise<Response> {
   const response = await fetch(`${setting(printed, 'AUTH_URL')}/Token/GenerateAccessTokenFromCache`, {
     method: 'POST',
+    headers: { 'content-type': 'application/json' },
     body: JSON.stringify({
       clientId: 3,
       subjectId: setting(printed, 'SUBJECT_ID'),

@@ -93,7 +93,7 @@ describe('Sorts', () => {
 
   it('with an unknown name switches paging off, when switched', async () => {
     expect((await ids('PageSize=5&Sorts=Nonsense')).length).toBe(5)
-    simulator.behaviour.sorts = 'unpaged-when-unknown'
+    simulator.behaviour.unknownNames = 'whole-list'
     expect((await ids('PageSize=5&Sorts=Nonsense')).length).toBe(count)
     expect((await ids('PageSize=5&Sorts=RowVersion')).length).toBe(5)
     simulator.behaviour.sortableFields = ['AssignmentId']

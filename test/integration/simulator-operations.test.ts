@@ -233,7 +233,7 @@ describe('wrong requests', () => {
   ])('%s is answered with %i', async (line, status) => {
     const reply = await caller.assignment(line)
     expect(reply.status).toBe(status)
-    expect(record(reply)).toMatchObject({ status })
+    if (reply.text !== '') expect(record(reply)).toMatchObject({ status })
   })
 
   it('refuses bodies that are no record, and forms out of bounds', async () => {

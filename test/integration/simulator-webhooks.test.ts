@@ -9,7 +9,8 @@ import { type Caller, openCaller } from '../support/simulator-caller.ts'
 let simulator: Simulator
 let caller: Caller
 let subscriber: Server
-let received: { readonly path: string; readonly event: Record<string, unknown> }[]
+type Event = { readonly event: string; readonly clientId: string; readonly data: Record<string, unknown> }
+let received: { readonly path: string; readonly event: Event }[]
 let answerWith: number | null
 
 beforeEach(async () => {
@@ -50,15 +51,15 @@ describe('subscribers', () => {
     await simulator.deliveries.settled()
     const told = received.map(({ path, event }) => [
       path,
-      event.EventName,
-      event.AssignmentId ?? event.AssignmentNoteId,
+      event.event,
+      event.data.AssignmentNoteId ?? event.data.AssignmentId,
     ])
     expect(told.sort()).toEqual([
       ['POST /changed', 'AssignmentChanged', 1],
       ['POST /changed', 'AssignmentChanged', 2],
       ['POST /noted', 'AssignmentNoteCreated', 4],
     ])
-    expect(received[0]?.event.ClientGuid).toBe(simulator.credentials.clientGuid)
+    expect(received[0]?.event.clientId).toBe(simulator.credentials.clientGuid)
     expect(simulator.deliveries).toMatchObject({ sent: 3, failed: 0, dropped: 0 })
   })
 

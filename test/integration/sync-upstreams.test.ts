@@ -17,7 +17,7 @@ const tempers: Readonly<Record<string, Partial<Behaviour>>> = {
   'ignores Sorts, newest first': { sorts: 'ignored', order: 'descending' },
   'refuses Sorts': { sorts: 'refused', order: 'id' },
   'switches paging off for a name it does not know': {
-    sorts: 'unpaged-when-unknown',
+    unknownNames: 'whole-list',
     sortableFields: ['Subject'],
   },
   'caps pages and skips by the size asked for': { pageCap: 37 },

@@ -8,7 +8,7 @@ import { defineResources } from '../../src/simulator/resources.ts'
 import { emptyRow } from '../../src/simulator/row.ts'
 import { openRowBytes } from '../../src/simulator/row-bytes.ts'
 
-const { assignment } = defineResources({ seed: 1, assignments: 0 })
+const { assignment } = defineResources({ look: 'plain', seed: 1, assignments: 0 })
 const raws = ['1', '22', '"ø"', '4', '55', '[]', '7', '{"😀":8}'] as const
 type Step = {
   readonly rows: readonly number[]

@@ -2,7 +2,7 @@
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { spanOf } from '../../src/simulator/paging.ts'
+import { spanOf } from '../../src/simulator/lists.ts'
 import { defineResources } from '../../src/simulator/resources.ts'
 import { emptyRow, type Row } from '../../src/simulator/row.ts'
 import { sortedRows } from '../../src/simulator/sorted-rows.ts'
@@ -54,7 +54,7 @@ describe('sortedRows', () => {
 })
 
 describe('a table', () => {
-  const { assignment } = defineResources({ seed: 1, assignments: 0 })
+  const { assignment } = defineResources({ look: 'plain', seed: 1, assignments: 0 })
   const change = fc.record({
     id: fc.integer({ min: 1, max: 30 }),
     version: fc.bigInt({ min: 1n, max: 40n }),

@@ -1,7 +1,7 @@
 // The arithmetic of pages, oddities included: readers that page by the size they asked for lose rows on purpose here.
 
 import { describe, expect, it } from 'vitest'
-import { type PagingBehaviour, spanOf } from '../../src/simulator/paging.ts'
+import { type PagingBehaviour, spanOf } from '../../src/simulator/lists.ts'
 
 const plain: PagingBehaviour = {
   pageCap: null,

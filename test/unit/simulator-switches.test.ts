@@ -2,8 +2,9 @@
 
 import { describe, expect, it } from 'vitest'
 import { initialBehaviour, readSwitch, switchNames, switchOptions } from '../../src/simulator/behaviour.ts'
-import { camelCase } from '../../src/simulator/rendering.ts'
-import { countVersions, localTime, utcTime } from '../../src/simulator/row.ts'
+import { camelCase } from '../../src/simulator/fields.ts'
+import { countVersions } from '../../src/simulator/row.ts'
+import { localTime, utcTime } from '../../src/simulator/times.ts'
 
 describe('the switches', () => {
   it('are all options of the command line, in kebab-case', () => {

@@ -1,8 +1,9 @@
 // The generated fields of what hangs on an assignment: notes, objects, products, services, quality controls, attachments.
 
-import { employeeCount, personName } from './assignment-fields.ts'
+import { employeeCount, personName } from './plain-assignments.ts'
 import { hash, pick, uuidFrom } from './random.ts'
-import { epochMs, type FreshFields, localTime, type Row, utcTime } from './row.ts'
+import { epochMs, type FreshFields, type Row } from './row.ts'
+import { localTime, utcTime } from './times.ts'
 import {
   checkNames,
   cities,

@@ -3,7 +3,8 @@
 // the work is one of some thousands, made once.
 
 import { hash, pick, uuidFrom } from './random.ts'
-import { epochMs, type Fields, type FreshFields, localTime, type Row, utcTime } from './row.ts'
+import { epochMs, type Fields, type FreshFields, type Row } from './row.ts'
+import { localTime, utcTime } from './times.ts'
 import {
   assignmentTypes,
   cities,
