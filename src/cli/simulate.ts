@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { type Behaviour, readSwitch, switchOptions } from '../simulator/behaviour.ts'
 import { type Fault, faultSyntax, mildMix, readFault } from '../simulator/faults.ts'
 import { type MalformedKind, malformedKinds } from '../simulator/malformed-records.ts'
+import { type Look, looks } from '../simulator/resources.ts'
 import { introduction, startSimulator } from '../simulator/simulator.ts'
 import { UsageError } from '../util/errors.ts'
 import { type Call, type Command, type Option, type Values, wholeNumber } from './command.ts'
@@ -14,6 +15,12 @@ const options: Record<string, Option> = {
   port: { type: 'string', value: 'N', describe: 'port to listen on; 0 picks a free one (8090)' },
   host: { type: 'string', value: 'ADDRESS', describe: 'address to listen on (127.0.0.1)' },
   seed: { type: 'string', value: 'N', describe: 'the same seed serves the same records (1)' },
+  look: {
+    type: 'string',
+    value: looks.join('|'),
+    describe:
+      'plain has fields of its own; recorded looks and behaves like a service that was recorded (plain)',
+  },
   assignments: { type: 'string', value: 'N', describe: 'how many assignments there are (1000)' },
   notes: { type: 'string', value: 'N', describe: 'how many assignment notes there are (2000)' },
   trackers: { type: 'string', value: 'N', describe: 'how many vehicles there are (20)' },
@@ -24,6 +31,11 @@ const options: Record<string, Option> = {
     describe: 'how many records change per second; vehicles move too (0: nothing changes)',
   },
   'client-guid': { type: 'string', value: 'GUID', describe: 'CLIENT_GUID of the client that has data' },
+  'other-client': {
+    type: 'string',
+    value: 'GUID',
+    describe: 'another client, with a tenth as many records of its own',
+  },
   'subject-id': { type: 'string', value: 'TEXT', describe: 'SUBJECT_ID that may sign in' },
   'api-key': { type: 'string', value: 'TEXT', describe: 'API_KEY of that subject' },
   'first-row-version': { type: 'string', value: 'N', describe: 'the first row version (1)' },
@@ -43,6 +55,10 @@ const options: Record<string, Option> = {
     value: 'SECONDS',
     describe: 'after so many seconds, go back to the data of the start, as a restored backup does',
   },
+  'restore-keeps-counter': {
+    type: 'boolean',
+    describe: 'row versions then go on from where they were, instead of falling',
+  },
   ...Object.fromEntries(
     switchOptions.map(({ option, isFlag, value, describe }) => [
       option,
@@ -58,6 +74,7 @@ export const simulate: Command = {
   options,
   examples: [
     'tidemark simulate',
+    'tidemark simulate --look recorded --churn 20',
     'tidemark simulate --assignments 100000 --churn 50 --order unstable --page-cap 100',
     'tidemark simulate --fault 429:probability=0.05,path=neworchanged,retry-after=1',
     'tidemark simulate --malformed all --faults all --late-fraction 0.1',
@@ -71,14 +88,20 @@ async function run({ positionals, values, signal, stdout, log }: Call): Promise<
   const number = (name: string, fallback: number, most: number, least = 0): number =>
     wholeNumber(values, name, { least, most }) ?? fallback
   const restoreAfterSeconds = number('restore-backup-after', 0, 1_000_000, 1)
-  await using simulator = await startSimulator({
-    host: text(values, 'host') ?? '127.0.0.1',
-    port: number('port', 8090, 65_535),
-    seed: number('seed', 1, 2_147_483_647),
+  const otherGuid = text(values, 'other-client')
+  const counts = {
     assignments: number('assignments', 1_000, 10_000_000),
     notes: number('notes', 2_000, 10_000_000),
     trackers: number('trackers', 20, 1_000_000),
     objects: number('objects', 100, 1_000_000),
+  }
+  await using simulator = await startSimulator({
+    ...counts,
+    look: look(values),
+    ...(otherGuid && { otherClients: [{ guid: otherGuid, ...tenth(counts) }] }),
+    host: text(values, 'host') ?? '127.0.0.1',
+    port: number('port', 8090, 65_535),
+    seed: number('seed', 1, 2_147_483_647),
     churnPerSecond: number('churn', 0, 100_000),
     firstRowVersion: rowVersion(values),
     credentials: credentials(values),
@@ -93,8 +116,9 @@ async function run({ positionals, values, signal, stdout, log }: Call): Promise<
   const timer = restoreAfterSeconds ? setTimeout(restore, restoreAfterSeconds * 1000) : undefined
 
   function restore(): void {
-    simulator.source.restoreBackup(backup)
-    log.info('the data of the start is restored: row versions went back')
+    const keepsCounter = values['restore-keeps-counter'] === true
+    simulator.source.restoreBackup(backup, { keepsCounter })
+    log.info('the data of the start is restored')
   }
 
   if (!signal.aborted) await once(signal, 'abort')
@@ -109,6 +133,20 @@ function text(values: Values, name: string): string | undefined {
   const value = values[name]
   return typeof value === 'string' ? value : undefined
 }
+
+function look(values: Values): Look {
+  const value = text(values, 'look') ?? 'plain'
+  const known = looks.find((name) => name === value)
+  if (!known) throw new UsageError(`--look ${value}: write ${looks.join(' or ')}`)
+  return known
+}
+
+const tenth = (counts: Readonly<Record<'assignments' | 'notes' | 'trackers' | 'objects', number>>) => ({
+  assignments: Math.ceil(counts.assignments / 10),
+  notes: Math.ceil(counts.notes / 10),
+  trackers: 0,
+  objects: Math.ceil(counts.objects / 10),
+})
 
 function rowVersion(values: Values): bigint {
   const value = text(values, 'first-row-version') ?? '1'

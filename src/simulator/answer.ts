@@ -3,7 +3,8 @@
 import { randomBytes } from 'node:crypto'
 import type { Row } from './row.ts'
 
-export type Service = 'auth' | 'assignment' | 'tracking'
+/** `control` is no part of the upstream: there the stand-in itself is told what to do. */
+export type Service = 'auth' | 'assignment' | 'tracking' | 'control'
 /** Parameter names in lower case: the upstream does not care how they are spelt. */
 export type Query = ReadonlyMap<string, string>
 

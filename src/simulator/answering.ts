@@ -40,6 +40,7 @@ export type AnsweringParts = {
   readonly tokens: Tokens
   readonly log: RecordingLog
   readonly hooks: ReadonlySet<Hook>
+  readonly control: Control
 }
 
 export function answering(parts: AnsweringParts): (exchange: Exchange) => Promise<Outcome> {
@@ -48,6 +49,7 @@ export function answering(parts: AnsweringParts): (exchange: Exchange) => Promis
   const cache = openCache(behaviour)
 
   return async ({ request, query }) => {
+    if (request.service === 'control') return plainly(parts.control(request))
     const entry = log.received(request, query)
     for (const hook of hooks)
       await hook({
@@ -76,6 +78,14 @@ export function answering(parts: AnsweringParts): (exchange: Exchange) => Promis
     }
   }
 }
+
+const plainly = (answer: Answer): Outcome => ({
+  answer,
+  delivery: 'whole',
+  isCompressed: false,
+  isChunked: false,
+  latencyMs: 0,
+})
 
 /** ASP.NET writes the one JSON type that differs from its own when it is asked for. */
 function inWantedType({ headers }: Incoming, answer: Answer): Answer {
@@ -111,7 +121,7 @@ function rightAnswer(parts: AnsweringParts, request: Incoming): Answer {
   if (service === 'auth') return signIn(parts, request)
   if (service === 'assignment' && method === 'GET' && /^\/openapi\/v1\.json$/i.test(path))
     return behaviour.openApiOff ? empty(404) : openApi(first.tables, behaviour, request.baseUrl ?? '')
-  const found = findRoute(service, method, path, behaviour.moreLists)
+  const found = findRoute(service, method, path, behaviour)
   if (!found) return empty(404)
   if ('allowed' in found) return empty(405, { allow: found.allowed.join(', ') })
   const refusal = tokens.refusal(request)

@@ -67,6 +67,10 @@ export const switches = {
   ownPageSize: optionalCount(null, 'records of a page, whatever PageSize says; Page counts'),
   defaultPageSize: optionalCount(100, 'page size when PageSize is absent; none: everything'),
   pagingIgnored: flag('Page and PageSize change nothing: every list is whole'),
+  escapedSlashes: choice(
+    ['decoded', 'kept'],
+    'what %2F in a path is: a slash, or three characters of an external id that nobody has',
+  ),
   listWrapper: optionalText('lists come as {"NAME": […]} instead of […]'),
   casing: choice(['pascal', 'camel'], 'casing of the field names'),
   escapes: choice(['json', 'net'], 'net writes emoji and odd characters as \\uXXXX, as .NET does'),
@@ -145,12 +149,14 @@ export type Behaviour = { -readonly [Name in keyof typeof switches]: Widen<(type
 export type SwitchName = keyof Behaviour
 
 export const switchNames = Object.keys(switches) as SwitchName[]
+export const isSwitchName = (name: string): name is SwitchName => Object.hasOwn(switches, name)
 
 /** What the recorded service does, where it is not what the switches stand at. */
 const recordedBehaviour: Partial<Behaviour> = {
   order: 'heap',
   unknownNames: 'whole-list',
   defaultPageSize: null,
+  escapedSlashes: 'kept',
   casing: 'camel',
   escapes: 'net',
   timeZone: 'Europe/Oslo',
@@ -209,6 +215,22 @@ export function readSwitch(name: SwitchName, text: string): Partial<Behaviour> |
       wrong: `"${text}" should be ${typeof kind === 'string' ? wanted(kind) : `one of ${kind.join(', ')}`}`,
     }
   return { [name]: value }
+}
+
+/** What is wrong with a value that is not written as text, e.g. in JSON; null when nothing is. */
+export function wrongSwitchValue(name: SwitchName, value: unknown): string | null {
+  const { kind }: Switch<unknown> = switches[name]
+  if (typeof kind !== 'string')
+    return kind.some((word) => word === value) ? null : `It should be one of ${kind.join(', ')}.`
+  if (value === null && (kind.startsWith('optional') || kind === 'names')) return null
+  const isRight =
+    kind === 'flag'
+      ? typeof value === 'boolean'
+      : kind === 'names'
+        ? Array.isArray(value) && value.every((item) => typeof item === 'string')
+        : typeof value === (kind.endsWith('text') ? 'string' : 'number') &&
+          readValue(kind, String(value)) !== undefined
+  return isRight ? null : `It should be ${kind === 'flag' ? 'true or false' : wanted(kind)}.`
 }
 
 function readValue(kind: Extract<Switch<unknown>['kind'], string>, text: string): unknown {

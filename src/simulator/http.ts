@@ -96,6 +96,8 @@ async function exchange(
 function placeOf(pathname: string): { service: Service; prefix: string; path: string } | null {
   const [, prefix = '', service = '', path] = prefixed.exec(pathname) ?? []
   if (path) return { service: service.toLowerCase() as Service, prefix, path }
+  if (/^\/simulator(?:\/|$)/.test(pathname))
+    return { service: 'control', prefix: '/simulator', path: pathname.slice(10) || '/' }
   if (/^\/token\//i.test(pathname)) return { service: 'auth', prefix: '', path: pathname }
   return /^\/(?:api|openapi)\//i.test(pathname) ? { service: 'assignment', prefix: '', path: pathname } : null
 }

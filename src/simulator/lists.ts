@@ -146,5 +146,5 @@ export function spanOf({ page, pageSize }: PageRequest, behaviour: PagingBehavio
 }
 
 /** The service multiplies in 32 bits: beyond them it skips a negative number of rows, which its database refuses. */
-export const overflows = ({ page, pageSize }: PageRequest): boolean =>
+const overflows = ({ page, pageSize }: PageRequest): boolean =>
   page !== null && pageSize !== null && Math.imul(page - 1, pageSize) < 0

@@ -2,6 +2,7 @@
 // checked by this table, and the description at /openapi/v1.json is written from it.
 
 import type { Service } from './answer.ts'
+import type { Behaviour } from './behaviour.ts'
 import {
   addAttachment,
   addChild,
@@ -288,12 +289,14 @@ export function findRoute(
   service: Service,
   method: string,
   path: string,
-  hasExtras: boolean,
+  { moreLists, escapedSlashes }: Pick<Behaviour, 'moreLists' | 'escapedSlashes'>,
 ): Found | { readonly allowed: readonly string[] } | null {
-  const segments = path.replace(/\/$/, '').split('/').slice(1)
+  const keptSlashes =
+    escapedSlashes === 'kept' ? path.replace(/%2f/gi, '%25$&').replaceAll('%25%', '%25') : path
+  const segments = keptSlashes.replace(/\/$/, '').split('/').slice(1)
   const allowed: string[] = []
   for (const candidate of routes) {
-    if (candidate.service !== service || (candidate.isExtra && !hasExtras)) continue
+    if (candidate.service !== service || (candidate.isExtra && !moreLists)) continue
     const values = matched(candidate.segments, segments)
     if (!values) continue
     if (candidate.method === method) return { route: candidate, values }
@@ -315,10 +318,9 @@ function matched(pattern: readonly string[], segments: readonly string[]): Recor
   return values
 }
 
-/** An escaped slash stays escaped: ASP.NET does not take it for part of a value. */
 function decoded(segment: string): string {
   try {
-    return decodeURIComponent(segment.replace(/%2f/gi, '%25$&').replace('%25%', '%25'))
+    return decodeURIComponent(segment)
   } catch {
     return segment
   }

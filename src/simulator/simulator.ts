@@ -4,6 +4,7 @@
 import { answering, type Hook } from './answering.ts'
 import { type Behaviour, initialBehaviour } from './behaviour.ts'
 import { startChurn } from './churn.ts'
+import { openControl } from './control.ts'
 import { type Fault, type Faults, scheduleFaults } from './faults.ts'
 import { listen } from './http.ts'
 import type { MalformedKind } from './malformed-records.ts'
@@ -68,7 +69,8 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
   const tokens = openTokens(credentials, behaviour)
   const log = openRequestLog()
   const hooks = new Set<Hook>()
-  const answer = answering({ clients, first, behaviour, faults, tokens, log, hooks })
+  const control = openControl({ look, behaviour, source: first.source })
+  const answer = answering({ control, clients, first, behaviour, faults, tokens, log, hooks })
   const server = await listen({ host: options.host ?? '127.0.0.1', port: options.port ?? 0 }, answer)
   const deliveries = startDeliveries({ ...first, clientGuid: credentials.clientGuid })
   const churn = options.churnPerSecond
@@ -166,7 +168,7 @@ To sign in, and to ask for five assignments:
 
 TOKEN=$(curl -s ${authUrl}/Token/GenerateAccessTokenFromCache -H 'Content-Type: application/json' \\
   -d ${shellQuoted(signIn)} | ${tokenCut(simulator.behaviour)})
-curl -s '${assignmentUrl}/api/Assignment/neworchanged/0?Page=1&PageSize=5&Sorts=RowVersion' \\
+curl -s '${assignmentUrl}/api/Assignment/neworchanged/0?Page=1&PageSize=5&Sorts=${simulator.look === 'recorded' ? 'sysRowVersion' : 'RowVersion'}' \\
   -H "Authorization: Bearer $TOKEN" -H 'clientId: ${clientGuid}'
 
 `

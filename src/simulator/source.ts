@@ -13,7 +13,7 @@ import type { Deletion, Tables, WriteOptions, Writes } from './writes.ts'
 type Written = { readonly id: number; readonly version: bigint }
 /** A write that has its row version and is not visible yet. */
 type LateWrite = Written & { commit(): void }
-type Backup = { readonly version: bigint; readonly rows: ReadonlyMap<ResourceName, readonly Row[]> }
+export type Backup = { readonly version: bigint; readonly rows: ReadonlyMap<ResourceName, readonly Row[]> }
 type RawRecord = string | Uint8Array | ((written: Written) => string | Uint8Array)
 
 export type Source = {
