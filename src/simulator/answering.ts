@@ -13,6 +13,7 @@ import {
   wholeBody,
 } from './answer.ts'
 import type { Behaviour } from './behaviour.ts'
+import type { Control } from './control.ts'
 import { deliveryOf, type Fault, type FaultSchedule, faultAnswer, spoiled, streamOf } from './faults.ts'
 import type { Exchange, Outcome } from './http.ts'
 import { openApi } from './openapi.ts'
