@@ -81,15 +81,17 @@ const isTextTest = (base: Operator['base']): base is TextTest =>
 const withoutBackslashes = (text: string) => text.replace(/\\([,|\\]|null$|[!@_=<>-])/g, '$1')
 
 function readValue(field: Field, operator: Operator, text: string, { timeZone }: FilterContext): Wanted {
-  if (text.toLowerCase() === 'null') return null
-  const value = withoutBackslashes(text)
-  const { type } = field
+  const { type, isNullable } = field
   const isText = type === 'string' || type === 'url' || type === 'any'
-  if (isText) {
-    if (type !== 'any' && ['>', '<', '>=', '<='].includes(operator.base))
-      throw new NotApplicable(`${field.name} is a text: it is neither more nor less than another.`)
-    return value
+  if (isText && type !== 'any' && ['>', '<', '>=', '<='].includes(operator.base))
+    throw new NotApplicable(`${field.name} is a text: it is neither more nor less than another.`)
+  if (text.toLowerCase() === 'null') {
+    if (!isText && (!isNullable || isTextTest(operator.base) || operator.ignoresCase))
+      throw new NotApplicable(`${field.name} is not to be compared with null like this.`)
+    return null
   }
+  const value = withoutBackslashes(text)
+  if (isText) return value
   if (isTextTest(operator.base) || operator.ignoresCase || type === 'bytes' || type === 'record')
     throw new NotApplicable(`${field.name} is no text.`)
   const read = readTyped(type, value.trim(), timeZone)
@@ -108,8 +110,10 @@ const integerBounds: Readonly<Record<string, readonly [bigint, bigint]>> = {
 
 export function readInteger(type: string, text: string): bigint | undefined {
   const bounds = integerBounds[type]
-  if (!bounds || !/^[+-]?\d+$/.test(text)) return undefined
-  const value = BigInt(text.replace(/^\+/, ''))
+  if (!bounds) return undefined
+  const [, digits] = /^(?:0x|#|&h)([0-9a-f]+)$/i.exec(text) ?? []
+  if (digits === undefined && !/^[+-]?\d+$/.test(text)) return undefined
+  const value = BigInt(digits === undefined ? text.replace(/^\+/, '') : `0x${digits}`)
   return value >= bounds[0] && value <= bounds[1] ? value : undefined
 }
 
@@ -139,8 +143,10 @@ const localOf = (time: ClockTime, timeZone: string): ClockTime =>
 
 /** Whether a record's value meets the condition; null meets nothing but a null that is asked for. */
 export function meets({ base, isNegated, ignoresCase, wanted }: Condition, value: unknown): boolean {
-  if (wanted === null) return (value === null || value === undefined) === (base === '==')
-  if (value === null || value === undefined) return false
+  const isNull = value === null || value === undefined
+  // Nothing is more or less than null.
+  if (wanted === null) return base === '==' ? isNull : base === '!=' && !isNull
+  if (isNull) return false
   const holds = isTextTest(base)
     ? testText(base, String(value), String(wanted), ignoresCase)
     : compares(base, orderOf(value, wanted, ignoresCase))

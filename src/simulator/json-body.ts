@@ -3,13 +3,13 @@
 
 export type Token =
   | { readonly kind: 'string' | 'number' | 'true' | 'false' | 'null'; readonly text: string }
-  | { readonly kind: 'object' | 'array' }
+  | { readonly kind: 'object' | 'array'; readonly openedAt: number }
 
-/** Called with each member of the object as soon as its value was read; may throw a `JsonMistake`. */
+/** Called with each member of the object as soon as its value was read; may throw what `notConverted` makes. */
 type Member = (name: string, token: Token) => void
 
 /** `at` is where reading stopped, in characters; without it, where the reader is. */
-export class JsonMistake extends Error {
+class JsonMistake extends Error {
   readonly at: number | null
 
   constructor(message: string, at: number | null = null) {
@@ -17,6 +17,13 @@ export class JsonMistake extends Error {
     this.at = at
   }
 }
+
+/** Noticed at the end of a value, or as soon as an object or a list begins. */
+export const notConverted = (className: string, token: Token): JsonMistake =>
+  new JsonMistake(
+    `The JSON value could not be converted to ${className}.`,
+    'openedAt' in token ? token.openedAt : null,
+  )
 
 export type Mistake = { readonly path: string; readonly message: string }
 
@@ -26,9 +33,7 @@ export function readMembers(text: string, entity: string, member: Member): Mista
   try {
     skipBlanks(reader)
     if (reader.text[reader.index] !== '{') {
-      const { kind } = readValue(reader)
-      const at = kind === 'array' ? text.indexOf('[') + 1 : reader.index
-      throw new JsonMistake(`The JSON value could not be converted to ${entity}.`, at)
+      throw notConverted(entity, readValue(reader))
     }
     readObject(reader, member)
     skipBlanks(reader)
@@ -127,11 +132,11 @@ function readValue(reader: Reader): Token {
   const first = text[index]
   if (first === '{') {
     readObject(reader, null)
-    return { kind: 'object' }
+    return { kind: 'object', openedAt: index + 1 }
   }
   if (first === '[') {
     readArray(reader)
-    return { kind: 'array' }
+    return { kind: 'array', openedAt: index + 1 }
   }
   if (first === '"') return { kind: 'string', text: readString(reader) }
   const literal = literals.find((word) => text.startsWith(word, index))

@@ -44,7 +44,6 @@ export function openLists(parts: Parts): Lists {
       if (wrong) return wrong
       const { query } = request
       const [page, pageSize] = [wholeNumber(query, 'page'), wholeNumber(query, 'pagesize')]
-      if (overflows({ page, pageSize }) && behaviour.unknownNames !== 'ignored') return problem(500)
       const paging = defaultPageSize === undefined ? behaviour : { ...behaviour, defaultPageSize }
       const span = spanOf({ page, pageSize }, paging)
       const selected = select(table, {
@@ -58,6 +57,8 @@ export function openLists(parts: Parts): Lists {
           selected.refused,
           selected.refused === 400 ? { errors: { Sorts: [selected.why] } } : {},
         )
+      if (selected.isPaged && overflows({ page, pageSize }) && behaviour.unknownNames !== 'ignored')
+        return problem(500)
       const { from, to } = selected.isPaged
         ? span
         : spanOf({ page, pageSize }, { ...behaviour, pagingIgnored: true })

@@ -147,7 +147,11 @@ function insert(state: ServiceState, name: ResourceName, request: Incoming, give
   const externalId = externalField === null ? null : stored[externalField]
   const isTaken = typeof externalId === 'string' && state.tables[name].findExternal(externalId)
   if (isTaken && name !== 'webhook_subscription') return problem(409)
-  if (breaksReference(state, name, stored)) return problem(500)
+  if (breaksReference(state, name, stored)) {
+    // The id that the database had taken is lost with the version.
+    state.tables[name].takeId()
+    return problem(500)
+  }
   const made = resource.look === 'plain' ? plainRecord(stored, externalField) : newRecord(state, name, given)
   const row = state.writes.insert(name, made.stored)
   const location = locations[name]?.(row, externalIdOf(row, resource))
@@ -293,7 +297,7 @@ const child =
     const body = readGiven(state, request)
     if ('refusal' in body) return body.refusal
     const assignment = find(state.tables.assignment, by, values[by])
-    if (!assignment) return problem(404)
+    if (!assignment || assignment.isDeleted) return problem(404)
     const link = name === 'attachment' ? ownerLink(state, assignment) : { AssignmentId: assignment.id }
     const { stored, echo } = body.value
     return insert(state, name, request, { stored: { ...stored, ...link }, echo: { ...echo, ...link } })
@@ -327,7 +331,7 @@ export const setParticipant =
     const { tables, extended, writes, versions } = state
     const row = tables.assignment.find(Number(values.assignmentId))
     const employee = tables.employee.find(Number(values.employeeId))
-    if (!row || !employee) return problem(404)
+    if (!row || row.isDeleted || !employee) return problem(404)
     const isAdd = how === 'add'
     if (extended.participants(row).has(employee.id) === isAdd) return isAdd ? empty(200) : problem(404)
     extended.setParticipant(row, employee.id, isAdd)

@@ -4,7 +4,7 @@
 import { type Answer, badValueFor, empty, type Incoming, invalid, problem } from './answer.ts'
 import type { Field, Schema } from './fields.ts'
 import { readInteger } from './filters.ts'
-import { JsonMistake, readMembers, type Token } from './json-body.ts'
+import { notConverted, readMembers, type Token } from './json-body.ts'
 import type { Resource } from './resources.ts'
 import type { Fields, FreshFields } from './row.ts'
 import { parseTime, storedTime, writtenTime } from './times.ts'
@@ -47,8 +47,7 @@ export function readRecord(request: Incoming, shape: BodyShape, timeZone: string
     const field = fields.get(name.toLowerCase())
     if (!field) return
     const value = fromJson(field, token, timeZone)
-    if (value === undefined)
-      throw new JsonMistake(`The JSON value could not be converted to ${className(field)}.`)
+    if (value === undefined) throw notConverted(className(field), token)
     stored[field.name] = value.stored
     echo[field.name] = value.echo
   })
@@ -62,7 +61,9 @@ const same = (value: unknown): Value => ({ stored: value, echo: value })
 
 /** Undefined when the token is no value of the field. */
 function fromJson(field: Field, token: Token, timeZone: string): Value | undefined {
-  if (field.type === 'any' || field.type === 'record') return same(null)
+  if (field.type === 'any') return same(null)
+  if (field.type === 'record')
+    return token.kind === 'object' || token.kind === 'null' ? same(null) : undefined
   if (token.kind === 'null') return field.isNullable || isText(field) ? same(null) : undefined
   if (token.kind === 'object' || token.kind === 'array') return undefined
   if (field.type === 'boolean')
@@ -134,6 +135,7 @@ const classNames: Readonly<Record<string, string>> = {
 }
 
 function className({ type, isNullable }: Field): string {
+  if (type === 'record') return 'AssignmentService.Entities.TblEmployee'
   const name = `System.${classNames[type] ?? 'String'}`
   const isReference = type === 'string' || type === 'url' || type === 'bytes'
   return isNullable && !isReference ? `System.Nullable\`1[${name}]` : name

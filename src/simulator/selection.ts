@@ -94,6 +94,7 @@ type Refused = Extract<Selected, { readonly refused: number }>
 /** Version fields are known by the names under which they are served; the plain look knows both at all times. */
 function knownField(resource: Resource, name: string, behaviour: Behaviour): Field | undefined {
   const field = resource.field(name)
+  if (field?.type === 'bytes' || field?.type === 'record') return undefined
   if (!field || !isVersionName(field.name) || resource.look === 'plain') return field
   const { counters, legacy } = servedVersionFields(behaviour)
   return counters.includes(field.name) || field.name === legacy ? field : undefined
