@@ -94,6 +94,27 @@ describe('tidemark simulate', () => {
     await running.stop()
   })
 
+  it('looks like the recorded service, and has another client, when it is told to', async () => {
+    const otherGuid = 'c2a7e9b4-58d1-4c36-8b7f-7d20f4a69e02'
+    const running = await start(
+      '--port=0',
+      '--look=recorded',
+      '--assignments=30',
+      `--other-client=${otherGuid}`,
+    )
+    expect(running.printed).toContain('Sorts=sysRowVersion')
+    const records = (await (await assignments(running.printed, 'PageSize=2')).json()) as object[]
+    expect(Object.keys(records[0] ?? {})).toEqual(
+      expect.arrayContaining(['assignmentIdext', 'sysRowVersion']),
+    )
+    const others = await assignments(
+      running.printed.replace(/^CLIENT_GUID=.*$/m, `CLIENT_GUID=${otherGuid}`),
+      '',
+    )
+    expect(await others.json()).toHaveLength(3)
+    await running.stop()
+  })
+
   it('restores a backup after a while: row versions fall', async () => {
     const running = await start('--port=0', '--assignments=50', '--churn=1000', '--restore-backup-after=1')
     const highest = async () => {
@@ -124,6 +145,7 @@ describe('tidemark simulate', () => {
     [['--late-fraction', '3'], /from 0 to 1/],
     [['--fault', '200'], /--fault 200: .*neither a status/],
     [['--fault', '500:nth=x'], /"nth=x" should be nth=N/],
+    [['--look', 'nice'], /--look nice: write plain or recorded/],
     [['--faults', 'some'], /--faults takes only "all", not "some"/],
     [['--malformed', 'badly'], /--malformed knows no "badly"\. It takes all, or some of nul-in-string/],
     [['--first-row-version', '-1'], /--first-row-version/],

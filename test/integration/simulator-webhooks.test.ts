@@ -1,6 +1,7 @@
 // Webhook subscribers are really called, and never more of them are kept waiting than a bounded number.
 
-import { createServer, type Server } from 'node:http'
+import { createHmac } from 'node:crypto'
+import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
@@ -10,7 +11,12 @@ let simulator: Simulator
 let caller: Caller
 let subscriber: Server
 type Event = { readonly event: string; readonly clientId: string; readonly data: Record<string, unknown> }
-let received: { readonly path: string; readonly event: Event }[]
+let received: {
+  readonly path: string
+  readonly event: Event
+  readonly headers: IncomingHttpHeaders
+  readonly body: string
+}[]
 let answerWith: number | null
 
 beforeEach(async () => {
@@ -19,7 +25,12 @@ beforeEach(async () => {
   subscriber = createServer(async (request, response) => {
     let body = ''
     for await (const piece of request) body += piece
-    received.push({ path: `${request.method} ${request.url}`, event: JSON.parse(body) })
+    received.push({
+      path: `${request.method} ${request.url}`,
+      event: JSON.parse(body),
+      headers: request.headers,
+      body,
+    })
     if (answerWith !== null) response.writeHead(answerWith).end()
   })
   await new Promise<void>((resolve) => subscriber.listen(0, '127.0.0.1', () => resolve()))
@@ -97,5 +108,53 @@ describe('subscribers', () => {
     await expect.poll(() => received.length).toBe(8)
     expect(simulator.deliveries.dropped).toBe(1_500 - 1_000 - 8)
     expect((await caller.assignment('GET /api/Assignment/Id/1')).status).toBe(200)
+  })
+})
+
+describe('in the recorded look', () => {
+  const other = () => startSimulator({ look: 'recorded', assignments: 3 })
+  const url = () => callbackUrl('/hook')
+
+  it('a subscription has a Url, and a delivery is named, and signed with the secret that nobody is shown', async () => {
+    await using recorded = await other()
+    const its = await openCaller(recorded)
+    const body = { webhookDefinitionId: 2, url: url(), secret: 'abc' }
+    const reply = await its.assignment('POST /api/Webhooks/subscription', { body })
+    const { webhookSubscriptionId: id, ...rest } = reply.json() as Record<string, unknown>
+    expect(rest).toEqual({ ...body, secret: null, active: true, description: null })
+    recorded.source.change('assignment', 2)
+    await recorded.deliveries.settled()
+    const [delivery] = received
+    expect(delivery?.headers).toMatchObject({
+      'x-webhook-event': 'AssignmentChanged',
+      'x-webhook-subscription': id,
+      'x-webhook-signature': `sha256=${createHmac('sha256', 'abc')
+        .update(delivery?.body ?? '')
+        .digest('hex')}`,
+    })
+    const { assignmentIdext } = recorded.source.record('assignment', 2) ?? {}
+    expect(delivery?.event).toEqual({
+      event: 'AssignmentChanged',
+      eventTimeUTC: expect.stringMatching(/Z$/),
+      clientId: recorded.credentials.clientGuid,
+      data: { assignmentId: 2, assignmentIdext, sysRowVersion: expect.any(Number) },
+    })
+  })
+
+  it('a subscription without a secret is delivered to without a signature, one without a Url is refused', async () => {
+    await using recorded = await other()
+    const its = await openCaller(recorded)
+    const subscribeTo = (body: object) => its.assignment('POST /api/Webhooks/subscription', { body })
+    expect((await subscribeTo({ webhookDefinitionId: 2, url: url() })).status).toBe(201)
+    expect((await subscribeTo({ webhookDefinitionId: 2, callbackUrl: url() })).json()).toMatchObject({
+      status: 400,
+      errors: { Url: ['The Url field is required.'] },
+    })
+    expect((await subscribeTo({ webhookDefinitionId: 2, url: 'nowhere' })).json()).toMatchObject({
+      errors: { Url: ['The Url field is not a valid fully-qualified http, https, or ftp URL.'] },
+    })
+    recorded.source.change('assignment', 2)
+    await recorded.deliveries.settled()
+    expect(received.map(({ headers }) => headers['x-webhook-signature'])).toEqual([undefined])
   })
 })

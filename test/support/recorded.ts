@@ -40,7 +40,7 @@ export const exchanges: readonly Exchange[] = JSON.parse(read('exchanges.json'))
 export const recordedOpenApi = (): Record<string, unknown> => JSON.parse(read('openapi-v1.json'))
 
 export const clientGuid = '6f1c1d52-3a0b-4f0e-9a53-0b7c9d1e2a11'
-export const otherGuid = 'c2a7e9b4-58d1-4c36-8b7f-7d20f4a69e02'
+const otherGuid = 'c2a7e9b4-58d1-4c36-8b7f-7d20f4a69e02'
 export const credentials = { clientGuid, subjectId: 'integration@nordvik.example', apiKey: 'the key' }
 
 type RecordLine = {
