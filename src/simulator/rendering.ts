@@ -128,17 +128,16 @@ function camelCased(value: Fields): Fields {
 
 // .NET's relaxed encoder writes letters as they are and the rest of what lies beyond ASCII as escapes: halves of
 // surrogate pairs, so every emoji, control and unassigned characters, and spaces other than the common one.
-const needsEscape = /[\p{Cs}\p{Cc}\p{Co}\p{Cn}\p{Zl}\p{Zp}]|(?! )\p{Zs}|\\u[0-9a-f]{4}/gu
-const mayNeedEscape = /[^\p{L}\p{M}\p{N}\p{P}\p{Sc}\p{Sk}\p{Sm} ]|[\u{10000}-\u{10ffff}]|\\u/u
+const unwritable = /[\p{Cs}\p{Cc}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Zs}]/u
+/** All that may have to be written otherwise; beside it, escapes that are there already. */
+const suspicious = /\\u[0-9a-f]{4}|\\.|[^ -~\u00a1-\u02af\u2010-\u2027\u20ac]/g
+const mayNeedEscape = /\\u|[^ -~\u00a1-\u02af\u2010-\u2027\u20ac]/
 
-export function escaped(json: string): string {
-  if (!mayNeedEscape.test(json)) return json
-  return json
-    .replace(/[\u{10000}-\u{10ffff}]/gu, (pair) => [...pair].flatMap(halves).join(''))
-    .replace(needsEscape, (text) =>
-      text.startsWith('\\') ? `\\u${text.slice(2).toUpperCase()}` : unicodeEscape(text.charCodeAt(0)),
-    )
+export const escaped = (json: string): string =>
+  mayNeedEscape.test(json) ? json.replace(suspicious, escapeOne) : json
+
+function escapeOne(text: string): string {
+  if (text.startsWith('\\u')) return `\\u${text.slice(2).toUpperCase()}`
+  if (text.startsWith('\\') || !unwritable.test(text)) return text
+  return `\\u${text.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}`
 }
-
-const unicodeEscape = (code: number) => `\\u${code.toString(16).toUpperCase().padStart(4, '0')}`
-const halves = (pair: string) => [unicodeEscape(pair.charCodeAt(0)), unicodeEscape(pair.charCodeAt(1))]

@@ -134,6 +134,8 @@ describe('escaped', () => {
     ['"Ny <b>æøå</b> & \'\u{1f527}\'"', String.raw`"Ny <b>æøå</b> & '\uD83D\uDD27'"`],
     ['"\u00a0\u2028\ue000\u{20000}"', String.raw`"\u00A0\u2028\uE000\uD840\uDC00"`],
     [JSON.stringify('\u001f"\n\ud800'), String.raw`"\u001F\"\n\uD800"`],
+    // A backslash that is part of the text, and what stands behind it, stay as they are.
+    [JSON.stringify(String.raw`\u00e9 \n`), String.raw`"\\u00e9 \\n"`],
     ['"– € 3×2,5 mm² 日本"', '"– € 3×2,5 mm² 日本"'],
   ])('%s is written as %s', (json, written) => {
     expect(escaped(json)).toBe(written)
