@@ -102,9 +102,7 @@ describe('tidemark api', () => {
 
   it('fails with one line that says what the upstream said', async () => {
     const error = await failureOf(run(['GET', '/api/Assignment/Id/77']))
-    expect(error.message).toMatch(
-      /^GET \/assignment\/api\/Assignment\/Id\/77: status 404.*Not Found/,
-    )
+    expect(error.message).toMatch(/^GET \/assignment\/api\/Assignment\/Id\/77: status 404.*Not Found/)
     expect(error.message).not.toContain('\n')
   })
 
