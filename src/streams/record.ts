@@ -55,7 +55,7 @@ export function readRecords(
       rejected.push({ record, reason: `no usable key in ${keyFields.join(', ')}` })
       continue
     }
-    const version = versionOf ? toInt64(versionOf(record)) : null
+    const version = versionOf ? toVersion(versionOf(record)) : null
     if (versionFields && version === null) {
       rejected.push({ record, reason: `no usable row version in ${versionFields.join(', ')}` })
       continue
@@ -144,6 +144,26 @@ export function toInt64(value: Json | undefined): bigint | null {
   const integer = BigInt(text)
   return integer >= int64.min && integer <= int64.max ? integer : null
 }
+
+const base64Version = /^[A-Za-z0-9+/]{11}=$/
+
+/** A row version from a number, a string of digits, or the eight bytes that SQL Server's rowversion has, as base64. */
+export function toVersion(value: Json | undefined): bigint | null {
+  const integer = toInt64(value)
+  if (integer !== null || typeof value !== 'string' || !base64Version.test(value)) return integer
+  const bytes = Buffer.from(value, 'base64')
+  const version = bytes.length === 8 ? bytes.readBigUInt64BE() : null
+  return version !== null && version <= int64.max ? version : null
+}
+
+/** The version that a record has in one field, or null. */
+export function readVersion(record: JsonObject, field: string): bigint | null {
+  const folded = field.toLowerCase()
+  return toVersion(own(record, field) ?? respelt(record, { folded, spelling: field }))
+}
+
+/** Field names as a record spells them. */
+export const fieldNames = (record: JsonObject): readonly string[] => Object.keys(record)
 
 function integerSource(value: Json | undefined): string | null {
   // Above 2^53 the text of a number is what the upstream wrote; its exact binary value is not.

@@ -1,0 +1,102 @@
+// Finds the field of a changes stream that `neworchanged` answers to, by asking and not by its name. A candidate has a version in
+// every record. It is refuted by an answer that holds a record below what was asked, or that lacks records which the candidate says
+// are above it. Names only decide in which order candidates are tried. Pure but for the questions.
+
+import type { Json } from '../../json/json.ts'
+import { fieldNames, isObject, readVersion } from '../../streams/record.ts'
+
+/** Records of `neworchanged/{since}`, in whatever order the upstream likes. */
+export type AskChanges = (since: bigint) => Promise<readonly Json[]>
+
+export type VersionField =
+  | { readonly kind: 'found'; readonly field: string; readonly evidence: string }
+  /** There are no records yet, so nothing can be said. */
+  | { readonly kind: 'empty' }
+  | { readonly kind: 'none'; readonly evidence: string }
+
+/** So many candidates are tried; an upstream has one that answers, and perhaps a few that look like it. */
+const mostCandidates = 6
+
+/** `preferred` are names, the likeliest first, without regard to case. */
+export async function findVersionField(
+  ask: AskChanges,
+  preferred: readonly string[],
+): Promise<VersionField> {
+  const sample = (await ask(0n)).filter(isObject)
+  if (sample.length === 0) return { kind: 'empty' }
+  const candidates = candidatesOf(sample, preferred).slice(0, mostCandidates)
+  const refuted: string[] = []
+  for (const candidate of candidates) {
+    const verdict = await test(ask, candidate)
+    if (verdict.isHeld) return { kind: 'found', field: candidate.field, evidence: verdict.evidence }
+    refuted.push(`${candidate.field} (${verdict.evidence})`)
+  }
+  const seen = `${sample.length} records of neworchanged/0`
+  return {
+    kind: 'none',
+    evidence:
+      refuted.length === 0
+        ? `${seen} have no field with a whole number in each of them`
+        : `in ${seen} no field answers to what is asked: ${refuted.join('; ')}`,
+  }
+}
+
+type Candidate = {
+  readonly field: string
+  /** Rising, each once. */
+  readonly versions: readonly bigint[]
+}
+
+/** Fields with a version in every record, the likeliest first. */
+export function candidatesOf(sample: readonly Json[], preferred: readonly string[]): readonly Candidate[] {
+  const records = sample.filter(isObject)
+  const [first] = records
+  if (!first) return []
+  const candidates = fieldNames(first).flatMap((field): Candidate[] => {
+    const versions = records.map((record) => readVersion(record, field))
+    if (versions.some((version) => version === null || version < 0n)) return []
+    const distinct = new Set(versions.flatMap((version) => version ?? []))
+    // A flag or a status is the same in many records; a counter of changes hardly ever.
+    if (records.length > 2 && distinct.size < records.length / 2 && rank(field, preferred) === unknownName) return []
+    return [{ field, versions: [...distinct].sort((a, b) => (a < b ? -1 : 1)) }]
+  })
+  return candidates.sort(
+    (a, b) => rank(a.field, preferred) - rank(b.field, preferred) || b.versions.length - a.versions.length,
+  )
+}
+
+const unknownName = 1_000
+
+function rank(field: string, preferred: readonly string[]): number {
+  const place = preferred.findIndex((name) => name.toLowerCase() === field.toLowerCase())
+  if (place >= 0) return place
+  return /version|timestamp|sequence|change/i.test(field) ? unknownName / 2 : unknownName
+}
+
+type Verdict = { readonly isHeld: boolean; readonly evidence: string }
+
+/** Asked behind its middle, just below its highest and just behind its lowest version: each answer may refute it. */
+async function test(ask: AskChanges, { field, versions }: Candidate): Promise<Verdict> {
+  const lowest = versions[0] ?? 0n
+  const middle = versions[Math.floor(versions.length / 2)] ?? lowest
+  const highest = versions.at(-1) ?? lowest
+  const points = [...new Set([middle + 1n, highest - 1n, lowest + 1n])].filter((point) => point >= 0n)
+  let compared = 0
+  for (const since of points) {
+    const records = (await ask(since)).filter(isObject)
+    for (const record of records) {
+      const version = readVersion(record, field)
+      if (version === null)
+        return refuse(`neworchanged/${since} served a record in which it is empty`)
+      if (version < since) return refuse(`neworchanged/${since} served a record in which it is ${version}`)
+    }
+    // The record with the highest version has that one or, when it was changed meanwhile, a higher one.
+    if (records.length === 0 && since < highest)
+      return refuse(`neworchanged/${since} served nothing, although it is ${highest} in a record`)
+    compared += records.length
+  }
+  const asked = points.join(', ')
+  return { isHeld: true, evidence: `in ${compared} records of neworchanged/${asked} it was never below what was asked` }
+}
+
+const refuse = (evidence: string): Verdict => ({ isHeld: false, evidence })

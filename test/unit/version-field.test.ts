@@ -1,0 +1,96 @@
+// Which field is the row version is found by asking: upstreams whose names mislead, whose ids look like versions, and which have none.
+
+import { describe, expect, it } from 'vitest'
+import type { Json } from '../../src/json/json.ts'
+import { findVersionField } from '../../src/sync/changes/version-field.ts'
+
+const preferred = ['SysRowVersion', 'RowVersion']
+type Fields = Readonly<Record<string, Json>>
+
+/** Answers to one field, in the order of its records, at most `cap` of them. */
+function upstream(
+  records: readonly Fields[],
+  answersTo: (record: Fields) => bigint,
+  { cap = 100, isInclusive = false } = {},
+) {
+  const asked: bigint[] = []
+  const ask = async (since: bigint) => {
+    asked.push(since)
+    return records
+      .filter((record) => (isInclusive ? answersTo(record) >= since : answersTo(record) > since))
+      .slice(0, cap)
+  }
+  return { ask, asked }
+}
+
+const numbers = (count: number) => Array.from({ length: count }, (_, index) => index + 1)
+const base64 = (version: number) => {
+  const bytes = Buffer.alloc(8)
+  bytes.writeBigUInt64BE(BigInt(version))
+  return bytes.toString('base64')
+}
+
+describe('the version field', () => {
+  it('is the one that answers, not the one with the likelier name', async () => {
+    const records = numbers(300).map((id) => ({
+      assignmentId: id,
+      rowVersion: id % 40 === 0 ? id : null,
+      sysRowVersion: 2_000 + ((id * 7919) % 997),
+    }))
+    const { ask } = upstream(records, (record) => BigInt(Number(record.sysRowVersion)))
+    expect(await findVersionField(ask, ['RowVersion'])).toMatchObject({ kind: 'found', field: 'sysRowVersion' })
+  })
+
+  it('is not a counter that has a fitting name and answers to nothing', async () => {
+    const records = numbers(300).map((id) => ({
+      id,
+      rowVersion: 1 + (id % 9),
+      changeNumber: 50_000 + ((id * 31) % 887),
+    }))
+    const { ask } = upstream(records, (record) => BigInt(Number(record.changeNumber)))
+    expect(await findVersionField(ask, preferred)).toMatchObject({ kind: 'found', field: 'changeNumber' })
+  })
+
+  it('is not an id that is as high as versions are, also where both rise together', async () => {
+    const records = numbers(300).map((id) => ({ id: 10_000 + id, stamp: 10_500 + id }))
+    const { ask } = upstream(records, (record) => BigInt(Number(record.stamp)))
+    expect(await findVersionField(ask, preferred)).toMatchObject({ kind: 'found', field: 'stamp' })
+  })
+
+  it.each([
+    ['a string of digits', (version: number) => String(9_007_199_254_740_993n + BigInt(version))],
+    ['base64', base64],
+    ['a number', (version: number) => version],
+  ])('is read as %s', async (_name, spell) => {
+    const spelt = (version: number) => {
+      const value = spell(version)
+      return typeof value === 'string' && value.endsWith('=')
+        ? Buffer.from(value, 'base64').readBigUInt64BE()
+        : BigInt(value)
+    }
+    const records = numbers(50).map((id) => ({ id, version: spell(id * 3) }))
+    const { ask } = upstream(records, (record) => spelt(Number(record.id) * 3))
+    expect(await findVersionField(ask, preferred)).toMatchObject({ kind: 'found', field: 'version' })
+  })
+
+  it.each([true, false])('is found whether what is asked is included (%s)', async (isInclusive) => {
+    const { ask } = upstream([{ id: 1, rowVersion: 41 }], (record) => BigInt(Number(record.rowVersion)), { isInclusive })
+    expect(await findVersionField(ask, preferred)).toMatchObject({ kind: 'found', field: 'rowVersion' })
+  })
+
+  it('is unknown while there are no records', async () => {
+    const { ask, asked } = upstream([], () => 0n)
+    expect(await findVersionField(ask, preferred)).toEqual({ kind: 'empty' })
+    expect(asked).toEqual([0n])
+  })
+
+  it('is told to be missing, with what was seen, where no field answers', async () => {
+    const records = numbers(100).map((id) => ({ id, rowVersion: id, name: `n${id}` }))
+    // It knows when each changed, and does not serve that.
+    const { ask, asked } = upstream(records, (record) => 1_000_000n + BigInt(Number(record.id)))
+    const found = await findVersionField(ask, preferred)
+    expect(found).toMatchObject({ kind: 'none' })
+    expect(found.kind === 'none' && found.evidence).toContain('rowVersion (neworchanged/')
+    expect(asked.length).toBeLessThan(10)
+  })
+})
