@@ -34,7 +34,10 @@ describe('the rank probe', () => {
 
   it('finds one in 200,000 with less than 25 requests', async () => {
     const gone = 10 + 3 * 123_456
-    const sides = sidesOf(keys(200_000), keys(200_000).filter((key) => key !== gone))
+    const sides = sidesOf(
+      keys(200_000),
+      keys(200_000).filter((key) => key !== gone),
+    )
     expect(await probeRanks(sides, 20)).toEqual({ vanished: [BigInt(gone)], unknown: [], isWhole: true })
     expect(sides.requests()).toBeLessThan(25)
   })
@@ -62,7 +65,10 @@ describe('the rank probe', () => {
   })
 
   it('gives up when there is more than it may find', async () => {
-    const sides = sidesOf(keys(1_000), keys(1_000).filter((key) => key % 2 === 0))
+    const sides = sidesOf(
+      keys(1_000),
+      keys(1_000).filter((key) => key % 2 === 0),
+    )
     expect(await probeRanks(sides, 5)).toMatchObject({ isWhole: false })
     expect(sides.requests()).toBeLessThan(5 * 12)
   })

@@ -38,7 +38,10 @@ describe('the version field', () => {
       sysRowVersion: 2_000 + ((id * 7919) % 997),
     }))
     const { ask } = upstream(records, (record) => BigInt(Number(record.sysRowVersion)))
-    expect(await findVersionField(ask, ['RowVersion'])).toMatchObject({ kind: 'found', field: 'sysRowVersion' })
+    expect(await findVersionField(ask, ['RowVersion'])).toMatchObject({
+      kind: 'found',
+      field: 'sysRowVersion',
+    })
   })
 
   it('is not a counter that has a fitting name and answers to nothing', async () => {
@@ -74,7 +77,9 @@ describe('the version field', () => {
   })
 
   it.each([true, false])('is found whether what is asked is included (%s)', async (isInclusive) => {
-    const { ask } = upstream([{ id: 1, rowVersion: 41 }], (record) => BigInt(Number(record.rowVersion)), { isInclusive })
+    const { ask } = upstream([{ id: 1, rowVersion: 41 }], (record) => BigInt(Number(record.rowVersion)), {
+      isInclusive,
+    })
     expect(await findVersionField(ask, preferred)).toMatchObject({ kind: 'found', field: 'rowVersion' })
   })
 

@@ -18,10 +18,7 @@ export type VersionField =
 const mostCandidates = 6
 
 /** `preferred` are names, the likeliest first, without regard to case. */
-export async function findVersionField(
-  ask: AskChanges,
-  preferred: readonly string[],
-): Promise<VersionField> {
+export async function findVersionField(ask: AskChanges, preferred: readonly string[]): Promise<VersionField> {
   const sample = (await ask(0n)).filter(isObject)
   if (sample.length === 0) return { kind: 'empty' }
   const candidates = candidatesOf(sample, preferred).slice(0, mostCandidates)
@@ -57,7 +54,8 @@ export function candidatesOf(sample: readonly Json[], preferred: readonly string
     if (versions.some((version) => version === null || version < 0n)) return []
     const distinct = new Set(versions.flatMap((version) => version ?? []))
     // A flag or a status is the same in many records; a counter of changes hardly ever.
-    if (records.length > 2 && distinct.size < records.length / 2 && rank(field, preferred) === unknownName) return []
+    if (records.length > 2 && distinct.size < records.length / 2 && rank(field, preferred) === unknownName)
+      return []
     return [{ field, versions: [...distinct].sort((a, b) => (a < b ? -1 : 1)) }]
   })
   return candidates.sort(
@@ -86,8 +84,7 @@ async function test(ask: AskChanges, { field, versions }: Candidate): Promise<Ve
     const records = (await ask(since)).filter(isObject)
     for (const record of records) {
       const version = readVersion(record, field)
-      if (version === null)
-        return refuse(`neworchanged/${since} served a record in which it is empty`)
+      if (version === null) return refuse(`neworchanged/${since} served a record in which it is empty`)
       if (version < since) return refuse(`neworchanged/${since} served a record in which it is ${version}`)
     }
     // The record with the highest version has that one or, when it was changed meanwhile, a higher one.
@@ -96,7 +93,10 @@ async function test(ask: AskChanges, { field, versions }: Candidate): Promise<Ve
     compared += records.length
   }
   const asked = points.join(', ')
-  return { isHeld: true, evidence: `in ${compared} records of neworchanged/${asked} it was never below what was asked` }
+  return {
+    isHeld: true,
+    evidence: `in ${compared} records of neworchanged/${asked} it was never below what was asked`,
+  }
 }
 
 const refuse = (evidence: string): Verdict => ({ isHeld: false, evidence })

@@ -1,0 +1,106 @@
+// Listing by key against lists that are capped, hide rows, change meanwhile, or do not honour what they are asked.
+
+import { describe, expect, it } from 'vitest'
+import { KeyOrderBroken, listByKey, proveKeyOrder } from '../../src/sync/lists/by-key.ts'
+
+const numbers = (count: number) => Array.from({ length: count }, (_, index) => BigInt(index + 1))
+
+type Options = {
+  readonly cap?: number
+  readonly isHidden?: (key: bigint) => boolean
+  readonly ignores?: 'filters' | 'sorts'
+  readonly cutBeforeSort?: number
+}
+
+function list(
+  keys: Set<bigint>,
+  { cap = 1_000, isHidden = () => false, ignores, cutBeforeSort }: Options = {},
+) {
+  let requests = 0
+  const sorted = () => [...keys].sort((a, b) => (a < b ? -1 : 1))
+  return {
+    requests: () => requests,
+    pageSize: 100,
+    async ask({ after, page, pageSize }: { after: bigint | null; page: number; pageSize: number }) {
+      requests += 1
+      let found = sorted().filter((key) => after === null || ignores === 'filters' || key > after)
+      if (cutBeforeSort) found = found.slice(0, cutBeforeSort)
+      if (ignores === 'sorts') found.reverse()
+      const served = found.slice((page - 1) * pageSize, (page - 1) * pageSize + Math.min(cap, pageSize))
+      const shown = served.filter((key) => !isHidden(key))
+      return { received: shown.length, keys: shown }
+    },
+    async askHighest() {
+      requests += 1
+      return (
+        sorted()
+          .filter((key) => !isHidden(key))
+          .at(-1) ?? null
+      )
+    },
+  }
+}
+
+async function everything(
+  listing: ReturnType<typeof list>,
+  onPage: (keys: readonly bigint[]) => void = () => {},
+) {
+  const keys: bigint[] = []
+  const pages = listByKey(listing)
+  for (;;) {
+    const next = await pages.next()
+    if (next.done) return { keys, ...next.value }
+    keys.push(...next.value.keys)
+    onPage(next.value.keys)
+  }
+}
+
+describe('listing by key', () => {
+  it('shows everything once, whatever the cap', async () => {
+    for (const cap of [7, 100, 1_000]) {
+      const { keys, isWhole } = await everything(list(new Set(numbers(950)), { cap }))
+      expect(keys).toEqual(numbers(950))
+      expect(isWhole).toBe(true)
+    }
+  })
+
+  it('shows every record that stays, while others come and go', async () => {
+    const there = new Set(numbers(950))
+    const { keys } = await everything(list(there), (shown) => {
+      there.delete(shown[3] ?? 0n)
+      there.delete((shown.at(-1) ?? 0n) + 2n)
+      there.add(BigInt(2_000 + there.size))
+    })
+    expect([...there].filter((key) => key <= 950n && !keys.includes(key))).toEqual([])
+  })
+
+  it('goes on behind pages that rights have emptied', async () => {
+    const isHidden = (key: bigint) => key > 200n && key <= 650n
+    const { keys, isWhole } = await everything(list(new Set(numbers(950)), { isHidden }))
+    expect(keys).toEqual(numbers(950).filter((key) => !isHidden(key)))
+    expect(isWhole).toBe(true)
+  })
+
+  it('does not call a list whole that goes on behind too many empty pages', async () => {
+    const isHidden = (key: bigint) => key > 200n && key <= 4_900n
+    expect(await everything(list(new Set(numbers(5_000)), { isHidden }))).toMatchObject({ isWhole: false })
+  })
+
+  it('shows everything of a list that is cut before it is sorted', async () => {
+    const { keys } = await everything(list(new Set(numbers(950)), { cutBeforeSort: 60 }))
+    expect(keys).toEqual(numbers(950))
+  })
+
+  it.each(['filters', 'sorts'] as const)('refuses a list that ignores %s', async (ignores) => {
+    await expect(everything(list(new Set(numbers(950)), { ignores }))).rejects.toThrow(KeyOrderBroken)
+    expect(await proveKeyOrder(list(new Set(numbers(950)), { ignores }), 400n)).toMatchObject({
+      value: 'ignored',
+    })
+  })
+
+  it('is proven by two questions', async () => {
+    const listing = list(new Set(numbers(950)))
+    expect(await proveKeyOrder(listing, 400n)).toMatchObject({ value: 'honoured' })
+    expect(listing.requests()).toBe(2)
+  })
+})
