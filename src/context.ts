@@ -74,9 +74,13 @@ export type ReadStreamContext = {
   readonly lookbackFloorMs: number
   /** The operator's choice of a list stream's key. */
   readonly keyField: string | null
+  /** The operator's choice of a changes stream's row version. */
+  readonly versionField: string | null
   readonly now: () => Date
   readonly signal: AbortSignal
   readonly shouldYield?: () => boolean
+  /** A look-back reaches all the way back, although that is not due yet. */
+  readonly isWhole?: boolean
   /** List streams have no position. */
   readonly onWritten?: (written: Written, progress: Progress | null) => void
 }
@@ -93,7 +97,7 @@ function readStream({ onWritten, ...context }: ReadStreamContext): Promise<RunOu
   return context.kind === 'lookback' ? readLookback(changes) : readIncremental(changes)
 }
 
-export type ReadOptions = Pick<ReadStreamContext, 'signal' | 'shouldYield' | 'onWritten'>
+export type ReadOptions = Pick<ReadStreamContext, 'signal' | 'shouldYield' | 'onWritten' | 'isWhole'>
 
 type ReadingContext<Kind extends Stream> = Omit<ReadStreamContext, 'store' | 'stream' | 'kind' | 'signal'> & {
   readonly store: SyncContext['store']
@@ -136,6 +140,7 @@ export async function openContext(options: {
     database,
     streams,
     sourceTimezone: config.sourceTimezone,
+    fieldZones: config.fieldTimezones,
     historyMs: config.trackerHistoryMs,
     related: relatedOptions,
     log,
@@ -157,6 +162,7 @@ export async function openContext(options: {
     pageSize: config.pageSize,
     lookbackFloorMs: config.lookbackMs,
     keyField: config.keyFields[stream.name] ?? null,
+    versionField: config.versionFields[stream.name] ?? null,
     now: () => new Date(),
   })
   const everything = opened.move()

@@ -1,6 +1,7 @@
 // How the program ends: one number for each way, the same for every verb. Scripts rely on them.
 
 import { ConfigError } from '../config/load.ts'
+import type { RunOutcome } from '../sync/perform-run.ts'
 import { UpstreamError } from '../upstream/http/errors.ts'
 import { DatabaseError, UsageError } from '../util/errors.ts'
 
@@ -54,11 +55,12 @@ const byWeight: readonly ExitCode[] = [
 export const worst = (codes: readonly ExitCode[]): ExitCode =>
   byWeight.find((code) => codes.includes(code)) ?? exitCodes.done
 
-type Ended = { readonly status: 'done' | 'failed' | 'skipped' | 'stopped'; readonly error: Error | null }
+type Ended = Pick<RunOutcome, 'status' | 'error'>
 
 /** Of a run: what another program is doing already is as good as done. */
 export function exitCodeOfRun({ status, error }: Ended): ExitCode {
   if (status === 'stopped') return exitCodes.interrupted
+  if (status === 'inconclusive') return exitCodes.upstream
   if (status !== 'failed') return exitCodes.done
   const code = exitCodeOf(error)
   return code === exitCodes.usage ? exitCodes.failed : code

@@ -5,6 +5,7 @@ import { loadConfig } from '../config/load.ts'
 import { configuredStreams, openContext, type SyncContext } from '../context.ts'
 import type { JsonObject } from '../json/json.ts'
 import { parseJson } from '../json/parse.ts'
+import { readVersionField } from '../store/queries/positions.ts'
 import {
   type KeyNotes,
   type RowStory,
@@ -12,7 +13,7 @@ import {
   readRow,
   storyTable,
 } from '../store/queries/row-story.ts'
-import { pickStream, type Stream } from '../streams/catalog.ts'
+import { pickStream, type Stream, versionedBy } from '../streams/catalog.ts'
 import { isObject, readRecords } from '../streams/record.ts'
 import type { Lookup, Source } from '../sync/ports/source.ts'
 import type { Difference } from '../sync/ports/store.ts'
@@ -104,9 +105,10 @@ async function askUpstream(
     return { says: 'failed', error: errorOf(error) }
   }
   if (answer === 'gone' || answer === 'unclear') return { says: answer }
-  const versionFields = stream.kind === 'changes' ? stream.versionFields : null
-  const page = readRecords([answer.found], stream.keyFields, versionFields)
-  const [difference = null] = await context.compareOnce(stream, page)
+  const versioned = versionedBy(stream, await readVersionField(context.database.pool, stream.name))
+  const versionFields = versioned.kind === 'changes' ? versioned.versionFields : null
+  const page = readRecords([answer.found], versioned.keyFields, versionFields)
+  const [difference = null] = await context.compareOnce(versioned, page)
   return { says: 'found', record: answer.found, difference }
 }
 

@@ -87,7 +87,9 @@ async function syncOne(
   const progress = startProgress(stream.name, stderr)
   const hooks = { signal, onWritten: progress.written }
   const outcome =
-    kind === 'related' ? await drainRelated(context, hooks) : await context.read(stream, kind, hooks)
+    kind === 'related'
+      ? await drainRelated(context, hooks)
+      : await context.read(stream, kind, { ...hooks, isWhole: true })
   progress.end()
   if (outcome.error) log.debug({ err: outcome.error, stream: stream.name }, 'the run failed')
   return {

@@ -64,6 +64,8 @@ export type UpstreamConfig = Omit<
   readonly trackingApiKey: string
   /** Field that is the key of a list stream, where the operator named one. */
   readonly keyFields: Readonly<Record<string, string | null>>
+  /** Field that is the row version of a changes stream, where the operator named one. */
+  readonly versionFields: Readonly<Record<string, string | null>>
 }
 export type Config = MirrorConfig &
   UpstreamConfig &
@@ -73,6 +75,7 @@ export type Config = MirrorConfig &
   }
 
 const listStreams = streams.filter(({ kind }) => kind === 'list')
+const changesStreams = streams.filter(({ kind }) => kind === 'changes')
 
 /** The variables of this process, with those of a `.env` file in the working directory beneath them; null: without it. */
 export function readEnvironment(file: string | null = '.env'): Environment {
@@ -142,6 +145,7 @@ export function loadConfig(environment: Environment): Config {
     staleAfterMs: staleAfter,
     schedules: perStreamValues('SCHEDULE', streams, (stream) => schedule(stream.defaultSchedule)),
     keyFields: perStreamValues('KEY', [...listStreams, ...relatedStreams], () => optionalText),
+    versionFields: perStreamValues('VERSION', changesStreams, () => optionalText),
   })
   finish()
   return config

@@ -103,13 +103,34 @@ export const streamList = text.optional().transform((value, context): readonly s
   return z.NEVER
 })
 
-export const timeZone = text.default('UTC').refine((zone) => {
+const isTimeZone = (zone: string): boolean => {
   try {
     return Boolean(new Intl.DateTimeFormat('en', { timeZone: zone }))
   } catch {
     return false
   }
-}, 'must be a time zone name such as Europe/Oslo')
+}
+
+export const timeZone = text.default('UTC').refine(isTimeZone, 'must be a time zone name such as Europe/Oslo')
+
+/** Zones by stream, then by field in lower case. */
+export const fieldTimezones = text.default('').transform((value, context) => {
+  const zones: Record<string, Record<string, string>> = {}
+  for (const part of value
+    .split(',')
+    .map((one) => one.trim())
+    .filter(Boolean)) {
+    const [, stream = '', field = '', zone = ''] = /^([a-z_]+)\.([^=\s]+)=(\S+)$/.exec(part) ?? []
+    if (!streamNames.includes(stream) || !isTimeZone(zone)) {
+      context.addIssue(
+        `must be a list such as assignment.plannedStart=Europe/Oslo; "${part}" names no stream or no time zone`,
+      )
+      return z.NEVER
+    }
+    zones[stream] = { ...zones[stream], [field.toLowerCase()]: zone }
+  }
+  return zones
+})
 
 export const roleName = optionalText.refine(
   (name) => name === null || (name.length <= 63 && !name.includes('\0')),

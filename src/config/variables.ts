@@ -5,6 +5,7 @@ import {
   baseUrl,
   durationMs,
   durationOrOff,
+  fieldTimezones,
   flag,
   httpUrl,
   integer,
@@ -45,6 +46,12 @@ export const mirrorVariables = {
     fallback: '`UTC`',
     form: 'name of a time zone, such as `Europe/Oslo`',
     schema: timeZone,
+  },
+  FIELD_TIMEZONES: {
+    describe:
+      'time zones of single fields whose date-times have no offset, such as `assignment.plannedStart=Europe/Oslo`; fields that end in `UTC` or `Utc` are in UTC',
+    fallback: '`SOURCE_TIMEZONE`',
+    schema: fieldTimezones,
   },
   BI_ROLE: {
     describe: 'role in Postgres that may read the copy and nothing else; it must exist',
@@ -202,6 +209,11 @@ export const workerVariables = {
     fallback: '`0 3 * * *`',
     form: 'duration or cron expression',
     schema: schedule('0 3 * * *'),
+  },
+  SCHEDULE_DELETIONS: {
+    describe: 'how often vanished records are looked for, with one small request while none vanished',
+    fallback: '60s',
+    schema: schedule('60s'),
   },
   HTTP_HOST: {
     describe:

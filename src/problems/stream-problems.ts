@@ -10,6 +10,7 @@ export const problemKinds = [
   'token_refused',
   'stopped',
   'access_lost',
+  'inconclusive',
   'failing',
   'stale',
   'deletions_blocked',
@@ -84,6 +85,22 @@ export const eventsLastMs = 24 * 3_600_000
 export type IsStale = (stream: string, readThroughAt: Date, now: Date) => boolean
 
 const failuresThatCount = 3
+
+export function inconclusive({
+  stream,
+  inconclusiveRuns,
+  inconclusiveSince,
+  hiddenSince,
+}: StreamSymptoms): Problem[] {
+  if (inconclusiveRuns < failuresThatCount || hiddenSince !== null) return []
+  return [
+    ofStream('inconclusive', stream, {
+      since: inconclusiveSince,
+      what: `${stream}: ${count(inconclusiveRuns)} polls in a row proved nothing. Their answers lacked records that are known here. No row was changed, and the stream does not count as current.`,
+      whatToDo: `Check CLIENT_GUID and what the integration user may read. \`tidemark status ${stream}\` shows which record was lacking, \`tidemark probe\` asks the upstream now.`,
+    }),
+  ]
+}
 
 export function failing({ stream, failing: kinds, stoppedReason }: StreamSymptoms): Problem[] {
   if (stoppedReason !== null) return []

@@ -9,6 +9,7 @@ export const kinds = [
   'incremental',
   'list',
   'lookback',
+  'deletions',
   'reconcile',
   'backfill',
   'verify',
@@ -30,10 +31,13 @@ type CommonStream = {
   /** Candidates for the key, the first that fits wins; compared without regard to case. */
   readonly keyFields: readonly string[]
   readonly defaultSchedule: string
+  /** Time zones of fields whose date-times have no offset, by the field's name in lower case. */
+  readonly fieldZones?: Readonly<Record<string, string>>
 }
 export type ChangesStream = CommonStream & {
   readonly kind: 'changes'
   readonly changes: string
+  /** What its row version is likely called, the likeliest first; which of them it is, or another one, is found by asking. */
   readonly versionFields: readonly string[]
 }
 export type ListStream = CommonStream & {
@@ -42,6 +46,13 @@ export type ListStream = CommonStream & {
   readonly keepsHistory?: boolean
 }
 export type Stream = ChangesStream | ListStream
+
+/** The stream with one field alone as its row version; null: nobody knows yet which, and the likely ones stand for it. */
+export const versionedBy = <Any extends { readonly kind: string }>(
+  stream: Any,
+  versionField: string | null,
+): Any =>
+  stream.kind === 'changes' && versionField !== null ? { ...stream, versionFields: [versionField] } : stream
 
 /** What an assignment carries with it: one group of the extended read. It is read by assignment, and written like any stream. */
 export type RelatedStream = {
@@ -54,6 +65,7 @@ export type RelatedStream = {
   readonly keyFields: readonly string[]
   /** Fields whose types are documented. */
   readonly fieldKinds?: Readonly<Record<string, { readonly kind: FieldKind }>>
+  readonly fieldZones?: Readonly<Record<string, string>>
   /** The only field that this table takes from the records of its group, besides the key; the others leave it out. */
   readonly bulkField?: string
 }

@@ -12,7 +12,7 @@ export type RunOutcome = {
   readonly stream: string
   readonly kind: RunKind
   /** `stopped`: told to end between two pages. `skipped`: another run holds the lease, as the note says. */
-  readonly status: 'done' | 'failed' | 'skipped' | 'stopped'
+  readonly status: 'done' | 'failed' | 'inconclusive' | 'skipped' | 'stopped'
   readonly runId: string | null
   readonly note: string | null
   readonly error: Error | null
@@ -21,7 +21,10 @@ export type RunOutcome = {
   readonly isComplete: boolean
   readonly yielded: boolean
 }
-export type RunReading = Pick<RunOutcome, 'note' | 'isComplete' | 'yielded'> & Pick<RunEnd, 'isHidden'>
+export type RunReading = Pick<RunOutcome, 'note' | 'isComplete' | 'yielded'> & Pick<RunEnd, 'isHidden'> & {
+    /** The upstream showed nothing that is known, so that nothing was proven (P11). */
+    readonly isInconclusive?: boolean
+  }
 
 export type RunContext<Kind extends RunKind> = {
   readonly store: Pick<Store, 'openRun'>
@@ -60,9 +63,10 @@ export async function performRun<Kind extends RunKind>(
     return { ...ended, status: 'failed', error }
   }
   // A run ends once: that its end cannot be written down is the caller's trouble.
-  const { yielded, ...told } = reading
-  await run.finish({ ...endOf(tally), ...told, isCutShort: yielded })
-  return { ...ended, ...reading, status: 'done' }
+  const { yielded, isInconclusive = false, ...told } = reading
+  const status = isInconclusive ? 'inconclusive' : 'done'
+  await run.finish({ ...endOf(tally), ...told, status, isCutShort: yielded })
+  return { ...ended, ...reading, status }
 }
 
 /** As of a run that proved nothing. */
@@ -98,6 +102,7 @@ function countingSource(source: Source, counter: Counter): Source {
   }
   const { lookup } = source
   return {
+    sortedBy: (field) => countingSource(source.sortedBy(field), counter),
     changes: (request, signal) => count(source.changes(request, signal)),
     list: (request, signal) => count(source.list(request, signal)),
     listHasPages: source.listHasPages,

@@ -9,6 +9,7 @@ import { hasReconcileSince, readLookbackState, streamsLackingReconcile } from '.
 import { type RunKind, type RunRequest, kinds as runKinds, type Stream } from '../streams/catalog.ts'
 import { runNextBackfill } from '../sync/changes/incremental.ts'
 import { currentLookback, lookbackIntervalMs } from '../sync/changes/lookback.ts'
+import { findDeletions } from '../sync/deletions/find-deletions.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
 import { RunFenced } from '../sync/ports/store.ts'
 import { reconcileStream } from '../sync/reconcile/reconcile.ts'
@@ -33,10 +34,14 @@ export const readers = (context: SyncContext): Partial<Record<RunKind, ReadKind>
 /** Reconciles on their schedule, backfills as they are asked for. */
 export const auditReaders = (
   context: Pick<SyncContext, 'contextOf'>,
-): Readonly<Record<'reconcile' | 'backfill', ReadKind>> => ({
+): Readonly<Record<'reconcile' | 'backfill' | 'deletions', ReadKind>> => ({
   async reconcile(stream, { signal }) {
     if (stream.kind === 'list') throw new Error(`${stream.name} is listed whole by every poll`)
     return await reconcileStream({ ...context.contextOf(stream), signal, approved: 0 })
+  },
+  async deletions(stream, { signal }) {
+    if (stream.kind === 'list') throw new Error(`${stream.name} is listed whole by every poll`)
+    return await findDeletions({ ...context.contextOf(stream), signal })
   },
   async backfill(stream, { signal, shouldYield }) {
     if (stream.kind === 'list') throw new Error(`${stream.name} has no past to read again`)
@@ -55,7 +60,7 @@ const relatedEveryMs = 10_000
 const backfillEveryMs = 5_000
 
 export function wantedSchedules(
-  config: Pick<Config, 'schedules' | 'scheduleReconcile' | 'lookbackMs'>,
+  config: Pick<Config, 'schedules' | 'scheduleReconcile' | 'scheduleDeletions' | 'lookbackMs'>,
   streams: readonly Stream[],
   kinds: Partial<Record<RunKind, ReadKind>>,
 ): readonly Wanted[] {
@@ -68,6 +73,7 @@ export function wantedSchedules(
       ...(isChanges && {
         lookback: { everyMs },
         reconcile: config.scheduleReconcile,
+        deletions: config.scheduleDeletions,
         // Asked for by an operator; this is how often that is looked at.
         backfill: { everyMs: backfillEveryMs },
       }),
@@ -84,8 +90,10 @@ export async function isRunDue(context: SyncContext, lookbackFloorMs: number, ti
   if ((await pausedStreams(context.database.pool)).has(tick.stream)) return false
   if (tick.kind === 'backfill') return (await context.store.nextBackfill(tick.stream)) !== null
   if (tick.kind === 'related') return await context.isRelatedDue()
-  if (tick.kind !== 'lookback') return true
+  if (tick.kind !== 'lookback' && tick.kind !== 'deletions') return true
   const state = await readLookbackState(context.database.pool, tick.stream)
+  // While the first load goes on, most of what the list shows is not here yet.
+  if (tick.kind === 'deletions') return state?.isLoaded ?? false
   if (!state?.hasPosition) return false
   const lookbackMs = currentLookback(state.lookbackMs, lookbackFloorMs)
   return state.sinceLastMs === null || state.sinceLastMs >= lookbackIntervalMs(lookbackMs)

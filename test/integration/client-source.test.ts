@@ -35,7 +35,7 @@ describe('with the stand-in', () => {
   const latest = () => simulator.requests.entries.at(-1)
 
   it('asks for changes with everything that was decided', async () => {
-    const request = { since: 5n, page: 2, pageSize: 7, sorts: '-RowVersion' } as const
+    const request = { since: 5n, page: 2, pageSize: 7, sorts: 'descending' } as const
     const answer = await source('assignment').changes(request, noSignal)
     expect(latest()).toMatchObject({
       path: '/api/Assignment/neworchanged/5',
@@ -72,10 +72,10 @@ describe('with the stand-in', () => {
   it('P6: tells a refused Sorts from a failure', async () => {
     simulator.behaviour.sorts = 'refused'
     const { changes: read } = source('assignment')
-    expect(await read({ ...changes, sorts: 'RowVersion' }, noSignal)).toEqual({ refused: 400 })
+    expect(await read({ ...changes, sorts: 'ascending' }, noSignal)).toEqual({ refused: 400 })
     expect(await read(changes, noSignal)).toMatchObject({ records: { length: 10 } })
     simulator.faults.add({ kind: 403 })
-    expect((await failureOf(read({ ...changes, sorts: 'RowVersion' }, noSignal))).status).toBe(403)
+    expect((await failureOf(read({ ...changes, sorts: 'ascending' }, noSignal))).status).toBe(403)
     simulator.faults.clear()
     simulator.faults.add({ kind: 400 })
     expect((await failureOf(read(changes, noSignal))).status).toBe(400)

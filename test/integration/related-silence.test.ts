@@ -24,6 +24,7 @@ describe.skipIf(!hasPostgres)('related records of a group', () => {
     const products = new Map([1, 2, 3, 4, 5, 6].map((id) => [String(id), [10 * id]]))
     let mayRead = true
     const source: Source = {
+      sortedBy: () => source,
       changes: notOffered,
       list: notOffered,
       listHasPages: false,

@@ -155,4 +155,46 @@ describe.skipIf(!hasPostgres)('any JSON value', () => {
     )
     expect(rows.map((row) => row.at)).toEqual(expected.map(([, utc]) => utc))
   })
+
+  it('that is a date-time without an offset is in UTC where its field says so, and in another zone where one was set (P4)', async () => {
+    await database.pool.query(
+      `drop table if exists mirror.assignment cascade; delete from tidemark.field where stream = 'assignment'`,
+    )
+    const fieldZones = { assignment: { planned: 'America/New_York' } }
+    const run = await begin(storeOf(database, { sourceTimezone: 'Europe/Oslo', fieldZones }))
+    const at = '2024-10-27T02:30:00.1234567'
+    const record = { CreatedUTC: at, signedTimeUtc: at, Planned: at, Local: at, OffsetUTC: `${at}+02:00` }
+    await run.pages.commit(assignments({ AssignmentId: 1, RowVersion: 1, ...record }), null)
+    await run.finish(done)
+    const { rows } = await database.pool.query(
+      `select array(
+         select (at at time zone 'UTC')::text
+         from unnest(array[created_utc, signed_time_utc, planned, local, offset_utc]) with ordinality as shown (at, place)
+         order by place
+       ) as times
+       from mirror.assignment`,
+    )
+    expect(rows[0].times).toEqual([
+      '2024-10-27 02:30:00.123456',
+      '2024-10-27 02:30:00.123456',
+      '2024-10-27 06:30:00.123456',
+      '2024-10-27 01:30:00.123456',
+      '2024-10-27 00:30:00.123456',
+    ])
+  })
+
+  it('that is a row version of eight bytes is read as its number (P4)', async () => {
+    await database.pool.query(
+      `drop table if exists mirror.assignment cascade; delete from tidemark.field where stream = 'assignment'`,
+    )
+    const run = await begin(storeOf(database))
+    const page = assignments(
+      { AssignmentId: 1, RowVersion: 'AAAAAAAAB9E=' },
+      { AssignmentId: 2, RowVersion: 'AAAAAAAAB9I=' },
+    )
+    await run.pages.commit(page, 2002n)
+    await run.finish(done)
+    const { rows } = await database.pool.query('select row_version from mirror.assignment order by 1')
+    expect(rows).toEqual([{ row_version: '2001' }, { row_version: '2002' }])
+  })
 })

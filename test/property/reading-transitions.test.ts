@@ -100,6 +100,7 @@ it('takes the declared ways and no others, and each of them somewhere', async ()
             maxPasses: 3,
             sorting: isWronglyProven ? 'proven' : (last?.sorting ?? 'unknown'),
             largestAnswer: last?.largestAnswer ?? 0,
+            anchor: null,
           }
           const reading = await walk({ upstream, random, oddChance, onTransition }, options)
           if (until === null) last = reading

@@ -36,6 +36,7 @@ export function modelStore(now: () => Date): ModelStore {
     position,
     positionReachedAt: checkpoints.at(-1)?.reachedAt ?? null,
     keyField: 'Id',
+    versionField: 'RowVersion',
     lookbackMs,
     lookbackReason: null,
     stoppedReason,
@@ -59,6 +60,7 @@ export function modelStore(now: () => Date): ModelStore {
         versions.map(
           (version) => checkpoints.find((checkpoint) => checkpoint.position >= version)?.reachedAt ?? null,
         ),
+      anchors: (stream, atMost, limit) => store.history.highestRows(stream, atMost, limit),
       highestRows: async (_stream, atMost, limit) =>
         [...rows.values()]
           .map(({ key, version }) => ({ key, version: version ?? 0n }))
@@ -116,6 +118,10 @@ export function modelStore(now: () => Date): ModelStore {
           beliefs = [...beliefs.filter(({ name }) => !learnt.some((one) => one.name === name)), ...learnt]
         },
         async setKeyField() {},
+        async setVersionField() {
+          return false
+        },
+        async doubt() {},
         async stopStream(reason) {
           stoppedReason = reason
         },

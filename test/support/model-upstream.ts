@@ -7,7 +7,7 @@ import type {
   ListRequest,
   Lookup,
   Refusal,
-  Sorts,
+  SortOrder,
   Source,
 } from '../../src/sync/ports/source.ts'
 import type { Random } from './random.ts'
@@ -166,6 +166,7 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
       rows.clear()
       for (const row of earlier) rows.set(row.id, row)
     },
+    sortedBy: () => model,
     async changes(request) {
       requests += 1
       model.onRequest()
@@ -206,9 +207,9 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
     return answer(paged(ordered(wanted, request.sorts), request, request.sorts))
   }
 
-  function sorted(set: readonly ModelRow[], sorts: Sorts): readonly ModelRow[] {
+  function sorted(set: readonly ModelRow[], sorts: SortOrder): readonly ModelRow[] {
     const compare = world.sorts === 'as text' ? byText : ascending
-    return set.toSorted((a, b) => (sorts === 'RowVersion' ? compare(a, b) : compare(b, a)))
+    return set.toSorted((a, b) => (sorts === 'ascending' ? compare(a, b) : compare(b, a)))
   }
 
   function ordered(set: ModelRow[], sorts: ChangesRequest['sorts']): readonly ModelRow[] {

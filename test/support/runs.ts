@@ -1,7 +1,7 @@
 // Runs of the mirror as tests want them: begun or failed, ended with the usual numbers.
 
 import type { Json } from '../../src/json/json.ts'
-import { openStore } from '../../src/store/runs/open-store.ts'
+import { type FieldZones, openStore } from '../../src/store/runs/open-store.ts'
 import { type RunKind, streams } from '../../src/streams/catalog.ts'
 import { type Records, readRecords } from '../../src/streams/record.ts'
 import type { Run, Store } from '../../src/sync/ports/store.ts'
@@ -9,7 +9,12 @@ import { quietLog, type TestDatabase } from './database.ts'
 
 export const storeOf = (
   database: Pick<TestDatabase, 'pool'>,
-  options: { sourceTimezone?: string; writeConnections?: 1 | 2; silenceMs?: number } = {},
+  options: {
+    sourceTimezone?: string
+    fieldZones?: FieldZones
+    writeConnections?: 1 | 2
+    silenceMs?: number
+  } = {},
 ): Store => openStore({ database, streams, sourceTimezone: 'UTC', log: quietLog, ...options })
 
 export async function begin<Kind extends RunKind = 'incremental'>(

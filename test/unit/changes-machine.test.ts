@@ -13,6 +13,7 @@ const options: ReadingOptions = {
   maxPasses: 3,
   sorting: 'proven',
   largestAnswer: 3,
+  anchor: null,
 }
 const page = (...versions: number[]) => ({
   received: versions.length,
@@ -26,7 +27,7 @@ const asked = ({ action }: Transition) => (action.kind === 'ask' ? action.reques
 describe('reading changes', () => {
   it('begins with one request above the position, and ends when nothing is new', () => {
     const first = start(options)
-    expect(asked(first)).toEqual({ since: 10n, page: 1, pageSize: 3, sorts: 'RowVersion' })
+    expect(asked(first)).toEqual({ since: 10n, page: 1, pageSize: 3, sorts: 'ascending' })
     expect(answer(first)).toMatchObject({
       action: { kind: 'end', isComplete: true },
       reading: { position: 10n },
@@ -60,7 +61,7 @@ describe('reading changes', () => {
   it('takes a short page for the end only when nothing is behind it', () => {
     const short = answer(start(options), 11, 12)
     expect(short.reading.position).toBe(11n)
-    expect(asked(short)).toEqual({ since: 10n, page: 2, pageSize: 2, sorts: 'RowVersion' })
+    expect(asked(short)).toEqual({ since: 10n, page: 2, pageSize: 2, sorts: 'ascending' })
     expect(answer(short)).toMatchObject({ action: { kind: 'end' }, reading: { position: 12n } })
   })
 
@@ -83,7 +84,7 @@ describe('reading changes', () => {
 
   it('asks for a larger page when one version has rows behind a short page', () => {
     const goal = answer(answer(start(options), 11, 11), 11)
-    expect(asked(goal)).toEqual({ since: 10n, page: 1, pageSize: 1, sorts: '-RowVersion' })
+    expect(asked(goal)).toEqual({ since: 10n, page: 1, pageSize: 1, sorts: 'descending' })
     const larger = answer(goal, 11)
     expect(larger.reading.position).toBe(10n)
     expect(asked(larger)).toMatchObject({ since: 10n, page: 1, pageSize: 30 })
@@ -111,7 +112,7 @@ describe('reading changes', () => {
     expect(back.effects.retreat).toContain('14 behind 20')
     expect(back.reading).toMatchObject({ position: 10n, sorting: 'ignored' })
     expect(back.effects.learnt).toMatchObject([{ name: 'sorting', value: 'ignored' }])
-    expect(asked(back)).toEqual({ since: 10n, page: 1, pageSize: 30, sorts: 'RowVersion' })
+    expect(asked(back)).toEqual({ since: 10n, page: 1, pageSize: 30, sorts: 'ascending' })
   })
 
   it('never sends Sorts again once it was refused', () => {
@@ -165,7 +166,7 @@ describe('reading changes', () => {
   it('is not fooled by numbers sorted as text, which shows where they grow a digit', () => {
     const grown = answer(start({ ...options, from: 97n }), 100, 101, 102)
     expect(grown.reading.position).toBe(97n)
-    expect(asked(grown)).toEqual({ since: 97n, page: 1, pageSize: 100, sorts: '-RowVersion' })
+    expect(asked(grown)).toEqual({ since: 97n, page: 1, pageSize: 100, sorts: 'descending' })
     expect(answer(grown, 99)).toMatchObject({
       effects: { retreat: expect.stringContaining('99 behind 102') },
       reading: { sorting: 'ignored', position: 97n },
@@ -206,7 +207,7 @@ describe('reading changes', () => {
       const { sorts, page: number } = transition.action.request
       const since = Number(transition.action.request.since)
       const above = Array.from({ length: highest - since }, (_, index) => since + 1 + index)
-      if (sorts === '-RowVersion') transition = answer(transition, highest)
+      if (sorts === 'descending') transition = answer(transition, highest)
       else transition = answer(transition, ...(number === 1 ? above : [highest]))
       highest += 1
       requests += 1

@@ -4,6 +4,7 @@ import { expect, it } from 'vitest'
 import type { Json } from '../../src/json/json.ts'
 import type { ListStream } from '../../src/streams/catalog.ts'
 import { pollList } from '../../src/sync/lists/poll.ts'
+import type { Source } from '../../src/sync/ports/source.ts'
 import { modelStore } from '../support/model-store.ts'
 
 const stream: ListStream = {
@@ -22,7 +23,8 @@ function poll(...answers: (readonly Json[])[]) {
   const notOffered = async () => {
     throw new Error('the test does not offer it')
   }
-  const source = {
+  const source: Source = {
+    sortedBy: () => source,
     ...{ changes: notOffered, listHasPages: false, lookup: null },
     list: async () => ({ records: answers.shift() ?? [], bytes: 1 }),
   }

@@ -10,6 +10,7 @@ import {
   readLookback,
   recentPast,
 } from '../../src/sync/changes/lookback.ts'
+import type { Source } from '../../src/sync/ports/source.ts'
 import { modelStore } from '../support/model-store.ts'
 import { modelStream, modelUpstream, ordinaryWorld } from '../support/model-upstream.ts'
 import { seededRandom } from '../support/random.ts'
@@ -84,7 +85,11 @@ it('takes a record that is still there for no sign that its changes are shown (P
   upstream.restore(old)
   await read()
   pass(30 * minuteMs)
-  const silent = { ...upstream, changes: async () => ({ records: [], bytes: 2 }) }
+  const silent: Source = {
+    ...upstream,
+    sortedBy: () => silent,
+    changes: async () => ({ records: [], bytes: 2 }),
+  }
   const lookback = () => readLookback({ ...context, source: silent, lookbackFloorMs: 10 * minuteMs })
   expect(await lookback()).toMatchObject({ isComplete: false, note: expect.stringContaining('no changes') })
 })
@@ -100,6 +105,9 @@ it('finds what came late although its question was once answered with nothing (P
   let answers = 0
   const slipping: typeof upstream = {
     ...upstream,
+    sortedBy() {
+      return this
+    },
     changes: async (...asked) => (answers++ === 0 ? { records: [], bytes: 2 } : upstream.changes(...asked)),
   }
   pass(5 * minuteMs)

@@ -11,6 +11,9 @@ const secret = 'a-webhook-secret-of-the-tests'
 const text = `[{"Id":1,"Url":"https://me.example/hooks/${secret}?a","Url":"https://other.example",
   "More":{"Urls":["x","${secret}"],"Url":"${secret}","Url":"y"},"Price":1.50},7]`
 const listing = (records: JsonArray): Source => ({
+  sortedBy() {
+    return this
+  },
   changes: async () => ({ records: [], bytes: 0 }),
   list: async () => ({ records, bytes: 0 }),
   listHasPages: false,

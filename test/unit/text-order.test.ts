@@ -17,6 +17,7 @@ function decide(upstream: Upstream, onQuestion = (_question: number) => upstream
     maxPasses: 3,
     sorting: 'proven',
     largestAnswer: upstream.cap,
+    anchor: null,
   })
   let questions = 0
   do {
@@ -27,7 +28,7 @@ function decide(upstream: Upstream, onQuestion = (_question: number) => upstream
     const sorted = versions
       .filter((version) => version > since)
       .toSorted((a, b) => (asText ? Number(String(a) > String(b)) || -1 : a - b))
-    if (sorts === '-RowVersion') sorted.reverse()
+    if (sorts === 'descending') sorted.reverse()
     const from = (page - 1) * pageSize
     const rows = sorted
       .slice(from, from + Math.min(cap, pageSize))

@@ -76,6 +76,22 @@ export const encoders: Readonly<Record<ColumnType, Encode>> = {
   jsonb: encodeJsonb,
 }
 
+const hasOffset = /(?:Z|[+-]\d\d:?\d\d)$/
+const saysUtc = /(?:UTC|Utc|_utc)$/
+
+/**
+ * How a field's date-times are written. Without an offset they are read in the zone of the connection, unless the field says that it
+ * is in UTC or a zone was set for it.
+ */
+export function instantEncoder(field: string, zone: string | undefined): Encode {
+  const suffix = zone === undefined ? (saysUtc.test(field) ? 'Z' : '') : ` ${zone}`
+  if (suffix === '') return encoders.timestamptz
+  return (value) => {
+    const text = encoders.timestamptz(value)
+    return text === null || hasOffset.test(text) ? text : `${text}${suffix}`
+  }
+}
+
 function encodeBigint(value: Json): string | null {
   if (typeof value === 'number' && Number.isSafeInteger(value)) return `${value}`
   const text = numberText(value)

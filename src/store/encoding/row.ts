@@ -1,7 +1,7 @@
 // One row as a line of COPY text: whether the source deleted it, what fits no column (P5), and its columns.
 
 import { type Json, type JsonObject, repeatedFields } from '../../json/json.ts'
-import { type Rejected, type Row, saysDeleted, toInt64 } from '../../streams/record.ts'
+import { type Rejected, type Row, saysDeleted, toInt64, toVersion } from '../../streams/record.ts'
 import {
   type ColumnType,
   commonType,
@@ -20,6 +20,7 @@ import {
   hashAndFlagColumns,
   holdable,
   holdableValue,
+  instantEncoder,
   type Lines,
 } from './copy-text.ts'
 
@@ -141,6 +142,7 @@ function prepareEncoder(tableSchema: TableSchema, settled: ReadonlySet<string>):
   const keyIndex = columns.indexOf(key)
   const versionIndexes = tableSchema.versions.map((column) => columns.indexOf(column))
   const documented = documentedTypes(stream)
+  const zones = new Map(Object.entries(stream.fieldZones ?? {}))
   const isDocumentedInteger = ({ field, type }: Column) =>
     type === 'bigint' && documented.get(foldName(field)) === 'bigint'
   return {
@@ -149,9 +151,12 @@ function prepareEncoder(tableSchema: TableSchema, settled: ReadonlySet<string>):
     fitsKey: keyCheck(key.type),
     keyIndex,
     versionIndexes,
-    encodeColumn: columns.map((column, index) =>
-      versionIndexes.includes(index) || isDocumentedInteger(column) ? encodeInteger : encoders[column.type],
-    ),
+    encodeColumn: columns.map((column, index): Encode => {
+      if (versionIndexes.includes(index)) return encodeVersion
+      if (isDocumentedInteger(column)) return encodeInteger
+      if (column.type !== 'timestamptz') return encoders[column.type]
+      return instantEncoder(column.field, zones.get(foldName(column.field)))
+    }),
     canWiden: columns.map(
       (column, index) =>
         column.type === 'bigint' &&
@@ -249,6 +254,8 @@ function emptyCells(cells: readonly string[]): number {
 function countValue({ nonNull }: PageNotes, column: number): void {
   nonNull[column] = (nonNull[column] ?? 0) + 1
 }
+
+const encodeVersion: Encode = (value) => toVersion(value)?.toString() ?? null
 
 const encodeInteger: Encode = (value) =>
   typeof value === 'number' && Number.isSafeInteger(value) ? `${value}` : (toInt64(value)?.toString() ?? null)

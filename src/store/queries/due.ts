@@ -53,6 +53,8 @@ export async function isRelatedDue(
 export type LookbackState = {
   /** False before the first position: there is no recent past to read. */
   readonly hasPosition: boolean
+  /** Everything was read once. */
+  readonly isLoaded: boolean
   /** Null when it never ended well. */
   readonly sinceLastMs: number | null
   readonly lookbackMs: number | null
@@ -67,6 +69,7 @@ export async function readLookbackState(client: Queryable, stream: string): Prom
   const { rows } = await client.query<LookbackState>(
     `select
        position > 0 as "hasPosition",
+       first_read_through_at is not null as "isLoaded",
        lookback_ms::float8 as "lookbackMs",
        (
          select extract(epoch from now() - finished_at)::float8 * 1000 from ${lastLookback} as latest

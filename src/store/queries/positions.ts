@@ -113,3 +113,15 @@ export async function firstCheckpointAt(
   )
   return rows[0]?.reached_at ?? null
 }
+
+/** The field that a stream's row versions are in; null: nobody has found it out yet, or it is doubted. */
+export async function readVersionField(
+  client: Pick<ClientBase, 'query'>,
+  stream: string,
+): Promise<string | null> {
+  const { rows } = await client.query<{ value: string }>(
+    `select value from tidemark.belief where stream = $1 and name = 'version_field' and expires_at is null`,
+    [stream],
+  )
+  return rows[0]?.value ?? null
+}

@@ -78,6 +78,9 @@ export type StreamSymptoms = {
   readonly stoppedAt: Date | null
   /** Since when the upstream shows nothing of it. */
   readonly hiddenSince: Date | null
+  /** Polls in a row that showed nothing known. */
+  readonly inconclusiveRuns: number
+  readonly inconclusiveSince: Date | null
   readonly blockedDeletions:
     | (Pick<BlockedDeletions, 'missing' | 'living' | 'at'> & Partial<Pick<BlockedDeletions, 'rejected'>>)
     | null
@@ -112,7 +115,8 @@ export async function readSymptoms(
     `with recently as materialized (select now() - $2::float8 * interval '1 millisecond' as began)
      select stream.name as stream,
        read_through_at as "readThroughAt", last_success_at as "lastSuccessAt", paused_at is not null as "isPaused",
-       stopped_reason as "stoppedReason", stopped_at as "stoppedAt", hidden_since as "hiddenSince",
+       stopped_reason as "stoppedReason", stopped_at as "stoppedAt", hidden_since as "hiddenSince", inconclusive_runs as "inconclusiveRuns",
+       inconclusive_since as "inconclusiveSince",
        blocked_deletions as "blockedDeletions",
        aside.records as quarantined, aside.since as "quarantinedSince",
        missed.rows as "missedRows", missed.since as "missedSince",

@@ -7,7 +7,7 @@ import { RunFenced } from '../../sync/ports/store.ts'
 import { inTransaction } from '../server/session.ts'
 
 /** Runs of one lane exclude each other on a stream. */
-export type Lane = 'incremental' | 'lookback' | 'backfill' | 'whole' | 'related'
+export type Lane = 'incremental' | 'lookback' | 'backfill' | 'whole' | 'deletions' | 'related'
 
 const laneOfKind: Readonly<Record<RunKind, Lane>> = {
   incremental: 'incremental',
@@ -18,6 +18,7 @@ const laneOfKind: Readonly<Record<RunKind, Lane>> = {
   list: 'whole',
   reconcile: 'whole',
   verify: 'whole',
+  deletions: 'deletions',
   related: 'related',
 }
 

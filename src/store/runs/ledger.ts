@@ -8,6 +8,7 @@ import { kindsBeside, type Place, type RunLease } from './lease.ts'
 
 type Begun = {
   readonly run_id: string
+  readonly started_at: Date
   readonly position: string
   readonly position_reached_at: Date | null
   readonly key_field: string | null
@@ -15,7 +16,13 @@ type Begun = {
   readonly lookback_reason: string | null
   readonly stopped_reason: string | null
   readonly last_lookback_at: Date | null
-  readonly beliefs: readonly { name: string; value: string; evidence: string; tested_at: string }[]
+  readonly beliefs: readonly {
+    name: string
+    value: string
+    evidence: string
+    tested_at: string
+    expires_at: string | null
+  }[]
 }
 
 /** Makes the ledger's line of a run, and tells what is known of its stream. `from`: where it begins; null: at the live position. */
@@ -23,7 +30,7 @@ export async function beginRun(
   client: ClientBase,
   place: Place,
   from: bigint | null,
-): Promise<{ runId: string; state: StreamState }> {
+): Promise<{ runId: string; startedAt: Date; state: StreamState }> {
   const { rows } = await client.query<Begun>(beginSql, [
     place.stream,
     place.kind,
@@ -36,10 +43,12 @@ export async function beginRun(
   if (!begun) throw new Error(`The database does not know the stream ${place.stream}. Run: tidemark migrate`)
   return {
     runId: begun.run_id,
+    startedAt: begun.started_at,
     state: {
       position: BigInt(begun.position),
       positionReachedAt: begun.position_reached_at,
       keyField: begun.key_field,
+      versionField: versionFieldOf(begun.beliefs.map(toBelief)),
       lookbackMs: begun.lookback_ms === null ? null : Number(begun.lookback_ms),
       lookbackReason: begun.lookback_reason,
       stoppedReason: begun.stopped_reason,
@@ -61,12 +70,13 @@ const beginSql = `
   ), begun as (
     insert into tidemark.run (stream, kind, status, host, pid, position_from, position_to)
     select $1, $2, 'running', $3, $4, coalesce($6, position), coalesce($6, position) from state
-    returning id
+    returning id, started_at
   )
-  select begun.id as run_id, state.*,
+  select begun.id as run_id, begun.started_at, state.*,
     (
       select coalesce(jsonb_agg(jsonb_build_object(
-        'name', name, 'value', value, 'evidence', evidence, 'tested_at', tested_at
+        'name', name, 'value', value, 'evidence', evidence, 'tested_at', tested_at,
+        'expires_at', expires_at
       )), '[]')
       from tidemark.belief where stream = $1
     ) as beliefs
@@ -77,7 +87,12 @@ const toBelief = (row: Begun['beliefs'][number]): Belief => ({
   value: row.value,
   evidence: row.evidence,
   testedAt: new Date(row.tested_at),
+  expiresAt: row.expires_at === null ? null : new Date(row.expires_at),
 })
+
+/** Null where it is doubted: another one may have to be found. */
+const versionFieldOf = (beliefs: readonly Belief[]): string | null =>
+  beliefs.find(({ name, expiresAt }) => name === 'version_field' && !expiresAt)?.value ?? null
 
 /** What the writes of a run came to. */
 export type RunTotals = {
@@ -147,7 +162,16 @@ const endSql = `
   )
   update tidemark.stream as known
   -- A run that had nothing to ask for has read nothing.
-  set last_success_at = case when $4 > 0 then now() else known.last_success_at end,
+  set last_success_at = case when $4 > 0 and $11 = 'done' then now() else known.last_success_at end,
+      -- What showed nothing that is known proved nothing (P11).
+      inconclusive_runs = case
+        when $11 = 'inconclusive' then known.inconclusive_runs + 1
+        when $2 = 'incremental' then 0
+        else known.inconclusive_runs end,
+      inconclusive_since = case
+        when $11 = 'inconclusive' then coalesce(known.inconclusive_since, begun.started_at)
+        when $2 = 'incremental' then null
+        else known.inconclusive_since end,
       read_through_at = case
         -- An upstream that shows nothing shows no changes either: complete is what was seen before.
         when $20 then least(known.read_through_at, greatest(known.last_lookback_at, known.position_reached_at))
@@ -163,7 +187,7 @@ const endSql = `
       last_reconcile_at = case when $2 = 'reconcile' and $17 then begun.started_at else known.last_reconcile_at end,
       last_lookback_at = case when $2 = 'lookback' and $17 then begun.started_at else known.last_lookback_at end
   from tidemark.run as begun, tidemark.lease as mine
-  where known.name = $1 and begun.id = $3 and $11 = 'done'
+  where known.name = $1 and begun.id = $3 and $11 <> 'failed'
     and mine.stream = $1 and mine.lane = $21 and mine.epoch = $18`
 
 /** Names of fields and the like come from the upstream, and Postgres holds no NUL. */

@@ -1,20 +1,28 @@
 // The store: the side of Postgres of src/sync/ports/store.ts, with what each kind of run can do.
 
 import type { Logger } from '../../log.ts'
-import type { RunKind, Stream } from '../../streams/catalog.ts'
+import { type RunKind, type Stream, versionedBy } from '../../streams/catalog.ts'
 import type { Store } from '../../sync/ports/store.ts'
 import { nextBackfill } from '../queries/backfills.ts'
 import type { RelatedOptions } from '../queries/due.ts'
-import { positionAt, reachedAt } from '../queries/positions.ts'
+import { positionAt, reachedAt, readVersionField } from '../queries/positions.ts'
 import type { Database } from '../server/connect.ts'
 import { absentRowsOf, listAbsencesOf } from './absences.ts'
 import { longestSilenceMs } from './lease.ts'
 import { thinHistory } from './ledger.ts'
-import { backfillPosition, highestRows, livePosition, noPosition } from './positions.ts'
+import {
+  backfillPosition,
+  highestRows,
+  isLivingSql,
+  isShownSql,
+  livePosition,
+  noPosition,
+} from './positions.ts'
 import { comparisonOf, reconciliationOf, verificationOf } from './reconciliation.ts'
 import { backlogOf, relatedKeyFieldsOf } from './related-work.ts'
 import { type KindOfRun, positionOf, type RunParts, takeRun } from './run.ts'
 import { seenKeysOf } from './seen-keys.ts'
+import { shownRowsOf } from './shown-rows.ts'
 
 const seenOf = ({ session, seenKeys }: RunParts) => seenKeysOf(session, seenKeys)
 const listingOf = (parts: RunParts) => ({ seen: seenOf(parts), absent: absentRowsOf(parts) })
@@ -36,17 +44,22 @@ const kindsOfRuns: { readonly [Kind in RunKind]: KindOfRun<Kind> } = {
     roles: (parts) => ({ ...listingOf(parts), verification: verificationOf(parts) }),
   },
   'quarantine-retry': { ...silent, roles: (parts) => ({ verification: comparisonOf(parts) }) },
+  deletions: { ...silent, roles: (parts) => ({ shown: shownRowsOf(parts) }) },
   related: {
     ...silent,
     roles: (parts) => ({ backlog: backlogOf(parts), keyFields: relatedKeyFieldsOf(parts) }),
   },
 }
 
+export type FieldZones = Readonly<Record<string, Readonly<Record<string, string>>>>
+
 type Options = {
   readonly database: Pick<Database, 'pool'>
   readonly streams: readonly Stream[]
   /** Of date-times without an offset. */
   readonly sourceTimezone: string
+  /** Of those of single fields: zones by the name of the stream and the field in lower case. */
+  readonly fieldZones?: FieldZones
   /** How many connections one run writes with: 1 or 2. */
   readonly writeConnections?: 1 | 2
   /** How long the past of rows is kept, in the streams that keep it; null: it is not. */
@@ -66,6 +79,7 @@ export function openStore({
   database,
   streams,
   sourceTimezone,
+  fieldZones = {},
   writeConnections = 2,
   historyMs = defaultHistoryMs,
   related = { groups: [], refreshMs: null },
@@ -79,7 +93,8 @@ export function openStore({
     const stream = streams.find((candidate) => candidate.name === name)
     if (!stream)
       throw new Error(`There is no stream ${name}. There are ${streams.map((one) => one.name).join(', ')}.`)
-    return historyMs === null && stream.kind === 'list' ? { ...stream, keepsHistory: false } : stream
+    const zoned: Stream = { ...stream, fieldZones: fieldZones[name] ?? {} }
+    return historyMs === null && zoned.kind === 'list' ? { ...zoned, keepsHistory: false } : zoned
   }
 
   async function thin(stream: string): Promise<void> {
@@ -92,6 +107,11 @@ export function openStore({
         'Old checkpoints and runs could not be removed. The next run tries again.',
       ),
     )
+  }
+
+  async function highest(name: string, atMost: bigint, limit: number, whereSql: string) {
+    const versioned = versionedBy(known(name), await readVersionField(pool, name))
+    return await highestRows(pool, versioned, { atMost, limit, whereSql })
   }
 
   return {
@@ -113,7 +133,8 @@ export function openStore({
     history: {
       positionAt: (stream, time) => positionAt(pool, stream, time),
       reachedAt: (stream, versions) => reachedAt(pool, stream, versions),
-      highestRows: (stream, atMost, limit) => highestRows(pool, known(stream), atMost, limit),
+      anchors: (stream, atMost, limit) => highest(stream, atMost, limit, isShownSql),
+      highestRows: (stream, atMost, limit) => highest(stream, atMost, limit, isLivingSql),
     },
   }
 }

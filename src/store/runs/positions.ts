@@ -170,12 +170,15 @@ const advanceBackfill = (lease: RunLease, id: string, { to, table, counts }: Pag
 
 type Versioned = { readonly key: string; readonly version: bigint }
 
-/** The living rows with the highest versions at or below one, the highest first; none that a rewind left doubtful. */
+export const isLivingSql = '_deleted_at is null'
+/** What changed last may be that the source marked it as deleted. */
+export const isShownSql = `(_deleted_at is null or _deleted_reason = 'source')`
+
+/** The rows with the highest versions at or below one, the highest first; none that a rewind left doubtful. */
 export async function highestRows(
   client: Pick<ClientBase, 'query'>,
   stream: Stream,
-  atMost: bigint,
-  limit: number,
+  { atMost, limit, whereSql }: { readonly atMost: bigint; readonly limit: number; readonly whereSql: string },
 ): Promise<readonly Versioned[]> {
   const tableSchema = await readTableSchema(client, stream)
   if (!tableSchema || tableSchema.versions.length === 0) return []
@@ -185,7 +188,7 @@ export async function highestRows(
   const parts = columns.map((column, index) => {
     const others = columns.slice(0, index).map((earlier) => ` and ${earlier} is null`)
     return `(select ${key}::text as key, ${column} as version from ${qualified(stream)} as mine
-             where _deleted_at is null and ${column} <= $1${others.join('')}
+             where ${whereSql} and ${column} <= $1${others.join('')}
                and ${isRewoundSql(tableSchema, 'mine')} is not true
              order by ${column} desc limit $2)`
   })

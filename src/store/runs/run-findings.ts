@@ -1,13 +1,16 @@
 // What a run writes down besides rows: beliefs about the upstream, late arrivals, missed rows, and what is remembered of the
 // stream. Fenced like the pages (P2): a run that lost its lease to a rewind must not stop the stream that the rewind started.
 
-import type { ClientBase } from 'pg'
+import pg, { type ClientBase } from 'pg'
 import type { Arrival, Belief, LateArrival, RunFindings } from '../../sync/ports/store.ts'
+import { foldName } from '../schema/column-types.ts'
+import { qualified } from '../schema/table-schema.ts'
 import type { RunLease, RunSession } from './lease.ts'
 
 export function openFindings(
   { client, lease, fenced }: RunSession,
   onKeyField: (field: string) => void,
+  onVersionField: (field: string) => void,
 ): RunFindings {
   const { stream } = lease
   return {
@@ -19,6 +22,19 @@ export function openFindings(
         client.query('update tidemark.stream set key_field = $2 where name = $1', [stream, field]),
       )
       onKeyField(field)
+    },
+    async setVersionField(field, evidence) {
+      const beginsAnew = await fenced(() => setVersionField(client, lease, field, evidence))
+      onVersionField(field)
+      return beginsAnew
+    },
+    async doubt(name, evidence) {
+      await fenced(() =>
+        client.query(
+          'update tidemark.belief set expires_at = now(), evidence = $3 where stream = $1 and name = $2',
+          [stream, name, evidence],
+        ),
+      )
     },
     async stopStream(reason) {
       await fenced(() =>
@@ -51,7 +67,7 @@ async function learn(client: ClientBase, stream: string, beliefs: readonly Belie
      select $1, name, value, evidence, tested_at, tested_at
      from unnest($2::text[], $3::text[], $4::text[], $5::timestamptz[]) as learnt (name, value, evidence, tested_at)
      on conflict (stream, name) do update set
-       value = excluded.value, evidence = excluded.evidence, tested_at = excluded.tested_at,
+       value = excluded.value, evidence = excluded.evidence, tested_at = excluded.tested_at, expires_at = null,
        previous_value = case when known.value <> excluded.value then known.value else known.previous_value end,
        changed_at = case when known.value <> excluded.value then excluded.tested_at else known.changed_at end`,
     [
@@ -62,6 +78,50 @@ async function learn(client: ClientBase, stream: string, beliefs: readonly Belie
       newest.map(({ testedAt }) => testedAt),
     ],
   )
+}
+
+/** A position is a number of one field. That of another one says nothing, so everything is read again. */
+async function setVersionField(
+  client: ClientBase,
+  { stream, runId }: RunLease,
+  field: string,
+  evidence: string,
+): Promise<boolean> {
+  const { rows } = await client.query<{ value: string }>(
+    `select value from tidemark.belief where stream = $1 and name = 'version_field'`,
+    [stream],
+  )
+  await learn(client, stream, [{ name: 'version_field', value: field, evidence, testedAt: new Date() }])
+  if (rows[0]?.value === field || (!rows[0] && (await isPositionOf(client, stream, field)))) return false
+  const { rowCount } = await client.query(
+    `with moved as (
+       update tidemark.stream
+       set position = 0, position_reached_at = now(), read_through_at = null, first_read_through_at = null
+       where name = $1 and position > 0
+       returning position
+     )
+     insert into tidemark.checkpoint (stream, position, run_id, reason) select $1, position, $2, $3 from moved`,
+    [stream, runId, `the row version is ${field}: ${evidence}`],
+  )
+  return (rowCount ?? 0) > 0
+}
+
+/** Of a database that an earlier version left: a row has the position as its version in this field. */
+async function isPositionOf(client: ClientBase, stream: string, field: string): Promise<boolean> {
+  const { rows } = await client.query<{ column_name: string }>(
+    `select column_name from tidemark.field
+     where stream = $1 and folded = $2 and column_name is not null and to_regclass(format('mirror.%I', stream)) is not null`,
+    [stream, foldName(field)],
+  )
+  const [found] = rows
+  if (!found) return false
+  const column = pg.escapeIdentifier(found.column_name)
+  const { rowCount } = await client.query(
+    `select from ${qualified({ name: stream })} as mine, tidemark.stream
+     where stream.name = $1 and mine.${column}::text = stream.position::text limit 1`,
+    [stream],
+  )
+  return (rowCount ?? 0) > 0
 }
 
 async function recordLateArrivals(

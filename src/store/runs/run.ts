@@ -3,7 +3,7 @@
 
 import type { Pool } from 'pg'
 import type { Logger } from '../../log.ts'
-import type { MirroredStream, RunKind, Stream } from '../../streams/catalog.ts'
+import { type MirroredStream, type RunKind, type Stream, versionedBy } from '../../streams/catalog.ts'
 import type { Busy, Position, Run, RunCore, RunEnd, RunRoles } from '../../sync/ports/store.ts'
 import type { RelatedOptions } from '../queries/due.ts'
 import { type Connection, takeConnection } from '../server/session.ts'
@@ -61,6 +61,8 @@ export type RunParts = {
   readonly related: RelatedOptions
   readonly positions: PositionStore
   readonly seenKeys: SeenKeysTable
+  /** When the run began, by the clock of Postgres. */
+  readonly startedAt: Date
   onMarked(rows: number): void
   onRetreat(): void
 }
@@ -85,15 +87,16 @@ async function startRun<Kind extends RunKind>(
   options: RunOptions<Kind>,
   taken: Lease,
 ): Promise<Run<Kind>> {
-  const { stream, needs, backfill } = options
+  const { needs, backfill } = options
   const { client } = connection
   // Before the run has its line in the ledger: a backfill that was cancelled meanwhile leaves none.
   const from = backfill === null ? null : await takeUpBackfill(client, backfill)
-  const { runId, state } = await beginRun(client, taken, from)
+  const { runId, startedAt, state } = await beginRun(client, taken, from)
   const lease: RunLease = { ...taken, runId }
   const positions = needs.position(lease, from ?? state.position, backfill ?? '')
   const totals = noTotals(positions.start)
   const key = { field: state.keyField }
+  const mirrored = { stream: versionedBy(options.stream, state.versionField) }
   const writers = openRunWriters(options, positions, totals)
   const session = openSession(client, lease, writers.settled)
   const seenKeys = openSeenKeysTable(client)
@@ -105,19 +108,29 @@ async function startRun<Kind extends RunKind>(
       commit: (page, to, into) =>
         into
           ? writers.of(into.stream, () => into.keyField).write(page, null)
-          : writers.of(stream, () => key.field).write(page, to),
+          : writers.of(mirrored.stream, () => key.field).write(page, to),
     },
-    findings: openFindings(session, (field) => {
-      key.field = field
-    }),
+    findings: openFindings(
+      session,
+      (field) => {
+        key.field = field
+      },
+      (field) => {
+        mirrored.stream = versionedBy(mirrored.stream, field)
+      },
+    ),
     finish: (end) =>
       finish({ connection, options, session, positions, totals, writers, seenKeys, silence }, end),
   }
   const parts: RunParts = {
     ...options,
+    get stream() {
+      return mirrored.stream
+    },
     session,
     positions,
     seenKeys,
+    startedAt,
     onMarked: (rows) => {
       totals.markedDeleted += rows
     },
@@ -161,7 +174,7 @@ function openRunWriters(options: RunOptions<RunKind>, positions: PositionStore, 
       ...{ pool, positions, timeZone, keptMs, log, keyField },
       stream: table,
       tellsArrivals: needs.tellsArrivals,
-      connections: table === stream ? options.connections : 1,
+      connections: table.name === stream.name ? options.connections : 1,
       onCommit(outcome) {
         onCommit(outcome)
         if (outcome.tally) onTally(outcome.tally)

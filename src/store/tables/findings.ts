@@ -100,7 +100,6 @@ export const missedRowsTable = tidemark.table(
   ],
 )
 
-// What was learnt about the upstream: facts about its behaviour, and the fields of its records.
 /** How the upstream behaves: what was observed, and on what evidence. */
 export const beliefTable = tidemark.table(
   'belief',
@@ -117,6 +116,8 @@ export const beliefTable = tidemark.table(
     firstAt: at('first_at').notNull(),
     /** When it was last observed. */
     testedAt: at('tested_at').notNull(),
+    /** From then on it is not relied on until it is tested again; empty: as long as beliefs of its kind last. */
+    expiresAt: at('expires_at'),
     /** What it was before. */
     previousValue: text('previous_value'),
     /** When it changed. */

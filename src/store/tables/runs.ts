@@ -14,7 +14,7 @@ export const runTable = tidemark.table(
     /** Why the stream was read. */
     kind: text('kind').notNull(),
     /** How it ended, or `running`. */
-    status: text('status', { enum: ['running', 'done', 'failed'] }).notNull(),
+    status: text('status', { enum: ['running', 'done', 'failed', 'inconclusive'] }).notNull(),
     /** When it began. */
     startedAt: at('started_at').notNull().defaultNow(),
     /** When it ended. */

@@ -59,6 +59,17 @@ export const streamTable = tidemark.table('stream', {
   lastSuccessAt: at('last_success_at'),
   /** When everything was last listed and compared. */
   lastReconcileAt: at('last_reconcile_at'),
+  /** Read by row version and by list, and both agreed: nothing late is expected at or below this version any more (P13). */
+  settledThroughVersion: int8('settled_through_version'),
+  settledThroughAt: at('settled_through_at'),
+  /** Every record that had vanished by then has been noticed. */
+  deletionsKnownAt: at('deletions_known_at'),
+  /** The key up to which the current round of the sweep has come, and when the round began. */
+  sweptKey: text('swept_key'),
+  sweepBeganAt: at('sweep_began_at'),
+  /** Answers in a row that showed nothing known, so that they proved nothing (P11), and since when. */
+  inconclusiveRuns: integer('inconclusive_runs').notNull().default(0),
+  inconclusiveSince: at('inconclusive_since'),
   /** When the last complete reading of the recent past began. */
   lastLookbackAt: at('last_lookback_at'),
   /** Since when the upstream shows nothing of it, although there are rows; empty: it shows something. */
@@ -117,7 +128,10 @@ export const freshnessView = tidemark
     readThroughTime: at('read_through_time'),
     lastSuccessAt: at('last_success_at'),
     lastReconcileAt: at('last_reconcile_at'),
+    settledThroughVersion: int8('settled_through_version'),
+    settledThroughTime: at('settled_through_time'),
+    deletionsKnownThrough: at('deletions_known_through'),
   })
   .as(
-    sql`select name as stream, nullif(position, 0) as read_through_version, read_through_at as read_through_time, last_success_at, last_reconcile_at from tidemark.stream`,
+    sql`select name as stream, nullif(position, 0) as read_through_version, read_through_at as read_through_time, last_success_at, last_reconcile_at, settled_through_version, settled_through_at as settled_through_time, deletions_known_at as deletions_known_through from tidemark.stream`,
   )

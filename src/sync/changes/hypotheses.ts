@@ -6,9 +6,9 @@
 // by a delete between them, or by an order that is drawn anew each time.
 
 import type { SeenPage } from '../lists/listing.ts'
-import type { Sorts } from '../ports/source.ts'
+import type { SortOrder } from '../ports/source.ts'
 import type { Belief } from '../ports/store.ts'
-import { isAscending, type Learnt, type ReadingOptions, type Sorting, sorts, versionsOf } from './state.ts'
+import { isAscending, type Learnt, type ReadingOptions, type Sorting, versionsOf } from './state.ts'
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
@@ -25,6 +25,10 @@ export const hypotheses = {
   sorting: { claim: 'answers are sorted by row version when that is asked for', lifetimeMs: dayMs },
   paging: { claim: 'Page and PageSize are heeded', lifetimeMs: dayMs },
   largest_answer: { claim: 'an answer with fewer records was not cut by a cap', lifetimeMs: dayMs },
+  version_field: { claim: 'neworchanged answers to this field', lifetimeMs: null },
+  key_order: { claim: 'the list can be filtered and sorted by key', lifetimeMs: dayMs },
+  list_shows_deleted: { claim: 'the list shows records that are marked as deleted', lifetimeMs: dayMs },
+  ranks: { claim: 'the N-th record of the list is our N-th row, while nothing vanished', lifetimeMs: dayMs },
   first_top: {
     claim: 'when the first load began, no version above this one was given yet',
     lifetimeMs: null,
@@ -43,7 +47,7 @@ export const learnt = (name: HypothesisName, value: string, evidence: string): L
 export function usable(beliefs: readonly Belief[], name: HypothesisName, now: Date): Belief | null {
   const { lifetimeMs }: Hypothesis = hypotheses[name]
   const known = beliefs.find((belief) => belief.name === name)
-  if (!known) return null
+  if (!known || (known.expiresAt && known.expiresAt <= now)) return null
   return lifetimeMs === null || ageMs(known, now) < lifetimeMs ? known : null
 }
 
@@ -80,7 +84,7 @@ export function largestAnswerBelief(beliefs: readonly Belief[], received: number
 
 // ── the proof of sorting ─────────────────────────────────────────────────────────────────────────────────────
 
-export type ProofQuestion = { readonly sorts: Sorts; readonly pageSize: number }
+export type ProofQuestion = { readonly sorts: SortOrder; readonly pageSize: number }
 export type SortingVerdict = {
   readonly sorting: 'proven' | 'ignored' | 'undecided'
   readonly evidence: string
@@ -90,10 +94,10 @@ export type SortingVerdict = {
 const enoughVersions = 13
 
 export const proofQuestions: readonly ProofQuestion[] = [
-  { sorts: sorts.descending, pageSize: 1 },
-  { sorts: sorts.ascending, pageSize: 1 },
-  { sorts: sorts.ascending, pageSize: 100 },
-  { sorts: sorts.descending, pageSize: 1 },
+  { sorts: 'descending', pageSize: 1 },
+  { sorts: 'ascending', pageSize: 1 },
+  { sorts: 'ascending', pageSize: 100 },
+  { sorts: 'descending', pageSize: 1 },
 ]
 
 export function judge(answers: readonly SeenPage[]): SortingVerdict {
@@ -107,7 +111,7 @@ export function judge(answers: readonly SeenPage[]): SortingVerdict {
   const [first] = beginning ? versionsOf(beginning) : []
   if (!lowest || first === undefined) return undecided('nothing was served')
   const began = [first, ...versions]
-  if (!isAscending(began)) return ignored(`Sorts=${sorts.ascending} began ${began.slice(0, 4).join(', ')}`)
+  if (!isAscending(began)) return ignored(`sorted ascending it began ${began.slice(0, 4).join(', ')}`)
   if (first !== lowest.version) return undecided(`version ${first} was gone a moment later`)
   const highest = versions.at(-1) ?? 0n
   const distinct = new Set(versions).size
@@ -116,7 +120,7 @@ export function judge(answers: readonly SeenPage[]): SortingVerdict {
     const version = end.version ?? 0n
     const isOpposite = version >= highest && end.key !== lowest.key && version > (lowest.version ?? 0n)
     if (isOpposite) continue
-    const evidence = `Sorts=${sorts.descending} began at ${end.version}, Sorts=${sorts.ascending} at ${lowest.version}`
+    const evidence = `descending it began at ${end.version}, ascending at ${lowest.version}`
     return distinct >= 2 ? ignored(evidence) : undecided(evidence)
   }
   if (distinct < enoughVersions) return undecided(`only ${distinct} versions to compare`)

@@ -40,13 +40,18 @@ function runBackfill(context: ChangesContext, { id, to }: Backfill): Promise<Run
 // The incremental run of a changes stream: everything above the position, which moves as far as it is proven complete.
 /** The position waits when this many passes in a row were disturbed. */
 const maxPasses = 5
+/** Of the highest rows, those that are looked for, one after the other, when the records of those before are gone. */
+const ranksToAnchor = [1, 2, 4, 8, 16, 32]
 
 export function readIncremental(context: ChangesContext): Promise<RunOutcome> {
   return performRun({ ...context, kind: 'incremental' }, async (run, source) => {
     const { beliefs } = run.state
+    const from = run.position.start
+    const highest = await context.store.history.anchors(context.stream.name, from, ranksToAnchor.at(-1) ?? 1)
+    const anchors = ranksToAnchor.flatMap((rank) => highest[rank - 1] ?? [])
     const reading = await readRange(
       { ...context, source, run },
-      { from: run.position.start, until: null, maxPasses, movesPosition: true },
+      { from, until: null, maxPasses, movesPosition: true, anchors },
     )
     const largest = largestAnswerBelief(beliefs, reading.largestAnswer, context.now())
     if (largest) await run.findings.learn([largest])

@@ -1,7 +1,7 @@
 // The look-back run: reads the recent past again, for versions that became visible after higher ones had been read, and
 // notices when the upstream was restored from a backup. It never moves the position.
 
-import type { ChangesStream } from '../../streams/catalog.ts'
+import { type ChangesStream, versionedBy } from '../../streams/catalog.ts'
 import { readRecords } from '../../streams/record.ts'
 import { formatDuration } from '../../util/text.ts'
 import { confirmEmpty, performRun, type RunOutcome } from '../perform-run.ts'
@@ -69,10 +69,22 @@ export function latenessMs(passedAt: Date, now: Date, lastReadAt: Date | null): 
   return Math.max(0, (earliest + latest) / 2 - passedAt.getTime())
 }
 
-/** The look-back run is due every half look-back. */
-export const lookbackIntervalMs = (lookbackMs: number): number => lookbackMs / 2
+// Most of what comes late comes soon, so a short look-back is due much oftener than one that reaches all the way.
+const shortEveryMs = 45_000
+const shortMs = 150_000
 
-export type LookbackContext = ChangesContext & { readonly lookbackFloorMs: number }
+/** A look-back run is due this long after the one before. */
+export const lookbackIntervalMs = (lookbackMs: number): number => Math.min(lookbackMs / 2, shortEveryMs)
+
+/** Whether it has to reach all the way: the last one that did is half a look-back ago. */
+export const isWholeDue = (now: Date, lookbackMs: number, lastWholeAt: Date | null): boolean =>
+  lookbackMs <= shortMs || lastWholeAt === null || now.getTime() - lastWholeAt.getTime() >= lookbackMs / 2
+
+export type LookbackContext = ChangesContext & {
+  readonly lookbackFloorMs: number
+  /** All the way back, although that is not due yet. */
+  readonly isWhole?: boolean
+}
 
 /** Of the rows with the highest versions, one that is still there tells whether the upstream went back. */
 const rowsToLookAt = 5
@@ -85,7 +97,8 @@ export function readLookback(context: LookbackContext): Promise<RunOutcome> {
     const { position, lastLookbackAt } = run.state
     if (position === 0n) return { note: null, isComplete: true, yielded: false }
     const lookbackMs = currentLookback(run.state.lookbackMs, context.lookbackFloorMs)
-    const past = recentPast(now(), lookbackMs, lastLookbackAt)
+    const isWhole = context.isWhole || isWholeDue(now(), lookbackMs, lastLookbackAt)
+    const past = isWhole ? recentPast(now(), lookbackMs, lastLookbackAt) : new Date(now().getTime() - shortMs)
     const held = await heldAt(store.history, stream.name, past, run.state.beliefs)
     const arrivals: Arrival[] = []
     let lateCount = 0
@@ -120,7 +133,7 @@ export function readLookback(context: LookbackContext): Promise<RunOutcome> {
     const note = lateCount > 0 ? `${lateCount} late` : null
     // The next reading has to go back as far as this one did.
     return isThere
-      ? { ...reading, note, isHidden: false }
+      ? { ...reading, isComplete: reading.isComplete && isWhole, note, isHidden: false }
       : { ...reading, isComplete: false, note: note ?? showsNothing, isHidden: true }
   })
 }
@@ -193,7 +206,8 @@ async function lookForRewind(look: {
   for (const { key, version } of newest) {
     const answer = await source.lookup(key, signal)
     if (answer === 'gone' || answer === 'unclear') continue
-    const found = readRecords([answer.found], stream.keyFields, stream.versionFields).rows[0]?.version ?? null
+    const { keyFields, versionFields } = versionedBy(stream, run.state.versionField)
+    const found = readRecords([answer.found], keyFields, versionFields).rows[0]?.version ?? null
     if (found === null || found >= version) return highestServed !== null
     const reason = `UPSTREAM_RESTORED: record ${key} has version ${found} there and ${version} here, and nothing above ${highestServed ?? run.state.position} is served: the upstream was restored from an older state. Nothing was changed. When that is so, run \`tidemark rewind ${stream.name} --to-version ${highestServed ?? found} --reason "restored from backup"\` and then \`tidemark verify ${stream.name} --repair\`.`
     await run.findings.stopStream(reason)

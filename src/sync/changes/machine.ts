@@ -3,6 +3,7 @@
 // Everything that is decided stands in one table. The experts (state.ts, passes.ts, text-order.ts, hypotheses.ts) only judge.
 
 import { beginListing, continueListing, type SeenPage, wantedKeys } from '../lists/listing.ts'
+import type { SortOrder } from '../ports/source.ts'
 import { judge, learnt, proofQuestions, type SortingVerdict } from './hypotheses.ts'
 import { judgeListing, type SeenListing } from './passes.ts'
 import {
@@ -18,6 +19,7 @@ import {
 } from './rules.ts'
 import {
   type Action,
+  type Anchor,
   type Ask,
   advance,
   type Event,
@@ -32,7 +34,6 @@ import {
   type State,
   type StateName,
   sawAny,
-  sorts,
   type Transition,
   versionsOf,
 } from './state.ts'
@@ -109,6 +110,8 @@ const table: { readonly [Name in StateName]: StateRow<Name> } = {
     },
     see: (reading, event) => ({ reading, page: observe(reading, pageOf(event)) }),
     rules: [
+      // Nothing that it shows or leaves out is believed before that is cleared up (P11).
+      rule('without what is known', 'anchor', whatIsLacking, lookAtAnchor),
       rule(
         'an empty answer',
         'done',
@@ -121,8 +124,10 @@ const table: { readonly [Name in StateName]: StateRow<Name> } = {
       rule(
         'old rows only',
         'ahead',
-        ({ reading, page }) => !page.isNew && page.hasOld && page.since === reading.cursor,
-        ({ reading }) => ({ reading: ahead(reading, reading.cursor + 1n) }),
+        ({ reading, page }) => !page.isNew && page.hasOld && page.since <= reading.cursor,
+        ({ reading, page: { since } }) => ({
+          reading: ahead(reading, since < reading.cursor ? reading.cursor : reading.cursor + 1n),
+        }),
       ),
       rule('nothing new, perhaps cut', 'scan', ({ page }) => !page.isNew && page.isPerhapsCut, scanOn),
       rule(
@@ -266,8 +271,7 @@ const table: { readonly [Name in StateName]: StateRow<Name> } = {
 
   goal: row<'goal', SeenSorted>({
     asks: 'Which version is the highest now?',
-    action: ({ state: { page } }) =>
-      ask({ since: page.since, page: 1, pageSize: 1, sorts: sorts.descending }),
+    action: ({ state: { page } }) => ask({ since: page.since, page: 1, pageSize: 1, sorts: 'descending' }),
     see: (reading, event) => {
       const [goal = null] = versionsOf(pageOf(event))
       return { reading: { ...reading, goal }, page: reading.state.page }
@@ -290,6 +294,13 @@ const table: { readonly [Name in StateName]: StateRow<Name> } = {
         },
       ),
       rule(
+        'all seen but what is known',
+        'anchor',
+        ({ reading: { anchor, state }, verdict }: SeenListing) =>
+          verdict.kind === 'complete' && anchor !== null && state.since < anchor.version && anchor,
+        lookAtAnchor,
+      ),
+      rule(
         'all seen',
         'done',
         ({ verdict }) => verdict.kind === 'complete' && verdict,
@@ -306,7 +317,7 @@ const table: { readonly [Name in StateName]: StateRow<Name> } = {
         'done',
         ({ verdict }) => verdict.kind === 'uncertain' && verdict,
         ({ reading, effects }, { note }) => ({
-          reading: { ...reading, state: { name: 'done', isComplete: false, note } },
+          reading: { ...reading, state: { name: 'done', isComplete: false, note, isInconclusive: false } },
           effects,
         }),
       ),
@@ -347,9 +358,56 @@ const table: { readonly [Name in StateName]: StateRow<Name> } = {
     ],
   }),
 
+  anchor: row<'anchor', SeenAnchor>({
+    asks: 'An answer lacked a record that is known. What does the record itself say?',
+    action: ({ state: { asked } }) => ({ kind: 'look', anchor: asked }),
+    see: (reading, event) => {
+      if (event.kind !== 'looked') throw new Error(`A ${event.kind} came that nobody asked for`)
+      return { reading, found: event.found, next: event.next }
+    },
+    rules: [
+      rule(
+        'gone, and another is known',
+        'ahead',
+        ({ reading, found, next }) =>
+          found === 'gone' && reading.anchorsTried < mostAnchors && next !== null && next,
+        ({ reading }, anchor) => askFromAnchor(reading, anchor),
+      ),
+      // It has to show up until the reading is over.
+      rule(
+        'changed meanwhile',
+        'ahead',
+        ({ reading: { state }, found }) => typeof found === 'bigint' && found > state.asked.version && found,
+        ({ reading }, version) => askFromAnchor(reading, { key: reading.state.asked.key, version }),
+      ),
+      rule(
+        'there: asked again',
+        'ahead',
+        ({ reading: { state }, found }) => found === state.asked.version && state.looks === 0,
+        ({ reading }) => askFromAnchor(reading, reading.state.asked),
+      ),
+      otherwise('nothing is proven', 'done', ({ reading, found }) => ({
+        reading: {
+          ...reading,
+          state: {
+            name: 'done',
+            isComplete: false,
+            isInconclusive: true,
+            note: whyInconclusive(reading.state.asked, found),
+          },
+        },
+      })),
+    ],
+  }),
+
   done: row<'done', never>({
     asks: 'Nothing: the reading is over.',
-    action: ({ state: { isComplete, note } }) => ({ kind: 'end', isComplete, note }),
+    action: ({ state: { isComplete, note, isInconclusive } }) => ({
+      kind: 'end',
+      isComplete,
+      note,
+      isInconclusive,
+    }),
     see: isOver,
     rules: [],
   }),
@@ -375,7 +433,7 @@ export const declaredStates: readonly {
 // ── walking through it ───────────────────────────────────────────────────────────────────────────────────────
 
 export function start(options: ReadingOptions): Transition {
-  const { from, pageSize, sorting, largestAnswer } = options
+  const { from, pageSize, sorting, largestAnswer, anchor } = options
   return transition(null, {
     reading: {
       options,
@@ -385,7 +443,9 @@ export function start(options: ReadingOptions): Transition {
       largestAnswer,
       highestServed: null,
       goal: null,
-      state: { name: 'ahead', since: from, pageSize },
+      anchor,
+      anchorsTried: 0,
+      state: { name: 'ahead', since: lowest(from, anchor), pageSize },
     },
   })
 }
@@ -408,7 +468,7 @@ const transition = (taken: string | null, { reading, effects }: Move): Transitio
   reading,
   rule: taken,
   action: actionIn(reading.state.name, reading),
-  effects: { seen: null, retreat: null, learnt: [], ...effects },
+  effects: { seen: null, retreat: null, learnt: [], isRefused: false, ...effects },
 })
 
 // ── what rules see ───────────────────────────────────────────────────────────────────────────────────────────
@@ -418,6 +478,11 @@ type SeenPageBehind = {
   readonly reading: Reading
   readonly page: ObservedPage
   readonly behind: SeenPage
+}
+type SeenAnchor = {
+  readonly reading: Reading<'anchor'>
+  readonly found: bigint | 'gone' | 'unclear'
+  readonly next: Anchor | null
 }
 type SeenProof = {
   readonly reading: Reading<'proof'>
@@ -433,6 +498,45 @@ function pageOf(event: Event): SeenPage {
 
 function isOver(_reading: Reading, event: Event): never {
   throw new Error(`This came after the reading had ended: ${event.kind}`)
+}
+
+/** An answer that should show the anchor and does not: empty, or beginning behind it, or whole. */
+function whatIsLacking({ reading: { anchor, sorting }, page }: SeenAhead): Anchor | false {
+  if (anchor === null || page.since >= anchor.version) return false
+  const beginsBehind = sorting === 'proven' && page.versions.every((version) => version > anchor.version)
+  return (page.received === 0 || beginsBehind || !page.isPerhapsCut) && anchor
+}
+
+/** Where a few of the highest rows are gone, that is worth a look; where many are, nothing is proven. */
+const mostAnchors = 6
+
+/** To ask at or above the version of the anchor, whether the upstream means above or at least. */
+const lowest = (cursor: bigint, anchor: Anchor | null): bigint =>
+  anchor === null || anchor.version > cursor ? cursor : anchor.version - 1n
+
+function lookAtAnchor({ reading }: { readonly reading: Reading }, asked: Anchor): Move<'anchor'> {
+  return {
+    reading: { ...reading, state: { name: 'anchor', asked, looks: reading.anchorsTried } },
+    effects: { isRefused: true },
+  }
+}
+
+function askFromAnchor(before: Reading, anchor: Anchor): Move<'ahead'> {
+  const reading = { ...before, anchor, anchorsTried: before.anchorsTried + 1 }
+  return { reading: ahead(reading, lowest(reading.cursor, anchor)) }
+}
+
+function whyInconclusive({ key, version }: Anchor, found: bigint | 'gone' | 'unclear'): string {
+  const lacked = `the answer lacked record ${key}, which has version ${version} here`
+  const said =
+    found === 'gone'
+      ? 'it and others before it are gone when asked for by id'
+      : found === 'unclear'
+        ? 'asked for by id, it cannot be read'
+        : found === version
+          ? 'asked for by id, it is there'
+          : `asked for by id, it has version ${found}`
+  return `${lacked}; ${said}: nothing was proven`
 }
 
 function whatIsTooLow({ state }: Reading, page: SeenPage): string | false {
@@ -501,7 +605,7 @@ function tie(reading: Reading, { since, pageSize, last }: ObservedPage): Reading
 /** The proof was wrong, so nothing that this run concluded from it holds. */
 function retract(reading: Reading, held: string): Move<'scan'> {
   const { from } = reading.options
-  const evidence = `a page sorted by ${sorts.ascending} held ${held}`
+  const evidence = `a page sorted by row version held ${held}`
   return {
     reading: scan({ ...reading, position: from, cursor: from, sorting: 'ignored' }, from),
     effects: { retreat: evidence, learnt: [learnt('sorting', 'ignored', evidence)] },
@@ -516,7 +620,7 @@ function end(reading: Reading, note: string | null = null): Move<'done'> {
   const told = isComplete
     ? note
     : `the rows of one version could not be proven complete: the position waits at ${reading.position}`
-  return { reading: { ...reading, state: { name: 'done', isComplete, note: told } } }
+  return { reading: { ...reading, state: { name: 'done', isComplete, note: told, isInconclusive: false } } }
 }
 
 // ── how states ask ───────────────────────────────────────────────────────────────────────────────────────────
@@ -530,7 +634,7 @@ const ask = (request: Ask['request'], traits: Partial<Ask> = {}): Ask => ({
   request,
 })
 
-const sortsOf = (reading: Reading) => (reading.sorting === 'refused' ? null : sorts.ascending)
+const sortsOf = (reading: Reading): SortOrder | null => (reading.sorting === 'refused' ? null : 'ascending')
 
 const pageTwo = (reading: Reading, { since, received }: ObservedPage): Ask['request'] => ({
   since,

@@ -30,7 +30,8 @@ export type SeenListing = {
 
 export function judgeListing(reading: Reading<'scan' | 'tie'>, event: Event): SeenListing {
   const { listing } = reading.state
-  if (event.kind === 'refused') throw new Error('A refusal is nothing that a listing sees')
+  if (event.kind === 'refused' || event.kind === 'looked')
+    throw new Error(`A listing sees nothing that was ${event.kind}`)
   const page = event.kind === 'answer' ? event.page : null
   const move = event.kind === 'answer' ? sawPage(listing, event.page) : sawCount(listing, event.keys)
   const { listing: now, step } = move.step.kind === 'passed' ? nextPass(move.listing) : move

@@ -5,7 +5,7 @@ import type { Json } from '../../json/json.ts'
 import type { ChangesStream } from '../../streams/catalog.ts'
 import { isFlaggedDeleted, isObject, readRecords } from '../../streams/record.ts'
 import type { SeenPage } from '../lists/listing.ts'
-import type { Sorts, Source } from '../ports/source.ts'
+import type { SortOrder, Source } from '../ports/source.ts'
 import { judge, proofQuestions } from './hypotheses.ts'
 import { isAscending } from './state.ts'
 
@@ -19,7 +19,7 @@ export async function probeContract(
   stream: ChangesStream,
   signal: AbortSignal,
 ): Promise<readonly ContractBelief[]> {
-  const ask = async (since: bigint, pageSize: number, sorts: Sorts | null) => {
+  const ask = async (since: bigint, pageSize: number, sorts: SortOrder | null) => {
     const answer = await source.changes({ since, page: 1, pageSize, sorts }, signal)
     return 'refused' in answer ? null : seen(answer.records, stream)
   }
@@ -50,7 +50,7 @@ export async function probeContract(
 }
 
 type Seen = SeenPage & { readonly records: readonly Json[] }
-type Ask = (since: bigint, pageSize: number, sorts: Sorts | null) => Promise<Seen | null>
+type Ask = (since: bigint, pageSize: number, sorts: SortOrder | null) => Promise<Seen | null>
 
 function seen(records: readonly Json[], stream: ChangesStream): Seen {
   return {
@@ -68,7 +68,7 @@ async function inclusivity(ask: Ask, page: Seen, isSorted: boolean): Promise<str
   // Where nothing sorts, above the highest version there is the least, and so the best chance to see it among them.
   const chosen = isSorted ? versions[0] : versions.reduce((a, b) => (a > b ? a : b), 0n)
   if (chosen === undefined) return 'unknown'
-  const since = await ask(chosen, samplePageSize, isSorted ? 'RowVersion' : null)
+  const since = await ask(chosen, samplePageSize, isSorted ? 'ascending' : null)
   if (since?.rows.some(({ version }) => version === chosen)) return `since ${chosen} includes ${chosen}`
   const isAll = since !== null && (isSorted || since.received < samplePageSize)
   return isAll ? `since ${chosen} begins above it` : 'not seen in the first page'

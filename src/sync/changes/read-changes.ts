@@ -8,16 +8,19 @@ import type { Source } from '../ports/source.ts'
 import type { Run, Store, Written } from '../ports/store.ts'
 import { knownBeliefs } from './hypotheses.ts'
 import { next, start } from './machine.ts'
-import type { Ask, Event, Reading, ReadingOptions, Transition } from './state.ts'
+import type { Anchor, Ask, Event, Reading, ReadingOptions, Transition } from './state.ts'
+import { withVersionField } from './version-field.ts'
 
 /** A run that reads by row version. */
 type ChangesRun = Run<'incremental' | 'lookback' | 'backfill'>
 
 export type ReadChangesContext = {
-  readonly source: Pick<Source, 'changes'>
+  readonly source: Pick<Source, 'changes' | 'lookup'>
   readonly run: Pick<ChangesRun, 'pages' | 'findings' | 'position' | 'seen'>
   readonly keyFields: readonly string[]
   readonly versionFields: readonly string[]
+  /** The highest rows, the highest first: the first of them that is still there has to show up (P11). */
+  readonly anchors: readonly Anchor[]
   /** Whether the run moves a position with what it reads. */
   readonly movesPosition: boolean
   readonly now: () => Date
@@ -32,6 +35,8 @@ export type ReadOutcome = Progress & {
   readonly largestAnswer: number
   /** Everything there was is read, and the position says so. */
   readonly isComplete: boolean
+  /** Nothing that is known was shown, so nothing was proven (P11). */
+  readonly isInconclusive: boolean
   readonly yielded: boolean
   readonly note: string | null
 }
@@ -45,15 +50,21 @@ class ContractBreach extends Error {
 const pagesInFlight = 2
 const nothing: Records = { rows: [], rejected: [] }
 
-async function readChanges(context: ReadChangesContext, options: ReadingOptions): Promise<ReadOutcome> {
+async function readChanges(
+  context: ReadChangesContext,
+  options: Omit<ReadingOptions, 'anchor'>,
+): Promise<ReadOutcome> {
   const commits = openCommits(context, options.from)
-  let transition = start(options)
+  let transition = start({ ...options, anchor: context.anchors[0] ?? null })
   try {
     for (let hasAsked = false; ; hasAsked = true) {
       const { reading, action } = transition
       switch (action.kind) {
         case 'end':
           return outcomeOf(reading, action)
+        case 'look':
+          transition = next(reading, await lookAtAnchor(context, action.anchor))
+          break
         case 'breach':
           throw new ContractBreach(`The upstream broke its contract: ${action.what}`)
         case 'count': {
@@ -84,10 +95,14 @@ async function readChanges(context: ReadChangesContext, options: ReadingOptions)
 
 const progressOf = ({ position, highestServed }: Reading): Progress => ({ position, highestServed })
 
-const outcomeOf = (reading: Reading, end: Pick<ReadOutcome, 'isComplete' | 'note'>): ReadOutcome => ({
+const outcomeOf = (
+  reading: Reading,
+  end: Pick<ReadOutcome, 'isComplete' | 'note'> & Partial<Pick<ReadOutcome, 'isInconclusive'>>,
+): ReadOutcome => ({
   ...progressOf(reading),
   largestAnswer: reading.largestAnswer,
   isComplete: end.isComplete,
+  isInconclusive: end.isInconclusive ?? false,
   yielded: false,
   note: end.note,
 })
@@ -106,13 +121,27 @@ async function fetchAnswer(
   return { event, records: isOnlyLook ? nothing : records }
 }
 
+/** The record itself, past every list; and the next row that could be looked for instead. */
+async function lookAtAnchor(
+  { source, anchors, keyFields, versionFields, signal }: ReadChangesContext,
+  { key }: Anchor,
+): Promise<Event> {
+  const after = anchors.findIndex((anchor) => anchor.key === key)
+  const nextAnchor = anchors[after + 1] ?? null
+  const answer = source.lookup ? await source.lookup(key, signal) : 'unclear'
+  if (typeof answer === 'string') return { kind: 'looked', found: answer, next: nextAnchor }
+  const [row] = readRecords([answer.found], keyFields, versionFields).rows
+  return { kind: 'looked', found: row?.version ?? 'unclear', next: nextAnchor }
+}
+
 /** Writes what answers hold, a few at a time, with the position that each justifies (P1). */
 function openCommits({ run, movesPosition, now, onWritten }: ReadChangesContext, from: bigint) {
   const writes = openPipeline(pagesInFlight)
   let committed = from
 
   async function add(records: Records, { reading, effects }: Transition) {
-    const { seen, retreat, learnt } = effects
+    const { seen, retreat, learnt, isRefused } = effects
+    if (isRefused) return
     if (retreat !== null && movesPosition) {
       await writes.settled()
       await run.position.retreat(retreat)
@@ -138,27 +167,52 @@ export type ChangesContext = {
   readonly source: Source
   readonly stream: ChangesStream
   readonly pageSize: number
+  /** The operator's choice of the field that holds the row version; null: it is found out. */
+  readonly versionField?: string | null
   readonly now: () => Date
   readonly signal: AbortSignal
   readonly shouldYield?: () => boolean
   readonly onWritten?: (written: Written, progress: Progress) => void
 }
 
-type Range = Pick<ReadingOptions, 'from' | 'until' | 'maxPasses'> & { readonly movesPosition: boolean }
-
-export function readRange(
-  context: Omit<ChangesContext, 'store'> & { readonly run: ChangesRun },
-  { movesPosition, ...range }: Range,
-): Promise<ReadOutcome> {
-  const { stream, run, pageSize, now } = context
-  const { keyFields, versionFields } = stream
-  return readChanges(
-    { ...context, keyFields, versionFields, movesPosition },
-    {
-      ...range,
-      ...knownBeliefs(run.state.beliefs, now()),
-      pageSize,
-      largePageSize: Math.max(pageSize, Math.min(10 * pageSize, 10_000)),
-    },
-  )
+type Range = Pick<ReadingOptions, 'from' | 'until' | 'maxPasses'> & {
+  readonly movesPosition: boolean
+  readonly anchors?: readonly Anchor[]
 }
+
+export async function readRange(
+  context: Omit<ChangesContext, 'store'> & { readonly run: ChangesRun },
+  { movesPosition, anchors = [], ...range }: Range,
+): Promise<ReadOutcome> {
+  const { run, pageSize, now } = context
+  const versioned = await withVersionField(context)
+  if (versioned === null) return unread(range.from, { isComplete: true, note: null })
+  if (versioned.beginsAnew)
+    return { ...unread(0n, { isComplete: false, note: 'begins anew' }), yielded: true }
+  const { stream, source } = versioned
+  const { keyFields, versionFields } = stream
+  try {
+    return await readChanges(
+      { ...context, source, keyFields, versionFields, anchors, movesPosition },
+      {
+        ...range,
+        ...knownBeliefs(run.state.beliefs, now()),
+        pageSize,
+        largePageSize: Math.max(pageSize, Math.min(10 * pageSize, 10_000)),
+      },
+    )
+  } catch (error) {
+    // What was served was not what was asked for: perhaps it answers to another field.
+    if (error instanceof ContractBreach) await run.findings.doubt('version_field', error.message)
+    throw error
+  }
+}
+
+const unread = (position: bigint, end: Pick<ReadOutcome, 'isComplete' | 'note'>): ReadOutcome => ({
+  position,
+  highestServed: null,
+  largestAnswer: 0,
+  isInconclusive: false,
+  yielded: false,
+  ...end,
+})

@@ -2,9 +2,12 @@
 // Pure, and nothing is decided here: machine.ts alone says what comes next.
 
 import type { Listing, ListingQuestion, SeenPage } from '../lists/listing.ts'
-import type { ChangesRequest, Sorts } from '../ports/source.ts'
+import type { ChangesRequest } from '../ports/source.ts'
 
 export type Sorting = 'unknown' | 'proven' | 'ignored' | 'refused'
+
+/** The highest living row that is read: every answer to what is at or above its version shows it (P11). */
+export type Anchor = { readonly key: string; readonly version: bigint }
 
 export type ReadingOptions = {
   /** Everything above this position is read. */
@@ -17,6 +20,8 @@ export type ReadingOptions = {
   readonly sorting: Sorting
   /** Most records that one answer was seen to hold: a shorter one was not cut by a cap. */
   readonly largestAnswer: number
+  /** Null: nothing is known yet that an answer could show. */
+  readonly anchor: Anchor | null
 }
 
 // ── states ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -31,7 +36,7 @@ export type ObservedPage = SeenPage & {
   readonly isNew: boolean
   /** Above the cursor it holds no other version than the last. */
   readonly isOneVersion: boolean
-  /** It holds the version asked from: `since` includes. */
+  /** It holds what is at or below the cursor. */
   readonly hasOld: boolean
   readonly isTooLong: boolean
   /** A short answer may still have been cut by a cap, unless a longer one was seen. */
@@ -77,7 +82,14 @@ type StateData = {
   readonly scan: ListingState
   /** All rows of one version, in passes. */
   readonly tie: ListingState
-  readonly done: { readonly isComplete: boolean; readonly note: string | null }
+  /** An answer lacked the anchor. What does the record itself say? */
+  readonly anchor: { readonly asked: Anchor; readonly looks: number }
+  readonly done: {
+    readonly isComplete: boolean
+    readonly note: string | null
+    /** Nothing that is known was shown, so nothing was proven. */
+    readonly isInconclusive: boolean
+  }
   readonly broken: { readonly what: string }
 }
 export type StateName = keyof StateData
@@ -96,6 +108,10 @@ export type Reading<Name extends StateName = StateName> = {
   readonly highestServed: bigint | null
   /** The highest version there was at some moment of this reading: everything through it is enough. */
   readonly goal: bigint | null
+  /** What the answers have yet to show; null: they did, or there is nothing known. */
+  readonly anchor: Anchor | null
+  /** How many anchors were gone, or how often one was asked for again. */
+  readonly anchorsTried: number
   readonly state: State<Name>
 }
 
@@ -107,6 +123,8 @@ export type Event =
   | { readonly kind: 'refused'; readonly status: number }
   /** So many keys were seen both by the end of a pass and again after it. */
   | { readonly kind: 'count'; readonly keys: number }
+  /** What the record of the anchor said of itself, and which is the next highest row, where it is gone. */
+  | { readonly kind: 'looked'; readonly found: bigint | 'gone' | 'unclear'; readonly next: Anchor | null }
 
 export type Ask = {
   readonly kind: 'ask'
@@ -121,7 +139,13 @@ export type Ask = {
 export type Action =
   | Ask
   | { readonly kind: 'count'; readonly around: number }
-  | { readonly kind: 'end'; readonly isComplete: boolean; readonly note: string | null }
+  | { readonly kind: 'look'; readonly anchor: Anchor }
+  | {
+      readonly kind: 'end'
+      readonly isComplete: boolean
+      readonly note: string | null
+      readonly isInconclusive: boolean
+    }
   /** The upstream broke the contract of `neworchanged`; asking again would not help. */
   | { readonly kind: 'breach'; readonly what: string }
 
@@ -133,6 +157,8 @@ export type Effects = {
   /** The position returns to where the reading began, for this reason. */
   readonly retreat: string | null
   readonly learnt: readonly Learnt[]
+  /** Nothing of the answer is written: it lacked what is known. */
+  readonly isRefused: boolean
 }
 
 export type Transition = {
@@ -150,7 +176,12 @@ export const sawAny = (reading: Reading, page: SeenPage): Reading => ({
   ...reading,
   largestAnswer: Math.max(reading.largestAnswer, page.received),
   highestServed: highest(versionsOf(page), reading.highestServed),
+  anchor: shows(page, reading.anchor) ? null : reading.anchor,
 })
+
+const shows = (page: SeenPage, anchor: Anchor | null): boolean =>
+  anchor !== null &&
+  page.rows.some(({ key, version }) => key === anchor.key && version !== null && version >= anchor.version)
 
 /** After `sawAny`. */
 export function observe({ state, cursor, largestAnswer }: Reading<'ahead'>, page: SeenPage): ObservedPage {
@@ -165,7 +196,7 @@ export function observe({ state, cursor, largestAnswer }: Reading<'ahead'>, page
     last,
     isNew: last > cursor,
     isOneVersion: versions.every((version) => version <= cursor || version === last),
-    hasOld: versions.includes(since),
+    hasOld: versions.some((version) => version <= cursor),
     isTooLong: page.received > pageSize,
     isPerhapsCut: page.received >= pageSize || page.received >= largestAnswer,
   }
@@ -173,7 +204,8 @@ export function observe({ state, cursor, largestAnswer }: Reading<'ahead'>, page
 
 /** All versions of an answer have to be at or above this; null where it was asked for what has been read. */
 export function leastToServe(state: State): bigint | null {
-  if (state.name === 'proof' || state.name === 'done' || state.name === 'broken') return null
+  if (state.name === 'proof' || state.name === 'anchor' || state.name === 'done' || state.name === 'broken')
+    return null
   return 'page' in state ? state.page.since : state.since
 }
 
@@ -188,11 +220,6 @@ export const mayBeAtEnd = ({ options, cursor, highestServed }: Reading): boolean
   cursor >= (options.until ?? highestServed ?? cursor)
 
 // ── versions ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-export const sorts = { ascending: 'RowVersion', descending: '-RowVersion' } as const satisfies Record<
-  string,
-  Sorts
->
 
 export const versionsOf = (page: SeenPage): readonly bigint[] =>
   page.rows.flatMap(({ version }) => version ?? [])

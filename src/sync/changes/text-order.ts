@@ -5,7 +5,7 @@
 
 import type { SeenPage } from '../lists/listing.ts'
 import type { ChangesRequest } from '../ports/source.ts'
-import { type DigitCount, type ObservedPage, outOfOrder, sorts, versionsOf } from './state.ts'
+import { type DigitCount, type ObservedPage, outOfOrder, versionsOf } from './state.ts'
 
 export type TextVerdict =
   /** Nobody knows yet: another row has to be looked for. */
@@ -38,13 +38,13 @@ const showsNumbers = (versions: readonly bigint[]): boolean =>
   })
 
 export function textRequest({ page, count }: TextQuestion): ChangesRequest {
-  if (!count) return { since: page.since, page: 1, pageSize: fromTheEnd, sorts: sorts.descending }
+  if (!count) return { since: page.since, page: 1, pageSize: fromTheEnd, sorts: 'descending' }
   const { isOfAll, row } = count.asked
   return {
     since: isOfAll ? page.since : belowLong(page),
     page: isOfAll ? row + shorterOn(page) : row,
     pageSize: 1,
-    sorts: sorts.ascending,
+    sorts: 'ascending',
   }
 }
 

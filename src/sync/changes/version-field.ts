@@ -3,7 +3,10 @@
 // are above it. Names only decide in which order candidates are tried. Pure but for the questions.
 
 import type { Json } from '../../json/json.ts'
+import type { ChangesStream } from '../../streams/catalog.ts'
 import { fieldNames, isObject, readVersion } from '../../streams/record.ts'
+import type { Source } from '../ports/source.ts'
+import type { RunFindings, StreamState } from '../ports/store.ts'
 
 /** Records of `neworchanged/{since}`, in whatever order the upstream likes. */
 export type AskChanges = (since: bigint) => Promise<readonly Json[]>
@@ -100,3 +103,63 @@ async function test(ask: AskChanges, { field, versions }: Candidate): Promise<Ve
 }
 
 const refuse = (evidence: string): Verdict => ({ isHeld: false, evidence })
+
+// ── for a run ────────────────────────────────────────────────────────────────────────────────────────────────
+
+export class NoVersionField extends Error {
+  override readonly name = 'NoVersionField'
+  readonly code = 'UPSTREAM_NO_VERSION'
+
+  constructor({ name }: Pick<ChangesStream, 'name'>, evidence: string) {
+    super(
+      `${name} cannot be read by row version: ${evidence}. If you know the field that \`neworchanged\` answers to, name it in VERSION_${name.toUpperCase()}.`,
+    )
+  }
+}
+
+type Asked = {
+  readonly stream: ChangesStream
+  readonly source: Source
+  readonly run: { readonly state: Pick<StreamState, 'versionField'>; readonly findings: RunFindings }
+  /** The operator's choice. */
+  readonly versionField?: string | null
+  readonly signal: AbortSignal
+}
+export type Versioned = {
+  /** With that field alone as its row version. */
+  readonly stream: ChangesStream
+  /** Sorts by it. */
+  readonly source: Source
+  /** Positions were of another field: the stream begins anew. */
+  readonly beginsAnew: boolean
+}
+
+const sampleSize = 100
+
+/** The stream with the field its row versions are in, as it is known or found now; null while it has no records. */
+export async function withVersionField(asked: Asked): Promise<Versioned | null> {
+  const { stream, source, run, versionField = null, signal } = asked
+  const versioned = (field: string, beginsAnew = false): Versioned => ({
+    stream: { ...stream, versionFields: [field] },
+    source: source.sortedBy(field),
+    beginsAnew,
+  })
+  const known = run.state.versionField
+  if (known !== null && (versionField === null || isSameName(known, versionField))) return versioned(known)
+  const found =
+    versionField === null
+      ? await findVersionField(askChanges(source, signal), stream.versionFields)
+      : ({ kind: 'found', field: versionField, evidence: 'named in the configuration' } as const)
+  if (found.kind === 'empty') return null
+  if (found.kind === 'none') throw new NoVersionField(stream, found.evidence)
+  return versioned(found.field, await run.findings.setVersionField(found.field, found.evidence))
+}
+
+const isSameName = (one: string, other: string): boolean => one.toLowerCase() === other.toLowerCase()
+
+const askChanges =
+  (source: Source, signal: AbortSignal): AskChanges =>
+  async (since) => {
+    const answer = await source.changes({ since, page: 1, pageSize: sampleSize, sorts: null }, signal)
+    return 'records' in answer ? answer.records : []
+  }

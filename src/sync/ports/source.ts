@@ -3,21 +3,29 @@
 
 import type { Json, JsonObject } from '../../json/json.ts'
 
-export type Sorts = 'RowVersion' | '-RowVersion'
+/** By the row version. */
+export type SortOrder = 'ascending' | 'descending'
 export type ChangesRequest = {
   /** The value in the path of `/neworchanged/{rowVersion}`. */
   readonly since: bigint
   readonly page: number
   readonly pageSize: number
-  readonly sorts: Sorts | null
+  readonly sorts: SortOrder | null
 }
-export type ListRequest = { readonly page: number; readonly pageSize: number }
+export type ListRequest = {
+  readonly page: number
+  readonly pageSize: number
+  /** In the order of the keys, from behind one; left out: in the upstream's own order. */
+  readonly byKey?: { readonly field: string; readonly after: bigint | null; readonly order: SortOrder }
+}
 export type Answer = { readonly records: readonly Json[]; readonly bytes: number }
 /** The upstream does not take the parameters of a request that carried `Sorts`: status 400 or 422. Any other status is an error. */
 export type Refusal = { readonly refused: number }
 export type Lookup = { readonly found: JsonObject } | 'gone' | 'unclear'
 
 export type Source = {
+  /** The same upstream, with the field that `Sorts` names when changes are to be sorted by row version. */
+  sortedBy(versionField: string): Source
   changes(request: ChangesRequest, signal: AbortSignal): Promise<Answer | Refusal>
   list(request: ListRequest, signal: AbortSignal): Promise<Answer>
   /** Some lists know no pages: one answer is all there is. */

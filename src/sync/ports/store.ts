@@ -24,6 +24,8 @@ export type PositionHistory = {
   positionAt(stream: string, time: Date): Promise<bigint | null>
   /** When the position first reached each of these versions; null where no checkpoint tells. */
   reachedAt(stream: string, versions: readonly bigint[]): Promise<readonly (Date | null)[]>
+  /** The rows with the highest versions at or below one, the highest first, also those that the source marks as deleted. */
+  anchors(stream: string, atMost: bigint, limit: number): Promise<readonly { key: string; version: bigint }[]>
   /** The living rows with the highest versions at or below one. */
   highestRows(
     stream: string,
@@ -63,6 +65,7 @@ export type RunRoles = {
     readonly verification: Verification
   }
   readonly 'quarantine-retry': { readonly verification: Pick<Verification, 'compare'> }
+  readonly deletions: { readonly shown: ShownRows }
   readonly related: { readonly backlog: RelatedBacklog; readonly keyFields: RelatedKeyFields }
 }
 
@@ -71,12 +74,16 @@ export type Belief = {
   readonly value: string
   readonly evidence: string
   readonly testedAt: Date
+  /** It is doubted from then on, until it is tested again; null or left out: as long as beliefs of its kind last. */
+  readonly expiresAt?: Date | null
 }
 export type StreamState = {
   /** The live position. */
   readonly position: bigint
   readonly positionReachedAt: Date | null
   readonly keyField: string | null
+  /** The field that `neworchanged` answers to; null: nobody has found it out yet, or it is doubted. */
+  readonly versionField: string | null
   readonly lookbackMs: number | null
   readonly lookbackReason: string | null
   /** Set when the stream waits for a person, e.g. UPSTREAM_RESTORED. */
@@ -89,7 +96,7 @@ export type StreamState = {
 export type RunEnd = {
   readonly requests: number
   readonly bytes: number
-  readonly status: 'done' | 'failed'
+  readonly status: 'done' | 'failed' | 'inconclusive'
   readonly error: string | null
   readonly errorCode: string | null
   readonly note: string | null
@@ -144,6 +151,10 @@ export type Written = WriteCounts & {
 export type RunFindings = {
   learn(beliefs: readonly Belief[]): Promise<void>
   setKeyField(field: string): Promise<void>
+  /** From here on this field is the row version. Where positions were of another one, the stream begins anew: answers true. */
+  setVersionField(field: string, evidence: string): Promise<boolean>
+  /** The belief is not relied on until it is tested again. */
+  doubt(name: string, evidence: string): Promise<void>
   stopStream(reason: string): Promise<void>
   recordLateArrivals(arrivals: readonly LateArrival[]): Promise<void>
   setLookback(lookbackMs: number, reason: string): Promise<void>
@@ -212,6 +223,28 @@ export type AbsentRows = {
   markGone(): Promise<number>
 }
 export type Gone = { readonly key: string; readonly evidence: string }
+
+/** The rows that the upstream's list should show, by keys that are whole numbers. */
+export type ShownRows = {
+  /** Null where keys are no whole numbers, or there is no table yet. `withDeleted`: also those that the source itself marks as deleted. */
+  count(withDeleted: boolean): Promise<number | null>
+  /** The key with this rank among them, counted from 1. */
+  keyAt(rank: number, withDeleted: boolean): Promise<bigint | null>
+  /** Keys above one and up to another, lowest first; of rows that were there when the run began. */
+  keysBetween(after: bigint | null, to: bigint | null, withDeleted: boolean): Promise<readonly bigint[]>
+  /** The key of a row that the source marks as deleted. */
+  someDeleted(): Promise<bigint | null>
+  /** Marks rows whose records were looked at and are gone; not one that was written since the run began (P7). */
+  markGone(gone: readonly Gone[]): Promise<number>
+  /** Remembers that too many vanished to be believed; null takes it back. */
+  block(shortfall: Shortfall | null): Promise<void>
+  /** How far the current round of the sweep has come. */
+  sweep(): Promise<{ readonly after: bigint | null; readonly beganAt: Date | null }>
+  /** Null begins a new round. */
+  moveSweep(after: bigint | null): Promise<void>
+  /** Every record that had vanished by then is marked; null: by the beginning of this run. */
+  knownThrough(at: Date | null): Promise<void>
+}
 
 export type Reconciliation = {
   /** Remembers that a listing was too small to be believed; null takes it back. */

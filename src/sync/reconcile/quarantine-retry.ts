@@ -2,7 +2,7 @@
 // became a row leaves the quarantine.
 
 import type { Json } from '../../json/json.ts'
-import type { Stream } from '../../streams/catalog.ts'
+import { type Stream, versionedBy } from '../../streams/catalog.ts'
 import { type Records, readRecords } from '../../streams/record.ts'
 import { performRun, type RunOutcome } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'
@@ -66,7 +66,8 @@ type Read = { (record: Json): Records; readonly keyOf: (record: Json) => string 
 
 function reader(stream: Stream, run: RetryRun): Read {
   const keyFields = run.state.keyField === null ? stream.keyFields : [run.state.keyField]
-  const versionFields = stream.kind === 'changes' ? stream.versionFields : null
+  const versioned = versionedBy(stream, run.state.versionField)
+  const versionFields = versioned.kind === 'changes' ? versioned.versionFields : null
   const read = (record: Json) => readRecords([record], keyFields, versionFields)
   return Object.assign(read, {
     keyOf: (record: Json) => readRecords([record], keyFields, null).rows[0]?.key ?? null,

@@ -2,6 +2,7 @@
 // whose records are gone. What is gone is believed only when a look at the record itself confirms it (P7).
 
 import type { Json, JsonObject } from '../../json/json.ts'
+import { versionedBy } from '../../streams/catalog.ts'
 import { isFlaggedDeleted, readRecords } from '../../streams/record.ts'
 import { plural } from '../../util/text.ts'
 import { currentLookback, measureLateness, mostRecorded } from '../changes/lookback.ts'
@@ -58,7 +59,12 @@ export async function reconcileStream(context: ReconcileContext): Promise<Reconc
     blocked: null,
   }
   const outcome = await performRun({ ...context, kind: 'reconcile' }, (run, counted) =>
-    reconcile(context, run, counted, findings),
+    reconcile(
+      { ...context, stream: versionedBy(context.stream, run.state.versionField) },
+      run,
+      counted,
+      findings,
+    ),
   )
   return { ...outcome, findings }
 }

@@ -2,7 +2,7 @@
 // second look. Writes nothing, unless it is told to mend what it found.
 
 import type { Json } from '../../json/json.ts'
-import type { ListStream, Stream } from '../../streams/catalog.ts'
+import { type ListStream, type Stream, versionedBy } from '../../streams/catalog.ts'
 import { type Records, readRecords } from '../../streams/record.ts'
 import { chooseKey } from '../lists/poll.ts'
 import { listWhole } from '../lists/read-whole.ts'
@@ -140,9 +140,9 @@ const keysAtOnce = 200
 const mostLooks = 4
 
 export async function verifyStream(context: VerifyContext): Promise<VerifyOutcome> {
-  const { stream } = context
   const findings = { compared: 0, differences: 0, repaired: 0, unclear: 0, isWhole: true }
   const outcome = await performRun({ ...context, kind: 'verify' }, (run, counted) => {
+    const stream = versionedBy(context.stream, run.state.versionField)
     const read: Inspection['read'] =
       stream.kind === 'list'
         ? keyChooser(stream, run.state.keyField, context.keyField)

@@ -34,6 +34,9 @@ export function openRelatedSource(
     throw new Error('related records are read by assignment only')
   }
   return {
+    sortedBy() {
+      return this
+    },
     changes: notOffered,
     list: notOffered,
     listHasPages: false,

@@ -4,25 +4,29 @@
 import { type Json, type JsonArray, type JsonObject, repeatedFields } from '../../json/json.ts'
 import type { Stream } from '../../streams/catalog.ts'
 import { isObject, readRecords } from '../../streams/record.ts'
-import type { Answer, Lookup, Source } from '../../sync/ports/source.ts'
+import type { Answer, ListRequest, Lookup, Source } from '../../sync/ports/source.ts'
 import type { Upstream, UpstreamAnswer } from '../client.ts'
 import { UpstreamError } from '../http/errors.ts'
 import { ParameterError } from '../operations/parameters.ts'
 import { type AnyRequest, pathParameterNames, type RequestOf } from '../operations/request.ts'
 import { type Operation, type OperationName, operations } from '../operations/table.ts'
 
-export function openSource(upstream: Upstream, stream: Stream): Source {
+/** `sortField` is what `Sorts` names; null: nobody knows yet which field that is, and nothing can be sorted. */
+export function openSource(upstream: Upstream, stream: Stream, sortField: string | null = null): Source {
   const list = named(stream.list)
   const lookup = stream.lookup === null ? null : named(stream.lookup)
   const ask = ({ name }: Named, request: AnyRequest, signal: AbortSignal): Promise<UpstreamAnswer> =>
     upstream.call(name, request as RequestOf<OperationName>, signal)
 
   return {
+    sortedBy: (field) => openSource(upstream, stream, field),
     async changes({ since, page, pageSize, sorts }, signal) {
       if (stream.kind !== 'changes')
         throw new Error(`the stream ${stream.name} cannot be read by row version`)
       const changes = named(stream.changes)
-      const query = { Page: page, PageSize: pageSize, ...(sorts !== null && { Sorts: sorts }) }
+      const sorted = sorts !== null &&
+        sortField !== null && { Sorts: sorts === 'ascending' ? sortField : `-${sortField}` }
+      const query = { Page: page, PageSize: pageSize, ...sorted }
       try {
         return listOf(changes, await ask(changes, { path: { rowVersion: since }, query }, signal))
       } catch (error) {
@@ -30,8 +34,9 @@ export function openSource(upstream: Upstream, stream: Stream): Source {
         throw error
       }
     },
-    async list({ page, pageSize }, signal) {
-      return listOf(list, await ask(list, { query: pageQuery(list, page, pageSize) }, signal))
+    async list({ page, pageSize, byKey }, signal) {
+      const query = { ...pageQuery(list, page, pageSize), ...(byKey && keyQuery(byKey)) }
+      return listOf(list, await ask(list, { query }, signal))
     },
     listHasPages: pageSizeName(list) !== null,
     lookup:
@@ -59,6 +64,11 @@ function pageQuery(list: Named, page: number, pageSize: number): Readonly<Record
   const sizeName = pageSizeName(list)
   return sizeName === null ? {} : { Page: page, [sizeName]: pageSize }
 }
+
+const keyQuery = ({ field, after, order }: NonNullable<ListRequest['byKey']>) => ({
+  Sorts: order === 'ascending' ? field : `-${field}`,
+  ...(after !== null && { Filters: `${field}>${after}` }),
+})
 
 const pageSizeName = ({ operation }: Named): string | null =>
   Object.keys(operation.query).find((name) => name.toLowerCase() === 'pagesize') ?? null

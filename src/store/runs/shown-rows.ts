@@ -1,0 +1,112 @@
+// What the search for vanished records needs of the rows: which keys the upstream's list should show, in the order of the keys, and
+// how far the search has come. Keys are whole numbers here: of other keys nothing tells how the upstream sorts them.
+
+import pg from 'pg'
+import type { ShownRows } from '../../sync/ports/store.ts'
+import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
+import { markAbsent, storeBlockedDeletions } from './absences.ts'
+import type { RunParts } from './run.ts'
+
+export function shownRowsOf(parts: RunParts): ShownRows {
+  const { session, stream } = parts
+  const { client } = session
+  const ask = <Row extends pg.QueryResultRow>(sql: (table: Keyed) => string, values: readonly unknown[]) =>
+    session.alone(async () => {
+      const keyed = keyedBy(await readTableSchema(client, stream))
+      return keyed ? (await client.query<Row>(sql(keyed), [...values])).rows : null
+    })
+  const keys = async (sql: (table: Keyed) => string, values: readonly unknown[]) =>
+    ((await ask<{ key: string }>(sql, values)) ?? []).map(({ key }) => BigInt(key))
+  return {
+    async count(withDeleted) {
+      const rows = await ask<{ count: number }>(
+        ({ table }) => `select count(*)::float8 as count from ${table} where ${isShown(withDeleted)}`,
+        [],
+      )
+      return rows ? (rows[0]?.count ?? 0) : null
+    },
+    async keyAt(rank, withDeleted) {
+      const [key = null] = await keys(
+        ({ table, key: column }) =>
+          `select ${column} as key from ${table} where ${isShown(withDeleted)} order by ${column} offset $1 limit 1`,
+        [rank - 1],
+      )
+      return key
+    },
+    keysBetween: (after, to, withDeleted) =>
+      keys(
+        ({ table, key: column }) =>
+          `select ${column} as key from ${table}
+           where ${isShown(withDeleted)} and ($1::bigint is null or ${column} > $1) and ($2::bigint is null or ${column} <= $2)
+             and _synced_at < $3
+           order by ${column}`,
+        [after?.toString() ?? null, to?.toString() ?? null, parts.startedAt],
+      ),
+    async someDeleted() {
+      const [key = null] = await keys(
+        ({ table, key: column }) =>
+          `select ${column} as key from ${table} where _deleted_reason = 'source' order by ${column} desc limit 1`,
+        [],
+      )
+      return key
+    },
+    async markGone(gone) {
+      const marked = await session.fencedAfterWrites(async () => {
+        const tableSchema = await readTableSchema(client, stream)
+        if (!tableSchema) return 0
+        return await markAbsent(client, tableSchema, {
+          from: 'unnest($1::text[], $2::text[]) as absent (key, evidence)',
+          where: `absent.key = mine.${pg.escapeIdentifier(tableSchema.key.name)}::text and mine._synced_at < $3`,
+          values: [gone.map(({ key }) => key), gone.map(({ evidence }) => evidence), parts.startedAt],
+          at: '$3::timestamptz',
+          evidence: 'absent.evidence',
+        })
+      })
+      parts.onMarked(marked)
+      return marked
+    },
+    block: (shortfall) =>
+      session.fencedAfterWrites(() => storeBlockedDeletions(client, stream.name, shortfall)),
+    async sweep() {
+      const { rows } = await session.alone(() =>
+        client.query<{ swept_key: string | null; began: Date | null }>(
+          'select swept_key, sweep_began_at as began from tidemark.stream where name = $1',
+          [stream.name],
+        ),
+      )
+      const [known] = rows
+      return {
+        after: known?.swept_key == null ? null : BigInt(known.swept_key),
+        beganAt: known?.began ?? null,
+      }
+    },
+    async moveSweep(after) {
+      await session.fenced(() =>
+        client.query(
+          `update tidemark.stream set swept_key = $2, sweep_began_at = case when $3 then $4 else sweep_began_at end
+           where name = $1`,
+          [stream.name, after?.toString() ?? null, after === null, parts.startedAt],
+        ),
+      )
+    },
+    async knownThrough(at) {
+      await session.fenced(() =>
+        client.query(
+          'update tidemark.stream set deletions_known_at = greatest(deletions_known_at, $2) where name = $1',
+          [stream.name, at ?? parts.startedAt],
+        ),
+      )
+    },
+  }
+}
+
+type Keyed = { readonly table: string; readonly key: string }
+
+const keyedBy = (tableSchema: TableSchema | null): Keyed | null =>
+  tableSchema?.key.type === 'bigint'
+    ? { table: qualified(tableSchema.stream), key: pg.escapeIdentifier(tableSchema.key.name) }
+    : null
+
+/** A record that vanished is shown by no list; one that is marked deleted by the source itself is shown by some. */
+const isShown = (withDeleted: boolean): string =>
+  withDeleted ? `(_deleted_at is null or _deleted_reason = 'source')` : '_deleted_at is null'

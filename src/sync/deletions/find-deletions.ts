@@ -1,0 +1,265 @@
+// Finds records that vanished from the upstream without a word. Each minute the rank probe asks for one record; where that says that
+// something vanished, or where ranks cannot be believed, the sweep compares slices of the list with the rows. Both only raise suspects:
+// a row is marked when a look at the record itself says that it is gone (P7), and when too many are missing at once, none is.
+
+import type { JsonObject } from '../../json/json.ts'
+import type { ChangesStream } from '../../streams/catalog.ts'
+import { versionedBy } from '../../streams/catalog.ts'
+import { isFlaggedDeleted, isObject, readRecords, readVersion } from '../../streams/record.ts'
+import { learnt, usable } from '../changes/hypotheses.ts'
+import type { Learnt } from '../changes/state.ts'
+import { type KeyListing, KeyOrderBroken, type KeyPage, listByKey, proveKeyOrder } from '../lists/by-key.ts'
+import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
+import type { Source } from '../ports/source.ts'
+import { type Gone, isDoubtful, type Run, type Store } from '../ports/store.ts'
+import { probeRanks } from './rank-probe.ts'
+
+export type DeletionsContext = {
+  readonly store: Store
+  readonly source: Source
+  readonly stream: ChangesStream
+  readonly pageSize: number
+  readonly now: () => Date
+  readonly signal: AbortSignal
+}
+
+/** When more seem to have vanished, the sweep finds them with fewer requests. */
+const mostByRank = 12
+/** So many pages of the list are compared in one run. */
+const pagesPerSweep = 25
+/** A slice is swept this often although the rank probe finds nothing: one vanished and one unknown record cancel each other. */
+const sweepEveryMs = 600_000
+const looksAtOnce = 4
+
+export function findDeletions(context: DeletionsContext): Promise<RunOutcome> {
+  return performRun({ ...context, kind: 'deletions' }, async (run, source) => {
+    if (!source.lookup || !source.listHasPages) return done('the upstream offers no look at one record')
+    const stream = versionedBy(context.stream, run.state.versionField)
+    const search: Search = { ...context, source, stream, run, keyField: stream.keyFields[0] ?? '', marked: 0 }
+    const living = await run.shown.count(false)
+    if (living === null || living === 0) return done(null)
+    try {
+      return await findAll(search, living)
+    } catch (error) {
+      if (!(error instanceof KeyOrderBroken)) throw error
+      await believe(search, learnt('key_order', 'ignored', error.message))
+      return done(
+        'the list is not sorted and filtered by key: vanished records are found by the next reconcile',
+      )
+    }
+  })
+}
+
+type Search = DeletionsContext & {
+  readonly run: Run<'deletions'>
+  readonly keyField: string
+  marked: number
+}
+
+const done = (note: string | null, isComplete = true): RunReading => ({ isComplete, yielded: false, note })
+
+async function findAll(search: Search, living: number): Promise<RunReading> {
+  const { run, now } = search
+  if ((await keyOrder(search, living)) !== 'honoured')
+    return done(
+      'the list is not sorted and filtered by key: vanished records are found by the next reconcile',
+    )
+  const withDeleted = await showsDeleted(search)
+  const ranks = usable(run.state.beliefs, 'ranks', now())?.value ?? 'trusted'
+  const isSettled = ranks === 'trusted' && (await findByRank(search, withDeleted))
+  const { beganAt } = await run.shown.sweep()
+  const isSweepDue = beganAt === null || now().getTime() - beganAt.getTime() > sweepEveryMs
+  if (!isSettled || isSweepDue) {
+    const blocked = await sweep(search, withDeleted, isSettled ? 1 : pagesPerSweep)
+    if (blocked !== null) return done(blocked, false)
+  }
+  return done(search.marked > 0 ? `${search.marked} gone` : null)
+}
+
+const believe = ({ run, now }: Pick<Search, 'run' | 'now'>, belief: Learnt): Promise<void> =>
+  run.findings.learn([{ ...belief, testedAt: now() }])
+
+// ── what the list does ───────────────────────────────────────────────────────────────────────────────────────
+
+/** Keys of a page, lowest first as they came; records without a usable key are left out. */
+type ListedPage = KeyPage & { readonly records: readonly JsonObject[] }
+
+const listingOf = ({ source, keyField, pageSize, signal }: Search): KeyListing<ListedPage> => {
+  const ask = async (order: 'ascending' | 'descending', after: bigint | null, page: number, size: number) => {
+    const byKey = { field: keyField, after, order }
+    const { records } = await source.list({ page, pageSize: size, byKey }, signal)
+    const objects = records.filter(isObject)
+    const keys = objects.flatMap((record) => readVersion(record, keyField) ?? [])
+    return { received: records.length, keys, records: objects }
+  }
+  return {
+    pageSize,
+    ask: (request) => ask('ascending', request.after, request.page, request.pageSize),
+    async askHighest() {
+      const { keys } = await ask('descending', null, 1, 1)
+      return keys[0] ?? null
+    },
+  }
+}
+
+async function keyOrder(search: Search, living: number): Promise<string> {
+  const known = usable(search.run.state.beliefs, 'key_order', search.now())
+  if (known) return known.value
+  const middle = await search.run.shown.keyAt(Math.max(1, Math.floor(living / 2)), false)
+  if (middle === null) return 'undecided'
+  const { value, evidence } = await proveKeyOrder(listingOf(search), middle)
+  if (value !== 'undecided') await believe(search, learnt('key_order', value, evidence))
+  return value
+}
+
+/** Whether the list shows records that the source itself marks as deleted. */
+async function showsDeleted(search: Search): Promise<boolean> {
+  const known = usable(search.run.state.beliefs, 'list_shows_deleted', search.now())
+  if (known) return known.value === 'yes'
+  const key = await search.run.shown.someDeleted()
+  if (key === null) return true
+  const { keys } = await listingOf(search).ask({ after: key - 1n, page: 1, pageSize: 1 })
+  const isShown = keys[0] === key
+  const evidence = `asked for what is behind key ${key - 1n}, of a record that is marked deleted, it served ${keys[0] ?? 'nothing'}`
+  await believe(search, learnt('list_shows_deleted', isShown ? 'yes' : 'no', evidence))
+  return isShown
+}
+
+// ── the rank probe ───────────────────────────────────────────────────────────────────────────────────────────
+
+/** Answers whether everything up to our highest key has been explained. */
+async function findByRank(search: Search, withDeleted: boolean): Promise<boolean> {
+  const { run, source, keyField, signal } = search
+  const found = await probeRanks(
+    {
+      count: (await run.shown.count(withDeleted)) ?? 0,
+      ours: (rank) => run.shown.keyAt(rank, withDeleted),
+      async theirs(rank) {
+        signal.throwIfAborted()
+        const byKey = { field: keyField, after: null, order: 'ascending' } as const
+        const { records } = await source.list({ page: rank, pageSize: 1, byKey }, signal)
+        const [record] = records
+        return isObject(record) ? readVersion(record, keyField) : null
+      },
+    },
+    mostByRank,
+  )
+  if (!found.isWhole) return false
+  const looked = await lookAt(search, found.vanished)
+  await fetchUnknown(search, found.unknown)
+  // A record that ranks called vanished and that is there: rights may hide it from lists, or pages may have gaps.
+  if (looked.alive > 0) {
+    const evidence = `${looked.alive} of ${found.vanished.length} records that the ranks called vanished are there`
+    await believe(search, learnt('ranks', 'not trusted', evidence))
+    return false
+  }
+  await run.shown.knownThrough(null)
+  return true
+}
+
+/** Records that the list has and we have no row of: written at once, whatever kept them from coming by themselves. */
+async function fetchUnknown({ run, source, stream, signal }: Search, keys: readonly bigint[]): Promise<void> {
+  const found: JsonObject[] = []
+  for (const key of keys) {
+    const answer = await source.lookup?.(String(key), signal)
+    if (typeof answer === 'object') found.push(answer.found)
+  }
+  if (found.length > 0)
+    await run.pages.commit(readRecords(found, stream.keyFields, stream.versionFields), null)
+}
+
+// ── the sweep ────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Goes on where the sweep was, and from the beginning behind its end. Answers why nothing was marked, where too many are missing. */
+async function sweep(search: Search, withDeleted: boolean, mostPages: number): Promise<string | null> {
+  const { run } = search
+  let pagesLeft = mostPages
+  let { after, beganAt } = await run.shown.sweep()
+  if (beganAt === null) await run.shown.moveSweep(null)
+  for (;;) {
+    const from = after
+    const round = await sweepRound(search, withDeleted, from, pagesLeft)
+    if (round.blocked !== null || !round.isAtEnd) return round.blocked
+    await run.shown.knownThrough(beganAt)
+    await run.shown.moveSweep(null)
+    pagesLeft -= round.pages
+    if (from === null || pagesLeft <= 0) return null
+    ;({ after, beganAt } = await run.shown.sweep())
+  }
+}
+
+type Round = { readonly blocked: string | null; readonly isAtEnd: boolean; readonly pages: number }
+
+async function sweepRound(
+  search: Search,
+  withDeleted: boolean,
+  from: bigint | null,
+  mostPages: number,
+): Promise<Round> {
+  const { run, signal } = search
+  const listed = listByKey(listingOf(search), { from })
+  let after = from
+  for (let pages = 0; pages < mostPages; pages++) {
+    signal.throwIfAborted()
+    const next = await listed.next()
+    if (next.done) {
+      const blocked = next.value.isWhole ? await compareSlice(search, withDeleted, after, null, []) : null
+      return { blocked, isAtEnd: next.value.isWhole, pages }
+    }
+    const last = next.value.keys.at(-1) ?? null
+    const blocked = await compareSlice(search, withDeleted, after, last, next.value.keys)
+    if (blocked !== null) return { blocked, isAtEnd: false, pages }
+    after = last
+    await run.shown.moveSweep(after)
+  }
+  return { blocked: null, isAtEnd: false, pages: mostPages }
+}
+
+/** Rows of which a slice may lack a few without a question: smaller ones say too little about shares. */
+const fewRows = 50
+
+async function compareSlice(
+  search: Search,
+  withDeleted: boolean,
+  after: bigint | null,
+  to: bigint | null,
+  listed: readonly bigint[],
+): Promise<string | null> {
+  const { run, stream } = search
+  const shown = new Set(listed)
+  const ours = await run.shown.keysBetween(after, to, withDeleted)
+  const missing = ours.filter((key) => !shown.has(key))
+  const shortfall = { living: ours.length, missing: missing.length, seen: listed.length }
+  if (missing.length > fewRows && isDoubtful(shortfall)) {
+    await run.shown.block(shortfall)
+    return `blocked: the list lacks ${missing.length} of ${ours.length} rows. To review them: tidemark deletions list ${stream.name}`
+  }
+  await lookAt(search, missing)
+  return null
+}
+
+// ── suspects ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+type Looked = { readonly gone: number; readonly alive: number }
+
+/** Looks at each of these records, and marks those that are gone (P7). */
+async function lookAt(search: Search, keys: readonly bigint[]): Promise<Looked> {
+  const { run, source, stream, signal } = search
+  const gone: Gone[] = []
+  const found: JsonObject[] = []
+  for (let start = 0; start < keys.length; start += looksAtOnce) {
+    signal.throwIfAborted()
+    const some = keys.slice(start, start + looksAtOnce)
+    const answers = await Promise.all(some.map((key) => source.lookup?.(String(key), signal)))
+    for (const [index, answer] of answers.entries()) {
+      const key = String(some[index])
+      if (answer === 'gone')
+        gone.push({ key, evidence: 'the list lacked it, and asked for by its id it is gone' })
+      else if (typeof answer === 'object') found.push(answer.found)
+    }
+  }
+  if (found.length > 0)
+    await run.pages.commit(readRecords(found, stream.keyFields, stream.versionFields), null)
+  if (gone.length > 0) search.marked += await run.shown.markGone(gone)
+  return { gone: gone.length, alive: found.filter((record) => !isFlaggedDeleted(record)).length }
+}

@@ -1,0 +1,84 @@
+// Records that vanish from the upstream without a word are found by their rank in the list, or by the sweep (P7).
+
+import { describe, expect, it } from 'vitest'
+import type { SyncContext } from '../../src/context.ts'
+import { startSimulator } from '../../src/simulator/simulator.ts'
+import { pickStream, streams } from '../../src/streams/catalog.ts'
+import { findDeletions } from '../../src/sync/deletions/find-deletions.ts'
+import { openTestContext } from '../support/context.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+
+const assignment = pickStream('assignment', streams)
+const { signal } = new AbortController()
+
+async function search(context: SyncContext) {
+  if (assignment.kind !== 'changes') throw new Error('assignments are read by row version')
+  return await findDeletions({ ...context.contextOf(assignment), signal })
+}
+
+describe.skipIf(!hasPostgres)('vanished records', () => {
+  const database = createTestDatabase({ forEach: true })
+  const gone = async () => {
+    const { rows } = await database.pool.query<{ id: string; reason: string }>(
+      `select assignment_id as id, _deleted_reason as reason from mirror.assignment
+       where _deleted_at is not null order by assignment_id`,
+    )
+    return rows.map(({ id, reason }) => `${id} ${reason}`)
+  }
+  const knownThrough = async () => {
+    const { rows } = await database.pool.query<{ at: Date | null }>(
+      `select deletions_known_through as at from tidemark.freshness where stream = 'assignment'`,
+    )
+    return rows[0]?.at ?? null
+  }
+
+  it('are marked after few small requests, and nothing else is', async () => {
+    await using upstream = await startSimulator({ assignments: 900 })
+    await using context = await openTestContext(database, upstream)
+    await context.read(assignment, 'incremental', { signal })
+    const before = new Date()
+    expect(await search(context)).toMatchObject({ status: 'done', note: null, isComplete: true })
+    expect(await gone()).toEqual([])
+    expect((await knownThrough())?.getTime()).toBeGreaterThanOrEqual(before.getTime() - 1_000)
+    upstream.source.remove('assignment', 17)
+    upstream.source.remove('assignment', 640)
+    const { note, tally } = await search(context)
+    expect(note).toBe('2 gone')
+    expect(tally.requests).toBeLessThan(35)
+    expect(await gone()).toEqual(['17 absent', '640 absent'])
+    expect((await search(context)).tally.requests).toBe(1)
+  })
+
+  it('are found by the sweep when they are many, up to a fifth of a slice', async () => {
+    await using upstream = await startSimulator({ assignments: 900 })
+    await using context = await openTestContext(database, upstream, { PAGE_SIZE: '300' })
+    await context.read(assignment, 'incremental', { signal })
+    await search(context)
+    for (let id = 100; id < 140; id++) upstream.source.remove('assignment', id)
+    expect(await search(context)).toMatchObject({ note: '40 gone' })
+    expect(await gone()).toHaveLength(40)
+  })
+
+  it('are not marked when more than a fifth is missing at once (P7)', async () => {
+    await using upstream = await startSimulator({ assignments: 900 })
+    await using context = await openTestContext(database, upstream, { PAGE_SIZE: '300' })
+    await context.read(assignment, 'incremental', { signal })
+    await search(context)
+    for (let id = 100; id < 290; id++) upstream.source.remove('assignment', id)
+    expect(await search(context)).toMatchObject({ note: expect.stringContaining('blocked') })
+    expect(await gone()).toEqual([])
+  })
+
+  it('are left to the reconcile where the list is not sorted by key', async () => {
+    await using upstream = await startSimulator({
+      assignments: 900,
+      behaviour: { sorts: 'ignored', order: 'descending' },
+    })
+    await using context = await openTestContext(database, upstream)
+    await context.read(assignment, 'incremental', { signal })
+    upstream.source.remove('assignment', 17)
+    expect(await search(context)).toMatchObject({ note: expect.stringContaining('reconcile') })
+    expect(await gone()).toEqual([])
+    expect(await knownThrough()).toBeNull()
+  })
+})
