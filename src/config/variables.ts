@@ -49,8 +49,9 @@ export const mirrorVariables = {
   },
   FIELD_TIMEZONES: {
     describe:
-      'time zones of single fields whose date-times have no offset, such as `assignment.plannedStart=Europe/Oslo`; fields that end in `UTC` or `Utc` are in UTC',
-    fallback: '`SOURCE_TIMEZONE`',
+      'time zones of single fields whose date-times carry no offset; fields whose names end in `UTC` or `Utc` are in UTC',
+    fallback: '`SOURCE_TIMEZONE` for all fields',
+    form: 'stream.field=zone, comma-separated, such as `assignment.plannedStart=Europe/Oslo`',
     schema: fieldTimezones,
   },
   BI_ROLE: {
@@ -211,8 +212,10 @@ export const workerVariables = {
     schema: schedule('0 3 * * *'),
   },
   SCHEDULE_DELETIONS: {
-    describe: 'how often vanished records are looked for, with one small request while none vanished',
+    describe:
+      'how often records are looked for that vanished from the upstream without a word; it takes one small request while none did',
     fallback: '60s',
+    form: 'duration or cron expression',
     schema: schedule('60s'),
   },
   HTTP_HOST: {

@@ -29,6 +29,8 @@ export const problemMeanings: Readonly<Record<ProblemKind, string>> = {
   stopped: 'the upstream was restored from a backup; the stream waits for a person',
   access_lost:
     'the upstream shows no changes at all any more, although there are rows: a wrong CLIENT_GUID, or a lost right',
+  inconclusive:
+    'three or more polls in a row lacked records that are known here and are there when asked for: nothing was proven',
   failing: 'three or more runs of one kind failed in a row',
   stale: 'a stream should have been read STALE_AFTER ago by its own schedule, and was not',
   deletions_blocked:

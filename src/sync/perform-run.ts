@@ -21,7 +21,8 @@ export type RunOutcome = {
   readonly isComplete: boolean
   readonly yielded: boolean
 }
-export type RunReading = Pick<RunOutcome, 'note' | 'isComplete' | 'yielded'> & Pick<RunEnd, 'isHidden'> & {
+export type RunReading = Pick<RunOutcome, 'note' | 'isComplete' | 'yielded'> &
+  Pick<RunEnd, 'isHidden' | 'settled'> & {
     /** The upstream showed nothing that is known, so that nothing was proven (P11). */
     readonly isInconclusive?: boolean
   }

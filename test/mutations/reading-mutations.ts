@@ -10,9 +10,9 @@ export const readingMutations: readonly Mutation[] = [
     ...reading,
     name: 'sorting is believed without a proof',
     file: 'src/sync/changes/machine.ts',
-    find: '  const { from, pageSize, sorting, largestAnswer } = options\n',
+    find: '  const { from, pageSize, sorting, largestAnswer, anchor } = options\n',
     replace:
-      "  const { from, pageSize, largestAnswer } = options\n  const sorting = options.sorting === 'unknown' ? 'proven' : options.sorting\n",
+      "  const { from, pageSize, largestAnswer, anchor } = options\n  const sorting = options.sorting === 'unknown' ? 'proven' : options.sorting\n",
   },
   {
     ...decisions,

@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { readRecords } from '../../src/streams/record.ts'
 import { declaredStates, next, start } from '../../src/sync/changes/machine.ts'
-import type { Ask, Event, Reading, ReadingOptions } from '../../src/sync/changes/state.ts'
+import type { Anchor, Ask, Event, Reading, ReadingOptions } from '../../src/sync/changes/state.ts'
 import { seenPage } from '../../src/sync/lists/listing.ts'
 import { type ModelUpstream, modelStream, modelUpstream } from '../support/model-upstream.ts'
 import { openWorlds } from '../support/model-worlds.ts'
@@ -35,8 +35,13 @@ type Walk = {
 async function walk({ upstream, random, oddChance, onTransition }: Walk, options: ReadingOptions) {
   const seen = new Map<string, { first: number; last: number }>()
   let { reading, action } = start(options)
-  while (action.kind === 'ask' || action.kind === 'count') {
-    const event = action.kind === 'ask' ? await ask(action) : count(action.around)
+  while (action.kind === 'ask' || action.kind === 'count' || action.kind === 'look') {
+    const event =
+      action.kind === 'ask'
+        ? await ask(action)
+        : action.kind === 'look'
+          ? await look(action.anchor)
+          : count(action.around)
     const taken = next(reading, event)
     onTransition(reading.state.name, taken.rule ?? '', taken.reading.state.name)
     const { pageNumber, keys } = taken.effects.seen ?? { pageNumber: 0, keys: [] }
@@ -55,6 +60,14 @@ async function walk({ upstream, random, oddChance, onTransition }: Walk, options
     const records = [...odd, ...answer.records]
     const { keyFields, versionFields } = modelStream
     return { kind: 'answer', page: seenPage(records.length, readRecords(records, keyFields, versionFields)) }
+  }
+
+  /** Now and then the record cannot be read, or the answer lacked it although it is there. */
+  async function look({ key }: Anchor): Promise<Event> {
+    const nextAnchor = random.chance(0.7) ? anchorAmong(upstream, random) : null
+    if (random.chance(oddChance)) return { kind: 'looked', found: 'unclear', next: nextAnchor }
+    const row = upstream.all().find(({ id }) => String(id) === key)
+    return { kind: 'looked', found: row?.version ?? 'gone', next: nextAnchor }
   }
 
   function count(around: number): Event {
@@ -100,7 +113,7 @@ it('takes the declared ways and no others, and each of them somewhere', async ()
             maxPasses: 3,
             sorting: isWronglyProven ? 'proven' : (last?.sorting ?? 'unknown'),
             largestAnswer: last?.largestAnswer ?? 0,
-            anchor: null,
+            anchor: random.chance(0.7) ? anchorAmong(upstream, random) : null,
           }
           const reading = await walk({ upstream, random, oddChance, onTransition }, options)
           if (until === null) last = reading
@@ -112,5 +125,13 @@ it('takes the declared ways and no others, and each of them somewhere', async ()
   expect([...undeclared]).toEqual([])
   expect([...declared].filter((way) => !taken.has(way))).toEqual([])
 })
+
+/** A record that is known: mostly one of the upstream, or one that it does not have any more. */
+function anchorAmong(upstream: ModelUpstream, random: Random): Anchor | null {
+  const rows = upstream.all()
+  if (rows.length === 0 || random.chance(0.2)) return { key: '100000', version: 5n }
+  const { id, version } = random.pick(rows)
+  return { key: String(id), version }
+}
 
 const wayOf = (from: string, rule: string, to: string): string => `${from} -- ${rule} --> ${to}`

@@ -82,6 +82,8 @@ export type ModelRow = { readonly id: number; readonly version: bigint; readonly
 
 export type ModelUpstream = Source & {
   readonly visible: () => readonly ModelRow[]
+  /** Also those that no page shows. */
+  readonly all: () => readonly ModelRow[]
   /** Rows whose version became visible after a higher one was. */
   readonly late: ReadonlySet<number>
   beginRun(): void
@@ -133,6 +135,7 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
   const model: ModelUpstream = {
     onRequest: () => {},
     late,
+    all: () => [...rows.values()],
     visible: () => [...rows.values()].filter((row) => isShown(row) && !isSpoilt(row)),
     beginRun() {
       if (world.slips) slipsAfter = random.integer(12)

@@ -16,6 +16,8 @@ const well: StreamSymptoms = {
   stoppedReason: null,
   stoppedAt: null,
   hiddenSince: null,
+  inconclusiveRuns: 0,
+  inconclusiveSince: null,
   blockedDeletions: null,
   quarantined: 0,
   quarantinedSince: null,
@@ -207,6 +209,7 @@ describe('each problem', () => {
       [
         everything,
         { hiddenSince: ago(20) },
+        { inconclusiveRuns: 3, inconclusiveSince: ago(2) },
         { stream: 'tracker_object', failing: failing(3), readThroughAt: ago(99) },
         { stream: 'assignment_note', failing: failing(9, 'UPSTREAM_SIGN_IN') },
       ],

@@ -94,7 +94,9 @@ export async function streamsLackingReconcile(
   const { rows } = await client.query<{ name: string }>(
     `select name from tidemark.stream
      where name = any($1) and paused_at is null and stopped_reason is null
-       and first_read_through_at < $2 and coalesce(last_reconcile_at, '-infinity') < $2
+       -- After a first load nothing is settled, and no deletion known, before the list has been compared (P13).
+       and (first_read_through_at < $2 or last_reconcile_at is null)
+       and first_read_through_at is not null and coalesce(last_reconcile_at, '-infinity') < $2
        and not exists (
          select from tidemark.run
          where run.stream = stream.name and kind = 'reconcile'

@@ -135,6 +135,8 @@ export async function endRun(
     end.errorCode,
     end.isHidden ?? null,
     lease.lane,
+    end.settled?.version.toString() ?? null,
+    end.settled?.at ?? null,
   ])
 }
 
@@ -185,6 +187,12 @@ const endSql = `
         when $2 in ('incremental', 'list') and $17 then coalesce(known.first_read_through_at, now())
         else known.first_read_through_at end,
       last_reconcile_at = case when $2 = 'reconcile' and $17 then begun.started_at else known.last_reconcile_at end,
+      settled_through_version = greatest(known.settled_through_version, $22),
+      settled_through_at = greatest(known.settled_through_at, $23),
+      -- A list is compared whole: what had vanished when the run began is marked.
+      deletions_known_at = case
+        when $2 in ('reconcile', 'list') and $17 then greatest(known.deletions_known_at, begun.started_at)
+        else known.deletions_known_at end,
       last_lookback_at = case when $2 = 'lookback' and $17 then begun.started_at else known.last_lookback_at end
   from tidemark.run as begun, tidemark.lease as mine
   where known.name = $1 and begun.id = $3 and $11 <> 'failed'

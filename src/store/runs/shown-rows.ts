@@ -7,7 +7,8 @@ import { qualified, readTableSchema, type TableSchema } from '../schema/table-sc
 import { markAbsent, storeBlockedDeletions } from './absences.ts'
 import type { RunParts } from './run.ts'
 
-export function shownRowsOf(parts: RunParts): ShownRows {
+/** What they are, read-only. */
+function shownKeysOf(parts: RunParts): Pick<ShownRows, 'count' | 'keyAt' | 'keysBetween' | 'someDeleted'> {
   const { session, stream } = parts
   const { client } = session
   const ask = <Row extends pg.QueryResultRow>(sql: (table: Keyed) => string, values: readonly unknown[]) =>
@@ -50,6 +51,14 @@ export function shownRowsOf(parts: RunParts): ShownRows {
       )
       return key
     },
+  }
+}
+
+export function shownRowsOf(parts: RunParts): ShownRows {
+  const { session, stream } = parts
+  const { client } = session
+  return {
+    ...shownKeysOf(parts),
     async markGone(gone) {
       const marked = await session.fencedAfterWrites(async () => {
         const tableSchema = await readTableSchema(client, stream)

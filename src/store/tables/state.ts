@@ -61,14 +61,17 @@ export const streamTable = tidemark.table('stream', {
   lastReconcileAt: at('last_reconcile_at'),
   /** Read by row version and by list, and both agreed: nothing late is expected at or below this version any more (P13). */
   settledThroughVersion: int8('settled_through_version'),
+  /** Changes made before this moment are here, also those that became visible late. */
   settledThroughAt: at('settled_through_at'),
   /** Every record that had vanished by then has been noticed. */
   deletionsKnownAt: at('deletions_known_at'),
-  /** The key up to which the current round of the sweep has come, and when the round began. */
+  /** The key up to which the current round of the sweep for vanished records has come. */
   sweptKey: text('swept_key'),
+  /** When that round began. */
   sweepBeganAt: at('sweep_began_at'),
-  /** Answers in a row that showed nothing known, so that they proved nothing (P11), and since when. */
+  /** How many runs in a row were shown nothing known, so that they proved nothing (P11). */
   inconclusiveRuns: integer('inconclusive_runs').notNull().default(0),
+  /** Since when. */
   inconclusiveSince: at('inconclusive_since'),
   /** When the last complete reading of the recent past began. */
   lastLookbackAt: at('last_lookback_at'),

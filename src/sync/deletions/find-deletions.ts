@@ -8,7 +8,7 @@ import { versionedBy } from '../../streams/catalog.ts'
 import { isFlaggedDeleted, isObject, readRecords, readVersion } from '../../streams/record.ts'
 import { learnt, usable } from '../changes/hypotheses.ts'
 import type { Learnt } from '../changes/state.ts'
-import { type KeyListing, KeyOrderBroken, type KeyPage, listByKey, proveKeyOrder } from '../lists/by-key.ts'
+import { KeyOrderBroken, keyListing, listByKey, proveKeyOrder } from '../lists/by-key.ts'
 import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'
 import { type Gone, isDoubtful, type Run, type Store } from '../ports/store.ts'
@@ -81,33 +81,12 @@ const believe = ({ run, now }: Pick<Search, 'run' | 'now'>, belief: Learnt): Pro
 
 // ── what the list does ───────────────────────────────────────────────────────────────────────────────────────
 
-/** Keys of a page, lowest first as they came; records without a usable key are left out. */
-type ListedPage = KeyPage & { readonly records: readonly JsonObject[] }
-
-const listingOf = ({ source, keyField, pageSize, signal }: Search): KeyListing<ListedPage> => {
-  const ask = async (order: 'ascending' | 'descending', after: bigint | null, page: number, size: number) => {
-    const byKey = { field: keyField, after, order }
-    const { records } = await source.list({ page, pageSize: size, byKey }, signal)
-    const objects = records.filter(isObject)
-    const keys = objects.flatMap((record) => readVersion(record, keyField) ?? [])
-    return { received: records.length, keys, records: objects }
-  }
-  return {
-    pageSize,
-    ask: (request) => ask('ascending', request.after, request.page, request.pageSize),
-    async askHighest() {
-      const { keys } = await ask('descending', null, 1, 1)
-      return keys[0] ?? null
-    },
-  }
-}
-
 async function keyOrder(search: Search, living: number): Promise<string> {
   const known = usable(search.run.state.beliefs, 'key_order', search.now())
   if (known) return known.value
   const middle = await search.run.shown.keyAt(Math.max(1, Math.floor(living / 2)), false)
   if (middle === null) return 'undecided'
-  const { value, evidence } = await proveKeyOrder(listingOf(search), middle)
+  const { value, evidence } = await proveKeyOrder(keyListing(search), middle)
   if (value !== 'undecided') await believe(search, learnt('key_order', value, evidence))
   return value
 }
@@ -118,7 +97,7 @@ async function showsDeleted(search: Search): Promise<boolean> {
   if (known) return known.value === 'yes'
   const key = await search.run.shown.someDeleted()
   if (key === null) return true
-  const { keys } = await listingOf(search).ask({ after: key - 1n, page: 1, pageSize: 1 })
+  const { keys } = await keyListing(search).ask({ after: key - 1n, page: 1, pageSize: 1 })
   const isShown = keys[0] === key
   const evidence = `asked for what is behind key ${key - 1n}, of a record that is marked deleted, it served ${keys[0] ?? 'nothing'}`
   await believe(search, learnt('list_shows_deleted', isShown ? 'yes' : 'no', evidence))
@@ -197,7 +176,7 @@ async function sweepRound(
   mostPages: number,
 ): Promise<Round> {
   const { run, signal } = search
-  const listed = listByKey(listingOf(search), { from })
+  const listed = listByKey(keyListing(search), { from })
   let after = from
   for (let pages = 0; pages < mostPages; pages++) {
     signal.throwIfAborted()

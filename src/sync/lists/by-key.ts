@@ -2,6 +2,10 @@
 // needs no page numbers, so rows that come, go or change meanwhile move no other row, and a cap, ties or nulls cut nothing off. It
 // rests on two beliefs, that filters and sorting by the key are honoured; each page is checked for both. Pure but for its questions.
 
+import type { Json } from '../../json/json.ts'
+import { isObject, readVersion } from '../../streams/record.ts'
+import type { Source } from '../ports/source.ts'
+
 /** A page of the list behind a key. `received` counts its records, also those without a usable key. */
 export type KeyPage = { readonly received: number; readonly keys: readonly bigint[] }
 
@@ -91,5 +95,32 @@ export async function proveKeyOrder(
   return {
     value: 'honoured',
     evidence: `${page.keys.length} keys ascending behind ${middle}, the highest is ${highest}`,
+  }
+}
+
+/** Keys of a page as they came, and its records; those without a usable key are told by `received` alone. */
+export type RecordPage = KeyPage & { readonly records: readonly Json[] }
+
+/** The list of an upstream, for keys that are whole numbers. */
+export function keyListing(list: {
+  readonly source: Pick<Source, 'list'>
+  readonly keyField: string
+  readonly pageSize: number
+  readonly signal: AbortSignal
+}): KeyListing<RecordPage> {
+  const { source, keyField, pageSize, signal } = list
+  const ask = async (order: 'ascending' | 'descending', after: bigint | null, page: number, size: number) => {
+    const byKey = { field: keyField, after, order }
+    const { records } = await source.list({ page, pageSize: size, byKey }, signal)
+    const keys = records.filter(isObject).flatMap((record) => readVersion(record, keyField) ?? [])
+    return { received: records.length, keys, records }
+  }
+  return {
+    pageSize,
+    ask: (request) => ask('ascending', request.after, request.page, request.pageSize),
+    async askHighest() {
+      const { keys } = await ask('descending', null, 1, 1)
+      return keys[0] ?? null
+    },
   }
 }

@@ -6,6 +6,7 @@ import type { Records } from '../../streams/record.ts'
 import { confirmEmpty, openPipeline } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'
 import type { SeenKeys } from '../ports/store.ts'
+import { keyListing, listByKey } from './by-key.ts'
 import {
   beginListing,
   type ListingMove,
@@ -95,5 +96,24 @@ export async function listWhole(
     }
   } finally {
     await pages.settled()
+  }
+}
+
+/** The same in the order of the keys, where the list honours that: no change of other records can hide one, and one pass is enough. */
+export async function listWholeByKey(
+  context: Omit<ListWholeContext, 'isEnough'> & { readonly keyField: string },
+  eachPage: (page: Records) => Promise<void>,
+): Promise<Listed> {
+  const { run } = context
+  const pages = listByKey(keyListing(context))
+  let received = 0
+  for (let number = 1; ; number++) {
+    const next = await pages.next()
+    if (next.done) return { isProven: next.value.isWhole, passes: 1, received }
+    const { records } = next.value
+    received += records.length
+    const page = await context.read(records)
+    await eachPage(page)
+    await run.seen.add(number, wantedKeys(seenPage(records.length, page), null))
   }
 }

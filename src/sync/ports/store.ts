@@ -102,6 +102,8 @@ export type RunEnd = {
   readonly note: string | null
   /** Everything there was when the run began is in the mirror. */
   readonly isComplete: boolean
+  /** What a reconcile confirmed: changes made before this time, up to this version, are here, however late they became visible (P13). */
+  readonly settled?: { readonly version: bigint; readonly at: Date }
   /** It ended before it was through, and goes on at once when it is its turn. */
   readonly isCutShort?: boolean
   /** The upstream shows nothing of the stream any more, which says nothing about what there is; left out by runs that cannot tell. */

@@ -5,9 +5,10 @@ import type { Json, JsonObject } from '../../json/json.ts'
 import { versionedBy } from '../../streams/catalog.ts'
 import { isFlaggedDeleted, readRecords } from '../../streams/record.ts'
 import { plural } from '../../util/text.ts'
+import { usable } from '../changes/hypotheses.ts'
 import { currentLookback, measureLateness, mostRecorded } from '../changes/lookback.ts'
 import type { ChangesContext } from '../changes/read-changes.ts'
-import { listWhole } from '../lists/read-whole.ts'
+import { listWhole, listWholeByKey } from '../lists/read-whole.ts'
 import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'
 import {
@@ -76,11 +77,14 @@ async function reconcile(
   findings: Findings,
 ): Promise<RunReading> {
   const { pageSize, signal, stream } = context
-  const note = await openArrivalNotes(context, run, findings)
+  const arrivals = await openArrivalNotes(context, run, findings)
   const read = (records: readonly Json[]) => readRecords(records, stream.keyFields, stream.versionFields)
-  const listed = await listWhole({ source, run, read, pageSize, signal }, async (page) => {
+  const listing = { source, run, read, pageSize, signal, keyField: stream.keyFields[0] ?? '' }
+  const isSortedByKey = usable(run.state.beliefs, 'key_order', context.now())?.value === 'honoured'
+  const list = isSortedByKey ? listWholeByKey : listWhole
+  const listed = await list(listing, async (page) => {
     const written = await run.pages.commit(page, null)
-    await note(written)
+    await arrivals.note(written)
   })
   if (!listed.isProven)
     return reading(
@@ -99,11 +103,11 @@ async function reconcile(
       `deletions blocked: ${shortfall.missing} of ${shortfall.living} rows disappeared from the upstream at once and were not marked deleted. If this is right: tidemark deletions approve ${stream.name}. If not, check the permissions of the integration user`,
     )
   }
-  await lookAtAbsent(context, run, source, findings, note)
+  await lookAtAbsent(context, run, source, findings, arrivals.note)
   findings.marked = await run.absent.markGone()
   await run.reconciliation.block(null)
   await run.reconciliation.guardAgain()
-  return reading(true, findings, null)
+  return { ...reading(true, findings, null), ...(arrivals.settled && { settled: arrivals.settled }) }
 }
 
 function reading(isComplete: boolean, findings: Findings, why: string | null): RunReading {
@@ -121,18 +125,25 @@ function reading(isComplete: boolean, findings: Findings, why: string | null): R
   return { isComplete, yielded: false, note: parts.filter(Boolean).join('; ') || null }
 }
 
+type ArrivalNotes = {
+  readonly note: (written: Written) => Promise<void>
+  /** What is settled when the whole list has been compared: no transaction that began before then is expected any more. */
+  readonly settled: { readonly version: bigint; readonly at: Date } | null
+}
+
 /** Tells missed rows from what the incremental run has not reached yet, and from what is late by no more than usual. */
 async function openArrivalNotes(
   { store, stream, now, lookbackFloorMs }: ReconcileContext,
   run: Run<'reconcile'>,
   findings: Findings,
-): Promise<(written: Written) => Promise<void>> {
+): Promise<ArrivalNotes> {
   const { position, lookbackMs } = run.state
   const past = new Date(now().getTime() - currentLookback(lookbackMs, lookbackFloorMs))
   // A stream younger than its look-back has no excuse yet.
-  const settled = (await store.history.positionAt(stream.name, past)) ?? position
+  const held = await store.history.positionAt(stream.name, past)
+  const settled = held ?? position
 
-  return async ({ arrivals }) => {
+  async function note({ arrivals }: Written) {
     const missed = arrivals.filter(({ version }) => version !== null && version <= position)
     const missedRows = missed.filter(({ version }) => version !== null && version <= settled)
     const late = missed.filter(({ version }) => version !== null && version > settled)
@@ -150,6 +161,7 @@ async function openArrivalNotes(
     // At once: a reconcile that is killed has written them all the same.
     await run.reconciliation.recordMissedRows(findings.missedRows, findings.samples)
   }
+  return { note, settled: held === null ? null : { version: held, at: past } }
 }
 
 async function lookAtAbsent(
