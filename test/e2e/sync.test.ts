@@ -36,7 +36,7 @@ describe.skipIf(!hasPostgres)('a sync that is told to stop', () => {
   it('commits the page in hand and ends with the status of an interruption', async () => {
     await using simulator = await startSimulator({ assignments: 3000 })
     const environment = environmentFor(simulator, database, { PAGE_SIZE: '100' })
-    const asked = untilAsked(simulator, 8)
+    const asked = untilAsked(simulator, 14)
     const program = startTidemark(['sync', 'assignment'], environment)
     await asked
     const toldAt = performance.now()

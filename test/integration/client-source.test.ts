@@ -30,7 +30,7 @@ describe('with the stand-in', () => {
   afterEach(() => simulator.close())
   const source = (name: string) => {
     const stream = named(name)
-    return openSource(openSimulatorClient(simulator, stream.service), stream)
+    return openSource(openSimulatorClient(simulator, stream.service), stream, 'RowVersion')
   }
   const latest = () => simulator.requests.entries.at(-1)
 

@@ -166,7 +166,7 @@ describe.skipIf(!hasPostgres)('a list stream', () => {
 })
 
 describe.skipIf(!hasPostgres)('an idle poll', () => {
-  const database = createTestDatabase()
+  const database = createTestDatabase({ forEach: true })
   it('costs one request and at most five statements, and fills nothing (P10)', async () => {
     await using simulator = await startSimulator({ assignments: 300 })
     await using context = await openTestContext(database, simulator)

@@ -17,6 +17,7 @@ import {
   isShownSql,
   livePosition,
   noPosition,
+  type Versioned,
 } from './positions.ts'
 import { comparisonOf, reconciliationOf, verificationOf } from './reconciliation.ts'
 import { backlogOf, relatedKeyFieldsOf } from './related-work.ts'
@@ -114,6 +115,17 @@ export function openStore({
     return await highestRows(pool, versioned, { atMost, limit, whereSql })
   }
 
+  // Most polls find nothing new, and then the highest rows are those of the poll before. One that is gone meanwhile is looked at.
+  const lastAnchors = new Map<string, { readonly atMost: bigint; readonly rows: readonly Versioned[] }>()
+
+  async function knownAnchors(name: string, atMost: bigint, limit: number): Promise<readonly Versioned[]> {
+    const known = lastAnchors.get(name)
+    if (known?.atMost === atMost && known.rows.length > 0) return known.rows
+    const rows = await highest(name, atMost, limit, isShownSql)
+    lastAnchors.set(name, { atMost, rows })
+    return rows
+  }
+
   return {
     async openRun(kind, name, { id = null } = {}) {
       if ((kind === 'backfill') !== (id !== null))
@@ -133,7 +145,7 @@ export function openStore({
     history: {
       positionAt: (stream, time) => positionAt(pool, stream, time),
       reachedAt: (stream, versions) => reachedAt(pool, stream, versions),
-      anchors: (stream, atMost, limit) => highest(stream, atMost, limit, isShownSql),
+      anchors: (stream, atMost, limit) => knownAnchors(stream, atMost, limit),
       highestRows: (stream, atMost, limit) => highest(stream, atMost, limit, isLivingSql),
     },
   }

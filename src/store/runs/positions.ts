@@ -168,7 +168,7 @@ const advanceBackfill = (lease: RunLease, id: string, { to, table, counts }: Pag
   ],
 })
 
-type Versioned = { readonly key: string; readonly version: bigint }
+export type Versioned = { readonly key: string; readonly version: bigint }
 
 export const isLivingSql = '_deleted_at is null'
 /** What changed last may be that the source marked it as deleted. */

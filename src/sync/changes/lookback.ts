@@ -77,7 +77,7 @@ const shortMs = 150_000
 export const lookbackIntervalMs = (lookbackMs: number): number => Math.min(lookbackMs / 2, shortEveryMs)
 
 /** Whether it has to reach all the way: the last one that did is half a look-back ago. */
-export const isWholeDue = (now: Date, lookbackMs: number, lastWholeAt: Date | null): boolean =>
+const isWholeDue = (now: Date, lookbackMs: number, lastWholeAt: Date | null): boolean =>
   lookbackMs <= shortMs || lastWholeAt === null || now.getTime() - lastWholeAt.getTime() >= lookbackMs / 2
 
 export type LookbackContext = ChangesContext & {

@@ -119,7 +119,10 @@ const table: { readonly [Name in StateName]: StateRow<Name> } = {
         ({ reading }) => end(reading),
       ),
       // An upstream whose `since` includes shows it in every quiet poll, and one question has to be enough for that.
-      rule('one old row at the end', 'done', isOneOldRow, ({ reading }) => end(reading)),
+      rule('one old row at the end', 'done', isOneOldRow, ({ reading }) => ({
+        ...end(reading),
+        effects: { isLeftOut: true },
+      })),
       // They may fill the page. They prove that `since` includes, so the next version up loses nothing.
       rule(
         'old rows only',
@@ -468,7 +471,7 @@ const transition = (taken: string | null, { reading, effects }: Move): Transitio
   reading,
   rule: taken,
   action: actionIn(reading.state.name, reading),
-  effects: { seen: null, retreat: null, learnt: [], isRefused: false, ...effects },
+  effects: { seen: null, retreat: null, learnt: [], isLeftOut: false, ...effects },
 })
 
 // ── what rules see ───────────────────────────────────────────────────────────────────────────────────────────
@@ -503,7 +506,11 @@ function isOver(_reading: Reading, event: Event): never {
 /** An answer that should show the anchor and does not: empty, or beginning behind it, or whole. */
 function whatIsLacking({ reading: { anchor, sorting }, page }: SeenAhead): Anchor | false {
   if (anchor === null || page.since >= anchor.version) return false
-  const beginsBehind = sorting === 'proven' && page.versions.every((version) => version > anchor.version)
+  // Where numbers are sorted as text, 100 comes before 97.
+  const beginsBehind =
+    sorting === 'proven' &&
+    page.versions.every((version) => version > anchor.version) &&
+    !isPerhapsText(anchor.version, page)
   return (page.received === 0 || beginsBehind || !page.isPerhapsCut) && anchor
 }
 
@@ -517,7 +524,7 @@ const lowest = (cursor: bigint, anchor: Anchor | null): bigint =>
 function lookAtAnchor({ reading }: { readonly reading: Reading }, asked: Anchor): Move<'anchor'> {
   return {
     reading: { ...reading, state: { name: 'anchor', asked, looks: reading.anchorsTried } },
-    effects: { isRefused: true },
+    effects: { isLeftOut: true },
   }
 }
 
@@ -545,8 +552,10 @@ function whatIsTooLow({ state }: Reading, page: SeenPage): string | false {
   return tooLow !== undefined && `asked for changes since ${least}, it served version ${tooLow}`
 }
 
+/** Where `since` includes, what has the version below that of the anchor comes as well. */
 function isOneOldRow({ reading, page }: SeenAhead): boolean {
-  const isAlone = page.received === 1 && !page.isPerhapsCut
+  const below = page.since < reading.cursor ? page.versions.filter((version) => version === page.since) : []
+  const isAlone = page.received - below.length === 1 && !page.isPerhapsCut
   return !page.isNew && page.hasOld && isAlone && mayBeAtEnd(reading)
 }
 

@@ -2,12 +2,13 @@
 // runs ask, all at once and told in words.
 
 import type { Json } from '../../json/json.ts'
-import type { ChangesStream } from '../../streams/catalog.ts'
+import { type ChangesStream, versionedBy } from '../../streams/catalog.ts'
 import { isFlaggedDeleted, isObject, readRecords } from '../../streams/record.ts'
 import type { SeenPage } from '../lists/listing.ts'
 import type { SortOrder, Source } from '../ports/source.ts'
 import { judge, proofQuestions } from './hypotheses.ts'
 import { isAscending } from './state.ts'
+import { askChanges, findVersionField } from './version-field.ts'
 
 export type ContractBelief = { readonly name: string; readonly value: string }
 
@@ -15,10 +16,15 @@ const samplePageSize = 100
 const largePageSize = 5_000
 
 export async function probeContract(
-  source: Source,
-  stream: ChangesStream,
+  anySource: Source,
+  anyStream: ChangesStream,
   signal: AbortSignal,
 ): Promise<readonly ContractBelief[]> {
+  const version = await findVersionField(askChanges(anySource, signal), anyStream.versionFields)
+  if (version.kind === 'none') return [{ name: 'row version', value: `none found: ${version.evidence}` }]
+  const field = version.kind === 'found' ? version.field : null
+  const source = field === null ? anySource : anySource.sortedBy(field)
+  const stream = versionedBy(anyStream, field)
   const ask = async (since: bigint, pageSize: number, sorts: SortOrder | null) => {
     const answer = await source.changes({ since, page: 1, pageSize, sorts }, signal)
     return 'refused' in answer ? null : seen(answer.records, stream)
@@ -33,6 +39,10 @@ export async function probeContract(
   const verdict = answers.length < proofQuestions.length ? null : judge(answers)
   const sorted = verdict?.sorting === 'proven' ? (answers[1] ?? plain) : plain
   return [
+    {
+      name: 'row version',
+      value: version.kind === 'found' ? `${version.field}: ${version.evidence}` : 'unknown',
+    },
     {
       name: 'sorting',
       value: verdict ? `${verdict.sorting}: ${verdict.evidence}` : 'refused: Sorts is answered with a 4xx',

@@ -140,8 +140,8 @@ function openCommits({ run, movesPosition, now, onWritten }: ReadChangesContext,
   let committed = from
 
   async function add(records: Records, { reading, effects }: Transition) {
-    const { seen, retreat, learnt, isRefused } = effects
-    if (isRefused) return
+    const { seen, retreat, learnt, isLeftOut } = effects
+    if (isLeftOut) return
     if (retreat !== null && movesPosition) {
       await writes.settled()
       await run.position.retreat(retreat)

@@ -157,8 +157,8 @@ export type Effects = {
   /** The position returns to where the reading began, for this reason. */
   readonly retreat: string | null
   readonly learnt: readonly Learnt[]
-  /** Nothing of the answer is written: it lacked what is known. */
-  readonly isRefused: boolean
+  /** Nothing of the answer is written: it lacked what is known, or showed nothing else. */
+  readonly isLeftOut: boolean
 }
 
 export type Transition = {

@@ -48,13 +48,14 @@ type Candidate = {
 }
 
 /** Fields with a version in every record, the likeliest first. */
-export function candidatesOf(sample: readonly Json[], preferred: readonly string[]): readonly Candidate[] {
+function candidatesOf(sample: readonly Json[], preferred: readonly string[]): readonly Candidate[] {
   const records = sample.filter(isObject)
   const [first] = records
   if (!first) return []
   const candidates = fieldNames(first).flatMap((field): Candidate[] => {
     const versions = records.map((record) => readVersion(record, field))
-    if (versions.some((version) => version === null || version < 0n)) return []
+    const lacking = versions.filter((version) => version === null || version < 0n).length
+    if (lacking > fewOf(records.length)) return []
     const distinct = new Set(versions.flatMap((version) => version ?? []))
     // A flag or a status is the same in many records; a counter of changes hardly ever.
     if (records.length > 2 && distinct.size < records.length / 2 && rank(field, preferred) === unknownName)
@@ -67,6 +68,9 @@ export function candidatesOf(sample: readonly Json[], preferred: readonly string
 }
 
 const unknownName = 1_000
+
+/** So many records may be broken without a field being doubted for it. */
+const fewOf = (records: number): number => Math.floor(records / 3)
 
 function rank(field: string, preferred: readonly string[]): number {
   const place = preferred.findIndex((name) => name.toLowerCase() === field.toLowerCase())
@@ -83,11 +87,15 @@ async function test(ask: AskChanges, { field, versions }: Candidate): Promise<Ve
   const highest = versions.at(-1) ?? lowest
   const points = [...new Set([middle + 1n, highest - 1n, lowest + 1n])].filter((point) => point >= 0n)
   let compared = 0
+  let lacking = 0
   for (const since of points) {
     const records = (await ask(since)).filter(isObject)
     for (const record of records) {
       const version = readVersion(record, field)
-      if (version === null) return refuse(`neworchanged/${since} served a record in which it is empty`)
+      if (version === null) {
+        lacking += 1
+        continue
+      }
       if (version < since) return refuse(`neworchanged/${since} served a record in which it is ${version}`)
     }
     // The record with the highest version has that one or, when it was changed meanwhile, a higher one.
@@ -96,6 +104,8 @@ async function test(ask: AskChanges, { field, versions }: Candidate): Promise<Ve
     compared += records.length
   }
   const asked = points.join(', ')
+  if (lacking > fewOf(compared + versions.length))
+    return refuse(`in ${lacking} of ${compared} records of neworchanged/${asked} it is empty`)
   return {
     isHeld: true,
     evidence: `in ${compared} records of neworchanged/${asked} it was never below what was asked`,
@@ -106,7 +116,7 @@ const refuse = (evidence: string): Verdict => ({ isHeld: false, evidence })
 
 // ── for a run ────────────────────────────────────────────────────────────────────────────────────────────────
 
-export class NoVersionField extends Error {
+class NoVersionField extends Error {
   override readonly name = 'NoVersionField'
   readonly code = 'UPSTREAM_NO_VERSION'
 
@@ -157,7 +167,8 @@ export async function withVersionField(asked: Asked): Promise<Versioned | null> 
 
 const isSameName = (one: string, other: string): boolean => one.toLowerCase() === other.toLowerCase()
 
-const askChanges =
+/** A few records of `neworchanged`, in the upstream's own order. */
+export const askChanges =
   (source: Source, signal: AbortSignal): AskChanges =>
   async (since) => {
     const answer = await source.changes({ since, page: 1, pageSize: sampleSize, sorts: null }, signal)
