@@ -70,7 +70,7 @@ const inAsciiWords: Readonly<Record<string, string>> = {
   '✓': '*',
   '✗': 'X',
 }
-export const inAscii = (text: string): string =>
+const inAscii = (text: string): string =>
   text.replaceAll(/[…’“”·–→✓✗]/g, (sign) => inAsciiWords[sign] ?? sign)
 
 /** Rows as aligned columns, whatever the cells hold. */

@@ -12,14 +12,14 @@ const ownColumns: Readonly<Record<string, string>> = {
 }
 
 /** Without what would end a line, turn the direction of text, or not be seen. */
-export const oneLine = (text: string): string =>
+const oneLine = (text: string): string =>
   text
     .toWellFormed()
     .replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')
     .replaceAll(/\p{Cf}|[\ufffe\uffff]/gu, '')
     .trim()
 
-export function describeColumn({ name, field, nullShare, firstSeenAt, rescued, note }: ColumnMap): string {
+function describeColumn({ name, field, nullShare, firstSeenAt, rescued, note }: ColumnMap): string {
   if (field === null) return ownColumns[name] ?? ''
   return [
     `field ${oneLine(field)}`,

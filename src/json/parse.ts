@@ -10,7 +10,7 @@ type Reader = { readonly bytes: Buffer; at: number; repeats: readonly Repeat[] }
 
 const none: readonly Repeat[] = []
 
-export function parseCarefully(bytes: Uint8Array): Json {
+function parseCarefully(bytes: Uint8Array): Json {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
   const hasByteOrderMark = buffer[0] === 0xef
   return readValue({ bytes: buffer, at: hasByteOrderMark ? 3 : 0, repeats: none })

@@ -53,11 +53,14 @@ const matrix: Readonly<Record<string, Row>> = {
     ...['config', 'context', 'operator', 'problems', 'web', 'worker/queue'],
     ...['store/queries', 'store/admin', 'store/server', 'sync', 'upstream'],
   ]),
-  cli: row([
-    ...base,
-    ...['config', 'context', 'embedded-postgres', 'operator', 'problems', 'web', 'worker', 'worker/queue'],
-    ...['store/queries', 'store/admin', 'sync', 'upstream', 'simulator'],
-  ]),
+  cli: row(
+    [
+      ...base,
+      ...['config', 'context', 'embedded-postgres', 'operator', 'problems', 'web', 'worker', 'worker/queue'],
+      ...['store/queries', 'store/admin', 'store/server', 'store/schema', 'sync', 'upstream', 'simulator'],
+    ],
+    ['pg', 'ioredis'],
+  ),
   simulator: row([]),
 }
 

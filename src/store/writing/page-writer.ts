@@ -19,7 +19,7 @@ import {
 } from './commit-page.ts'
 import { expectNewRows, type NewRows } from './new-rows.ts'
 import { type Dictionary, startDictionary } from './quarantine.ts'
-import { isAboutContent, isAboutInserting } from './stage-page.ts'
+import { isAboutContent, isAboutInserting, isDeadlock } from './stage-page.ts'
 import { openTable, type Table } from './table.ts'
 
 export type PageWriter = {
@@ -180,16 +180,21 @@ async function commitNoRows({ options }: Writer, { client, page, order }: Task):
   return { committed: await commitWithoutRows(client, options, page), encoded: null }
 }
 
+const mostDeadlocks = 3
+
 /** Tries again, in another way, until the page is in: the table may change under it, and Postgres may refuse some of it. */
 async function commitRows(writer: Writer, task: Task, first: Prepared): Promise<Result> {
   const { newRows } = writer
   let prepared = first
   let isApart = false
+  let deadlocksLeft = mostDeadlocks
   for (;;) {
     try {
       return await commitOnce(writer, task, prepared, isApart)
     } catch (error) {
       if (isAboutInserting(error) && newRows.wereRefused()) continue
+      // Another writer, that does not lock rows in the order of their keys.
+      if (isDeadlock(error) && deadlocksLeft-- > 0) continue
       if (isAboutContent(error) && !isApart) {
         isApart = true
         continue

@@ -194,6 +194,9 @@ export async function mergeApart(client: ClientBase, into: Into, rows: readonly 
 export const isAboutContent = (error: unknown): error is pg.DatabaseError =>
   error instanceof pg.DatabaseError && /^(?:22|23|54)/.test(error.code ?? '')
 
+export const isDeadlock = (error: unknown): boolean =>
+  error instanceof pg.DatabaseError && error.code === '40P01'
+
 /** A row is there already, two writers waited for each other, or row security takes no COPY: errors that a merge may not meet. */
 export const isAboutInserting = (error: unknown): boolean =>
   isAboutContent(error) || (error instanceof pg.DatabaseError && /^(?:0A|40)/.test(error.code ?? ''))
