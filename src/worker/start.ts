@@ -147,7 +147,7 @@ function logOutcome(log: Logger, outcome: RunOutcome, durationMs: number): void 
 }
 
 const scheduleCheckMs = 30_000
-const reconcileCheckMs = 300_000
+const reconcileCheckMs = 30_000
 
 /** Repairs the schedules and asks for missed reconciles, now and then. Returns what repairs the schedules at once. */
 function keepUp({ config, log, signal }: Beginning, { database, streams }: SyncContext, jobs: Jobs) {

@@ -225,7 +225,7 @@ describe.skipIf(!hasPostgres)('a reconcile', () => {
 
   scene('that the upstream fails in marks nothing (P7)', 100, async ({ simulator, context, deleted }) => {
     simulator.source.remove('assignment', 20, 'hard')
-    simulator.faults.add({ kind: 403, path: /\/api\/Assignment$/, page: 2 })
+    simulator.faults.add({ kind: 403, path: /\/api\/Assignment$/, nth: 5 })
     expect(await reconcileOf(context)).toMatchObject({ status: 'failed', findings: { marked: 0 } })
     expect(await deleted()).toEqual([])
   })

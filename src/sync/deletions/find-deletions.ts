@@ -8,7 +8,8 @@ import { versionedBy } from '../../streams/catalog.ts'
 import { isFlaggedDeleted, isObject, readRecords, readVersion } from '../../streams/record.ts'
 import { learnt, usable } from '../changes/hypotheses.ts'
 import type { Learnt } from '../changes/state.ts'
-import { KeyOrderBroken, keyListing, listByKey, proveKeyOrder } from '../lists/by-key.ts'
+import { KeyOrderBroken, keyListing, listByKey } from '../lists/by-key.ts'
+import { keyOrderOf } from '../lists/key-order.ts'
 import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'
 import { type Gone, isDoubtful, type Run, type Store } from '../ports/store.ts'
@@ -39,7 +40,7 @@ export function findDeletions(context: DeletionsContext): Promise<RunOutcome> {
     const living = await run.shown.count(false)
     if (living === null || living === 0) return done(null)
     try {
-      return await findAll(search, living)
+      return await findAll(search)
     } catch (error) {
       if (!(error instanceof KeyOrderBroken)) throw error
       await believe(search, learnt('key_order', 'ignored', error.message))
@@ -58,9 +59,9 @@ type Search = DeletionsContext & {
 
 const done = (note: string | null, isComplete = true): RunReading => ({ isComplete, yielded: false, note })
 
-async function findAll(search: Search, living: number): Promise<RunReading> {
+async function findAll(search: Search): Promise<RunReading> {
   const { run, now } = search
-  if ((await keyOrder(search, living)) !== 'honoured')
+  if ((await keyOrderOf(search)) !== 'honoured')
     return done(
       'the list is not sorted and filtered by key: vanished records are found by the next reconcile',
     )
@@ -80,16 +81,6 @@ const believe = ({ run, now }: Pick<Search, 'run' | 'now'>, belief: Learnt): Pro
   run.findings.learn([{ ...belief, testedAt: now() }])
 
 // ── what the list does ───────────────────────────────────────────────────────────────────────────────────────
-
-async function keyOrder(search: Search, living: number): Promise<string> {
-  const known = usable(search.run.state.beliefs, 'key_order', search.now())
-  if (known) return known.value
-  const middle = await search.run.shown.keyAt(Math.max(1, Math.floor(living / 2)), false)
-  if (middle === null) return 'undecided'
-  const { value, evidence } = await proveKeyOrder(keyListing(search), middle)
-  if (value !== 'undecided') await believe(search, learnt('key_order', value, evidence))
-  return value
-}
 
 /** Whether the list shows records that the source itself marks as deleted. */
 async function showsDeleted(search: Search): Promise<boolean> {

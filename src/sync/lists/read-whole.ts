@@ -3,10 +3,12 @@
 
 import type { Json } from '../../json/json.ts'
 import type { Records } from '../../streams/record.ts'
+import { learnt } from '../changes/hypotheses.ts'
 import { confirmEmpty, openPipeline } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'
 import type { SeenKeys } from '../ports/store.ts'
-import { keyListing, listByKey } from './by-key.ts'
+import { KeyOrderBroken, keyListing, listByKey } from './by-key.ts'
+import { keyOrderOf } from './key-order.ts'
 import {
   beginListing,
   type ListingMove,
@@ -99,9 +101,28 @@ export async function listWhole(
   }
 }
 
-/** The same in the order of the keys, where the list honours that: no change of other records can hide one, and one pass is enough. */
-export async function listWholeByKey(
-  context: Omit<ListWholeContext, 'isEnough'> & { readonly keyField: string },
+/** By key where the list honours that, else page by page. What the one has shown stays good when it breaks off. */
+export async function listEverything(
+  context: ByKeyContext & Parameters<typeof keyOrderOf>[0],
+  eachPage: (page: Records) => Promise<void>,
+): Promise<Listed> {
+  if ((await keyOrderOf(context)) !== 'honoured') return await listWhole(context, eachPage)
+  try {
+    return await listWholeByKey(context, eachPage)
+  } catch (error) {
+    if (!(error instanceof KeyOrderBroken)) throw error
+    await context.run.findings.learn([
+      { ...learnt('key_order', 'ignored', error.message), testedAt: context.now() },
+    ])
+    return await listWhole(context, eachPage)
+  }
+}
+
+type ByKeyContext = Omit<ListWholeContext, 'isEnough'> & { readonly keyField: string }
+
+/** In the order of the keys no change of other records can hide one, and one pass is enough. */
+async function listWholeByKey(
+  context: ByKeyContext,
   eachPage: (page: Records) => Promise<void>,
 ): Promise<Listed> {
   const { run } = context

@@ -5,10 +5,9 @@ import type { Json, JsonObject } from '../../json/json.ts'
 import { versionedBy } from '../../streams/catalog.ts'
 import { isFlaggedDeleted, readRecords } from '../../streams/record.ts'
 import { plural } from '../../util/text.ts'
-import { usable } from '../changes/hypotheses.ts'
 import { currentLookback, measureLateness, mostRecorded } from '../changes/lookback.ts'
 import type { ChangesContext } from '../changes/read-changes.ts'
-import { listWhole, listWholeByKey } from '../lists/read-whole.ts'
+import { listEverything } from '../lists/read-whole.ts'
 import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'
 import {
@@ -80,11 +79,8 @@ async function reconcile(
   const arrivals = await openArrivalNotes(context, run, findings)
   const read = (records: readonly Json[]) => readRecords(records, stream.keyFields, stream.versionFields)
   const listing = { source, run, read, pageSize, signal, keyField: stream.keyFields[0] ?? '' }
-  const isSortedByKey = usable(run.state.beliefs, 'key_order', context.now())?.value === 'honoured'
-  const list = isSortedByKey ? listWholeByKey : listWhole
-  const listed = await list(listing, async (page) => {
-    const written = await run.pages.commit(page, null)
-    await arrivals.note(written)
+  const listed = await listEverything({ ...listing, now: context.now }, async (page) => {
+    await arrivals.note(await run.pages.commit(page, null))
   })
   if (!listed.isProven)
     return reading(
