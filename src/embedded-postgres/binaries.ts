@@ -51,8 +51,8 @@ function reasonOf(cause: unknown): string {
   const { stderr = '', stdout = '' } = cause as { stderr?: string; stdout?: string }
   const lines = (stderr.trim() || stdout.trim()).split('\n')
   // What went wrong comes first, and what followed from it last.
-  const telling = lines.filter((line) => /ERROR|FATAL|PANIC|HINT|error:/.test(line))
-  const said = (telling.length > 0 ? telling.slice(0, 3) : lines.slice(-4)).join(' ')
+  const errors = lines.filter((line) => /ERROR|FATAL|PANIC|HINT|error:/.test(line))
+  const said = (errors.length > 0 ? errors.slice(0, 3) : lines.slice(-4)).join(' ')
   return (said || String(cause)).replace(/\.$/, '')
 }
 

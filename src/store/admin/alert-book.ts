@@ -16,7 +16,7 @@ export type Alert = {
   readonly goneSince: Date | null
   /** When people were told that it began. */
   readonly toldAt: Date | null
-  /** How often the telling failed. */
+  /** How often it could not be sent. */
   readonly attempts: number
   readonly retryAt: Date | null
 }

@@ -109,7 +109,7 @@ export async function readFieldStreams(client: Pick<ClientBase, 'query'>): Promi
   return rows.map(({ stream }) => stream)
 }
 
-// Facts about the upstream as people read them. Read-only.
+// Beliefs about the upstream as people read them. Read-only.
 export type BeliefLine = {
   readonly stream: string
   readonly name: string
