@@ -81,4 +81,26 @@ describe.skipIf(!hasPostgres)('vanished records', () => {
     expect(await gone()).toEqual([])
     expect(await knownThrough()).toBeNull()
   })
+
+  it('are not marked when the list shows nothing, though each is gone when asked for (P7, P11)', async () => {
+    await using upstream = await startSimulator({ assignments: 9 })
+    await using context = await openTestContext(database, upstream)
+    await context.read(assignment, 'incremental', { signal })
+    await search(context)
+    upstream.faults.add({ kind: 404, path: /\/Id\/\d+$/ })
+    upstream.behaviour.lists = 'empty'
+    expect(await search(context)).toMatchObject({ note: expect.stringContaining('blocked') })
+    expect(await gone()).toEqual([])
+  })
+
+  it('are not looked for while polls show nothing that is known (P11)', async () => {
+    await using upstream = await startSimulator({ assignments: 30 })
+    await using context = await openTestContext(database, upstream)
+    await context.read(assignment, 'incremental', { signal })
+    await search(context)
+    await database.pool.query(`update tidemark.stream set inconclusive_runs = 1 where name = 'assignment'`)
+    upstream.source.remove('assignment', 17)
+    expect(await search(context)).toMatchObject({ isComplete: false, tally: { requests: 0 } })
+    expect(await gone()).toEqual([])
+  })
 })

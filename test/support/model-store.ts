@@ -37,6 +37,7 @@ export function modelStore(now: () => Date): ModelStore {
     positionReachedAt: checkpoints.at(-1)?.reachedAt ?? null,
     keyField: 'Id',
     versionField: 'RowVersion',
+    inconclusiveRuns: 0,
     lookbackMs,
     lookbackReason: null,
     stoppedReason,

@@ -16,6 +16,7 @@ type Begun = {
   readonly lookback_reason: string | null
   readonly stopped_reason: string | null
   readonly last_lookback_at: Date | null
+  readonly inconclusive_runs: number
   readonly beliefs: readonly {
     name: string
     value: string
@@ -53,6 +54,7 @@ export async function beginRun(
       lookbackReason: begun.lookback_reason,
       stoppedReason: begun.stopped_reason,
       lastLookbackAt: begun.last_lookback_at,
+      inconclusiveRuns: begun.inconclusive_runs,
       beliefs: begun.beliefs.map(toBelief),
     },
   }
@@ -65,7 +67,7 @@ const beginSql = `
     set status = 'failed', finished_at = now(), error = 'its program was killed or lost its connection'
     where stream = $1 and kind = any ($5) and status = 'running'
   ), state as (
-    select position, position_reached_at, key_field, lookback_ms, lookback_reason, stopped_reason, last_lookback_at
+    select position, position_reached_at, key_field, lookback_ms, lookback_reason, stopped_reason, last_lookback_at, inconclusive_runs
     from tidemark.stream where name = $1
   ), begun as (
     insert into tidemark.run (stream, kind, status, host, pid, position_from, position_to)

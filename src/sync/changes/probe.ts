@@ -30,7 +30,8 @@ export async function probeContract(
     return 'refused' in answer ? null : seen(answer.records, stream)
   }
   const plain = await ask(0n, samplePageSize, null)
-  if (!plain || plain.received === 0) return [{ name: 'records', value: 'none: nothing can be learnt from an empty stream' }]
+  if (!plain || plain.received === 0)
+    return [{ name: 'records', value: 'none: nothing can be learnt from an empty stream' }]
   const answers: Seen[] = []
   for (const { sorts, pageSize } of proofQuestions) {
     const answer = await ask(0n, pageSize, sorts)

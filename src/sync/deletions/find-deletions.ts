@@ -36,9 +36,11 @@ export function findDeletions(context: DeletionsContext): Promise<RunOutcome> {
   return performRun({ ...context, kind: 'deletions' }, async (run, source) => {
     if (!source.lookup || !source.listHasPages) return done('the upstream offers no look at one record')
     const stream = versionedBy(context.stream, run.state.versionField)
-    const search: Search = { ...context, source, stream, run, keyField: stream.keyFields[0] ?? '', marked: 0 }
+    if (run.state.inconclusiveRuns > 0) return done(waitsForPolls, false)
     const living = await run.shown.count(false)
     if (living === null || living === 0) return done(null)
+    const keyField = stream.keyFields[0] ?? ''
+    const search: Search = { ...context, source, stream, run, keyField, living, missing: 0, marked: 0 }
     try {
       return await findAll(search)
     } catch (error) {
@@ -54,8 +56,13 @@ export function findDeletions(context: DeletionsContext): Promise<RunOutcome> {
 type Search = DeletionsContext & {
   readonly run: Run<'deletions'>
   readonly keyField: string
+  /** How many rows there are, and how many of them the list lacked in this run. */
+  readonly living: number
+  missing: number
   marked: number
 }
+
+const waitsForPolls = 'the last poll was shown nothing that is known, so what is missing proves nothing'
 
 const done = (note: string | null, isComplete = true): RunReading => ({ isComplete, yielded: false, note })
 
@@ -67,7 +74,9 @@ async function findAll(search: Search): Promise<RunReading> {
     )
   const withDeleted = await showsDeleted(search)
   const ranks = usable(run.state.beliefs, 'ranks', now())?.value ?? 'trusted'
-  const isSettled = ranks === 'trusted' && (await findByRank(search, withDeleted))
+  const ranked = ranks === 'trusted' ? await findByRank(search, withDeleted) : nothingSettled
+  if (ranked.blocked !== null) return done(ranked.blocked, false)
+  const { isSettled } = ranked
   const { beganAt } = await run.shown.sweep()
   const isSweepDue = beganAt === null || now().getTime() - beganAt.getTime() > sweepEveryMs
   if (!isSettled || isSweepDue) {
@@ -97,8 +106,14 @@ async function showsDeleted(search: Search): Promise<boolean> {
 
 // ── the rank probe ───────────────────────────────────────────────────────────────────────────────────────────
 
-/** Answers whether everything up to our highest key has been explained. */
-async function findByRank(search: Search, withDeleted: boolean): Promise<boolean> {
+type Ranked = {
+  /** Everything up to our highest key has been explained. */
+  readonly isSettled: boolean
+  readonly blocked: string | null
+}
+const nothingSettled: Ranked = { isSettled: false, blocked: null }
+
+async function findByRank(search: Search, withDeleted: boolean): Promise<Ranked> {
   const { run, source, keyField, signal } = search
   const found = await probeRanks(
     {
@@ -114,17 +129,20 @@ async function findByRank(search: Search, withDeleted: boolean): Promise<boolean
     },
     mostByRank,
   )
-  if (!found.isWhole) return false
+  if (!found.isWhole) return nothingSettled
+  const blocked = await tooMany(search, found.vanished.length)
+  if (blocked !== null) return { isSettled: false, blocked }
   const looked = await lookAt(search, found.vanished)
   await fetchUnknown(search, found.unknown)
   // A record that ranks called vanished and that is there: rights may hide it from lists, or pages may have gaps.
   if (looked.alive > 0) {
     const evidence = `${looked.alive} of ${found.vanished.length} records that the ranks called vanished are there`
     await believe(search, learnt('ranks', 'not trusted', evidence))
-    return false
+    return nothingSettled
   }
   await run.shown.knownThrough(null)
-  return true
+  await run.shown.block(null)
+  return { isSettled: true, blocked: null }
 }
 
 /** Records that the list has and we have no row of: written at once, whatever kept them from coming by themselves. */
@@ -185,8 +203,18 @@ async function sweepRound(
   return { blocked: null, isAtEnd: false, pages: mostPages }
 }
 
-/** Rows of which a slice may lack a few without a question: smaller ones say too little about shares. */
+/** A slice may lack a few of its rows without a question: of so few their share says little. */
 const fewRows = 50
+
+/** Too many at once prove nothing, though each of them be gone when asked for (P7). Answers why nothing is marked. */
+async function tooMany(search: Search, missing: number, isHole = false): Promise<string | null> {
+  const { run, stream, living } = search
+  search.missing += missing
+  const shortfall = { living, missing: search.missing, seen: Math.max(0, living - search.missing) }
+  if (!isHole && !isDoubtful(shortfall)) return null
+  await run.shown.block(shortfall)
+  return `blocked: the list lacks ${search.missing} of ${living} rows. To review them: tidemark deletions list ${stream.name}`
+}
 
 async function compareSlice(
   search: Search,
@@ -195,15 +223,13 @@ async function compareSlice(
   to: bigint | null,
   listed: readonly bigint[],
 ): Promise<string | null> {
-  const { run, stream } = search
+  const { run } = search
   const shown = new Set(listed)
   const ours = await run.shown.keysBetween(after, to, withDeleted)
   const missing = ours.filter((key) => !shown.has(key))
-  const shortfall = { living: ours.length, missing: missing.length, seen: listed.length }
-  if (missing.length > fewRows && isDoubtful(shortfall)) {
-    await run.shown.block(shortfall)
-    return `blocked: the list lacks ${missing.length} of ${ours.length} rows. To review them: tidemark deletions list ${stream.name}`
-  }
+  const isHole = missing.length > fewRows && missing.length * 5 > ours.length
+  const blocked = await tooMany(search, missing.length, isHole)
+  if (blocked !== null) return blocked
   await lookAt(search, missing)
   return null
 }

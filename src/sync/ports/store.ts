@@ -90,6 +90,8 @@ export type StreamState = {
   readonly stoppedReason: string | null
   /** When the last complete reading of the recent past began. */
   readonly lastLookbackAt: Date | null
+  /** Polls in a row that were shown nothing known (P11). */
+  readonly inconclusiveRuns: number
   readonly beliefs: readonly Belief[]
 }
 
