@@ -15,6 +15,7 @@ const groups: readonly (readonly [string, Readonly<Record<string, Variable>>])[]
   ['The worker', workerVariables],
 ]
 const listStreams = streams.filter(({ kind }) => kind === 'list')
+const changesNames = streams.filter(({ kind }) => kind === 'changes').map(({ name }) => name)
 const keyNames = [...listStreams, ...relatedStreams].map(({ name }) => name)
 
 export function configurationPage(): string {
@@ -30,7 +31,7 @@ one in the file. All that is wrong is said at once, and nothing starts until it 
 - **Durations** are written \`500ms\`, \`30s\`, \`10m\`, \`1h\`, \`7d\`.
 - **Schedules** are a duration, or a cron expression of five or six fields in the time zone of the process (\`TZ\`).
 - **Addresses** of services hold no user, query or fragment.
-- **Unknown names** are ignored, but one that looks like a misspelt \`SCHEDULE_…\` or \`KEY_…\` is an error.
+- **Unknown names** are ignored, but one that looks like a misspelt \`SCHEDULE_…\`, \`KEY_…\` or \`VERSION_…\` is an error.
 
 \`npx tidemark probe\` checks a configuration against the real services.
 `,
@@ -50,10 +51,16 @@ ${table(
       'name of a field',
       'The field that is the key of a list stream or of a group of related records. Its table is made with this key at the first reading.',
     ],
+    [
+      code('VERSION_<STREAM>'),
+      'found by asking',
+      'name of a field',
+      'The field that holds the row version of a stream that is read by row version. When it changes, the stream is read from the beginning.',
+    ],
   ],
 )}
 \`<STREAM>\` is the name in capitals: \`SCHEDULE_ASSIGNMENT_NOTE\`. Schedules: ${streams.map(({ name }) => code(name)).join(', ')}. Keys:
-${keyNames.map(code).join(', ')}.
+${keyNames.map(code).join(', ')}. Row versions: ${changesNames.map(code).join(', ')}.
 `,
   ].join('\n')
 }
@@ -103,6 +110,12 @@ export function environmentExample(): string {
         `The field that is the key of a list stream or of a group of related records, when the usual names do not fit. One variable for each of ${keyNames.map((name) => name.toUpperCase()).join(', ')}.`,
       ),
       '# KEY_TRACKER_OBJECT=',
+    ].join('\n'),
+    [
+      ...comment(
+        `The field that holds the row version, when it cannot be found by asking. One variable for each of ${changesNames.map((name) => name.toUpperCase()).join(', ')}.`,
+      ),
+      '# VERSION_ASSIGNMENT=',
     ].join('\n'),
   ].join('\n\n')}\n`
 }

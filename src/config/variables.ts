@@ -214,7 +214,7 @@ export const workerVariables = {
   SCHEDULE_DELETIONS: {
     describe:
       'how often records are looked for that vanished from the upstream without a word; it takes one small request while none did',
-    fallback: '60s',
+    fallback: '`60s`',
     form: 'duration or cron expression',
     schema: schedule('60s'),
   },

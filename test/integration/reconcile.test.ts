@@ -75,6 +75,44 @@ describe.skipIf(!hasPostgres)('a reconcile', () => {
   })
 
   scene(
+    'settles what was read a look-back ago, and no other kind of run settles anything (P13)',
+    300,
+    async ({ simulator, context, pool }) => {
+      const settled = async () => {
+        const { rows } = await pool.query<{ version: string | null; at: Date | null }>(
+          `select settled_through_version as version, settled_through_time as at from tidemark.freshness
+           where stream = 'assignment'`,
+        )
+        return rows[0]
+      }
+      expect(await reconcileOf(context)).toMatchObject({ isComplete: true })
+      expect(await settled()).toEqual({ version: null, at: null })
+
+      const { rows } = await pool.query(
+        `update tidemark.checkpoint set reached_at = reached_at - interval '1 hour' where stream = 'assignment'
+         returning position`,
+      )
+      const held = rows.map(({ position }) => BigInt(position)).sort((a, b) => (a < b ? 1 : -1))[0]
+      simulator.source.change('assignment', 5)
+      await context.read(assignment, 'incremental', { signal })
+      await context.read(assignment, 'lookback', { signal })
+      expect(await settled()).toEqual({ version: null, at: null })
+
+      // Of a list that lacks too many nothing is settled either.
+      for (let id = 1; id <= 100; id++) simulator.source.remove('assignment', id, 'hard')
+      expect(await reconcileOf(context)).toMatchObject({ isComplete: false })
+      expect(await settled()).toEqual({ version: null, at: null })
+
+      const before = Date.now()
+      expect(await reconcileOf(context, { approved: 100 })).toMatchObject({ isComplete: true })
+      const after = await settled()
+      expect(after?.version).toBe(String(held))
+      const agoMs = before - (after?.at?.getTime() ?? 0)
+      expect(agoMs).toBeGreaterThan(context.contextOf(assignment).lookbackFloorMs - 5_000)
+    },
+  )
+
+  scene(
     'rescues what is missing or older, and says so until somebody acknowledges it (P6)',
     200,
     async ({ context, pool, same }) => {

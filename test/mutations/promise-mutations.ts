@@ -251,4 +251,20 @@ export const promiseMutations: readonly Mutation[] = [
     replace:
       "parts.onMarked(marked)\n        await client.query('update tidemark.stream set unguarded_above = null, unguarded_before = null')\n",
   },
+  {
+    test: 'test/integration/missed-reconcile.test.ts',
+    promise: 'P13',
+    name: 'the list is not compared after a first load',
+    file: 'src/store/queries/due.ts',
+    find: '(first_read_through_at < $2 or last_reconcile_at is null)',
+    replace: 'first_read_through_at < $2',
+  },
+  {
+    test: 'test/integration/reconcile.test.ts',
+    promise: 'P13',
+    name: 'what was read a moment ago is settled',
+    file: 'src/sync/reconcile/reconcile.ts',
+    find: 'settled: held === null ? null : { version: held, at: past }',
+    replace: 'settled: { version: settled, at: now() }',
+  },
 ]

@@ -138,4 +138,20 @@ export const readingMutations: readonly Mutation[] = [
     find: 'return wasLoading && top > held ? top : held',
     replace: 'return top > held ? top : held',
   },
+  {
+    promise: 'P11',
+    test: 'test/unit/changes-machine.test.ts',
+    name: 'an answer that shows nothing known is believed',
+    file: 'src/sync/changes/machine.ts',
+    find: 'return (page.received === 0 || beginsBehind || !page.isPerhapsCut) && anchor',
+    replace: 'return beginsBehind && page.received === 0 && anchor',
+  },
+  {
+    promise: 'P11',
+    test: 'test/integration/upstream-shows-nothing.test.ts',
+    name: 'a poll that proved nothing counts as one that read everything',
+    file: 'src/sync/changes/machine.ts',
+    find: '            isComplete: false,\n            isInconclusive: true,',
+    replace: '            isComplete: true,\n            isInconclusive: false,',
+  },
 ]

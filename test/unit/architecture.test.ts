@@ -39,7 +39,9 @@ describe('the promises', () => {
   it('are in the manual, each with a fault that a test must notice', () => {
     const [table = ''] = guarantees.split('## Proof')
     const told = [...table.matchAll(/^\| (P\d+) \| [^|]+ \| [^|]+ \|$/gm)].map(([, promise]) => promise)
-    expect(told).toEqual(Array.from({ length: 10 }, (_, index) => `P${index + 1}`))
+    // The numbers between them are promises that are not kept yet: the page says so further down.
+    const kept = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13]
+    expect(told).toEqual(kept.map((number) => `P${number}`))
     const broken = new Set([...promiseMutations, ...readingMutations].map(({ promise }) => promise))
     expect(told.filter((promise = '') => !broken.has(promise))).toEqual([])
   })

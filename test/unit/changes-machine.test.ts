@@ -35,6 +35,31 @@ describe('reading changes', () => {
     expect(answer(first, 10)).toMatchObject({ action: { kind: 'end' } })
   })
 
+  it('proves nothing by an answer without what is known, unless that is gone or was changed (P11)', () => {
+    const anchor = { key: '10-0', version: 10n }
+    const other = { key: '8-0', version: 8n }
+    const look = ({ reading }: Transition, found: bigint | 'gone' | 'unclear') =>
+      next(reading, { kind: 'looked', found, next: other })
+    const first = start({ ...options, anchor })
+    expect(asked(first)).toMatchObject({ since: 9n, page: 1 })
+    const isLacking = { action: { kind: 'look', anchor }, reading: { position: 10n } }
+    const lacking = answer(first)
+    for (const without of [lacking, answer(first, 11, 12), answer(first, 11, 12, 13)])
+      expect(without).toMatchObject(isLacking)
+    expect(answer(first, 10).action).toMatchObject({ kind: 'end', isComplete: true, isInconclusive: false })
+
+    const inconclusive = { kind: 'end', isComplete: false, isInconclusive: true }
+    expect(look(lacking, 'unclear').action).toMatchObject(inconclusive)
+    expect(look(lacking, 9n).action).toMatchObject(inconclusive)
+    const again = look(lacking, 10n)
+    expect(asked(again)).toMatchObject({ since: 9n, page: 1 })
+    expect(look(answer(again), 10n).action).toMatchObject(inconclusive)
+    expect(asked(look(lacking, 14n))).toMatchObject({ since: 10n, page: 1 })
+    const below = look(lacking, 'gone')
+    expect(asked(below)).toMatchObject({ since: 7n, page: 1 })
+    expect(answer(below, 8).action).toMatchObject({ kind: 'end', isComplete: true, isInconclusive: false })
+  })
+
   it('holds the last version of a page back until the next page shows nothing more of it', () => {
     const second = answer(start(options), 11, 12, 13)
     expect(second.reading.position).toBe(12n)

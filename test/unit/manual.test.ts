@@ -170,7 +170,7 @@ describe('names', () => {
       ...['COPY', 'POST', 'UID', 'UTC'],
     ]
     const known = new Set([...Object.keys(variables), ...others])
-    const isOther = (name: string) => /^(SCHEDULE|KEY)_|^UPSTREAM_|^P\d+$/.test(name)
+    const isOther = (name: string) => /^(SCHEDULE|KEY|VERSION)_|^UPSTREAM_|^P\d+$/.test(name)
     const named = fromPages((page) => [
       ...inlineCode(page).flatMap((code) => /^([A-Z][A-Z0-9_]+?)(?:_FILE)?(?:=.*)?$/.exec(code)?.[1] ?? []),
       ...blocksOf(page, 'sh').flatMap((block) =>
