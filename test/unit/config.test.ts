@@ -204,6 +204,7 @@ describe('loadConfig', () => {
       ['SCHEDULE_RECONCLIE', 'SCHEDULE_RECONCILE'],
       ['KEY_ASSIGNMENT', 'KEY_ASSIGNMENT_OBJECT'],
       ['KEY_CUSTOMERS', 'KEY_CUSTOMER'],
+      ['VERSION_ASSIGNMENTS', 'VERSION_ASSIGNMENT'],
     ] as const)
       expect(problemsOf({ ...complete, [name]: 'x' })).toContain(
         `${name} does not name a stream: did you mean ${meant}?`,
@@ -231,6 +232,7 @@ describe('the table of variables', () => {
     ...Object.entries(variables),
     ['SCHEDULE_<STREAM>', null] as const,
     ['KEY_<STREAM>', null] as const,
+    ['VERSION_<STREAM>', null] as const,
   ]
 
   it('is the one in the manual', () => {
@@ -255,7 +257,12 @@ describe('the table of variables', () => {
   it('is the one in .env.example', () => {
     const names = [...text('.env.example').matchAll(/^#? ?([A-Z_]+)=/gm)].map(([, name]) => name)
     expect(names.toSorted()).toEqual(
-      [...Object.keys(variables), 'SCHEDULE_ASSIGNMENT', 'KEY_TRACKER_OBJECT'].toSorted(),
+      [
+        ...Object.keys(variables),
+        'SCHEDULE_ASSIGNMENT',
+        'KEY_TRACKER_OBJECT',
+        'VERSION_ASSIGNMENT',
+      ].toSorted(),
     )
   })
 })
