@@ -174,7 +174,7 @@ export function deletionsBlocked({ stream, blockedDeletions }: StreamSymptoms): 
   const { missing, living, at } = blockedDeletions
   const isKnown = missing !== null && living !== null
   const list = `\`tidemark deletions list ${stream}\``
-  const approve = `\`tidemark deletions approve ${stream}\``
+  const approve = `\`tidemark deletions approve ${stream} --rows ${missing}\``
   const whatToDo = !isKnown
     ? `Count them first: \`tidemark reconcile ${stream}\`. Then see which they are: ${list}.`
     : missing === living

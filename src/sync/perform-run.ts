@@ -22,7 +22,7 @@ export type RunOutcome = {
   readonly yielded: boolean
 }
 export type RunReading = Pick<RunOutcome, 'note' | 'isComplete' | 'yielded'> &
-  Pick<RunEnd, 'isHidden' | 'settled'> & {
+  Pick<RunEnd, 'isHidden' | 'settled' | 'knowsDeletions'> & {
     /** The upstream showed nothing that is known, so that nothing was proven (P11). */
     readonly isInconclusive?: boolean
   }

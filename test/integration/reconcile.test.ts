@@ -215,7 +215,7 @@ describe.skipIf(!hasPostgres)('a reconcile', () => {
       for (let id = 1; id <= 21; id++) simulator.source.remove('assignment', id, 'hard')
       const held = await reconcileOf(context)
       expect(held).toMatchObject({ status: 'done', isComplete: false, findings: { marked: 0 } })
-      expect(held.note).toContain('tidemark deletions approve assignment')
+      expect(held.note).toContain('tidemark deletions list assignment')
       expect(await blockedDeletionsOf()).toMatchObject({ missing: 21, living: 100, seen: 79 })
       expect(await deleted()).toEqual([])
       expect(await reconcileOf(context, { approved: 20 })).toMatchObject({

@@ -38,8 +38,9 @@ describe('reading changes', () => {
   it('proves nothing by an answer without what is known, unless that is gone or was changed (P11)', () => {
     const anchor = { key: '10-0', version: 10n }
     const other = { key: '8-0', version: 8n }
-    const look = ({ reading }: Transition, found: bigint | 'gone' | 'unclear') =>
-      next(reading, { kind: 'looked', found, next: other })
+    type Found = bigint | 'gone' | 'unclear'
+    const look = ({ reading }: Transition, found: Found, another: typeof anchor | null = other) =>
+      next(reading, { kind: 'looked', found, next: another })
     const first = start({ ...options, anchor })
     expect(asked(first)).toMatchObject({ since: 9n, page: 1 })
     const isLacking = { action: { kind: 'look', anchor }, reading: { position: 10n } }
@@ -49,15 +50,32 @@ describe('reading changes', () => {
     expect(answer(first, 10).action).toMatchObject({ kind: 'end', isComplete: true, isInconclusive: false })
 
     const inconclusive = { kind: 'end', isComplete: false, isInconclusive: true }
-    expect(look(lacking, 'unclear').action).toMatchObject(inconclusive)
+    expect(look(lacking, 'unclear', null).action).toMatchObject(inconclusive)
     expect(look(lacking, 9n).action).toMatchObject(inconclusive)
     const again = look(lacking, 10n)
     expect(asked(again)).toMatchObject({ since: 9n, page: 1 })
-    expect(look(answer(again), 10n).action).toMatchObject(inconclusive)
+    expect(look(answer(again), 10n, null).action).toMatchObject(inconclusive)
     expect(asked(look(lacking, 14n))).toMatchObject({ since: 10n, page: 1 })
     const below = look(lacking, 'gone')
     expect(asked(below)).toMatchObject({ since: 7n, page: 1 })
     expect(answer(below, 8).action).toMatchObject({ kind: 'end', isComplete: true, isInconclusive: false })
+  })
+
+  it('stores what another known record proves, and is not complete while one that is there is not shown (P11)', () => {
+    const first = start({ ...options, anchor: { key: '10-0', version: 10n } })
+    const lacking = answer(first, 11)
+    const other = next(lacking.reading, {
+      kind: 'looked',
+      found: 'unclear',
+      next: { key: '8-0', version: 8n },
+    })
+    expect(asked(other)).toMatchObject({ since: 7n, page: 1 })
+    const { action, reading } = answer(answer(other, 8, 11))
+    expect(action).toMatchObject({ kind: 'end', isComplete: false, isInconclusive: false })
+    expect(action).toMatchObject({ note: expect.stringContaining('record 10-0 is there') })
+    expect(reading.position).toBe(11n)
+    const neither = next(answer(other, 11).reading, { kind: 'looked', found: 'unclear', next: null })
+    expect(neither.action).toMatchObject({ kind: 'end', isInconclusive: true })
   })
 
   it('holds the last version of a page back until the next page shows nothing more of it', () => {

@@ -139,6 +139,7 @@ export async function endRun(
     lease.lane,
     end.settled?.version.toString() ?? null,
     end.settled?.at ?? null,
+    end.knowsDeletions ?? false,
   ])
 }
 
@@ -193,7 +194,7 @@ const endSql = `
       settled_through_at = greatest(known.settled_through_at, $23),
       -- A list is compared whole: what had vanished when the run began is marked.
       deletions_known_at = case
-        when $2 in ('reconcile', 'list') and $17 then greatest(known.deletions_known_at, begun.started_at)
+        when $24 then greatest(known.deletions_known_at, begun.started_at)
         else known.deletions_known_at end,
       last_lookback_at = case when $2 = 'lookback' and $17 then begun.started_at else known.last_lookback_at end
   from tidemark.run as begun, tidemark.lease as mine

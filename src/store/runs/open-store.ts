@@ -73,6 +73,7 @@ type Options = {
 }
 
 const thinEveryMs = 3_600_000
+const anchorsLastMs = 30_000
 const defaultHistoryMs = 90 * 24 * 3_600_000
 
 /** The database must have been migrated. */
@@ -116,13 +117,16 @@ export function openStore({
   }
 
   // Most polls find nothing new, and then the highest rows are those of the poll before. One that is gone meanwhile is looked at.
-  const lastAnchors = new Map<string, { readonly atMost: bigint; readonly rows: readonly Versioned[] }>()
+  type Known = { readonly atMost: bigint; readonly rows: readonly Versioned[]; readonly untilMs: number }
+  const lastAnchors = new Map<string, Known>()
 
   async function knownAnchors(name: string, atMost: bigint, limit: number): Promise<readonly Versioned[]> {
     const known = lastAnchors.get(name)
-    if (known?.atMost === atMost && known.rows.length > 0) return known.rows
+    const isFresh = known?.atMost === atMost && known.rows.length > 0 && known.untilMs > Date.now()
+    if (isFresh) return known.rows
     const rows = await highest(name, atMost, limit, isShownSql)
-    lastAnchors.set(name, { atMost, rows })
+    // Other runs may find them gone, and mark them.
+    lastAnchors.set(name, { atMost, rows, untilMs: Date.now() + anchorsLastMs })
     return rows
   }
 

@@ -83,7 +83,7 @@ async function learn(client: ClientBase, stream: string, beliefs: readonly Belie
 /** A position is a number of one field. That of another one says nothing, so everything is read again. */
 async function setVersionField(
   client: ClientBase,
-  { stream, runId }: RunLease,
+  { stream, lane, runId }: RunLease,
   field: string,
   evidence: string,
 ): Promise<boolean> {
@@ -93,10 +93,27 @@ async function setVersionField(
   )
   await learn(client, stream, [{ name: 'version_field', value: field, evidence, testedAt: new Date() }])
   if (rows[0]?.value === field || (!rows[0] && (await isPositionOf(client, stream, field)))) return false
+  // Runs of other kinds go by the old field: none of them can write after this (P2). What was learnt and kept in its numbers goes.
+  await client.query('update tidemark.lease set epoch = epoch + 1 where stream = $1 and lane <> $2', [
+    stream,
+    lane,
+  ])
+  await client.query(
+    `delete from tidemark.belief
+     where stream = $1 and name in ('sorting', 'paging', 'largest_answer', 'first_top')`,
+    [stream],
+  )
+  await client.query('delete from tidemark.checkpoint where stream = $1', [stream])
+  await client.query(
+    `update tidemark.backfill set status = 'cancelled', finished_at = now(), note = 'the row version is another field now'
+     where stream = $1 and status in ('waiting', 'running')`,
+    [stream],
+  )
   const { rowCount } = await client.query(
     `with moved as (
        update tidemark.stream
-       set position = 0, position_reached_at = now(), read_through_at = null, first_read_through_at = null
+       set position = 0, position_reached_at = now(), read_through_at = null, first_read_through_at = null,
+           settled_through_version = null, settled_through_at = null
        where name = $1 and position > 0
        returning position
      )

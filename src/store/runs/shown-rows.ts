@@ -1,8 +1,8 @@
 // What the search for vanished records needs of the rows: which keys the upstream's list should show, in the order of the keys, and
 // how far the search has come. Keys are whole numbers here: of other keys nothing tells how the upstream sorts them.
 
-import pg from 'pg'
-import type { ShownRows } from '../../sync/ports/store.ts'
+import pg, { type ClientBase } from 'pg'
+import type { Gone, ShownRows } from '../../sync/ports/store.ts'
 import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import { markAbsent, storeBlockedDeletions } from './absences.ts'
 import type { RunParts } from './run.ts'
@@ -59,23 +59,42 @@ export function shownRowsOf(parts: RunParts): ShownRows {
   const { client } = session
   return {
     ...shownKeysOf(parts),
-    async markGone(gone) {
+    async clock() {
+      const { rows } = await session.alone(() =>
+        client.query<{ at: string }>('select clock_timestamp()::text as at'),
+      )
+      return rows[0]?.at ?? 'now'
+    },
+    async markGone(gone, askedAt) {
       const marked = await session.fencedAfterWrites(async () => {
         const tableSchema = await readTableSchema(client, stream)
         if (!tableSchema) return 0
+        await noteRemoved(client, tableSchema, gone)
         return await markAbsent(client, tableSchema, {
           from: 'unnest($1::text[], $2::text[]) as absent (key, evidence)',
           where: `absent.key = mine.${pg.escapeIdentifier(tableSchema.key.name)}::text and mine._synced_at < $3`,
-          values: [gone.map(({ key }) => key), gone.map(({ evidence }) => evidence), parts.startedAt],
-          at: '$3::timestamptz',
+          values: [
+            gone.map(({ key }) => key),
+            gone.map(({ evidence }) => evidence),
+            parts.startedAt,
+            askedAt,
+          ],
+          at: '$4::timestamptz',
           evidence: 'absent.evidence',
         })
       })
       parts.onMarked(marked)
       return marked
     },
+    // What a reconcile blocked, or a person rejected, says more than what this run saw of the list.
     block: (shortfall) =>
-      session.fencedAfterWrites(() => storeBlockedDeletions(client, stream.name, shortfall)),
+      session.fencedAfterWrites(async () => {
+        const { rowCount } = await client.query(
+          'select from tidemark.stream where name = $1 and blocked_deletions is not null',
+          [stream.name],
+        )
+        if (shortfall === null || rowCount === 0) await storeBlockedDeletions(client, stream.name, shortfall)
+      }),
     async sweep() {
       const { rows } = await session.alone(() =>
         client.query<{ swept_key: string | null; began: Date | null }>(
@@ -107,6 +126,19 @@ export function shownRowsOf(parts: RunParts): ShownRows {
       )
     },
   }
+}
+
+/** Records that the source had marked as deleted, and that are gone now: no list shows them any more. */
+async function noteRemoved(
+  client: ClientBase,
+  tableSchema: TableSchema,
+  gone: readonly Gone[],
+): Promise<void> {
+  await client.query(
+    `update ${qualified(tableSchema.stream)} as mine set _deleted_reason = 'absent'
+     where mine.${pg.escapeIdentifier(tableSchema.key.name)}::text = any ($1) and mine._deleted_reason = 'source'`,
+    [gone.map(({ key }) => key)],
+  )
 }
 
 type Keyed = { readonly table: string; readonly key: string }

@@ -51,7 +51,7 @@ export function readIncremental(context: ChangesContext): Promise<RunOutcome> {
     const anchors = ranksToAnchor.flatMap((rank) => highest[rank - 1] ?? [])
     const reading = await readRange(
       { ...context, source, run },
-      { from, until: null, maxPasses, movesPosition: true, anchors },
+      { from, until: null, maxPasses, movesPosition: true, anchors, mayFindField: true },
     )
     const largest = largestAnswerBelief(beliefs, reading.largestAnswer, context.now())
     if (largest) await run.findings.learn([largest])

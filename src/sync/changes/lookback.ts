@@ -128,7 +128,9 @@ export function readLookback(context: LookbackContext): Promise<RunOutcome> {
       (await showsAnything(source, signal))
     const late = await measureLateness(store.history, stream.name, arrivals, run.state, now())
     if (late.length > 0) await run.findings.recordLateArrivals(late)
-    const next = nextLookback(run.state.lookbackMs, context.lookbackFloorMs, late)
+    // A short look-back that finds nothing says nothing about what comes later than it reaches.
+    const mayShrink = isWhole || late.length > 0
+    const next = mayShrink ? nextLookback(run.state.lookbackMs, context.lookbackFloorMs, late) : null
     if (next) await run.findings.setLookback(next.lookbackMs, next.reason)
     const note = lateCount > 0 ? `${lateCount} late` : null
     // The next reading has to go back as far as this one did.

@@ -389,6 +389,17 @@ const table: { readonly [Name in StateName]: StateRow<Name> } = {
         ({ reading: { state }, found }) => found === state.asked.version && state.looks === 0,
         ({ reading }) => askFromAnchor(reading, reading.state.asked),
       ),
+      // What is hidden or cannot be read tells nothing; another known record may show that the answer is the upstream's all the same.
+      rule(
+        'not shown: another is known',
+        'ahead',
+        ({ reading, found, next }) =>
+          (found === 'unclear' || found === reading.state.asked.version) &&
+          reading.anchorsTried < mostAnchors &&
+          next !== null &&
+          next,
+        ({ reading }, anchor) => askFromAnchor({ ...reading, lacked: reading.state.asked }, anchor),
+      ),
       otherwise('nothing is proven', 'done', ({ reading, found }) => ({
         reading: {
           ...reading,
@@ -448,6 +459,7 @@ export function start(options: ReadingOptions): Transition {
       goal: null,
       anchor,
       anchorsTried: 0,
+      lacked: null,
       state: { name: 'ahead', since: lowest(from, anchor), pageSize },
     },
   })
@@ -625,9 +637,14 @@ function retract(reading: Reading, held: string): Move<'scan'> {
 const belowLast = ({ reading, page }: SeenSorted): Reading => advance(reading, page.last - 1n)
 
 function end(reading: Reading, note: string | null = null): Move<'done'> {
-  const isComplete = reading.position === reading.cursor
-  const told = isComplete
-    ? note
+  const { lacked } = reading
+  const isRead = reading.position === reading.cursor
+  // As of when is not known: what was served is older than a record that is there.
+  const isComplete = isRead && lacked === null
+  const told = isRead
+    ? lacked === null
+      ? note
+      : `record ${lacked.key} is there and was not served: what came is stored, and the stream does not count as current`
     : `the rows of one version could not be proven complete: the position waits at ${reading.position}`
   return { reading: { ...reading, state: { name: 'done', isComplete, note: told, isInconclusive: false } } }
 }

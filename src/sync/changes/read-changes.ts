@@ -178,6 +178,8 @@ export type ChangesContext = {
 type Range = Pick<ReadingOptions, 'from' | 'until' | 'maxPasses'> & {
   readonly movesPosition: boolean
   readonly anchors?: readonly Anchor[]
+  /** Only one kind of run decides which field the row version is: positions are numbers of it. */
+  readonly mayFindField?: boolean
 }
 
 export async function readRange(
@@ -185,8 +187,15 @@ export async function readRange(
   { movesPosition, anchors = [], ...range }: Range,
 ): Promise<ReadOutcome> {
   const { run, pageSize, now } = context
-  const versioned = await withVersionField(context)
-  if (versioned === null) return unread(range.from, { isComplete: true, note: null })
+  const versioned = await withVersionField({ ...context, mayFind: range.mayFindField ?? false })
+  if (versioned === null) {
+    // Nothing is known yet, or what is known is not shown (P11).
+    const isNew = range.mayFindField === true && run.state.position === 0n
+    const note = range.mayFindField
+      ? null
+      : 'the next incremental run finds out which field the row version is'
+    return { ...unread(range.from, { isComplete: isNew, note }), isInconclusive: !isNew }
+  }
   if (versioned.beginsAnew)
     return { ...unread(0n, { isComplete: false, note: 'begins anew' }), yielded: true }
   const { stream, source } = versioned

@@ -112,6 +112,8 @@ export type Reading<Name extends StateName = StateName> = {
   readonly anchor: Anchor | null
   /** How many anchors were gone, or how often one was asked for again. */
   readonly anchorsTried: number
+  /** A known record that was not shown although it is there, or may be; others were. */
+  readonly lacked: Anchor | null
   readonly state: State<Name>
 }
 

@@ -20,11 +20,17 @@ export type VersionField =
 /** So many candidates are tried; an upstream has one that answers, and perhaps a few that look like it. */
 const mostCandidates = 6
 
-/** `preferred` are names, the likeliest first, without regard to case. */
-export async function findVersionField(ask: AskChanges, preferred: readonly string[]): Promise<VersionField> {
+/** `preferred` are names, the likeliest first, without regard to case. `only` is the operator's choice: it is tested like any other. */
+export async function findVersionField(
+  ask: AskChanges,
+  preferred: readonly string[],
+  only: string | null = null,
+): Promise<VersionField> {
   const sample = (await ask(0n)).filter(isObject)
   if (sample.length === 0) return { kind: 'empty' }
-  const candidates = candidatesOf(sample, preferred).slice(0, mostCandidates)
+  const candidates = candidatesOf(sample, preferred)
+    .filter(({ field }) => only === null || isSameName(field, only))
+    .slice(0, mostCandidates)
   const refuted: string[] = []
   for (const candidate of candidates) {
     const verdict = await test(ask, candidate)
@@ -36,7 +42,9 @@ export async function findVersionField(ask: AskChanges, preferred: readonly stri
     kind: 'none',
     evidence:
       refuted.length === 0
-        ? `${seen} have no field with a whole number in each of them`
+        ? only === null
+          ? `${seen} have no field with a whole number in each of them`
+          : `${seen} have no field ${only} with a whole number in each of them; their fields are ${fieldNames(sample[0] ?? {}).join(', ')}`
         : `in ${seen} no field answers to what is asked: ${refuted.join('; ')}`,
   }
 }
@@ -45,6 +53,8 @@ type Candidate = {
   readonly field: string
   /** Rising, each once. */
   readonly versions: readonly bigint[]
+  /** Records in which it is empty. */
+  readonly lacking: number
 }
 
 /** Fields with a version in every record, the likeliest first. */
@@ -60,10 +70,13 @@ function candidatesOf(sample: readonly Json[], preferred: readonly string[]): re
     // A flag or a status is the same in many records; a counter of changes hardly ever.
     if (records.length > 2 && distinct.size < records.length / 2 && rank(field, preferred) === unknownName)
       return []
-    return [{ field, versions: [...distinct].sort((a, b) => (a < b ? -1 : 1)) }]
+    return [{ field, lacking, versions: [...distinct].sort((a, b) => (a < b ? -1 : 1)) }]
   })
   return candidates.sort(
-    (a, b) => rank(a.field, preferred) - rank(b.field, preferred) || b.versions.length - a.versions.length,
+    (a, b) =>
+      Number(a.lacking > 0) - Number(b.lacking > 0) ||
+      rank(a.field, preferred) - rank(b.field, preferred) ||
+      b.versions.length - a.versions.length,
   )
 }
 
@@ -133,6 +146,8 @@ type Asked = {
   readonly run: { readonly state: Pick<StreamState, 'versionField'>; readonly findings: RunFindings }
   /** The operator's choice. */
   readonly versionField?: string | null
+  /** False: what is not known stays unknown in this run. */
+  readonly mayFind: boolean
   readonly signal: AbortSignal
 }
 export type Versioned = {
@@ -148,7 +163,7 @@ const sampleSize = 100
 
 /** The stream with the field its row versions are in, as it is known or found now; null while it has no records. */
 export async function withVersionField(asked: Asked): Promise<Versioned | null> {
-  const { stream, source, run, versionField = null, signal } = asked
+  const { stream, source, run, versionField = null, mayFind, signal } = asked
   const versioned = (field: string, beginsAnew = false): Versioned => ({
     stream: { ...stream, versionFields: [field] },
     source: source.sortedBy(field),
@@ -156,10 +171,8 @@ export async function withVersionField(asked: Asked): Promise<Versioned | null> 
   })
   const known = run.state.versionField
   if (known !== null && (versionField === null || isSameName(known, versionField))) return versioned(known)
-  const found =
-    versionField === null
-      ? await findVersionField(askChanges(source, signal), stream.versionFields)
-      : ({ kind: 'found', field: versionField, evidence: 'named in the configuration' } as const)
+  if (!mayFind) return null
+  const found = await findVersionField(askChanges(source, signal), stream.versionFields, versionField)
   if (found.kind === 'empty') return null
   if (found.kind === 'none') throw new NoVersionField(stream, found.evidence)
   return versioned(found.field, await run.findings.setVersionField(found.field, found.evidence))

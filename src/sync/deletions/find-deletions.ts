@@ -40,7 +40,17 @@ export function findDeletions(context: DeletionsContext): Promise<RunOutcome> {
     const living = await run.shown.count(false)
     if (living === null || living === 0) return done(null)
     const keyField = stream.keyFields[0] ?? ''
-    const search: Search = { ...context, source, stream, run, keyField, living, missing: 0, marked: 0 }
+    const search: Search = {
+      ...context,
+      source,
+      stream,
+      run,
+      keyField,
+      living,
+      missing: 0,
+      marked: 0,
+      unclear: 0,
+    }
     try {
       return await findAll(search)
     } catch (error) {
@@ -60,6 +70,8 @@ type Search = DeletionsContext & {
   readonly living: number
   missing: number
   marked: number
+  /** Records of which a look did not tell whether they are there. */
+  unclear: number
 }
 
 const waitsForPolls = 'the last poll was shown nothing that is known, so what is missing proves nothing'
@@ -140,7 +152,7 @@ async function findByRank(search: Search, withDeleted: boolean): Promise<Ranked>
     await believe(search, learnt('ranks', 'not trusted', evidence))
     return nothingSettled
   }
-  await run.shown.knownThrough(null)
+  if (looked.unclear === 0) await run.shown.knownThrough(null)
   await run.shown.block(null)
   return { isSettled: true, blocked: null }
 }
@@ -168,7 +180,7 @@ async function sweep(search: Search, withDeleted: boolean, mostPages: number): P
     const from = after
     const round = await sweepRound(search, withDeleted, from, pagesLeft)
     if (round.blocked !== null || !round.isAtEnd) return round.blocked
-    await run.shown.knownThrough(beganAt)
+    if (search.unclear === 0) await run.shown.knownThrough(beganAt)
     await run.shown.moveSweep(null)
     pagesLeft -= round.pages
     if (from === null || pagesLeft <= 0) return null
@@ -203,15 +215,12 @@ async function sweepRound(
   return { blocked: null, isAtEnd: false, pages: mostPages }
 }
 
-/** A slice may lack a few of its rows without a question: of so few their share says little. */
-const fewRows = 50
-
 /** Too many at once prove nothing, though each of them be gone when asked for (P7). Answers why nothing is marked. */
-async function tooMany(search: Search, missing: number, isHole = false): Promise<string | null> {
+async function tooMany(search: Search, missing: number): Promise<string | null> {
   const { run, stream, living } = search
   search.missing += missing
   const shortfall = { living, missing: search.missing, seen: Math.max(0, living - search.missing) }
-  if (!isHole && !isDoubtful(shortfall)) return null
+  if (!isDoubtful(shortfall)) return null
   await run.shown.block(shortfall)
   return `blocked: the list lacks ${search.missing} of ${living} rows. To review them: tidemark deletions list ${stream.name}`
 }
@@ -225,10 +234,14 @@ async function compareSlice(
 ): Promise<string | null> {
   const { run } = search
   const shown = new Set(listed)
+  // A list that shows nothing at all proves nothing, and its rows need not be counted.
+  if (after === null && to === null) return await tooMany(search, search.living)
   const ours = await run.shown.keysBetween(after, to, withDeleted)
   const missing = ours.filter((key) => !shown.has(key))
-  const isHole = missing.length > fewRows && missing.length * 5 > ours.length
-  const blocked = await tooMany(search, missing.length, isHole)
+  if (missing.length === 0) return null
+  // What the source had marked as deleted before it went is no news.
+  const living = new Set(withDeleted ? await run.shown.keysBetween(after, to, false) : missing)
+  const blocked = await tooMany(search, missing.filter((key) => living.has(key)).length)
   if (blocked !== null) return blocked
   await lookAt(search, missing)
   return null
@@ -236,11 +249,12 @@ async function compareSlice(
 
 // ── suspects ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-type Looked = { readonly gone: number; readonly alive: number }
+type Looked = { readonly alive: number; readonly unclear: number }
 
 /** Looks at each of these records, and marks those that are gone (P7). */
 async function lookAt(search: Search, keys: readonly bigint[]): Promise<Looked> {
   const { run, source, stream, signal } = search
+  const askedAt = await run.shown.clock()
   const gone: Gone[] = []
   const found: JsonObject[] = []
   for (let start = 0; start < keys.length; start += looksAtOnce) {
@@ -256,6 +270,8 @@ async function lookAt(search: Search, keys: readonly bigint[]): Promise<Looked> 
   }
   if (found.length > 0)
     await run.pages.commit(readRecords(found, stream.keyFields, stream.versionFields), null)
-  if (gone.length > 0) search.marked += await run.shown.markGone(gone)
-  return { gone: gone.length, alive: found.filter((record) => !isFlaggedDeleted(record)).length }
+  if (gone.length > 0) search.marked += await run.shown.markGone(gone, askedAt)
+  const unclear = keys.length - gone.length - found.length
+  search.unclear += unclear
+  return { alive: found.filter((record) => !isFlaggedDeleted(record)).length, unclear }
 }

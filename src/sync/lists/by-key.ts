@@ -37,7 +37,7 @@ export async function* listByKey<Page extends KeyPage>(
   let after = from
   let emptyPages = 0
   for (;;) {
-    const page = await listing.ask({ after, page: 1 + emptyPages, pageSize: listing.pageSize })
+    const page = await askTwice(listing, { after, page: 1 + emptyPages, pageSize: listing.pageSize })
     expectOrder(page.keys, after)
     const last = page.keys.at(-1)
     if (last !== undefined) {
@@ -45,8 +45,10 @@ export async function* listByKey<Page extends KeyPage>(
       after = last
       emptyPages = 0
     } else {
-      const highest = await listing.askHighest()
-      if (highest === null || (after !== null && highest <= after)) return { isWhole: true }
+      const highest = (await listing.askHighest()) ?? (await listing.askHighest())
+      // A list that showed records and has no highest one hides something; one that shows nothing at all is for others to doubt.
+      if (highest === null) return { isWhole: after === null }
+      if (after !== null && highest <= after) return { isWhole: true }
       if (to !== null && after !== null && after >= to) return { isWhole: true }
       emptyPages += 1
       if (emptyPages > mostEmptyPages) return { isWhole: false }
@@ -55,10 +57,20 @@ export async function* listByKey<Page extends KeyPage>(
   }
 }
 
+/** An upstream may answer nothing, once; that would look like the end. */
+async function askTwice<Page extends KeyPage>(
+  { ask }: KeyListing<Page>,
+  request: Parameters<KeyListing<Page>['ask']>[0],
+): Promise<Page> {
+  const page = await ask(request)
+  return page.received === 0 ? await ask(request) : page
+}
+
 function expectOrder(keys: readonly bigint[], after: bigint | null): void {
   let before = after
   for (const key of keys) {
-    if (before !== null && key <= before)
+    // Two records with one key stand side by side.
+    if (before !== null && (before === after ? key <= before : key < before))
       throw new KeyOrderBroken(
         `key ${key} was served behind ${before}, although keys above it were asked for in their order`,
       )

@@ -69,13 +69,15 @@ async function listOnce(context: ListContext, run: Run<'list'>, source: Source):
       isComplete: false,
       yielded: false,
     }
-  const { blocked } = await run.absences.settle(1, context.approved)
+  const { blocked, waiting } = await run.absences.settle(1, context.approved)
   return {
     note:
       blocked > 0
-        ? `deletions blocked: ${blocked} rows disappeared from the upstream at once and were not marked deleted. If this is right: tidemark deletions approve ${stream.name}`
+        ? `deletions blocked: ${blocked} rows disappeared from the upstream at once and were not marked deleted. To see which they are: tidemark deletions list ${stream.name}`
         : null,
     isComplete: blocked === 0,
+    // What this list lacks for the first time is not marked yet.
+    knowsDeletions: blocked === 0 && waiting === 0,
     yielded: false,
   }
 }

@@ -106,6 +106,8 @@ export type RunEnd = {
   readonly isComplete: boolean
   /** What a reconcile confirmed: changes made before this time, up to this version, are here, however late they became visible (P13). */
   readonly settled?: { readonly version: bigint; readonly at: Date }
+  /** Everything that had vanished when the run began is marked now. */
+  readonly knowsDeletions?: boolean
   /** It ended before it was through, and goes on at once when it is its turn. */
   readonly isCutShort?: boolean
   /** The upstream shows nothing of the stream any more, which says nothing about what there is; left out by runs that cannot tell. */
@@ -239,7 +241,9 @@ export type ShownRows = {
   /** The key of a row that the source marks as deleted. */
   someDeleted(): Promise<bigint | null>
   /** Marks rows whose records were looked at and are gone; not one that was written since the run began (P7). */
-  markGone(gone: readonly Gone[]): Promise<number>
+  markGone(gone: readonly Gone[], askedAt: string): Promise<number>
+  /** By the clock of the database, before records are asked for. */
+  clock(): Promise<string>
   /** Remembers that too many vanished to be believed; null takes it back. */
   block(shortfall: Shortfall | null): Promise<void>
   /** How far the current round of the sweep has come. */

@@ -96,14 +96,20 @@ async function reconcile(
     return reading(
       false,
       findings,
-      `deletions blocked: ${shortfall.missing} of ${shortfall.living} rows disappeared from the upstream at once and were not marked deleted. If this is right: tidemark deletions approve ${stream.name}. If not, check the permissions of the integration user`,
+      `deletions blocked: ${shortfall.missing} of ${shortfall.living} rows disappeared from the upstream at once and were not marked deleted. To review them: tidemark deletions list ${stream.name}. Or check the permissions of the integration user`,
     )
   }
   await lookAtAbsent(context, run, source, findings, arrivals.note)
   findings.marked = await run.absent.markGone()
   await run.reconciliation.block(null)
   await run.reconciliation.guardAgain()
-  return { ...reading(true, findings, null), ...(arrivals.settled && { settled: arrivals.settled }) }
+  // What the list lacked and is there, or may be, shows that the list is not whole.
+  const isWhole = findings.alive === 0 && findings.unclear === 0
+  return {
+    ...reading(true, findings, null),
+    knowsDeletions: findings.unclear === 0,
+    ...(isWhole && arrivals.settled && { settled: arrivals.settled }),
+  }
 }
 
 function reading(isComplete: boolean, findings: Findings, why: string | null): RunReading {
