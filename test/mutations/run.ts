@@ -1,59 +1,154 @@
-// `npm run mutate [words]`: makes each fault in a copy of the checkout and runs the test that must notice. Ends with 1 when one
-// was not noticed. Words pick the mutations whose names hold them.
+// `npm run mutate [words]`: puts each fault into a copy of the checkout and runs the test that must notice. Words pick the faults
+// whose name, file or test hold all of them, or whose promise they are. Ends with 1 unless every fault was noticed.
 
-import { spawnSync } from 'node:child_process'
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import type { Mutation } from './mutation.ts'
+import { styleText } from 'node:util'
+import pg from 'pg'
+import { type Services, startServices } from '../support/services.ts'
+import { type CheckoutCopy, copyCheckout } from './checkout-copy.ts'
+import { type Mutation, pickMutations } from './mutation.ts'
 import { promiseMutations } from './promise-mutations.ts'
 import { readingMutations } from './reading-mutations.ts'
+import { judge, type Verdict } from './verdict.ts'
 
-const checkout = fileURLToPath(new URL('../..', import.meta.url))
-const copied = [
-  'src',
-  'test',
-  'migrations',
-  'bin',
-  'package.json',
-  'tsconfig.json',
-  'vitest.config.ts',
-  'docs',
-  '.env.example',
-]
+const timeoutMs = 300_000
+// Each fault makes a test fail, and nobody wants to look at its database.
+process.env.KEEP_TEST_DATABASES ??= 'no'
 
-const words = process.argv.slice(2).join(' ')
-const chosen = [...promiseMutations, ...readingMutations].filter(({ name }) => name.includes(words))
-let missed = 0
-for (const mutation of chosen) {
-  const wasNoticed = notices(mutation)
-  if (!wasNoticed) missed += 1
-  process.stdout.write(
-    `${wasNoticed ? 'noticed' : 'MISSED '}  ${mutation.promise}  ${mutation.name}  (${mutation.test})\n`,
-  )
-}
-process.stdout.write(`${chosen.length - missed} of ${chosen.length} noticed\n`)
-process.exitCode = missed === 0 && chosen.length > 0 ? 0 : 1
+const chosen = pickMutations([...promiseMutations, ...readingMutations], process.argv.slice(2))
+const startedMs = performance.now()
+const interrupted = new AbortController()
+for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => interrupted.abort())
 
-function notices({ file, find, replace, test }: Mutation): boolean {
-  const directory = mkdtempSync(join(tmpdir(), 'tidemark-mutation-'))
+const line = (text: string) => process.stdout.write(`${text}\n`)
+const secondsSince = (ms: number) => Math.round((performance.now() - ms) / 1000)
+
+async function main(): Promise<number> {
+  if (chosen.length === 0) {
+    line('No fault has these words in its promise, name, file or test.')
+    return 1
+  }
+  const needsServices = chosen.some(({ test }) => !/^test\/(unit|property)\//.test(test))
+  const services = needsServices ? await startServices() : null
   try {
-    for (const name of copied) cpSync(join(checkout, name), join(directory, name), { recursive: true })
-    symlinkSync(join(checkout, 'node_modules'), join(directory, 'node_modules'))
-    const text = readFileSync(join(directory, file), 'utf8')
-    if (text.split(find).length !== 2) throw new Error(`${file} does not hold exactly once: ${find}`)
-    writeFileSync(
-      join(directory, file),
-      text.replace(find, () => replace),
-    )
-    const { status } = spawnSync('npx', ['vitest', 'run', test], {
-      cwd: directory,
-      stdio: 'ignore',
-      env: { ...process.env, KEEP_TEST_DATABASES: 'no' },
-    })
-    return status !== 0
+    using copy = copyCheckout()
+    return await tryAll(copy, await openTests(services))
   } finally {
-    rmSync(directory, { recursive: true, force: true })
+    await services?.stop()
   }
 }
+
+async function tryAll(copy: CheckoutCopy, tests: Tests): Promise<number> {
+  const problems = await problemsWithoutFault(copy, tests)
+  if (interrupted.signal.aborted) return 130
+  if (problems.length > 0) {
+    line('Nothing can be told, as this fails without any fault:')
+    for (const problem of problems) line(`  ${problem}`)
+    return 1
+  }
+  await tests.keepDatabases()
+  line(`without a fault all pass (${secondsSince(startedMs)} s)\n`)
+  const show = openTable(chosen)
+  let noticed = 0
+  for (const mutation of chosen) {
+    const begunMs = performance.now()
+    const verdict = await tryOne(copy, tests, mutation)
+    if (interrupted.signal.aborted) return 130
+    show(mutation, verdict, secondsSince(begunMs))
+    if (verdict.verdict === 'noticed') noticed += 1
+    await tests.dropDatabases()
+  }
+  line(`\n${noticed} of ${chosen.length} noticed in ${secondsSince(startedMs)} s`)
+  return noticed === chosen.length ? 0 : 1
+}
+
+/** A test that fails anyway notices nothing. */
+async function problemsWithoutFault(copy: CheckoutCopy, { environment }: Tests): Promise<readonly string[]> {
+  const { signal } = interrupted
+  const files = [...new Set(chosen.map(({ test }) => test))]
+  const [compileError, { failures, otherErrors }] = await Promise.all([
+    copy.compile(),
+    copy.observe(files, { signal, timeoutMs: timeoutMs * 3, mustPass: true, environment }),
+  ])
+  return [...(compileError ? [compileError] : []), ...failures.map(({ title }) => title), ...otherErrors]
+}
+
+async function tryOne(copy: CheckoutCopy, { environment }: Tests, mutation: Mutation): Promise<Verdict> {
+  copy.put(mutation)
+  const notCompiled = new AbortController()
+  const signal = AbortSignal.any([interrupted.signal, notCompiled.signal])
+  const compiling = copy.compile().then((error) => {
+    if (error !== null) notCompiled.abort()
+    return error
+  })
+  const [error, observation] = await Promise.all([
+    compiling,
+    copy.observe([mutation.test], { signal, timeoutMs, environment }),
+  ])
+  return error === null ? judge(observation) : { verdict: 'does not compile', reason: error }
+}
+
+// ── the services ─────────────────────────────────────────────────────────────────────────────────────────────
+
+type Tests = {
+  readonly environment: NodeJS.ProcessEnv
+  /** Those that are there now. */
+  keepDatabases(): Promise<void>
+  /** Those that failed tests left, and templates that a fault migrated. */
+  dropDatabases(): Promise<void>
+}
+
+/** All tests share the services, so that they start once. */
+async function openTests(services: Services | null): Promise<Tests> {
+  const { databaseUrl = null, redisUrl = null } = services ?? {}
+  const environment = {
+    ...process.env,
+    ...(databaseUrl !== null && { TEST_DATABASE_URL: databaseUrl }),
+    ...(redisUrl !== null && { TEST_REDIS_URL: redisUrl }),
+  }
+  // In a given Postgres others may be at work.
+  if (databaseUrl === null || process.env.TEST_DATABASE_URL)
+    return { environment, keepDatabases: async () => {}, dropDatabases: async () => {} }
+  const admin = async (sql: string, values: readonly unknown[] = []) => {
+    const client = new pg.Client(databaseUrl)
+    await client.connect()
+    try {
+      return (await client.query<{ name: string }>(sql, [...values])).rows.map(({ name }) => name)
+    } finally {
+      await client.end()
+    }
+  }
+  let kept: readonly string[] = []
+  return {
+    environment,
+    async keepDatabases() {
+      kept = await admin('select datname as name from pg_database')
+    },
+    async dropDatabases() {
+      const left = await admin('select datname as name from pg_database where datname <> all ($1)', [kept])
+      for (const name of left) await admin(`drop database ${pg.escapeIdentifier(name)} with (force)`)
+    },
+  }
+}
+
+// ── the table ────────────────────────────────────────────────────────────────────────────────────────────────
+
+const shortTest = (test: string) => test.replace(/^test\/(.*)\.test\.ts$/, '$1')
+
+function openTable(mutations: readonly Mutation[]) {
+  const widest = (texts: readonly string[]) => Math.max(...texts.map(({ length }) => length))
+  const widths = [
+    'promise'.length,
+    widest(mutations.map(({ name }) => name)),
+    widest(mutations.map(({ test }) => shortTest(test))),
+    'failed otherwise'.length,
+  ]
+  const row = (...cells: readonly string[]) =>
+    cells.map((cell, index) => cell.padEnd(widths[index] ?? 0)).join('  ')
+  line(row('promise', 'fault', 'test', 'verdict', ' s', 'by'))
+  return ({ promise, name, test }: Mutation, { verdict, reason }: Verdict, seconds: number) => {
+    const text = row(promise, name, shortTest(test), verdict, String(seconds).padStart(2), reason)
+    line(verdict === 'noticed' ? text : styleText('red', text))
+  }
+}
+
+process.exitCode = await main()

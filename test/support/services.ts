@@ -29,17 +29,35 @@ type Service = { readonly url: string; stop(): Promise<void> }
 
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const scratch = await makeDirectory('tidemark-tests-')
+  const { databaseUrl, redisUrl, stop } = await startServices()
+  project.provide('databaseUrl', databaseUrl)
+  project.provide('redisUrl', redisUrl)
+  project.provide('scratch', scratch)
+  return async () => {
+    await stop()
+    await rm(scratch, { recursive: true, force: true })
+  }
+}
+
+/** Null: it cannot be had. */
+export type Services = {
+  readonly databaseUrl: string | null
+  readonly redisUrl: string | null
+  stop(): Promise<void>
+}
+
+export async function startServices(): Promise<Services> {
   const hasDocker = await answersDocker()
   const [database, redis] = await Promise.all([
     obtain('Postgres', [given('TEST_DATABASE_URL'), hasDocker ? postgresContainer : null, embeddedPostgres]),
     obtain('Redis', [given('TEST_REDIS_URL'), hasDocker ? redisContainer : null, redisServer]),
   ])
-  project.provide('databaseUrl', database?.url ?? null)
-  project.provide('redisUrl', redis?.url ?? null)
-  project.provide('scratch', scratch)
-  return async () => {
-    await Promise.all([database?.stop(), redis?.stop()])
-    await rm(scratch, { recursive: true, force: true })
+  return {
+    databaseUrl: database?.url ?? null,
+    redisUrl: redis?.url ?? null,
+    stop: async () => {
+      await Promise.all([database?.stop(), redis?.stop()])
+    },
   }
 }
 
@@ -50,8 +68,9 @@ async function makeDirectory(prefix: string): Promise<string> {
   return directory
 }
 
-/** In memory where there is plenty: a database that is made and dropped costs a quarter there. */
+/** Where one asked for, otherwise in memory where there is plenty: a database that is made and dropped costs a quarter there. */
 function quickestPlace(): string {
+  if (process.env.TMPDIR) return tmpdir()
   const [memory, plenty] = ['/dev/shm', 4e9]
   try {
     const { bavail, bsize } = statfsSync(memory)
