@@ -1,14 +1,12 @@
 // The faults that the tests must notice, for docs/how-it-works/guarantees.md.
 
+import { byPromise } from '../../test/mutations/mutation.ts'
 import { promiseMutations } from '../../test/mutations/promise-mutations.ts'
 import { readingMutations } from '../../test/mutations/reading-mutations.ts'
 import { code, table } from './markdown.ts'
 
 export function mutationList(): string {
-  const number = (promise: string) => Number(promise.slice(1))
-  const mutations = [...promiseMutations, ...readingMutations].toSorted(
-    (a, b) => number(a.promise) - number(b.promise),
-  )
+  const mutations = [...promiseMutations, ...readingMutations].toSorted(byPromise)
   return table(
     ['promise', 'fault', 'put into', 'noticed by'],
     mutations.map(({ promise, name, file, test }) => [

@@ -69,6 +69,17 @@ describe.skipIf(!hasPostgres)('vanished records', () => {
     expect(await gone()).toEqual([])
   })
 
+  it('are told from those that lists hide, which a look at the record shows (P7)', async () => {
+    await using upstream = await startSimulator({ assignments: 900 })
+    await using context = await openTestContext(database, upstream)
+    await context.read(assignment, 'incremental', { signal })
+    await search(context)
+    upstream.behaviour.hideAfterPaging = 100
+    upstream.source.remove('assignment', 640)
+    expect(await search(context)).toMatchObject({ status: 'done', note: '1 gone' })
+    expect(await gone()).toEqual(['640 absent'])
+  })
+
   it('are left to the reconcile where the list is not sorted by key', async () => {
     await using upstream = await startSimulator({
       assignments: 900,

@@ -19,3 +19,6 @@ export const pickMutations = (all: readonly Mutation[], words: readonly string[]
 /** The text of the file with the fault in it; null when it is not clear where to put it. */
 export const mutated = (text: string, { find, replace }: Mutation): string | null =>
   text.split(find).length === 2 ? text.replace(find, () => replace) : null
+
+export const byPromise = (one: Mutation, other: Mutation): number =>
+  Number(one.promise.slice(1)) - Number(other.promise.slice(1))

@@ -11,6 +11,7 @@ const firstReading = {
 } as const
 const values = { test: 'test/integration/store-values.test.ts' } as const
 const deletes = { test: 'test/integration/store-deletes.test.ts' } as const
+const vanished = { test: 'test/integration/deletions.test.ts' } as const
 const log = { test: 'test/unit/log.test.ts' } as const
 const policy = { test: 'test/unit/upstream-policy.test.ts' } as const
 
@@ -107,6 +108,14 @@ export const promiseMutations: readonly Mutation[] = [
   },
   {
     ...values,
+    promise: 'P4',
+    name: 'a UTC field is read in the zone of the source',
+    file: 'src/store/encoding/copy-text.ts',
+    find: "(saysUtc.test(field) ? 'Z' : '')",
+    replace: "''",
+  },
+  {
+    ...values,
     promise: 'P5',
     name: 'what fits no column is left out',
     file: 'src/store/encoding/row.ts',
@@ -153,6 +162,22 @@ export const promiseMutations: readonly Mutation[] = [
     file: 'src/store/writing/merge-sql.ts',
     find: 'mine._deleted_at > statement_timestamp() - make_interval(secs => $1::float8 / 1000)',
     replace: '$1::float8 < 0',
+  },
+  {
+    ...vanished,
+    promise: 'P7',
+    name: 'what the list lacks is gone without a look',
+    file: 'src/sync/deletions/find-deletions.ts',
+    find: "if (answer === 'gone')\n",
+    replace: "if (answer === 'gone' || keys.length > 0)\n",
+  },
+  {
+    ...vanished,
+    promise: 'P7',
+    name: 'too many missing at once are believed',
+    file: 'src/sync/deletions/find-deletions.ts',
+    find: 'if (!isHole && !isDoubtful(shortfall)) return null',
+    replace: 'if (missing >= 0) return null',
   },
   {
     test: 'test/integration/reconcile.test.ts',
