@@ -17,13 +17,23 @@ const policy = { test: 'test/unit/upstream-policy.test.ts' } as const
 
 export const promiseMutations: readonly Mutation[] = [
   {
-    ...run,
+    ...order,
     promise: 'P1',
     name: 'the position is committed before its rows',
     file: 'src/store/writing/commit-page.ts',
-    find: 'const merged = await insertOrMerge()\n',
-    replace:
-      'await context.positions.advance(client, { to: page.to, table: context.stream.name, counts: { rowsRead: 0, inserted: 0, updated: 0, quarantined: 0 } })\n    const merged = await insertOrMerge()\n',
+    find: `    const merged = await insertOrMerge()
+    return await end(client, context, page, {
+      merged,
+      rejected: encoded.rejected,
+      columnsVersion: tableSchema.version,
+    })
+`,
+    replace: `    const counts = { rowsRead: 0, inserted: 0, updated: 0, quarantined: 0 }
+    const first = await context.positions.advance(client, { to: page.to, table: context.stream.name, counts })
+    const merged = await insertOrMerge()
+    const ending = { merged, rejected: encoded.rejected, columnsVersion: tableSchema.version }
+    return { ...(await end(client, context, page, ending)), position: first.position }
+`,
   },
   {
     ...run,
