@@ -19,11 +19,13 @@ import { judge, type Observation } from './verdict.ts'
 
 const checkout = fileURLToPath(new URL('../..', import.meta.url))
 const observer = fileURLToPath(new URL('observe.ts', import.meta.url))
+const unshrunk = fileURLToPath(new URL('unshrunk.ts', import.meta.url))
 /** A test that noticed may leave a connection that keeps its file from ending. */
 const graceMs = 5_000
 const notCopied = new Set(['.git', '.tidemark', 'coverage', 'node_modules'])
 
 export type CheckoutCopy = Disposable & {
+  hasPlaceFor(mutation: Mutation): boolean
   /** Replaces the fault that was put in before. */
   put(mutation: Mutation): void
   /** The first error of the compiler; null when it has none. */
@@ -48,15 +50,19 @@ export function copyCheckout(): CheckoutCopy {
   const modules = join(checkout, 'node_modules')
   cpSync(checkout, root, { recursive: true, filter: (path) => !notCopied.has(basename(path)) })
   symlinkSync(modules, join(root, 'node_modules'))
+  const withFault = (mutation: Mutation) => {
+    const path = join(root, mutation.file)
+    const text = readFileSync(path, 'utf8')
+    return { path, text, faulty: mutated(text, mutation) }
+  }
   let restore = () => {}
   return {
+    hasPlaceFor: (mutation) => withFault(mutation).faulty !== null,
     put(mutation) {
       restore()
-      const path = join(root, mutation.file)
-      const text = readFileSync(path, 'utf8')
-      const withFault = mutated(text, mutation)
-      if (withFault === null) throw new Error(`${mutation.file} does not hold exactly once: ${mutation.find}`)
-      writeFileSync(path, withFault)
+      const { path, text, faulty } = withFault(mutation)
+      if (faulty === null) throw new Error(`${mutation.file} does not hold exactly once: ${mutation.find}`)
+      writeFileSync(path, faulty)
       restore = () => writeFileSync(path, text)
     },
     async compile() {
@@ -93,7 +99,11 @@ function observeIn(root: string, tests: readonly string[], options: ObserveOptio
   return new Promise((resolve, reject) => {
     const child = fork(observer, tests, {
       cwd: root,
-      env: { ...environment, MUST_PASS: mustPass ? 'yes' : 'no' },
+      env: {
+        ...environment,
+        MUST_PASS: mustPass ? 'yes' : 'no',
+        NODE_OPTIONS: `${environment.NODE_OPTIONS ?? ''} --import ${JSON.stringify(unshrunk)}`,
+      },
       stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
       // A group of its own, so that whatever the tests started ends with it.
       detached: true,

@@ -183,6 +183,14 @@ export const promiseMutations: readonly Mutation[] = [
   },
   {
     ...vanished,
+    promise: 'P11',
+    name: 'vanished records are looked for while polls show nothing known',
+    file: 'src/sync/deletions/find-deletions.ts',
+    find: 'if (run.state.inconclusiveRuns > 0)',
+    replace: 'if (run.state.inconclusiveRuns < 0)',
+  },
+  {
+    ...vanished,
     promise: 'P7',
     name: 'too many missing at once are believed',
     file: 'src/sync/deletions/find-deletions.ts',

@@ -42,7 +42,7 @@ async function tryAll(copy: CheckoutCopy, tests: Tests): Promise<number> {
   const problems = await problemsWithoutFault(copy, tests)
   if (interrupted.signal.aborted) return 130
   if (problems.length > 0) {
-    line('Nothing can be told, as this fails without any fault:')
+    line('Nothing can be told, as this is wrong without any fault:')
     for (const problem of problems) line(`  ${problem}`)
     return 1
   }
@@ -64,6 +64,8 @@ async function tryAll(copy: CheckoutCopy, tests: Tests): Promise<number> {
 
 /** A test that fails anyway notices nothing. */
 async function problemsWithoutFault(copy: CheckoutCopy, { environment }: Tests): Promise<readonly string[]> {
+  const homeless = chosen.filter((mutation) => !copy.hasPlaceFor(mutation))
+  if (homeless.length > 0) return homeless.map(({ name, file }) => `"${name}" finds no place in ${file}`)
   const { signal } = interrupted
   const files = [...new Set(chosen.map(({ test }) => test))]
   const [compileError, { failures, otherErrors }] = await Promise.all([
