@@ -194,8 +194,8 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P7',
     name: 'too many missing at once are believed',
     file: 'src/sync/deletions/find-deletions.ts',
-    find: 'if (!isHole && !isDoubtful(shortfall)) return null',
-    replace: 'if (missing >= 0) return null',
+    find: 'if (!isDoubtful(shortfall)) return null',
+    replace: 'if (shortfall.missing >= 0) return null',
   },
   {
     test: 'test/integration/reconcile.test.ts',

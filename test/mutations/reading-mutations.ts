@@ -183,7 +183,7 @@ export const readingMutations: readonly Mutation[] = [
     test: 'test/unit/list-by-key.test.ts',
     name: 'an empty page is the end of a list, though the other end shows more',
     file: 'src/sync/lists/by-key.ts',
-    find: '(after !== null && highest <= after)) return',
-    replace: 'after !== null) return',
+    find: 'if (after !== null && highest <= after)',
+    replace: 'if (after !== null)',
   },
 ]
