@@ -13,6 +13,7 @@ import {
   failing,
   type IsStale,
   inconclusive,
+  locallyDamaged,
   missedRows,
   type Problem,
   problemOf,
@@ -60,6 +61,7 @@ export function findProblems({ symptoms, view, rules, now }: Given): readonly Pr
       ...quarantined(one),
       ...missedRows(one),
       ...beliefsChanged(one),
+      ...locallyDamaged(one),
       ...schemaDrift(one),
     ]),
   ]

@@ -17,6 +17,7 @@ export const problemKinds = [
   'quarantine',
   'missed_rows',
   'belief_changed',
+  'local_damage',
   'schema_drift',
 ] as const
 export type ProblemKind = (typeof problemKinds)[number]
@@ -38,11 +39,14 @@ export const problemMeanings: Readonly<Record<ProblemKind, string>> = {
   quarantine: 'records of the upstream cannot be rows; they are kept aside, whole',
   missed_rows: 'a reconcile found rows that the ordinary reading should have brought; they are here now',
   belief_changed: 'the upstream behaves differently than before; reading has adapted',
+  local_damage:
+    'somebody changed, emptied, dropped or replaced a table of the mirror; it is being read again from the upstream',
   schema_drift: 'a field of the upstream is new, outgrew its column, or has values that do not fit',
 }
 
 /** What happened, rather than what lasts: worth knowing, and over by itself. */
-export const isNews = (kind: string): boolean => kind === 'belief_changed' || kind === 'schema_drift'
+export const isNews = (kind: string): boolean =>
+  kind === 'belief_changed' || kind === 'local_damage' || kind === 'schema_drift'
 
 export const runbookOf = (kind: string): string => `docs/operations/${kind.replaceAll('_', '-')}.md`
 
@@ -223,6 +227,52 @@ export const beliefsChanged = ({ stream, flippedBeliefs }: StreamSymptoms): Prob
       whatToDo: 'Nothing: Tidemark adapts by itself. `tidemark probe` shows how the upstream behaves now.',
     }),
   )
+
+const inWords: Readonly<Record<string, string>> = {
+  insert: 'rows inserted',
+  update: 'rows updated',
+  delete: 'rows deleted',
+  truncate: 'emptied by truncate',
+  drop: 'dropped',
+  replace: 'replaced by another table of its name',
+  unwatch: 'its triggers removed or disabled',
+}
+
+/** What one run found, or the next will find, is one problem. */
+export function locallyDamaged({ stream, localChanges }: StreamSymptoms): Problem[] {
+  const groups = Map.groupBy(localChanges, ({ runId }) => runId)
+  return [...groups].flatMap(([runId, changes]): Problem[] => {
+    const [first] = changes
+    if (!first) return []
+    const named = changes.slice(0, longestList).map(describeChange)
+    const more = changes.length > longestList ? `; and ${count(changes.length - longestList)} more` : ''
+    const mending =
+      runId === null
+        ? 'The next run reads the stream again from the upstream.'
+        : `Run ${runId} began to read the stream again from the upstream. What is wrong is replaced as its record comes.`
+    return [
+      problemOf('local_damage', stream, `${stream}:${first.at.toISOString()}`, {
+        since: first.at,
+        what: `${stream}: somebody changed its table in Postgres: ${named.join('; ')}${more}. ${mending}`,
+        whatToDo: `Nothing: Tidemark mends it by itself. \`tidemark status ${stream}\` shows how far it is. Find out who writes to schema mirror, and take that right away.`,
+      }),
+    ]
+  })
+}
+
+function describeChange({
+  operation,
+  rows,
+  role,
+  application,
+  at,
+}: StreamSymptoms['localChanges'][number]): string {
+  const done = inWords[operation] ?? operation
+  const many = rows === null ? '' : ` (${plural(rows, 'row')})`
+  const by = role === null ? '' : ` by role ${role}`
+  const from = application ? ` with ${application}` : ''
+  return `${done}${many}${by}${from} at ${at.toISOString()}`
+}
 
 /** Fields that changed within minutes of each other are one problem. */
 const driftGapMs = 10 * 60_000

@@ -42,6 +42,7 @@ export function modelStore(now: () => Date): ModelStore {
     lookbackReason: null,
     stoppedReason,
     lastLookbackAt,
+    isLocallyChanged: false,
     beliefs,
   })
 

@@ -26,6 +26,7 @@ const well: StreamSymptoms = {
   failing: [],
   flippedBeliefs: [],
   drift: [],
+  localChanges: [],
 }
 const allWell: WorkerView = { partsDown: [], servicesDown: [] }
 

@@ -2,6 +2,7 @@
 // workers (P8). Read-only.
 
 import type { ClientBase } from 'pg'
+import { isLocallyChangedSql } from '../schema/watch-table.ts'
 import { latestRunsSql } from './runs.ts'
 
 type Queryable = Pick<ClientBase, 'query'>
@@ -39,6 +40,8 @@ export async function isRelatedDue(
            and (seen.status = 'running' or (not seen.is_idle and seen.finished_at >= clean.at))
        )
        or exists (select from tidemark.related_fetch where retry_at <= now())
+       -- Somebody changed their tables in Postgres.
+       or exists (select from tidemark.stream as known where name = any ($1) and ${isLocallyChangedSql})
        or exists (
          select from tidemark.related_fetch
          where fetched_at < now() - make_interval(secs => $2::float8 / 1000) and problem is null

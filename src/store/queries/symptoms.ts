@@ -68,6 +68,16 @@ type Drift = {
   readonly change: 'new' | 'without a column' | 'widened' | 'values do not fit'
   readonly at: Date
 }
+/** What somebody else did to its table. */
+type LocalChange = {
+  readonly operation: string
+  readonly rows: number | null
+  readonly role: string | null
+  readonly application: string | null
+  readonly at: Date
+  /** The run that began to mend it; null: the next one will. */
+  readonly runId: number | null
+}
 export type StreamSymptoms = {
   readonly stream: string
   readonly readThroughAt: Date | null
@@ -91,15 +101,20 @@ export type StreamSymptoms = {
   readonly failing: readonly Failing[]
   readonly flippedBeliefs: readonly Flip[]
   readonly drift: readonly Drift[]
+  readonly localChanges: readonly LocalChange[]
 }
 
 /** Dates are text inside jsonb. */
 type Row<Item> = { readonly [Name in keyof Item]: Item[Name] extends Date ? string : Item[Name] }
-type Found = Omit<StreamSymptoms, 'blockedDeletions' | 'failing' | 'flippedBeliefs' | 'drift'> & {
+type Found = Omit<
+  StreamSymptoms,
+  'blockedDeletions' | 'failing' | 'flippedBeliefs' | 'drift' | 'localChanges'
+> & {
   readonly blockedDeletions: unknown
   readonly failing: readonly Row<Failing>[]
   readonly flippedBeliefs: readonly Row<Flip>[]
   readonly drift: readonly Row<Drift>[]
+  readonly localChanges: readonly Row<LocalChange>[]
 }
 
 /** Of the kind of run that is looked at. */
@@ -120,7 +135,7 @@ export async function readSymptoms(
        blocked_deletions as "blockedDeletions",
        aside.records as quarantined, aside.since as "quarantinedSince",
        missed.rows as "missedRows", missed.since as "missedSince",
-       failing.kinds as failing, flipped.beliefs as "flippedBeliefs", drifted.fields as drift
+       failing.kinds as failing, flipped.beliefs as "flippedBeliefs", drifted.fields as drift, changed.tables as "localChanges"
      from unnest($1::text[]) with ordinality as wanted (name, place)
      join tidemark.stream on stream.name = wanted.name
      cross join recently
@@ -168,6 +183,14 @@ export async function readSymptoms(
          -- Values of a field without a column are rescued from its first one on.
          and (change <> 'values do not fit' or column_name is not null)
      ) as drifted
+     cross join lateral (
+       select coalesce(jsonb_agg(jsonb_build_object(
+         'operation', operation, 'rows', rows, 'role', role, 'application', application, 'at', noted_at, 'runId', run_id
+       ) order by id), '[]') as tables
+       from tidemark.local_change
+       -- A statement that met no row changed none.
+       where local_change.stream = wanted.name and noted_at > began and rows is distinct from 0
+     ) as changed
      order by wanted.place`,
     [streams, recentMs],
   )
@@ -177,5 +200,6 @@ export async function readSymptoms(
     failing: row.failing.map((one) => ({ ...one, since: new Date(one.since), lastAt: new Date(one.lastAt) })),
     flippedBeliefs: row.flippedBeliefs.map((one) => ({ ...one, changedAt: new Date(one.changedAt) })),
     drift: row.drift.map((one) => ({ ...one, at: new Date(one.at) })),
+    localChanges: row.localChanges.map((one) => ({ ...one, at: new Date(one.at) })),
   }))
 }

@@ -4,6 +4,7 @@
 import { hostname } from 'node:os'
 import type { ClientBase } from 'pg'
 import type { Belief, RunEnd, StreamState } from '../../sync/ports/store.ts'
+import { isLocallyChangedSql } from '../schema/watch-table.ts'
 import { kindsBeside, type Place, type RunLease } from './lease.ts'
 
 type Begun = {
@@ -17,6 +18,7 @@ type Begun = {
   readonly stopped_reason: string | null
   readonly last_lookback_at: Date | null
   readonly inconclusive_runs: number
+  readonly is_locally_changed: boolean
   readonly beliefs: readonly {
     name: string
     value: string
@@ -55,6 +57,7 @@ export async function beginRun(
       stoppedReason: begun.stopped_reason,
       lastLookbackAt: begun.last_lookback_at,
       inconclusiveRuns: begun.inconclusive_runs,
+      isLocallyChanged: begun.is_locally_changed,
       beliefs: begun.beliefs.map(toBelief),
     },
   }
@@ -67,8 +70,10 @@ const beginSql = `
     set status = 'failed', finished_at = now(), error = 'its program was killed or lost its connection'
     where stream = $1 and kind = any ($5) and status = 'running'
   ), state as (
-    select position, position_reached_at, key_field, lookback_ms, lookback_reason, stopped_reason, last_lookback_at, inconclusive_runs
-    from tidemark.stream where name = $1
+    select position, position_reached_at, key_field, lookback_ms, lookback_reason, stopped_reason, last_lookback_at,
+      inconclusive_runs,
+      ${isLocallyChangedSql} as is_locally_changed
+    from tidemark.stream as known where name = $1
   ), begun as (
     insert into tidemark.run (stream, kind, status, host, pid, position_from, position_to)
     select $1, $2, 'running', $3, $4, coalesce($6, position), coalesce($6, position) from state
@@ -222,6 +227,9 @@ export async function thinHistory(client: Pick<ClientBase, 'query'>, stream: str
      ), forgotten as (
        delete from tidemark.run
        where stream = $1 and status <> 'running' and started_at < now() - interval '90 days'
+     ), mended as (
+       delete from tidemark.local_change
+       where stream = $1 and run_id is not null and noted_at < now() - interval '90 days'
      )
      delete from tidemark.late_arrival where stream = $1 and found_at < now() - interval '90 days'`,
     [stream],

@@ -20,6 +20,7 @@ import {
   takeLease,
 } from './lease.ts'
 import { beginRun, endRun, type RunTotals } from './ledger.ts'
+import { mendLocalChanges } from './local-changes.ts'
 import { takeUpBackfill } from './positions.ts'
 import { openFindings } from './run-findings.ts'
 import { openSeenKeysTable, type SeenKeysTable } from './seen-keys.ts'
@@ -91,8 +92,9 @@ async function startRun<Kind extends RunKind>(
   const { client } = connection
   // Before the run has its line in the ledger: a backfill that was cancelled meanwhile leaves none.
   const from = backfill === null ? null : await takeUpBackfill(client, backfill)
-  const { runId, startedAt, state } = await beginRun(client, taken, from)
+  const { runId, startedAt, state: found } = await beginRun(client, taken, from)
   const lease: RunLease = { ...taken, runId }
+  const state = await mendLocalChanges(client, lease, found, options)
   const positions = needs.position(lease, from ?? state.position, backfill ?? '')
   const totals = noTotals(positions.start)
   const key = { field: state.keyField }

@@ -4,33 +4,54 @@
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
-import { inTransaction } from '../server/session.ts'
+import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../server/session.ts'
 import { type ColumnType, columnName, fieldComment, foldName, printable } from './column-types.ts'
 import { commentsOn, definitions, ownColumns } from './own-columns.ts'
 import { qualified } from './table-schema.ts'
 import { showColumns, viewOf } from './views.ts'
+import { adoptTable, isReplaced, watchTable } from './watch-table.ts'
 
 export type KeyColumn = { readonly field: string; readonly type: ColumnType }
+/** Without a type no table is made, but one that somebody put there is made like those of Tidemark. */
+export type WantedKey = KeyColumn | { readonly field: string; readonly type: null }
 
-/** Does nothing when the table is there. A transaction of its own. */
+/**
+ * Makes the table of a stream where there is none, and makes sure that it is watched, and like those of Tidemark when somebody put
+ * another in its place. A transaction of its own.
+ */
 export async function createTable(
   client: ClientBase,
   stream: MirroredStream,
-  key: KeyColumn,
+  key: WantedKey | null,
   log: Logger,
 ): Promise<void> {
-  await inTransaction(client, async () => {
-    // Two programs that make one table at the same moment would otherwise get an error from the catalog.
-    await client.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [
-      `tidemark create ${stream.name}`,
-    ])
-    // Asked of the catalog itself: to_regclass may still remember that there was none.
-    const { rows } = await client.query(
-      "select from pg_tables where schemaname = 'mirror' and tablename = $1",
-      [stream.name],
-    )
-    if (rows.length === 0) await create(client, stream, key, log)
-  })
+  await retryOnLockTimeout(`make or watch mirror.${stream.name}`, () =>
+    inTransaction(client, async () => {
+      await limitLockWaits(client)
+      // Two programs that make one table at the same moment would otherwise get an error from the catalog.
+      await client.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [
+        `tidemark create ${stream.name}`,
+      ])
+      await client.query('insert into tidemark.stream (name) values ($1) on conflict do nothing', [
+        stream.name,
+      ])
+      await watchTable(client, stream)
+      if (key === null) return
+      if (await isReplaced(client, stream)) await adoptTable(client, stream, columnName(key.field), log)
+      if (key.type === null || (await hasTable(client, stream))) return
+      await create(client, stream, key, log)
+      await watchTable(client, stream)
+    }),
+  )
+}
+
+/** Asked of the catalog itself: to_regclass may still remember that there was none. */
+async function hasTable(client: ClientBase, { name }: MirroredStream): Promise<boolean> {
+  const { rows } = await client.query(
+    "select from pg_tables where schemaname = 'mirror' and tablename = $1",
+    [name],
+  )
+  return rows.length > 0
 }
 
 async function create(
@@ -53,6 +74,5 @@ async function create(
      on conflict (stream, folded) do update set column_name = excluded.column_name, column_type = excluded.column_type`,
     [stream.name, foldName(key.field), printable(key.field), name, key.type],
   )
-  await client.query('insert into tidemark.stream (name) values ($1) on conflict do nothing', [stream.name])
   await showColumns(client, viewOf(stream), [name], log)
 }

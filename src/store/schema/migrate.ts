@@ -10,8 +10,9 @@ import type { Logger } from '../../log.ts'
 import type { Stream } from '../../streams/catalog.ts'
 import { DatabaseError, messageOf } from '../../util/errors.ts'
 import type { Database } from '../server/connect.ts'
-import { lockKeys } from '../server/session.ts'
+import { inTransaction, limitLockWaits, lockKeys, retryOnLockTimeout } from '../server/session.ts'
 import { createTable } from './create-table.ts'
+import { isLocallyChangedSql, watchTable } from './watch-table.ts'
 
 // What a BI role may read: the mirror, its views and the freshness of both, also of tables that come later, and nothing
 // else. Makes no roles.
@@ -72,6 +73,7 @@ export async function migrateDatabase({ database, streams, biRole, log }: Option
     for (const stream of streams)
       if (stream.kind === 'changes')
         await createTable(client, stream, { field: stream.keyFields[0] ?? '', type: 'bigint' }, log)
+    await watchTables(client)
     if (biRole !== null) await grantReading(client, biRole)
     if (applied > 0) log.info({ applied }, 'The database was migrated to the tables of this version.')
     return applied
@@ -79,6 +81,20 @@ export async function migrateDatabase({ database, streams, biRole, log }: Option
     // Closing the connection gives the lock back, whatever state it is in.
     client.release(true)
   }
+}
+
+/** Also those of an earlier version, and of streams whose tables are made when their first records come. */
+async function watchTables(client: ClientBase): Promise<void> {
+  const { rows } = await client.query<{ name: string }>(
+    `select name from tidemark.stream as known where ${isLocallyChangedSql}`,
+  )
+  for (const stream of rows)
+    await retryOnLockTimeout(`watch mirror.${stream.name}`, () =>
+      inTransaction(client, async () => {
+        await limitLockWaits(client)
+        await watchTable(client, stream)
+      }),
+    )
 }
 
 /** Changes nothing; rejects unless the database has the schema of this program. */

@@ -46,12 +46,15 @@ export async function withConnection<Result>(
   }
 }
 
+/** Said by each transaction that writes rows of the mirror: those of all others are noted by triggers (P15). */
+export const writerSql = `set local tidemark.writer = 'on'`
+
 // A transaction on a connection that is held: all of the work, or nothing of it.
 export async function inTransaction<Result>(
   client: ClientBase,
   work: () => Promise<Result>,
 ): Promise<Result> {
-  await client.query('begin')
+  await client.query(`begin; ${writerSql}`)
   try {
     const result = await work()
     await client.query('commit')

@@ -1,7 +1,7 @@
 // What reading came upon: records that are no rows, versions that came late, rows that are gone, rows only a reconcile found.
 
 import { sql } from 'drizzle-orm'
-import { index, integer, jsonb, numeric, primaryKey, text, unique } from 'drizzle-orm/pg-core'
+import { index, integer, jsonb, numeric, primaryKey, text, unique, uniqueIndex } from 'drizzle-orm/pg-core'
 import { at, bytes, count, identity, int8, tidemark } from './state.ts'
 
 /** Records that cannot be rows, each once, however often it came. */
@@ -97,6 +97,37 @@ export const missedRowsTable = tidemark.table(
   (table) => [
     index('missed_rows_open').on(table.stream).where(sql`acknowledged_at is null`),
     unique('missed_rows_once').on(table.stream, table.runId),
+  ],
+)
+
+/** What others did to the tables of the mirror, for 90 days: one line for each operation of a transaction. */
+export const localChangeTable = tidemark.table(
+  'local_change',
+  {
+    id: identity(),
+    /** The stream. */
+    stream: text('stream').notNull(),
+    /** What was done: `insert`, `update`, `delete`, `truncate`; `drop`, `replace` (another table of its name), `unwatch` (its triggers were removed or disabled). */
+    operation: text('operation').notNull(),
+    /** How many rows, where that is known. */
+    rows: int8('rows'),
+    /** The role that did it; empty where that is not known. */
+    role: text('role'),
+    /** What its connection called itself. */
+    application: text('application'),
+    /** When it was done, or noticed where nobody saw it done. */
+    notedAt: at('noted_at').notNull().defaultNow(),
+    /** The transaction that did it. */
+    transaction: int8('transaction').notNull(),
+    /** The run that began to mend it; empty: the next one will. */
+    runId: int8('run_id'),
+  },
+  (table) => [
+    // Restored to another server, transactions have the numbers of others.
+    uniqueIndex('local_change_open')
+      .on(table.stream, table.operation, table.transaction)
+      .where(sql`run_id is null`),
+    index('local_change_by_time').on(table.stream, table.notedAt),
   ],
 )
 

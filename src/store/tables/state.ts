@@ -83,6 +83,10 @@ export const streamTable = tidemark.table('stream', {
   unguardedAbove: int8('unguarded_above'),
   /** Only such rows as were last written before this moment. */
   unguardedBefore: at('unguarded_before'),
+  /** Which table of Postgres holds its rows (OID): another one of the same name was put there by somebody else. Empty while there is none. */
+  tableOid: int8('table_oid'),
+  /** The OID of this table of state when that was noted: in a database that was restored whole it is another one, and so are all others. */
+  stateOid: int8('state_oid'),
 })
 
 /** Who may write: one line for each stream and lane. */

@@ -7,6 +7,7 @@ import type { Rejected, Row } from '../../streams/record.ts'
 import type { Arrival } from '../../sync/ports/store.ts'
 import type { EncodedPage, EncodePage } from '../encoding/page.ts'
 import type { TableSchema } from '../schema/table-schema.ts'
+import { writerSql } from '../server/session.ts'
 import {
   emptyStagingSql,
   insertSql,
@@ -101,7 +102,7 @@ export async function insertPage(
 const frozenSql = `set local idle_in_transaction_session_timeout = '60s'`
 
 export const beginSql = (timeZone: string): string =>
-  `begin; set local timezone = ${pg.escapeLiteral(timeZone)}; ${frozenSql}; ${mergeSettings}`
+  `begin; ${writerSql}; set local timezone = ${pg.escapeLiteral(timeZone)}; ${frozenSql}; ${mergeSettings}`
 
 /** Within a transaction the staging table goes when the transaction does; then `isLasting` is false. */
 export async function prepareStaging(

@@ -96,6 +96,9 @@ export function readLookback(context: LookbackContext): Promise<RunOutcome> {
   return performRun({ ...context, kind: 'lookback' }, async (run, source) => {
     const { position, lastLookbackAt } = run.state
     if (position === 0n) return { note: null, isComplete: true, yielded: false }
+    // What is missing then is not late.
+    if (run.state.isLocallyChanged)
+      return { note: 'waits: the table was changed in Postgres', isComplete: false, yielded: false }
     const lookbackMs = currentLookback(run.state.lookbackMs, context.lookbackFloorMs)
     const isWhole = context.isWhole || isWholeDue(now(), lookbackMs, lastLookbackAt)
     const past = isWhole ? recentPast(now(), lookbackMs, lastLookbackAt) : new Date(now().getTime() - shortMs)

@@ -92,6 +92,8 @@ export type StreamState = {
   readonly lastLookbackAt: Date | null
   /** Polls in a row that were shown nothing known (P11). */
   readonly inconclusiveRuns: number
+  /** Somebody changed the table in Postgres, and the next run that reads what is new begins to mend it (P15). */
+  readonly isLocallyChanged: boolean
   readonly beliefs: readonly Belief[]
 }
 

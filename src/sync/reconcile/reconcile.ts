@@ -139,7 +139,9 @@ async function openArrivalNotes(
   run: Run<'reconcile'>,
   findings: Findings,
 ): Promise<ArrivalNotes> {
-  const { position, lookbackMs } = run.state
+  const { lookbackMs } = run.state
+  // Of a table that others changed nothing is missed or late: it is read again.
+  const position = run.state.isLocallyChanged ? 0n : run.state.position
   const past = new Date(now().getTime() - currentLookback(lookbackMs, lookbackFloorMs))
   // A stream younger than its look-back has no excuse yet.
   const held = await store.history.positionAt(stream.name, past)

@@ -1,0 +1,167 @@
+// What others did to a table of the mirror (P15), and how the run that comes next begins to mend it: rows that are not as a run left
+// them are distrusted, so that whatever record comes replaces them, and everything is read again. Each change is acted upon once.
+
+import pg, { type ClientBase } from 'pg'
+import type { Logger } from '../../log.ts'
+import { type MirroredStream, type RunKind, relatedStreams, type Stream } from '../../streams/catalog.ts'
+import type { StreamState } from '../../sync/ports/store.ts'
+import type { RelatedOptions } from '../queries/due.ts'
+import { createTable, type WantedKey } from '../schema/create-table.ts'
+import { qualified, readTableSchema } from '../schema/table-schema.ts'
+import { isLocallyChangedSql } from '../schema/watch-table.ts'
+import { distrustedHash } from '../writing/merge-sql.ts'
+import { type RunLease, withinLease } from './lease.ts'
+
+type Mended = {
+  readonly stream: Stream
+  readonly kind: RunKind
+  readonly related: RelatedOptions
+  readonly log: Logger
+}
+
+/** Returns what the run begins with. One that cannot begin has failed. */
+export async function mendLocalChanges(
+  client: ClientBase,
+  lease: RunLease,
+  state: StreamState,
+  { stream, kind, related, log }: Mended,
+): Promise<StreamState> {
+  try {
+    if (kind === 'related') await mendRelated(client, lease, related, log)
+    // What the runs of these kinds begin with is what the others go by.
+    if ((kind !== 'incremental' && kind !== 'list') || !state.isLocallyChanged) return state
+    await createTable(client, stream, knownKey(stream, state.keyField), log)
+    const beginsAnew = await withinLease(client, lease, () => beginAnew(client, lease, stream))
+    return { ...state, isLocallyChanged: false, ...(beginsAnew && { position: 0n, positionReachedAt: null }) }
+  } catch (error) {
+    await client
+      .query(`update tidemark.run set status = 'failed', finished_at = now(), error = $2 where id = $1`, [
+        lease.runId,
+        error instanceof Error ? error.message : String(error),
+      ])
+      .catch(() => {})
+    throw error
+  }
+}
+
+/** Of which type the key of a list stream is, its first records tell. */
+function knownKey(stream: Stream, keyField: string | null): WantedKey | null {
+  if (stream.kind === 'changes') return { field: stream.keyFields[0] ?? '', type: 'bigint' }
+  return keyField === null ? null : { field: keyField, type: null }
+}
+
+type Change = { readonly id: string; readonly operation: string }
+
+/** False when nothing is to be mended after all. */
+async function beginAnew(client: ClientBase, lease: RunLease, stream: Stream): Promise<boolean> {
+  const operations = await actUpon(client, lease, stream)
+  if (operations.length === 0) return false
+  await client.query(beginAnewSql, [
+    stream.name,
+    lease.runId,
+    `the table was changed in Postgres by somebody else (${operations.join(', ')}), so everything is read again`,
+  ])
+  return true
+}
+
+/** Distrusts what may be wrong, and returns what was done to the table; nothing where that changed no row. */
+async function actUpon(
+  client: ClientBase,
+  lease: RunLease,
+  stream: MirroredStream,
+): Promise<readonly string[]> {
+  const { rows: changes } = await client.query<Change>(
+    'select id, operation from tidemark.local_change where stream = $1 and run_id is null order by id for update',
+    [stream.name],
+  )
+  if (changes.length === 0) return []
+  const ids = changes.map(({ id }) => id)
+  const distrusted = await distrustRows(client, stream, changes)
+  await client.query(
+    `update tidemark.local_change
+     set run_id = $2, rows = case when operation in ('insert', 'update') then $3 else rows end where id = any ($1)`,
+    [ids, lease.runId, distrusted],
+  )
+  // A statement that met no row changed none.
+  const isHarmless = changes.every(({ operation }) => isWriting(operation)) && distrusted === 0
+  return isHarmless ? [] : [...new Set(changes.map(({ operation }) => operation))]
+}
+
+const isWriting = (operation: string): boolean => operation === 'insert' || operation === 'update'
+
+// As before a first load: what is there now has not been read through, nor compared with the list.
+const beginAnewSql = `
+  with before as (
+    select position from tidemark.stream where name = $1
+  ), moved as (
+    update tidemark.stream
+    set position = 0, position_reached_at = null, read_through_at = null, first_read_through_at = null,
+        settled_through_version = null, settled_through_at = null, last_reconcile_at = null,
+        deletions_known_at = null, swept_key = null, sweep_began_at = null
+    where name = $1
+  ), restarted as (
+    update tidemark.run set position_from = 0, position_to = 0 where id = $2
+  )
+  insert into tidemark.checkpoint (stream, position, run_id, reason)
+  select $1, 0, $2, $3 from before where position > 0`
+
+/**
+ * Rows that may not be as a run left them: all that were written since a transaction of somebody else began, also by its
+ * subtransactions; every row of a table that came from elsewhere or was not watched. Returns how many they are.
+ */
+async function distrustRows(
+  client: ClientBase,
+  stream: MirroredStream,
+  changes: readonly Change[],
+): Promise<number> {
+  const tableSchema = await readTableSchema(client, stream)
+  const isUnknown = changes.some(({ operation }) => operation === 'replace' || operation === 'unwatch')
+  const written = changes.filter(({ operation }) => isWriting(operation)).map(({ id }) => id)
+  if (!tableSchema || (!isUnknown && written.length === 0)) return 0
+  const { rowCount } = await client.query(
+    `update ${qualified(stream)} as mine set _hash = ${distrustedHash}
+     where ($1 or age(mine.xmin) <= (
+       select max(age((transaction % 4294967296)::text::xid)) from tidemark.local_change where id = any ($2)
+     ))`,
+    [isUnknown, written],
+  )
+  return rowCount ?? 0
+}
+
+/** Related records come with their assignment: those whose records are missing, or distrusted, are asked for again. */
+async function mendRelated(
+  client: ClientBase,
+  lease: RunLease,
+  { groups }: RelatedOptions,
+  log: Logger,
+): Promise<void> {
+  const { rows } = await client.query<{ name: string; key_field: string | null }>(
+    `select name, key_field from tidemark.stream as known where name = any ($1) and ${isLocallyChangedSql}`,
+    [groups],
+  )
+  for (const { name, key_field: field } of rows) {
+    const stream = relatedStreams.find((one) => one.name === name)
+    if (!stream) continue
+    await createTable(client, stream, field === null ? null : { field, type: null }, log)
+    await withinLease(client, lease, async () => {
+      if ((await actUpon(client, lease, stream)).length > 0) await readAgain(client, stream)
+    })
+  }
+}
+
+async function readAgain(client: ClientBase, stream: MirroredStream): Promise<void> {
+  const tableSchema = await readTableSchema(client, stream)
+  const isThere = tableSchema
+    ? `exists (
+         select from ${qualified(stream)} as mine
+         where mine.${pg.escapeIdentifier(tableSchema.key.name)} = link.key::${tableSchema.key.type} and mine._hash <> ${distrustedHash}
+       )`
+    : 'false'
+  await client.query(
+    `update tidemark.related_fetch set retry_at = now()
+     where assignment_id in (
+       select assignment_id from tidemark.related_link as link where stream = $1 and not ${isThere}
+     )`,
+    [stream.name],
+  )
+}

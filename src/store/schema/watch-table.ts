@@ -1,0 +1,169 @@
+// Notices what others do to a table of the mirror (P15): triggers that note every statement which is not Tidemark's own, and the OID
+// of the table, by which one that was dropped or replaced shows. What was noted is mended by the next run.
+
+import pg, { type ClientBase } from 'pg'
+import type { Logger } from '../../log.ts'
+import type { MirroredStream } from '../../streams/catalog.ts'
+import { definitions, ownColumns } from './own-columns.ts'
+import { qualified, readTableSchema } from './table-schema.ts'
+import { showColumns, viewOf } from './views.ts'
+
+const triggers = ['tidemark_local_change', 'tidemark_local_delete']
+
+// What was deleted is counted. The other triggers see no rows: gathering them would cost Tidemark's own writes as well.
+const triggerSql = (table: string): string => {
+  const isOfOthers = `for each statement when (current_setting('tidemark.writer', true) is distinct from 'on') execute function tidemark.note_local_change()`
+  return `
+    create or replace trigger tidemark_local_change after insert or update or truncate on ${table} ${isOfOthers};
+    create or replace trigger tidemark_local_delete after delete on ${table} referencing old table as gone ${isOfOthers};
+    ${triggers.map((name) => `alter table ${table} enable always trigger ${name}`).join(';\n')}`
+}
+
+// In SQL, of a line `known` of tidemark.stream. In a database that was restored whole all tables have other OIDs, this one too; that
+// is consistent with itself, and no damage.
+const stateOidSql = `'tidemark.stream'::regclass::oid::bigint`
+const tableOidSql = `(
+  select pg_class.oid::bigint from pg_class join pg_namespace on pg_namespace.oid = relnamespace
+  where nspname = 'mirror' and relname = known.name and relkind in ('r', 'p'))`
+const triggerCountSql = `(
+  select count(*)::int from pg_trigger
+  where tgrelid = known.table_oid::oid and tgenabled = 'A' and tgname in ('${triggers.join("', '")}'))`
+
+/** Whether somebody changed the table of a line `known` of tidemark.stream since a run looked, or it is not watched. */
+export const isLocallyChangedSql = `(
+  exists (select from tidemark.local_change where stream = known.name and run_id is null)
+  or known.table_oid is distinct from ${tableOidSql}
+  or (known.table_oid is not null and (
+    known.state_oid is distinct from ${stateOidSql} or ${triggerCountSql} < ${triggers.length}
+  ))
+)`
+
+type Watched = {
+  readonly table_oid: string | null
+  readonly known_oid: string | null
+  readonly triggers: number
+}
+export type Change = 'drop' | 'replace' | 'unwatch'
+
+/**
+ * Notes what happened to the table while nobody saw it, and watches the one that is there now. Within a transaction. Returns what it
+ * noted. Does nothing when all is as it was.
+ */
+export async function watchTable(
+  client: ClientBase,
+  stream: Pick<MirroredStream, 'name'>,
+): Promise<Change | null> {
+  const { rows } = await client.query<Watched>(
+    `select ${tableOidSql} as table_oid, ${triggerCountSql} as triggers,
+       case when known.state_oid = ${stateOidSql} then known.table_oid end as known_oid
+     from tidemark.stream as known where name = $1`,
+    [stream.name],
+  )
+  const [found] = rows
+  if (!found) return null
+  const change = changeOf(found)
+  if (change !== null) await noteChange(client, stream, change)
+  const { table_oid: tableOid, known_oid: knownOid } = found
+  if (tableOid !== null && (tableOid !== knownOid || change !== null))
+    await client.query(triggerSql(qualified(stream)))
+  if (tableOid !== knownOid)
+    await client.query(
+      `update tidemark.stream
+       set table_oid = $2, state_oid = ${stateOidSql},
+           columns_version = columns_version + case when $3 then 1 else 0 end
+       where name = $1`,
+      [stream.name, tableOid, change !== null],
+    )
+  return change
+}
+
+function changeOf({ table_oid, known_oid, triggers: count }: Watched): Change | null {
+  if (known_oid === null) return null
+  if (table_oid === null) return 'drop'
+  if (table_oid !== known_oid) return 'replace'
+  return count < triggers.length ? 'unwatch' : null
+}
+
+const noteChange = (client: ClientBase, { name }: Pick<MirroredStream, 'name'>, change: Change) =>
+  client.query(
+    `insert into tidemark.local_change (stream, operation, transaction)
+     values ($1, $2, pg_current_xact_id()::text::bigint)
+     on conflict (stream, operation, transaction) where run_id is null do nothing`,
+    [name, change],
+  )
+
+/** Whether another table was put in its place, and no run has acted upon it yet. */
+export async function isReplaced(
+  client: ClientBase,
+  { name }: Pick<MirroredStream, 'name'>,
+): Promise<boolean> {
+  const { rowCount } = await client.query(
+    `select from pg_tables, tidemark.local_change
+     where schemaname = 'mirror' and tablename = $1 and stream = $1 and operation = 'replace' and run_id is null`,
+    [name],
+  )
+  return (rowCount ?? 0) > 0
+}
+
+/**
+ * Gives a table that somebody put in place of ours what ours have: Tidemark's own columns, a primary key, the view. Where that cannot
+ * be done it is set aside under another name, and a new one can be made.
+ */
+export async function adoptTable(
+  client: ClientBase,
+  stream: MirroredStream,
+  keyColumn: string,
+  log: Logger,
+): Promise<void> {
+  const table = qualified(stream)
+  await client.query('savepoint adopting')
+  try {
+    await completeTable(client, stream, keyColumn)
+    const tableSchema = await readTableSchema(client, stream)
+    if (tableSchema?.key.name !== keyColumn) throw new Error(`its key is not ${keyColumn}`)
+    if (tableSchema.emptied.length > 0)
+      throw new Error(`columns are of types that Tidemark does not write: ${tableSchema.emptied.join(', ')}`)
+    await showColumns(
+      client,
+      viewOf(stream),
+      tableSchema.columns.map(({ name }) => name),
+      log,
+    )
+    await client.query('release savepoint adopting')
+  } catch (error) {
+    if (error instanceof pg.DatabaseError && /^(?:08|57|40|55)/.test(error.code ?? '')) throw error
+    await client.query('rollback to savepoint adopting; release savepoint adopting')
+    const aside = `${stream.name}_set_aside_${Date.now()}`
+    log.warn(
+      { err: error, table, aside: `mirror.${aside}` },
+      'A table that is not like those of Tidemark was set aside.',
+    )
+    await client.query(
+      `drop view if exists bi.${pg.escapeIdentifier(stream.name)} restrict;
+       alter table ${table} rename to ${pg.escapeIdentifier(aside)}`,
+    )
+    await watchTable(client, stream)
+  }
+}
+
+async function completeTable(client: ClientBase, stream: MirroredStream, keyColumn: string): Promise<void> {
+  const table = qualified(stream)
+  const key = pg.escapeIdentifier(keyColumn)
+  const nullable = ownColumns.map(({ name, type }) => ({
+    name,
+    type: type.split(' ')[0] ?? type,
+    meaning: '',
+  }))
+  const hasKey = `select from pg_index where indrelid = to_regclass($1) and indisprimary`
+  await client.query(
+    `${nullable.map((column) => `alter table ${table} add column if not exists ${definitions([column])}`).join(';\n')};
+     update ${table} set _first_seen_at = coalesce(_first_seen_at, now()), _synced_at = coalesce(_synced_at, now()),
+       _hash = coalesce(_hash, '') where _first_seen_at is null or _synced_at is null or _hash is null;
+     alter table ${table} alter column _first_seen_at set default now(), alter column _first_seen_at set not null,
+       alter column _synced_at set default now(), alter column _synced_at set not null, alter column _hash set not null`,
+  )
+  if ((await client.query(hasKey, [table])).rowCount === 0)
+    await client.query(
+      `alter table ${table} add primary key (${key}); create index if not exists ${pg.escapeIdentifier(`${stream.name}_synced_at_again`)} on ${table} (_synced_at)`,
+    )
+}
