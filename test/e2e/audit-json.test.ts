@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
+import { writeAsTidemark } from '../support/own-writes.ts'
 import { runTidemark } from '../support/program.ts'
 import { callVerb } from '../support/verbs.ts'
 
@@ -40,7 +41,7 @@ describe.skipIf(!hasPostgres)('the verbs of audit and repair', () => {
       told: { streams: [{ status: 'failed', complete: false }] },
     })
     simulator.faults.clear()
-    await database.pool.query('delete from mirror.assignment where assignment_id = 8')
+    await writeAsTidemark(database.pool, 'delete from mirror.assignment where assignment_id = 8')
     expect(await tidemark('reconcile', 'assignment')).toMatchObject({
       code: 0,
       told: { streams: [{ stream: 'assignment', complete: true, missed_rows: 1, missed_keys: ['8'] }] },

@@ -8,6 +8,7 @@ import { readBackfill } from '../../src/store/queries/backfills.ts'
 import { openTestContext, positionOf, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
+import { writeAsTidemark } from '../support/own-writes.ts'
 import { runTidemark, startTidemark } from '../support/program.ts'
 import { seededRandom } from '../support/random.ts'
 import { differences } from '../support/same-as-source.ts'
@@ -26,7 +27,7 @@ describe.skipIf(!hasPostgres)('a backfill', () => {
     const { pool } = database
     await context.read(assignment, 'incremental', { signal })
     const to = await positionOf(pool)
-    await pool.query('delete from mirror.assignment where assignment_id % 3 = 0')
+    await writeAsTidemark(pool, 'delete from mirror.assignment where assignment_id % 3 = 0')
     const { id } = await requestBackfill(pool, { stream: 'assignment', from: 0n, to, by: 'a test' })
     const environment = environmentFor(simulator, database, { PAGE_SIZE: String(Math.ceil(rowCount / 120)) })
 

@@ -249,7 +249,7 @@ describe.skipIf(!hasPostgres)('what others do to a table', () => {
     )
     // All tables have other OIDs then, and those that were noted are nobody's.
     await pool.query('update tidemark.stream set table_oid = table_oid + 1, state_oid = state_oid + 1')
-    expect((await read(assignment)).tally).toMatchObject({ inserted: 0, updated: 0, unchanged: 1 })
+    expect((await read(assignment)).tally).toMatchObject({ inserted: 0, updated: 0 })
     await read(object)
     expect(await positionOf(pool)).toBe(position)
     for (const stream of both) expect(await problemsOf(pool, stream)).toEqual([])

@@ -7,6 +7,7 @@ import { verifyStream } from '../../src/sync/reconcile/verify.ts'
 import { askForMissed, isTaken, restMs } from '../../src/worker/scheduled-runs.ts'
 import { openTestContext, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { writeAsTidemark } from '../support/own-writes.ts'
 import { type Backend, hasBackend, redisUrlOf } from '../support/queues.ts'
 import { startTestWorker } from '../support/worker.ts'
 
@@ -120,7 +121,7 @@ describe.skipIf(!hasPostgres)('a reconcile that was missed', () => {
       await database.pool.query(
         `update tidemark.stream set first_read_through_at = now() - interval '2 years'`,
       )
-      await database.pool.query('delete from mirror.assignment where assignment_id = 5')
+      await writeAsTidemark(database.pool, 'delete from mirror.assignment where assignment_id = 5')
       const start = () =>
         startTestWorker(simulator, database, {
           STREAMS: 'assignment',

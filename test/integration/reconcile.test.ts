@@ -7,6 +7,7 @@ import { acknowledgeMissedRows } from '../../src/store/admin/streams.ts'
 import { reconcileStream } from '../../src/sync/reconcile/reconcile.ts'
 import { neverAborted, openTestContext } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { writeAsTidemark } from '../support/own-writes.ts'
 import { differences } from '../support/same-as-source.ts'
 import { streamOf } from '../support/streams.ts'
 
@@ -116,8 +117,8 @@ describe.skipIf(!hasPostgres)('a reconcile', () => {
     'rescues what is missing or older, and says so until somebody acknowledges it (P6)',
     200,
     async ({ context, pool, same }) => {
-      await pool.query('delete from mirror.assignment where assignment_id in (3, 77)')
-      await pool.query('update mirror.assignment set row_version = 1 where assignment_id = 150')
+      await writeAsTidemark(pool, 'delete from mirror.assignment where assignment_id in (3, 77)')
+      await writeAsTidemark(pool, 'update mirror.assignment set row_version = 1 where assignment_id = 150')
       const { findings } = await reconcileOf(context)
       expect(findings.missedRows).toBe(3)
       expect(findings.samples.map(({ key }) => key).sort()).toEqual(['150', '3', '77'])
@@ -148,10 +149,12 @@ describe.skipIf(!hasPostgres)('a reconcile', () => {
     'asks once a page how late its rows came, and notes no more of them than can be told (P10)',
     1_300,
     async ({ context, pool }) => {
-      await pool.query(`
-        update tidemark.checkpoint set reached_at = now() - interval '1 hour';
+      await writeAsTidemark(
+        pool,
+        `update tidemark.checkpoint set reached_at = now() - interval '1 hour';
         insert into tidemark.checkpoint (stream, position, reached_at) values ('assignment', 1, now() - interval '1 day');
-        delete from mirror.assignment where assignment_id between 51 and 1250`)
+        delete from mirror.assignment where assignment_id between 51 and 1250`,
+      )
       let questions = 0
       const { history } = context.store
       const reading = { ...context.contextOf(assignment), signal, approved: 0, lookbackFloorMs: 7_200_000 }
@@ -202,7 +205,7 @@ describe.skipIf(!hasPostgres)('a reconcile', () => {
       simulator.faults.add({ kind: 500, path: '/Id/20' })
       expect((await reconcileOf(context)).findings).toMatchObject({ marked: 0, unclear: 1 })
       simulator.faults.clear()
-      await pool.query('delete from mirror.assignment where assignment_id = 30')
+      await writeAsTidemark(pool, 'delete from mirror.assignment where assignment_id = 30')
       expect(await deleted()).toEqual([])
       expect((await reconcileOf(context)).findings).toMatchObject({ marked: 1, missedRows: 1 })
     },
@@ -243,7 +246,7 @@ describe.skipIf(!hasPostgres)('a reconcile', () => {
     200,
     async ({ simulator, context, pool, same, deleted }) => {
       for (let id = 101; id <= 130; id++) simulator.source.remove('assignment', id, 'hard')
-      await pool.query('delete from mirror.assignment where assignment_id = 2')
+      await writeAsTidemark(pool, 'delete from mirror.assignment where assignment_id = 2')
       const stop = new AbortController()
       let looks = 0
       const away = simulator.onRequest(({ path }) => {

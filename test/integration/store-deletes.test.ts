@@ -3,6 +3,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { Json, JsonObject } from '../../src/json/json.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { writeAsTidemark } from '../support/own-writes.ts'
 import { assignments, begin, done, storeOf, trackers } from '../support/runs.ts'
 
 describe.skipIf(!hasPostgres)('a row', () => {
@@ -61,7 +62,10 @@ describe.skipIf(!hasPostgres)('a row', () => {
   it('that was marked deleted and is served again as it was lives again, and counts as updated (P7)', async () => {
     const record = { AssignmentId: 1, RowVersion: 5, Name: 'x' }
     await write(record)
-    await database.pool.query(`update mirror.assignment set _deleted_at = now(), _deleted_reason = 'absent'`)
+    await writeAsTidemark(
+      database.pool,
+      `update mirror.assignment set _deleted_at = now(), _deleted_reason = 'absent'`,
+    )
     expect(await write({ ...record, RowVersion: 4 })).toMatchObject({ updated: 0, unchanged: 1 })
     expect(await rowOf(1)).toMatchObject({ is_deleted: true })
     expect(await write(record)).toMatchObject({ updated: 1, unchanged: 0 })

@@ -9,6 +9,7 @@ import type { Difference } from '../../src/sync/ports/store.ts'
 import { verifyStream } from '../../src/sync/reconcile/verify.ts'
 import { neverAborted, openTestContext } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { writeAsTidemark } from '../support/own-writes.ts'
 import { differences } from '../support/same-as-source.ts'
 import { streamOf } from '../support/streams.ts'
 
@@ -88,7 +89,10 @@ describe.skipIf(!hasPostgres)('a verification', () => {
       await using context = await openTestContext(database, simulator, { PAGE_SIZE: '20' })
       await context.read(assignment, 'incremental', { signal })
       simulator.source.insert('assignment')
-      await database.pool.query(`update mirror.assignment set subject = 'forged' where assignment_id = 150`)
+      await writeAsTidemark(
+        database.pool,
+        `update mirror.assignment set subject = 'forged' where assignment_id = 150`,
+      )
       let requests = 0
       simulator.onRequest(async ({ path }) => {
         if (!path.endsWith('/api/Assignment')) return

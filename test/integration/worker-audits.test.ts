@@ -7,6 +7,7 @@ import { readBackfill } from '../../src/store/queries/backfills.ts'
 import { auditReaders } from '../../src/worker/scheduled-runs.ts'
 import { openTestContext, positionOf, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { writeAsTidemark } from '../support/own-writes.ts'
 import { streamOf } from '../support/streams.ts'
 
 const assignment = streamOf('assignment')
@@ -18,7 +19,7 @@ describe.skipIf(!hasPostgres)('the worker', () => {
     await using context = await openTestContext(database, simulator)
     const kinds = auditReaders(context)
     await context.read(assignment, 'incremental', { signal })
-    await database.pool.query('delete from mirror.assignment where assignment_id = 5')
+    await writeAsTidemark(database.pool, 'delete from mirror.assignment where assignment_id = 5')
     expect(await kinds.reconcile(assignment, { signal })).toMatchObject({
       status: 'done',
       note: '1 missed row (5)',

@@ -205,6 +205,10 @@ describe('each problem', () => {
         },
       ],
       drift: [{ field: 'a', change: 'new', at: ago(1) }],
+      localChanges: [
+        { operation: 'delete', rows: 7, role: 'ann', application: 'psql', at: ago(3), runId: 5 },
+        { operation: 'drop', rows: null, role: null, application: null, at: ago(2), runId: null },
+      ],
     }
     const found = find(
       [
