@@ -23,7 +23,10 @@ describe.skipIf(!hasPostgres)('the verbs of audit and repair', () => {
       return { code, told: JSON.parse(stdout) }
     }
     expect(await program('sync', 'assignment')).toMatchObject({ code: 0 })
-    await database.pool.query(`update mirror.assignment set subject = 'forged' where assignment_id = 7`)
+    await writeAsTidemark(
+      database.pool,
+      `update mirror.assignment set subject = 'forged' where assignment_id = 7`,
+    )
     expect(await program('verify', 'assignment')).toMatchObject({
       code: 1,
       told: {
