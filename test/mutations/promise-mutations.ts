@@ -12,6 +12,7 @@ const firstReading = {
 const values = { test: 'test/integration/store-values.test.ts' } as const
 const deletes = { test: 'test/integration/store-deletes.test.ts' } as const
 const vanished = { test: 'test/integration/deletions.test.ts' } as const
+const damage = { test: 'test/integration/local-damage.test.ts' } as const
 const log = { test: 'test/unit/log.test.ts' } as const
 const policy = { test: 'test/unit/upstream-policy.test.ts' } as const
 
@@ -309,5 +310,21 @@ export const promiseMutations: readonly Mutation[] = [
     file: 'src/sync/reconcile/reconcile.ts',
     find: 'settled: held === null ? null : { version: held, at: past }',
     replace: 'settled: { version: settled, at: now() }',
+  },
+  {
+    ...damage,
+    promise: 'P15',
+    name: 'what somebody changed in a table is noted, but not looked for',
+    file: 'src/store/schema/watch-table.ts',
+    find: 'where stream = known.name and run_id is null)\n',
+    replace: 'where stream = known.name and false)\n',
+  },
+  {
+    ...damage,
+    promise: 'P15',
+    name: 'a table in place of ours is believed',
+    file: 'src/store/schema/watch-table.ts',
+    find: "if (table_oid !== known_oid) return 'replace'",
+    replace: 'if (table_oid !== known_oid) return null',
   },
 ]
