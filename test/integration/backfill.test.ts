@@ -153,7 +153,7 @@ describe.skipIf(!hasPostgres)('a backfill', () => {
 
   describe('while another one of the stream runs', () => {
     const database = createTestDatabase()
-    it('waits for the lane', async () => {
+    it('waits for its turn', async () => {
       await using simulator = await startSimulator({ assignments: 400 })
       await using context = await openTestContext(database, simulator, { PAGE_SIZE: '20' })
       await context.read(assignment, 'incremental', { signal })

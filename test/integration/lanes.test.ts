@@ -113,7 +113,7 @@ describe.skipIf(!hasPostgres)('a list stream', () => {
       expect(await deleted()).toEqual([])
     })
 
-    it('holds an empty listing and one that lost more than a fifth (P7)', async () => {
+    it('blocks the deletions of an empty listing and of one that lost more than a fifth (P7)', async () => {
       await using simulator = await startSimulator({ trackers: 250 })
       await using context = await openTestContext(database, simulator, { PAGE_SIZE: '100' })
       const poll = () => context.read(tracker, 'incremental', { signal })

@@ -212,7 +212,7 @@ describe.skipIf(!hasPostgres)('a reconcile', () => {
   )
 
   scene(
-    'holds a list that lost more than a fifth until it is released (P7)',
+    'blocks the deletions of a list that lost more than a fifth until they are approved (P7)',
     100,
     async ({ simulator, context, same, blockedDeletionsOf, deleted }) => {
       for (let id = 1; id <= 21; id++) simulator.source.remove('assignment', id, 'hard')
@@ -231,15 +231,19 @@ describe.skipIf(!hasPostgres)('a reconcile', () => {
     },
   )
 
-  scene('holds an empty list (P7)', 30, async ({ simulator, context, blockedDeletionsOf, deleted }) => {
-    const withdraw = simulator.faults.add({ kind: 'empty-page', path: /\/api\/Assignment$/ })
-    expect(await reconcileOf(context)).toMatchObject({ isComplete: false, findings: { marked: 0 } })
-    expect(await blockedDeletionsOf()).toMatchObject({ missing: 30, seen: 0 })
-    withdraw()
-    expect(await reconcileOf(context)).toMatchObject({ isComplete: true })
-    expect(await blockedDeletionsOf()).toBeNull()
-    expect(await deleted()).toEqual([])
-  })
+  scene(
+    'blocks the deletions of an empty list (P7)',
+    30,
+    async ({ simulator, context, blockedDeletionsOf, deleted }) => {
+      const withdraw = simulator.faults.add({ kind: 'empty-page', path: /\/api\/Assignment$/ })
+      expect(await reconcileOf(context)).toMatchObject({ isComplete: false, findings: { marked: 0 } })
+      expect(await blockedDeletionsOf()).toMatchObject({ missing: 30, seen: 0 })
+      withdraw()
+      expect(await reconcileOf(context)).toMatchObject({ isComplete: true })
+      expect(await blockedDeletionsOf()).toBeNull()
+      expect(await deleted()).toEqual([])
+    },
+  )
 
   scene(
     'that is interrupted marks nothing, keeps what it rescued, and the next one finishes (P7, P8)',

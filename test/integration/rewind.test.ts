@@ -46,7 +46,7 @@ describe.skipIf(!hasPostgres)('a rewind', () => {
 
   describe('while a run is under way', () => {
     const database = createTestDatabase()
-    it('leaves that run unable to write or to move the position, in any lane (P2)', async () => {
+    it('leaves that run unable to write or to move the position, of any kind (P2)', async () => {
       const store = storeOf(database)
       await writeAll(store, 'assignment', assignments({ AssignmentId: 1, RowVersion: 50 }))
       const head = await begin(store)

@@ -155,7 +155,7 @@ describe.skipIf(!hasPostgres)('a row', () => {
       expect(await list(ids(9))).toMatchObject({ marked: 0, waiting: 1 })
     })
 
-    it('is not marked by a listing that is empty or lost more than a fifth; that one is held (P7)', async () => {
+    it('is not marked by a listing that is empty or lost more than a fifth; that one is blocked (P7)', async () => {
       const held = async () =>
         (
           await database.pool.query(
@@ -171,7 +171,7 @@ describe.skipIf(!hasPostgres)('a row', () => {
       expect(await list(ids(8))).toMatchObject({ marked: 2 })
     })
 
-    it('is marked when an operator believes so many gone, and held when more are (P7)', async () => {
+    it('is marked when an operator believes so many gone, and blocked when more are (P7)', async () => {
       await list(ids(10))
       expect(await list(ids(7))).toMatchObject({ blocked: 3 })
       expect(await list([], 3)).toMatchObject({ marked: 0, waiting: 0, blocked: 10 })
@@ -181,7 +181,7 @@ describe.skipIf(!hasPostgres)('a row', () => {
       expect(await list(ids(7), 3)).toMatchObject({ marked: 3, blocked: 0 })
     })
 
-    it('that a held listing showed is not absent any more (P7)', async () => {
+    it('that a blocked listing showed is not absent any more (P7)', async () => {
       await list(ids(10))
       await list(ids(9))
       expect(await list([8, 9, 10])).toMatchObject({ blocked: 7 })

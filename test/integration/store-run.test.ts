@@ -54,7 +54,7 @@ describe.skipIf(!hasPostgres)('a run', () => {
     expect(await position()).toBe('0')
   })
 
-  it('keeps a second run of its lane out and says who it is, but not one of another lane', async () => {
+  it('keeps a second run of its kind out and says who it is, but not one of another kind', async () => {
     const store = storeOf(database)
     const run = await begin(store)
     expect(await store.openRun('incremental', 'assignment')).toEqual({
@@ -66,7 +66,7 @@ describe.skipIf(!hasPostgres)('a run', () => {
     await (await begin(store)).finish(done)
   })
 
-  it('writes nothing more once another run has its lane (P2)', async () => {
+  it('writes nothing more once another run has its lease (P2)', async () => {
     const store = storeOf(database)
     const zombie = await begin(store)
     await zombie.pages.commit(assignments({ AssignmentId: 1, RowVersion: 5 }), 5n)

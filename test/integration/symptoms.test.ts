@@ -81,7 +81,7 @@ describe.skipIf(!hasPostgres)('the symptoms of a stream', () => {
     expect((await symptoms()).drift).toEqual([])
   })
 
-  it('tells a fact that is another one now, and no larger answer', async () => {
+  it('tells a belief that is another one now, and no larger answer', async () => {
     const run = await begin(store)
     const belief = { evidence: 'seen', testedAt: new Date() }
     const learn = (sorting: string, largest: string) =>
@@ -98,7 +98,7 @@ describe.skipIf(!hasPostgres)('the symptoms of a stream', () => {
     ])
   })
 
-  it('tells what is put aside, held and stopped, and since when', async () => {
+  it('tells what is put aside, blocked and stopped, and since when', async () => {
     await writeAll(store, 'assignment', assignments({ RowVersion: 1, Name: 'without a key' }))
     const run = await begin(store)
     await run.findings.stopStream('UPSTREAM_RESTORED: so it is')

@@ -161,7 +161,7 @@ function openCommits({ run, movesPosition, now, onWritten }: ReadChangesContext,
   return { add, settled: () => writes.settled() }
 }
 
-// What the lanes of a changes stream have in common: each reads a part of it, with what earlier runs learnt about the upstream.
+// What the kinds of runs of a changes stream have in common: each reads a part of it, with what earlier runs learnt about the upstream.
 export type ChangesContext = {
   readonly store: Store
   readonly source: Source
