@@ -151,6 +151,24 @@ describe.skipIf(!hasPostgres)('a backfill', () => {
     })
   })
 
+  describe('that was asked for before anything was read', () => {
+    const database = createTestDatabase()
+    it('is not cancelled by the first load, which finds the field of the row version', async () => {
+      await using simulator = await startSimulator({ assignments: 400 })
+      await using context = await openTestContext(database, simulator, { PAGE_SIZE: '50' })
+      const { pool } = database
+      const { id } = await requestBackfill(pool, span)
+      const reading = { ...context.contextOf(assignment), signal }
+      expect(await runNextBackfill(reading)).toMatchObject({
+        status: 'inconclusive',
+        note: expect.stringContaining('the next incremental run'),
+      })
+      await context.read(assignment, 'incremental', { signal })
+      expect((await requestBackfill(pool, span)).id).toBe(id)
+      expect(await runNextBackfill(reading)).toMatchObject({ status: 'done', isComplete: true })
+    })
+  })
+
   describe('while another one of the stream runs', () => {
     const database = createTestDatabase()
     it('waits for its turn', async () => {

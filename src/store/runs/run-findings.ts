@@ -125,6 +125,9 @@ async function setVersionField(
 
 /** Of a database that an earlier version left: a row has the position as its version in this field. */
 async function isPositionOf(client: ClientBase, stream: string, field: string): Promise<boolean> {
+  const isRead = `select from tidemark.stream where name = $1 and position > 0`
+  // Where nothing was read there is no number of another field.
+  if ((await client.query(isRead, [stream])).rowCount === 0) return true
   const { rows } = await client.query<{ column_name: string }>(
     `select column_name from tidemark.field
      where stream = $1 and folded = $2 and column_name is not null and to_regclass(format('mirror.%I', stream)) is not null`,
