@@ -2,7 +2,7 @@
 // with the first assertion that fails, unless the tests must all pass.
 
 import { type Reporter, startVitest, type TestModule, type Vitest } from 'vitest/node'
-import { type Failure, isAssertion, type Observation, type SeenError } from './verdict.ts'
+import { type Failure, isAssertion, type Observation, type SeenError, told } from './verdict.ts'
 
 const mustPass = process.env.MUST_PASS === 'yes'
 let vitest: Vitest | null = null
@@ -33,7 +33,7 @@ function observed(modules: readonly TestModule[], unhandled: readonly SeenError[
   return {
     passed: tests.filter((test) => test.result().state === 'passed').length,
     failures,
-    otherErrors: [...suites.flatMap((suite) => suite.errors()), ...unhandled].map(({ message }) => message),
+    otherErrors: [...suites.flatMap((suite) => suite.errors()), ...unhandled].map(told),
   }
 }
 

@@ -38,7 +38,7 @@ export const isAssertion = ({ name, message, cause }: SeenError): boolean =>
   name === 'AssertionError' ||
   (message.startsWith('Property failed after') && cause !== undefined && isAssertion(cause))
 
-function told({ name, message, cause }: SeenError): string {
+export function told({ name, message, cause }: SeenError): string {
   const [first = ''] = message.split('\n')
   return `${name ?? 'Error'}: ${first}${cause ? ` (${told(cause)})` : ''}`
 }
