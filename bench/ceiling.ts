@@ -27,11 +27,11 @@ export async function runCeiling(database: Database, { tableSchema, encoded }: C
   const client = await database.pool.connect()
   const start = performance.now()
   for (const page of encoded) {
-    await stagePage(client, tableSchema, page, 'UTC')
-    await mergePage(client, tableSchema, { tellsArrivals: false, readAtMs: performance.now() })
+    await stagePage(client, tableSchema, page.encoded.all, 'UTC')
+    await mergePage(client, tableSchema, { telling: 'counts', readAtMs: performance.now() })
     await client.query('commit')
   }
   const seconds = (performance.now() - start) / 1000
   client.release()
-  return encoded.reduce((rows, page) => rows + page.rowCount, 0) / seconds
+  return encoded.reduce((rows, page) => rows + page.encoded.rows.length, 0) / seconds
 }

@@ -15,13 +15,15 @@ ALTER TABLE "tidemark"."alert" RENAME TO "problem";--> statement-breakpoint
 ALTER TABLE "tidemark"."problem" RENAME CONSTRAINT "alert_pkey" TO "problem_pkey";--> statement-breakpoint
 ALTER TABLE "tidemark"."run" RENAME COLUMN "lane" TO "kind";--> statement-breakpoint
 ALTER INDEX "tidemark"."run_by_lane" RENAME TO "run_by_kind";--> statement-breakpoint
-DROP VIEW "tidemark"."freshness";--> statement-breakpoint
+-- Renamed, not made anew: reports may rest on the view.
+ALTER VIEW "tidemark"."freshness" RENAME COLUMN "complete_through_version" TO "read_through_version";--> statement-breakpoint
+ALTER VIEW "tidemark"."freshness" RENAME COLUMN "complete_through_time" TO "read_through_time";--> statement-breakpoint
+ALTER VIEW "tidemark"."freshness" RENAME COLUMN "last_census_at" TO "last_reconcile_at";--> statement-breakpoint
 ALTER TABLE "tidemark"."stream" RENAME COLUMN "complete_at" TO "read_through_at";--> statement-breakpoint
 ALTER TABLE "tidemark"."stream" RENAME COLUMN "first_complete_at" TO "first_read_through_at";--> statement-breakpoint
 ALTER TABLE "tidemark"."stream" RENAME COLUMN "held" TO "blocked_deletions";--> statement-breakpoint
 ALTER TABLE "tidemark"."stream" RENAME COLUMN "last_census_at" TO "last_reconcile_at";--> statement-breakpoint
 ALTER TABLE "tidemark"."stream" RENAME COLUMN "last_trailing_at" TO "last_lookback_at";--> statement-breakpoint
-CREATE VIEW "tidemark"."freshness" AS (select name as stream, nullif(position, 0) as read_through_version, read_through_at as read_through_time, last_success_at, last_reconcile_at from tidemark.stream);--> statement-breakpoint
 COMMENT ON VIEW "tidemark"."freshness" IS 'how far each stream has been read, for reports to join';--> statement-breakpoint
 COMMENT ON COLUMN "tidemark"."freshness"."stream" IS 'name of the stream, and of its view in bi';--> statement-breakpoint
 COMMENT ON COLUMN "tidemark"."freshness"."read_through_version" IS 'row version up to which everything has been read; empty for streams without one';--> statement-breakpoint

@@ -1,4 +1,3 @@
-DROP VIEW "tidemark"."freshness";--> statement-breakpoint
 ALTER TABLE "tidemark"."belief" ADD COLUMN "expires_at" timestamp with time zone;--> statement-breakpoint
 ALTER TABLE "tidemark"."stream" ADD COLUMN "settled_through_version" bigint;--> statement-breakpoint
 ALTER TABLE "tidemark"."stream" ADD COLUMN "settled_through_at" timestamp with time zone;--> statement-breakpoint
@@ -7,7 +6,7 @@ ALTER TABLE "tidemark"."stream" ADD COLUMN "swept_key" text;--> statement-breakp
 ALTER TABLE "tidemark"."stream" ADD COLUMN "sweep_began_at" timestamp with time zone;--> statement-breakpoint
 ALTER TABLE "tidemark"."stream" ADD COLUMN "inconclusive_runs" integer DEFAULT 0 NOT NULL;--> statement-breakpoint
 ALTER TABLE "tidemark"."stream" ADD COLUMN "inconclusive_since" timestamp with time zone;--> statement-breakpoint
-CREATE VIEW "tidemark"."freshness" AS (select name as stream, nullif(position, 0) as read_through_version, read_through_at as read_through_time, last_success_at, last_reconcile_at, settled_through_version, settled_through_at as settled_through_time, deletions_known_at as deletions_known_through from tidemark.stream);--> statement-breakpoint
+CREATE OR REPLACE VIEW "tidemark"."freshness" AS (select name as stream, nullif(position, 0) as read_through_version, read_through_at as read_through_time, last_success_at, last_reconcile_at, settled_through_version, settled_through_at as settled_through_time, deletions_known_at as deletions_known_through from tidemark.stream);--> statement-breakpoint
 COMMENT ON VIEW "tidemark"."freshness" IS 'how far each stream has been read, for reports to join';--> statement-breakpoint
 COMMENT ON COLUMN "tidemark"."freshness"."stream" IS 'name of the stream, and of its view in bi';--> statement-breakpoint
 COMMENT ON COLUMN "tidemark"."freshness"."read_through_version" IS 'row version up to which everything has been read; empty for streams without one';--> statement-breakpoint

@@ -4,6 +4,7 @@
 import type { Config, MirrorConfig, UpstreamConfig } from './config/load.ts'
 import type { Logger } from './log.ts'
 import { isRelatedDue } from './store/queries/due.ts'
+import { claimSources, type WantedSource } from './store/runs/claim-sources.ts'
 import { compareOnce } from './store/runs/comparison.ts'
 import { openStore } from './store/runs/open-store.ts'
 import { expectMigrated, migrateDatabase } from './store/schema/migrate.ts'
@@ -71,6 +72,7 @@ export type ReadStreamContext = {
   readonly stream: Stream
   readonly kind: ScheduledKind
   readonly pageSize: number
+  readonly load?: { readonly readers: number }
   readonly lookbackFloorMs: number
   /** The operator's choice of a list stream's key. */
   readonly keyField: string | null
@@ -129,25 +131,25 @@ export async function openContext(options: {
   readonly observer?: UpstreamObserver
   /** False: the database is taken as it is, and has to have the schema of this program. */
   readonly migrates?: boolean
+  /** True: also when the rows came from another source than the settings name. */
+  readonly anySource?: boolean
 }): Promise<SyncContext> {
-  const { config, log, migrates = true } = options
+  const { config, log } = options
   // When the rest cannot be opened, the database is left again: it would keep the program from ending.
   await using opened = new AsyncDisposableStack()
-  const database = opened.adopt(await openMirrorDatabase(config, log, migrates), ({ close }) => close())
+  const database = opened.adopt(await openMirrorDatabase(options), ({ close }) => close())
   const related = wantedRelated(config)
   const relatedOptions = { groups: related.map(({ name }) => name), refreshMs: config.relatedRefreshMs }
   const store = openStore({
-    database,
-    streams,
+    ...{ database, streams, log },
     sourceTimezone: config.sourceTimezone,
     fieldZones: config.fieldTimezones,
+    volatileFields: config.volatileFields,
     historyMs: config.trackerHistoryMs,
     related: relatedOptions,
-    log,
   })
   const upstreams = openUpstreams(options)
   opened.defer(upstreams.close)
-  const { sourceOf } = upstreams
   // Incremental runs are short; one that is not still leaves the backlog some reads a second.
   const priorityGate = openPriorityGate({ longestMs: 1_000 })
   const relatedSource = openRelatedSource(upstreams.assignment, {
@@ -157,12 +159,9 @@ export async function openContext(options: {
   })
   const contextOf = <Kind extends Stream>(stream: Kind): ReadingContext<Kind> => ({
     store,
-    source: sourceOf(stream),
+    source: upstreams.sourceOf(stream),
     stream,
-    pageSize: config.pageSize,
-    lookbackFloorMs: config.lookbackMs,
-    keyField: config.keyFields[stream.name] ?? null,
-    versionField: config.versionFields[stream.name] ?? null,
+    ...howToRead(stream, config),
     now: () => new Date(),
   })
   const everything = opened.move()
@@ -171,7 +170,7 @@ export async function openContext(options: {
     store,
     streams: configuredStreams(config),
     assignmentService: upstreams.assignment,
-    sourceOf,
+    sourceOf: upstreams.sourceOf,
     contextOf,
     related,
     async read(stream, kind, hooks) {
@@ -180,7 +179,11 @@ export async function openContext(options: {
     },
     isRelatedDue: () => isRelatedDue(database.pool, relatedOptions),
     compareOnce: (stream, page) =>
-      compareOnce(database.pool, { stream, timeZone: config.sourceTimezone, log }, page),
+      compareOnce(
+        database.pool,
+        { stream: asChosen(stream, config), timeZone: config.sourceTimezone, log },
+        page,
+      ),
     readRelated: ({ onWritten, ...hooks }) =>
       readRelated({
         ...hooks,
@@ -194,20 +197,41 @@ export async function openContext(options: {
   }
 }
 
+const howToRead = ({ name }: Stream, config: UpstreamConfig) => ({
+  pageSize: config.pageSize,
+  load: { readers: config.loadConnections },
+  lookbackFloorMs: config.lookbackMs,
+  keyField: config.keyFields[name] ?? null,
+  versionField: config.versionFields[name] ?? null,
+})
+
+const asChosen = (stream: Stream, config: MirrorConfig & UpstreamConfig): Stream => ({
+  ...stream,
+  fieldZones: config.fieldTimezones[stream.name] ?? {},
+  volatileFields: config.volatileFields[stream.name] ?? null,
+})
+
 function openUpstreams(options: Parameters<typeof openContext>[0]) {
   const { webhookSecret } = options.config
   const upstreams = {
     assignment: openConfiguredUpstream(options, 'assignment'),
     tracking: openConfiguredUpstream(options, 'tracking'),
   }
+  // One for all runs: it knows how long records are.
+  const sources = new Map<string, Source>()
+  const open = (stream: Stream): Source => {
+    const upstream = upstreams[stream.service]
+    if (!upstream) throw new Error(`${stream.name} belongs to the tracking service: set TRACKING_BASE_URL.`)
+    const source = openSource(upstream, stream)
+    const holdsSecret = stream.list === 'listWebhookSubscriptions' && webhookSecret
+    return holdsSecret ? maskSource(source, holdsSecret) : source
+  }
   return {
     ...upstreams,
     sourceOf(stream: Stream): Source {
-      const upstream = upstreams[stream.service]
-      if (!upstream) throw new Error(`${stream.name} belongs to the tracking service: set TRACKING_BASE_URL.`)
-      const source = openSource(upstream, stream)
-      const holdsSecret = stream.list === 'listWebhookSubscriptions' && webhookSecret
-      return holdsSecret ? maskSource(source, holdsSecret) : source
+      const source = sources.get(stream.name) ?? open(stream)
+      sources.set(stream.name, source)
+      return source
     },
     close() {
       upstreams.assignment.close()
@@ -216,11 +240,26 @@ function openUpstreams(options: Parameters<typeof openContext>[0]) {
   }
 }
 
-async function openMirrorDatabase(config: MirrorConfig, log: Logger, migrates: boolean): Promise<Database> {
+/** Whose data the settings ask for, by service. */
+export function sourcesOf(
+  config: Pick<UpstreamConfig, 'assignmentBaseUrl' | 'clientGuid' | 'trackingBaseUrl' | 'trackingSubjectId'>,
+): readonly WantedSource[] {
+  const streamsOf = (service: ServiceName) => streams.filter((stream) => stream.service === service)
+  const { assignmentBaseUrl, clientGuid, trackingBaseUrl, trackingSubjectId } = config
+  const assignment = { service: 'assignment', baseUrl: assignmentBaseUrl, account: clientGuid } as const
+  const tracking = { service: 'tracking', baseUrl: trackingBaseUrl, account: trackingSubjectId } as const
+  return [assignment, tracking].flatMap(({ baseUrl, ...rest }) =>
+    baseUrl === null ? [] : [{ ...rest, baseUrl, streams: streamsOf(rest.service) }],
+  )
+}
+
+async function openMirrorDatabase(options: Parameters<typeof openContext>[0]): Promise<Database> {
+  const { config, log, migrates = true, anySource = !migrates } = options
   const database = await openDatabase({ url: config.databaseUrl, log })
   try {
     if (migrates) await migrateDatabase({ database, streams, biRole: config.biRole, log })
     else await expectMigrated(database)
+    if (!anySource) await claimSources(database.pool, sourcesOf(config))
     return database
   } catch (error) {
     await database.close()

@@ -31,7 +31,7 @@ one in the file. All that is wrong is said at once, and nothing starts until it 
 - **Durations** are written \`500ms\`, \`30s\`, \`10m\`, \`1h\`, \`7d\`.
 - **Schedules** are a duration, or a cron expression of five or six fields in the time zone of the process (\`TZ\`).
 - **Addresses** of services hold no user, query or fragment.
-- **Unknown names** are ignored, but one that looks like a misspelt \`SCHEDULE_…\`, \`KEY_…\` or \`VERSION_…\` is an error.
+- **Unknown names** are ignored, but one that looks like a misspelt \`SCHEDULE_…\`, \`KEY_…\`, \`VERSION_…\` or \`VOLATILE_…\` is an error.
 
 \`npx tidemark probe\` checks a configuration against the real services.
 `,
@@ -56,6 +56,12 @@ ${table(
       'found by asking',
       'name of a field',
       'The field that holds the row version of a stream that is read by row version. When it changes, the stream is read from the beginning.',
+    ],
+    [
+      code('VOLATILE_<STREAM>'),
+      'found out by comparing',
+      'names of fields, comma-separated, or `none`',
+      'Fields of a stream that is read by row version whose value changes by itself, such as a signed address. A row that differs in them alone is no changed row. What you name here holds instead of what Tidemark found out.',
     ],
   ],
 )}
@@ -116,6 +122,12 @@ export function environmentExample(): string {
         `The field that holds the row version, when it cannot be found by asking. One variable for each of ${changesNames.map((name) => name.toUpperCase()).join(', ')}.`,
       ),
       '# VERSION_ASSIGNMENT=',
+    ].join('\n'),
+    [
+      ...comment(
+        `Fields whose value changes by itself, such as a signed address, instead of those that Tidemark found out; none: there are none. One variable for each of ${changesNames.map((name) => name.toUpperCase()).join(', ')}.`,
+      ),
+      '# VOLATILE_ASSIGNMENT=',
     ].join('\n'),
   ].join('\n\n')}\n`
 }

@@ -1,6 +1,7 @@
 // Every file of the checkout that is generated, whole or between two markers.
 
 import { readFileSync } from 'node:fs'
+import { beliefList } from './beliefs.ts'
 import { commandsPage } from './commands.ts'
 import { configurationPage, environmentExample } from './configuration.ts'
 import { metricsPage } from './metrics.ts'
@@ -25,6 +26,7 @@ export async function generatedFiles(checkout: URL): Promise<ReadonlyMap<string,
 
 /** Parts of pages that are written by hand: page, name of the block, what stands in it. */
 const blocks: Readonly<Record<string, Readonly<Record<string, () => string>>>> = {
+  'docs/how-it-works/beliefs.md': { beliefs: beliefList },
   'docs/how-it-works/guarantees.md': { mutations: mutationList },
   'docs/how-it-works/reading.md': { states: readerStates },
 }

@@ -53,6 +53,7 @@ const labels = [
   ['`reason` of retries', '[error codes](../guides/call-the-upstream.md#when-it-fails)'],
   ['`reason` of waits', list(['budget', 'retry-after'])],
   [code('announced'), 'whether a webhook asked for the run'],
+  [code('belief'), `[all beliefs](../how-it-works/beliefs.md#all-of-them)`],
   [code('service'), list(['assignment', 'tracking'])],
   [code('part'), list(['database', 'queue', 'assignment', 'tracking'])],
   [code('state'), list(['waiting', 'active', 'delayed'])],
@@ -67,6 +68,7 @@ function metrics(): readonly Metric[] {
   const { registry } = openMetrics()
   addStateGauges(registry, {
     overview: async () => null,
+    beliefs: async () => null,
     problems: async () => null,
     queueCounts: async () => null,
     parts: () => ({}),

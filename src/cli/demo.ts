@@ -60,7 +60,7 @@ async function run(call: Call): Promise<ExitCode> {
       notes: 2 * size.assignments,
       trackers: 30,
       objects: 200,
-      behaviour: { deletes: 'soft' },
+      look: 'recorded',
     })
     await mirror({ database, simulator, port, log: quiet, signal, stdout }).finally(() => lock.release(true))
   } finally {
@@ -114,7 +114,7 @@ async function beginWithNothing({ pool }: Database): Promise<{ release(destroy: 
 
 /** The variables, as `.env` would have them. */
 function settingsFor(simulator: Simulator, databaseUrl: string, port: number): Environment {
-  const { credentials } = simulator
+  const { credentials, behaviour } = simulator
   return {
     DATABASE_URL: databaseUrl,
     ASSIGNMENT_BASE_URL: simulator.assignmentUrl,
@@ -123,6 +123,7 @@ function settingsFor(simulator: Simulator, databaseUrl: string, port: number): E
     CLIENT_GUID: credentials.clientGuid,
     SUBJECT_ID: credentials.subjectId,
     API_KEY: credentials.apiKey,
+    SOURCE_TIMEZONE: behaviour.timeZone,
     SCHEDULE_TRACKER_OBJECT: '10s',
     HTTP_PORT: String(port),
     PUBLIC_URL: `http://127.0.0.1:${port}`,
@@ -136,7 +137,7 @@ type Places = { readonly databaseUrl: string; readonly pageUrl: string }
 
 export function introduceDemo({ databaseUrl, pageUrl }: Places): string {
   const query =
-    'select status_name, count(*), round(sum(price)) as price from bi.assignment group by 1 order by 2 desc'
+    'select city, count(*), round(sum(price)) as price from bi.assignment group by 1 order by 2 desc'
   return `
   A made-up field-service system is being mirrored. Ctrl-C stops the demo.
 

@@ -6,11 +6,11 @@ import { connect as connectPlain } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { Redis } from 'ioredis'
 import type { Config } from '../config/load.ts'
-import { openConfiguredUpstream } from '../context.ts'
+import { openConfiguredUpstream, type Pool, sourcesOf } from '../context.ts'
 import type { Logger } from '../log.ts'
+import { otherSources, otherSourceText, waysOut } from '../store/queries/sources.ts'
 import { openDatabase } from '../store/server/connect.ts'
 import type { ServiceName, Stream } from '../streams/catalog.ts'
-import { probeContract } from '../sync/changes/probe.ts'
 import type { Upstream } from '../upstream/client.ts'
 import { openSource } from '../upstream/contract/source.ts'
 import type { RequestOf } from '../upstream/operations/request.ts'
@@ -18,6 +18,7 @@ import type { OperationName } from '../upstream/operations/table.ts'
 import { messageOf } from '../util/errors.ts'
 import { formatDuration } from '../util/text.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
+import { type BeliefReport, probeBeliefs, type StoredMirror } from './probe-beliefs.ts'
 
 // One line of the probe.
 export type Check = {
@@ -27,6 +28,7 @@ export type Check = {
   /** It may be as it should be, and a person has to look. */
   readonly isWarning?: boolean
   readonly says: string
+  readonly belief?: BeliefReport
 }
 
 const failed = (name: string, error: unknown): Check => ({
@@ -39,6 +41,7 @@ const failed = (name: string, error: unknown): Check => ({
 const codes: Readonly<Record<string, ExitCode>> = {
   configuration: exitCodes.usage,
   postgres: exitCodes.storage,
+  source: exitCodes.usage,
   queue: exitCodes.storage,
   clock: exitCodes.failed,
 }
@@ -48,12 +51,13 @@ export const exitCodeOfCheck = ({ name, isFine }: Check): ExitCode =>
 export type ProbeUpstream = {
   readonly config: Config
   readonly streams: readonly Stream[]
+  readonly mirror: StoredMirror | null
   readonly log: Logger
   readonly signal: AbortSignal
 }
 
 export async function* probeService(
-  { config, streams, log, signal }: ProbeUpstream,
+  { config, streams, mirror, log, signal }: ProbeUpstream,
   service: ServiceName,
 ): AsyncGenerator<Check> {
   let signIn: Check | null = null
@@ -91,8 +95,14 @@ export async function* probeService(
         if (date) yield clockCheck(service, date)
       }
       yield rights.check
-      if (rights.check.isFine && stream.kind === 'changes' && rights.received > 0)
-        yield* contractChecks(upstream, stream, signal)
+      if (!rights.check.isFine || stream.kind !== 'changes' || rights.received === 0) continue
+      const versionField = config.versionFields[stream.name] ?? null
+      const source = openSource(upstream, stream)
+      try {
+        yield* probeBeliefs({ source, stream, versionField, mirror, signal })
+      } catch (error) {
+        yield failed(`${stream.name} neworchanged`, error)
+      }
     }
   } finally {
     upstream.close()
@@ -144,19 +154,6 @@ function clockCheck(service: ServiceName, date: Date): Check {
     name: `clock ${service}`,
     isFine,
     says: isFine ? says : `${says}: correct the clock of this machine (NTP)`,
-  }
-}
-
-async function* contractChecks(
-  upstream: Upstream,
-  stream: Stream & { kind: 'changes' },
-  signal: AbortSignal,
-): AsyncGenerator<Check> {
-  try {
-    const beliefs = await probeContract(openSource(upstream, stream), stream, signal)
-    for (const { name, value } of beliefs) yield { name: `${stream.name} ${name}`, isFine: true, says: value }
-  } catch (error) {
-    yield failed(`${stream.name} neworchanged`, error)
   }
 }
 
@@ -227,7 +224,8 @@ function certificate(socket: TLSSocket): { readonly isFine: boolean; readonly sa
 }
 
 // Whether Postgres and the queue are as they have to be. Makes no schema and starts no embedded Postgres.
-export async function probePostgres(url: string | null, log: Logger): Promise<readonly Check[]> {
+export async function probePostgres(config: Config, log: Logger): Promise<readonly Check[]> {
+  const { databaseUrl: url } = config
   if (url === null)
     return [
       {
@@ -245,10 +243,11 @@ export async function probePostgres(url: string | null, log: Logger): Promise<re
         time_zone: string
         size: string
         has_schema: boolean
+        has_source: boolean
       }>(
         `select current_setting('server_version') as version, current_setting('TimeZone') as time_zone,
            pg_size_pretty(pg_database_size(current_database())) as size,
-           to_regclass('tidemark.stream') is not null as has_schema`,
+           to_regclass('tidemark.stream') is not null as has_schema, to_regclass('tidemark.source') is not null as has_source`,
       )
       const [found] = rows
       const schema = found?.has_schema ? 'holds a mirror' : 'holds no mirror yet'
@@ -263,6 +262,7 @@ export async function probePostgres(url: string | null, log: Logger): Promise<re
           isFine: true,
           says: `${found?.time_zone}; any is fine`,
         },
+        ...(found?.has_source ? await sourceChecks(database.pool, config) : []),
       ]
     } finally {
       await database.close()
@@ -270,6 +270,15 @@ export async function probePostgres(url: string | null, log: Logger): Promise<re
   } catch (error) {
     return [failed('postgres', error)]
   }
+}
+
+async function sourceChecks(pool: Pool, config: Config): Promise<readonly Check[]> {
+  const others = await otherSources(pool, sourcesOf(config))
+  return others.map((other) => ({
+    name: `source ${other.wanted.service}`,
+    isFine: false,
+    says: `${otherSourceText(other)} ${waysOut}`,
+  }))
 }
 
 const storageTimeoutMs = 5_000

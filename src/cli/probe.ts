@@ -6,6 +6,7 @@ import { configuredStreams } from '../context.ts'
 import { type Call, type Command, json } from './command.ts'
 import { type ExitCode, worst } from './exit.ts'
 import { expectNoWords } from './parse.ts'
+import { openStoredMirror } from './probe-beliefs.ts'
 import {
   type Check,
   exitCodeOfCheck,
@@ -17,7 +18,7 @@ import {
 
 export const probe: Command = {
   name: 'probe',
-  summary: 'check everything a mirror needs, and find out how the upstream behaves',
+  summary: 'check everything a mirror needs, and test what is believed of the upstream',
   usage: '[--json]',
   options: { json },
   examples: ['tidemark probe', 'tidemark probe --json'],
@@ -36,7 +37,8 @@ async function run(call: Call): Promise<ExitCode> {
   }
   if (values.json) {
     const told = checks.map(({ name, isFine, says }) => ({ name, fine: isFine, says }))
-    stdout.json({ fine: checks.every(({ isFine }) => isFine), checks: told })
+    const beliefs = checks.flatMap(({ belief }) => belief ?? [])
+    stdout.json({ fine: checks.every(({ isFine }) => isFine), checks: told, beliefs })
   }
   return worst(checks.map(exitCodeOfCheck))
 }
@@ -54,9 +56,10 @@ async function* probeAll({ environment, log, signal }: Call): AsyncGenerator<Che
       yield { name: 'configuration', isFine: false, says: problem.trim() }
     return
   }
-  yield* await probePostgres(config.databaseUrl, log)
+  yield* await probePostgres(config, log)
   yield await probeQueue(config.redisUrl)
   const streams = configuredStreams(config)
+  await using mirror = await openStoredMirror(config, log)
   const services = {
     assignment: [config.authUrl, config.assignmentBaseUrl],
     tracking: trackingUrls(config),
@@ -76,7 +79,7 @@ async function* probeAll({ environment, log, signal }: Call): AsyncGenerator<Che
       }
       isReachable &&= probed.get(origin) === true
     }
-    if (isReachable) yield* probeService({ config, streams, log, signal }, service)
+    if (isReachable) yield* probeService({ config, streams, mirror, log, signal }, service)
   }
 }
 

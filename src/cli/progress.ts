@@ -104,7 +104,7 @@ export function startProgress(stream: string, terminal: Output): ProgressLine {
       if (!terminal.isTTY || now - drawnAt < redrawMs) return
       drawnAt = now
       const perSecond = Math.round(rows / Math.max(0.001, (now - startedAt) / 1000))
-      const where = last ? `, position ${last.position}${behind(last)}` : ''
+      const where = last ? whereItIs(last) : ''
       terminal.write(`\r\x1b[K${stream}: ${count(rows)} rows, ${count(perSecond)} rows/s${where}`)
     },
     position: () => last?.position.toString() ?? null,
@@ -114,5 +114,9 @@ export function startProgress(stream: string, terminal: Output): ProgressLine {
   }
 }
 
-const behind = ({ position, highestServed }: Progress): string =>
-  highestServed !== null && highestServed > position ? ` of ${highestServed}` : ''
+/** The position tells nothing of ranges above it. */
+export function whereItIs({ position, highestServed, share }: Progress): string {
+  const of = highestServed !== null && highestServed > position ? ` of ${highestServed}` : ''
+  const read = share === undefined ? '' : `, ${Math.floor(share * 100)} % read in ranges`
+  return `${read}, position ${position}${of}`
+}

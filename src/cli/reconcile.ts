@@ -127,6 +127,7 @@ export const reconcileJson = ({
     missed_rows: findings.missedRows,
     missed_keys: findings.samples.map(({ key }) => key),
     late: findings.late,
+    by_cause: findings.differences,
     missing: findings.missing,
     marked: findings.marked,
     alive: findings.alive,

@@ -19,7 +19,7 @@ const options: Record<string, Option> = {
     type: 'string',
     value: looks.join('|'),
     describe:
-      'plain has fields of its own; recorded looks and behaves like a service that was recorded (plain)',
+      'recorded has the fields and the behaviour of a service that was recorded; plain has others, and its own defaults for many options below (recorded)',
   },
   assignments: { type: 'string', value: 'N', describe: 'how many assignments there are (1000)' },
   notes: { type: 'string', value: 'N', describe: 'how many assignment notes there are (2000)' },
@@ -73,8 +73,7 @@ export const simulate: Command = {
   usage: '[--assignments N] [--churn N] [--fault FAULT]…',
   options,
   examples: [
-    'tidemark simulate',
-    'tidemark simulate --look recorded --churn 20',
+    'tidemark simulate --churn 20',
     'tidemark simulate --assignments 100000 --churn 50 --order unstable --page-cap 100',
     'tidemark simulate --fault 429:probability=0.05,path=neworchanged,retry-after=1',
     'tidemark simulate --malformed all --faults all --late-fraction 0.1',
@@ -135,7 +134,7 @@ function text(values: Values, name: string): string | undefined {
 }
 
 function look(values: Values): Look {
-  const value = text(values, 'look') ?? 'plain'
+  const value = text(values, 'look') ?? 'recorded'
   const known = looks.find((name) => name === value)
   if (!known) throw new UsageError(`--look ${value}: write ${looks.join(' or ')}`)
   return known

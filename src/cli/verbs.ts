@@ -17,6 +17,7 @@ export const verbs: Readonly<Record<string, () => Promise<Command>>> = {
   verify: async () => (await import('./verify.ts')).verify,
   quarantine: async () => (await import('./quarantine.ts')).quarantine,
   probe: async () => (await import('./probe.ts')).probe,
+  source: async () => (await import('./source.ts')).source,
   schema: async () => (await import('./schema.ts')).schema,
   explain: async () => (await import('./explain.ts')).explain,
   migrate: async () => (await import('./migrate.ts')).migrate,

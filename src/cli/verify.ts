@@ -3,7 +3,7 @@
 import { loadConfig } from '../config/load.ts'
 import { configuredStreams, openContext } from '../context.ts'
 import { pickStreams, type Stream } from '../streams/catalog.ts'
-import type { Difference } from '../sync/ports/store.ts'
+import type { Cause, Difference } from '../sync/ports/store.ts'
 import { type VerifyOutcome, verifyStream } from '../sync/reconcile/verify.ts'
 import { messageOf, UsageError } from '../util/errors.ts'
 import { count, formatDuration, plural } from '../util/text.ts'
@@ -54,7 +54,7 @@ async function run(call: Call): Promise<ExitCode> {
         signal,
         repair,
         sample,
-        onDifference: (difference) => print.difference(stream.name, difference),
+        onDifference: (difference, cause) => print.difference(stream.name, difference, cause),
       })
       if (outcome.error) log.debug({ err: outcome.error, stream: stream.name }, 'the verification failed')
       const result = { ...outcome, durationMs: Math.round(performance.now() - startedAt) }
@@ -96,7 +96,7 @@ function wantedStreams(
 }
 
 type Printer = {
-  difference(stream: string, difference: Difference): void
+  difference(stream: string, difference: Difference, cause: Cause | null): void
   result(result: Result): void
   /** With what went wrong; null: nothing did. */
   end(error: string | null): void
@@ -104,7 +104,8 @@ type Printer = {
 
 function linePrinter(stdout: Output): Printer {
   return {
-    difference: (stream, difference) => stdout.say(`${stream} ${difference.key}: ${inWords(difference)}`),
+    difference: (stream, difference, cause) =>
+      stdout.say(`${stream} ${difference.key}: ${inWords(difference)}${cause === null ? '' : ` [${cause}]`}`),
     result: (result) => stdout.say(sentence(result)),
     end: () => {},
   }
@@ -115,11 +116,12 @@ function jsonPrinter(stdout: Output): Printer {
   const results: Result[] = []
   let before = '{"differences":[\n'
   return {
-    difference(stream, { key, kind, columns, version, mirrored }) {
+    difference(stream, { key, kind, columns, version, mirrored }, cause) {
       const told = {
         stream,
         key,
         kind,
+        cause,
         columns,
         version: version?.toString() ?? null,
         mirrored: mirrored?.toString() ?? null,
@@ -176,6 +178,7 @@ const asJson = ({ stream, status, runId, findings, note, error, tally, durationM
   complete: status === 'done' && findings.isWhole,
   compared: findings.compared,
   differences: findings.differences,
+  by_cause: findings.byCause,
   repaired: findings.repaired,
   unclear: findings.unclear,
   requests: tally.requests,

@@ -6,7 +6,7 @@ import type { z } from 'zod'
 import { keepSecret } from '../log.ts'
 import { relatedStreams, streams } from '../streams/catalog.ts'
 import { nearest } from '../util/text.ts'
-import { optionalText, type Schedule, schedule } from './parsers.ts'
+import { fieldList, optionalText, type Schedule, schedule } from './parsers.ts'
 import { mirrorVariables, upstreamVariables, type Variable, variables, workerVariables } from './variables.ts'
 
 // Variables of a family, such as SCHEDULE_<STREAM>, that are none but look like one. They would be passed over in silence.
@@ -66,6 +66,8 @@ export type UpstreamConfig = Omit<
   readonly keyFields: Readonly<Record<string, string | null>>
   /** Field that is the row version of a changes stream, where the operator named one. */
   readonly versionFields: Readonly<Record<string, string | null>>
+  /** Volatile fields of a changes stream in lower case, where the operator named them. */
+  readonly volatileFields: Readonly<Record<string, readonly string[] | null>>
 }
 export type Config = MirrorConfig &
   UpstreamConfig &
@@ -146,6 +148,7 @@ export function loadConfig(environment: Environment): Config {
     schedules: perStreamValues('SCHEDULE', streams, (stream) => schedule(stream.defaultSchedule)),
     keyFields: perStreamValues('KEY', [...listStreams, ...relatedStreams], () => optionalText),
     versionFields: perStreamValues('VERSION', changesStreams, () => optionalText),
+    volatileFields: perStreamValues('VOLATILE', changesStreams, () => fieldList),
   })
   finish()
   return config

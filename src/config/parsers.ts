@@ -113,6 +113,13 @@ const isTimeZone = (zone: string): boolean => {
 
 export const timeZone = text.default('UTC').refine(isTimeZone, 'must be a time zone name such as Europe/Oslo')
 
+/** Names of fields in lower case; `none` is an empty list, and null is what nobody chose. */
+export const fieldList = optionalText.transform((value) => {
+  if (value === null) return null
+  const names = value.split(',').map((name) => name.trim().toLowerCase())
+  return names.filter((name) => name !== '' && name !== 'none')
+})
+
 /** Zones by stream, then by field in lower case. */
 export const fieldTimezones = text.default('').transform((value, context) => {
   const zones: Record<string, Record<string, string>> = {}

@@ -149,6 +149,13 @@ export const upstreamVariables = {
     form: '1 to 100000',
     schema: integer(1000, 1, 100_000),
   },
+  LOAD_CONNECTIONS: {
+    describe:
+      'how many pages are asked for at the same time while much is to be read, as at the first load; `1` reads one after the other',
+    fallback: '`1`',
+    form: '1 to 12',
+    schema: integer(1, 1, 12),
+  },
   REQUESTS_PER_SECOND: {
     describe:
       'most requests a second that one worker makes to each service; with several workers divide it among them',

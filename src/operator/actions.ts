@@ -5,11 +5,13 @@ import type { Pool, SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
 import { cancelBackfill, requestBackfill } from '../store/admin/requests.ts'
 import { acknowledgeMissedRows, pausedStreams, pauseStream, resumeStream } from '../store/admin/streams.ts'
+import { isProbeDue } from '../store/queries/due.ts'
 import { readOverview } from '../store/queries/overview.ts'
 import { pickStream, type RunKind, type RunRequest, type Stream } from '../streams/catalog.ts'
 import { parseInt64 } from '../streams/record.ts'
-import { UsageError } from '../util/errors.ts'
-import { count, formatDuration } from '../util/text.ts'
+import { probeStream } from '../sync/beliefs/probe-run.ts'
+import { messageOf, UsageError } from '../util/errors.ts'
+import { count, formatDuration, sentence } from '../util/text.ts'
 import { askedSpan, planBackfill } from './backfill.ts'
 import type { BackgroundTasks } from './background-tasks.ts'
 import { asChangesStream } from './positions.ts'
@@ -87,6 +89,23 @@ async function acknowledge(context: ActionContext, { target, by }: Order): Promi
   return { text: acknowledgedSentence(stream, rows), json: { stream, acknowledged: rows } }
 }
 
+/** So often at most: it takes a few dozen requests. */
+const probeRestMs = 60_000
+
+async function probe(context: ActionContext, { target }: Order): Promise<Outcome> {
+  const stream = changesStreamIn(context, target)
+  if (!(await isProbeDue(context.sync.database.pool, stream.name, probeRestMs)))
+    throw new NotNow(
+      `${stream.name} was checked less than a minute ago. The page Upstream shows what was seen.`,
+    )
+  return await inBackground(context, `The check of ${stream.name}`, async (signal) => {
+    const { status, note, error } = await probeStream({ ...context.sync.contextOf(stream), signal })
+    if (status === 'failed') return `${stream.name} could not be checked: ${sentence(messageOf(error))}`
+    if (status !== 'done') return `${stream.name} was not checked: ${note}`
+    return `${stream.name} was checked: ${note ?? 'nothing that is believed of it has changed.'}`
+  })
+}
+
 async function approve(context: ActionContext, { target, fields }: Order): Promise<Outcome> {
   const stream = streamIn(context, target)
   const approved = await expectBlocked(context.sync.database.pool, stream, fields.rows ?? null)
@@ -152,6 +171,7 @@ export const actions = {
   pause,
   resume,
   acknowledge,
+  probe,
   approve,
   backfill,
   cancelBackfill: stopBackfill,

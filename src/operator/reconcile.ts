@@ -5,6 +5,7 @@ import type { Logger } from '../log.ts'
 import type { ListStream, Stream } from '../streams/catalog.ts'
 import { pollList } from '../sync/lists/poll.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
+import type { DifferenceCounts } from '../sync/ports/store.ts'
 import { type ReconcileOutcome, reconcileStream } from '../sync/reconcile/reconcile.ts'
 import { count, formatDuration, plural, sentence } from '../util/text.ts'
 
@@ -62,6 +63,8 @@ export function reconcileSentence({
   const found = findings
     ? [
         `${count(findings.missedRows)} missed`,
+        ...(findings.late > 0 ? [`${count(findings.late)} late`] : []),
+        ...otherCauses(findings.differences),
         `${count(findings.marked)} marked deleted`,
         ...(findings.alive > 0 ? [`${count(findings.alive)} not listed but still there`] : []),
         ...(findings.unclear > 0 ? [`${count(findings.unclear)} not listed and without a clear answer`] : []),
@@ -72,6 +75,10 @@ export function reconcileSentence({
   const isNoteworthy = status !== 'done' || note?.includes('blocked') || note?.includes('changed during')
   return `${stream}: ${status}, ${parts.join(', ')}${isNoteworthy && note ? `; ${note}` : ''}`
 }
+
+/** Besides those that have counts of their own. */
+const otherCauses = ({ late: _late, deleted: _deleted, ...others }: DifferenceCounts): readonly string[] =>
+  Object.entries(others).map(([cause, rows]) => `${count(rows)} ${cause}`)
 
 export const acknowledgedSentence = (stream: string, rows: number): string =>
   rows === 0

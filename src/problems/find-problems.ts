@@ -21,6 +21,9 @@ import {
   schemaDrift,
   stale,
   stopped,
+  stuck,
+  volatileFields,
+  wentBack,
 } from './stream-problems.ts'
 
 export type WorkerView = {
@@ -57,11 +60,14 @@ export function findProblems({ symptoms, view, rules, now }: Given): readonly Pr
       ...(isDown(rules.serviceOf(one.stream)) ? [] : [...failing(one), ...stale(one, rules.isStale, now)]),
       ...accessLost(one),
       ...inconclusive(one),
+      ...stuck(one),
       ...deletionsBlocked(one),
       ...quarantined(one),
       ...missedRows(one),
       ...beliefsChanged(one),
+      ...wentBack(one),
       ...locallyDamaged(one),
+      ...volatileFields(one),
       ...schemaDrift(one),
     ]),
   ]

@@ -1,6 +1,7 @@
 // What of a stream's symptoms needs a person, in words and with the command that helps. Text of the upstream stands in `what` only.
 
 import type { StreamSymptoms } from '../store/queries/symptoms.ts'
+import { beliefKind } from '../streams/beliefs.ts'
 import { count, formatDuration, plural, sentence } from '../util/text.ts'
 
 /** Each has a runbook page, docs/operations/<kind-with-dashes>.md. */
@@ -11,13 +12,16 @@ export const problemKinds = [
   'stopped',
   'access_lost',
   'inconclusive',
+  'stuck',
   'failing',
   'stale',
   'deletions_blocked',
   'quarantine',
   'missed_rows',
   'belief_changed',
+  'upstream_restored',
   'local_damage',
+  'volatile_field',
   'schema_drift',
 ] as const
 export type ProblemKind = (typeof problemKinds)[number]
@@ -32,6 +36,7 @@ export const problemMeanings: Readonly<Record<ProblemKind, string>> = {
     'the upstream shows no changes at all any more, although there are rows: a wrong CLIENT_GUID, or a lost right',
   inconclusive:
     'three or more polls in a row lacked records that are known here and are there when asked for: nothing was proven',
+  stuck: 'three or more runs in a row could not read everything and came no further, whatever the reason',
   failing: 'three or more runs of one kind failed in a row',
   stale: 'a stream should have been read STALE_AFTER ago by its own schedule, and was not',
   deletions_blocked:
@@ -39,14 +44,18 @@ export const problemMeanings: Readonly<Record<ProblemKind, string>> = {
   quarantine: 'records of the upstream cannot be rows; they are kept aside, whole',
   missed_rows: 'a reconcile found rows that the ordinary reading should have brought; they are here now',
   belief_changed: 'the upstream behaves differently than before; reading has adapted',
+  upstream_restored:
+    'the upstream went back to an older state, as after a restored backup; everything is read again from it',
   local_damage:
     'somebody changed, emptied, dropped or replaced a table of the mirror; it is being read again from the upstream',
+  volatile_field:
+    'a field of the upstream has another value again and again, without a new row version; it is not compared any more',
   schema_drift: 'a field of the upstream is new, outgrew its column, or has values that do not fit',
 }
 
 /** What happened, rather than what lasts: worth knowing, and over by itself. */
 export const isNews = (kind: string): boolean =>
-  kind === 'belief_changed' || kind === 'local_damage' || kind === 'schema_drift'
+  ['belief_changed', 'upstream_restored', 'local_damage', 'volatile_field', 'schema_drift'].includes(kind)
 
 export const runbookOf = (kind: string): string => `docs/operations/${kind.replaceAll('_', '-')}.md`
 
@@ -104,6 +113,29 @@ export function inconclusive({
       since: inconclusiveSince,
       what: `${stream}: ${count(inconclusiveRuns)} polls in a row proved nothing. Their answers lacked records that are known here. No row was changed, and the stream does not count as current.`,
       whatToDo: `Check CLIENT_GUID and what the integration user may read. \`tidemark status ${stream}\` shows which record was lacking, \`tidemark probe\` asks the upstream now.`,
+    }),
+  ]
+}
+
+export function stuck({
+  stream,
+  stuckRuns,
+  stuckSince,
+  stuckNote,
+  inconclusiveRuns,
+  hiddenSince,
+  blockedDeletions,
+}: StreamSymptoms): Problem[] {
+  // The problem that causes this is shown instead.
+  if (inconclusiveRuns > 0 || hiddenSince !== null || blockedDeletions !== null) return []
+  if (stuckRuns < failuresThatCount) return []
+  const why =
+    stuckNote === null ? 'They said nothing of the reason.' : `The last one said: ${sentence(stuckNote)}`
+  return [
+    ofStream('stuck', stream, {
+      since: stuckSince,
+      what: `${stream}: ${count(stuckRuns)} runs in a row could not read everything and came no further. ${why} What they were shown is stored; the stream does not count as current.`,
+      whatToDo: `\`tidemark probe\` shows how the upstream behaves. \`tidemark reconcile ${stream}\` brings what is missing by another way.`,
     }),
   ]
 }
@@ -211,7 +243,7 @@ export function missedRows({ stream, missedRows: rows, missedSince }: StreamSymp
     ofStream('missed_rows', stream, {
       since: missedSince,
       what: `${stream}: a reconcile found ${plural(rows, 'row')} that no other run had brought. They are stored now.`,
-      whatToDo: `Confirm that you have seen this: \`tidemark reconcile --acknowledge ${stream}\`. If it happens again, raise LOOKBACK.`,
+      whatToDo: `Confirm that you have seen this: \`tidemark reconcile --acknowledge ${stream}\`. The look-back reaches further from now on, so that it should not happen again.`,
     }),
   ]
 }
@@ -220,11 +252,33 @@ export function missedRows({ stream, missedRows: rows, missedSince }: StreamSymp
 const longestList = 5
 
 export const beliefsChanged = ({ stream, flippedBeliefs }: StreamSymptoms): Problem[] =>
-  flippedBeliefs.map(({ name, value, previousValue, evidence, changedAt }) =>
-    problemOf('belief_changed', stream, `${stream}:${name}:${value}`, {
+  flippedBeliefs.map(({ name, value, previousValue, evidence, changedAt }) => {
+    const kind = beliefKind(name)
+    const about = kind === null ? '' : ` (${kind.claim})`
+    // What a fall takes back, and only that: a belief that holds again takes nothing back.
+    const takenBack = kind?.holdsAs && !kind.holdsAs.includes(value) ? ` ${kind.takenBack}` : ''
+    return problemOf('belief_changed', stream, `${stream}:${name}:${value}`, {
       since: changedAt,
-      what: `${stream}: the upstream behaves differently. ${name.replaceAll('_', ' ')} was ${previousValue} and is ${value} now (${evidence}).`,
+      what: `${stream}: the upstream behaves differently. ${name.replaceAll('_', ' ')}${about} was ${previousValue} and is ${value} now: ${sentence(evidence)}${takenBack}`,
       whatToDo: 'Nothing: Tidemark adapts by itself. `tidemark probe` shows how the upstream behaves now.',
+    })
+  })
+
+export const wentBack = ({ stream, epochs }: StreamSymptoms): Problem[] =>
+  epochs.map(({ at, runId, position, evidence, isRead }) =>
+    problemOf('upstream_restored', stream, `${stream}:${at.toISOString()}`, {
+      since: at,
+      what: `${stream}: the upstream went back to an older state, as after a restored backup (${evidence}). Position ${position} was given up. ${isRead ? 'Everything was read again since, and what came replaced what was here.' : `Run ${runId} began to read everything again; what comes replaces what is here. Until that is done rows may be newer than upstream.`}`,
+      whatToDo: `Nothing: Tidemark mends it by itself. Ask the operator of the upstream what was restored, and to which moment: later changes are lost there, too. \`tidemark status ${stream}\` shows how far the reading is.`,
+    }),
+  )
+
+export const volatileFields = ({ stream, volatileFields: fields }: StreamSymptoms): Problem[] =>
+  fields.map(({ field, evidence, at }) =>
+    problemOf('volatile_field', stream, `${stream}:${field}`, {
+      since: at,
+      what: `${stream}: field ${field} changes by itself: ${evidence}. From now on a row that differs in it alone counts as unchanged. Its value here is the one that came with the last real change.`,
+      whatToDo: `Nothing, unless your reports need ${field}: then read it from the upstream when you use it. To compare it all the same, set VOLATILE_${stream.toUpperCase()}=none.`,
     }),
   )
 

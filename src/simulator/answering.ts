@@ -69,12 +69,12 @@ export function answering(parts: AnsweringParts): (exchange: Exchange) => Promis
     if (faults.needsPreviousPage && answer.ifEmpty) previousPages.set(streamOf(request), answer)
     const delivery = deliveryOf(fault)
     if (delivery !== 'never' && delivery !== 'reset') entry.answered(answer.status)
-    const { gzip: isCompressed, chunked: isChunked, latencyMs } = behaviour
+    const { gzip: isCompressed, contentLength, latencyMs } = behaviour
     return {
       answer: inWantedType(request, answer),
       delivery,
       isCompressed,
-      isChunked,
+      isChunked: !contentLength,
       latencyMs: latencyMs ?? 0,
     }
   }

@@ -1,5 +1,5 @@
-// The switches: what nobody knows about the upstream, one entry each. Tests set them on `simulator.behaviour`, between
-// two requests if they like; the command line has the same ones in kebab-case. What each does is elsewhere.
+// The switches: what nobody knows about the upstream, one entry each. At first they stand as the recorded service has it. Tests set
+// them on `simulator.behaviour`, between two requests if they like; the command line has them in kebab-case. What each does is elsewhere.
 
 import type { Look } from './resources.ts'
 
@@ -44,8 +44,8 @@ const optionalCount = (initial: number | null, describe: string): Switch<number 
 
 export const switches = {
   order: choice(
-    ['row-version', 'id', 'descending', 'unstable', 'heap'],
-    'order of a list that nothing sorts; unstable is another one for each request, heap is where the database keeps the rows, and ties of a sort are then shuffled anew for each page',
+    ['heap', 'row-version', 'id', 'descending', 'unstable'],
+    'order of a list that nothing sorts; heap is where the database keeps the rows, and ties of a sort are then shuffled anew for each page; unstable is another order for each request',
   ),
   inclusive: flag('neworchanged/{v} means versions >= v instead of > v'),
   sorts: choice(['honoured', 'ignored', 'refused'], 'what Sorts does; refused is a 400'),
@@ -56,8 +56,8 @@ export const switches = {
   } as Switch<readonly string[] | null>,
   filters: choice(['honoured', 'ignored'], 'what Filters does'),
   unknownNames: choice(
-    ['ignored', 'whole-list', 'error'],
-    'what a name in Sorts or Filters does that nothing is known by: nothing, or the list comes unsorted and unpaged, or a 500',
+    ['whole-list', 'ignored', 'error'],
+    'what a name in Sorts or Filters does that nothing is known by: the list comes unsorted and unpaged, or nothing, or a 500',
   ),
   pageCap: optionalCount(null, 'most records of a page, whatever PageSize says'),
   pageCapArithmetic: choice(
@@ -65,22 +65,22 @@ export const switches = {
     'with a page cap, sieve skips by the requested size and takes the capped one; clamped uses the capped one for both',
   ),
   ownPageSize: optionalCount(null, 'records of a page, whatever PageSize says; Page counts'),
-  defaultPageSize: optionalCount(100, 'page size when PageSize is absent; none: everything'),
+  defaultPageSize: optionalCount(null, 'page size when PageSize is absent; none: everything'),
   pagingIgnored: flag('Page and PageSize change nothing: every list is whole'),
   escapedSlashes: choice(
-    ['decoded', 'kept'],
-    'what %2F in a path is: a slash, or three characters of an external id that nobody has',
+    ['kept', 'decoded'],
+    'what %2F in a path is: three characters of an external id that nobody has, or a slash',
   ),
   listWrapper: optionalText('lists come as {"NAME": […]} instead of […]'),
-  casing: choice(['pascal', 'camel'], 'casing of the field names'),
-  escapes: choice(['json', 'net'], 'net writes emoji and odd characters as \\uXXXX, as .NET does'),
-  timeZone: text('UTC', 'the time zone of date-times that are not UTC, e.g. Europe/Oslo'),
+  casing: choice(['camel', 'pascal'], 'casing of the field names'),
+  escapes: choice(['net', 'json'], 'net writes emoji and odd characters as \\uXXXX, as .NET does'),
+  timeZone: text('Europe/Oslo', 'the time zone of date-times that are not UTC, e.g. Europe/Oslo'),
   rowVersions: choice(
     ['number', 'string', 'base64'],
     'row versions as JSON numbers, as strings of digits, or as eight bytes in base64',
   ),
   rowVersionField: choice(
-    ['both', 'RowVersion', 'SysRowVersion', 'legacy', 'none'],
+    ['legacy', 'both', 'RowVersion', 'SysRowVersion', 'none'],
     'which of RowVersion and SysRowVersion a record has; legacy: both, and RowVersion is an older number, mostly null',
   ),
   rowVersionStep: count(1, 'distance from one row version to the next'),
@@ -88,27 +88,27 @@ export const switches = {
   lateFraction: fraction('share of writes that get their row version at once and become visible later'),
   lateDelayMs: count(5_000, 'how long such a write stays invisible'),
   deletes: choice(
-    ['hard', 'soft'],
-    'a deleted record is gone, or stays with SysDeleted and a new row version',
+    ['soft', 'hard'],
+    'a deleted record stays with SysDeleted and a new row version, or is gone',
   ),
   hideDeleted: flag('records that are marked deleted are in no list, and a read of one is a 404'),
-  puts: choice(['merge', 'replace'], 'a PUT changes the fields it names, or empties all others'),
+  puts: choice(['replace', 'merge'], 'a PUT empties the fields it does not name, or leaves them as they are'),
   tokenShape: choice(
     ['object', 'json-string', 'plain-text', 'nested'],
     'what the sign-in answers: the token in an object, in an object inside an object, or by itself',
   ),
   tokenField: text('accessToken', 'the name of the token in that object'),
   tokenFormat: choice(['jwt', 'opaque'], 'a JWT tells when it ends, an opaque token does not'),
-  tokenLifetimeMs: count(3_600_000, 'how long a token is good for'),
-  tokenClockSkewMs: optionalCount(null, 'how much longer it is accepted'),
-  tokenExpiryShown: flag('the sign-in answer carries the lifetime in seconds, as expiresIn'),
+  tokenLifetimeMs: count(900_000, 'how long a token is good for'),
+  tokenClockSkewMs: optionalCount(300_000, 'how much longer it is accepted'),
+  tokenExpiryHidden: flag('the sign-in answer does not carry the lifetime in seconds, as expiresIn'),
   tokenShownLifetimeMs: optionalCount(null, 'the lifetime that is shown, when it is not the true one'),
   tokenCache: choice(
     ['until-expiry', 'none', 'stuck'],
     'what the sign-in hands out the second time: the same token while it is valid, a new one, or the same for ever',
   ),
   gzip: flag('answers are compressed for clients that accept gzip'),
-  chunked: flag('answers with a body come without Content-Length'),
+  contentLength: flag('answers carry Content-Length, instead of coming in chunks'),
   latencyMs: optionalCount(null, 'time before each answer'),
   extendedOff: flag('the extended read is switched off: 404'),
   openApiOff: flag('the service does not describe itself at /openapi/v1.json'),
@@ -136,6 +136,9 @@ export const switches = {
   volatileField: flag(
     'assignments have a DownloadUrl that is another one at each read, with the same row version',
   ),
+  fallBacks: fraction(
+    'share of changes that are taken back after the delay of late ones: the record has its older version again',
+  ),
   silentChanges: fraction('share of changes that give a record no new row version'),
   twins: optionalCount(
     null,
@@ -151,26 +154,26 @@ export type SwitchName = keyof Behaviour
 export const switchNames = Object.keys(switches) as SwitchName[]
 export const isSwitchName = (name: string): name is SwitchName => Object.hasOwn(switches, name)
 
-/** What the recorded service does, where it is not what the switches stand at. */
-const recordedBehaviour: Partial<Behaviour> = {
-  order: 'heap',
-  unknownNames: 'whole-list',
-  defaultPageSize: null,
-  escapedSlashes: 'kept',
-  casing: 'camel',
-  escapes: 'net',
-  timeZone: 'Europe/Oslo',
-  rowVersionField: 'legacy',
-  deletes: 'soft',
-  puts: 'replace',
-  tokenLifetimeMs: 900_000,
-  tokenClockSkewMs: 300_000,
-  tokenExpiryShown: true,
-  chunked: true,
+/** What the plain service does otherwise. */
+const plainBehaviour: Partial<Behaviour> = {
+  order: 'row-version',
+  unknownNames: 'ignored',
+  defaultPageSize: 100,
+  escapedSlashes: 'decoded',
+  casing: 'pascal',
+  escapes: 'json',
+  timeZone: 'UTC',
+  rowVersionField: 'both',
+  deletes: 'hard',
+  puts: 'merge',
+  tokenLifetimeMs: 3_600_000,
+  tokenClockSkewMs: null,
+  tokenExpiryHidden: true,
+  contentLength: true,
 }
-const profiles: Readonly<Record<Look, Partial<Behaviour>>> = { plain: {}, recorded: recordedBehaviour }
+const profiles: Readonly<Record<Look, Partial<Behaviour>>> = { recorded: {}, plain: plainBehaviour }
 
-export const initialBehaviour = (changes: Partial<Behaviour> = {}, look: Look = 'plain'): Behaviour => ({
+export const initialBehaviour = (changes: Partial<Behaviour> = {}, look: Look = 'recorded'): Behaviour => ({
   ...(Object.fromEntries(switchNames.map((name) => [name, switches[name].initial])) as Behaviour),
   ...profiles[look],
   ...changes,

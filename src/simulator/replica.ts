@@ -32,9 +32,9 @@ export function openReplica(parts: {
   readonly tables: Tables
   readonly behaviour: Behaviour
   readonly random: Random
-  readonly now?: () => number
+  readonly now: () => number
 }): Replica {
-  const { tables, behaviour, random, now = Date.now } = parts
+  const { tables, behaviour, random, now } = parts
   let log: Change[] = []
   let copy: { readonly tables: Tables; next: number } | null = null
 

@@ -41,7 +41,7 @@ import { recordedSchemas } from './recorded-schemas.ts'
 import { emptyRow, type FreshFields, type Row } from './row.ts'
 
 /** Which service the stand-in looks like: one that was recorded, or a plain one with made-up fields. */
-export const looks = ['plain', 'recorded'] as const
+export const looks = ['recorded', 'plain'] as const
 export type Look = (typeof looks)[number]
 
 export const resourceNames = [

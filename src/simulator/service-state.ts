@@ -33,6 +33,7 @@ export type Shared = {
   readonly ids: Readonly<Record<ResourceName, Ids>>
   /** Customers and employees, and children of assignments, that nobody created. */
   readonly hasGeneratedRecords: boolean
+  readonly now: () => number
   /** The clients that are open so far. */
   readonly states: OpenedState[]
 }
@@ -42,12 +43,12 @@ export const newIds = (): Shared['ids'] =>
   Object.fromEntries(resourceNames.map((name) => [name, { last: 0 }])) as Record<ResourceName, Ids>
 
 export function openServiceState(shared: Shared, counts: Counts): OpenedState {
-  const { behaviour, seed, versions, states, hasGeneratedRecords } = shared
+  const { behaviour, seed, versions, states, hasGeneratedRecords, now } = shared
   const tables = openTables(shared, counts)
   const random = seededRandom(seed + 1)
   const rendering = openRendering(behaviour)
   const rowBytes = openRowBytes(rendering)
-  const replica = openReplica({ tables, behaviour, random: seededRandom(seed + 3) })
+  const replica = openReplica({ tables, behaviour, random: seededRandom(seed + 3), now })
   const writes = openWrites({ tables, versions, behaviour, rowBytes, random, replica })
   const select = openSelections({ behaviour, rendering, random })
   const readTables = replica.forRead

@@ -35,6 +35,8 @@ export type SimulatorOptions = Partial<Counts> & {
   readonly otherClients?: readonly (Partial<Counts> & { readonly guid: string })[]
   /** False: there are no customers, employees and children but those that are inserted. */
   readonly hasGeneratedRecords?: boolean
+  /** The clock by which a replica lags. */
+  readonly now?: () => number
 }
 
 export type Simulator = AsyncDisposable & {
@@ -121,8 +123,9 @@ function openClients(
   clientGuid: string,
 ): Clients {
   const { seed, look, firstRowVersion = 1n, hasGeneratedRecords = true, otherClients = [] } = options
+  const { now = Date.now } = options
   const versions = countVersions(behaviour, firstRowVersion)
-  const shared = { look, behaviour, seed, versions, ids: newIds(), hasGeneratedRecords, states: [] }
+  const shared = { look, behaviour, seed, versions, ids: newIds(), hasGeneratedRecords, now, states: [] }
   const clients = new Map<string, OpenedState>()
   for (const client of [{ ...options, guid: clientGuid }, ...otherClients]) {
     const { assignments = 0, notes = 0, trackers = 0, objects = 0 } = client
@@ -145,7 +148,7 @@ type Known = Pick<
 >
 
 export function introduction(simulator: Known): string {
-  const { authUrl, assignmentUrl, trackingUrl, credentials, source } = simulator
+  const { authUrl, assignmentUrl, trackingUrl, credentials, source, behaviour } = simulator
   const { clientGuid, subjectId, apiKey } = credentials
   const signIn = JSON.stringify({ clientId: 3, subjectId, apiKey })
   return `The stand-in upstream is up; Ctrl-C stops it.
@@ -163,16 +166,21 @@ AUTH_URL=${authUrl}
 CLIENT_GUID=${clientGuid}
 SUBJECT_ID=${subjectId}
 API_KEY=${apiKey}
+SOURCE_TIMEZONE=${behaviour.timeZone}
 
 To sign in, and to ask for five assignments:
 
 TOKEN=$(curl -s ${authUrl}/Token/GenerateAccessTokenFromCache -H 'Content-Type: application/json' \\
-  -d ${shellQuoted(signIn)} | ${tokenCut(simulator.behaviour)})
-curl -s '${assignmentUrl}/api/Assignment/neworchanged/0?Page=1&PageSize=5&Sorts=${simulator.look === 'recorded' ? 'sysRowVersion' : 'RowVersion'}' \\
+  -d ${shellQuoted(signIn)} | ${tokenCut(behaviour)})
+curl -s '${assignmentUrl}/api/Assignment/neworchanged/0?Page=1&PageSize=5&Sorts=${versionName(behaviour)}' \\
   -H "Authorization: Bearer $TOKEN" -H 'clientId: ${clientGuid}'
 
 `
 }
+
+/** As the service shows it; the recorded one knows names in any case. */
+const versionName = ({ rowVersionField }: Behaviour) =>
+  rowVersionField === 'RowVersion' ? 'RowVersion' : 'SysRowVersion'
 
 const shellQuoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
 

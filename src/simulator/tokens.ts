@@ -119,7 +119,7 @@ function signInAnswer(token: Token, behaviour: Behaviour): Answer {
   const shownMs = behaviour.tokenShownLifetimeMs ?? behaviour.tokenLifetimeMs
   const object = {
     [behaviour.tokenField]: token.text,
-    ...(behaviour.tokenExpiryShown && { expiresIn: Math.round(shownMs / 1000) }),
+    ...(!behaviour.tokenExpiryHidden && { expiresIn: Math.round(shownMs / 1000) }),
     tokenType: 'Bearer',
   }
   switch (behaviour.tokenShape) {

@@ -61,6 +61,7 @@ export function openWrites(parts: {
     for (const listener of listeners) listener(event)
   }
   const late = openLateWrites(commit, behaviour)
+  const fallBacks = openFallBacks(parts, commit)
 
   function write(event: WriteEvent, options: WriteOptions): Row {
     const { resource, row } = event
@@ -96,6 +97,7 @@ export function openWrites(parts: {
       const how = isSilent ? { keepsVersion: true, ...options } : options
       const next = nextRow(row, tables[resource], versions, how)
       const changed = { ...next, revision: row.revision + (own ? 0 : 1), own: merged, raw: null, isDeleted }
+      fallBacks.perhaps(resource, row, changed)
       return write({ kind: 'Changed', resource, row: changed }, options)
     },
     remove(resource, id, how = behaviour.deletes, own = null) {
@@ -109,12 +111,45 @@ export function openWrites(parts: {
       return removed
     },
     commitLate: late.commit,
-    dropLate: late.drop,
+    dropLate() {
+      late.drop()
+      fallBacks.drop()
+    },
     onWrite(listener) {
       listeners.add(listener)
       return () => listeners.delete(listener)
     },
-    close: late.drop,
+    close() {
+      late.drop()
+      fallBacks.drop()
+    },
+  }
+}
+
+/** Changes that are taken back: as when somebody read what a transaction wrote that was rolled back, or a record was restored. */
+function openFallBacks(
+  parts: { readonly tables: Tables; readonly behaviour: Behaviour; readonly random: Random },
+  commit: Committed,
+) {
+  const { tables, behaviour, random } = parts
+  const timers = new Set<NodeJS.Timeout>()
+
+  return {
+    perhaps(resource: ResourceName, before: Row, after: Row): void {
+      if (behaviour.fallBacks === 0 || random() >= behaviour.fallBacks) return
+      const timer = setTimeout(() => {
+        timers.delete(timer)
+        const table = tables[resource]
+        if (table.find(after.id)?.version !== after.version) return
+        commit({ kind: 'Changed', resource, row: { ...before, place: table.takePlace(), cached: null } })
+      }, behaviour.lateDelayMs)
+      timer.unref()
+      timers.add(timer)
+    },
+    drop(): void {
+      for (const timer of timers) clearTimeout(timer)
+      timers.clear()
+    },
   }
 }
 

@@ -10,6 +10,7 @@ export const kinds = [
   'list',
   'lookback',
   'deletions',
+  'probe',
   'reconcile',
   'backfill',
   'verify',
@@ -33,6 +34,8 @@ type CommonStream = {
   readonly defaultSchedule: string
   /** Time zones of fields whose date-times have no offset, by the field's name in lower case. */
   readonly fieldZones?: Readonly<Record<string, string>>
+  /** The operator's choice of volatile fields, in lower case; left out or null: what was found out holds. */
+  readonly volatileFields?: readonly string[] | null
 }
 export type ChangesStream = CommonStream & {
   readonly kind: 'changes'

@@ -3,6 +3,15 @@
 
 import { createHash } from 'node:crypto'
 import type { Json, JsonObject } from '../json/json.ts'
+import {
+  hasFields,
+  isRecordPage,
+  placeOf,
+  type RecordList,
+  type RecordPage,
+  smallNumberAt,
+  valueAt,
+} from '../wire/record-page.ts'
 
 // Integers of 64 bits: their bounds, and row versions and ids as people type them.
 export const int64 = { min: -(2n ** 63n), max: 2n ** 63n - 1n } as const
@@ -22,7 +31,15 @@ const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 export const isUuid = (text: string): boolean => text.length === 36 && uuid.test(text)
 
 /** A record that can be a row. The key is in canonical text: digits for integers, lower case for UUIDs. */
-export type Row = { readonly key: string; readonly version: bigint | null; readonly record: JsonObject }
+export type Row = {
+  readonly key: string
+  readonly version: bigint | null
+  /** Of a row that was only found in the bytes of its page, parsed when it is asked for. */
+  readonly record: JsonObject
+  /** Where it was found, if its fields are known there. */
+  readonly found?: Found
+}
+export type Found = { readonly page: RecordPage; readonly index: number }
 /** A record that cannot be a row; it goes to quarantine, whole (P5). */
 export type Rejected = { readonly record: Json; readonly reason: string }
 export type Records = {
@@ -36,7 +53,7 @@ const integerText = /^-?(?:0|[1-9]\d*)$/
 
 /** Splits a page that has just come into rows and what cannot be one. `versionFields` is null for streams that have no row version. */
 export function readRecords(
-  records: readonly Json[],
+  records: RecordList,
   keyFields: readonly string[],
   versionFields: readonly string[] | null,
 ): Records {
@@ -45,32 +62,118 @@ export function readRecords(
   const rejected: Rejected[] = []
   const keyOf = fieldReader(keyFields)
   const versionOf = versionFields && fieldReader(versionFields)
-  for (const record of records) {
+  const read = (record: Json) => {
     if (!isObject(record)) {
       rejected.push({ record, reason: 'not an object' })
-      continue
+      return
     }
     const key = keyText(keyOf(record))
     if (key === null) {
       rejected.push({ record, reason: `no usable key in ${keyFields.join(', ')}` })
-      continue
+      return
     }
     const version = versionOf ? toVersion(versionOf(record)) : null
     if (versionFields && version === null) {
       rejected.push({ record, reason: `no usable row version in ${versionFields.join(', ')}` })
-      continue
+      return
     }
     rows.push({ key, version, record })
+  }
+  if (!isRecordPage(records)) for (const record of records) read(record)
+  else {
+    const find = rowFinder(records, keyFields, versionFields)
+    for (let index = 0; index < records.length; index++) {
+      const row = find(index)
+      if (row) rows.push(row)
+      else read(records.record(index))
+    }
   }
   return { rows, rejected, readAtMs }
 }
 
+/** Makes a row of what stands in the bytes of a page; null where only the parsed record can tell whether it is one. */
+function rowFinder(
+  page: RecordPage,
+  keyFields: readonly string[],
+  versionFields: readonly string[] | null,
+): (index: number) => Row | null {
+  const keyPlace = placeFinder(page, keyFields)
+  const versionPlace = versionFields && placeFinder(page, versionFields)
+  return (index) => {
+    if (!hasFields(page, index)) return null
+    const keyAt = keyPlace(index)
+    const versionAt = versionPlace?.(index) ?? null
+    if (keyAt < 0 || (versionAt !== null && versionAt < 0)) return null
+    const smallKey = smallNumberAt(page, keyAt)
+    const key = smallKey >= 0 ? String(smallKey) : keyText(valueAt(page, keyAt))
+    const version = versionAt === null ? null : versionFrom(page, versionAt)
+    return key === null || (versionAt !== null && version === null)
+      ? null
+      : foundRow(page, index, key, version)
+  }
+}
+
+function versionFrom(page: RecordPage, place: number): bigint | null {
+  const small = smallNumberAt(page, place)
+  return small >= 0 ? BigInt(small) : toVersion(valueAt(page, place))
+}
+
+const foundRow = (page: RecordPage, index: number, key: string, version: bigint | null): Row => ({
+  key,
+  version,
+  found: { page, index },
+  get record() {
+    return page.record(index) as JsonObject
+  },
+})
+
+/** Finds the value of the first of some fields that is there and not null; -1 where there is none, or a field is there twice. */
+function placeFinder(page: RecordPage, candidates: readonly string[]): (index: number) => number {
+  const named = candidates.map((candidate) =>
+    page.order.names.flatMap((name, field) =>
+      field > 0 && name.toLowerCase() === candidate.toLowerCase() ? [field] : [],
+    ),
+  )
+  return (index) => {
+    for (const fields of named) {
+      let found = -1
+      for (const field of fields) {
+        const place = placeOf(page, index, field)
+        if (place >= 0 && found >= 0) return -1
+        if (place >= 0) found = place
+      }
+      if (found >= 0) return found
+    }
+    return -1
+  }
+}
+
+/** The versions that records have in one field, of those that have one there. */
+export function versionsIn(records: RecordList, field: string): readonly bigint[] {
+  if (!isRecordPage(records))
+    return records.filter(isObject).flatMap((record) => readVersion(record, field) ?? [])
+  const place = placeFinder(records, [field])
+  const versions: bigint[] = []
+  for (let index = 0; index < records.length; index++) {
+    const at = place(index)
+    const record = at < 0 ? records.record(index) : null
+    const version =
+      record === null ? versionFrom(records, at) : isObject(record) ? readVersion(record, field) : null
+    if (version !== null) versions.push(version)
+  }
+  return versions
+}
+
 /**
- * Of records without versions nothing tells which of two with one key is right. When one answer holds both, the later one is the row
- * and the other is kept apart (P5).
+ * Two records with one key in one answer: the row takes the one with the higher version, or the later one, and the other is kept apart,
+ * whole, with the name of a field that tells them apart (P5).
  */
 export function withoutTwins(records: Records): Records {
-  const kept = new Map(records.rows.map((row) => [row.key, row]))
+  const kept = new Map<string, Row>()
+  for (const row of records.rows) {
+    const other = kept.get(row.key)
+    if (other === undefined || (row.version ?? 0n) >= (other.version ?? 0n)) kept.set(row.key, row)
+  }
   if (kept.size === records.rows.length) return records
   const textOf = ({ record }: Row) => JSON.stringify(record)
   const isTwin = (row: Row) => {
@@ -83,9 +186,23 @@ export function withoutTwins(records: Records): Records {
     rows: [...kept.values()],
     rejected: [
       ...records.rejected,
-      ...twins.map(({ record }) => ({ record, reason: 'another record of the same answer has its key' })),
+      ...twins.map(({ key, record }) => ({ record, reason: sharedKey(record, kept.get(key)?.record ?? {}) })),
     ],
   }
+}
+
+const sharedKeyReason = 'another record of the same answer has its key'
+/** What differs between two records for other reasons than that they are two. */
+const changing = /version|date|time|updat|modif|delet/i
+
+/** Why a record is kept apart whose key another one has, the row. */
+export function sharedKey(record: JsonObject, other: JsonObject): string {
+  const differing = Object.keys(record).filter((field) => {
+    const [one, two] = [keyText(record[field]), keyText(other[field])]
+    return one !== null && two !== null && one !== two && !changing.test(field)
+  })
+  const field = differing.find((name) => /(?:id|number|code|type)$/i.test(name)) ?? differing[0]
+  return field === undefined ? sharedKeyReason : `${sharedKeyReason}; ${field} tells them apart`
 }
 
 /**

@@ -4,7 +4,7 @@
 import type { RunKind, Stream } from '../streams/catalog.ts'
 import { errorOf } from '../util/errors.ts'
 import type { Answer, Refusal, Source } from './ports/source.ts'
-import type { Run, RunEnd, Store, WriteCounts } from './ports/store.ts'
+import type { DifferenceCounts, Run, RunEnd, Store, WriteCounts } from './ports/store.ts'
 
 export type Tally = WriteCounts & { readonly requests: number; readonly bytes: number }
 
@@ -17,12 +17,14 @@ export type RunOutcome = {
   readonly note: string | null
   readonly error: Error | null
   readonly tally: Tally
+  /** By cause, of runs that compare. */
+  readonly differences?: DifferenceCounts
   /** Everything there was is read. */
   readonly isComplete: boolean
   readonly yielded: boolean
 }
 export type RunReading = Pick<RunOutcome, 'note' | 'isComplete' | 'yielded'> &
-  Pick<RunEnd, 'isHidden' | 'settled' | 'knowsDeletions'> & {
+  Pick<RunEnd, 'isHidden' | 'settled' | 'knowsDeletions' | 'differences'> & {
     /** The upstream showed nothing that is known, so that nothing was proven (P11). */
     readonly isInconclusive?: boolean
   }

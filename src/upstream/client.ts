@@ -6,10 +6,12 @@ import { keepSecret, type Logger } from '../log.ts'
 import type { ServiceName } from '../streams/catalog.ts'
 import { backoff, type RetryPolicy, retry } from '../util/backoff.ts'
 import { type Clock, systemClock } from '../util/waiting.ts'
+import { newFieldOrder } from '../wire/field-order.ts'
+import type { RecordPage } from '../wire/record-page.ts'
 import { openSignIn, type SignIn, type SignInAllowance } from './auth/sign-in.ts'
-import { httpDate, readAnswer } from './http/answer.ts'
+import { httpDate, type ReadAnswer, readAnswer, recordsReader } from './http/answer.ts'
 import { retryDelay, UpstreamError } from './http/errors.ts'
-import { openPacing, type Pacing } from './http/pacing.ts'
+import { openCrowd, openPacing, type Pacing } from './http/pacing.ts'
 import {
   type HttpAnswer,
   type HttpRequest,
@@ -43,10 +45,10 @@ export type UpstreamOptions = {
   readonly random?: () => number
 }
 
-export type UpstreamAnswer = {
+export type UpstreamAnswer<Body = Json> = {
   readonly status: number
   /** Null when the answer has no body. */
-  readonly body: Json | null
+  readonly body: Body | null
   readonly bytes: number
   /** The upstream's own time, from its `Date` header. */
   readonly date: Date | null
@@ -59,7 +61,20 @@ export type Upstream = {
     request: RequestOf<Name>,
     signal: AbortSignal,
   ): Promise<UpstreamAnswer>
+  /** The same; when the answer is a list, its records are found and not parsed. */
+  callForRecords<Name extends OperationName>(
+    name: Name,
+    request: RequestOf<Name>,
+    signal: AbortSignal,
+    how?: HowToCall,
+  ): Promise<UpstreamAnswer<Json | RecordPage>>
   close(): void
+}
+export type HowToCall = {
+  /** Left out: only the size of any answer is bounded. */
+  readonly mostBytes?: number | undefined
+  /** One of many that are asked for together: others go first. */
+  readonly givesWay?: boolean | undefined
 }
 
 const defaultMaxResponseBytes = 256 * 1024 * 1024
@@ -78,35 +93,46 @@ export function openUpstream(options: UpstreamOptions): Upstream {
     ...{ service, transport, clock, random, policy, observer, log, closed: closing.signal },
     ...{ authUrl: plainUrl(options.authUrl), subjectId: options.subjectId, apiKey: options.apiKey },
   })
+  const crowd = openCrowd(clock)
   const parts: Parts = { service, baseUrl, clientGuid, transport, pacing, signIn, observer, clock }
+
+  const call = <Body>(asked: Asked, read: ReadAnswer<Body>, signal: AbortSignal) => {
+    const { name, operation } = asked
+    const isWrite = operation.method !== 'GET'
+    return retry(() => ask(parts, asked, read, signal), {
+      delayMs(failure, attempt) {
+        if (isAboutTooMany(failure)) crowd.wereTooMany()
+        if (failure instanceof UpstreamError && failure.code === 'UPSTREAM_STATUS' && failure.notBefore)
+          pacing.pauseUntil(failure.notBefore, failure.status)
+        const delayMs = retryDelay({
+          policy,
+          failure,
+          attempt,
+          isWrite,
+          nowMs: clock.now(),
+          random: random(),
+        })
+        if (delayMs === null || !(failure instanceof UpstreamError)) return null
+        observer.retryPlanned?.({ service, operation: name, attempt, delayMs, reason: failure.code })
+        log.debug(
+          { service, operation: name, attempt, delayMs, reason: failure.message },
+          'sending the request again',
+        )
+        return delayMs
+      },
+      wait: (delayMs) => clock.waitUntil(clock.now() + delayMs, signal),
+    })
+  }
+  const recordsOf = openRecordsReaders()
 
   return {
     service,
-    async call(name, request, signal) {
-      const asked = prepare(service, name, request as AnyRequest)
-      const isWrite = asked.operation.method !== 'GET'
-      return await retry(() => ask(parts, asked, signal), {
-        delayMs(failure, attempt) {
-          if (failure instanceof UpstreamError && failure.code === 'UPSTREAM_STATUS' && failure.notBefore)
-            pacing.pauseUntil(failure.notBefore, failure.status)
-          const delayMs = retryDelay({
-            policy,
-            failure,
-            attempt,
-            isWrite,
-            nowMs: clock.now(),
-            random: random(),
-          })
-          if (delayMs === null || !(failure instanceof UpstreamError)) return null
-          observer.retryPlanned?.({ service, operation: name, attempt, delayMs, reason: failure.code })
-          log.debug(
-            { service, operation: name, attempt, delayMs, reason: failure.message },
-            'sending the request again',
-          )
-          return delayMs
-        },
-        wait: (delayMs) => clock.waitUntil(clock.now() + delayMs, signal),
-      })
+    call: async (name, request, signal) =>
+      await call(prepare(service, name, request as AnyRequest), readAnswer, signal),
+    async callForRecords(name, request, signal, how = {}) {
+      const asked = prepare(service, name, request as AnyRequest, how)
+      const asking = () => call(asked, recordsOf(name), signal)
+      return await (asked.givesWay ? crowd.add(asking) : asking())
     },
     close() {
       closing.abort(new Error('the client was closed'))
@@ -114,6 +140,19 @@ export function openUpstream(options: UpstreamOptions): Upstream {
     },
   }
 }
+
+/** The records of an operation mostly have the same fields in the same order. */
+function openRecordsReaders(): (name: OperationName) => ReadAnswer<Json | RecordPage> {
+  const readers = new Map<OperationName, ReadAnswer<Json | RecordPage>>()
+  return (name) => {
+    const reader = readers.get(name) ?? recordsReader(newFieldOrder())
+    readers.set(name, reader)
+    return reader
+  }
+}
+
+const isAboutTooMany = (failure: unknown): boolean =>
+  failure instanceof UpstreamError && (failure.status === 429 || failure.status === 503)
 
 type Parts = {
   readonly service: ServiceName
@@ -131,26 +170,39 @@ type Asked = {
   readonly operation: Operation
   readonly prepared: PreparedRequest
   readonly allowance: SignInAllowance
+  readonly mostBytes: number | undefined
+  readonly givesWay: boolean
   wasRejected: boolean
   wasChecked: boolean
 }
 
-function prepare(service: ServiceName, name: OperationName, request: AnyRequest): Asked {
+function prepare(
+  service: ServiceName,
+  name: OperationName,
+  request: AnyRequest,
+  { mostBytes, givesWay = false }: HowToCall = {},
+): Asked {
   const operation: Operation = operations[name]
   if (operation.service !== service)
     throw new Error(`${name} is an operation of the ${operation.service} service, not of ${service}`)
   const prepared = prepareRequest(operation, request)
-  return { name, operation, prepared, allowance: { left: 2 }, wasRejected: false, wasChecked: false }
+  const allowance = { left: 2 }
+  return { name, operation, prepared, allowance, mostBytes, givesWay, wasRejected: false, wasChecked: false }
 }
 
 /** One request, repeated once with a new token when its token is rejected. */
-async function ask(parts: Parts, asked: Asked, signal: AbortSignal): Promise<UpstreamAnswer> {
+async function ask<Body>(
+  parts: Parts,
+  asked: Asked,
+  read: ReadAnswer<Body>,
+  signal: AbortSignal,
+): Promise<UpstreamAnswer<Body>> {
   const { service, pacing, signIn } = parts
   const { operation, allowance } = asked
   for (;;) {
     const token = await signIn.token(allowance, signal)
     const request = httpRequest(parts, asked, token)
-    await pacing.wait(request, signal)
+    await pacing.wait(request, signal, asked.givesWay)
     const answer = await exchange(parts, asked.name, request, signal)
     if (answer.status === 401) {
       if (asked.wasRejected) throw unauthorized(service, request)
@@ -164,7 +216,7 @@ async function ask(parts: Parts, asked: Asked, signal: AbortSignal): Promise<Ups
       continue
     }
     signIn.confirm(token)
-    const body = readAnswer(operation, request, answer)
+    const body = read(operation, request, answer)
     const sentAtMs = httpDate(answer.headers.date)
     const date = sentAtMs === null ? null : new Date(sentAtMs)
     return { status: answer.status, body, bytes: answer.bytes.length, date }
@@ -192,7 +244,7 @@ async function exchange(
 
 function httpRequest(
   { baseUrl, clientGuid }: Parts,
-  { operation, prepared: { contentType, body, target } }: Asked,
+  { operation, mostBytes, prepared: { contentType, body, target } }: Asked,
   token: string,
 ): HttpRequest {
   return {
@@ -204,6 +256,7 @@ function httpRequest(
       ...(contentType !== null && { 'content-type': contentType }),
     },
     body,
+    ...(mostBytes !== undefined && { mostBytes }),
   }
 }
 

@@ -17,6 +17,7 @@ const routes = [
   ['pause', '/streams/:target/pause', '/'],
   ['resume', '/streams/:target/resume', '/'],
   ['acknowledge', '/streams/:target/acknowledge', '/'],
+  ['probe', '/streams/:target/probe', '/upstream'],
   ['approve', '/streams/:target/approve', '/'],
   ['backfill', '/streams/:target/backfill', '/checkpoints'],
   ['cancelBackfill', '/backfills/:target/cancel', '/checkpoints'],

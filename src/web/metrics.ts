@@ -3,7 +3,9 @@
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { type Problem, problemKinds } from '../problems/stream-problems.ts'
+import type { BeliefLine } from '../store/queries/dictionary.ts'
 import type { StreamOverview } from '../store/queries/overview.ts'
+import { verdictOf } from '../streams/beliefs.ts'
 
 export type RunSeen = {
   readonly stream: string
@@ -13,6 +15,8 @@ export type RunSeen = {
   /** Whether a webhook asked for the run; null where none ever does. */
   readonly isAnnounced: boolean | null
   readonly tally: Readonly<Record<(typeof outcomes)[number], number>>
+  /** By cause. */
+  readonly differences: Readonly<Record<string, number>>
 }
 export type Metrics = {
   readonly registry: Registry
@@ -67,11 +71,16 @@ function countRuns(registry: Registry): Pick<Metrics, 'runDone' | 'delivered'> {
     'Changed rows of incremental runs, by whether a webhook asked for the run',
     ['stream', 'announced'],
   )
+  const differences = counter('differences_total', 'Differences that reconciles found, by cause', [
+    'stream',
+    'cause',
+  ])
   return {
-    runDone({ stream, kind, status, durationMs, isAnnounced, tally }) {
+    runDone({ stream, kind, status, durationMs, isAnnounced, tally, ...run }) {
       runs.inc({ stream, kind, status })
       duration.observe({ stream, kind }, durationMs / 1000)
       for (const outcome of outcomes) rows.inc({ stream, outcome }, tally[outcome])
+      for (const [cause, found] of Object.entries(run.differences)) differences.inc({ stream, cause }, found)
       const changed = tally.inserted + tally.updated
       if (isAnnounced !== null && changed > 0)
         changes.inc({ stream, announced: String(isAnnounced) }, changed)
@@ -123,6 +132,8 @@ function countRequests(registry: Registry): Metrics['upstream'] {
 export type States = {
   /** Null while the database does not answer. */
   overview(): Promise<readonly StreamOverview[] | null>
+  /** Null while the database does not answer. */
+  beliefs(): Promise<readonly BeliefLine[] | null>
   /** Null while the database does not answer. */
   problems(): Promise<readonly Problem[] | null>
   /** Null while the queue does not answer. */
@@ -203,12 +214,19 @@ export function addStateGauges(registry: Registry, states: States): () => Promis
     gauge: gauge(name, help, ['stream']),
   }))
   const problemCount = gauge('problems', 'Problems that need a person, by kind', ['kind'])
+  const beliefHolds = gauge(
+    'belief_holds',
+    '1 while a belief about the upstream or the tables holds, 0 when it does not; left out while it is to be tested again',
+    ['stream', 'belief'],
+  )
+  const beliefAge = gauge('belief_age_seconds', 'How long ago a belief was last tested', ['stream', 'belief'])
   const queueJobs = gauge('queue_jobs', 'Runs in the queue by state', ['state'])
   const up = gauge('up', '1 while this part of the worker, or this upstream service, works', ['part'])
 
   return async () => {
-    const [overview, problems, counts] = await Promise.all([
+    const [overview, beliefs, problems, counts] = await Promise.all([
       states.overview(),
+      states.beliefs(),
       states.problems(),
       states.queueCounts(),
     ])
@@ -218,6 +236,15 @@ export function addStateGauges(registry: Registry, states: States): () => Promis
         const found = value(stream)
         if (found !== null) one.set({ stream: stream.stream }, found)
       }
+    }
+    beliefHolds.reset()
+    beliefAge.reset()
+    const now = new Date()
+    for (const line of beliefs ?? []) {
+      const labels = { stream: line.stream, belief: line.name }
+      const verdict = verdictOf(line, now)
+      if (verdict !== 'unknown') beliefHolds.set(labels, verdict === 'holds' ? 1 : 0)
+      beliefAge.set(labels, (now.getTime() - line.testedAt.getTime()) / 1000)
     }
     problemCount.reset()
     for (const kind of problems ? problemKinds : [])

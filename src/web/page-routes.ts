@@ -8,11 +8,12 @@ import type { Assets } from './assets.ts'
 import { type Html, html, markupOf } from './html.ts'
 import { checkpointsPage } from './pages/checkpoints.ts'
 import { approvePage, backfillPage } from './pages/confirm.ts'
-import { beliefsPage, dictionaryPage } from './pages/dictionary.ts'
+import { dictionaryPage } from './pages/dictionary.ts'
 import { layout, type Page } from './pages/layout.ts'
 import { overviewPage } from './pages/overview.ts'
 import { quarantinePage } from './pages/quarantine.ts'
 import { runsPage } from './pages/runs.ts'
+import { upstreamPage } from './pages/upstream.ts'
 import type { Routes } from './server.ts'
 import type { Viewer } from './sessions.ts'
 import type { StatusQueries } from './status-queries.ts'
@@ -60,7 +61,7 @@ const pages: readonly Page[] = [
   checkpointsPage,
   quarantinePage,
   dictionaryPage,
-  beliefsPage,
+  upstreamPage,
 ]
 const reloadSeconds = 3
 const defaultTimeoutMs = 15_000

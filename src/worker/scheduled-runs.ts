@@ -5,8 +5,14 @@ import type { Config } from '../config/load.ts'
 import { lastSlot, type Schedule } from '../config/parsers.ts'
 import type { Pool, ReadOptions, SyncContext } from '../context.ts'
 import { pausedStreams } from '../store/admin/streams.ts'
-import { hasReconcileSince, readLookbackState, streamsLackingReconcile } from '../store/queries/due.ts'
+import {
+  hasReconcileSince,
+  isProbeDue,
+  readLookbackState,
+  streamsLackingReconcile,
+} from '../store/queries/due.ts'
 import { type RunKind, type RunRequest, kinds as runKinds, type Stream } from '../streams/catalog.ts'
+import { probeStream } from '../sync/beliefs/probe-run.ts'
 import { runNextBackfill } from '../sync/changes/incremental.ts'
 import { currentLookback, lookbackIntervalMs } from '../sync/changes/lookback.ts'
 import { findDeletions } from '../sync/deletions/find-deletions.ts'
@@ -34,7 +40,7 @@ export const readers = (context: SyncContext): Partial<Record<RunKind, ReadKind>
 /** Reconciles on their schedule, backfills as they are asked for. */
 export const auditReaders = (
   context: Pick<SyncContext, 'contextOf'>,
-): Readonly<Record<'reconcile' | 'backfill' | 'deletions', ReadKind>> => ({
+): Readonly<Record<'reconcile' | 'backfill' | 'deletions' | 'probe', ReadKind>> => ({
   async reconcile(stream, { signal }) {
     if (stream.kind === 'list') throw new Error(`${stream.name} is listed whole by every poll`)
     return await reconcileStream({ ...context.contextOf(stream), signal, approved: 0 })
@@ -42,6 +48,10 @@ export const auditReaders = (
   async deletions(stream, { signal }) {
     if (stream.kind === 'list') throw new Error(`${stream.name} is listed whole by every poll`)
     return await findDeletions({ ...context.contextOf(stream), signal })
+  },
+  async probe(stream, { signal }) {
+    if (stream.kind === 'list') throw new Error(`${stream.name} has no row versions`)
+    return await probeStream({ ...context.contextOf(stream), signal })
   },
   async backfill(stream, { signal, shouldYield }) {
     if (stream.kind === 'list') throw new Error(`${stream.name} has no past to read again`)
@@ -58,6 +68,9 @@ const shortestLookMs = 1_000
 const longestLookMs = 30_000
 const relatedEveryMs = 10_000
 const backfillEveryMs = 5_000
+const probeLookMs = 600_000
+/** Before what was seen a day ago is doubted. */
+const probeEveryMs = 20 * 3_600_000
 
 export function wantedSchedules(
   config: Pick<Config, 'schedules' | 'scheduleReconcile' | 'scheduleDeletions' | 'lookbackMs'>,
@@ -74,6 +87,7 @@ export function wantedSchedules(
         lookback: { everyMs },
         reconcile: config.scheduleReconcile,
         deletions: config.scheduleDeletions,
+        probe: { everyMs: probeLookMs },
         // Asked for by an operator; this is how often that is looked at.
         backfill: { everyMs: backfillEveryMs },
       }),
@@ -90,11 +104,13 @@ export async function isRunDue(context: SyncContext, lookbackFloorMs: number, ti
   if ((await pausedStreams(context.database.pool)).has(tick.stream)) return false
   if (tick.kind === 'backfill') return (await context.store.nextBackfill(tick.stream)) !== null
   if (tick.kind === 'related') return await context.isRelatedDue()
-  if (tick.kind !== 'lookback' && tick.kind !== 'deletions') return true
+  if (!['lookback', 'deletions', 'probe'].includes(tick.kind)) return true
   const state = await readLookbackState(context.database.pool, tick.stream)
   // While the first load goes on, most of what the list shows is not here yet.
   if (tick.kind === 'deletions') return state?.isLoaded ?? false
   if (!state?.hasPosition) return false
+  if (tick.kind === 'probe')
+    return state.isLoaded && (await isProbeDue(context.database.pool, tick.stream, probeEveryMs))
   const lookbackMs = currentLookback(state.lookbackMs, lookbackFloorMs)
   return state.sinceLastMs === null || state.sinceLastMs >= lookbackIntervalMs(lookbackMs)
 }

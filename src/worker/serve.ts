@@ -8,6 +8,7 @@ import { actions, NotNow } from '../operator/actions.ts'
 import { planAskedBackfill } from '../operator/backfill.ts'
 import { type BackgroundTasks, openBackgroundTasks } from '../operator/background-tasks.ts'
 import { pausedStreams } from '../store/admin/streams.ts'
+import { readBeliefs } from '../store/queries/dictionary.ts'
 import { readOverview } from '../store/queries/overview.ts'
 import type { RunRequest, Stream } from '../streams/catalog.ts'
 import { withTimeout } from '../util/waiting.ts'
@@ -136,6 +137,7 @@ function monitoringRoutes(state: WorkerState, deliveries: RunDebounce): readonly
   const { registry } = metrics
   const refresh = addStateGauges(registry, {
     overview: async () => (state.live ? orNull(overviewOf(state.live.context)) : null),
+    beliefs: async () => (state.live ? orNull(readBeliefs(state.live.context.database.pool)) : null),
     problems: async () => (state.live ? orNull(state.live.problems()) : null),
     queueCounts: async () =>
       state.live && partsOf(state).queue?.isUp ? orNull(state.live.jobs.counts()) : null,

@@ -122,14 +122,14 @@ async function startRuns(
 function countOutcome(
   metrics: Metrics,
   { stream, kind, cause }: RunRequest,
-  { status, tally }: RunOutcome,
+  { status, tally, differences = {} }: RunOutcome,
   { durationMs, isChanges }: { readonly durationMs: number; readonly isChanges: boolean },
 ): void {
   const isByWebhooks = kind === 'incremental' && isChanges
   const isAnnounced = isByWebhooks ? cause === 'webhook' : null
   // Rows of related records are not rows of assignments.
   const counted = kind === 'related' ? kind : stream
-  metrics.runDone({ stream: counted, kind, status, durationMs, isAnnounced, tally })
+  metrics.runDone({ stream: counted, kind, status, durationMs, isAnnounced, tally, differences })
 }
 
 const longRunMs = 30_000

@@ -11,8 +11,10 @@ import { chooseKeyField, isObject } from '../streams/record.ts'
 import type { Source } from '../sync/ports/source.ts'
 import type { Upstream } from '../upstream/client.ts'
 import { openSource } from '../upstream/contract/source.ts'
+import { UpstreamError } from '../upstream/http/errors.ts'
 import { messageOf } from '../util/errors.ts'
 import { plural, sentence } from '../util/text.ts'
+import { parsedRecords } from '../wire/record-page.ts'
 
 export type Served = { readonly definitions: readonly Json[]; readonly subscriptions: readonly Json[] }
 export type SubscriptionPlan = {
@@ -67,6 +69,13 @@ export function checkCreated(record: Json, hookUrl: string): Unusable | null {
   return {
     unusable: `the new subscription does not hold the address that Tidemark gave it; ${fieldsOf(record)}`,
   }
+}
+
+/** A service that does not know the name under which it was given the address says which field it misses. */
+function missedAddress(error: unknown): string | null {
+  const excerpt = error instanceof UpstreamError && error.status === 400 ? error.excerpt : null
+  const required = [...(excerpt ?? '').matchAll(/"(\w+)":\["The \1 field is required/g)]
+  return required.map(([, name = '']) => name).find((name) => aboutAddress.test(name)) ?? null
 }
 
 export function subscriptionKeyOf(record: Json): string | null {
@@ -178,7 +187,7 @@ async function subscribe({
   const hooksUrl = `${publicUrl}/hooks/`
   const hookUrl = `${hooksUrl}${secret}`
   const list = async (name: Stream['name']) =>
-    (await sourceOf(upstream, name).list({ page: 1, pageSize: 1_000 }, signal)).records
+    parsedRecords((await sourceOf(upstream, name).list({ page: 1, pageSize: 1_000 }, signal)).records)
   const served = {
     definitions: await list('webhook_definition'),
     subscriptions: await list('webhook_subscription'),
@@ -187,9 +196,18 @@ async function subscribe({
   if ('unusable' in plan) return { said: notSubscribed(plan.unusable), isFine: false }
   const remove = (webhookSubscriptionId: string) =>
     upstream.call('deleteWebhookSubscription', { path: { webhookSubscriptionId } }, signal)
+  const post = async (body: JsonObject) =>
+    (await upstream.call('createWebhookSubscription', { body }, signal)).body
+  const create = (body: JsonObject) =>
+    post(body).catch((error: unknown) => {
+      const name = missedAddress(error)
+      if (name === null || Object.hasOwn(body, name)) throw error
+      const renamed = Object.entries(body).map(([known, value]) => [value === hookUrl ? name : known, value])
+      return post(Object.fromEntries(renamed))
+    })
   for (const key of plan.remove) await remove(key)
   for (const body of plan.create) {
-    const { body: created } = await upstream.call('createWebhookSubscription', { body }, signal)
+    const created = await create(body)
     const wrong = checkCreated(created, hookUrl)
     if (!wrong) continue
     const key = subscriptionKeyOf(created)

@@ -28,7 +28,7 @@ describe('tidemark demo', () => {
           return rows[0]?.count
         }, patience)
         .toBeGreaterThanOrEqual(450)
-      const query = urlOf(/-c "(select status_name[^"]+)"/)
+      const query = urlOf(/-c "(select city[^"]+)"/)
       expect((await client.query(query ?? '')).rows.length).toBeGreaterThan(1)
       await client.end()
       await expect

@@ -41,4 +41,16 @@ describe.skipIf(!hasPostgres)('explain', () => {
     )
     expect(text.stdout).toContain(`${rows[0].row_version}`)
   })
+
+  it('compares times in the zones of their fields (P4)', async () => {
+    await using simulator = await startSimulator({ look: 'recorded', assignments: 3, notes: 3 })
+    const environment = {
+      ...environmentFor(simulator, database),
+      FIELD_TIMEZONES: 'assignment_note.noteDate=America/New_York',
+    }
+    await runTidemark(['sync', 'assignment_note'], environment)
+    const [key] = simulator.source.ids('assignment_note')
+    const { stdout } = await runTidemark(['explain', 'assignment_note', `${key}`, '--json'], environment)
+    expect(JSON.parse(stdout).upstream).toMatchObject({ says: 'found', equal: true, different: [] })
+  })
 })

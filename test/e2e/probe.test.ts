@@ -1,6 +1,7 @@
 // What the probe says about a sound installation, and about what can be wrong with one.
 
 import { describe, expect, it } from 'vitest'
+import type { BeliefReport } from '../../src/cli/probe-beliefs.ts'
 import type { Environment } from '../../src/config/load.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
@@ -11,9 +12,9 @@ type Told = { name: string; fine: boolean; says: string }
 
 async function probe(environment: Environment) {
   const { code, stdout } = await runTidemark(['probe', '--json'], environment)
-  const { checks }: { checks: Told[] } = JSON.parse(stdout)
+  const { checks, beliefs }: { checks: Told[]; beliefs: BeliefReport[] } = JSON.parse(stdout)
   const of = (name: string) => checks.find((check) => check.name === name)
-  return { code, wrong: checks.filter(({ fine }) => !fine), of }
+  return { code, wrong: checks.filter(({ fine }) => !fine), of, beliefs }
 }
 
 describe.skipIf(!hasPostgres)('the probe', () => {
@@ -26,15 +27,21 @@ describe.skipIf(!hasPostgres)('the probe', () => {
       behaviour: { pageCap: 50, inclusive: true, order: 'id' },
     })
     simulator.requests.start()
-    const { code, wrong, of } = await probe(environmentFor(simulator, database))
+    const { code, wrong, of, beliefs } = await probe(environmentFor(simulator, database))
     expect(wrong).toEqual([])
     expect(code).toBe(0)
     expect(of('sign-in assignment')?.says).toContain('a token')
     expect(of('stream assignment')?.says).toBe('readable')
     expect(of('stream assignment_note')?.says).toContain('it has no records, or CLIENT_GUID is not yours')
     expect(of('clock assignment')?.says).toContain('agrees')
-    expect(of('assignment sorting')?.says).toMatch(/^proven/)
-    expect(of('assignment inclusivity')?.says).toMatch(/^since (\d+) includes \1$/)
+    expect(of('assignment sorting')?.says).toMatch(
+      /^holds: neworchanged is sorted by row version .* ascending from/,
+    )
+    const verdicts = new Map(beliefs.map(({ name, verdict }) => [name, verdict]))
+    expect(verdicts.get('key_order')).toBe('holds')
+    expect(verdicts.get('versions_rise')).toBe('could not be told')
+    expect(beliefs.every(({ claim, evidence }) => claim !== '' && evidence !== '')).toBe(true)
+    expect(of('assignment inclusive')?.says).toMatch(/^yes: .* Since (\d+) includes \1\./)
     expect(of('assignment order')?.says).toContain('by key')
     expect(of('assignment cap')?.says).toBe('pages hold 50 records at most')
     expect(of('assignment time zone')?.says).toContain('date-times')
@@ -65,5 +72,34 @@ describe.skipIf(!hasPostgres)('the probe', () => {
     expect(badDatabase).toMatchObject({ code: 4 })
     expect(badDatabase.of('postgres')).toMatchObject({ fine: false })
     expect(JSON.stringify(badDatabase)).not.toContain('secret-of-mine')
+  })
+
+  it('tests what runs rely on against the rows that are stored, and says what it means when it falls', async () => {
+    await using simulator = await startSimulator({ assignments: 300, trackers: 3 })
+    const environment = environmentFor(simulator, database)
+    expect((await runTidemark(['sync', 'assignment'], environment)).code).toBe(0)
+    simulator.behaviour.sorts = 'ignored'
+    simulator.behaviour.order = 'id'
+    simulator.source.bulkUpdate('assignment')
+    await database.pool.query(
+      'update mirror.assignment set row_version = row_version + 100000 where assignment_id = 7',
+    )
+    const { code, beliefs } = await probe(environment)
+    expect(code).toBe(0)
+    const of = (name: string) => beliefs.find((one) => one.stream === 'assignment' && one.name === name)
+    expect(of('sorting')).toMatchObject({
+      verdict: 'does not hold',
+      value: 'ignored',
+      recorded: { value: 'proven' },
+      means: expect.stringContaining('in passes'),
+    })
+    expect(of('tables_untouched')).toMatchObject({ verdict: 'does not hold', recorded: { value: 'yes' } })
+    expect(of('versions_rise')).toMatchObject({
+      verdict: 'does not hold',
+      evidence: expect.stringContaining('record 7'),
+    })
+    expect(of('ranks')).toMatchObject({ verdict: 'could not be told', testedAt: null })
+    const { rows } = await database.pool.query(`select value from tidemark.belief where name = 'sorting'`)
+    expect(rows).toEqual([{ value: 'proven' }])
   })
 })

@@ -21,7 +21,7 @@ describe.skipIf(!hasPostgres)('a sync that is killed 25 times', () => {
   }, async () => {
     const random = seededRandom(20_261_120)
     await using simulator = await startSimulator({ assignments: 50_000 })
-    const environment = environmentFor(simulator, database, { PAGE_SIZE: '500' })
+    const environment = environmentFor(simulator, database, { PAGE_SIZE: '500', LOAD_CONNECTIONS: '1' })
     const killAtRequest = async () => {
       const asked = untilAsked(simulator, 1 + random.integer(6))
       const program = startTidemark(words, environment)
@@ -56,5 +56,53 @@ describe.skipIf(!hasPostgres)('a sync that is killed 25 times', () => {
       `select count(*)::int as left_running from tidemark.run where status = 'running'`,
     )
     expect(rows[0].left_running).toBe(0)
+  })
+})
+
+/** What each step of a page says to Postgres. */
+const steps = {
+  'rows are copied straight into their table': 'with (format binary)',
+  'rows are compared with the table': 'tidemark_probe',
+  'rows are merged': 'tidemark_merge',
+  'the position is moved': 'tidemark_advance',
+  'a page is committed': 'commit',
+}
+
+describe.skipIf(!hasPostgres).each(Object.entries(steps))('a sync that is killed when %s', (_step, mark) => {
+  const database = createTestDatabase()
+  it('loses nothing: neither of a first reading, nor of changes, nor of what was read before (P1, P2, P8)', {
+    timeout: 240_000,
+  }, async () => {
+    const random = seededRandom(20_261_122)
+    await using simulator = await startSimulator({ assignments: 6_000 })
+    const environment = environmentFor(simulator, database, { PAGE_SIZE: '300' })
+    const killAt = async (kind: readonly string[], after: number, isHeard: boolean) => {
+      const cut = { after, isHeard, mark }
+      const proxy = await startCuttingProxy(database.url, cut, () => program.child.kill('SIGKILL'))
+      const program = startTidemark([...words, ...kind], { ...environment, DATABASE_URL: proxy.url })
+      await program.ended
+      const hasCut = proxy.hasCut()
+      await proxy.close()
+      return hasCut
+    }
+    let cuts = 0
+    let position = 0n
+    for (const kind of [[], [], [], ['--kind', 'lookback'], []]) {
+      for (const isHeard of [true, false]) {
+        cuts += Number(await killAt(kind, random.integer(3), isHeard))
+        const reached = await positionOf(database.pool)
+        expect(reached).toBeGreaterThanOrEqual(position)
+        position = reached
+      }
+      simulator.source.bulkUpdate(
+        'assignment',
+        Array.from({ length: 400 }, () => 1 + random.integer(6_000)),
+      )
+    }
+    expect(cuts).toBeGreaterThan(2)
+    const last = await runTidemark([...words, '--json'], environment)
+    expect(last.code, last.stderr).toBe(0)
+    expect(await differences(database.pool, simulator, 'assignment')).toEqual([])
+    expect(await positionOf(database.pool)).toBe(simulator.source.highestVersion('assignment'))
   })
 })

@@ -63,12 +63,42 @@ describe.skipIf(!hasPostgres)('an operator at the console', () => {
     await expect.poll(subject, inTime).toEqual([{ subject: 'asked for' }])
     const kinds = () =>
       rows(
-        `select distinct kind from tidemark.run where stream = 'assignment' and status = 'done' and kind <> 'backfill' order by kind`,
+        `select distinct kind from tidemark.run where stream = 'assignment' and status = 'done' and kind not in ('backfill', 'probe') order by kind`,
       )
     for (const kind of ['lookback', 'reconcile']) await told('/streams/assignment/sync', { kind })
     await expect
       .poll(kinds, inTime)
       .toEqual([{ kind: 'incremental' }, { kind: 'lookback' }, { kind: 'reconcile' }])
+  })
+
+  it('checks now what is believed, once a minute at most, and sees it on the page and in metrics', async () => {
+    await rows(`delete from tidemark.run where kind = 'probe'`)
+    await rows(`delete from tidemark.belief where name = 'inclusive'`)
+    expect(await (await page.get('/upstream')).text()).toContain('action="/streams/assignment/probe"')
+    expect(await told('/streams/assignment/probe')).toMatch(
+      /^(assignment was checked|The check of assignment has begun)/,
+    )
+    const inclusive = async () =>
+      rows(`select value from tidemark.belief where stream = 'assignment' and name = 'inclusive'`)
+    await expect.poll(inclusive, inTime).toEqual([{ value: 'no' }])
+    await expect
+      .poll(() => rows(`select status from tidemark.run where kind = 'probe'`), inTime)
+      .toEqual([{ status: 'done' }])
+    const again = await script('/streams/assignment/probe')
+    expect([again.status, await again.json()]).toEqual([
+      503,
+      { error: expect.stringContaining('less than a minute ago') },
+    ])
+    const shown = await (await page.get('/upstream')).text()
+    expect(shown).toContain(
+      'The list can be read in slices, filtered and sorted by key <code>key_order</code>',
+    )
+    expect(shown).toMatch(
+      /<h2 id="service-assignment">assignment service<\/h2> <span class="status done">✓ answers/,
+    )
+    const metrics = await (await fetch(`${worker.url}/metrics`)).text()
+    expect(metrics).toContain('tidemark_belief_holds{stream="assignment",belief="sorting"} 1')
+    expect(metrics).toMatch(/tidemark_belief_age_seconds\{stream="assignment",belief="sorting"\} \d/)
   })
 
   it('pauses and resumes a stream, and is named with it', async () => {

@@ -22,7 +22,12 @@ describe.skipIf(!hasPostgres)('analysts', () => {
   beforeAll(async () => {
     const role = `${database.name}_bi`
     await database.pool.query(`create role ${role} login password 'secret-of-the-role'`)
-    await using simulator = await startSimulator({ assignments: 300, notes: 300, trackers: 3 })
+    await using simulator = await startSimulator({
+      look: 'recorded',
+      assignments: 300,
+      notes: 300,
+      trackers: 3,
+    })
     await using context = await openTestContext(database, simulator, {
       ...{ BI_ROLE: role, RELATED: 'true', ATTACHMENT_DATA: 'true' },
     })
@@ -105,9 +110,9 @@ describe.skipIf(!hasPostgres)('analysts', () => {
     expect(rows.map(({ name }) => name)).toEqual([])
     const { rows: words } = await reader.query(
       `select col_description('bi.assignment'::regclass, attnum) as word from pg_attribute
-       where attrelid = 'bi.assignment'::regclass and attname in ('status_name', '_synced_at') order by attname`,
+       where attrelid = 'bi.assignment'::regclass and attname in ('assignment_status_id', '_synced_at') order by attname`,
     )
-    expect(words).toEqual([{ word: 'when the row last changed here' }, { word: 'field StatusName' }])
+    expect(words).toEqual([{ word: 'when the row last changed here' }, { word: 'field assignmentStatusId' }])
   })
 
   it('find keys, fields and likely references in the schema', async () => {
@@ -117,9 +122,9 @@ describe.skipIf(!hasPostgres)('analysts', () => {
     )
     const columns = views.find(({ name }) => name === 'assignment')?.columns ?? []
     expect(columns.filter(({ isKey }) => isKey).map(({ name }) => name)).toEqual(['assignment_id'])
-    expect(columns.find(({ name }) => name === 'status_name')).toMatchObject({
-      type: 'text',
-      field: 'StatusName',
+    expect(columns.find(({ name }) => name === 'assignment_status_id')).toMatchObject({
+      type: 'bigint',
+      field: 'assignmentStatusId',
       nullShare: 0,
       rescued: 0,
       note: null,

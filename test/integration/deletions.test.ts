@@ -7,6 +7,8 @@ import { pickStream, streams } from '../../src/streams/catalog.ts'
 import { findDeletions } from '../../src/sync/deletions/find-deletions.ts'
 import { openTestContext } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { writeAsTidemark } from '../support/own-writes.ts'
+import { differences } from '../support/same-as-source.ts'
 
 const assignment = pickStream('assignment', streams)
 const { signal } = new AbortController()
@@ -47,6 +49,21 @@ describe.skipIf(!hasPostgres)('vanished records', () => {
     expect(tally.requests).toBeLessThan(35)
     expect(await gone()).toEqual(['17 absent', '640 absent'])
     expect((await search(context)).tally.requests).toBe(1)
+  })
+
+  it('that are shown again come back with the sweep, however many, and rows that are behind with them', async () => {
+    await using upstream = await startSimulator({ assignments: 300 })
+    await using context = await openTestContext(database, upstream)
+    await context.read(assignment, 'incremental', { signal })
+    // As after a right that hid these records while their versions were read.
+    await writeAsTidemark(
+      database.pool,
+      `delete from mirror.assignment where assignment_id between 100 and 139;
+       update mirror.assignment set subject = 'old', row_version = 1, _hash = '\\x00' where assignment_id in (7, 250)`,
+    )
+    expect(await search(context)).toMatchObject({ note: '42 brought by the list' })
+    expect(await differences(database.pool, upstream, 'assignment')).toEqual([])
+    expect(await search(context)).toMatchObject({ note: null })
   })
 
   it('are found by the sweep when they are many, up to a fifth of a slice', async () => {

@@ -49,28 +49,6 @@ describe.skipIf(!hasPostgres)('the look-back run', () => {
     })
   })
 
-  describe('when the upstream was restored from a backup', () => {
-    const database = createTestDatabase()
-    it('stops the stream, changes nothing and says what to do (P2)', async () => {
-      await using simulator = await startSimulator({ assignments: 100 })
-      await using context = await openTestContext(database, simulator)
-      const backup = simulator.source.takeBackup()
-      for (let id = 1; id <= 10; id++) simulator.source.change('assignment', id)
-      await context.read(assignment, 'incremental', { signal })
-      const before = await database.pool.query('select * from mirror.assignment order by assignment_id')
-      simulator.source.restoreBackup(backup)
-      const lookback = await context.read(assignment, 'lookback', { signal })
-      expect(lookback.status).toBe('failed')
-      expect(lookback.error?.message).toMatch(/^UPSTREAM_RESTORED.*tidemark rewind assignment/s)
-      expect((await context.read(assignment, 'incremental', { signal })).error?.message).toContain(
-        'UPSTREAM_RESTORED',
-      )
-      expect(
-        (await database.pool.query('select * from mirror.assignment order by assignment_id')).rows,
-      ).toEqual(before.rows)
-    })
-  })
-
   describe('when the newest record was deleted', () => {
     const database = createTestDatabase()
     it('takes it for a delete, not for a restored upstream', async () => {

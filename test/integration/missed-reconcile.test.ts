@@ -74,6 +74,10 @@ describe.skipIf(!hasPostgres)('a reconcile that was missed', () => {
       await database.pool.query('delete from tidemark.run')
       await attempt('done', 60)
       expect(await asked()).toEqual([])
+      await database.pool.query('delete from tidemark.run')
+      // What was shown of the upstream may be whole again.
+      await attempt('done', 121)
+      expect(await asked()).toEqual(['assignment'])
     })
 
     it('is over for all who owe it when one has taken it; what an operator or a tick asks for is done', async () => {

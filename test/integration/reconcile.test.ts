@@ -114,21 +114,38 @@ describe.skipIf(!hasPostgres)('a reconcile', () => {
   )
 
   scene(
-    'rescues what is missing or older, and says so until somebody acknowledges it (P6)',
+    'mends what is missing or was changed, and names missed rows until somebody acknowledges it (P6)',
     200,
     async ({ context, pool, same }) => {
       await writeAsTidemark(pool, 'delete from mirror.assignment where assignment_id in (3, 77)')
       await writeAsTidemark(pool, 'update mirror.assignment set row_version = 1 where assignment_id = 150')
       const { findings } = await reconcileOf(context)
-      expect(findings.missedRows).toBe(3)
-      expect(findings.samples.map(({ key }) => key).sort()).toEqual(['150', '3', '77'])
+      expect(findings.missedRows).toBe(2)
+      expect(findings.samples.map(({ key }) => key).sort()).toEqual(['3', '77'])
+      // The row said that it held the record that came.
+      expect(findings.differences).toEqual({ late: 2, 'local damage': 1 })
       await same()
       const missedRows = async () =>
         (await pool.query('select rows, acknowledged_by from tidemark.missed_rows')).rows
-      expect(await missedRows()).toEqual([{ rows: '3', acknowledged_by: null }])
-      expect(await acknowledgeMissedRows(pool, 'assignment', 'somebody')).toBe(3)
-      expect(await missedRows()).toEqual([{ rows: '3', acknowledged_by: 'somebody' }])
+      expect(await missedRows()).toEqual([{ rows: '2', acknowledged_by: null }])
+      expect(await acknowledgeMissedRows(pool, 'assignment', 'somebody')).toBe(2)
+      expect(await missedRows()).toEqual([{ rows: '2', acknowledged_by: 'somebody' }])
       expect(await acknowledgeMissedRows(pool, 'assignment', 'somebody')).toBe(0)
+    },
+  )
+
+  scene(
+    'calls a row late, and not missed, when its first look-back is still to come (P16)',
+    100,
+    async ({ simulator, context, pool, same }) => {
+      const late = simulator.source.insertLate('assignment')
+      simulator.source.change('assignment', 5)
+      await context.read(assignment, 'incremental', { signal })
+      late.commit()
+      const { findings } = await reconcileOf(context)
+      expect(findings).toMatchObject({ late: 1, missedRows: 0 })
+      expect((await pool.query('select * from tidemark.missed_rows')).rows).toEqual([])
+      await same()
     },
   )
 

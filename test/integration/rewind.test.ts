@@ -38,7 +38,8 @@ describe.skipIf(!hasPostgres)('a rewind', () => {
       expect(rows).toEqual([{ position: '50', reason: 'a test', moved_by: 'somebody@here' }])
       expect(await context.read(assignment, 'incremental', { signal })).toMatchObject({
         status: 'done',
-        tally: { inserted: lost, updated: 0 },
+        // Rows above the target that are shown again are guarded again.
+        tally: { inserted: lost, updated: 40 },
       })
       expect(await positionOf(database.pool)).toBe(before)
     })
@@ -59,10 +60,7 @@ describe.skipIf(!hasPostgres)('a rewind', () => {
       await expect(
         reconcile.pages.commit(assignments({ AssignmentId: 2, RowVersion: 55 }), null),
       ).rejects.toThrow('lost its turn')
-      await expect(
-        head.findings.stopStream('UPSTREAM_RESTORED: what the rewind has just mended'),
-      ).rejects.toThrow('lost its turn')
-      await expect(head.findings.setLookback(1, 'what the rewind has made untrue')).rejects.toThrow(
+      await expect(head.findings.setLookback(1, 'what the rewind has made untrue', null)).rejects.toThrow(
         'lost its turn',
       )
       await head.finish({ ...done, status: 'failed', error: 'fenced' })
@@ -108,7 +106,6 @@ describe.skipIf(!hasPostgres)('a rewind', () => {
       await context.read(assignment, 'incremental', { signal })
       simulator.source.restoreBackup(backup)
       const position = simulator.source.highestVersion('assignment')
-      expect(await context.read(assignment, 'lookback', { signal })).toMatchObject({ status: 'failed' })
       await rewindStream(database.pool, { ...order, position })
       // Lower versions than these ten have in the mirror.
       for (let id = 10; id >= 1; id--)

@@ -137,6 +137,15 @@ describe('an answer that is old', () => {
     simulator.source.change('assignment', 8, null, { version })
     expect((await one(8)).sysRowVersion).toBe(Number(version))
   })
+
+  it('comes of some changes by itself, while that is switched on', async () => {
+    flip({ fallBacks: 1, lateDelayMs: 200 })
+    const [before, version] = [await one(8), versionOf(8)]
+    simulator.source.change('assignment', 8, { AssignmentName: 'for a moment' })
+    expect((await one(8)).assignmentName).toBe('for a moment')
+    await expect.poll(() => versionOf(8), { timeout: 5_000 }).toBe(version)
+    expect(await one(8)).toEqual(before)
+  })
 })
 
 describe('a page', () => {

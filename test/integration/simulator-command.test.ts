@@ -76,7 +76,7 @@ describe('tidemark simulate', () => {
   it('takes the switches and the faults', async () => {
     const words = [
       '--port=0',
-      '--casing=camel',
+      '--order=row-version',
       '--page-cap=3',
       '--row-versions=string',
       '--inclusive',
@@ -86,23 +86,19 @@ describe('tidemark simulate', () => {
     const first = await assignments(running.printed, '')
     expect([first.status, first.headers.get('retry-after')]).toEqual([429, '9'])
     expect((await assignments(running.printed, '')).status).toBe(500)
-    const third = await assignments(running.printed, '')
+    const third = await assignments(running.printed, 'PageSize=10')
     expect(third.headers.get('content-encoding')).toBe('gzip')
-    const records = (await third.json()) as { assignmentId: number; rowVersion: string }[]
+    const records = (await third.json()) as { assignmentId: number; sysRowVersion: string }[]
     expect(records.length).toBe(3)
-    expect(records[0]?.rowVersion).toMatch(/^\d+$/)
+    expect(records[0]?.sysRowVersion).toMatch(/^\d+$/)
     await running.stop()
   })
 
-  it('looks like the recorded service, and has another client, when it is told to', async () => {
+  it('looks like the recorded service, unless it is told otherwise, and may have another client', async () => {
     const otherGuid = 'c2a7e9b4-58d1-4c36-8b7f-7d20f4a69e02'
-    const running = await start(
-      '--port=0',
-      '--look=recorded',
-      '--assignments=30',
-      `--other-client=${otherGuid}`,
-    )
-    expect(running.printed).toContain('Sorts=sysRowVersion')
+    const running = await start('--port=0', '--assignments=30', `--other-client=${otherGuid}`)
+    expect(running.printed).toContain('Sorts=SysRowVersion')
+    expect(setting(running.printed, 'SOURCE_TIMEZONE')).toBe('Europe/Oslo')
     const records = (await (await assignments(running.printed, 'PageSize=2')).json()) as object[]
     expect(Object.keys(records[0] ?? {})).toEqual(
       expect.arrayContaining(['assignmentIdext', 'sysRowVersion']),
@@ -113,14 +109,19 @@ describe('tidemark simulate', () => {
     )
     expect(await others.json()).toHaveLength(3)
     await running.stop()
+    const plain = await start('--port=0', '--look=plain', '--assignments=3')
+    expect(setting(plain.printed, 'SOURCE_TIMEZONE')).toBe('UTC')
+    const [record] = (await (await assignments(plain.printed, '')).json()) as object[]
+    expect(record).toMatchObject({ StatusName: expect.any(String), RowVersion: expect.any(Number) })
+    await plain.stop()
   })
 
   it('restores a backup after a while: row versions fall', async () => {
     const running = await start('--port=0', '--assignments=50', '--churn=1000', '--restore-backup-after=1')
     const highest = async () => {
-      const response = await assignments(running.printed, 'PageSize=1&Sorts=-RowVersion')
-      const [record] = (await response.json()) as { RowVersion: number }[]
-      return record?.RowVersion ?? 0
+      const response = await assignments(running.printed, 'PageSize=1&Sorts=-SysRowVersion')
+      const [record] = (await response.json()) as { sysRowVersion: number }[]
+      return record?.sysRowVersion ?? 0
     }
     let top = 0
     await expect
@@ -140,12 +141,12 @@ describe('tidemark simulate', () => {
   it.each([
     [['--port', '70000'], /--port must be a whole number from 0 to 65535, not "70000"/],
     [['--assignments', 'many'], /--assignments must be a whole number .* not "many"/],
-    [['--order', 'sideways'], /--order: "sideways" should be one of row-version, id/],
+    [['--order', 'sideways'], /--order: "sideways" should be one of heap, row-version, id/],
     [['--page-cap', '0'], /--page-cap: .* or none/],
     [['--late-fraction', '3'], /from 0 to 1/],
     [['--fault', '200'], /--fault 200: .*neither a status/],
     [['--fault', '500:nth=x'], /"nth=x" should be nth=N/],
-    [['--look', 'nice'], /--look nice: write plain or recorded/],
+    [['--look', 'nice'], /--look nice: write recorded or plain/],
     [['--faults', 'some'], /--faults takes only "all", not "some"/],
     [['--malformed', 'badly'], /--malformed knows no "badly"\. It takes all, or some of nul-in-string/],
     [['--first-row-version', '-1'], /--first-row-version/],

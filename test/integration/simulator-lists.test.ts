@@ -18,7 +18,7 @@ beforeAll(async () => {
   byVersion = await ids('PageSize=1000&Sorts=RowVersion')
 })
 beforeEach(() => {
-  Object.assign(simulator.behaviour, initialBehaviour())
+  Object.assign(simulator.behaviour, initialBehaviour({}, 'plain'))
 })
 afterAll(() => simulator.close())
 

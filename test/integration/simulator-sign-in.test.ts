@@ -80,7 +80,7 @@ describe('the token', () => {
     expect(await plain.text()).toBe(token)
     simulator.behaviour.tokenShape = 'nested'
     simulator.behaviour.tokenField = 'access_token'
-    simulator.behaviour.tokenExpiryShown = true
+    simulator.behaviour.tokenExpiryHidden = false
     expect(await (await signIn()).json()).toMatchObject({
       result: { access_token: token, expiresIn: expect.any(Number) },
     })

@@ -66,10 +66,23 @@ describe.skipIf(!hasPostgres)('a row', () => {
       database.pool,
       `update mirror.assignment set _deleted_at = now(), _deleted_reason = 'absent'`,
     )
-    expect(await write({ ...record, RowVersion: 4 })).toMatchObject({ updated: 0, unchanged: 1 })
-    expect(await rowOf(1)).toMatchObject({ is_deleted: true })
     expect(await write(record)).toMatchObject({ updated: 1, unchanged: 0 })
     expect(await rowOf(1)).toMatchObject({ is_deleted: false, _deleted_reason: null })
+  })
+
+  it('that was proven gone and is shown again lives again, also in a version that is older (P7, P14)', async () => {
+    await write({ AssignmentId: 1, RowVersion: 5, Name: 'x' })
+    await writeAsTidemark(
+      database.pool,
+      `update mirror.assignment set _deleted_at = now(), _deleted_reason = 'absent'`,
+    )
+    // Somebody brought it back from a backup.
+    expect(await write({ AssignmentId: 1, RowVersion: 4, Name: 'w' })).toMatchObject({ updated: 1 })
+    expect(await rowOf(1)).toMatchObject({ is_deleted: false, row_version: '4', name: 'w' })
+    // The source's own mark has a version, and an older one says nothing about it (P3).
+    await write({ AssignmentId: 1, RowVersion: 6, Name: 'w', SysDeleted: true })
+    expect(await write({ AssignmentId: 1, RowVersion: 5, Name: 'x' })).toMatchObject({ updated: 0 })
+    expect(await rowOf(1)).toMatchObject({ is_deleted: true, row_version: '6' })
   })
 
   it('that was proven gone stays so when a page comes late that was read before, and lives again by one read since (P7)', async () => {

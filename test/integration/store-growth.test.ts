@@ -93,11 +93,11 @@ describe.skipIf(!hasPostgres)('a table', () => {
       { row_version: '12', sys_row_version: '7' },
     ])
     await write({ AssignmentId: 2, RowVersion: null, SysRowVersion: 30 })
-    expect(await storeOf(database).history.highestRows('assignment', 100n, 5)).toEqual([
+    expect(await storeOf(database).history.anchors('assignment', 100n, 5)).toEqual([
       { key: '2', version: 30n },
       { key: '1', version: 12n },
     ])
-    expect(await storeOf(database).history.highestRows('assignment', 29n, 5)).toEqual([
+    expect(await storeOf(database).history.anchors('assignment', 29n, 5)).toEqual([
       { key: '1', version: 12n },
     ])
   })

@@ -36,18 +36,18 @@ describe.skipIf(!hasPostgres)('the history of a stream', () => {
     expect(newest.map(({ id }) => id)).toEqual(['12', '11', '10'])
   })
 
-  it('knows the living rows with the highest versions', async () => {
+  it('knows the rows with the highest versions that the upstream should show', async () => {
     const store = storeOf(database)
-    expect(await store.history.highestRows('assignment', 100n, 2)).toEqual([])
+    expect(await store.history.anchors('assignment', 100n, 2)).toEqual([])
     const run = await begin(store)
     const rows = [1, 2, 3, 4].map((id) => ({ AssignmentId: id, RowVersion: id * 10, SysDeleted: id === 3 }))
     await run.pages.commit(assignments(...rows), null)
     await run.finish(done)
-    expect(await store.history.highestRows('assignment', 39n, 2)).toEqual([
+    expect(await store.history.anchors('assignment', 39n, 2)).toEqual([
+      { key: '3', version: 30n },
       { key: '2', version: 20n },
-      { key: '1', version: 10n },
     ])
-    expect(await store.history.highestRows('tracker_object', 39n, 2)).toEqual([])
+    expect(await store.history.anchors('tracker_object', 39n, 2)).toEqual([])
   })
 
   it('keeps every checkpoint for a day, the last of an hour for a month, then the last of a day; rewinds stay (P10)', async () => {

@@ -119,6 +119,39 @@ describe.skipIf(!hasPostgres)('pages in any order', () => {
   })
 })
 
+describe.skipIf(!hasPostgres)('a page behind one that has to wait', () => {
+  const database = createTestDatabase()
+
+  it('is not committed before it, although its own rows are free (P1, P2)', async () => {
+    const rowOf = (id: number, version: number) =>
+      assignments({ AssignmentId: id, RowVersion: version, Text: `v${version}` })
+    const first = await begin(storeOf(database))
+    await first.pages.commit(rowOf(2, 1), null)
+    await first.pages.commit(rowOf(1, 1), 1n)
+    await first.finish(done)
+    const blocker = await database.pool.connect()
+    await blocker.query(`begin; select from mirror.assignment where assignment_id = 1 for update`)
+    const run = await begin(storeOf(database))
+    const writes = Promise.all([run.pages.commit(rowOf(1, 2), 2n), run.pages.commit(rowOf(2, 3), 3n)])
+    try {
+      const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+      await expect.poll(async () => (await database.pool.query(waiting)).rowCount).toBe(1)
+      // Time enough for the second page.
+      await new Promise((resolve) => setTimeout(resolve, 500))
+      const { rows } = await database.pool.query(
+        `select position from tidemark.stream where name = 'assignment'`,
+      )
+      expect(rows).toEqual([{ position: '1' }])
+    } finally {
+      await blocker.query('rollback')
+      blocker.release()
+    }
+    await writes
+    await run.finish(done)
+    expect([...(await stateOf(database)).values()].map(({ version }) => version)).toEqual(['2', '3'])
+  })
+})
+
 /** Page n moves the position to n, so the position tells which pages are in. */
 async function writeUntilCut(pool: pg.Pool, all: readonly (readonly JsonObject[])[]): Promise<void> {
   try {

@@ -137,7 +137,8 @@ describe.skipIf(!hasPostgres)('a run', () => {
   it('that changes nothing takes at most five statements', async () => {
     const { proxy, pool } = await openProxiedPool(database, never)
     const store = storeOf({ pool })
-    await (await begin(store)).finish(done)
+    // What the first ones find out is noted.
+    for (let run = 0; run < 2; run++) await (await begin(store)).finish(done)
     const before = proxy.statementCount()
     await (await begin(store)).finish(done)
     expect(proxy.statementCount() - before).toBeLessThanOrEqual(5)
@@ -195,7 +196,7 @@ describe.skipIf(!hasPostgres)('a run', () => {
   it('goes back to where it began when told, and records why', async () => {
     const run = await begin(storeOf(database))
     await run.pages.commit(assignments({ AssignmentId: 1, RowVersion: 5 }), 5n)
-    await run.position.retreat('the order was not what it seemed')
+    await run.position.retreat('the order was not what it seemed', run.position.start)
     await run.pages.commit(assignments({ AssignmentId: 1, RowVersion: 5 }), 3n)
     await run.finish(done)
     expect(await query('select position, reason from tidemark.checkpoint order by id')).toEqual([
@@ -211,8 +212,7 @@ describe.skipIf(!hasPostgres)('a run', () => {
     const first = await begin(store)
     const at = new Date('2024-05-01T00:00:00Z')
     await first.findings.learn([{ name: 'sorting', value: 'proven', evidence: 'three looks', testedAt: at }])
-    await first.findings.setLookback(1_200_000, 'twice the worst')
-    await first.findings.stopStream('UPSTREAM_RESTORED')
+    await first.findings.setLookback(1_200_000, 'twice the worst', null)
     await first.findings.recordLateArrivals([{ key: '1', version: 4n, distance: 3n, lateMs: 1_500.4 }])
     await first.finish(done)
     const second = await begin(store)
@@ -222,10 +222,12 @@ describe.skipIf(!hasPostgres)('a run', () => {
     expect(second.state).toMatchObject({
       lookbackMs: 1_200_000,
       lookbackReason: 'twice the worst',
-      stoppedReason: 'UPSTREAM_RESTORED',
-      beliefs: [{ name: 'sorting', value: 'proven', evidence: 'three looks', testedAt: at }],
+      beliefs: expect.arrayContaining([
+        expect.objectContaining({ name: 'sorting', value: 'proven', evidence: 'three looks', testedAt: at }),
+      ]),
     })
-    expect(await query('select value, previous_value, changed_at, first_at from tidemark.belief')).toEqual([
+    const known = `select value, previous_value, changed_at, first_at from tidemark.belief where name = 'sorting'`
+    expect(await query(known)).toEqual([
       { value: 'refused', previous_value: 'proven', changed_at: later, first_at: at },
     ])
     expect(await query('select key, version, distance, late_ms from tidemark.late_arrival')).toEqual([
@@ -248,9 +250,9 @@ describe.skipIf(!hasPostgres)('a run', () => {
       null,
     )
     await run.finish(done)
-    expect(arrivals).toEqual([
-      { key: '2', version: 8n, isNew: false },
-      { key: '3', version: 7n, isNew: true },
+    expect(arrivals).toMatchObject([
+      { key: '2', version: 8n, mirrored: 6n, kind: 'stale', isWritten: true },
+      { key: '3', version: 7n, mirrored: null, kind: 'missing', isWritten: true },
     ])
   })
 

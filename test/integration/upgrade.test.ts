@@ -24,6 +24,9 @@ describe.skipIf(!hasPostgres)('a database of an earlier version', () => {
     const client = new pg.Client(database.url)
     await client.connect()
     await client.query(fixture('early-database.sql').toString())
+    await client.query(
+      'create view public.report as select stream, complete_through_time as as_of from tidemark.freshness',
+    )
     await client.end()
     await migrateDatabase({ database, streams, biRole: null, log: quietLog })
   })
@@ -63,6 +66,14 @@ describe.skipIf(!hasPostgres)('a database of an earlier version', () => {
     expect(overview).toMatchObject([{ position: '9007199254741003', quarantined: 1 }, { position: '0' }])
     const { rows: living } = await database.pool.query('select count(*)::int as count from bi.tracker_object')
     expect(living).toEqual([{ count: 2 }])
+  })
+
+  it('keeps the views that others made of how fresh it is', async () => {
+    const { rows } = await database.pool.query(
+      `select as_of = read_through_time as is_same from public.report join tidemark.freshness using (stream)
+       where stream = 'assignment'`,
+    )
+    expect(rows).toEqual([{ is_same: true }])
   })
 
   it('takes the same records for unchanged, and newer ones and new fields as ever (P3)', async () => {

@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import { rewindStream } from '../../src/store/admin/streams.ts'
 import { readSymptoms } from '../../src/store/queries/symptoms.ts'
 import { streams } from '../../src/streams/catalog.ts'
 import { openTestContext, neverAborted as signal } from '../support/context.ts'
@@ -12,7 +13,7 @@ const [assignment, , , object] = streams
 describe.skipIf(!hasPostgres)('an upstream that shows nothing any more', () => {
   const database = createTestDatabase()
   const readAs = async (simulator: Simulator, clientGuid: string, kind: 'incremental' | 'lookback') => {
-    await using context = await openTestContext(database, simulator, { CLIENT_GUID: clientGuid })
+    await using context = await openTestContext(database, simulator, { CLIENT_GUID: clientGuid }, true)
     return await context.read(assignment, kind, { signal })
   }
   const freshness = async (stream: string): Promise<Date> => {
@@ -59,6 +60,39 @@ describe.skipIf(!hasPostgres)('an upstream that shows nothing any more', () => {
     await readAs(simulator, clientGuid, 'incremental')
     expect(await hiddenSince()).toBe(null)
     expect((await freshness('assignment')).getTime()).toBeGreaterThan(lastProof.getTime())
+  })
+
+  it('is not taken for an empty one after a rewind to the beginning, while rows are stored (P11)', async () => {
+    await using simulator = await startSimulator({ assignments: 20 })
+    const { clientGuid } = simulator.credentials
+    await readAs(simulator, clientGuid, 'incremental')
+    const toTheBeginning = { stream: 'assignment', position: 0n, by: 'somebody@here', reason: 'a test' }
+    await rewindStream(database.pool, toTheBeginning)
+    const before = await freshness('assignment')
+    const stranger = '00000000-0000-4000-8000-000000000000'
+    expect(await readAs(simulator, stranger, 'incremental')).toMatchObject({
+      status: 'inconclusive',
+      isComplete: false,
+      note: expect.stringContaining('rows are stored'),
+    })
+    expect(await freshness('assignment')).toEqual(before)
+    expect(await readAs(simulator, clientGuid, 'incremental')).toMatchObject({
+      status: 'done',
+      isComplete: true,
+    })
+  })
+
+  it('is still not proven by a run that was stopped before it ended (P11)', async () => {
+    await using simulator = await startSimulator({ assignments: 20 })
+    await readAs(simulator, simulator.credentials.clientGuid, 'incremental')
+    await readAs(simulator, '00000000-0000-4000-8000-000000000000', 'incremental')
+    await using context = await openTestContext(database, simulator)
+    const stopped = AbortSignal.abort()
+    await context.read(assignment, 'incremental', { signal: stopped })
+    const { rows } = await database.pool.query(
+      `select inconclusive_runs as runs, inconclusive_since is not null as since from tidemark.stream where name = 'assignment'`,
+    )
+    expect(rows).toEqual([{ runs: 1, since: true }])
   })
 
   it('leaves a list complete only through when it was shown (P7)', async () => {

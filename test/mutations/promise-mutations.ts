@@ -12,27 +12,89 @@ const firstReading = {
 const values = { test: 'test/integration/store-values.test.ts' } as const
 const deletes = { test: 'test/integration/store-deletes.test.ts' } as const
 const vanished = { test: 'test/integration/deletions.test.ts' } as const
+const beliefs = { test: 'test/integration/belief-falls.test.ts' } as const
+const epochs = { test: 'test/integration/epochs.test.ts', promise: 'P14' } as const
 const damage = { test: 'test/integration/local-damage.test.ts' } as const
+const differences = { test: 'test/integration/differences.test.ts' } as const
 const log = { test: 'test/unit/log.test.ts' } as const
 const policy = { test: 'test/unit/upstream-policy.test.ts' } as const
 
 export const promiseMutations: readonly Mutation[] = [
   {
+    promise: 'P6',
+    test: 'test/integration/stuck.test.ts',
+    name: 'runs that come no further are nobody’s problem',
+    file: 'src/store/runs/ledger.ts',
+    find: 'else known.stuck_runs + 1 end',
+    replace: 'else 0 end',
+  },
+  {
+    promise: 'P13',
+    test: 'test/integration/beliefs.test.ts',
+    name: 'that the list shows what neworchanged shows is believed unseen',
+    file: 'src/sync/beliefs/test-beliefs.ts',
+    find: 'if (isShown || isPerhapsBehind',
+    replace: 'if (isShown || inList.length > 0 || isPerhapsBehind',
+  },
+  {
+    promise: 'P10',
+    test: 'test/integration/beliefs.test.ts',
+    name: 'each poll writes down again what is believed',
+    file: 'src/streams/beliefs.ts',
+    find: 'known?.value === value && !known.expiresAt &&',
+    replace: 'known?.value === value && value === null && !known.expiresAt &&',
+  },
+  {
+    ...beliefs,
+    promise: 'P10',
+    name: 'everything there is may come for one page',
+    file: 'src/upstream/http/transport.ts',
+    find: 'if (longest > mostBytes) throw',
+    replace: 'if (longest > mostBytes && size < 0) throw',
+  },
+  {
+    ...beliefs,
+    promise: 'P13',
+    name: 'what is settled stays so when the list proves out of order',
+    file: 'src/store/runs/run-findings.ts',
+    find: "[stream, name, [...holdsAs], rests === 'settled'],",
+    replace: '[stream, name, [...holdsAs], false],',
+  },
+  {
+    test: 'test/integration/store-order.test.ts',
+    promise: 'P2',
+    name: 'a page does not wait for the commit of the page before it',
+    file: 'src/store/writing/page-writer.ts',
+    find: '      if (!way.isAlone && !(await previous.isTried.promise)) throw new TurnLost()\n      await previous.written\n',
+    replace: '',
+  },
+  {
+    test: 'test/property/scanner.test.ts',
+    promise: 'P5',
+    name: 'the scanner takes the first value of a field that comes twice',
+    file: 'src/wire/scan.ts',
+    find: 'if (valueStarts[place] !== 0) return bad',
+    replace: 'if (valueStarts[place] === -2) return bad',
+  },
+  {
     ...order,
     promise: 'P1',
     name: 'the position is committed before its rows',
     file: 'src/store/writing/commit-page.ts',
-    find: `    const merged = await insertOrMerge()
+    find: `    const merged = await writeQuickly(client, context, page, asked)
+    // P1, P2: the position goes last, behind the commit that it rests on.
+    await turn.take()
     return await end(client, context, page, {
       merged,
       rejected: encoded.rejected,
-      columnsVersion: tableSchema.version,
+      columnsVersion: table.tableSchema.version,
     })
 `,
     replace: `    const counts = { rowsRead: 0, inserted: 0, updated: 0, quarantined: 0 }
     const first = await context.positions.advance(client, { to: page.to, table: context.stream.name, counts })
-    const merged = await insertOrMerge()
-    const ending = { merged, rejected: encoded.rejected, columnsVersion: tableSchema.version }
+    const merged = await writeQuickly(client, context, page, asked)
+    await turn.take()
+    const ending = { merged, rejected: encoded.rejected, columnsVersion: table.tableSchema.version }
     return { ...(await end(client, context, page, ending)), position: first.position }
 `,
   },
@@ -55,7 +117,7 @@ export const promiseMutations: readonly Mutation[] = [
   {
     ...rewind,
     promise: 'P2',
-    name: 'a run that lost its turn stops the stream',
+    name: 'a run that lost its turn writes down what it found',
     file: 'src/store/runs/lease.ts',
     find: 'fenced: (work) => alone(() => withinLease(client, lease, work)),',
     replace: 'fenced: (work) => alone(work),',
@@ -89,16 +151,16 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P3',
     name: 'a page that is not all new is left out',
     file: 'src/store/writing/page-writer.ts',
-    find: 'newRows.wereRefused()) continue',
+    find: 'writer.newRows.wereRefused()\n',
     replace:
-      'newRows.wereRefused()) return await commitNoRows(writer, { ...task, page: { ...task.page, rows: [], rejected: [] } })',
+      'writer.newRows.wereRefused()\n        return await commitNoRows(writer, { ...task, page: { ...task.page, rows: [], rejected: [] } })\n',
   },
   {
     ...firstReading,
     promise: 'P3',
     name: 'other content of the version where two pages meet is left out',
     file: 'src/store/writing/new-rows.ts',
-    find: ' && isDeepStrictEqual(other.record, record)',
+    find: ' && isDeepStrictEqual(other.record, row.record)',
     replace: '',
   },
   {
@@ -219,8 +281,9 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P8',
     name: 'a page is committed in two parts',
     file: 'src/store/writing/commit-page.ts',
-    find: 'const merged = await insertOrMerge()\n',
-    replace: "const merged = await insertOrMerge()\n    await client.query('commit; begin')\n",
+    find: 'const merged = await writeQuickly(client, context, page, asked)\n',
+    replace:
+      "const merged = await writeQuickly(client, context, page, asked)\n    await client.query('commit; begin')\n",
   },
   {
     ...log,
@@ -307,9 +370,52 @@ export const promiseMutations: readonly Mutation[] = [
     test: 'test/integration/reconcile.test.ts',
     promise: 'P13',
     name: 'what was read a moment ago is settled',
-    file: 'src/sync/reconcile/reconcile.ts',
+    file: 'src/sync/reconcile/differences.ts',
     find: 'settled: held === null ? null : { version: held, at: past }',
-    replace: 'settled: { version: settled, at: now() }',
+    replace: 'settled: { version: held ?? position, at: now() }',
+  },
+  {
+    ...epochs,
+    name: 'a fallen record is believed at the first look',
+    file: 'src/sync/changes/pinned-records.ts',
+    find: 'export const longestReplicaLagMs = 6 * 60_000',
+    replace: 'export const longestReplicaLagMs = 0',
+  },
+  {
+    ...epochs,
+    name: 'in a new epoch an older version does not replace a newer one',
+    file: 'src/store/runs/pinned-records.ts',
+    find: 'unguarded_above = 0, unguarded_before = clock_timestamp()',
+    replace: 'unguarded_above = null, unguarded_before = null',
+  },
+  {
+    ...epochs,
+    name: 'a row that is shown in the new epoch as it was before stays doubtful',
+    file: 'src/store/writing/merge-sql.ts',
+    find: "or ${isRewoundSql(tableSchema, 'mine')}`",
+    replace: "or (${theirs} < ${ours} and ${isRewoundSql(tableSchema, 'mine')})`",
+  },
+  {
+    ...epochs,
+    name: 'the rows beside one that fell are not looked at',
+    file: 'src/sync/changes/pinned-records.ts',
+    find: '  if (fallen.length > 0) await pinned.pinBeside',
+    replace: '  if (fallen.length > 1_000) await pinned.pinBeside',
+  },
+  {
+    ...epochs,
+    name: 'positions of an older epoch say when a version was passed',
+    file: 'src/store/queries/positions.ts',
+    find: '(select max(began_at) from tidemark.epoch where stream = $1)',
+    replace: "(select max(began_at) from tidemark.epoch where stream = $1 and began_at = '-infinity')",
+  },
+  {
+    ...epochs,
+    test: 'test/unit/pinned-records.test.ts',
+    name: 'three records that vanished here and there are a restored backup',
+    file: 'src/sync/changes/pinned-records.ts',
+    find: "found === 'gone' && version > newestThere",
+    replace: "found === 'gone' && version > 0n",
   },
   {
     ...damage,
@@ -326,5 +432,61 @@ export const promiseMutations: readonly Mutation[] = [
     file: 'src/store/schema/watch-table.ts',
     find: "if (table_oid !== known_oid) return 'replace'",
     replace: 'if (table_oid !== known_oid) return null',
+  },
+  {
+    ...differences,
+    promise: 'P16',
+    name: 'what somebody changed without a trace stays as it is',
+    file: 'src/store/writing/merge-sql.ts',
+    find: "const mends = telling === 'differences'",
+    replace: 'const mends = false',
+  },
+  {
+    ...differences,
+    promise: 'P16',
+    name: 'other content of the same version is a late version',
+    file: 'src/sync/changes/causes.ts',
+    find: "{ cause: 'silent', when: () => true },",
+    replace: "{ cause: 'late', when: () => true },",
+  },
+  {
+    ...differences,
+    promise: 'P16',
+    name: 'a volatile field is part of the hash',
+    file: 'src/store/encoding/row.ts',
+    find: 'volatile.size > 0 ? columns.map',
+    replace: 'volatile.size > 1_000 ? columns.map',
+  },
+  {
+    ...differences,
+    promise: 'P16',
+    name: 'what a reconcile finds late teaches nothing',
+    file: 'src/sync/reconcile/differences.ts',
+    find: 'const next = late.length > 0 ?',
+    replace: 'const next = late.length > 1_000_000 ?',
+  },
+  {
+    ...differences,
+    promise: 'P16',
+    name: 'a record that fell back is told, and nobody looks at it again',
+    file: 'src/sync/reconcile/differences.ts',
+    find: 'await book.run.reconciliation.pin(fallen)',
+    replace: '',
+  },
+  {
+    ...differences,
+    promise: 'P16',
+    name: 'a twin is a record that fell back',
+    file: 'src/sync/reconcile/differences.ts',
+    find: ';(other ? twins : fallen).push(found.difference)',
+    replace: ';(other ? fallen : fallen).push(found.difference)',
+  },
+  {
+    ...differences,
+    promise: 'P16',
+    name: 'every line of a bulk is kept',
+    file: 'src/sync/reconcile/differences.ts',
+    find: 'const mostLines = 1_000',
+    replace: 'const mostLines = 1_000_000',
   },
 ]

@@ -26,7 +26,7 @@ describe('joined rows', () => {
   it('are their texts, joined by commas', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
-        const behaviour = initialBehaviour()
+        const behaviour = initialBehaviour({}, 'plain')
         const bytes = openRowBytes(openRendering(behaviour))
         const rows = raws.map((raw, index) => ({ ...emptyRow, id: index + 1, raw }))
         for (const { rows: chosen, casing, forgotten } of steps) {

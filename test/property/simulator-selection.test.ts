@@ -100,7 +100,7 @@ describe('a replica', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
         let nowMs = 1_000
-        const behaviour = initialBehaviour()
+        const behaviour = initialBehaviour({}, 'plain')
         const tables = Object.fromEntries(
           resourceNames.map((name) => [name, openTable(resources[name])]),
         ) as Tables

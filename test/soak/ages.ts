@@ -3,6 +3,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Pool } from 'pg'
 import type { Simulator } from '../../src/simulator/simulator.ts'
+import { isWitness } from './beliefs.ts'
 
 type Watched = { readonly simulator: Simulator; readonly pool: Pool; readonly signal: AbortSignal }
 
@@ -21,7 +22,7 @@ export async function watchAges({ simulator, pool, signal }: Watched): Promise<r
       changedMs = now
       const ids = simulator.source.ids('assignment')
       const id = ids[Math.floor(Math.random() * ids.length)]
-      if (id !== undefined && !pending.has(id)) {
+      if (id !== undefined && !pending.has(id) && !isWitness(id)) {
         const { version } = simulator.source.change('assignment', id, null, { isLate: false })
         pending.set(id, { version, changedMs: now })
       }
@@ -43,7 +44,7 @@ async function versionsOf(
   if (ids.length === 0) return []
   try {
     const { rows } = await pool.query<{ id: string; version: string }>(
-      `select assignment_id as id, row_version as version from mirror.assignment where assignment_id = any ($1)`,
+      `select assignment_id as id, sys_row_version as version from mirror.assignment where assignment_id = any ($1)`,
       [ids],
     )
     return rows.map(({ id, version }) => [Number(id), BigInt(version ?? 0)] as const)

@@ -1,6 +1,7 @@
 // Changes at the source, a number a second, that can be ended: new records, changed ones, and ones that are marked deleted.
 
 import type { Simulator } from '../../src/simulator/simulator.ts'
+import { isWitness } from './beliefs.ts'
 
 const tickMs = 100
 
@@ -18,7 +19,7 @@ export function startChurn(
     else {
       const ids = source.ids(resource)
       const id = ids[Math.floor(random() * ids.length)]
-      if (id === undefined) return
+      if (id === undefined || isWitness(id)) return
       if (chance < 0.15) source.remove(resource, id, 'soft')
       else source.change(resource, id)
     }

@@ -1,5 +1,5 @@
-// The soak: three workers, a source that changes all the time and misbehaves, and everything else going wrong around them. Then
-// quiet, and the mirror must equal the source. `SOAK_MINUTES` (10) says for how long, `SOAK_BACKEND` (redis, or postgres) where the
+// The soak: three workers, a source that changes all the time, misbehaves and breaks one belief after the other, and everything else
+// going wrong around them. Then quiet, and the mirror must equal the source. `SOAK_MINUTES` (10) says for how long, `SOAK_BACKEND` (redis, or postgres) where the
 // queue lives, `SOAK_SEED` what goes wrong when.
 
 import { chmodSync, mkdtempSync } from 'node:fs'
@@ -12,6 +12,7 @@ import { startSimulator } from '../../src/simulator/simulator.ts'
 import { environmentFor } from '../support/environment.ts'
 import { differences } from '../support/same-as-source.ts'
 import { percentile, watchAges } from './ages.ts'
+import { breakBeliefs, tell } from './beliefs.ts'
 import { makeFailure } from './chaos.ts'
 import { startChurn } from './churn.ts'
 import { type Finding, judgeMemory, overlappingRuns, startSampling } from './verdict.ts'
@@ -22,7 +23,8 @@ const minutes = Number(process.env.SOAK_MINUTES ?? 10)
 const usesRedis = (process.env.SOAK_BACKEND ?? 'redis') === 'redis'
 const seed = Number(process.env.SOAK_SEED ?? 1)
 const schedule = '2s'
-const quietTimeoutMs = 180_000
+/** Longer than it takes until a restored backup is believed. */
+const quietTimeoutMs = 1_200_000
 
 const directory = mkdtempSync(join(tmpdir(), 'tidemark-soak-'))
 // For the Postgres of the soak when root runs it.
@@ -35,13 +37,14 @@ say(`${minutes} minutes, queue in ${usesRedis ? 'Redis' : 'Postgres'}, seed ${se
 const postgres = await startPostgres(join(directory, 'database'))
 const redis = usesRedis ? await startRedis(join(directory, 'redis')) : null
 const simulator = await startSimulator({
+  look: 'recorded',
   seed,
   assignments: 5_000,
   notes: 5_000,
   trackers: 50,
   objects: 100,
   faults: [...mildMix],
-  behaviour: { deletes: 'soft', lateFraction: 0.02, lateDelayMs: 3_000, tokenLifetimeMs: 60_000 },
+  behaviour: { lateFraction: 0.02, lateDelayMs: 3_000, tokenLifetimeMs: 60_000 },
 })
 const environment = environmentFor(
   simulator,
@@ -56,6 +59,8 @@ const environment = environmentFor(
     SCHEDULE_ASSIGNMENT_NOTE: schedule,
     SCHEDULE_TRACKER_OBJECT: '5s',
     SCHEDULE_ASSIGNMENT_OBJECT: '15s',
+    SCHEDULE_DELETIONS: '15s',
+    SCHEDULE_RECONCILE: '60s',
   },
 )
 const workers = [1, 2, 3].map((number) =>
@@ -75,8 +80,10 @@ const random = () => {
 }
 const churn = startChurn(simulator, { changesPerSecond: 50, random: Math.random })
 const troubling = makeFailure({ workers, postgres, redis, random, signal, say })
+const breaking = breakBeliefs({ simulator, pool, signal, say })
 await wait(minutes * 60_000)
 ending.abort()
+await breaking.thrown
 const [ages, breaker, memory] = await Promise.all([aging, troubling, sampling])
 
 say('quiet')
@@ -95,6 +102,7 @@ while (different.length > 0 && performance.now() - quietMs < quietTimeoutMs) {
   ).flat()
 }
 const equalAfterMs = Math.round(performance.now() - quietMs)
+const broken = await breaking.mended(AbortSignal.timeout(5_000))
 
 const overlaps = await overlappingRuns(pool)
 const { rows: ledger } = await pool.query(
@@ -112,6 +120,11 @@ const findings: readonly Finding[] = [
     isFine: overlaps.length === 0,
     told: `${overlaps.length} overlaps`,
   },
+  {
+    what: 'every witness of a broken belief is right',
+    isFine: broken.every(({ mendedMs }) => mendedMs !== null),
+    told: `${broken.filter(({ mendedMs }) => mendedMs !== null).length} of ${broken.length}`,
+  },
   { what: 'memory is flat', ...judgeMemory(memory) },
   {
     what: 'every worker ends with 0 within 30 s',
@@ -127,6 +140,7 @@ const findings: readonly Finding[] = [
 say(`changes: ${changes}; faults that struck: ${simulator.faults.struck}`)
 say(`troubles: ${JSON.stringify(breaker)}`)
 say(`ledger: ${JSON.stringify(ledger)}`)
+for (const one of broken) say(`belief: ${one.name}: ${tell(one)}`)
 say(
   `age of a change when it is visible, schedule ${schedule}: p50 ${percentile(ages, 0.5)} ms, p95 ${percentile(ages, 0.95)} ms, of ${ages.length}`,
 )

@@ -13,8 +13,10 @@ export const openTestContext = (
   database: { readonly url: string },
   simulator: Simulator,
   variables: Readonly<Record<string, string>> = {},
+  anySource = false,
 ): Promise<SyncContext> =>
   openContext({
+    anySource,
     config: loadConfig(environmentFor(simulator, database, { REQUEST_TIMEOUT: '2s', ...variables })),
     log: quietLog,
   })

@@ -8,6 +8,8 @@ export type Cut = {
   readonly after: number
   /** Whether the server still gets the statement that is cut. */
   readonly isHeard: boolean
+  /** Only statements that hold this text, or have it in their name, are counted. */
+  readonly mark?: string
 }
 export type CuttingProxy = {
   /** Of the database behind it; no TLS, or statements could not be counted. */
@@ -50,7 +52,8 @@ export async function startCuttingProxy(
     upstream.pipe(client)
     const countStatements = statementCounter()
     client.on('data', (data) => {
-      passed += isHealed ? 0 : countStatements(data)
+      const counted = countStatements(data)
+      passed += isHealed ? 0 : cut.mark === undefined ? counted : Number(data.includes(cut.mark))
       if (isHealed || passed <= cut.after) {
         upstream.write(data)
         return

@@ -14,6 +14,7 @@ export const environmentFor = (
   CLIENT_GUID: simulator.credentials.clientGuid,
   SUBJECT_ID: simulator.credentials.subjectId,
   API_KEY: simulator.credentials.apiKey,
+  SOURCE_TIMEZONE: simulator.behaviour.timeZone,
   ...(database && { DATABASE_URL: database.url }),
   LOG_LEVEL: 'error',
   ...more,

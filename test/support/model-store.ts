@@ -2,46 +2,93 @@
 // alone. It can be made to fail before or after any write.
 
 import type { RunKind } from '../../src/streams/catalog.ts'
-import type { Records, Row } from '../../src/streams/record.ts'
+import { isFlaggedDeleted, type Records, type Row } from '../../src/streams/record.ts'
 import type {
   Belief,
+  CommitAlso,
+  Pin,
   Run,
   RunEnd,
+  RunRoles,
   SeenKeys,
   Store,
   StreamState,
+  Unread,
   Written,
 } from '../../src/sync/ports/store.ts'
+import {
+  type AuditedRows,
+  differenceOf,
+  modelAbsentRows,
+  modelPinnedRecords,
+  modelReconciliation,
+  modelShownRows,
+  type Sweep,
+} from './model-audits.ts'
 
+export type StoredRow = Row & {
+  /** Why it is marked as deleted. */
+  readonly gone: 'source' | 'absent' | null
+  readonly writtenAt: number
+}
 export type ModelStore = Store & {
-  readonly rows: Map<string, Row>
+  readonly rows: Map<string, StoredRow>
   readonly position: () => bigint
   readonly state: () => StreamState
+  readonly unread: () => Unread | null
   /** Called before and after each write; throws to crash there. */
   onWrite: (moment: 'before' | 'after') => void
   /** Called when a run ends; throws when that cannot be written down. */
   onFinish: (end: RunEnd) => void
   retreats: number
+  epochs: number
+  /** Deletions wait for an operator. */
+  readonly isBlocked: () => boolean
+  readonly deletionsKnownThrough: () => Date | null
 }
 
-export function modelStore(now: () => Date): ModelStore {
-  const rows = new Map<string, Row>()
+export function modelStore(now: () => Date, knownVersionField: string | null = 'RowVersion'): ModelStore {
+  const rows = new Map<string, StoredRow>()
   const checkpoints: { position: bigint; reachedAt: Date }[] = []
   let beliefs: Belief[] = []
+  let versionField = knownVersionField
+  let inconclusiveRuns = 0
+  let isBlocked = false
+  let deletionsKnownThrough: Date | null = null
+  let ticks = 0
+  const pins = new Map<string, Pin>()
+  const distrusted = new Set<string>()
+  let unguardedBefore = 0
+  const sweep: Sweep = { after: null, beganAt: null }
+  const mirror: AuditedRows = {
+    rows,
+    now,
+    tick: () => ++ticks,
+    block: (are) => {
+      isBlocked = are
+    },
+    knownThrough: (at) => {
+      if (!deletionsKnownThrough || at > deletionsKnownThrough) deletionsKnownThrough = at
+    },
+    missed() {},
+  }
   let position = 0n
+  let unread: Unread | null = null
   let lookbackMs: number | null = null
-  let stoppedReason: string | null = null
   let lastLookbackAt: Date | null = null
-  const state = (): StreamState => ({
+  const lastRuns = new Map<RunKind, Date>()
+  const state = (kind: RunKind = 'incremental'): StreamState => ({
     position,
     positionReachedAt: checkpoints.at(-1)?.reachedAt ?? null,
     keyField: 'Id',
-    versionField: 'RowVersion',
-    inconclusiveRuns: 0,
+    versionField,
+    inconclusiveRuns,
     lookbackMs,
     lookbackReason: null,
-    stoppedReason,
+    stoppedReason: null,
     lastLookbackAt,
+    settledThrough: null,
+    lastRunAt: lastRuns.get(kind) ?? null,
     isLocallyChanged: false,
     beliefs,
   })
@@ -50,9 +97,13 @@ export function modelStore(now: () => Date): ModelStore {
     rows,
     position: () => position,
     state,
+    unread: () => unread,
     onWrite: () => {},
     onFinish: () => {},
     retreats: 0,
+    epochs: 0,
+    isBlocked: () => isBlocked,
+    deletionsKnownThrough: () => deletionsKnownThrough,
     openRun: async <Kind extends RunKind>(kind: Kind) => openRun(kind) as unknown as Run<Kind>,
     nextBackfill: async () => null,
     history: {
@@ -62,30 +113,74 @@ export function modelStore(now: () => Date): ModelStore {
         versions.map(
           (version) => checkpoints.find((checkpoint) => checkpoint.position >= version)?.reachedAt ?? null,
         ),
-      anchors: (stream, atMost, limit) => store.history.highestRows(stream, atMost, limit),
-      highestRows: async (_stream, atMost, limit) =>
-        [...rows.values()]
-          .map(({ key, version }) => ({ key, version: version ?? 0n }))
-          .filter(({ version }) => version <= atMost)
-          .sort((a, b) => Number(b.version - a.version))
-          .slice(0, limit),
+      anchors: async (_stream, atMost, limit) => highest(atMost, limit, ({ gone }) => gone !== 'absent'),
+      hasRows: async () => [...rows.values()].some(({ gone }) => gone === null),
     },
   }
   return store
 
-  async function commit(kind: RunKind, page: Records, to: bigint | null): Promise<Written> {
+  /** Read before the upstream went back: whatever comes replaces it. */
+  function isDoubtful({ key, writtenAt }: StoredRow): boolean {
+    return distrusted.has(key) || writtenAt <= unguardedBefore
+  }
+
+  function beginEpoch(): void {
+    unguardedBefore = ticks
+    inconclusiveRuns = 0
+    position = 0n
+    unread = null
+    checkpoints.length = 0
+    beliefs = []
+    pins.clear()
+    deletionsKnownThrough = null
+    Object.assign(sweep, { after: null, beganAt: null })
+    store.epochs += 1
+  }
+
+  function highest(atMost: bigint, limit: number, isWanted: (row: StoredRow) => boolean) {
+    return [...rows.values()]
+      .filter((row) => isWanted(row) && !isDoubtful(row))
+      .map(({ key, version }) => ({ key, version: version ?? 0n }))
+      .filter(({ version }) => version <= atMost)
+      .sort((a, b) => Number(b.version - a.version))
+      .slice(0, limit)
+  }
+
+  function commit(kind: RunKind, page: Records, to: bigint | null, also: CommitAlso = {}): Written {
     store.onWrite('before')
     const arrivals = []
     for (const row of page.rows) {
       const known = rows.get(row.key)
-      if (known && (known.version ?? 0n) >= (row.version ?? 0n)) continue
-      rows.set(row.key, row)
-      arrivals.push({ key: row.key, version: row.version, isNew: !known })
+      if (known && !isDoubtful(known) && !isNews(row, known)) {
+        const difference = differenceOf({ rows }, row)
+        if (difference) arrivals.push({ ...difference, isNew: false, isWritten: false })
+        continue
+      }
+      const wasRewound = known !== undefined && known.writtenAt <= unguardedBefore
+      const wasDistrusted = distrusted.delete(row.key)
+      rows.set(row.key, { ...row, gone: isFlaggedDeleted(row.record) ? 'source' : null, writtenAt: ++ticks })
+      arrivals.push({
+        key: row.key,
+        version: row.version,
+        mirrored: known?.version ?? null,
+        kind: !known
+          ? ('missing' as const)
+          : isHigher(row, known)
+            ? ('stale' as const)
+            : ('content' as const),
+        columns: ['content'],
+        record: null,
+        isLocal: wasDistrusted,
+        isBack: known?.gone === 'absent',
+        isRewound: wasRewound,
+        isWritten: true,
+      })
     }
     if (to !== null && kind === 'incremental' && to > position) {
       position = to
       checkpoints.push({ position, reachedAt: now() })
     }
+    if (kind === 'incremental' && also.unread) unread = also.unread.ranges.length > 0 ? also.unread : null
     store.onWrite('after')
     return {
       inserted: arrivals.length,
@@ -93,56 +188,116 @@ export function modelStore(now: () => Date): ModelStore {
       unchanged: page.rows.length - arrivals.length,
       rescued: 0,
       quarantined: page.rejected.length,
-      arrivals: kind === 'lookback' ? arrivals : [],
+      arrivals: kind === 'lookback' || kind === 'reconcile' ? arrivals : [],
     }
   }
 
-  /** Of the kinds that read by row version. */
-  function openRun(kind: RunKind): Run<'incremental' | 'lookback'> {
+  function openRun(kind: RunKind): ModelRun {
     const startedAt = now()
+    const begun = ++ticks
+    const seen = modelSeenKeys()
     const start = position
+    let failure: { readonly error: unknown } | null = null
     return {
       id: '1',
-      state: state(),
-      pages: { commit: (page, to) => commit(kind, page, to) },
+      state: state(kind),
+      pages: {
+        // A page that fails takes every later one with it.
+        async commit(page, to, also) {
+          if (failure) throw failure.error
+          try {
+            return commit(kind, page, to, also)
+          } catch (error) {
+            failure = { error }
+            throw error
+          }
+        },
+      },
       position: {
         start,
-        async retreat() {
+        unread,
+        async retreat(_reason, to) {
           if (kind !== 'incremental') return
-          position = start
+          unread = null
+          beliefs = beliefs.map((belief) => ({ ...belief, restsFrom: null }))
+          if (position <= to) return
+          position = to
           checkpoints.push({ position, reachedAt: now() })
           store.retreats += 1
         },
       },
-      seen: modelSeenKeys(),
+      seen,
+      absent: modelAbsentRows(mirror, begun, seen.has, seen.count),
+      reconciliation: modelReconciliation(mirror, pins, () => {
+        if (unguardedBefore < begun) unguardedBefore = 0
+      }),
+      shown: modelShownRows(mirror, begun, sweep),
+      pinned: modelPinnedRecords(pins, rows, isDoubtful, distrusted, beginEpoch),
       findings: {
         async learn(learnt) {
-          beliefs = [...beliefs.filter(({ name }) => !learnt.some((one) => one.name === name)), ...learnt]
+          if (learnt.some(({ name, value }) => name === 'sorting' && value !== 'proven')) unread = null
+          const restsFrom = (name: string) => beliefs.find((known) => known.name === name)?.restsFrom
+          beliefs = [
+            ...beliefs.filter(({ name }) => !learnt.some((one) => one.name === name)),
+            ...learnt.map((one) => ({
+              ...one,
+              restsFrom: restsFrom(one.name) ?? (one.value === 'proven' ? position : null),
+            })),
+          ]
         },
         async setKeyField() {},
-        async setVersionField() {
-          return false
+        async setVersionField(field) {
+          const beginsAnew = versionField !== null && versionField !== field && position > 0n
+          versionField = field
+          if (!beginsAnew) return false
+          position = 0n
+          unread = null
+          checkpoints.length = 0
+          beliefs = []
+          return true
         },
-        async doubt() {},
-        async stopStream(reason) {
-          stoppedReason = reason
+        async doubt(name) {
+          if (name === 'version_field') versionField = null
+          beliefs = beliefs.filter((belief) => belief.name !== name)
         },
         async recordLateArrivals() {},
+        async recordDifferences() {},
+        async setVolatile() {
+          return []
+        },
         async setLookback(ms) {
           lookbackMs = ms
         },
       },
       async finish(end) {
         store.onFinish(end)
+        if (end.status === 'done') lastRuns.set(kind, now())
         if (kind === 'lookback' && end.isComplete) lastLookbackAt = startedAt
+        if (end.status === 'inconclusive') inconclusiveRuns += 1
+        else if (kind === 'incremental' && end.isComplete) inconclusiveRuns = 0
       },
     }
   }
 }
 
-function modelSeenKeys(): SeenKeys {
+/** Of the kinds that the model can do. */
+type ModelRun = Run<'incremental' | 'lookback'> & RunRoles['reconcile'] & RunRoles['deletions']
+
+const isHigher = (row: Row, known: StoredRow): boolean => (row.version ?? 0n) > (known.version ?? 0n)
+
+/** As the merge of the real one has it: a higher version, or the same one with other content, or back from the dead. */
+function isNews(row: Row, known: StoredRow): boolean {
+  const [ours, theirs] = [known.version ?? 0n, row.version ?? 0n]
+  const isBack = known.gone !== null && !isFlaggedDeleted(row.record)
+  if (theirs !== ours) return theirs > ours || (isBack && known.gone === 'absent')
+  return isBack || JSON.stringify(row.record) !== JSON.stringify(known.record)
+}
+
+function modelSeenKeys(): SeenKeys & { has(key: string): boolean; count(): number } {
   const seen = new Map<string, { first: number; last: number }>()
   return {
+    has: (key) => seen.has(key),
+    count: () => seen.size,
     async add(pageNumber, keys) {
       if (pageNumber === 1) seen.clear()
       for (const key of keys) {

@@ -1,5 +1,6 @@
 // An upstream in memory with every unknown of the real one as a switch: what it serves, and how its rows change.
 
+import type { Json } from '../../src/json/json.ts'
 import type { ChangesStream } from '../../src/streams/catalog.ts'
 import type {
   Answer,
@@ -47,12 +48,25 @@ export type World = {
   readonly capArithmetic: 'requested' | 'capped'
   /** With a size of its own, `PageSize` changes nothing and `Page` counts; with the first page again it is the other way round. */
   readonly paging: 'works' | 'ignored' | 'first page again' | 'last page again' | 'own size'
-  /** Some rows are left out of a page after it was cut. */
-  readonly hides: boolean
+  /** Rows that are left out of a page after it was cut: one in five, or most of them, so that whole pages are empty. */
+  readonly hides: false | 'some' | 'most'
   /** Some records have no row version, so that they cannot be rows. */
   readonly spoils: boolean
   /** Once in a run it answers nothing, whatever there is. */
   readonly slips: boolean
+  /** The list filters and sorts by key. */
+  readonly byKey: 'honoured' | 'filters only' | 'ignored'
+  /** So many records with the lowest ids are left after the filter and before the sort. */
+  readonly cutBeforeSort: number | null
+  /** Some records are in lists, and not in what changed. */
+  readonly omits: boolean
+  /** Beside some records there is another one with their key. */
+  readonly twins: boolean
+  /** A field that is another one at each read. */
+  readonly isVolatile: boolean
+  readonly versions: 'number' | 'string' | 'base64'
+  /** Its name, when a RowVersion that is mostly empty stands beside it. */
+  readonly hasLegacyVersion: boolean
   readonly deletes: 'hard' | 'soft'
   readonly tieChance: number
   readonly lateChance: number
@@ -71,6 +85,13 @@ export const ordinaryWorld: World = {
   hides: false,
   spoils: false,
   slips: false,
+  byKey: 'ignored',
+  cutBeforeSort: null,
+  omits: false,
+  twins: false,
+  isVolatile: false,
+  versions: 'string',
+  hasLegacyVersion: false,
   deletes: 'hard',
   tieChance: 0,
   lateChance: 0,
@@ -78,7 +99,13 @@ export const ordinaryWorld: World = {
 
 const ownPageSize = 30
 
-export type ModelRow = { readonly id: number; readonly version: bigint; readonly deleted: boolean }
+export type ModelRow = {
+  readonly id: number
+  readonly version: bigint
+  readonly deleted: boolean
+  /** Stands for all other fields. */
+  readonly text?: number
+}
 
 export type ModelUpstream = Source & {
   readonly visible: () => readonly ModelRow[]
@@ -88,21 +115,40 @@ export type ModelUpstream = Source & {
   readonly late: ReadonlySet<number>
   beginRun(): void
   change(random: Random): void
+  /** New rows, each with a version of its own. */
+  insert(count: number): void
+  /** Rows drawn at random, each gets a version of its own. */
+  write(count: number): void
+  /** Writes a row in a transaction that stays open until all is settled. */
+  hold(random: Random): void
+  /** All that is written and not visible yet becomes visible. */
   settle(): void
-  restore(rows: readonly ModelRow[]): void
+  restore(rows: readonly ModelRow[], keepsCounter?: boolean): void
+  /** Puts this row in the place of the one with its id, whatever its version. */
+  put(row: ModelRow): void
+  /** Reads see these rows instead of those that there are; null: those. */
+  readFrom: (() => ReadonlyMap<number, ModelRow>) | null
   onRequest: () => void
 }
 
 export function modelUpstream(world: World, random: Random): ModelUpstream {
   const rows = new Map<number, ModelRow>()
   const uncommitted: ModelRow[] = []
+  const held: ModelRow[] = []
+  /** While a transaction holds a row, nobody else changes it. */
+  const isHeld = ({ id }: ModelRow) => [...uncommitted, ...held].some((row) => row.id === id)
   const late = new Set<number>()
   let version = 0n
   let lastId = 0
-  const comesAgain = world.paging === 'last page again' || world.paging === 'first page again'
+  let lastText = 0
+  const comesAgain = () => world.paging === 'last page again' || world.paging === 'first page again'
   let requests = 0
   let slipsAfter = -1
-  const isShown = ({ id }: ModelRow) => !world.hides || id % 5 !== 0
+  const versionName = versionNameOf(world)
+  let reads = 0
+  const isShown = ({ id }: ModelRow) =>
+    world.hides === 'most' ? id % 30 < 12 : world.hides !== 'some' || id % 5 !== 0
+  const readable = () => model.readFrom?.() ?? rows
   const isSpoilt = ({ id }: ModelRow) => world.spoils && id % 7 === 0
   const cap = () => {
     if (world.cap && world.capVaries) return 1 + random.integer(world.cap)
@@ -118,15 +164,15 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
   /** What one transaction wrote becomes visible at once. */
   const show = (...written: ModelRow[]) => {
     const before = highestShown
-    for (const row of written) {
+    for (const one of written) {
+      const row = { ...one, text: ++lastText }
       if (row.version <= before) late.add(row.id)
       if (row.version > highestShown) highestShown = row.version
       rows.set(row.id, row)
     }
   }
   const store = (...written: ModelRow[]) => {
-    // While a transaction holds a row, nobody else changes it.
-    const free = written.filter((row) => !uncommitted.some(({ id }) => id === row.id))
+    const free = written.filter((row) => !isHeld(row))
     if (random.chance(world.lateChance)) uncommitted.push(...free)
     else show(...free)
   }
@@ -142,7 +188,8 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
     },
     change() {
       const kind = random.integer(11)
-      if (kind < 3 || rows.size === 0) store({ id: ++lastId, version: nextVersion(), deleted: false })
+      if (kind < 3 || rows.size === 0)
+        store({ id: ++lastId, version: nextVersion(), deleted: false, text: 0 })
       else if (kind < 6) store({ ...existing(), version: nextVersion() })
       else if (kind === 6) remove(existing())
       else if (kind === 7)
@@ -162,13 +209,33 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
         store(...some.map((row) => ({ ...row, version: nextVersion() })))
       } else commit()
     },
+    hold() {
+      if (rows.size === 0) return
+      const row = existing()
+      if (!isHeld(row)) held.push({ ...row, version: nextVersion() })
+    },
     settle() {
+      show(...held.splice(0))
       while (uncommitted.length > 0) commit()
     },
-    restore(earlier) {
-      rows.clear()
-      for (const row of earlier) rows.set(row.id, row)
+    insert(count) {
+      for (let inserted = 0; inserted < count; inserted++)
+        show({ id: ++lastId, version: nextVersion(), deleted: false })
     },
+    write(count) {
+      for (let written = 0; written < count; written++) show({ ...existing(), version: nextVersion() })
+    },
+    restore(earlier, keepsCounter = true) {
+      rows.clear()
+      uncommitted.length = 0
+      held.length = 0
+      for (const row of earlier) rows.set(row.id, row)
+      if (keepsCounter) return
+      version = earlier.reduce((highest, row) => (row.version > highest ? row.version : highest), 0n)
+      highestShown = version
+    },
+    put: (row) => void rows.set(row.id, row),
+    readFrom: null,
     sortedBy: () => model,
     async changes(request) {
       requests += 1
@@ -178,19 +245,30 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
     async list(request) {
       requests += 1
       model.onRequest()
-      return answer(paged(ordered([...rows.values()], null), request, null))
+      return answer(paged(listed(request), request, null))
     },
     listHasPages: true,
     async lookup(key): Promise<Lookup> {
       model.onRequest()
-      const row = rows.get(Number(key))
+      const row = readable().get(Number(key))
       return row ? { found: record(row) } : 'gone'
     },
   }
   return model
 
+  function record(row: ModelRow) {
+    return {
+      Id: row.id,
+      ...(world.hasLegacyVersion && { RowVersion: row.id % 23 === 0 ? row.id : null }),
+      [versionName]: versionIn(world.versions, row.version),
+      SysDeleted: row.deleted,
+      Text: row.text ?? 0,
+      ...(world.isVolatile && { Url: ++reads }),
+    }
+  }
+
   function remove(row: ModelRow) {
-    if (uncommitted.some(({ id }) => id === row.id)) return
+    if (isHeld(row)) return
     if (world.deletes === 'hard') rows.delete(row.id)
     else store({ ...row, version: nextVersion(), deleted: !row.deleted })
   }
@@ -202,12 +280,32 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
 
   function serve(request: ChangesRequest): Answer | Refusal {
     if (request.sorts && world.sorts === 'refused') return { refused: 400 }
-    const wanted = [...rows.values()].filter((row) =>
-      world.inclusive ? row.version >= request.since : row.version > request.since,
+    const { below = null } = request
+    const above = [...readable().values()].filter(
+      (row) =>
+        (world.inclusive ? row.version >= request.since : row.version > request.since) &&
+        (below === null || row.version < below) &&
+        (!world.omits || row.id % 6 !== 0),
     )
+    const wanted = cut(above)
     if (request.sorts && world.sorts === 'within the page')
       return answer(sorted(paged(ordered(wanted, null), request, request.sorts), request.sorts))
     return answer(paged(ordered(wanted, request.sorts), request, request.sorts))
+  }
+
+  function cut(set: ModelRow[]): ModelRow[] {
+    const twinned = world.twins
+      ? set.flatMap((row) => (row.id % 9 === 0 ? [row, { ...row, text: -(row.text ?? 0) }] : [row]))
+      : set
+    return world.cutBeforeSort === null ? twinned : twinned.sort(byId).slice(0, world.cutBeforeSort)
+  }
+
+  function listed({ byKey }: ListRequest): readonly ModelRow[] {
+    const all = [...readable().values()]
+    if (!byKey || world.byKey === 'ignored') return ordered(cut(all), null)
+    const wanted = cut(all.filter(({ id }) => byKey.after === null || BigInt(id) > byKey.after))
+    if (world.byKey === 'filters only') return ordered(wanted, null)
+    return wanted.sort((a, b) => (byKey.order === 'ascending' ? byId(a, b) : byId(b, a)))
   }
 
   function sorted(set: readonly ModelRow[], sorts: SortOrder): readonly ModelRow[] {
@@ -218,7 +316,7 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
   function ordered(set: ModelRow[], sorts: ChangesRequest['sorts']): readonly ModelRow[] {
     if (sorts && (world.sorts === 'honoured' || world.sorts === 'as text')) {
       // Where the last page comes for ever, an order that changes would hide that it does.
-      const shuffledTies = comesAgain ? set : random.shuffled(set)
+      const shuffledTies = comesAgain() ? set : random.shuffled(set)
       return sorted(shuffledTies, sorts)
     }
     if (sorts && world.sorts === 'ascending only') return set.sort((a, b) => ascending(a, b) || byId(a, b))
@@ -230,7 +328,7 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
       case 'descending':
         return set.sort((a, b) => ascending(b, a) || byId(a, b))
       case 'unstable':
-        return comesAgain ? set : random.shuffled(set)
+        return comesAgain() ? set : random.shuffled(set)
     }
   }
 
@@ -257,7 +355,7 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
     return {
       records: served
         .filter(isShown)
-        .map((row) => (isSpoilt(row) ? { ...record(row), RowVersion: null } : record(row))),
+        .map((row) => (isSpoilt(row) ? { ...record(row), [versionName]: null } : record(row))),
       bytes: served.length,
     }
   }
@@ -268,8 +366,13 @@ const byText = (a: ModelRow, b: ModelRow) =>
   String(a.version) < String(b.version) ? -1 : Number(a.version !== b.version)
 const byId = (a: ModelRow, b: ModelRow) => a.id - b.id
 
-const record = (row: ModelRow) => ({
-  Id: row.id,
-  RowVersion: row.version.toString(),
-  SysDeleted: row.deleted,
-})
+const versionNameOf = ({ hasLegacyVersion }: World): string =>
+  hasLegacyVersion ? 'SysRowVersion' : 'RowVersion'
+
+function versionIn(form: World['versions'], version: bigint): Json {
+  if (form === 'number') return JSON.rawJSON(String(version))
+  if (form === 'string') return String(version)
+  const bytes = Buffer.alloc(8)
+  bytes.writeBigInt64BE(version)
+  return bytes.toString('base64')
+}

@@ -34,6 +34,13 @@ export const openWorlds: fc.Arbitrary<World> = fc
     hides: fc.constant(false),
     spoils: fc.constantFrom(false, false, true),
     slips: fc.constantFrom(false, false, true),
+    byKey: fc.constant('ignored'),
+    cutBeforeSort: fc.constant(null),
+    omits: fc.constant(false),
+    twins: fc.constant(false),
+    isVolatile: fc.constant(false),
+    versions: fc.constantFrom<World['versions'][]>('number', 'string', 'base64'),
+    hasLegacyVersion: fc.constant(false),
     deletes: fc.constantFrom('hard', 'soft'),
     tieChance: fc.constantFrom(0, 0, 0.2, 0.7),
     lateChance: fc.constantFrom(0, 0, 0.1),
@@ -51,14 +58,39 @@ const onePageOnly = (world: World): World => ({
   slips: false,
 })
 
-/** Pages are long enough that none is hidden whole: where one is, nobody can tell it from the end. */
-export const hidingWorlds = openWorlds.map(
-  (world): World => ({
-    ...world,
-    hides: true,
-    cap: world.cap && world.cap + 25,
-    capHalvesAt: null,
-    capVaries: false,
-    paging: /again/.test(world.paging) ? 'works' : world.paging,
-  }),
+/** Rights hide some rows: pages are long enough that none is hidden whole. */
+export const hidingWorlds = openWorlds.map((world): World => ({ ...longPages(world), hides: 'some' }))
+
+/** Rights hide most rows, and so whole pages: who sorts is read all the same. */
+export const veiledWorlds = openWorlds.map(
+  (world): World => ({ ...longPages(world), hides: 'most', sorts: 'honoured', paging: 'works' }),
 )
+
+/** With the oddities that only a second way of reading can show: lists by key, cuts, twins, volatile fields, a legacy version field. */
+export const oddWorlds: fc.Arbitrary<World> = fc
+  .tuple(
+    fc.oneof({ arbitrary: openWorlds, weight: 4 }, { arbitrary: hidingWorlds, weight: 1 }),
+    fc.record({
+      byKey: fc.constantFrom('honoured', 'honoured', 'filters only', 'ignored'),
+      cutBeforeSort: fc.constantFrom(null, null, null, null, 8, 22, 40),
+      omits: fc.constantFrom(false, false, false, true),
+      twins: fc.constantFrom(false, false, false, true),
+      isVolatile: fc.constantFrom(false, false, false, true),
+      hasLegacyVersion: fc.boolean(),
+    }),
+  )
+  .map(([world, odd]) => ({
+    ...world,
+    ...odd,
+    // Where pages are of another size than asked for, or lists have no order of keys, nothing shows what such a cut leaves out.
+    cutBeforeSort:
+      world.paging === 'works' && !world.hides && odd.byKey === 'honoured' ? odd.cutBeforeSort : null,
+  }))
+
+const longPages = (world: World): World => ({
+  ...world,
+  cap: world.cap && world.cap + 25,
+  capHalvesAt: null,
+  capVaries: false,
+  paging: /again/.test(world.paging) ? 'works' : world.paging,
+})

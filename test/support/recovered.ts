@@ -12,8 +12,12 @@ export type RecoveredRow = {
   readonly rescued: { readonly [name: string]: unknown }
 }
 
-/** By key, every column as text. */
-export async function readBack(pool: Pool, stream: string): Promise<ReadonlyMap<string, RecoveredRow>> {
+/** By key, every column as text; times as they are in this time zone. */
+export async function readBack(
+  pool: Pool,
+  stream: string,
+  timeZone = 'UTC',
+): Promise<ReadonlyMap<string, RecoveredRow>> {
   const fields = await pool.query<{ folded: string; column_name: string; column_type: string }>(
     'select folded, column_name, column_type from tidemark.field where stream = $1 and column_name is not null',
     [stream],
@@ -23,7 +27,7 @@ export async function readBack(pool: Pool, stream: string): Promise<ReadonlyMap<
   )
   const client = await pool.connect()
   try {
-    await client.query(`set timezone = 'UTC'`)
+    await client.query(`select set_config('timezone', $1, false)`, [timeZone])
     const { rows } = await client.query({
       text: `select * from mirror.${stream}`,
       types: { getTypeParser: () => String },
@@ -49,7 +53,11 @@ export function recover(row: RecoveredRow | undefined) {
         return isSame(unwrap(row.rescued[nameOf(field)]), plain(value))
       const column = row.columns.get(printable(field.toLowerCase()))
       const text = column && row.texts[column.name]
-      return column !== undefined && typeof text === 'string' && isBlocked(column.type, text, value)
+      return (
+        column !== undefined &&
+        typeof text === 'string' &&
+        isBlocked(column.type, text, isLocalTime(field, value) ? `${value}${offsetOf(text)}` : value)
+      )
     },
     /** Whether the earlier values of repeated fields are there. */
     repeated(earlier: Json | undefined): boolean {
@@ -120,6 +128,11 @@ function decimal(text: string): string {
   if (kept === '') return '0'
   return `${sign}${kept}e${Number(exponent) - fraction.length + digits.length - kept.length}`
 }
+
+/** Without an offset, and in no field that says UTC: the clock on the wall where the source is. */
+const isLocalTime = (field: string, value: Json): value is string =>
+  typeof value === 'string' && !/utc$/i.test(field) && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?$/.test(value)
+const offsetOf = (text: string): string => /[+-]\d\d(?::\d\d)?$/.exec(text)?.[0] ?? ''
 
 /** Since 1970, cut. Reads what Postgres writes as well as ISO; without an offset UTC is meant. */
 function microseconds(text: string): bigint {

@@ -14,7 +14,7 @@ export async function differences(
   simulator: Simulator,
   stream: keyof typeof keyFields,
 ): Promise<string[]> {
-  const mirrored = await readBack(pool, stream)
+  const mirrored = await readBack(pool, stream, simulator.behaviour.timeZone)
   const gone = new Set(
     (
       await pool.query<{ key: string }>(

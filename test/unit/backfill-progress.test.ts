@@ -1,7 +1,7 @@
 // How far a backfill has come, in words.
 
 import { describe, expect, it } from 'vitest'
-import { backfillSentence, progressLine } from '../../src/cli/progress.ts'
+import { backfillSentence, progressLine, whereItIs } from '../../src/cli/progress.ts'
 import type { Backfill } from '../../src/sync/ports/store.ts'
 
 const begun: Backfill = {
@@ -48,6 +48,16 @@ describe('the progress of a backfill', () => {
     )
     expect(backfillSentence({ ...begun, status: 'waiting', error: 'no network' })).toMatch(
       /failed at 1000: no network .*`tidemark backfill assignment` goes on from there\.$/,
+    )
+  })
+})
+
+describe('the progress of a sync', () => {
+  it('tells how much is read above a position that waits for the lowest range', () => {
+    expect(whereItIs({ position: 10n, highestServed: 80n })).toBe(', position 10 of 80')
+    expect(whereItIs({ position: 80n, highestServed: 80n })).toBe(', position 80')
+    expect(whereItIs({ position: 10n, highestServed: 80n, share: 0.639 })).toBe(
+      ', 63 % read in ranges, position 10 of 80',
     )
   })
 })

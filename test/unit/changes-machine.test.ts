@@ -2,8 +2,9 @@
 
 import { describe, expect, it } from 'vitest'
 import { declaredStates, next, start } from '../../src/sync/changes/machine.ts'
-import type { ReadingOptions, Transition } from '../../src/sync/changes/state.ts'
+import type { RangesEnd, ReadingOptions, Transition } from '../../src/sync/changes/state.ts'
 import type { SeenPage } from '../../src/sync/lists/listing.ts'
+import type { Unread } from '../../src/sync/ports/store.ts'
 
 const options: ReadingOptions = {
   from: 10n,
@@ -17,7 +18,10 @@ const options: ReadingOptions = {
 }
 const page = (...versions: number[]) => ({
   received: versions.length,
-  rows: versions.map((version, index) => ({ key: `${version}-${index}`, version: BigInt(version) })),
+  rows: versions.map((version, index) => ({
+    key: `${version}-${versions.slice(0, index).filter((before) => before === version).length}`,
+    version: BigInt(version),
+  })),
 })
 const see = ({ reading }: Transition, seen: SeenPage) => next(reading, { kind: 'answer', page: seen })
 const answer = (before: Transition, ...versions: number[]) => see(before, page(...versions))
@@ -25,14 +29,40 @@ const refuse = ({ reading }: Transition) => next(reading, { kind: 'refused', sta
 const asked = ({ action }: Transition) => (action.kind === 'ask' ? action.request : action)
 
 describe('reading changes', () => {
-  it('begins with one request above the position, and ends when nothing is new', () => {
+  it('asks a poll from the newest down to what is read: one request while nothing is new, or little (P12)', () => {
+    const poll = start({ ...options, anchor: { key: '10-0', version: 10n }, largestAnswer: 4, pageSize: 4 })
+    expect(asked(poll)).toEqual({ since: 9n, page: 1, pageSize: 4, sorts: 'descending' })
+    expect(answer(poll, 10)).toMatchObject({
+      action: { kind: 'end', isComplete: true },
+      effects: { isLeftOut: true },
+      reading: { position: 10n },
+    })
+    expect(answer(poll, 14, 12, 10)).toMatchObject({
+      action: { kind: 'end', isComplete: true },
+      effects: { isLeftOut: false },
+      reading: { position: 14n },
+    })
+    // More than it shows: read from below, as far as the newest that was shown.
+    const more = answer(poll, 17, 16, 15, 14)
+    expect(asked(more)).toMatchObject({ since: 9n, sorts: 'ascending' })
+    const low = answer(more, 10, 11, 12, 13)
+    expect(answer(low, 13, 14, 15, 18)).toMatchObject({ action: { kind: 'end', isComplete: true } })
+    expect(answer(poll, 12, 14, 10)).toMatchObject({
+      effects: { retreat: expect.stringContaining('14 behind 12') },
+    })
+  })
+
+  it('ends without a record only where nothing is known', () => {
     const first = start(options)
     expect(asked(first)).toEqual({ since: 10n, page: 1, pageSize: 3, sorts: 'ascending' })
     expect(answer(first)).toMatchObject({
       action: { kind: 'end', isComplete: true },
       reading: { position: 10n },
     })
-    expect(answer(first, 10)).toMatchObject({ action: { kind: 'end' } })
+    const never = answer(start({ ...options, from: 0n, sorting: 'unknown' }))
+    expect(asked(never)).toMatchObject({ since: 0n, sorts: 'descending' })
+    expect(answer(never)).toMatchObject({ action: { kind: 'end', isComplete: true } })
+    expect(answer(never, 7).reading.state.name).toBe('proof')
   })
 
   it('proves nothing by an answer without what is known, unless that is gone or was changed (P11)', () => {
@@ -41,13 +71,16 @@ describe('reading changes', () => {
     type Found = bigint | 'gone' | 'unclear'
     const look = ({ reading }: Transition, found: Found, another: typeof anchor | null = other) =>
       next(reading, { kind: 'looked', found, next: another })
-    const first = start({ ...options, anchor })
-    expect(asked(first)).toMatchObject({ since: 9n, page: 1 })
+    const poll = start({ ...options, anchor })
     const isLacking = { action: { kind: 'look', anchor }, reading: { position: 10n } }
+    expect(answer(poll, 12, 11)).toMatchObject(isLacking)
+    // Perhaps the newest are hidden: what does it show from below?
+    const first = answer(poll)
+    expect(asked(first)).toMatchObject({ since: 9n, page: 1, sorts: 'ascending' })
     const lacking = answer(first)
     for (const without of [lacking, answer(first, 11, 12), answer(first, 11, 12, 13)])
       expect(without).toMatchObject(isLacking)
-    expect(answer(first, 10).action).toMatchObject({ kind: 'end', isComplete: true, isInconclusive: false })
+    expect(answer(poll, 10).action).toMatchObject({ kind: 'end', isComplete: true, isInconclusive: false })
 
     const inconclusive = { kind: 'end', isComplete: false, isInconclusive: true }
     expect(look(lacking, 'unclear', null).action).toMatchObject(inconclusive)
@@ -58,7 +91,9 @@ describe('reading changes', () => {
     expect(asked(look(lacking, 14n))).toMatchObject({ since: 10n, page: 1 })
     const below = look(lacking, 'gone')
     expect(asked(below)).toMatchObject({ since: 7n, page: 1 })
-    expect(answer(below, 8).action).toMatchObject({ kind: 'end', isComplete: true, isInconclusive: false })
+    const shown = answer(below, 8)
+    expect(asked(shown)).toMatchObject({ since: 7n, sorts: 'descending' })
+    expect(answer(shown, 8).action).toMatchObject({ kind: 'end', isComplete: true, isInconclusive: false })
   })
 
   it('stores what another known record proves, and is not complete while one that is there is not shown (P11)', () => {
@@ -70,7 +105,7 @@ describe('reading changes', () => {
       next: { key: '8-0', version: 8n },
     })
     expect(asked(other)).toMatchObject({ since: 7n, page: 1 })
-    const { action, reading } = answer(answer(other, 8, 11))
+    const { action, reading } = answer(answer(other, 8, 11), 11, 8)
     expect(action).toMatchObject({ kind: 'end', isComplete: false, isInconclusive: false })
     expect(action).toMatchObject({ note: expect.stringContaining('record 10-0 is there') })
     expect(reading.position).toBe(11n)
@@ -78,13 +113,14 @@ describe('reading changes', () => {
     expect(neither.action).toMatchObject({ kind: 'end', isInconclusive: true })
   })
 
-  it('holds the last version of a page back until the next page shows nothing more of it', () => {
+  it('holds the last version of a page back until the newest is one that is read', () => {
     const second = answer(start(options), 11, 12, 13)
     expect(second.reading.position).toBe(12n)
     expect(asked(second)).toMatchObject({ since: 12n, page: 1 })
     const third = answer(second, 13)
     expect(third.reading.position).toBe(12n)
-    expect(answer(third)).toMatchObject({
+    expect(asked(third)).toMatchObject({ since: 12n, sorts: 'descending' })
+    expect(answer(third, 13)).toMatchObject({
       action: { kind: 'end', isComplete: true },
       reading: { position: 13n },
     })
@@ -94,22 +130,209 @@ describe('reading changes', () => {
     const poll = start(options)
     const range = start({ ...options, until: 13n })
     expect(poll.action).toMatchObject({ mayBeNothing: true })
-    expect(answer(poll, 10, 10, 10).action).toMatchObject({ mayBeNothing: true })
-    const [middle, tail] = [answer(poll, 11, 12, 13), answer(poll, 11, 12)]
-    const goal = answer(tail, 13)
-    for (const { action } of [range, middle, tail, goal])
+    expect(start({ ...options, anchor: { key: '9-0', version: 9n } }).action).toMatchObject({
+      mayBeNothing: true,
+    })
+    for (const { action } of [range, answer(poll, 11, 12, 13), answer(poll, 11, 12)])
       expect(action).toMatchObject({ mayBeNothing: false })
   })
 
-  it('takes a short page for the end only when nothing is behind it', () => {
-    const short = answer(start(options), 11, 12)
-    expect(short.reading.position).toBe(11n)
-    expect(asked(short)).toEqual({ since: 10n, page: 2, pageSize: 2, sorts: 'ascending' })
-    expect(answer(short)).toMatchObject({ action: { kind: 'end' }, reading: { position: 12n } })
+  it('reads in ranges where much is above, when sorting is proven, and asks once how much that is', () => {
+    const load = { readers: 4, leastPages: 10, unread: null }
+    const page = [11, 12, 13, 14, 15, 16]
+    const began = start({ ...options, pageSize: 6, load })
+    const top = answer(began, ...page)
+    expect(asked(top)).toEqual({ since: 10n, page: 1, pageSize: 1, sorts: 'descending' })
+    expect(top.reading.position).toBe(15n)
+    expect(asked(answer(top, 40))).toMatchObject({ since: 15n, page: 1, sorts: 'ascending' })
+    const ranges = answer(top, 1000)
+    const wanted = { upTo: 999n, ranges: [{ above: 15n, upTo: 999n }] }
+    expect(ranges.action).toMatchObject({ kind: 'ranges', unread: wanted })
+    expect(ranges.effects.learnt).toMatchObject([{ name: 'first_top', value: '1000' }])
+    // A range that somebody asked for has an end of its own.
+    expect(answer(start({ ...options, pageSize: 6, load, until: 500n }), ...page).action).toMatchObject({
+      kind: 'ranges',
+      unread: { upTo: 500n },
+    })
+    for (const others of [{ sorting: 'ignored' }, { load: { ...load, readers: 1 } }] as const)
+      expect(answer(start({ ...options, pageSize: 6, load, ...others }), ...page).action).not.toMatchObject({
+        request: { sorts: 'descending' },
+      })
+
+    const come = (unread: Unread, fell: RangesEnd['fell'] = null) =>
+      next(ranges.reading, { kind: 'ranges', unread, fell })
+    const all = come({ upTo: 999n, ranges: [] })
+    expect(all.reading.position).toBe(999n)
+    expect(asked(all)).toMatchObject({ since: 999n })
+
+    const left = come({
+      upTo: 999n,
+      ranges: [
+        { above: 50n, upTo: 60n },
+        { above: 80n, upTo: 90n },
+      ],
+    })
+    expect(left.reading.position).toBe(50n)
+    expect(asked(left)).toMatchObject({ since: 50n })
+    expect(asked(answer(left, 51, 52, 53, 54, 55, 56))).toMatchObject({ since: 55n })
+    expect(answer(left, 51, 52, 53, 54, 55, 70).action).toMatchObject({
+      kind: 'ranges',
+      unread: { upTo: 999n, ranges: [{ above: 80n, upTo: 90n }] },
+    })
   })
 
-  it('takes a short page of old rows for the end of a poll, and not of a range', () => {
-    expect(answer(start(options), 10).action).toMatchObject({ kind: 'end' })
+  it('gives up ranges when one shows that nothing is sorted, and goes back to where the run began', () => {
+    const load = { readers: 4, leastPages: 0, unread: null }
+    const ranges = answer(answer(start({ ...options, pageSize: 4, load }), 11, 12, 13, 14), 1000)
+    const unread = { upTo: 999n, ranges: [{ above: 500n, upTo: 600n }] }
+    const fallen = next(ranges.reading, {
+      kind: 'ranges',
+      unread,
+      fell: { how: 'out of order', why: '7 behind 8' },
+    })
+    expect(fallen.reading).toMatchObject({ position: 10n, sorting: 'ignored', unread: null })
+    expect(fallen.effects).toMatchObject({ retreat: '7 behind 8', learnt: [{ value: 'ignored' }] })
+    const refused = next(ranges.reading, {
+      kind: 'ranges',
+      unread,
+      fell: { how: 'refused', why: 'status 400' },
+    })
+    expect(refused.reading).toMatchObject({ position: 500n, sorting: 'refused', unread: null })
+  })
+
+  it('goes on with what an earlier run left, also with one reader, and never below what the page shows', () => {
+    const unread = {
+      upTo: 999n,
+      ranges: [
+        { above: 10n, upTo: 60n },
+        { above: 80n, upTo: 90n },
+      ],
+    }
+    const load = { readers: 1, leastPages: 10, unread }
+    expect(answer(start({ ...options, load }), 11, 12, 20).action).toMatchObject({
+      kind: 'ranges',
+      unread: {
+        upTo: 999n,
+        ranges: [
+          { above: 19n, upTo: 60n },
+          { above: 80n, upTo: 90n },
+        ],
+      },
+    })
+    expect(answer(start({ ...options, load }), 11, 12, 95).action).toMatchObject({
+      kind: 'ranges',
+      unread: { upTo: 999n, ranges: [] },
+    })
+    const passed = { ...load, unread: { ...unread, upTo: 90n } }
+    expect(asked(answer(start({ ...options, load: passed }), 11, 12, 95))).toMatchObject({ since: 94n })
+  })
+
+  it('takes a short page for the end only when the newest is on it, or all above it is shown (P12)', () => {
+    const short = answer(start(options), 11, 12)
+    expect(short.reading.position).toBe(11n)
+    expect(asked(short)).toEqual({ since: 10n, page: 1, pageSize: 3, sorts: 'descending' })
+    const done = { action: { kind: 'end', isComplete: true } }
+    expect(answer(short, 12, 11)).toMatchObject({ ...done, reading: { position: 12n } })
+    const on = answer(short, 19, 18, 17)
+    expect(asked(on)).toMatchObject({ since: 11n, sorts: 'ascending' })
+    expect(on.reading.position).toBe(11n)
+  })
+
+  it('looks for more rows of the newest version, which may be behind the page (P12)', () => {
+    const wide = { ...options, pageSize: 4, largestAnswer: 4 }
+    const short = answer(start(wide), 11, 12, 12)
+    const more = answer(short, 12, 12, 12, 12)
+    expect(more.reading.position).toBe(11n)
+    expect(asked(more)).toMatchObject({ since: 11n, pageSize: 30, sorts: 'ascending' })
+    const larger = answer(more, 12, 12, 12)
+    expect(asked(larger)).toMatchObject({ pageSize: 30, sorts: 'descending' })
+    expect(answer(larger, 12, 12, 12).reading.state.name).toBe('tie')
+  })
+
+  it('goes on where rights hide a whole page, and leaves the position before it (P6, P12)', () => {
+    const long = { ...options, pageSize: 4, largestAnswer: 4 }
+    const short = answer(start(long), 11, 12)
+    const on = answer(short, 40, 39, 38)
+    const hidden = answer(on, 12)
+    // Four records or more begin above 11, unless the cap has shrunk: the position waits below what was not shown.
+    expect(hidden.reading.position).toBeLessThan(13n)
+    expect(asked(hidden)).toMatchObject({ since: 14n, sorts: 'ascending' })
+    expect(asked(answer(hidden))).toMatchObject({ since: 17n })
+    const ties = answer(answer(answer(start(long), 11, 11), 40, 39, 38), 11)
+    expect(ties.reading.state.name).toBe('scan')
+    let blind = hidden
+    for (let step = 0; step < 60 && blind.action.kind === 'ask'; step++)
+      blind = answer({ ...blind, reading: { ...blind.reading, goal: 4000n } })
+    expect(blind.action).toMatchObject({
+      kind: 'end',
+      isComplete: false,
+      note: expect.stringContaining('may not see'),
+    })
+  })
+
+  it('says that the newest are never shown, rather than to ask for ever (P12)', () => {
+    let hidden = answer(start(options), 11, 12)
+    const pages: unknown[] = []
+    while (hidden.action.kind === 'ask' && pages.length < 20) {
+      pages.push(hidden.action.request.page)
+      hidden = answer(hidden)
+    }
+    expect(pages).toEqual([1, 2, 3, 4, 5])
+    expect(hidden.action).toMatchObject({
+      isComplete: false,
+      note: expect.stringContaining('15 newest records'),
+    })
+    expect(hidden.reading.position).toBe(11n)
+  })
+
+  it('asks a full page again from its middle, and reads in small ranges where the page lacked rows', () => {
+    const ten = [11, 12, 13, 14, 15, 16, 17, 18, 19, 20]
+    const wide = { ...options, pageSize: 10, largestAnswer: 10 }
+    const inside = answer(start(wide), ...ten)
+    expect(asked(inside)).toMatchObject({ since: 16n, sorts: 'ascending' })
+    expect(asked(answer(inside, 17, 18, 19, 20, 21))).toMatchObject({ since: 19n })
+    const odd = {
+      received: 3,
+      rows: ['17-0', 'other', '20-0'].map((key, index) => ({ key, version: [17n, 18n, 20n][index] ?? 0n })),
+    }
+    const again = see(inside, odd)
+    expect(asked(again)).toMatchObject({ since: 10n })
+    // It is there now: it came late.
+    expect(
+      asked(
+        see(again, {
+          received: 2,
+          rows: [
+            { key: 'other', version: 18n },
+            { key: '20-0', version: 20n },
+          ],
+        }),
+      ),
+    ).toMatchObject({ since: 10n })
+    const cut = see(answer(again, ...ten), odd)
+    expect(cut).toMatchObject({
+      effects: {
+        retreat: expect.stringContaining('without record other'),
+        learnt: [{ name: 'sorted_before_cut', value: 'no' }],
+      },
+      reading: { position: 10n, isCut: true },
+    })
+    const narrow = answer(cut, ...ten)
+    expect(asked(narrow)).toMatchObject({ since: 10n, below: 16n })
+    const whole = answer(narrow, 11, 12, 14)
+    expect(whole.reading.position).toBe(15n)
+    expect(asked(whole)).toMatchObject({ since: 15n })
+    expect(answer(whole, 17, 18, 19, 20)).toMatchObject({
+      action: { kind: 'end', isComplete: true },
+      reading: { position: 20n },
+    })
+    expect(answer(narrow, 11, 17).action).toMatchObject({
+      isComplete: false,
+      note: expect.stringContaining('not heeded'),
+    })
+  })
+
+  it('takes a short page of old rows for no end of a range', () => {
     expect(asked(answer(start({ ...options, until: 13n }), 10))).toMatchObject({ since: 11n })
   })
 
@@ -125,19 +348,6 @@ describe('reading changes', () => {
     expect(range.action).toMatchObject({ kind: 'ask', mayBeNothing: false })
   })
 
-  it('asks for a larger page when one version has rows behind a short page', () => {
-    const goal = answer(answer(start(options), 11, 11), 11)
-    expect(asked(goal)).toEqual({ since: 10n, page: 1, pageSize: 1, sorts: 'descending' })
-    const larger = answer(goal, 11)
-    expect(larger.reading.position).toBe(10n)
-    expect(asked(larger)).toMatchObject({ since: 10n, page: 1, pageSize: 30 })
-  })
-
-  it('takes the proof back when what is behind a page is below it', () => {
-    const tail = answer(start(options), 11, 14)
-    expect(answer(tail, 12)).toMatchObject({ effects: { retreat: expect.stringContaining('12 behind 14') } })
-  })
-
   it('asks for a larger page when one version fills it', () => {
     const second = answer(start(options), 11, 11, 11)
     expect(second.reading.position).toBe(10n)
@@ -146,7 +356,8 @@ describe('reading changes', () => {
   })
 
   it('looks past an old tie that fills the page', () => {
-    expect(asked(answer(start(options), 10, 10, 10))).toMatchObject({ since: 11n, page: 1 })
+    const range = { ...options, until: 13n }
+    expect(asked(answer(start(range), 10, 10, 10))).toMatchObject({ since: 11n, page: 1 })
   })
 
   it('takes the proof back when a page is out of order, and returns to where the run began', () => {
@@ -242,25 +453,25 @@ describe('reading changes', () => {
     })
   })
 
-  it('ends beyond what there was at some moment, when the source never rests', () => {
-    let transition = start({ ...options, pageSize: 100, largePageSize: 1000, largestAnswer: 100 })
-    let highest = 11
+  it('ends beyond what there was when it began, when the source never rests', () => {
+    let transition = start({
+      ...options,
+      pageSize: 10,
+      largestAnswer: 10,
+      anchor: { key: '10-0', version: 10n },
+    })
+    let highest = 30
     let requests = 0
     while (transition.action.kind === 'ask' && requests < 100) {
-      const { sorts, page: number } = transition.action.request
-      const since = Number(transition.action.request.since)
-      const above = Array.from({ length: highest - since }, (_, index) => since + 1 + index)
-      if (sorts === 'descending') transition = answer(transition, highest)
-      else transition = answer(transition, ...(number === 1 ? above : [highest]))
-      highest += 1
+      const { sorts, since } = transition.action.request
+      const above = Array.from({ length: highest - Number(since) }, (_, index) => Number(since) + 1 + index)
+      transition = answer(transition, ...(sorts === 'descending' ? above.reverse() : above).slice(0, 10))
+      highest += 5
       requests += 1
     }
     expect(requests).toBeLessThan(8)
-    expect(transition.action).toMatchObject({
-      isComplete: true,
-      note: 'the source changes as fast as it is read',
-    })
-    expect(transition.reading.position).toBeGreaterThan(12n)
+    expect(transition.action).toMatchObject({ isComplete: true, note: null })
+    expect(transition.reading.position).toBeGreaterThanOrEqual(30n)
   })
 
   it('reads pages of the upstream’s own size where nothing sorts', () => {

@@ -205,6 +205,7 @@ describe('loadConfig', () => {
       ['KEY_ASSIGNMENT', 'KEY_ASSIGNMENT_OBJECT'],
       ['KEY_CUSTOMERS', 'KEY_CUSTOMER'],
       ['VERSION_ASSIGNMENTS', 'VERSION_ASSIGNMENT'],
+      ['VOLATILE_ASSIGNMENTS', 'VOLATILE_ASSIGNMENT'],
     ] as const)
       expect(problemsOf({ ...complete, [name]: 'x' })).toContain(
         `${name} does not name a stream: did you mean ${meant}?`,
@@ -221,6 +222,14 @@ describe('loadConfig', () => {
     expect(problemsOf({ ...complete, SCHEDULE_ASSIGNMENTS: '' })).toBe('')
   })
 
+  it('takes volatile fields of a stream as a list, and none for an empty one', () => {
+    const chosen = (value: string) =>
+      loadConfig({ ...complete, VOLATILE_ASSIGNMENT: value }).volatileFields.assignment
+    expect(chosen('DownloadUrl, thumbnailURL')).toEqual(['downloadurl', 'thumbnailurl'])
+    expect(chosen('none')).toEqual([])
+    expect(chosen('')).toBeNull()
+  })
+
   it('needs no credentials to look at the mirror', () => {
     expect(loadMirrorConfig({})).toMatchObject({ databaseUrl: null, biRole: null })
   })
@@ -233,6 +242,7 @@ describe('the table of variables', () => {
     ['SCHEDULE_<STREAM>', null] as const,
     ['KEY_<STREAM>', null] as const,
     ['VERSION_<STREAM>', null] as const,
+    ['VOLATILE_<STREAM>', null] as const,
   ]
 
   it('is the one in the manual', () => {
@@ -262,6 +272,7 @@ describe('the table of variables', () => {
         'SCHEDULE_ASSIGNMENT',
         'KEY_TRACKER_OBJECT',
         'VERSION_ASSIGNMENT',
+        'VOLATILE_ASSIGNMENT',
       ].toSorted(),
     )
   })

@@ -18,6 +18,7 @@ function exported(): ReadonlyMap<string, readonly string[]> {
   const { registry } = openMetrics()
   addStateGauges(registry, {
     overview: async () => null,
+    beliefs: async () => null,
     problems: async () => null,
     queueCounts: async () => null,
     parts: () => ({}),

@@ -94,13 +94,37 @@ describe('listing by key', () => {
   it.each(['filters', 'sorts'] as const)('refuses a list that ignores %s', async (ignores) => {
     await expect(everything(list(new Set(numbers(950)), { ignores }))).rejects.toThrow(KeyOrderBroken)
     expect(await proveKeyOrder(list(new Set(numbers(950)), { ignores }))).toMatchObject({
-      value: 'ignored',
+      filters: { value: ignores === 'filters' ? 'ignored' : 'honoured' },
+      order: { value: 'ignored' },
     })
   })
 
-  it('is proven by three questions', async () => {
+  it('is proven at several points of the keys', async () => {
     const listing = list(new Set(numbers(950)))
-    expect(await proveKeyOrder(listing)).toMatchObject({ value: 'honoured' })
-    expect(listing.requests()).toBe(3)
+    const honoured = { value: 'honoured' }
+    expect(await proveKeyOrder(listing)).toMatchObject({ filters: honoured, order: honoured })
+    expect(listing.requests()).toBe(8)
+  })
+
+  it('is refuted by a part of the keys that does not come in order', async () => {
+    const listing = list(new Set(numbers(950)))
+    const ask: typeof listing.ask = async (request) => {
+      const page = await listing.ask(request)
+      return (request.after ?? 0n) > 600n ? { ...page, keys: page.keys.toReversed() } : page
+    }
+    expect(await proveKeyOrder({ ...listing, ask })).toMatchObject({
+      filters: { value: 'honoured' },
+      order: { value: 'ignored' },
+    })
+  })
+
+  it('is not told, and not refuted either, where rights hide the highest record', async () => {
+    const listing = { ...list(new Set(numbers(950))), askHighest: async () => null }
+    expect(await proveKeyOrder(listing)).toMatchObject({ order: { value: 'undecided' } })
+  })
+
+  it('is not told of so few records that any order would look right', async () => {
+    expect(await proveKeyOrder(list(new Set(numbers(3))))).toMatchObject({ order: { value: 'undecided' } })
+    expect(await proveKeyOrder(list(new Set(numbers(4))))).toMatchObject({ order: { value: 'honoured' } })
   })
 })

@@ -7,6 +7,7 @@ import {
   latenessMs,
   lookbackIntervalMs,
   nextLookback,
+  reach,
   readLookback,
   recentPast,
 } from '../../src/sync/changes/lookback.ts'
@@ -182,7 +183,7 @@ describe('after a first load', () => {
     if ('busy' in early) throw new Error(early.busy)
     await loadSlowly({ upstream, context, pass, ...rest })
     // What is read after a rewind counts from then.
-    await early.position.retreat('rewound')
+    await early.position.retreat('rewound', early.position.start)
     pass(60 * minuteMs)
     await readIncremental(context)
     upstream.restore(many.map((one) => (one.id === 250 ? row(999, 250n) : one)))
@@ -256,4 +257,31 @@ describe('how late a version was', () => {
     expect(latenessMs(at(10_000), at(60_000), null)).toBe(50_000)
     expect(latenessMs(at(70_000), at(60_000), at(40_000))).toBe(0)
   })
+})
+
+it('finds what is late by minutes as soon as ever, however long it has grown, and reaches a day at most (P16)', () => {
+  const at = (minutes: number) => new Date(minutes * minuteMs)
+  const grown = { lookbackMs: 24 * 60 * minuteMs, floorMs: 10 * minuteMs }
+  const reachOf = (nowAt: number, runAt: number | null) => {
+    const { past, isWhole } = reach(at(nowAt), grown, {
+      wholeAt: at(0),
+      runAt: runAt === null ? null : at(runAt),
+    })
+    return isWhole ? 'whole' : (nowAt * minuteMs - past.getTime()) / minuteMs
+  }
+  expect(reachOf(3, 2)).toBe(2.5)
+  expect(reachOf(5.5, 4.5)).toBe(10)
+  expect(reachOf(6.5, 5.5)).toBe(2.5)
+  expect(reachOf(30, null)).toBe(10)
+  expect(reachOf(12 * 60, 12 * 60 - 1)).toBe('whole')
+  // Where it has not grown there is nothing in between.
+  const asEver = reach(at(5), { ...grown, lookbackMs: grown.floorMs }, { wholeAt: at(4), runAt: at(4.5) })
+  expect(asEver).toEqual({ past: at(2.5), isWhole: false })
+
+  const late = [{ key: '1', version: 5n, distance: 3n, lateMs: 20 * 60 * minuteMs }]
+  expect(nextLookback(null, 10 * minuteMs, late)).toEqual({
+    lookbackMs: 24 * 60 * minuteMs,
+    reason: expect.stringContaining('the longest'),
+  })
+  expect(nextLookback(24 * 60 * minuteMs, 10 * minuteMs, late)).toBeNull()
 })

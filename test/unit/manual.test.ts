@@ -150,6 +150,7 @@ describe('names', () => {
     const { registry } = openMetrics()
     addStateGauges(registry, {
       overview: async () => null,
+      beliefs: async () => null,
       problems: async () => null,
       queueCounts: async () => null,
       parts: () => ({}),
@@ -166,11 +167,11 @@ describe('names', () => {
   it('in capitals are settings, or listed here', () => {
     const others = [
       ...['NAME', 'TZ', 'CI', 'TEST_DATABASE_URL', 'TEST_REDIS_URL', 'POSTGRES_PASSWORD'],
-      ...['SOAK_MINUTES', 'SOAK_BACKEND', 'SOAK_SEED'],
+      ...['SOAK_MINUTES', 'SOAK_BACKEND', 'SOAK_SEED', 'WORLDS', 'SEED'],
       ...['COPY', 'POST', 'UID', 'UTC'],
     ]
     const known = new Set([...Object.keys(variables), ...others])
-    const isOther = (name: string) => /^(SCHEDULE|KEY|VERSION)_|^UPSTREAM_|^P\d+$/.test(name)
+    const isOther = (name: string) => /^(SCHEDULE|KEY|VERSION|VOLATILE)_|^UPSTREAM_|^P\d+$/.test(name)
     const named = fromPages((page) => [
       ...inlineCode(page).flatMap((code) => /^([A-Z][A-Z0-9_]+?)(?:_FILE)?(?:=.*)?$/.exec(code)?.[1] ?? []),
       ...blocksOf(page, 'sh').flatMap((block) =>

@@ -1,6 +1,7 @@
 // The words of the pages, and that nothing put into a page becomes markup.
 
 import { describe, expect, it } from 'vitest'
+import type { BeliefLine } from '../../src/store/queries/dictionary.ts'
 import {
   age,
   ageInWords,
@@ -12,6 +13,10 @@ import {
   stamp,
   time,
 } from '../../src/web/html.ts'
+
+import { upstreamPage } from '../../src/web/pages/upstream.ts'
+import { readOnlyViewer } from '../../src/web/sessions.ts'
+import { statusQueriesWith } from '../support/status-queries.ts'
 
 const hostile = `<script>alert("1")</script>'&\0`
 
@@ -34,6 +39,59 @@ describe('html', () => {
   it('is not fooled by data that looks like a template', () => {
     const forged: unknown = JSON.parse('{"markup":"<script>","Symbol(markup)":"<script>"}')
     expect(() => markupOf(html`${forged as string[]}`)).toThrow()
+  })
+})
+
+describe('the page of beliefs', () => {
+  const now = new Date('2026-01-02T03:04:05Z')
+  const line = (
+    name: string,
+    value: string,
+    ageHours: number,
+    more: Partial<BeliefLine> = {},
+  ): BeliefLine => {
+    const testedAt = new Date(now.getTime() - ageHours * 3_600_000)
+    const known = {
+      firstAt: testedAt,
+      testedAt,
+      expiresAt: null,
+      restsSince: null,
+      previousValue: null,
+      changedAt: null,
+    }
+    return { stream: 'assignment', name, value, evidence: hostile, ...known, ...more }
+  }
+  const show = async (lines: readonly BeliefLine[], viewer = readOnlyViewer) =>
+    markupOf(
+      await upstreamPage.body({
+        statusQueries: statusQueriesWith({ beliefs: async () => lines }),
+        viewer,
+        query: new URLSearchParams(),
+        now,
+      }),
+    )
+
+  it('says of each what is claimed, whether it holds, and what it means when it does not', async () => {
+    const page = await show([
+      line('sorting', 'proven', 2, { restsSince: now }),
+      line('ranks', 'not trusted', 1, { previousValue: 'trusted', changedAt: now }),
+      line('filters', 'honoured', 25),
+      line('version_field', 'RowVersion', 9_000),
+      line('of_a_later_version', 'x', 1),
+    ])
+    expect(page).toContain('5 beliefs: 3 hold, 1 do not, 1 waiting for a new test')
+    expect(page).toContain('Neworchanged is sorted by row version when that is asked for, up and down')
+    expect(page).toContain('Relied on since')
+    expect(page).toContain('Vanished records are found by the sweep, which takes longer.')
+    expect(page).toContain('? to be tested')
+    expect(page).toContain('when contradicted')
+    expect(page).not.toContain('<script>')
+  })
+
+  it('shows the action to those who may act, and the command to others', async () => {
+    expect(await show([])).toContain('<code>tidemark probe</code>')
+    const acting = { ...readOnlyViewer, canAct: true, csrfToken: 'a-token' }
+    expect(await show([], acting)).toContain('action="/streams/assignment/probe"')
   })
 })
 

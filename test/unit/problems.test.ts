@@ -18,6 +18,9 @@ const well: StreamSymptoms = {
   hiddenSince: null,
   inconclusiveRuns: 0,
   inconclusiveSince: null,
+  stuckRuns: 0,
+  stuckSince: null,
+  stuckNote: null,
   blockedDeletions: null,
   quarantined: 0,
   quarantinedSince: null,
@@ -25,8 +28,10 @@ const well: StreamSymptoms = {
   missedSince: null,
   failing: [],
   flippedBeliefs: [],
+  volatileFields: [],
   drift: [],
   localChanges: [],
+  epochs: [],
 }
 const allWell: WorkerView = { partsDown: [], servicesDown: [] }
 
@@ -205,6 +210,10 @@ describe('each problem', () => {
         },
       ],
       drift: [{ field: 'a', change: 'new', at: ago(1) }],
+      epochs: [
+        { at: ago(4), runId: 7, position: '12', evidence: '9 of 31 pinned records fell', isRead: false },
+      ],
+      volatileFields: [{ field: 'DownloadUrl', evidence: 'two looks showed two values', at: ago(1) }],
       localChanges: [
         { operation: 'delete', rows: 7, role: 'ann', application: 'psql', at: ago(3), runId: 5 },
         { operation: 'drop', rows: null, role: null, application: null, at: ago(2), runId: null },
@@ -215,6 +224,7 @@ describe('each problem', () => {
         everything,
         { hiddenSince: ago(20) },
         { inconclusiveRuns: 3, inconclusiveSince: ago(2) },
+        { stuckRuns: 3, stuckSince: ago(2), stuckNote: 'the pages did not add up' },
         { stream: 'tracker_object', failing: failing(3), readThroughAt: ago(99) },
         { stream: 'assignment_note', failing: failing(9, 'UPSTREAM_SIGN_IN') },
       ],

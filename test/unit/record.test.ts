@@ -1,7 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import type { Json } from '../../src/json/json.ts'
 import { parseJson } from '../../src/json/parse.ts'
-import { chooseKeyField, fingerprint, isObject, readRecords, toInt64 } from '../../src/streams/record.ts'
+import {
+  chooseKeyField,
+  fingerprint,
+  isObject,
+  readRecords,
+  toInt64,
+  withoutTwins,
+} from '../../src/streams/record.ts'
 
 const parse = (text: string): Json => parseJson(Buffer.from(text))
 const read = (
@@ -86,6 +93,37 @@ describe('readRecords', () => {
 
   it('does not take what an object inherits for a field', () => {
     expect(readRecords([{}], ['constructor'], null).rows).toEqual([])
+  })
+})
+
+describe('withoutTwins', () => {
+  it('P5: keeps one of two records with one key as the row, and the other whole, with a field that tells them apart', () => {
+    const records = [
+      { id: 1, v: 9, uid: 'a', updated: 'x' },
+      { id: 1, v: 7, uid: 'b', updated: 'y' },
+      { id: 2, v: 8, uid: 'c', updated: 'z' },
+      { id: 2, v: 8, uid: 'c', updated: 'z' },
+    ]
+    const { rows, rejected } = withoutTwins(readRecords(records, ['id'], ['v']))
+    expect(rows.map(({ key, version }) => [key, version])).toEqual([
+      ['1', 9n],
+      ['2', 8n],
+    ])
+    expect(rejected).toEqual([
+      { record: records[1], reason: 'another record of the same answer has its key; uid tells them apart' },
+    ])
+    const alike = withoutTwins(
+      readRecords(
+        [
+          { id: 1, n: { a: 1 } },
+          { id: 1, n: { a: 2 } },
+        ],
+        ['id'],
+        null,
+      ),
+    )
+    expect(alike.rows.map(({ record }) => record)).toEqual([{ id: 1, n: { a: 2 } }])
+    expect(alike.rejected).toMatchObject([{ reason: 'another record of the same answer has its key' }])
   })
 })
 

@@ -25,6 +25,7 @@ function tableSchemaOf(
     columns,
     emptied: [],
     unplaced: new Set(unplaced.map(foldName)),
+    volatile: new Set(),
     takenNames: new Set(columns.map((column) => column.name)),
     history: null,
   }
@@ -37,7 +38,7 @@ async function encode(tableSchema: TableSchema, ...records: readonly JsonObject[
     ['RowVersion'],
   )
   const page = await createPageEncoder(tableSchema, new Set())(rows)
-  const lines = Buffer.concat(page.chunks).toString().split('\n').slice(0, -1)
+  const lines = Buffer.concat(page.encoded.all.text).toString().split('\n').slice(0, -1)
   return { ...page, lines: lines.map((line) => line.split('\t')) }
 }
 

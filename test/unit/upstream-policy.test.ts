@@ -12,7 +12,7 @@ import {
   UpstreamError,
   type UpstreamErrorDetails,
 } from '../../src/upstream/http/errors.ts'
-import { openRateLimit } from '../../src/upstream/http/pacing.ts'
+import { openCrowd, openRateLimit } from '../../src/upstream/http/pacing.ts'
 import { backoff } from '../../src/util/backoff.ts'
 import type { Clock } from '../../src/util/waiting.ts'
 
@@ -239,6 +239,44 @@ describe('the budget', () => {
     await limit.take(signal)
     clock.set(now - 3_600_000)
     expect(await limit.take(signal)).toBe(500)
+  })
+
+  it('P10: lets others pass before those that give way, of which one is next at any time', async () => {
+    const limit = openRateLimit({ requestsPerSecond: 1, clock: handClock() })
+    const order: string[] = []
+    const take = (name: string, givesWay: boolean) =>
+      limit.take(signal, givesWay).then(() => order.push(name))
+    const load = ['load 1', 'load 2', 'load 3', 'load 4'].map((name) => take(name, true))
+    await load[0]
+    await Promise.all([...load, take('poll', false)])
+    expect(order.indexOf('poll')).toBeLessThanOrEqual(2)
+    expect(order.filter((name) => name !== 'poll')).toEqual(['load 1', 'load 2', 'load 3', 'load 4'])
+  })
+
+  it('P10: asks for fewer at once when the service says that they are too many, and for more when it goes well', async () => {
+    const clock = handClock()
+    const crowd = openCrowd(clock)
+    let underWay = 0
+    const most: number[] = []
+    const askMany = async (refused: number) => {
+      let highest = 0
+      await Promise.all(
+        Array.from({ length: 12 }, (_, index) =>
+          crowd.add(async () => {
+            highest = Math.max(highest, ++underWay)
+            await setImmediate()
+            if (index < refused) crowd.wereTooMany()
+            underWay--
+          }),
+        ),
+      )
+      most.push(highest)
+      clock.set(clock.now() + 2_000)
+    }
+    for (const refused of [0, 12, 0, 0, 0]) await askMany(refused)
+    expect(most.slice(0, 2)).toEqual([12, 12])
+    expect(most[2]).toBeLessThanOrEqual(8)
+    expect(most.at(-1)).toBeGreaterThan(most[2] ?? 12)
   })
 
   it('goes on with the next when one gives up', async () => {

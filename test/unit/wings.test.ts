@@ -8,7 +8,7 @@ import { describe, expect, it } from 'vitest'
 const root = new URL('../../', import.meta.url).pathname
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
 
-const base = ['json', 'util', 'log', 'streams']
+const base = ['json', 'util', 'log', 'streams', 'wire']
 const storeParts = ['tables', 'server', 'schema', 'encoding', 'writing', 'queries', 'admin', 'runs']
 
 type Row = { readonly may: readonly string[]; readonly packages: readonly string[] }
@@ -17,7 +17,8 @@ const row = (may: readonly string[], packages: readonly string[] = []): Row => (
 const matrix: Readonly<Record<string, Row>> = {
   json: row([]),
   util: row([]),
-  streams: row(['json', 'util']),
+  wire: row(['json']),
+  streams: row(['json', 'util', 'wire']),
   log: row(['util'], ['pino', 'pino-pretty']),
   config: row(base, ['zod', 'cron-parser']),
   sync: row(base),

@@ -34,15 +34,23 @@ async function move(client: ClientBase, { stream, position, reason, by }: Rewind
   if (!before) throw new Error(`The database does not know the stream ${stream}. Run: tidemark migrate`)
   await client.query(
     `update tidemark.stream set
-       position = $2, position_reached_at = now(), stopped_reason = null, stopped_at = null,
+       position = $2, position_reached_at = now(), unread = null, stopped_reason = null, stopped_at = null,
        read_through_at = (
          select max(reached_at) from tidemark.checkpoint
          where stream = $1 and position <= $2 and reached_at <= read_through_at
        ),
+       -- What the list confirmed may be of an upstream that is no more.
+       settled_through_version = case when settled_through_version <= $2 then settled_through_version end,
+       settled_through_at = case when settled_through_version <= $2 then settled_through_at end,
        unguarded_above = least(unguarded_above, $2), unguarded_before = clock_timestamp()
      where name = $1`,
     [stream, position.toString()],
   )
+  // Reading from there relies on what is believed now.
+  await client.query('update tidemark.belief set rests_from = $2 where stream = $1 and rests_from > $2', [
+    stream,
+    position.toString(),
+  ])
   await client.query(
     `insert into tidemark.checkpoint (stream, position, reason, moved_by) values ($1, $2, $3, $4)`,
     [stream, position.toString(), reason, by],
@@ -117,4 +125,21 @@ export async function acknowledgeMissedRows(client: Queryable, stream: string, b
     [stream, by],
   )
   return rows[0]?.rows ?? 0
+}
+
+/** From now on the rows here are those of this source. */
+export async function adoptSource(
+  client: Queryable,
+  {
+    service,
+    baseUrl,
+    account,
+  }: { readonly service: string; readonly baseUrl: string; readonly account: string },
+  { by, reason }: { readonly by: string; readonly reason: string },
+): Promise<void> {
+  await client.query(
+    `update tidemark.source set base_url = $2, account = $3, noted_at = now(), adopted_by = $4, reason = $5
+     where service = $1`,
+    [service, baseUrl, account, by, reason],
+  )
 }

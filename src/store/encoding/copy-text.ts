@@ -1,7 +1,6 @@
 // One value as a field of COPY's text format, or null when its column cannot hold it exactly (P4). Everything that is
 // let through here must be taken by Postgres: one refusal would end the whole page.
 
-import { hash } from 'node:crypto'
 import type { Json } from '../../json/json.ts'
 import { isObject, isUuid } from '../../streams/record.ts'
 import {
@@ -79,12 +78,16 @@ export const encoders: Readonly<Record<ColumnType, Encode>> = {
 const hasOffset = /(?:Z|[+-]\d\d:?\d\d)$/
 const saysUtc = /(?:UTC|Utc|_utc)$/
 
+/** What follows a date-time of a field that has no offset. */
+export const zoneSuffix = (field: string, zone: string | undefined): string =>
+  zone === undefined ? (saysUtc.test(field) ? 'Z' : '') : ` ${zone}`
+
 /**
  * How a field's date-times are written. Without an offset they are read in the zone of the connection, unless the field says that it
  * is in UTC or a zone was set for it.
  */
 export function instantEncoder(field: string, zone: string | undefined): Encode {
-  const suffix = zone === undefined ? (saysUtc.test(field) ? 'Z' : '') : ` ${zone}`
+  const suffix = zoneSuffix(field, zone)
   if (suffix === '') return encoders.timestamptz
   return (value) => {
     const text = encoders.timestamptz(value)
@@ -137,57 +140,3 @@ const escapes: Readonly<Record<string, string>> = { '\\': '\\\\', '\t': '\\t', '
 
 export const escapeCopy = (text: string): string =>
   text.replace(/[\\\t\n\r]/g, (character) => escapes[character] ?? '')
-
-// The lines of a page as bytes of COPY text. A line is written once: its hash is taken from the bytes that are sent.
-export type Lines = {
-  /** `emptyCells` says how many null cells the line ends with: they are no part of its hash. */
-  add(cells: string, emptyCells: number, isDeleted: boolean): void
-  chunks(): readonly Buffer[]
-}
-
-/** What each line begins with: the columns, and their types. */
-export const hashAndFlagColumns = {
-  _hash: 'bytea',
-  _deleted_at: 'timestamptz',
-  _deleted_reason: 'text',
-} as const
-
-// Long enough that no two records of a mirror will ever share one by chance.
-const hashDigits = 32
-const beforeHash = '\\\\x'
-const hashBytes = beforeHash.length + hashDigits
-// To Postgres `now` is when the transaction began.
-const flagCells = { deleted: '\tnow\tsource\t', living: `\t${copyNull}\t${copyNull}\t` } as const
-const emptyCellBytes = `\t${copyNull}`.length
-const chunkBytes = 262_144
-// UTF-8 needs at most three bytes for each unit of UTF-16.
-const mostBytes = (text: string): number => 3 * text.length
-
-export function openLines(): Lines {
-  const full: Buffer[] = []
-  let chunk = Buffer.alloc(0)
-  let end = 0
-
-  function makeRoom(bytes: number): void {
-    if (end + bytes <= chunk.length) return
-    if (end > 0) full.push(chunk.subarray(0, end))
-    chunk = Buffer.allocUnsafeSlow(Math.max(chunkBytes, bytes))
-    end = 0
-  }
-
-  return {
-    add(cells, emptyCells, isDeleted) {
-      const line = `${cells}\n`
-      const flags = isDeleted ? flagCells.deleted : flagCells.living
-      const prefixBytes = hashBytes + flags.length
-      makeRoom(prefixBytes + mostBytes(line))
-      const start = end + prefixBytes
-      const lineEnd = start + chunk.write(line, start)
-      const hashed = chunk.subarray(start, lineEnd - 1 - emptyCells * emptyCellBytes)
-      const digest = hash('sha1', hashed, 'hex').slice(0, hashDigits)
-      chunk.write(`${beforeHash}${digest}${flags}`, end, 'latin1')
-      end = lineEnd
-    },
-    chunks: () => (end > 0 ? [...full, chunk.subarray(0, end)] : full),
-  }
-}

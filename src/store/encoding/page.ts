@@ -1,4 +1,4 @@
-// Turns a page of rows into COPY text for a table of a given shape, and finds out what the shape lacks. The hot loop of
+// Turns a page of rows into what COPY takes for a table of a given shape, and finds out what the shape lacks. The hot loop of
 // the program. Touches no database.
 
 import { setImmediate as breathe } from 'node:timers/promises'
@@ -6,7 +6,8 @@ import type { Rejected, Row } from '../../streams/record.ts'
 import type { ColumnType } from '../schema/column-types.ts'
 import type { Growth } from '../schema/grow-table.ts'
 import type { TableSchema } from '../schema/table-schema.ts'
-import { openLines } from './copy-text.ts'
+import { type EncodedRows, openCopyRows } from './copy-rows.ts'
+import { createPlainRowEncoder, type LocalTimes } from './plain-row.ts'
 import { createRowEncoder, type PageNotes } from './row.ts'
 
 /** What a page showed of each field, for the data dictionary. */
@@ -17,23 +18,39 @@ export type Tally = {
   readonly rescued: ReadonlyMap<string, number>
 }
 export type EncodedPage = {
-  /** Null when the table lacks something; then the text is of no use. */
-  readonly chunks: readonly Buffer[]
+  /** Without those that were rejected. */
+  readonly encoded: EncodedRows
+  /** What the table lacks; null: nothing. Until it has that, what was encoded is of no use. */
   readonly growth: Growth | null
-  readonly rowCount: number
   /** Rows that do not fit the table's key. */
   readonly rejected: readonly Rejected[]
   readonly rescued: number
   readonly tally: Tally
 }
-export type EncodePage = (rows: readonly Row[]) => Promise<EncodedPage>
+export type EncodePage = (
+  rows: readonly Row[],
+  options?: { readonly isAllText?: boolean },
+) => Promise<EncodedPage>
+/** How date-times without an offset are read, where they are told in the binary format. */
+export type Zones = { readonly zone: string; readonly offsets: LocalTimes }
 
 const rowsWithoutABreath = 50
+/** As long as that many of them take. */
+const plainRowShare = 1 / 20
+const noZones: Zones = { zone: '', offsets: new Map() }
 
-/** `settled` names bigint columns that cannot be widened: what they cannot hold is rescued. */
-export function createPageEncoder(tableSchema: TableSchema, settled: ReadonlySet<string>): EncodePage {
+/**
+ * `settled` names bigint columns that cannot be widened: what they cannot hold is rescued. With `isAllText` every row is parsed and is a
+ * line of text, which is how Postgres tells best what it refuses.
+ */
+export function createPageEncoder(
+  tableSchema: TableSchema,
+  settled: ReadonlySet<string>,
+  zones = noZones,
+): EncodePage {
   const encodeRow = createRowEncoder(tableSchema, settled)
-  return async (rows) => {
+  const encodePlainRow = createPlainRowEncoder(tableSchema, zones)
+  return async (rows, { isAllText = false } = {}) => {
     const notes: PageNotes = {
       nonNull: new Int32Array(tableSchema.columns.length),
       rescued: new Map(),
@@ -41,19 +58,22 @@ export function createPageEncoder(tableSchema: TableSchema, settled: ReadonlySet
       widen: new Set(),
       rejected: [],
     }
-    const lines = openLines()
+    const copyRows = openCopyRows(rows.length)
     let sinceBreath = 0
     for (const row of rows) {
-      encodeRow(row, notes, lines)
-      if (++sinceBreath === rowsWithoutABreath) {
+      if (!isAllText && encodePlainRow(row, notes, copyRows)) sinceBreath += plainRowShare
+      else {
+        encodeRow(row, notes, copyRows)
+        sinceBreath++
+      }
+      if (sinceBreath >= rowsWithoutABreath) {
         sinceBreath = 0
         await breathe()
       }
     }
     return {
-      chunks: lines.chunks(),
+      encoded: copyRows.end(),
       growth: growthOf(notes),
-      rowCount: rows.length - notes.rejected.length,
       rejected: notes.rejected,
       rescued: sum(notes.rescued.values()),
       tally: {

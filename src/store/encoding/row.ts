@@ -11,17 +11,16 @@ import {
   keyCheck,
   typeOf,
 } from '../schema/column-types.ts'
-import { type Column, type TableSchema, versionFields } from '../schema/table-schema.ts'
+import { type Column, deletionFlag, type TableSchema, versionFields } from '../schema/table-schema.ts'
+import { type CopyRows, hashAndFlagColumns } from './copy-rows.ts'
 import {
   copyNull,
   type Encode,
   encoders,
   escapeCopy,
-  hashAndFlagColumns,
   holdable,
   holdableValue,
   instantEncoder,
-  type Lines,
 } from './copy-text.ts'
 
 // Where the fields of a record go. Records of one stream mostly carry the same fields in the same order, so the answer
@@ -64,7 +63,7 @@ function createPlanner(tableSchema: TableSchema): (record: JsonObject) => Record
     const isPlain =
       new Set(columns).size === columns.length &&
       folded.every((name, index) => !versionNames.has(name) || (places[index] ?? noColumn) >= 0)
-    const flag = folded.indexOf('sysdeleted')
+    const flag = folded.indexOf(deletionFlag)
     return {
       fields,
       columns: Int32Array.from(places),
@@ -125,16 +124,18 @@ type RowEncoder = {
   /** Types of fields that are not taken from their values. */
   readonly knownTypes: ReadonlyMap<string, ColumnType>
   readonly cells: string[]
+  /** Whether the hash leaves out each column; null where it leaves out none. */
+  readonly isVolatile: readonly boolean[] | null
 }
 type Rescued = [string, Json][]
 
-/** A row that does not fit the table's key adds no line, and is noted as unfit. */
+/** A row that does not fit the table's key adds nothing, and is noted as unfit. */
 export function createRowEncoder(
   tableSchema: TableSchema,
   settled: ReadonlySet<string>,
-): (row: Row, notes: PageNotes, lines: Lines) => void {
+): (row: Row, notes: PageNotes, rows: CopyRows) => void {
   const encoder = prepareEncoder(tableSchema, settled)
-  return (row, notes, lines) => encodeRow(encoder, row, notes, lines)
+  return (row, notes, rows) => encodeRow(encoder, row, notes, rows)
 }
 
 function prepareEncoder(tableSchema: TableSchema, settled: ReadonlySet<string>): RowEncoder {
@@ -167,10 +168,15 @@ function prepareEncoder(tableSchema: TableSchema, settled: ReadonlySet<string>):
     // A row version is a number even where it is served as a string.
     knownTypes: new Map([...documented, ...versionFields(stream).map((field) => [field, 'bigint'] as const)]),
     cells: new Array(columns.length),
+    isVolatile: volatileColumns(tableSchema),
   }
 }
 
-function encodeRow(encoder: RowEncoder, row: Row, notes: PageNotes, lines: Lines): void {
+/** By column, whether the hash leaves it out; null where it leaves out none. */
+export const volatileColumns = ({ columns, volatile }: TableSchema): readonly boolean[] | null =>
+  volatile.size > 0 ? columns.map(({ field }) => volatile.has(foldName(field))) : null
+
+function encodeRow(encoder: RowEncoder, row: Row, notes: PageNotes, rows: CopyRows): void {
   const { tableSchema, versionIndexes, cells } = encoder
   if (!encoder.fitsKey(row.key)) {
     const { name, type } = tableSchema.key
@@ -187,8 +193,27 @@ function encodeRow(encoder: RowEncoder, row: Row, notes: PageNotes, lines: Lines
   const repeated = record[repeatedFields]
   if (repeated) noteRepeated(notes, repeated)
   const isDeleted = plan.deletionFlag !== null && saysDeleted(record[plan.deletionFlag])
+  const line = lineOf(rescued, repeated, cells)
+  const hashed = encoder.isVolatile && lastingText(encoder, encoder.isVolatile, rescued, repeated)
+  rows.addLine(row, line, emptyCells(cells), isDeleted, hashed)
+}
+
+function lineOf(rescued: Rescued | null, repeated: JsonObject | undefined, cells: readonly string[]): string {
   const rescuedCell = rescued || repeated ? escapeCopy(rescuedText(rescued ?? [], repeated)) : copyNull
-  lines.add(`${rescuedCell}\t${joinCells(cells)}`, emptyCells(cells), isDeleted)
+  return `${rescuedCell}\t${joinCells(cells)}`
+}
+
+/** The line as its hash is made from it, where volatile fields are no part of it (P16): as if they were empty. */
+function lastingText(
+  { tableSchema, cells }: RowEncoder,
+  isVolatile: readonly boolean[],
+  rescued: Rescued | null,
+  repeated: JsonObject | undefined,
+): string {
+  const lasting = cells.map((cell, column) => (isVolatile[column] ? copyNull : cell))
+  const kept = rescued?.filter(([field]) => !tableSchema.volatile.has(foldName(field))) ?? []
+  const used = lasting.length - emptyCells(lasting)
+  return lineOf(kept.length > 0 ? kept : null, repeated, lasting.slice(0, used))
 }
 
 /** Fills the cells; returns what fits none of them. */

@@ -117,6 +117,10 @@ export type BeliefLine = {
   readonly evidence: string
   readonly firstAt: Date
   readonly testedAt: Date
+  /** It is doubted from then on; null: as long as beliefs of its kind last. */
+  readonly expiresAt: Date | null
+  /** Since when runs rely on it; null: none does. */
+  readonly restsSince: Date | null
   readonly previousValue: string | null
   /** When it flipped; null when it never did. */
   readonly changedAt: Date | null
@@ -125,7 +129,7 @@ export type BeliefLine = {
 export async function readBeliefs(client: Pick<ClientBase, 'query'>): Promise<readonly BeliefLine[]> {
   const { rows } = await client.query<BeliefLine>(
     `select stream, name, value, evidence, first_at as "firstAt", tested_at as "testedAt",
-       previous_value as "previousValue", changed_at as "changedAt"
+       expires_at as "expiresAt", rests_since as "restsSince", previous_value as "previousValue", changed_at as "changedAt"
      from tidemark.belief order by stream, name`,
   )
   return rows

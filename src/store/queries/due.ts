@@ -83,10 +83,31 @@ export async function readLookbackState(client: Queryable, stream: string): Prom
   return rows[0] ?? null
 }
 
+/** Whether somebody changed its table in Postgres since a run looked (P15). */
+export async function isLocallyChanged(client: Queryable, stream: string): Promise<boolean> {
+  const { rowCount } = await client.query(
+    `select from tidemark.stream as known where name = $1 and ${isLocallyChangedSql}`,
+    [stream],
+  )
+  return (rowCount ?? 0) > 0
+}
+
+/** Whether beliefs were not tested for so long, whatever came of it. */
+export async function isProbeDue(client: Queryable, stream: string, everyMs: number): Promise<boolean> {
+  const { rowCount } = await client.query(
+    `select from tidemark.run
+     where stream = $1 and kind = 'probe'
+       and (status = 'running' or finished_at > now() - $2::float8 * interval '1 millisecond')
+     limit 1`,
+    [stream, everyMs],
+  )
+  return (rowCount ?? 0) === 0
+}
+
 // Which streams lack a reconcile that they should have had by now.
 /**
  * Streams that were complete before a slot of the schedule and have had no reconcile since. One that is under way counts, also in
- * another program, as does one that ended without proving anything; what failed is left alone for a while.
+ * another program. What failed is left alone for a while, and what ended without proving anything for longer: it costs a whole list.
  */
 export async function streamsLackingReconcile(
   client: Queryable,
@@ -103,7 +124,7 @@ export async function streamsLackingReconcile(
        and not exists (
          select from tidemark.run
          where run.stream = stream.name and kind = 'reconcile'
-           and (status = 'running' or (status = 'done' and finished_at >= $2)
+           and (status = 'running' or (status = 'done' and finished_at >= greatest($2, now() - interval '2 hours'))
                 or finished_at > now() - $3::float8 * interval '1 millisecond'))
      order by name`,
     [streams, slot, restMs],

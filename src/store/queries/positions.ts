@@ -13,6 +13,11 @@ export async function livePosition(client: Pick<ClientBase, 'query'>, stream: st
   return BigInt(rows[0]?.position ?? 0)
 }
 
+/** In SQL: a checkpoint of the present epoch. Versions of one before it were those of another upstream. $1 is the stream. */
+const isOfEpoch = `stream = $1 and reached_at >= coalesce(
+  (select max(began_at) from tidemark.epoch where stream = $1), '-infinity'
+)`
+
 /** The position that was held at a time; null before the first checkpoint. */
 export async function positionAt(
   client: Pick<ClientBase, 'query'>,
@@ -21,7 +26,7 @@ export async function positionAt(
 ): Promise<bigint | null> {
   const { rows } = await client.query<{ position: string }>(
     `select position::text from tidemark.checkpoint
-     where stream = $1 and reached_at <= $2
+     where ${isOfEpoch} and reached_at <= $2
      order by reached_at desc, id desc limit 1`,
     [stream, time],
   )
@@ -36,7 +41,7 @@ export async function reachedAt(
 ): Promise<readonly (Date | null)[]> {
   const { rows } = await client.query<{ reached_at: Date | null }>(
     `select (
-       select min(reached_at) from tidemark.checkpoint where stream = $1 and position >= wanted.version
+       select min(reached_at) from tidemark.checkpoint where ${isOfEpoch} and position >= wanted.version
      ) as reached_at
      from unnest($2::bigint[]) with ordinality as wanted (version, place)
      order by place`,
@@ -124,4 +129,16 @@ export async function readVersionField(
     [stream],
   )
   return rows[0]?.value ?? null
+}
+
+/** The field that is the key of a list stream, where it was found in the data. */
+export async function readKeyField(
+  client: Pick<ClientBase, 'query'>,
+  stream: string,
+): Promise<string | null> {
+  const { rows } = await client.query<{ key_field: string | null }>(
+    'select key_field from tidemark.stream where name = $1',
+    [stream],
+  )
+  return rows[0]?.key_field ?? null
 }

@@ -2,6 +2,7 @@
 // lately. Read-only; what of it needs a person is decided elsewhere.
 
 import type { ClientBase } from 'pg'
+import { beliefs } from '../../streams/beliefs.ts'
 import { latestRunsSql } from './runs.ts'
 
 // Deletions that are blocked until an operator approves them, as they are stored with their stream. Older versions and people may
@@ -47,6 +48,10 @@ function momentOf(value: unknown): Date | null {
   return Number.isNaN(moment.getTime()) ? null : moment
 }
 
+const toldElsewhere = Object.entries(beliefs).flatMap(([name, kind]) =>
+  'isToldElsewhere' in kind ? [name] : [],
+)
+
 type Failing = {
   readonly kind: string
   /** Runs in a row that failed. */
@@ -68,6 +73,8 @@ type Drift = {
   readonly change: 'new' | 'without a column' | 'widened' | 'values do not fit'
   readonly at: Date
 }
+/** What was found out lately to change by itself. */
+type VolatileField = { readonly field: string; readonly evidence: string; readonly at: Date }
 /** What somebody else did to its table. */
 type LocalChange = {
   readonly operation: string
@@ -77,6 +84,15 @@ type LocalChange = {
   readonly at: Date
   /** The run that began to mend it; null: the next one will. */
   readonly runId: number | null
+}
+/** The upstream went back to an older state. */
+type Epoch = {
+  readonly at: Date
+  readonly runId: number
+  readonly position: string
+  readonly evidence: string
+  /** Everything was read again since. */
+  readonly isRead: boolean
 }
 export type StreamSymptoms = {
   readonly stream: string
@@ -91,6 +107,11 @@ export type StreamSymptoms = {
   /** Polls in a row that showed nothing known. */
   readonly inconclusiveRuns: number
   readonly inconclusiveSince: Date | null
+  /** Runs in a row that did not read everything and came no further. */
+  readonly stuckRuns: number
+  readonly stuckSince: Date | null
+  /** What the last of them said. */
+  readonly stuckNote: string | null
   readonly blockedDeletions:
     | (Pick<BlockedDeletions, 'missing' | 'living' | 'at'> & Partial<Pick<BlockedDeletions, 'rejected'>>)
     | null
@@ -102,19 +123,23 @@ export type StreamSymptoms = {
   readonly flippedBeliefs: readonly Flip[]
   readonly drift: readonly Drift[]
   readonly localChanges: readonly LocalChange[]
+  readonly epochs: readonly Epoch[]
+  readonly volatileFields: readonly VolatileField[]
 }
 
 /** Dates are text inside jsonb. */
 type Row<Item> = { readonly [Name in keyof Item]: Item[Name] extends Date ? string : Item[Name] }
 type Found = Omit<
   StreamSymptoms,
-  'blockedDeletions' | 'failing' | 'flippedBeliefs' | 'drift' | 'localChanges'
+  'blockedDeletions' | 'failing' | 'flippedBeliefs' | 'drift' | 'localChanges' | 'epochs' | 'volatileFields'
 > & {
   readonly blockedDeletions: unknown
   readonly failing: readonly Row<Failing>[]
   readonly flippedBeliefs: readonly Row<Flip>[]
   readonly drift: readonly Row<Drift>[]
   readonly localChanges: readonly Row<LocalChange>[]
+  readonly epochs: readonly Row<Epoch>[]
+  readonly volatileFields: readonly Row<VolatileField>[]
 }
 
 /** Of the kind of run that is looked at. */
@@ -131,11 +156,16 @@ export async function readSymptoms(
      select stream.name as stream,
        read_through_at as "readThroughAt", last_success_at as "lastSuccessAt", paused_at is not null as "isPaused",
        stopped_reason as "stoppedReason", stopped_at as "stoppedAt", hidden_since as "hiddenSince", inconclusive_runs as "inconclusiveRuns",
-       inconclusive_since as "inconclusiveSince",
+       inconclusive_since as "inconclusiveSince", stuck_runs as "stuckRuns", stuck_since as "stuckSince",
+       (
+         select note from ${latestRunsSql('wanted.name', { ofKinds: `array['incremental', 'list']`, where: `status <> 'running'` })} as latest
+         order by id desc limit 1
+       ) as "stuckNote",
        blocked_deletions as "blockedDeletions",
        aside.records as quarantined, aside.since as "quarantinedSince",
        missed.rows as "missedRows", missed.since as "missedSince",
-       failing.kinds as failing, flipped.beliefs as "flippedBeliefs", drifted.fields as drift, changed.tables as "localChanges"
+       failing.kinds as failing, flipped.beliefs as "flippedBeliefs", drifted.fields as drift, changed.tables as "localChanges",
+       begun.epochs, volatile.fields as "volatileFields"
      from unnest($1::text[]) with ordinality as wanted (name, place)
      join tidemark.stream on stream.name = wanted.name
      cross join recently
@@ -165,9 +195,9 @@ export async function readSymptoms(
        select coalesce(jsonb_agg(jsonb_build_object(
          'name', name, 'value', value, 'previousValue', previous_value, 'evidence', evidence, 'changedAt', changed_at
        ) order by name), '[]') as beliefs
-       -- An answer larger than those before is no change of behaviour, nor is another first load.
+       -- An answer larger than those before is no change of behaviour; some changes have a problem of their own.
        from tidemark.belief
-       where stream = wanted.name and changed_at > began and name not in ('largest_answer', 'first_top')
+       where stream = wanted.name and changed_at > began and name <> all ($3)
      ) as flipped
      cross join lateral (
        select coalesce(jsonb_agg(
@@ -191,8 +221,21 @@ export async function readSymptoms(
        -- A statement that met no row changed none.
        where local_change.stream = wanted.name and noted_at > began and rows is distinct from 0
      ) as changed
+     cross join lateral (
+       select coalesce(jsonb_agg(jsonb_build_object(
+         'at', began_at, 'runId', run_id, 'position', position::text, 'evidence', evidence,
+         'isRead', coalesce(first_read_through_at > began_at, false)
+       ) order by began_at), '[]') as epochs
+       from tidemark.epoch where epoch.stream = wanted.name and began_at > began
+     ) as begun
+     cross join lateral (
+       select coalesce(jsonb_agg(jsonb_build_object(
+         'field', source_name, 'evidence', volatile_evidence, 'at', volatile_since
+       ) order by source_name), '[]') as fields
+       from tidemark.field where field.stream = wanted.name and volatile_since > began
+     ) as volatile
      order by wanted.place`,
-    [streams, recentMs],
+    [streams, recentMs, toldElsewhere],
   )
   return rows.map((row) => ({
     ...row,
@@ -200,6 +243,8 @@ export async function readSymptoms(
     failing: row.failing.map((one) => ({ ...one, since: new Date(one.since), lastAt: new Date(one.lastAt) })),
     flippedBeliefs: row.flippedBeliefs.map((one) => ({ ...one, changedAt: new Date(one.changedAt) })),
     drift: row.drift.map((one) => ({ ...one, at: new Date(one.at) })),
+    epochs: row.epochs.map((one) => ({ ...one, at: new Date(one.at) })),
+    volatileFields: row.volatileFields.map((one) => ({ ...one, at: new Date(one.at) })),
     localChanges: row.localChanges.map((one) => ({ ...one, at: new Date(one.at) })),
   }))
 }

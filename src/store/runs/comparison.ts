@@ -7,8 +7,9 @@ import type { Stream } from '../../streams/catalog.ts'
 import type { Records } from '../../streams/record.ts'
 import type { Difference } from '../../sync/ports/store.ts'
 import { createPageEncoder, type EncodePage } from '../encoding/page.ts'
-import { qualified, readTableSchema, type TableSchema, versionSql } from '../schema/table-schema.ts'
+import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import { withConnection } from '../server/session.ts'
+import { differenceSql, type FoundDifference, isOtherSql, toDifference } from '../writing/difference-sql.ts'
 import { stagingTable } from '../writing/merge-sql.ts'
 import { stagePage } from '../writing/stage-page.ts'
 
@@ -41,10 +42,10 @@ export function startComparison({ client, stream, timeZone }: Place): Comparison
       if (known?.tableSchema.version !== tableSchema.version)
         // Where the table lacks a column, the value counts as one that no column takes.
         known = { tableSchema, encode: createPageEncoder(tableSchema, new Set()) }
-      const encoded = await known.encode(page.rows)
-      await stagePage(client, tableSchema, encoded, timeZone)
+      const { encoded } = await known.encode(page.rows)
+      await stagePage(client, tableSchema, encoded.all, timeZone)
       try {
-        const { rows } = await client.query<Found>(compareSql(tableSchema))
+        const { rows } = await client.query<FoundDifference>(compareSql(tableSchema))
         return rows.map(toDifference)
       } finally {
         await client.query('rollback')
@@ -60,56 +61,16 @@ const missing = (key: string, version: bigint | null, record: string | null): Di
   version,
   mirrored: null,
   record,
+  isLocal: false,
+  isBack: false,
+  isRewound: false,
 })
-
-type Found = {
-  readonly key: string
-  readonly version: string | null
-  readonly mirrored: string | null
-  readonly record: string
-  readonly is_same_record: boolean
-  readonly is_missing: boolean
-  readonly is_deletion: boolean
-  readonly columns: readonly string[]
-  readonly rescued: readonly string[]
-}
-
-function toDifference(found: Found): Difference {
-  const version = found.version === null ? null : BigInt(found.version)
-  const mirrored = found.mirrored === null ? null : BigInt(found.mirrored)
-  if (found.is_missing) return missing(found.key, version, found.record)
-  const isStale = version === null ? !found.is_same_record : mirrored !== null && version > mirrored
-  const columns = [
-    ...found.columns,
-    ...found.rescued.map((field) => `_rescued.${field}`),
-    ...(found.is_deletion ? ['_deleted_at'] : []),
-  ]
-  const kind = isStale ? 'stale' : 'content'
-  return { key: found.key, kind, columns, version, mirrored, record: found.record }
-}
 
 function compareSql(tableSchema: TableSchema): string {
   const key = pg.escapeIdentifier(tableSchema.key.name)
-  const compared = tableSchema.columns.filter((column) => column !== tableSchema.key)
-  const isOther = compared.map(({ name }) => {
-    const column = pg.escapeIdentifier(name)
-    return { name, sql: `page.${column} is distinct from mine.${column}` }
-  })
-  const names = isOther.map(({ name, sql }) => `case when ${sql} then ${pg.escapeLiteral(name)} end`)
-  const isDeletion = '(page._deleted_at is null) <> (mine._deleted_at is null)'
-  const isOtherRescued = 'page._rescued is distinct from mine._rescued'
   return `
-    select page.${key}::text as key, (${versionSql(tableSchema, 'page') ?? 'null'})::text as version,
-      (${versionSql(tableSchema, 'mine') ?? 'null'})::text as mirrored,
-      encode(page._hash, 'hex') as record, page._hash = mine._hash as is_same_record,
-      mine.${key} is null as is_missing, ${isDeletion} as is_deletion,
-      array_remove(array[${names.join(', ')}]::text[], null) as columns,
-      array(
-        select key from jsonb_each(coalesce(page._rescued, '{}')) as theirs (key, value)
-        full join jsonb_each(coalesce(mine._rescued, '{}')) as ours (key, value) using (key)
-        where theirs.value is distinct from ours.value order by key
-      ) as rescued
+    select ${differenceSql(tableSchema)}
     from ${stagingTable} as page
     left join ${qualified(tableSchema.stream)} as mine on mine.${key} = page.${key}
-    where mine.${key} is null or ${[isDeletion, isOtherRescued, ...isOther.map(({ sql }) => sql)].join(' or ')}`
+    where mine.${key} is null or ${isOtherSql(tableSchema, 'page')}`
 }

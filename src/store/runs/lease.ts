@@ -7,7 +7,7 @@ import { RunFenced } from '../../sync/ports/store.ts'
 import { inTransaction } from '../server/session.ts'
 
 /** Runs of one lane exclude each other on a stream. */
-export type Lane = 'incremental' | 'lookback' | 'backfill' | 'whole' | 'deletions' | 'related'
+export type Lane = 'incremental' | 'lookback' | 'backfill' | 'whole' | 'deletions' | 'probe' | 'related'
 
 const laneOfKind: Readonly<Record<RunKind, Lane>> = {
   incremental: 'incremental',
@@ -19,6 +19,7 @@ const laneOfKind: Readonly<Record<RunKind, Lane>> = {
   reconcile: 'whole',
   verify: 'whole',
   deletions: 'deletions',
+  probe: 'probe',
   related: 'related',
 }
 

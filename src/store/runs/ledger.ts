@@ -3,20 +3,24 @@
 
 import { hostname } from 'node:os'
 import type { ClientBase } from 'pg'
-import type { Belief, RunEnd, StreamState } from '../../sync/ports/store.ts'
+import type { Belief, RunEnd, StreamState, Unread } from '../../sync/ports/store.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
 import { kindsBeside, type Place, type RunLease } from './lease.ts'
+import { readUnread } from './unread.ts'
 
 type Begun = {
   readonly run_id: string
   readonly started_at: Date
   readonly position: string
   readonly position_reached_at: Date | null
+  readonly settled_through_version: string | null
+  readonly unread: unknown
   readonly key_field: string | null
   readonly lookback_ms: string | null
   readonly lookback_reason: string | null
   readonly stopped_reason: string | null
   readonly last_lookback_at: Date | null
+  readonly last_run_at: Date | null
   readonly inconclusive_runs: number
   readonly is_locally_changed: boolean
   readonly beliefs: readonly {
@@ -25,6 +29,7 @@ type Begun = {
     evidence: string
     tested_at: string
     expires_at: string | null
+    rests_from: string | null
   }[]
 }
 
@@ -33,7 +38,7 @@ export async function beginRun(
   client: ClientBase,
   place: Place,
   from: bigint | null,
-): Promise<{ runId: string; startedAt: Date; state: StreamState }> {
+): Promise<{ runId: string; startedAt: Date; state: StreamState; unread: Unread | null }> {
   const { rows } = await client.query<Begun>(beginSql, [
     place.stream,
     place.kind,
@@ -47,15 +52,18 @@ export async function beginRun(
   return {
     runId: begun.run_id,
     startedAt: begun.started_at,
+    unread: readUnread(begun.unread),
     state: {
       position: BigInt(begun.position),
       positionReachedAt: begun.position_reached_at,
+      settledThrough: begun.settled_through_version === null ? null : BigInt(begun.settled_through_version),
       keyField: begun.key_field,
       versionField: versionFieldOf(begun.beliefs.map(toBelief)),
       lookbackMs: begun.lookback_ms === null ? null : Number(begun.lookback_ms),
       lookbackReason: begun.lookback_reason,
       stoppedReason: begun.stopped_reason,
       lastLookbackAt: begun.last_lookback_at,
+      lastRunAt: begun.last_run_at,
       inconclusiveRuns: begun.inconclusive_runs,
       isLocallyChanged: begun.is_locally_changed,
       beliefs: begun.beliefs.map(toBelief),
@@ -70,8 +78,12 @@ const beginSql = `
     set status = 'failed', finished_at = now(), error = 'its program was killed or lost its connection'
     where stream = $1 and kind = any ($5) and status = 'running'
   ), state as (
-    select position, position_reached_at, key_field, lookback_ms, lookback_reason, stopped_reason, last_lookback_at,
-      inconclusive_runs,
+    select position, position_reached_at, unread, key_field, lookback_ms, lookback_reason, stopped_reason,
+      last_lookback_at, inconclusive_runs, settled_through_version,
+      (
+        select finished_at from tidemark.run
+        where run.stream = $1 and kind = $2 and status = 'done' order by id desc limit 1
+      ) as last_run_at,
       ${isLocallyChangedSql} as is_locally_changed
     from tidemark.stream as known where name = $1
   ), begun as (
@@ -83,7 +95,7 @@ const beginSql = `
     (
       select coalesce(jsonb_agg(jsonb_build_object(
         'name', name, 'value', value, 'evidence', evidence, 'tested_at', tested_at,
-        'expires_at', expires_at
+        'expires_at', expires_at, 'rests_from', rests_from::text
       )), '[]')
       from tidemark.belief where stream = $1
     ) as beliefs
@@ -95,6 +107,7 @@ const toBelief = (row: Begun['beliefs'][number]): Belief => ({
   evidence: row.evidence,
   testedAt: new Date(row.tested_at),
   expiresAt: row.expires_at === null ? null : new Date(row.expires_at),
+  restsFrom: row.rests_from === null ? null : BigInt(row.rests_from),
 })
 
 /** Null where it is doubted: another one may have to be found. */
@@ -145,6 +158,8 @@ export async function endRun(
     end.settled?.version.toString() ?? null,
     end.settled?.at ?? null,
     end.knowsDeletions ?? false,
+    end.differences ? JSON.stringify(end.differences) : null,
+    end.isCutShort ?? false,
   ])
 }
 
@@ -167,7 +182,7 @@ const endSql = `
     update tidemark.run
     set status = $11, finished_at = coalesce(finished_at, now()), is_idle = $9,
         requests = $4, bytes = $5, inserted = $13, updated = $14, unchanged = $6, rescued = $7, quarantined = $8,
-        marked_deleted = $15, position_to = $16, note = $10, error = $12, error_code = $19
+        marked_deleted = $15, position_to = $16, note = $10, error = $12, error_code = $19, differences = $25
     where id = $3 and not exists (select from shared)
   )
   update tidemark.stream as known
@@ -176,12 +191,21 @@ const endSql = `
       -- What showed nothing that is known proved nothing (P11).
       inconclusive_runs = case
         when $11 = 'inconclusive' then known.inconclusive_runs + 1
-        when $2 = 'incremental' then 0
+        when $2 = 'incremental' and $17 then 0
         else known.inconclusive_runs end,
       inconclusive_since = case
         when $11 = 'inconclusive' then coalesce(known.inconclusive_since, begun.started_at)
-        when $2 = 'incremental' then null
+        when $2 = 'incremental' and $17 then null
         else known.inconclusive_since end,
+      -- Whatever the reason is. One that was told to end goes on where it was.
+      stuck_runs = case
+        when $2 not in ('incremental', 'list') or $26 then known.stuck_runs
+        when $17 or $16::bigint > begun.position_from then 0
+        else known.stuck_runs + 1 end,
+      stuck_since = case
+        when $2 not in ('incremental', 'list') or $26 then known.stuck_since
+        when $17 or $16::bigint > begun.position_from then null
+        else coalesce(known.stuck_since, begun.started_at) end,
       read_through_at = case
         -- An upstream that shows nothing shows no changes either: complete is what was seen before.
         when $20 then least(known.read_through_at, greatest(known.last_lookback_at, known.position_reached_at))
@@ -230,6 +254,12 @@ export async function thinHistory(client: Pick<ClientBase, 'query'>, stream: str
      ), mended as (
        delete from tidemark.local_change
        where stream = $1 and run_id is not null and noted_at < now() - interval '90 days'
+     ), compared as (
+       delete from tidemark.difference
+       where stream = $1 and (
+         found_at < now() - interval '90 days'
+         or id <= (select id from tidemark.difference where stream = $1 order by id desc offset 10000 limit 1)
+       )
      )
      delete from tidemark.late_arrival where stream = $1 and found_at < now() - interval '90 days'`,
     [stream],

@@ -3,14 +3,17 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
+import { isConfirmed } from '../../streams/beliefs.ts'
 import { type MirroredStream, type RunKind, relatedStreams, type Stream } from '../../streams/catalog.ts'
 import type { StreamState } from '../../sync/ports/store.ts'
 import type { RelatedOptions } from '../queries/due.ts'
 import { createTable, type WantedKey } from '../schema/create-table.ts'
 import { qualified, readTableSchema } from '../schema/table-schema.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
-import { distrustedHash } from '../writing/merge-sql.ts'
+import { distrustedHash } from '../writing/difference-sql.ts'
 import { type RunLease, withinLease } from './lease.ts'
+import { readFromBeginning } from './positions.ts'
+import { learn } from './run-findings.ts'
 
 type Mended = {
   readonly stream: Stream
@@ -29,9 +32,15 @@ export async function mendLocalChanges(
   try {
     if (kind === 'related') await mendRelated(client, lease, related, log)
     // What the runs of these kinds begin with is what the others go by.
-    if ((kind !== 'incremental' && kind !== 'list') || !state.isLocallyChanged) return state
+    if (kind !== 'incremental' && kind !== 'list') return state
+    if (!state.isLocallyChanged) {
+      await believe(client, lease, state, [])
+      return state
+    }
     await createTable(client, stream, knownKey(stream, state.keyField), log)
-    const beginsAnew = await withinLease(client, lease, () => beginAnew(client, lease, stream))
+    const done = await withinLease(client, lease, () => beginAnew(client, lease, stream))
+    const beginsAnew = done.length > 0
+    await believe(client, lease, state, done)
     return { ...state, isLocallyChanged: false, ...(beginsAnew && { position: 0n, positionReachedAt: null }) }
   } catch (error) {
     await client
@@ -52,16 +61,31 @@ function knownKey(stream: Stream, keyField: string | null): WantedKey | null {
 
 type Change = { readonly id: string; readonly operation: string }
 
-/** False when nothing is to be mended after all. */
-async function beginAnew(client: ClientBase, lease: RunLease, stream: Stream): Promise<boolean> {
+/** Whether the tables hold what we wrote, as this run found them; what others did. */
+async function believe(
+  client: ClientBase,
+  lease: RunLease,
+  { beliefs }: StreamState,
+  done: readonly string[],
+): Promise<void> {
+  const name = 'tables_untouched'
+  const [value, testedAt] = [done.length === 0 ? 'yes' : 'no', new Date()]
+  const known = beliefs.find((belief) => belief.name === name)
+  if (isConfirmed(known, value, testedAt)) return
+  const evidence =
+    done.length === 0
+      ? 'nobody else was seen to change them'
+      : `changed by somebody else (${done.join(', ')}), and read again`
+  await withinLease(client, lease, () => learn(client, lease.stream, [{ name, value, evidence, testedAt }]))
+}
+
+/** What was done; nothing when there is nothing to mend after all. */
+async function beginAnew(client: ClientBase, lease: RunLease, stream: Stream): Promise<readonly string[]> {
   const operations = await actUpon(client, lease, stream)
-  if (operations.length === 0) return false
-  await client.query(beginAnewSql, [
-    stream.name,
-    lease.runId,
-    `the table was changed in Postgres by somebody else (${operations.join(', ')}), so everything is read again`,
-  ])
-  return true
+  if (operations.length === 0) return operations
+  const reason = `the table was changed in Postgres by somebody else (${operations.join(', ')}), so everything is read again`
+  await readFromBeginning(client, lease, reason)
+  return operations
 }
 
 /** Distrusts what may be wrong, and returns what was done to the table; nothing where that changed no row. */
@@ -88,22 +112,6 @@ async function actUpon(
 }
 
 const isWriting = (operation: string): boolean => operation === 'insert' || operation === 'update'
-
-// As before a first load: what is there now has not been read through, nor compared with the list.
-const beginAnewSql = `
-  with before as (
-    select position from tidemark.stream where name = $1
-  ), moved as (
-    update tidemark.stream
-    set position = 0, position_reached_at = null, read_through_at = null, first_read_through_at = null,
-        settled_through_version = null, settled_through_at = null, last_reconcile_at = null,
-        deletions_known_at = null, swept_key = null, sweep_began_at = null
-    where name = $1
-  ), restarted as (
-    update tidemark.run set position_from = 0, position_to = 0 where id = $2
-  )
-  insert into tidemark.checkpoint (stream, position, run_id, reason)
-  select $1, 0, $2, $3 from before where position > 0`
 
 /**
  * Rows that may not be as a run left them: all that were written since a transaction of somebody else began, also by its

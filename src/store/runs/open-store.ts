@@ -10,11 +10,11 @@ import type { Database } from '../server/connect.ts'
 import { absentRowsOf, listAbsencesOf } from './absences.ts'
 import { longestSilenceMs } from './lease.ts'
 import { thinHistory } from './ledger.ts'
+import { pinnedRecordsOf } from './pinned-records.ts'
 import {
   backfillPosition,
+  hasRows,
   highestRows,
-  isLivingSql,
-  isShownSql,
   livePosition,
   noPosition,
   type Versioned,
@@ -28,16 +28,20 @@ import { shownRowsOf } from './shown-rows.ts'
 const seenOf = ({ session, seenKeys }: RunParts) => seenKeysOf(session, seenKeys)
 const listingOf = (parts: RunParts) => ({ seen: seenOf(parts), absent: absentRowsOf(parts) })
 const readingOf = (parts: RunParts) => ({ seen: seenOf(parts), position: positionOf(parts) })
-const silent = { position: noPosition, tellsArrivals: false } as const
+const silent = { position: noPosition, telling: 'counts' } as const
 
 const kindsOfRuns: { readonly [Kind in RunKind]: KindOfRun<Kind> } = {
   incremental: { ...silent, position: livePosition, roles: readingOf },
-  lookback: { ...silent, tellsArrivals: true, roles: readingOf },
+  lookback: {
+    ...silent,
+    telling: 'arrivals',
+    roles: (parts) => ({ ...readingOf(parts), pinned: pinnedRecordsOf(parts) }),
+  },
   backfill: { ...silent, position: backfillPosition, roles: readingOf },
   list: { ...silent, roles: (parts) => ({ seen: seenOf(parts), absences: listAbsencesOf(parts) }) },
   reconcile: {
     ...silent,
-    tellsArrivals: true,
+    telling: 'differences',
     roles: (parts) => ({ ...listingOf(parts), reconciliation: reconciliationOf(parts) }),
   },
   verify: {
@@ -45,6 +49,7 @@ const kindsOfRuns: { readonly [Kind in RunKind]: KindOfRun<Kind> } = {
     roles: (parts) => ({ ...listingOf(parts), verification: verificationOf(parts) }),
   },
   'quarantine-retry': { ...silent, roles: (parts) => ({ verification: comparisonOf(parts) }) },
+  probe: { ...silent, roles: () => ({}) },
   deletions: { ...silent, roles: (parts) => ({ shown: shownRowsOf(parts) }) },
   related: {
     ...silent,
@@ -61,6 +66,8 @@ type Options = {
   readonly sourceTimezone: string
   /** Of those of single fields: zones by the name of the stream and the field in lower case. */
   readonly fieldZones?: FieldZones
+  /** Volatile fields by the name of the stream, in lower case, where the operator named them. */
+  readonly volatileFields?: Readonly<Record<string, readonly string[] | null>>
   /** How many connections one run writes with: 1 or 2. */
   readonly writeConnections?: 1 | 2
   /** How long the past of rows is kept, in the streams that keep it; null: it is not. */
@@ -82,6 +89,7 @@ export function openStore({
   streams,
   sourceTimezone,
   fieldZones = {},
+  volatileFields = {},
   writeConnections = 2,
   historyMs = defaultHistoryMs,
   related = { groups: [], refreshMs: null },
@@ -91,12 +99,16 @@ export function openStore({
   const { pool } = database
   const lastThinned = new Map<string, number>()
 
-  function known(name: string): Stream {
+  function knownStream(name: string): Stream {
     const stream = streams.find((candidate) => candidate.name === name)
     if (!stream)
       throw new Error(`There is no stream ${name}. There are ${streams.map((one) => one.name).join(', ')}.`)
-    const zoned: Stream = { ...stream, fieldZones: fieldZones[name] ?? {} }
-    return historyMs === null && zoned.kind === 'list' ? { ...zoned, keepsHistory: false } : zoned
+    const chosen: Stream = {
+      ...stream,
+      fieldZones: fieldZones[name] ?? {},
+      volatileFields: volatileFields[name] ?? null,
+    }
+    return historyMs === null && chosen.kind === 'list' ? { ...chosen, keepsHistory: false } : chosen
   }
 
   async function thin(stream: string): Promise<void> {
@@ -111,11 +123,6 @@ export function openStore({
     )
   }
 
-  async function highest(name: string, atMost: bigint, limit: number, whereSql: string) {
-    const versioned = versionedBy(known(name), await readVersionField(pool, name))
-    return await highestRows(pool, versioned, { atMost, limit, whereSql })
-  }
-
   // Most polls find nothing new, and then the highest rows are those of the poll before. One that is gone meanwhile is looked at.
   type Known = { readonly atMost: bigint; readonly rows: readonly Versioned[]; readonly untilMs: number }
   const lastAnchors = new Map<string, Known>()
@@ -124,7 +131,8 @@ export function openStore({
     const known = lastAnchors.get(name)
     const isFresh = known?.atMost === atMost && known.rows.length > 0 && known.untilMs > Date.now()
     if (isFresh) return known.rows
-    const rows = await highest(name, atMost, limit, isShownSql)
+    const versioned = versionedBy(knownStream(name), await readVersionField(pool, name))
+    const rows = await highestRows(pool, versioned, { atMost, limit })
     // Other runs may find them gone, and mark them.
     lastAnchors.set(name, { atMost, rows, untilMs: Date.now() + anchorsLastMs })
     return rows
@@ -136,7 +144,7 @@ export function openStore({
         throw new Error('An id belongs to a run of kind backfill, and to no other.')
       return await takeRun({
         ...{ pool, kind, related, silenceMs, log },
-        stream: known(name),
+        stream: knownStream(name),
         needs: kindsOfRuns[kind],
         backfill: id,
         timeZone: sourceTimezone,
@@ -150,7 +158,7 @@ export function openStore({
       positionAt: (stream, time) => positionAt(pool, stream, time),
       reachedAt: (stream, versions) => reachedAt(pool, stream, versions),
       anchors: (stream, atMost, limit) => knownAnchors(stream, atMost, limit),
-      highestRows: (stream, atMost, limit) => highest(stream, atMost, limit, isLivingSql),
+      hasRows: (stream) => hasRows(pool, knownStream(stream)),
     },
   }
 }

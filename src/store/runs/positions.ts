@@ -8,8 +8,9 @@ import { backoff } from '../../util/backoff.ts'
 import { qualified, readTableSchema } from '../schema/table-schema.ts'
 import { delaySql } from '../server/session.ts'
 import type { PageEnd, PositionStore } from '../writing/commit-page.ts'
-import { isRewoundSql } from '../writing/merge-sql.ts'
+import { isRewoundSql } from '../writing/difference-sql.ts'
 import { holdLease, holdSql, lostLease, type RunLease, withinLease } from './lease.ts'
+import { readUnread, type StartingPoint, unreadSql, unreadText } from './unread.ts'
 
 type Moved = {
   readonly is_mine: boolean
@@ -29,46 +30,64 @@ async function advance(client: ClientBase, lease: RunLease, statement: pg.QueryC
 }
 
 /** The stream's own. It never goes down but by a retreat (P2). */
-export const livePosition = (lease: RunLease, start: bigint): PositionStore => ({
+export const livePosition = (lease: RunLease, { position: start, unread }: StartingPoint): PositionStore => ({
   start,
+  unread,
   hold: (client) => holdLease(client, lease),
-  advance: (client, { to, table }) =>
+  advance: (client, { to, unread: left, table }) =>
     advance(client, lease, {
       name: 'tidemark_advance_live',
       text: `
         with fence as materialized (
           ${holdSql}
         ), moved as (
-          update tidemark.stream set position = $4, position_reached_at = now()
+          update tidemark.stream set position = $4, position_reached_at = now(), unread = ${unreadSql('$7')}
           where name = $1 and position < $4 and exists (select from fence)
           returning position
+        ), read_above as (
+          update tidemark.stream set unread = ${unreadSql('$7')}
+          where name = $1 and position < $4 is not true and $7 is not null and exists (select from fence)
         ), noted as (
           insert into tidemark.checkpoint (stream, position, run_id) select $1, position, $5 from moved
         )
         select exists (select from fence) as is_mine, (select position::text from moved) as position,
           columns_version
         from tidemark.stream where name = $6`,
-      values: [...leaseOf(lease), to?.toString() ?? null, lease.runId, table],
+      values: [...leaseOf(lease), to?.toString() ?? null, lease.runId, table, unreadText(left)],
     }),
-  retreat: (client, reason) =>
+  retreat: (client, reason, to) =>
     withinLease(client, lease, async () => {
-      await client.query(
-        `with moved as (
-           update tidemark.stream set position = $2, position_reached_at = now()
-           where name = $1 and position > $2
-           returning position
-         )
-         insert into tidemark.checkpoint (stream, position, run_id, reason)
-         select $1, position, $3, $4 from moved`,
-        [lease.stream, start.toString(), lease.runId, reason],
-      )
+      await client.query(retreatSql, [lease.stream, to.toString(), lease.runId, reason])
     }),
   end: async () => {},
 })
 
+/** What rested on a belief that fell is taken back: reading relies on it from now on, or not at all. */
+const retreatSql = `
+  with moved as (
+    update tidemark.stream
+    set position = $2, position_reached_at = now(),
+        -- What was read on the strength of it may lack rows.
+        read_through_at = (
+          select max(reached_at) from tidemark.checkpoint
+          where stream = $1 and position <= $2 and reached_at <= read_through_at
+        )
+    where name = $1 and position > $2
+    returning position
+  ), forgotten as (
+    -- A position that goes back forgets by itself what was read above it.
+    update tidemark.stream set unread = null where name = $1 and position <= $2 and unread is not null
+  ), taken_back as (
+    update tidemark.belief set rests_from = null, rests_since = null
+    where stream = $1 and rests_from is not null
+  )
+  insert into tidemark.checkpoint (stream, position, run_id, reason)
+  select $1, position, $3, $4 from moved`
+
 /** For runs that do not read everything above a position, so that they could not say that all up to another one is read (P6). */
-export const noPosition = (lease: RunLease, start: bigint): PositionStore => ({
+export const noPosition = (lease: RunLease, { position: start }: StartingPoint): PositionStore => ({
   start,
+  unread: null,
   hold: (client) => holdLease(client, lease),
   advance: (client, { table }) =>
     advance(client, lease, {
@@ -86,34 +105,40 @@ export const noPosition = (lease: RunLease, start: bigint): PositionStore => ({
 })
 
 /** Takes a backfill up, and says where it has come to. */
-export async function takeUpBackfill(client: Pick<ClientBase, 'query'>, id: string): Promise<bigint> {
-  const { rows } = await client.query<{ position: string }>(
+export async function takeUpBackfill(client: Pick<ClientBase, 'query'>, id: string): Promise<StartingPoint> {
+  const { rows } = await client.query<{ position: string; unread: unknown }>(
     `update tidemark.backfill
      set status = 'running', started_at = coalesce(started_at, now()), attempts = attempts + 1,
          error = null, retry_at = null
      where id = $1 and status in ('waiting', 'running')
-     returning position`,
+     returning position, unread`,
     [id],
   )
   const [taken] = rows
   if (!taken) throw new BackfillCancelled(id)
-  return BigInt(taken.position)
+  return { position: BigInt(taken.position), unread: readUnread(taken.unread) }
 }
 
 /** That of a backfill, with what its pages came to. */
-export const backfillPosition = (lease: RunLease, start: bigint, id: string): PositionStore => ({
+export const backfillPosition = (
+  lease: RunLease,
+  { position: start, unread }: StartingPoint,
+  id: string,
+): PositionStore => ({
   start,
+  unread,
   hold: (client) => holdLease(client, lease),
   async advance(client, page) {
     const moved = await advance(client, lease, advanceBackfill(lease, id, page))
     if (moved.position === null) throw new BackfillCancelled(id)
     return moved
   },
-  retreat: (client) =>
+  retreat: (client, _reason, to) =>
     withinLease(client, lease, async () => {
       await client.query(
-        `update tidemark.backfill set position = least(position, $2) where id = $1 and status = 'running'`,
-        [id, start.toString()],
+        `update tidemark.backfill set position = least(position, $2), unread = null
+         where id = $1 and status = 'running'`,
+        [id, to.toString()],
       )
     }),
   async end(client, { status, isComplete, isCutShort = false, note, error }) {
@@ -122,7 +147,7 @@ export const backfillPosition = (lease: RunLease, start: bigint, id: string): Po
     await client.query(
       `update tidemark.backfill
        set status = case when $5 then 'done' else 'waiting' end,
-           position = case when $5 then position_to else position end,
+           position = case when $5 then position_to else position end, unread = case when not $5 then unread end,
            finished_at = case when $5 then now() end,
            note = case when $5 then $6 end,
            error = $7,
@@ -141,7 +166,7 @@ export const backfillPosition = (lease: RunLease, start: bigint, id: string): Po
   },
 })
 
-const advanceBackfill = (lease: RunLease, id: string, { to, table, counts }: PageEnd) => ({
+const advanceBackfill = (lease: RunLease, id: string, { to, unread, table, counts }: PageEnd) => ({
   name: 'tidemark_advance_backfill',
   text: `
     with fence as materialized (
@@ -149,7 +174,7 @@ const advanceBackfill = (lease: RunLease, id: string, { to, table, counts }: Pag
     ), moved as (
       update tidemark.backfill
       set position = greatest(position, $4), rows_read = rows_read + $5, inserted = inserted + $6,
-          updated = updated + $7, quarantined = quarantined + $8
+          updated = updated + $7, quarantined = quarantined + $8, unread = ${unreadSql('$11')}
       where id = $9 and status = 'running' and exists (select from fence)
       returning position
     )
@@ -165,20 +190,47 @@ const advanceBackfill = (lease: RunLease, id: string, { to, table, counts }: Pag
     counts.quarantined,
     id,
     table,
+    unreadText(unread),
   ],
 })
+
+/** The stream is as before a first load: what is there now has not been read through, nor compared with the list. Within a transaction. */
+export async function readFromBeginning(
+  client: Pick<ClientBase, 'query'>,
+  { stream, runId }: RunLease,
+  reason: string,
+): Promise<void> {
+  await client.query(
+    `with before as (
+       select position from tidemark.stream where name = $1
+     ), moved as (
+       update tidemark.stream
+       set position = 0, position_reached_at = null, read_through_at = null, first_read_through_at = null,
+           settled_through_version = null, settled_through_at = null, last_reconcile_at = null,
+           deletions_known_at = null, swept_key = null, sweep_began_at = null
+       where name = $1
+     ), relied as (
+       update tidemark.belief set rests_from = 0 where stream = $1 and rests_from > 0
+     ), restarted as (
+       update tidemark.run set position_from = 0, position_to = 0 where id = $2
+     )
+     insert into tidemark.checkpoint (stream, position, run_id, reason)
+     select $1, 0, $2, $3 from before where position > 0`,
+    [stream, runId, reason],
+  )
+}
 
 export type Versioned = { readonly key: string; readonly version: bigint }
 
 export const isLivingSql = '_deleted_at is null'
 /** What changed last may be that the source marked it as deleted. */
-export const isShownSql = `(_deleted_at is null or _deleted_reason = 'source')`
+const isShownSql = `(_deleted_at is null or _deleted_reason = 'source')`
 
-/** The rows with the highest versions at or below one, the highest first; none that a rewind left doubtful. */
+/** The rows with the highest versions at or below one, the highest first; none that a rewind or a new epoch left doubtful. */
 export async function highestRows(
   client: Pick<ClientBase, 'query'>,
   stream: Stream,
-  { atMost, limit, whereSql }: { readonly atMost: bigint; readonly limit: number; readonly whereSql: string },
+  { atMost, limit }: { readonly atMost: bigint; readonly limit: number },
 ): Promise<readonly Versioned[]> {
   const tableSchema = await readTableSchema(client, stream)
   if (!tableSchema || tableSchema.versions.length === 0) return []
@@ -188,7 +240,7 @@ export async function highestRows(
   const parts = columns.map((column, index) => {
     const others = columns.slice(0, index).map((earlier) => ` and ${earlier} is null`)
     return `(select ${key}::text as key, ${column} as version from ${qualified(stream)} as mine
-             where ${whereSql} and ${column} <= $1${others.join('')}
+             where ${isShownSql} and ${column} <= $1${others.join('')}
                and ${isRewoundSql(tableSchema, 'mine')} is not true
              order by ${column} desc limit $2)`
   })
@@ -197,4 +249,13 @@ export async function highestRows(
     [atMost.toString(), limit],
   )
   return rows.map((row) => ({ key: row.key, version: BigInt(row.version) }))
+}
+
+/** Whether the table holds a living row, doubtful or not. */
+export async function hasRows(client: Pick<ClientBase, 'query'>, stream: Stream): Promise<boolean> {
+  if (!(await readTableSchema(client, stream))) return false
+  const { rows } = await client.query(
+    `select exists (select from ${qualified(stream)} where ${isLivingSql}) as found`,
+  )
+  return rows[0].found
 }

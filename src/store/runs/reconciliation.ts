@@ -2,18 +2,48 @@
 // again. Suspects are kept in a temporary table of the run's own connection, so that memory does not grow (P10).
 
 import pg, { type ClientBase } from 'pg'
-import type { Difference, Reconciliation, Verification } from '../../sync/ports/store.ts'
+import type { Difference, Reconciliation, Verification, VolatileField } from '../../sync/ports/store.ts'
 import { livePosition } from '../queries/positions.ts'
 import { qualified, readTableSchema } from '../schema/table-schema.ts'
-import { distrustedHash } from '../writing/merge-sql.ts'
+import { distrustedHash } from '../writing/difference-sql.ts'
 import { keysAfter, storeBlockedDeletions } from './absences.ts'
 import { type Comparison, startComparison } from './comparison.ts'
 import type { RunParts } from './run.ts'
-import { recordMissedRows } from './run-findings.ts'
+import { recordMissedRows, setVolatile } from './run-findings.ts'
 
-export function reconciliationOf({ session, stream }: RunParts): Reconciliation {
-  const { client, lease, fencedAfterWrites } = session
+export function reconciliationOf(parts: RunParts): Reconciliation {
+  const { session, stream } = parts
+  const { client, lease, fenced, fencedAfterWrites } = session
   return {
+    ...comparisonOf(parts),
+    async pin(rows) {
+      if (rows.length === 0) return
+      await fenced(() =>
+        client.query(
+          `insert into tidemark.pinned_record (stream, key, version, looked_at, lost_since)
+           select $1, key, version, now(), now() from unnest($2::text[], $3::bigint[]) as fallen (key, version)
+           on conflict do nothing`,
+          [stream.name, rows.map(({ key }) => key), rows.map(({ mirrored }) => mirrored?.toString())],
+        ),
+      )
+    },
+    noteMended: (stillFallen) =>
+      fenced(async () => {
+        await client.query(
+          `update tidemark.difference set cured_at = now(), cure = 'mended after a second look'
+           where stream = $1 and cause = 'fell back' and cured_at is null and run_id <> $2 and key <> all ($3)`,
+          [stream.name, lease.runId, stillFallen],
+        )
+      }),
+    cure: (cause, how) =>
+      fenced(async () => {
+        await client.query(
+          `update tidemark.difference set cured_at = now(), cure = $4
+           where stream = $1 and run_id = $2 and cause = $3 and cured_at is null`,
+          [stream.name, lease.runId, cause, how],
+        )
+      }),
+    noteSilent: (columns) => fenced(() => noteSilent(parts, columns)),
     block: (shortfall) => fencedAfterWrites(() => storeBlockedDeletions(client, stream.name, shortfall)),
     recordMissedRows: (rows, samples) =>
       fencedAfterWrites(() => recordMissedRows(client, lease, rows, samples)),
@@ -26,6 +56,34 @@ export function reconciliationOf({ session, stream }: RunParts): Reconciliation 
         )
       }),
   }
+}
+
+const silentRunsThatCount = 3
+const oftenSilent = `it differed at the same row version in at least half of the rows, in ${silentRunsThatCount} reconciles in a row`
+
+async function noteSilent(
+  { session, stream }: RunParts,
+  columns: readonly string[],
+): Promise<readonly VolatileField[]> {
+  const { client } = session
+  const { rows } = await client.query<{ folded: string }>(
+    `with counted as (
+       update tidemark.field
+       set silent_runs = case
+         when column_name = any ($2) or '_rescued.' || source_name = any ($2) then silent_runs + 1 else 0 end
+       where stream = $1 and (silent_runs > 0 or column_name = any ($2) or '_rescued.' || source_name = any ($2))
+       returning folded, silent_runs
+     )
+     select folded from counted where silent_runs >= ${silentRunsThatCount}`,
+    [stream.name, columns],
+  )
+  if (rows.length === 0 || ('volatileFields' in stream && stream.volatileFields)) return []
+  return await setVolatile(
+    client,
+    stream.name,
+    rows.map(({ folded }) => folded),
+    oftenSilent,
+  )
 }
 
 export const comparisonOf = (parts: RunParts): Comparison => {

@@ -1,14 +1,24 @@
 // What a run writes down besides rows: beliefs about the upstream, late arrivals, missed rows, and what is remembered of the
-// stream. Fenced like the pages (P2): a run that lost its lease to a rewind must not stop the stream that the rewind started.
+// stream. Fenced like the pages (P2): what a run found that lost its lease to a rewind says nothing about what is read after it.
 
 import pg, { type ClientBase } from 'pg'
-import type { Arrival, Belief, LateArrival, RunFindings } from '../../sync/ports/store.ts'
+import { beliefKind } from '../../streams/beliefs.ts'
+import type { MirroredStream } from '../../streams/catalog.ts'
+import type {
+  Arrival,
+  Belief,
+  CausedDifference,
+  LateArrival,
+  RunFindings,
+  VolatileField,
+} from '../../sync/ports/store.ts'
 import { foldName } from '../schema/column-types.ts'
 import { qualified } from '../schema/table-schema.ts'
 import type { RunLease, RunSession } from './lease.ts'
 
 export function openFindings(
   { client, lease, fenced }: RunSession,
+  mirrored: MirroredStream,
   onKeyField: (field: string) => void,
   onVersionField: (field: string) => void,
 ): RunFindings {
@@ -36,47 +46,92 @@ export function openFindings(
         ),
       )
     },
-    async stopStream(reason) {
-      await fenced(() =>
-        client.query('update tidemark.stream set stopped_reason = $2, stopped_at = now() where name = $1', [
-          stream,
-          reason,
-        ]),
-      )
-    },
     async recordLateArrivals(arrivals) {
       if (arrivals.length > 0) await fenced(() => recordLateArrivals(client, lease, arrivals))
     },
-    async setLookback(lookbackMs, reason) {
+    async setLookback(lookbackMs, reason, from) {
       await fenced(() =>
-        client.query('update tidemark.stream set lookback_ms = $2, lookback_reason = $3 where name = $1', [
-          stream,
-          Math.round(lookbackMs),
-          reason,
-        ]),
+        client.query(
+          `update tidemark.stream set lookback_ms = $2, lookback_reason = $3
+           where name = $1 and (lookback_ms is not distinct from $4 or lookback_ms < $2)`,
+          [stream, Math.round(lookbackMs), reason, from === null ? null : Math.round(from)],
+        ),
       )
+    },
+    async recordDifferences(found) {
+      if (found.length > 0) await fenced(() => recordDifferences(client, lease, found))
+    },
+    async setVolatile(fields, evidence) {
+      // What the operator chose holds.
+      if (fields.length === 0 || ('volatileFields' in mirrored && mirrored.volatileFields)) return []
+      return await fenced(() => setVolatile(client, stream, fields.map(foldName), evidence))
     },
   }
 }
 
-async function learn(client: ClientBase, stream: string, beliefs: readonly Belief[]): Promise<void> {
+export async function learn(client: ClientBase, stream: string, beliefs: readonly Belief[]): Promise<void> {
+  // A reading in ranges rests on the order.
+  if (beliefs.some(({ name, value }) => name === 'sorting' && value !== 'proven'))
+    await client.query(
+      `with forgotten as (
+         update tidemark.stream set unread = null where name = $1 and unread is not null
+       )
+       update tidemark.backfill set unread = null where stream = $1 and unread is not null`,
+      [stream],
+    )
   // One statement cannot write a row twice; of two beliefs of one name the later one holds.
   const newest = [...new Map(beliefs.map((belief) => [belief.name, belief])).values()]
+  for (const belief of newest) await takeBack(client, stream, belief)
   await client.query(
-    `insert into tidemark.belief as known (stream, name, value, evidence, first_at, tested_at)
-     select $1, name, value, evidence, tested_at, tested_at
-     from unnest($2::text[], $3::text[], $4::text[], $5::timestamptz[]) as learnt (name, value, evidence, tested_at)
+    `insert into tidemark.belief as known (stream, name, value, evidence, first_at, tested_at, rests_since, rests_from)
+     select $1, learnt.name, value, evidence, tested_at, tested_at, case when is_relied_on then tested_at end,
+       case when is_relied_on then stream.position end
+     from unnest($2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::boolean[])
+       as learnt (name, value, evidence, tested_at, is_relied_on)
+     join tidemark.stream on stream.name = $1
      on conflict (stream, name) do update set
        value = excluded.value, evidence = excluded.evidence, tested_at = excluded.tested_at, expires_at = null,
        previous_value = case when known.value <> excluded.value then known.value else known.previous_value end,
-       changed_at = case when known.value <> excluded.value then excluded.tested_at else known.changed_at end`,
+       changed_at = case when known.value <> excluded.value then excluded.tested_at else known.changed_at end,
+       -- Until it is taken back, what rested on it first counts.
+       rests_since = coalesce(known.rests_since, excluded.rests_since),
+       rests_from = coalesce(known.rests_from, excluded.rests_from)`,
     [
       stream,
       newest.map(({ name }) => name),
       newest.map(({ value }) => value),
       newest.map(({ evidence }) => evidence),
       newest.map(({ testedAt }) => testedAt),
+      newest.map(({ name, value }) => movesPosition(name, value)),
     ],
+  )
+}
+
+/** From now on the position may rest on it. */
+function movesPosition(name: string, value: string): boolean {
+  const { rests, holdsAs } = beliefKind(name) ?? {}
+  return rests === 'position' && holdsAs?.includes(value) === true
+}
+
+/** What was told on the strength of a belief that no longer holds; the position is taken back by the run that moves it. */
+async function takeBack(client: ClientBase, stream: string, { name, value }: Belief): Promise<void> {
+  const { rests, holdsAs = null } = beliefKind(name) ?? {}
+  if ((rests !== 'settled' && rests !== 'deletions') || holdsAs === null || holdsAs.includes(value)) return
+  await client.query(
+    `with fallen as (
+       select coalesce(changed_at, first_at) as since from tidemark.belief
+       where stream = $1 and name = $2 and value = any ($3)
+     )
+     update tidemark.stream as known
+     set settled_through_version = case when not $4 then known.settled_through_version end,
+         settled_through_at = case when not $4 then known.settled_through_at end,
+         deletions_known_at = least(
+           known.deletions_known_at,
+           -- A reconcile finds them without ranks.
+           case when $4 then fallen.since else greatest(fallen.since, known.last_reconcile_at) end
+         )
+     from fallen where known.name = $1`,
+    [stream, name, [...holdsAs], rests === 'settled'],
   )
 }
 
@@ -163,6 +218,54 @@ async function recordLateArrivals(
   )
 }
 
+async function recordDifferences(
+  client: ClientBase,
+  { stream, runId }: RunLease,
+  found: readonly CausedDifference[],
+): Promise<void> {
+  await client.query(
+    `insert into tidemark.difference
+       (stream, run_id, key, cause, version_here, version_there, fields, cure, cured_at)
+     select $1, $2, key, cause, version_here, version_there,
+       array(select jsonb_array_elements_text(fields)), cure, case when is_cured then now() end
+     from unnest($3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::jsonb[], $8::text[], $9::boolean[])
+       as found (key, cause, version_here, version_there, fields, cure, is_cured)`,
+    [
+      stream,
+      runId,
+      found.map(({ key }) => key),
+      found.map(({ cause }) => cause),
+      found.map(({ mirrored }) => mirrored?.toString() ?? null),
+      found.map(({ version }) => version?.toString() ?? null),
+      found.map(({ columns }) => JSON.stringify(columns)),
+      found.map(({ cure }) => cure),
+      found.map(({ isCured }) => isCured),
+    ],
+  )
+}
+
+/** Whoever writes the table finds out before its next commit. Within a fenced transaction. Returns the names of those that are new. */
+export async function setVolatile(
+  client: Pick<ClientBase, 'query'>,
+  stream: string,
+  folded: readonly string[],
+  evidence: string,
+): Promise<readonly VolatileField[]> {
+  const { rows } = await client.query<VolatileField>(
+    `with found as (
+       update tidemark.field set volatile_since = now(), volatile_evidence = $3
+       where stream = $1 and folded = any ($2) and volatile_since is null
+       returning source_name as field, coalesce(column_name, '_rescued.' || source_name) as column
+     ), changed as (
+       update tidemark.stream set columns_version = columns_version + 1
+       where name = $1 and exists (select from found)
+     )
+     select * from found`,
+    [stream, folded, evidence],
+  )
+  return rows
+}
+
 /** Rows that only a reconcile found: one line a run, shown until somebody acknowledges them. Within a fenced transaction. */
 export async function recordMissedRows(
   client: Pick<ClientBase, 'query'>,
@@ -170,10 +273,10 @@ export async function recordMissedRows(
   rows: number,
   samples: readonly Arrival[],
 ): Promise<void> {
-  const told = samples.map(({ key, version, isNew }) => ({
+  const told = samples.map(({ key, version, kind }) => ({
     key,
     version: version?.toString() ?? null,
-    isNew,
+    isNew: kind === 'missing',
   }))
   await client.query(
     `insert into tidemark.missed_rows (stream, run_id, rows, samples) values ($1, $2, $3, $4)

@@ -8,6 +8,7 @@ import type { Busy, Position, Run, RunCore, RunEnd, RunRoles } from '../../sync/
 import type { RelatedOptions } from '../queries/due.ts'
 import { type Connection, takeConnection } from '../server/session.ts'
 import type { PositionStore } from '../writing/commit-page.ts'
+import type { Telling } from '../writing/merge-sql.ts'
 import { openWriters, startPageWriter, type WriterOptions, type Writers } from '../writing/page-writer.ts'
 import {
   giveBackLease,
@@ -24,13 +25,14 @@ import { mendLocalChanges } from './local-changes.ts'
 import { takeUpBackfill } from './positions.ts'
 import { openFindings } from './run-findings.ts'
 import { openSeenKeysTable, type SeenKeysTable } from './seen-keys.ts'
+import type { StartingPoint } from './unread.ts'
 
 /** What runs of a kind need, and what they can do. */
 export type KindOfRun<Kind extends RunKind> = {
   /** Which position its pages move; `id` is that of the backfill. */
-  position(lease: RunLease, start: bigint, id: string): PositionStore
-  /** Whether it hears which rows it wrote. */
-  readonly tellsArrivals: boolean
+  position(lease: RunLease, start: StartingPoint, id: string): PositionStore
+  /** What it hears of the rows it wrote. */
+  readonly telling: Telling
   roles(parts: RunParts): RunRoles[Kind]
 }
 
@@ -65,7 +67,7 @@ export type RunParts = {
   /** When the run began, by the clock of Postgres. */
   readonly startedAt: Date
   onMarked(rows: number): void
-  onRetreat(): void
+  onRetreat(to: bigint): void
 }
 
 export async function takeRun<Kind extends RunKind>(options: RunOptions<Kind>): Promise<Run<Kind> | Busy> {
@@ -92,10 +94,12 @@ async function startRun<Kind extends RunKind>(
   const { client } = connection
   // Before the run has its line in the ledger: a backfill that was cancelled meanwhile leaves none.
   const from = backfill === null ? null : await takeUpBackfill(client, backfill)
-  const { runId, startedAt, state: found } = await beginRun(client, taken, from)
+  const { runId, startedAt, state: found, unread } = await beginRun(client, taken, from?.position ?? null)
   const lease: RunLease = { ...taken, runId }
   const state = await mendLocalChanges(client, lease, found, options)
-  const positions = needs.position(lease, from ?? state.position, backfill ?? '')
+  // Nothing above a position that went back counts as read.
+  const live = { position: state.position, unread: state.position < found.position ? null : unread }
+  const positions = needs.position(lease, from ?? live, backfill ?? '')
   const totals = noTotals(positions.start)
   const key = { field: state.keyField }
   const mirrored = { stream: versionedBy(options.stream, state.versionField) }
@@ -107,13 +111,14 @@ async function startRun<Kind extends RunKind>(
     id: runId,
     state,
     pages: {
-      commit: (page, to, into) =>
+      commit: (page, to, { into, unread = null } = {}) =>
         into
           ? writers.of(into.stream, () => into.keyField).write(page, null)
-          : writers.of(mirrored.stream, () => key.field).write(page, to),
+          : writers.of(mirrored.stream, () => key.field).write(page, to, unread),
     },
     findings: openFindings(
       session,
+      options.stream,
       (field) => {
         key.field = field
       },
@@ -136,8 +141,8 @@ async function startRun<Kind extends RunKind>(
     onMarked: (rows) => {
       totals.markedDeleted += rows
     },
-    onRetreat: () => {
-      totals.position = positions.start
+    onRetreat: (to) => {
+      totals.position = to
     },
   }
   return { ...core, ...needs.roles(parts) }
@@ -145,10 +150,11 @@ async function startRun<Kind extends RunKind>(
 
 export const positionOf = ({ session, positions, onRetreat }: RunParts): Position => ({
   start: positions.start,
-  retreat: (reason) =>
+  unread: positions.unread,
+  retreat: (reason, to) =>
     session.afterWrites(async () => {
-      await positions.retreat(session.client, reason)
-      onRetreat()
+      await positions.retreat(session.client, reason, to)
+      onRetreat(to)
     }),
 })
 
@@ -175,7 +181,7 @@ function openRunWriters(options: RunOptions<RunKind>, positions: PositionStore, 
     startPageWriter({
       ...{ pool, positions, timeZone, keptMs, log, keyField },
       stream: table,
-      tellsArrivals: needs.tellsArrivals,
+      telling: needs.telling,
       connections: table.name === stream.name ? options.connections : 1,
       onCommit(outcome) {
         onCommit(outcome)

@@ -19,11 +19,19 @@ export type TableSchema = {
   readonly emptied: readonly string[]
   /** Folded names of fields that have no column and get none: their values are rescued. */
   readonly unplaced: ReadonlySet<string>
+  /**
+   * Folded names of fields that have other values at the same row version, again and again: a row that differs in them alone is no
+   * changed row (P16). Never the key or the row version.
+   */
+  readonly volatile: ReadonlySet<string>
   /** All column names of the table, also those that somebody else added. */
   readonly takenNames: ReadonlySet<string>
   /** The table that keeps the past of the rows, where there is one, and the columns that it has alike. */
   readonly history: { readonly table: string; readonly columns: readonly string[] } | null
 }
+
+/** The field by which the source itself says that a record is deleted, folded. */
+export const deletionFlag = 'sysdeleted'
 
 export const qualified = (stream: Pick<MirroredStream, 'name'>): string =>
   `mirror.${pg.escapeIdentifier(stream.name)}`
@@ -38,6 +46,7 @@ type Row = {
   readonly field: string | null
   readonly columns_version: number
   readonly unplaced: readonly string[]
+  readonly volatile: readonly string[]
   readonly has_history: boolean
   readonly is_in_history: boolean
 }
@@ -55,6 +64,7 @@ export async function readTableSchema(
             ) as is_key,
             coalesce((select columns_version from tidemark.stream where name = $2), 0) as columns_version,
             array(select folded from tidemark.field where stream = $2 and column_name is null) as unplaced,
+            array(select folded from tidemark.field where stream = $2 and volatile_since is not null) as volatile,
             exists (select from pg_class h where h.oid = to_regclass($3) and h.relkind = 'p') as has_history,
             exists (
               select from pg_attribute h
@@ -88,6 +98,7 @@ export async function readTableSchema(
     columns,
     emptied: emptied.map((column) => column.name),
     unplaced: new Set([...(rows[0]?.unplaced ?? []), ...emptied.map((column) => foldName(column.field))]),
+    volatile: new Set(volatileFields(stream, key, rows[0]?.volatile ?? [])),
     takenNames: new Set(rows.map((row) => row.name)),
     history: rows[0]?.has_history ? historyTableSchema(stream, columns, rows) : null,
   }
@@ -99,6 +110,12 @@ const historyTableSchema = (stream: MirroredStream, columns: readonly Column[], 
     .map(({ name }) => name)
     .filter((name) => rows.find((row) => row.name === name)?.is_in_history),
 })
+
+function volatileFields(stream: MirroredStream, key: Column, found: readonly string[]): readonly string[] {
+  const chosen = 'volatileFields' in stream ? stream.volatileFields?.map(foldName) : null
+  const kept = [foldName(key.field), ...versionFields(stream), deletionFlag]
+  return (chosen ?? found).filter((field) => !kept.includes(field))
+}
 
 export const versionFields = (stream: MirroredStream): readonly string[] =>
   stream.kind === 'changes' ? stream.versionFields.map(foldName) : []

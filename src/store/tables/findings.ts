@@ -131,6 +131,79 @@ export const localChangeTable = tidemark.table(
   ],
 )
 
+/**
+ * What reconciles found, with the cause of each (P16), for 90 days and no more than the newest 10,000 of a stream. Of one cause a run
+ * keeps 1,000 lines; how many there were in all is in `run.differences`.
+ */
+export const differenceTable = tidemark.table(
+  'difference',
+  {
+    id: identity(),
+    /** The stream. */
+    stream: text('stream').notNull(),
+    /** Key of the row. */
+    key: text('key').notNull(),
+    /** Why the row differed: `late`, `silent`, `volatile`, `fell back`, `restored`, `local damage`, `deleted`, `undeleted` or `twin`. */
+    cause: text('cause').notNull(),
+    /** Row version of the row here; empty when there was none. */
+    versionHere: int8('version_here'),
+    /** Row version of the record upstream; empty when it is gone. */
+    versionThere: int8('version_there'),
+    /** Columns that differed; values without a column as `_rescued.<field>`. Empty where all is new. */
+    fields: text('fields').array().notNull().default(sql`'{}'`),
+    /** When it was found. */
+    foundAt: at('found_at').notNull().defaultNow(),
+    /** The run that found it. */
+    runId: int8('run_id').notNull(),
+    /** When it was mended; empty: it was not. */
+    curedAt: at('cured_at'),
+    /** How it was mended, or why it was not. */
+    cure: text('cure'),
+  },
+  (table) => [index('difference_by_stream').on(table.stream, table.id)],
+)
+
+/** Rows of different ages whose records are looked at again and again: one with an older version than here fell, because the upstream went back. */
+export const pinnedRecordTable = tidemark.table(
+  'pinned_record',
+  {
+    /** The stream. */
+    stream: text('stream').notNull(),
+    /** Key of the row. */
+    key: text('key').notNull(),
+    /** Version of the row. When it changes the record is pinned no more. */
+    version: int8('version').notNull(),
+    /** When the record was last looked at; of one that was not yet, when it was pinned. */
+    lookedAt: at('looked_at').notNull().defaultNow(),
+    /** Since when each look at it showed an older version, or none; empty: it is as here. */
+    lostSince: at('lost_since'),
+  },
+  (table) => [primaryKey({ columns: [table.stream, table.key] })],
+)
+
+/** When the upstream went back to an older state, as after a restored backup, and everything was read again. */
+export const epochTable = tidemark.table(
+  'epoch',
+  {
+    id: identity(),
+    /** The stream. */
+    stream: text('stream').notNull(),
+    /** When it began. */
+    beganAt: at('began_at').notNull().defaultNow(),
+    /** The run that noticed it. */
+    runId: int8('run_id').notNull(),
+    /** The position that was held then. */
+    position: int8('position').notNull(),
+    /** How many pinned records were looked at. */
+    looked: integer('looked').notNull(),
+    /** How many of them had an older version than here, or were gone. */
+    lost: integer('lost').notNull(),
+    /** By what it was noticed. */
+    evidence: text('evidence').notNull(),
+  },
+  (table) => [index('epoch_by_time').on(table.stream, table.beganAt)],
+)
+
 /** How the upstream behaves: what was observed, and on what evidence. */
 export const beliefTable = tidemark.table(
   'belief',
@@ -153,6 +226,10 @@ export const beliefTable = tidemark.table(
     previousValue: text('previous_value'),
     /** When it changed. */
     changedAt: at('changed_at'),
+    /** Since when runs rely on it; empty: none does, or what rested on it was taken back. */
+    restsSince: at('rests_since'),
+    /** Where the position was before the first of them. */
+    restsFrom: int8('rests_from'),
   },
   (table) => [primaryKey({ columns: [table.stream, table.name] })],
 )
@@ -187,6 +264,12 @@ export const fieldTable = tidemark.table(
     rescuedSince: at('rescued_since'),
     /** When its column was widened, or should have been. */
     widenedAt: at('widened_at'),
+    /** Since when it is known to have other values at the same row version, again and again: a row that differs in it alone is no changed row. Empty: it is compared. */
+    volatileSince: at('volatile_since'),
+    /** By what that was found out. */
+    volatileEvidence: text('volatile_evidence'),
+    /** Reconciles in a row in which it differed at the same row version in at least half of the rows. */
+    silentRuns: integer('silent_runs').notNull().default(0),
     /** Share of the records in which it was empty or missing. */
     nullShare: numeric('null_share', { precision: 5, scale: 4 }).generatedAlwaysAs(
       sql`nulls_seen::numeric / nullif(records_seen, 0)`,

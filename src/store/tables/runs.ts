@@ -1,7 +1,7 @@
 // What was read and what is to be read: the ledger of runs, and backfills.
 
 import { sql } from 'drizzle-orm'
-import { boolean, index, integer, text } from 'drizzle-orm/pg-core'
+import { boolean, index, integer, jsonb, text } from 'drizzle-orm/pg-core'
 import { at, count, identity, int8, tidemark } from './state.ts'
 
 /** The history of runs, one line each; runs in a row that found nothing share one. */
@@ -39,6 +39,8 @@ export const runTable = tidemark.table(
     quarantined: count('quarantined'),
     /** Rows that were marked deleted. */
     markedDeleted: count('marked_deleted'),
+    /** How many differences a reconcile found, by cause; empty for runs that compare nothing. */
+    differences: jsonb('differences'),
     /** Requests to the upstream. */
     requests: count('requests'),
     /** Bytes of its answers. */
@@ -73,6 +75,8 @@ export const backfillTable = tidemark.table(
     positionTo: int8('position_to').notNull(),
     /** Read again up to here. */
     position: int8('position').notNull(),
+    /** While it is read in ranges of versions: what is not read yet above the position, up to which version. */
+    unread: jsonb('unread'),
     /** How it stands. */
     status: text('status', { enum: ['waiting', 'running', 'done', 'cancelled'] })
       .notNull()

@@ -33,6 +33,8 @@ export const streamTable = tidemark.table('stream', {
   position: int8('position').notNull().default(sql`0`),
   /** When the position last moved. */
   positionReachedAt: at('position_reached_at'),
+  /** While much is read in ranges of versions: what is not read yet above the position, up to which version. Empty when nothing above it is known to be read. */
+  unread: jsonb('unread'),
   /** When the last successful reading of what is new began: every change that was visible then is here. */
   readThroughAt: at('read_through_at'),
   /** When that was so for the first time: fields that come later were added by the upstream. */
@@ -73,13 +75,17 @@ export const streamTable = tidemark.table('stream', {
   inconclusiveRuns: integer('inconclusive_runs').notNull().default(0),
   /** Since when. */
   inconclusiveSince: at('inconclusive_since'),
+  /** How many runs in a row ended without having read everything, and did not come further than the one before. */
+  stuckRuns: integer('stuck_runs').notNull().default(0),
+  /** Since when. */
+  stuckSince: at('stuck_since'),
   /** When the last complete reading of the recent past began. */
   lastLookbackAt: at('last_lookback_at'),
   /** Since when the upstream shows nothing of it, although there are rows; empty: it shows something. */
   hiddenSince: at('hidden_since'),
   /** Rises when the columns of the table change, so that no other program writes by an old list of columns. */
   columnsVersion: integer('columns_version').notNull().default(0),
-  /** After a rewind, rows above this version take any version that comes, because the upstream may have been restored from a backup. Empty again after the next complete reconcile. */
+  /** After a rewind or with a new epoch, rows above this version take any version that comes, because the upstream went back or may have. Empty again after the next complete reconcile. */
   unguardedAbove: int8('unguarded_above'),
   /** Only such rows as were last written before this moment. */
   unguardedBefore: at('unguarded_before'),
@@ -87,6 +93,22 @@ export const streamTable = tidemark.table('stream', {
   tableOid: int8('table_oid'),
   /** The OID of this table of state when that was noted: in a database that was restored whole it is another one, and so are all others. */
   stateOid: int8('state_oid'),
+})
+
+/** Whose data is here: one line for each service of the upstream. Programs that are set up for another one refuse to write. */
+export const sourceTable = tidemark.table('source', {
+  /** The service. */
+  service: text('service').primaryKey(),
+  /** Its base URL. */
+  baseUrl: text('base_url').notNull(),
+  /** Whose data it shows: the client GUID, or the user that signs in. */
+  account: text('account').notNull(),
+  /** When this was noted. */
+  notedAt: at('noted_at').notNull().defaultNow(),
+  /** Who said that it is the same source under another name; empty: nobody had to. */
+  adoptedBy: text('adopted_by'),
+  /** Why. */
+  reason: text('reason'),
 })
 
 /** Who may write: one line for each stream and lane. */

@@ -5,21 +5,25 @@ import type { ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import type { Rejected, Row } from '../../streams/record.ts'
-import type { RunEnd } from '../../sync/ports/store.ts'
+import type { RunEnd, Unread } from '../../sync/ports/store.ts'
+import type { Copies } from '../encoding/copy-rows.ts'
 import type { EncodedPage } from '../encoding/page.ts'
 import { type Growth, growTable } from '../schema/grow-table.ts'
 import { readTableSchema } from '../schema/table-schema.ts'
 import { limitLockWaits, retryOnLockTimeout } from '../server/session.ts'
+import type { Telling } from './merge-sql.ts'
+import { probeRows } from './probe-rows.ts'
 import { quarantine } from './quarantine.ts'
 import {
   beginSql,
-  insertPage,
+  insertRows,
+  isAboutInserting,
   type Merged,
   mergeApart,
   mergePage,
   nothingMerged,
   prepareStaging,
-  stagePage,
+  stageRows,
 } from './stage-page.ts'
 import { type Table, tableOf } from './table.ts'
 
@@ -27,17 +31,21 @@ import { type Table, tableOf } from './table.ts'
 export type PositionStore = {
   /** Where it was when the run began. */
   readonly start: bigint
+  /** What was left above it then by a reading in ranges. */
+  readonly unread: Unread | null
   /** Proves the lease and keeps it until the transaction ends. */
   hold(client: ClientBase): Promise<void>
   /** The last statement before a commit. Rejects with `RunFenced` when the lease is lost. */
   advance(client: ClientBase, page: PageEnd): Promise<Advanced>
-  /** Moves it back to where it was, in a transaction of its own. */
-  retreat(client: ClientBase, reason: string): Promise<void>
+  /** Moves it back to where it was, in a transaction of its own. Nothing counts as read above it. */
+  retreat(client: ClientBase, reason: string, to: bigint): Promise<void>
   end(client: Pick<ClientBase, 'query'>, end: RunEnd): Promise<void>
 }
 export type PageEnd = {
   /** Where the position moves to, unless it is there already; null: it stays. */
   readonly to: bigint | null
+  /** What a reading in ranges has left unread above it; null: that stays as it is. */
+  readonly unread: Unread | null
   /** The name of the table that was written. */
   readonly table: string
   readonly counts: {
@@ -61,6 +69,8 @@ export type Page = {
   readonly readAtMs: number
   /** Where the position moves to; null: it stays. */
   readonly to: bigint | null
+  /** As in PageEnd. */
+  readonly unread: Unread | null
 }
 export type Committed = Merged & {
   readonly quarantined: number
@@ -71,10 +81,15 @@ export type Committed = Merged & {
 export type CommitContext = {
   readonly stream: MirroredStream
   readonly positions: PositionStore
-  readonly tellsArrivals: boolean
+  readonly telling: Telling
   /** Of date-times without an offset. */
   readonly timeZone: string
   readonly log: Logger
+}
+
+/** The page before has to be tried again, and what this one holds could be in its way. Nothing was kept of the attempt. */
+export class TurnLost extends Error {
+  override readonly name = 'TurnLost'
 }
 
 /** The columns of the table changed since the page was encoded. Nothing was kept of the attempt. */
@@ -82,48 +97,101 @@ export class TableChanged extends Error {
   override readonly name = 'TableChanged'
 }
 
-/** `isStillCurrent` waits until the pages before this one are committed, and tells whether the table is as it was. */
+/** A page that was to be copied straight into the table has to be merged after all. Nothing was kept of the attempt. */
+export class InsertRefused extends Error {
+  override readonly name = 'InsertRefused'
+}
+
+/**
+ * A page among those before and behind it. Two are on their way at a time, so that one is copied while the other is committed; what a page
+ * holds in Postgres must not make the one before it wait, which in turn it waits for itself.
+ */
+export type Turn = {
+  /** The page before is on its quick way: it changes no columns. From then on the table may be read. */
+  mayRead(): Promise<void>
+  /** The page before has copied its rows, and waits for none any more. From then on rows may be locked. */
+  mayCopy(): Promise<void>
+  /** This page has copied all of its rows straight into the table. */
+  hasCopied(): void
+  /** The page before is committed, and the table is as it was: rejects with `TableChanged` or `TurnLost` otherwise. */
+  take(): Promise<void>
+}
+
 export async function commitQuickly(
   client: ClientBase,
   context: CommitContext,
   page: Page,
-  {
-    table,
-    encoded,
-    isStillCurrent,
-    isAllNew,
-  }: {
-    table: Table
-    encoded: EncodedPage
-    isStillCurrent: () => Promise<boolean>
+  asked: {
+    readonly table: Table
+    readonly encoded: EncodedPage
+    readonly turn: Turn
     /** Whether no row of the page is expected to be there, by what the pages before it were. */
-    isAllNew: () => boolean
+    readonly isAllNew: () => boolean
+    /** It has another record of a row of the page before. */
+    readonly sharesRows: boolean
+    /** It was tried to copy it straight into the table. */
+    readonly mustMerge: boolean
   },
 ): Promise<Committed> {
-  const { tellsArrivals, timeZone } = context
-  const { tableSchema } = table
-  const takeTurn = async () => {
-    if (!(await isStillCurrent())) throw new TableChanged()
-  }
-  const mayInsert = () => isAllNew() && !tellsArrivals && tableSchema.history === null
-  const insertOrMerge = async () => {
-    if (mayInsert()) {
-      // Not beside the page before: both may hold one row, and then each would wait for the other.
-      await takeTurn()
-      if (mayInsert()) return await insertPage(client, tableSchema, encoded, timeZone)
-    }
-    await stagePage(client, tableSchema, encoded, timeZone)
-    await takeTurn()
-    return await mergePage(client, tableSchema, { tellsArrivals, readAtMs: page.readAtMs })
-  }
+  const { table, encoded, turn } = asked
   return await orRollBack(client, async () => {
-    const merged = await insertOrMerge()
+    const merged = await writeQuickly(client, context, page, asked)
+    // P1, P2: the position goes last, behind the commit that it rests on.
+    await turn.take()
     return await end(client, context, page, {
       merged,
       rejected: encoded.rejected,
-      columnsVersion: tableSchema.version,
+      columnsVersion: table.tableSchema.version,
     })
   })
+}
+
+async function writeQuickly(
+  client: ClientBase,
+  { telling, timeZone }: CommitContext,
+  page: Page,
+  {
+    table: { tableSchema },
+    encoded: { encoded },
+    turn,
+    isAllNew,
+    sharesRows,
+    mustMerge,
+  }: Parameters<typeof commitQuickly>[3],
+): Promise<Merged> {
+  const mayInsert = !mustMerge && telling === 'counts' && tableSchema.history === null
+  const begin = `${beginSql(timeZone)}; `
+  const insert = async (copies: Copies, before: string) => {
+    await turn.mayCopy()
+    await insertRows(client, tableSchema, copies, before).catch((cause) => {
+      throw isAboutInserting(cause) ? new InsertRefused('some rows are there already', { cause }) : cause
+    })
+    turn.hasCopied()
+  }
+  if (mayInsert && isAllNew()) {
+    await insert(encoded.all, begin)
+    return { ...nothingMerged, inserted: encoded.rows.length }
+  }
+  await prepareStaging(client, tableSchema)
+  if (telling === 'differences') {
+    // What somebody changed here without a trace shows only beside the whole record (P16).
+    await stageRows(client, encoded.all, begin)
+    await turn.take()
+    return await mergePage(client, tableSchema, { telling, readAtMs: page.readAtMs })
+  }
+  await turn.mayRead()
+  if (sharesRows) await turn.take()
+  await client.query(begin)
+  const news = await probeRows(client, tableSchema, encoded, page.readAtMs)
+  const { indexes } = news
+  if (indexes.length === 0) return nothingMerged
+  if (mayInsert && news.areAllNew) {
+    await insert(encoded.only(indexes), '')
+    return { ...nothingMerged, inserted: indexes.length }
+  }
+  await stageRows(client, encoded.only(indexes), '')
+  await turn.take()
+  return await mergePage(client, tableSchema, { telling, readAtMs: page.readAtMs })
 }
 
 /** A page without rows needs no table. */
@@ -150,8 +218,8 @@ export async function commitCarefully(
       await client.query(beginSql(context.timeZone))
       const changed = growth ? await grow(client, context, { table, growth, settledColumns }) : table
       await prepareStaging(client, changed.tableSchema, false)
-      const { tellsArrivals } = context
-      const into = { ...changed, tellsArrivals, readAtMs: page.readAtMs }
+      const { telling } = context
+      const into = { ...changed, telling, readAtMs: page.readAtMs }
       const merged = await mergeApart(client, into, page.rows)
       const columnsVersion = changed.tableSchema.version
       const committed = await end(client, context, page, { merged, rejected: merged.refused, columnsVersion })
@@ -162,7 +230,7 @@ export async function commitCarefully(
 
 async function grow(
   client: ClientBase,
-  { positions, log }: CommitContext,
+  { positions, log, timeZone }: CommitContext,
   { table, growth, settledColumns }: { table: Table; growth: Growth; settledColumns: Set<string> },
 ): Promise<Table> {
   await limitLockWaits(client)
@@ -174,7 +242,7 @@ async function grow(
   // Still bigint: something depends on the column, and asking again at every page would not change that.
   for (const column of tableSchema.columns)
     if (column.type === 'bigint' && growth.widen.has(column.name)) settledColumns.add(column.name)
-  return tableOf(tableSchema, settledColumns)
+  return tableOf(tableSchema, settledColumns, timeZone)
 }
 
 type Ending = {
@@ -196,6 +264,7 @@ async function end(
   const newlyQuarantined = quarantined > 0 ? await quarantine(client, stream.name, rejected) : 0
   const advanced = await positions.advance(client, {
     to: page.to,
+    unread: page.unread,
     table: stream.name,
     counts: {
       rowsRead: page.rows.length + page.rejected.length,

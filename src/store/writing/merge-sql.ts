@@ -5,18 +5,13 @@ import pg from 'pg'
 import { leadingColumns } from '../encoding/row.ts'
 import { keepingSql } from '../schema/row-history.ts'
 import { qualified, type TableSchema, versionSql } from '../schema/table-schema.ts'
-
-// When a row may be replaced by an older version than its own (P3): when it is known to be wrong, or when a rewind said that
-// the upstream itself may have gone back. SQL text only.
-/** Such a row takes whatever comes next. */
-export const distrustedHash = `''::bytea`
-
-/** After a rewind: what was mirrored above its target, and not written again since. */
-export function isRewoundSql(tableSchema: TableSchema, alias: string): string {
-  const column = (name: string) =>
-    `(select ${name} from tidemark.stream where name = ${pg.escapeLiteral(tableSchema.stream.name)})`
-  return `(${versionSql(tableSchema, alias)} > ${column('unguarded_above')} and ${alias}._synced_at <= ${column('unguarded_before')})`
-}
+import {
+  differenceSql,
+  distrustedHash,
+  type FoundDifference,
+  isDamagedSql,
+  isRewoundSql,
+} from './difference-sql.ts'
 
 export const stagingTable = 'pg_temp.tidemark_page'
 
@@ -45,17 +40,23 @@ const columnNames = ({ columns }: TableSchema): string[] =>
 export const mergeSettings = `set local enable_hashjoin = off; set local enable_mergejoin = off; set local jit = off`
 
 export type MergedCounts = { readonly inserted: string; readonly updated: string }
-export type MergedArrival = {
-  readonly key: string
-  readonly version: string | null
+export type MergedArrival = FoundDifference & {
+  readonly is_written: boolean
   readonly is_new: boolean
 }
 
 /**
- * Answers with MergedCounts, or with a MergedArrival for each row that was written. Its parameter: how many milliseconds ago the
- * page was read.
+ * What a merge answers with: how many rows it wrote; or what these were before; or also which records are older than their row, and
+ * then it mends what somebody changed here without a trace.
  */
-export function mergeSql(tableSchema: TableSchema, tellsArrivals: boolean): string {
+export type Telling = 'counts' | 'arrivals' | 'differences'
+
+/**
+ * Answers with MergedCounts, or with a MergedArrival for each row that was written, and for each that has a newer version where
+ * differences are told. Its parameter: how many milliseconds ago the page was read.
+ */
+export function mergeSql(tableSchema: TableSchema, telling: Telling): string {
+  const mends = telling === 'differences'
   const table = qualified(tableSchema.stream)
   const names = columnNames(tableSchema)
   const key = pg.escapeIdentifier(tableSchema.key.name)
@@ -63,19 +64,28 @@ export function mergeSql(tableSchema: TableSchema, tellsArrivals: boolean): stri
   const replaced = names.filter((name) => name !== key).map((name) => `${name} = excluded.${name}`)
   const emptied = tableSchema.emptied.map((name) => `${pg.escapeIdentifier(name)} = null`)
   const keeping = keepingSql(tableSchema, 'merged')
-  const outcome = tellsArrivals
-    ? 'select key, version, is_new from merged'
-    : 'select count(*) filter (where is_new) as inserted, count(*) filter (where not is_new) as updated from merged'
+  const from = `${stagingTable} as page
+      left join ${table} as mine on mine.${key} = page.${key}`
+  const older = mends && version('page') !== null ? ` or ${version('page')} < ${version('mine')}` : ''
+  const before = `before as materialized (
+      select ${differenceSql(tableSchema)}
+      from ${from}
+      where mine.${key} is null or ${isNews(tableSchema, incomingRow(tableSchema, 'page', mends))}${older}
+    ), `
+  const outcome =
+    telling !== 'counts'
+      ? `select before.*, merged.key is not null as is_written, coalesce(merged.is_new, false) as is_new
+         from before left join merged using (key)`
+      : 'select count(*) filter (where is_new) as inserted, count(*) filter (where not is_new) as updated from merged'
   return `
-    with merged as (
+    with ${telling === 'counts' ? '' : before}merged as (
       insert into ${table} as mine
         (${names.join(', ')}, _first_seen_at, _synced_at, _deleted_at, _deleted_reason, _hash, _rescued)
       select ${names.map((name) => `page.${name}`).join(', ')}, now(), now(),
         page._deleted_at, page._deleted_reason, page._hash, page._rescued
-      from ${stagingTable} as page
+      from ${from}
       -- Rows that would change nothing are left out here: meeting them in "on conflict" would lock and so rewrite them.
-      left join ${table} as mine on mine.${key} = page.${key}
-      where mine.${key} is null or ${isNews(tableSchema, 'page')}
+      where mine.${key} is null or ${isNews(tableSchema, incomingRow(tableSchema, 'page', mends))}
       -- All writers take their row locks in the same order.
       order by page.${key}
       on conflict (${key}) do update set
@@ -85,8 +95,8 @@ export function mergeSql(tableSchema: TableSchema, tellsArrivals: boolean): stri
         _deleted_reason = case when excluded._deleted_at is null and ${wentSince} then mine._deleted_reason
                                else excluded._deleted_reason end,
         _hash = excluded._hash, _rescued = excluded._rescued
-      where ${isNews(tableSchema, 'excluded')}
-      returning mine.${key}::text as key, (${version('mine') ?? 'null'})::text as version, mine.xmax = 0 as is_new,
+      where ${isNews(tableSchema, incomingRow(tableSchema, 'excluded', mends))}
+      returning mine.${key}::text as key, mine.xmax = 0 as is_new,
         mine._deleted_at is null as is_living${keeping && ', mine as written'}
     ), living as (
       -- What is shown again is missing no more.
@@ -101,13 +111,57 @@ export function mergeSql(tableSchema: TableSchema, tellsArrivals: boolean): stri
 // Of the two moments this one is taken too late rather than too early.
 const wentSince = `(mine._deleted_reason = 'absent' and mine._deleted_at > statement_timestamp() - make_interval(secs => $1::float8 / 1000))`
 
-/** A higher version, or the same version (or a stream that has none) with other content, or back from the dead. */
-function isNews(tableSchema: TableSchema, incoming: string): string {
-  const isBack = `mine._deleted_at is not null and ${incoming}._deleted_at is null and ${wentSince} is not true`
-  const isOther = `${incoming}._hash <> mine._hash or (${isBack})`
-  const theirs = versionSql(tableSchema, incoming)
+/** In SQL: what is asked of a row that comes. */
+type Incoming = {
+  readonly hash: string
+  readonly isLiving: string
+  readonly version: string | null
+  /** Also what somebody changed here without a trace is mended (P16); empty: it is not. */
+  readonly isDamaged: string
+}
+
+const incomingRow = (tableSchema: TableSchema, alias: string, mends: boolean): Incoming => ({
+  hash: `${alias}._hash`,
+  isLiving: `${alias}._deleted_at is null`,
+  version: versionSql(tableSchema, alias),
+  isDamaged: mends ? ` or ${isDamagedSql(tableSchema, alias)}` : '',
+})
+
+/**
+ * Which rows would change something, of those whose keys, versions and hashes are the parameters 2 to 4, and 5: whether the source says
+ * that they are deleted. The first parameter is that of the merge. Damage without a trace cannot be told by these.
+ */
+export function probeSql(tableSchema: TableSchema): string {
+  const key = pg.escapeIdentifier(tableSchema.key.name)
+  const { type } = tableSchema.key
+  const keys = type === 'bigint' ? '$2::bigint[]' : `$2::text[]::${type}[]`
+  const isVersioned = versionSql(tableSchema, 'mine') !== null
+  const incoming = {
+    hash: 'page.hash',
+    isLiving: 'not page.is_deleted',
+    version: isVersioned ? 'page.version' : null,
+    isDamaged: '',
+  }
+  return `
+    select page.place::int as place, mine.${key} is null as is_new
+    from unnest(${keys}, $3::bigint[], $4::bytea[], $5::boolean[])
+      with ordinality as page (key, version, hash, is_deleted, place)
+    left join ${qualified(tableSchema.stream)} as mine on mine.${key} = page.key
+    where mine.${key} is null or ${isNews(tableSchema, incoming)}
+    order by page.place`
+}
+
+/**
+ * A higher version, or the same version (or a stream that has none) with other content, or back from the dead. Of two records with
+ * one version the one that was read last wins. What was gone and is there again counts in any version: it may come from a backup.
+ */
+function isNews(tableSchema: TableSchema, { hash, isLiving, version: theirs, isDamaged }: Incoming): string {
+  const isBack = `mine._deleted_at is not null and ${isLiving} and ${wentSince} is not true`
+  const isOther = `${hash} <> mine._hash or (${isBack})`
   const ours = versionSql(tableSchema, 'mine')
-  if (theirs === null) return `(${isOther})`
-  const isUnguarded = `mine._hash = ${distrustedHash} or (${theirs} < ${ours} and ${isRewoundSql(tableSchema, 'mine')})`
-  return `(${theirs} > ${ours} or (${theirs} = ${ours} and (${isOther})) or ${isUnguarded})`
+  if (theirs === null) return `(${isOther}${isDamaged})`
+  // Also when it is as before: it was shown, and from now on is known.
+  const isUnguarded = `mine._hash = ${distrustedHash} or ${isRewoundSql(tableSchema, 'mine')}`
+  const isThereAgain = `(mine._deleted_reason = 'absent' and ${isBack})`
+  return `(${theirs} > ${ours} or (${theirs} = ${ours} and (${isOther})) or ${isThereAgain} or ${isUnguarded}${isDamaged})`
 }

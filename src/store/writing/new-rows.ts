@@ -6,11 +6,20 @@ import type { Row } from '../../streams/record.ts'
 
 export type NewRows = {
   areExpected(): boolean
-  /** Of the next page, what is to be written, and how many of these rows the page before it held as well. */
-  nextPage(rows: readonly Row[]): { readonly rows: readonly Row[]; readonly repeatedCount: number }
+  /** Of the next page. */
+  nextPage(rows: readonly Row[]): NextPage
   wereWritten(areAllNew: boolean): void
   /** False when no new rows were expected. */
   wereRefused(): boolean
+}
+
+export type NextPage = {
+  /** What is to be written. */
+  readonly rows: readonly Row[]
+  /** How many of these rows the page before it held as well. */
+  readonly repeatedCount: number
+  /** It has another record of a row that the page before it held: which of them stays is only known behind that page. */
+  readonly sharesRows: boolean
 }
 
 /** A source may go on changing while it is read. */
@@ -20,16 +29,21 @@ export function expectNewRows(): NewRows {
   let wasAllNew = false
   let refusals = 0
   let before: readonly Row[] = []
+  let keysBefore: ReadonlySet<string> = new Set()
   const areExpected = () => wasAllNew && refusals < mostRefusals
 
   return {
     areExpected,
     nextPage(rows) {
       const repeated = repeatedRows(rows, before)
-      if (rows.length > 0) before = lastRows(rows)
+      const sharesRows = rows.some((row) => keysBefore.has(row.key) && !repeated.has(row))
+      if (rows.length > 0) {
+        before = lastRows(rows)
+        keysBefore = new Set(rows.map(({ key }) => key))
+      }
       return areExpected()
-        ? { rows: rows.filter((row) => !repeated.has(row)), repeatedCount: 0 }
-        : { rows, repeatedCount: repeated.size }
+        ? { rows: rows.filter((row) => !repeated.has(row)), repeatedCount: 0, sharesRows }
+        : { rows, repeatedCount: repeated.size, sharesRows }
     },
     wereWritten(areAllNew) {
       wasAllNew = areAllNew
@@ -52,9 +66,10 @@ function lastRows(rows: readonly Row[]): readonly Row[] {
 /** Those that are just as the page before showed them. */
 function repeatedRows(rows: readonly Row[], before: readonly Row[]): ReadonlySet<Row> {
   const shown = new Map(before.map((row) => [row.key, row]))
-  const isRepeated = ({ key, version, record }: Row) => {
-    const other = shown.get(key)
-    return other !== undefined && other.version === version && isDeepStrictEqual(other.record, record)
+  const isRepeated = (row: Row) => {
+    const other = shown.get(row.key)
+    // The records last: to look at one is to parse it.
+    return other !== undefined && other.version === row.version && isDeepStrictEqual(other.record, row.record)
   }
   return new Set(rows.filter(isRepeated))
 }

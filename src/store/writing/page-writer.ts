@@ -4,7 +4,7 @@
 import type { ClientBase, Pool } from 'pg'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import type { Records, Row } from '../../streams/record.ts'
-import type { Written } from '../../sync/ports/store.ts'
+import type { Unread, Written } from '../../sync/ports/store.ts'
 import { type EncodedPage, rowsToWrite, type Tally } from '../encoding/page.ts'
 import type { Growth } from '../schema/grow-table.ts'
 import { type Connection, takeConnection } from '../server/session.ts'
@@ -14,16 +14,19 @@ import {
   commitCarefully,
   commitQuickly,
   commitWithoutRows,
+  InsertRefused,
   type Page,
   TableChanged,
+  type Turn,
+  TurnLost,
 } from './commit-page.ts'
 import { expectNewRows, type NewRows } from './new-rows.ts'
 import { type Dictionary, startDictionary } from './quarantine.ts'
-import { isAboutContent, isAboutInserting, isDeadlock } from './stage-page.ts'
+import { isAboutContent, isDeadlock } from './stage-page.ts'
 import { openTable, type Table } from './table.ts'
 
 export type PageWriter = {
-  write(page: Records, to: bigint | null): Promise<Written>
+  write(page: Records, to: bigint | null, unread?: Unread | null): Promise<Written>
   /** Resolves when no page is in flight, however they ended. */
   settled(): Promise<void>
   close(): void
@@ -54,8 +57,16 @@ type Writer = {
   /** The table as the page that was prepared last found it; null when it has to be looked at. */
   table: Promise<Table> | null
   pageCount: number
-  last: Promise<unknown>
+  last: OnItsWay
   beforeLast: Promise<unknown>
+}
+/** What the page behind it waits for. All of these are over when the page is. */
+type OnItsWay = {
+  readonly isQuick: PromiseWithResolvers<void>
+  readonly hasCopied: PromiseWithResolvers<void>
+  /** Whether its first try was committed. */
+  readonly isTried: PromiseWithResolvers<boolean>
+  readonly written: Promise<unknown>
 }
 type Slot = { connection: Connection | null; free: Promise<unknown> }
 /** What a page waits for: room in memory, its connection, and the commit of the page before it. */
@@ -63,9 +74,11 @@ type Order = {
   readonly room: Promise<unknown>
   readonly slot: Slot
   readonly slotFree: Promise<unknown>
-  readonly previous: Promise<unknown>
+  readonly previous: OnItsWay
+  readonly own: Omit<OnItsWay, 'written'>
   /** How many of its rows the page before it held as well. */
   readonly repeatedCount: number
+  readonly sharesRows: boolean
 }
 type Prepared = { readonly table: Table; readonly encoded: EncodedPage }
 /** A page on its way, on the connection that it got. */
@@ -83,13 +96,14 @@ export function startPageWriter(options: WriterOptions): PageWriter {
     newRows: expectNewRows(),
     table: null,
     pageCount: 0,
-    last: Promise.resolve(),
+    last: { ...newOnItsWay(), written: Promise.resolve() },
     beforeLast: Promise.resolve(),
   }
+  settle(writer.last, true)
   return {
-    write: (records, to) => enqueue(writer, records, to),
+    write: (records, to, unread = null) => enqueue(writer, records, { to, unread }),
     async settled() {
-      await writer.last.catch(() => {})
+      await writer.last.written.catch(() => {})
     },
     close() {
       for (const slot of writer.slots) slot.connection?.release()
@@ -97,25 +111,43 @@ export function startPageWriter(options: WriterOptions): PageWriter {
   }
 }
 
-function enqueue(writer: Writer, records: Records, to: bigint | null): Promise<Written> {
+const newOnItsWay = (): Omit<OnItsWay, 'written'> => ({
+  isQuick: Promise.withResolvers(),
+  hasCopied: Promise.withResolvers(),
+  isTried: Promise.withResolvers(),
+})
+
+function settle(page: Omit<OnItsWay, 'written'>, isCommitted: boolean): void {
+  page.isTried.resolve(isCommitted)
+  page.isQuick.resolve()
+  page.hasCopied.resolve()
+}
+
+function enqueue(writer: Writer, records: Records, reached: Pick<Page, 'to' | 'unread'>): Promise<Written> {
   const slot = writer.slots[writer.pageCount++ % writer.slots.length] as Slot
-  const { rows, repeatedCount } = writer.newRows.nextPage(records.rows)
+  const { rows, repeatedCount, sharesRows } = writer.newRows.nextPage(records.rows)
   const page: Page = {
     rows: rowsToWrite(rows),
     rejected: records.rejected,
     readAtMs: records.readAtMs ?? performance.now(),
-    to,
+    ...reached,
   }
   const order: Order = {
     room: writer.beforeLast,
     slot,
     slotFree: slot.free,
     previous: writer.last,
+    own: newOnItsWay(),
     repeatedCount,
+    sharesRows,
   }
   const written = writeInOrder(writer, page, records.rows.length, order)
-  writer.beforeLast = writer.last
-  writer.last = written
+  written.then(
+    () => settle(order.own, true),
+    () => settle(order.own, false),
+  )
+  writer.beforeLast = writer.last.written
+  writer.last = { ...order.own, written }
   slot.free = written.catch(() => {})
   return written
 }
@@ -132,7 +164,7 @@ async function writeInOrder(writer: Writer, page: Page, rowCount: number, order:
       ? await commitRows(writer, task, prepared)
       : await commitNoRows(writer, task)
     const { inserted, updated, quarantined, arrivals, newlyQuarantined, position } = committed
-    if (encoded) writer.newRows.wereWritten(inserted + order.repeatedCount === encoded.rowCount)
+    if (encoded) writer.newRows.wereWritten(inserted + order.repeatedCount === encoded.encoded.rows.length)
     const refused = quarantined - page.rejected.length
     const written = {
       inserted,
@@ -176,7 +208,7 @@ async function prepare(writer: Writer, rows: readonly Row[]): Promise<Prepared> 
 }
 
 async function commitNoRows({ options }: Writer, { client, page, order }: Task): Promise<Result> {
-  await order.previous
+  await order.previous.written
   return { committed: await commitWithoutRows(client, options, page), encoded: null }
 }
 
@@ -184,52 +216,87 @@ const mostDeadlocks = 3
 
 /** Tries again, in another way, until the page is in: the table may change under it, and Postgres may refuse some of it. */
 async function commitRows(writer: Writer, task: Task, first: Prepared): Promise<Result> {
-  const { newRows } = writer
+  const { previous, own } = task.order
   let prepared = first
-  let isApart = false
+  const way: Way = { isApart: false, mustMerge: false, isAlone: false }
   let deadlocksLeft = mostDeadlocks
   for (;;) {
     try {
-      return await commitOnce(writer, task, prepared, isApart)
+      return await commitOnce(writer, task, prepared, way)
     } catch (error) {
-      if (isAboutInserting(error) && newRows.wereRefused()) continue
+      // What the page behind has begun is rolled back, and waits until this one is written.
+      own.isTried.resolve(false)
+      if (error instanceof TurnLost) {
+        await previous.written
+        way.isAlone = true
+        continue
+      }
+      if (error instanceof InsertRefused) {
+        writer.newRows.wereRefused()
+        way.mustMerge = true
+        continue
+      }
       // Another writer, that does not lock rows in the order of their keys.
       if (isDeadlock(error) && deadlocksLeft-- > 0) continue
-      if (isAboutContent(error) && !isApart) {
-        isApart = true
+      if (isAboutContent(error) && !way.isApart) {
+        way.isApart = true
         continue
       }
       if (!(error instanceof TableChanged)) throw error
       // By another program, unless it was the page before this one, which knows what the table is like now.
       if ((await writer.table) === prepared.table) writer.table = null
       prepared = await prepare(writer, task.page.rows)
-      isApart = false
+      way.isApart = false
     }
   }
 }
 
-async function commitOnce(
-  writer: Writer,
-  { client, page, order }: Task,
-  { table, encoded }: Prepared,
-  isApart: boolean,
-): Promise<Result> {
-  const isStillCurrent = async () => {
-    await order.previous
-    return (await writer.table) === table
+/** How a page is tried. */
+type Way = {
+  isApart: boolean
+  mustMerge: boolean
+  /** The page before is written. */
+  isAlone: boolean
+}
+
+async function commitOnce(writer: Writer, task: Task, prepared: Prepared, way: Way): Promise<Result> {
+  const { client, page, order } = task
+  const { table, encoded } = prepared
+  const growth = way.isApart ? null : encoded.growth
+  if (way.isApart || growth) {
+    await order.previous.written
+    way.isAlone = true
+    if ((await writer.table) !== table) throw new TableChanged()
+    return await commitWithCare(writer, task, prepared, growth)
   }
-  const growth = isApart ? null : encoded.growth
-  if (isApart || growth) {
-    if (!(await isStillCurrent())) throw new TableChanged()
-    return await commitWithCare(writer, { client, page, order }, { table, encoded }, growth)
-  }
+  order.own.isQuick.resolve()
   const committed = await commitQuickly(client, writer.options, page, {
     table,
     encoded,
-    isStillCurrent,
+    turn: turnOf(writer, order, table, way),
     isAllNew: () => order.repeatedCount === 0 && writer.newRows.areExpected(),
+    sharesRows: order.sharesRows,
+    mustMerge: way.mustMerge,
   })
   return { committed, encoded }
+}
+
+function turnOf(writer: Writer, { previous, own }: Order, table: Table, way: Way): Turn {
+  /** Until then, or until it is sure that the page before has to be tried again. */
+  const orLost = async (moment: Promise<unknown>) => {
+    const lost = previous.isTried.promise.then((isCommitted) => isCommitted || way.isAlone)
+    if (!(await Promise.race([lost, moment.then(() => true)]))) throw new TurnLost()
+  }
+  return {
+    mayRead: () => orLost(previous.isQuick.promise),
+    mayCopy: () => orLost(previous.hasCopied.promise),
+    hasCopied: () => own.hasCopied.resolve(),
+    async take() {
+      if (!way.isAlone && !(await previous.isTried.promise)) throw new TurnLost()
+      await previous.written
+      if ((await writer.table) !== table) throw new TableChanged()
+    },
+  }
 }
 
 async function commitWithCare(

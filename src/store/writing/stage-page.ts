@@ -5,9 +5,11 @@ import { createHash } from 'node:crypto'
 import pg, { type ClientBase, type Connection, type Submittable } from 'pg'
 import type { Rejected, Row } from '../../streams/record.ts'
 import type { Arrival } from '../../sync/ports/store.ts'
-import type { EncodedPage, EncodePage } from '../encoding/page.ts'
+import type { Copies } from '../encoding/copy-rows.ts'
+import type { EncodePage } from '../encoding/page.ts'
 import type { TableSchema } from '../schema/table-schema.ts'
 import { writerSql } from '../server/session.ts'
+import { toDifference } from './difference-sql.ts'
 import {
   emptyStagingSql,
   insertSql,
@@ -17,6 +19,7 @@ import {
   mergeSql,
   stageSql,
   stagingSql,
+  type Telling,
 } from './merge-sql.ts'
 
 // COPY … FROM STDIN of bytes that are in memory already. The data follows the statement at once, without waiting for
@@ -26,8 +29,26 @@ type CopyConnection = Connection & {
   endCopyFrom(): void
 }
 
-/** `statements` may begin a transaction, and must end with the COPY. */
-function copyIn(client: ClientBase, statements: string, chunks: readonly Buffer[]): Promise<void> {
+const binaryHeader = Buffer.from('PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0', 'latin1')
+const binaryEnd = Buffer.from([0xff, 0xff])
+
+/** `before` begins a transaction, or is empty. */
+async function copyIn(
+  client: ClientBase,
+  before: string,
+  copySql: string,
+  { binary, text }: Copies,
+): Promise<void> {
+  let statements = before
+  if (binary.length > 0) {
+    const chunks = [binaryHeader, ...binary, binaryEnd]
+    await copyChunks(client, `${statements}${copySql} with (format binary)`, chunks)
+    statements = ''
+  }
+  if (text.length > 0 || binary.length === 0) await copyChunks(client, `${statements}${copySql}`, text)
+}
+
+function copyChunks(client: ClientBase, statements: string, chunks: readonly Buffer[]): Promise<void> {
   return new Promise((resolve, reject) => {
     const query: Submittable & CopyEvents = {
       submit(connection) {
@@ -75,26 +96,30 @@ export const nothingMerged: Merged = { inserted: 0, updated: 0, arrivals: [] }
 /** Which columns the staging table of a connection has. */
 const stagingOf = new WeakMap<ClientBase, string>()
 
+/** `before` begins the transaction, or is empty. */
+export async function stageRows(client: ClientBase, copies: Copies, before: string): Promise<void> {
+  await copyIn(client, before, stageSql, copies)
+}
+
 /** Begins the transaction. Date-times without an offset are read in `timeZone`. */
 export async function stagePage(
   client: ClientBase,
   tableSchema: TableSchema,
-  page: EncodedPage,
+  copies: Copies,
   timeZone: string,
 ): Promise<void> {
   await prepareStaging(client, tableSchema)
-  await copyIn(client, `${beginSql(timeZone)}; ${stageSql}`, page.chunks)
+  await copyIn(client, `${beginSql(timeZone)}; `, stageSql, copies)
 }
 
-/** Instead of staging and merging, for a page of which all rows are new. Begins the transaction. */
-export async function insertPage(
+/** Instead of staging and merging, for rows that are all new. `before` begins the transaction, or is empty. */
+export async function insertRows(
   client: ClientBase,
   tableSchema: TableSchema,
-  page: EncodedPage,
-  timeZone: string,
-): Promise<Merged> {
-  await copyIn(client, `${beginSql(timeZone)}; ${insertSql(tableSchema)}`, page.chunks)
-  return { ...nothingMerged, inserted: page.rowCount }
+  copies: Copies,
+  before: string,
+): Promise<void> {
+  await copyIn(client, before, insertSql(tableSchema), copies)
 }
 
 // A program that is frozen in the middle of a page holds its rows, and the row of its lease, no longer than this. A page that waits
@@ -118,7 +143,7 @@ export async function prepareStaging(
 }
 
 type Merging = {
-  readonly tellsArrivals: boolean
+  readonly telling: Telling
   /** As in Records: what was proven gone since then stays so. */
   readonly readAtMs: number
 }
@@ -128,22 +153,22 @@ export async function mergePage(
   tableSchema: TableSchema,
   merging: Merging,
 ): Promise<Merged> {
-  const text = mergeSql(tableSchema, merging.tellsArrivals)
+  const text = mergeSql(tableSchema, merging.telling)
   const ageMs = performance.now() - merging.readAtMs
   const statement = { name: `tidemark_merge_${digest(text)}`, text, values: [ageMs] }
-  if (!merging.tellsArrivals) {
+  if (merging.telling === 'counts') {
     const { rows } = await client.query<MergedCounts>(statement)
     return { inserted: Number(rows[0]?.inserted ?? 0), updated: Number(rows[0]?.updated ?? 0), arrivals: [] }
   }
   const { rows } = await client.query<MergedArrival>(statement)
+  const written = rows.filter((row) => row.is_written).length
   const inserted = rows.filter((row) => row.is_new).length
-  return { inserted, updated: rows.length - inserted, arrivals: rows.map(toArrival) }
+  return { inserted, updated: written - inserted, arrivals: rows.map(toArrival) }
 }
 
-const toArrival = ({ key, version, is_new }: MergedArrival): Arrival => ({
-  key,
-  version: version === null ? null : BigInt(version),
-  isNew: is_new,
+const toArrival = (found: MergedArrival): Arrival => ({
+  ...toDifference(found),
+  isWritten: found.is_written,
 })
 
 const digest = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 16)
@@ -152,7 +177,7 @@ export type Separated = Merged & { readonly refused: readonly Rejected[] }
 type Into = {
   readonly tableSchema: TableSchema
   readonly encode: EncodePage
-  readonly tellsArrivals: boolean
+  readonly telling: Telling
   readonly readAtMs: number
 }
 
@@ -161,13 +186,13 @@ type Into = {
  * that they do not take the page with them (P5). Within a transaction that has begun.
  */
 export async function mergeApart(client: ClientBase, into: Into, rows: readonly Row[]): Promise<Separated> {
-  const { tableSchema, encode, tellsArrivals, readAtMs } = into
+  const { tableSchema, encode, telling, readAtMs } = into
   if (rows.length === 0) return { ...nothingMerged, refused: [] }
   await client.query(`savepoint part; ${emptyStagingSql}`)
   try {
-    const page = await encode(rows)
-    await copyIn(client, stageSql, page.chunks)
-    const merged = await mergePage(client, tableSchema, { tellsArrivals, readAtMs })
+    const page = await encode(rows, { isAllText: true })
+    await copyIn(client, '', stageSql, page.encoded.all)
+    const merged = await mergePage(client, tableSchema, { telling, readAtMs })
     await client.query('release savepoint part')
     return { ...merged, refused: page.rejected }
   } catch (error) {

@@ -21,6 +21,8 @@ type Source = {
   readonly keyField: string | null
   /** How long the past of rows is kept, where it is. */
   readonly keptMs: number
+  /** Of date-times without an offset. */
+  readonly timeZone: string
   readonly log: Logger
 }
 
@@ -30,23 +32,23 @@ export async function openTable(
   rows: readonly Row[],
   settled: ReadonlySet<string>,
 ): Promise<Table> {
-  const { pool, stream } = source
+  const { pool, stream, timeZone } = source
   return await withConnection(pool, async (client) => {
     const existing = await readTableSchema(client, stream)
-    if (existing) return tableOf(await prepareHistory(client, existing, source), settled)
+    if (existing) return tableOf(await prepareHistory(client, existing, source), settled, timeZone)
     await createTable(client, stream, keyColumn(source, rows), source.log)
     const made = await readTableSchema(client, stream)
     if (!made)
       throw new Error(
         `mirror.${stream.name} has no primary key of one column, so Tidemark did not make it. Rename or drop it, and the next run makes the right one.`,
       )
-    return tableOf(await prepareHistory(client, made, source), settled)
+    return tableOf(await prepareHistory(client, made, source), settled, timeZone)
   })
 }
 
-export const tableOf = (tableSchema: TableSchema, settled: ReadonlySet<string>): Table => ({
+export const tableOf = (tableSchema: TableSchema, settled: ReadonlySet<string>, timeZone: string): Table => ({
   tableSchema,
-  encode: createPageEncoder(tableSchema, settled),
+  encode: createPageEncoder(tableSchema, settled, { zone: timeZone, offsets: new Map() }),
 })
 
 function keyColumn({ stream, keyField }: Source, rows: readonly Row[]): KeyColumn {

@@ -5,55 +5,36 @@
 // that was sorted after it was cut; but then a page of one record is the same from both ends. And one look at the ends can be fooled
 // by a delete between them, or by an order that is drawn anew each time.
 
+import { type BeliefName, confirmedEveryMs, expiryOf, isConfirmed } from '../../streams/beliefs.ts'
 import type { SeenPage } from '../lists/listing.ts'
 import type { SortOrder } from '../ports/source.ts'
 import type { Belief } from '../ports/store.ts'
 import { isAscending, type Learnt, type ReadingOptions, type Sorting, versionsOf } from './state.ts'
 
-const hourMs = 3_600_000
-const dayMs = 24 * hourMs
-
-// ── the hypotheses ───────────────────────────────────────────────────────────────────────────────────────────
-
-type Hypothesis = {
-  readonly claim: string
-  /** After this long it is looked at again; null: what was learnt stays true. */
-  readonly lifetimeMs: number | null
-}
-
-export const hypotheses = {
-  sorting: { claim: 'answers are sorted by row version when that is asked for', lifetimeMs: dayMs },
-  paging: { claim: 'Page and PageSize are heeded', lifetimeMs: dayMs },
-  largest_answer: { claim: 'an answer with fewer records was not cut by a cap', lifetimeMs: dayMs },
-  version_field: { claim: 'neworchanged answers to this field', lifetimeMs: null },
-  key_order: { claim: 'the list can be filtered and sorted by key', lifetimeMs: dayMs },
-  list_shows_deleted: { claim: 'the list shows records that are marked as deleted', lifetimeMs: dayMs },
-  ranks: { claim: 'the N-th record of the list is our N-th row, while nothing vanished', lifetimeMs: dayMs },
-  first_top: {
-    claim: 'when the first load began, no version above this one was given yet',
-    lifetimeMs: null,
-  },
-} as const satisfies Record<string, Hypothesis>
-
-export type HypothesisName = keyof typeof hypotheses
-
-export const learnt = (name: HypothesisName, value: string, evidence: string): Learnt => ({
+export const learnt = (name: BeliefName, value: string, evidence: string): Learnt => ({
   name,
   value,
   evidence,
 })
 
-/** What was learnt about a hypothesis, as far as a run may still rely on it. */
-export function usable(beliefs: readonly Belief[], name: HypothesisName, now: Date): Belief | null {
-  const { lifetimeMs }: Hypothesis = hypotheses[name]
+/** What was learnt, as far as a run may still rely on it. */
+export function usable(beliefs: readonly Belief[], name: BeliefName, now: Date): Belief | null {
   const known = beliefs.find((belief) => belief.name === name)
-  if (!known || (known.expiresAt && known.expiresAt <= now)) return null
-  return lifetimeMs === null || ageMs(known, now) < lifetimeMs ? known : null
+  const expiry = known ? expiryOf(known) : null
+  return known && (expiry === null || expiry > now) ? known : null
+}
+
+/** What of it is worth writing down: another value than the known one, or not confirmed for an hour. */
+export function news(beliefs: readonly Belief[], seen: readonly Learnt[], now: Date): readonly Belief[] {
+  return seen.flatMap(({ name, value, evidence }) => {
+    const known = beliefs.find((belief) => belief.name === name)
+    return isConfirmed(known, value, now) ? [] : [{ name, value, evidence, testedAt: now }]
+  })
 }
 
 const ageMs = ({ testedAt }: Belief, now: Date): number => now.getTime() - testedAt.getTime()
 
-type Known = Pick<ReadingOptions, 'sorting' | 'largestAnswer'>
+type Known = Pick<ReadingOptions, 'sorting' | 'largestAnswer' | 'isCut'>
 
 export function knownBeliefs(beliefs: readonly Belief[], now: Date): Known {
   // Where paging is ignored, asking for one record from the beginning would fetch everything there is.
@@ -61,6 +42,7 @@ export function knownBeliefs(beliefs: readonly Belief[], now: Date): Known {
   return {
     sorting: asSorting(usable(beliefs, 'sorting', now)?.value),
     largestAnswer: Number(usable(beliefs, 'largest_answer', now)?.value ?? 0),
+    isCut: usable(beliefs, 'sorted_before_cut', now)?.value === 'no',
   }
 }
 
@@ -74,7 +56,7 @@ export function largestAnswerBelief(beliefs: readonly Belief[], received: number
   const isNews =
     received > knownValue ||
     usable(beliefs, 'largest_answer', now) === null ||
-    (received === knownValue && known !== undefined && ageMs(known, now) >= hourMs)
+    (received === knownValue && known !== undefined && ageMs(known, now) >= confirmedEveryMs)
   if (received === 0 || !isNews) return null
   return {
     ...learnt('largest_answer', String(received), `one answer held ${received} records`),

@@ -2,9 +2,10 @@
 // its own, so that it goes on after a kill where it was (P8), and never the stream's.
 
 import { performRun, type RunOutcome } from '../perform-run.ts'
-import { type Backfill, BackfillCancelled } from '../ports/store.ts'
-import { largestAnswerBelief } from './hypotheses.ts'
+import { type Backfill, BackfillCancelled, type Run, type StreamState } from '../ports/store.ts'
+import { largestAnswerBelief, learnt, news } from './hypotheses.ts'
 import { type ChangesContext, readRange } from './read-changes.ts'
+import type { Learnt } from './state.ts'
 
 /** Works on the stream's oldest unfinished backfill; null when there is none. */
 export async function runNextBackfill(context: ChangesContext): Promise<RunOutcome | null> {
@@ -21,14 +22,14 @@ export async function runNextBackfill(context: ChangesContext): Promise<RunOutco
   }
 }
 
-function runBackfill(context: ChangesContext, { id, to }: Backfill): Promise<RunOutcome> {
+function runBackfill(context: ChangesContext, { id, from, to }: Backfill): Promise<RunOutcome> {
   return performRun({ ...context, kind: 'backfill', id }, async (run, source) => {
     const { start } = run.position
     if (start >= to) return { isComplete: true, yielded: false, note: null }
     try {
       return await readRange(
         { ...context, source, run },
-        { from: start, until: to, maxPasses, movesPosition: true },
+        { from: start, restsFrom: from, until: to, maxPasses, movesPosition: true },
       )
     } catch (error) {
       if (!(error instanceof BackfillCancelled)) throw error
@@ -46,15 +47,69 @@ const ranksToAnchor = [1, 2, 4, 8, 16, 32]
 export function readIncremental(context: ChangesContext): Promise<RunOutcome> {
   return performRun({ ...context, kind: 'incremental' }, async (run, source) => {
     const { beliefs } = run.state
-    const from = run.position.start
+    const { from, restsFrom, told } = await takeBackFallen(run)
     const highest = await context.store.history.anchors(context.stream.name, from, ranksToAnchor.at(-1) ?? 1)
     const anchors = ranksToAnchor.flatMap((rank) => highest[rank - 1] ?? [])
     const reading = await readRange(
       { ...context, source, run },
-      { from, until: null, maxPasses, movesPosition: true, anchors, mayFindField: true },
+      {
+        ...{ from, restsFrom, until: null, maxPasses, movesPosition: true, anchors, mayFindField: true },
+        onTakenBack: (why, to) => told.push(takenBackNote(why, to)),
+      },
     )
     const largest = largestAnswerBelief(beliefs, reading.largestAnswer, context.now())
-    if (largest) await run.findings.learn([largest])
-    return reading
+    const confirmed = news(beliefs, fieldConfirmed(run.state, from, reading.highestServed), context.now())
+    await run.findings.learn([...confirmed, ...(largest ? [largest] : [])])
+    const isNothing = reading.isComplete && reading.highestServed === null && anchors.length === 0
+    if (isNothing && (await context.store.history.hasRows(context.stream.name)))
+      return { ...reading, ...showsNothing }
+    return { ...reading, note: [...told, reading.note].filter(Boolean).join('; ') || null }
   })
 }
+
+/** No record was below what was asked for. */
+const fieldConfirmed = (
+  { versionField }: Pick<StreamState, 'versionField'>,
+  from: bigint,
+  highest: bigint | null,
+): readonly Learnt[] =>
+  versionField === null || highest === null
+    ? []
+    : [
+        learnt(
+          'version_field',
+          versionField,
+          `asked for changes from version ${from} on, neworchanged served none below it, up to ${highest}`,
+        ),
+      ]
+
+/**
+ * A run of another kind may have found that answers are not sorted by row version, or cut before they are. Then the position goes back
+ * to where it was before the first run that relied on that. What is settled was confirmed by the list, and stays.
+ */
+async function takeBackFallen(run: Run<'incremental'>) {
+  const { beliefs, settledThrough } = run.state
+  const { start } = run.position
+  const sorting = beliefs.find(({ name }) => name === 'sorting')
+  const reliedFrom = sorting?.restsFrom ?? start
+  const proven = settledThrough !== null && settledThrough > reliedFrom ? settledThrough : reliedFrom
+  const restsFrom = proven < start ? proven : start
+  const told: string[] = []
+  const cut = beliefs.find(({ name, value }) => name === 'sorted_before_cut' && value === 'no')
+  const fallen = sorting?.value === 'ignored' ? sorting : cut
+  if (!fallen || sorting?.restsFrom === null || sorting?.restsFrom === undefined)
+    return { from: start, restsFrom, told }
+  await run.position.retreat(fallen.evidence, restsFrom)
+  if (restsFrom < start) told.push(takenBackNote(fallen.evidence, restsFrom))
+  return { from: restsFrom, restsFrom, told }
+}
+
+const takenBackNote = (why: string, to: bigint): string =>
+  `${why}: what relied on the order is read again, from version ${to}`
+
+/** From below all rows, an answer without a record is no proof that there are none (P11). */
+const showsNothing = {
+  isComplete: false,
+  isInconclusive: true,
+  note: 'the upstream showed no record, although rows are stored: nothing was proven',
+} as const

@@ -1,22 +1,17 @@
 // The look-back run: reads the recent past again, for versions that became visible after higher ones had been read, and
-// notices when the upstream was restored from a backup. It never moves the position.
+// looks at pinned records, by which it notices that the upstream went back. It never moves the position.
 
-import { type ChangesStream, versionedBy } from '../../streams/catalog.ts'
-import { readRecords } from '../../streams/record.ts'
+import { versionedBy } from '../../streams/catalog.ts'
 import { formatDuration } from '../../util/text.ts'
+import { recordLateness } from '../beliefs/from-runs.ts'
 import { confirmEmpty, performRun, type RunOutcome } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'
-import type {
-  Arrival,
-  Belief,
-  LateArrival,
-  PositionHistory,
-  Run,
-  Store,
-  StreamState,
-} from '../ports/store.ts'
+import type { Arrival, Belief, LateArrival, PositionHistory, StreamState } from '../ports/store.ts'
+import { causeOf } from './causes.ts'
 import { usable } from './hypotheses.ts'
+import { lookAtPinned } from './pinned-records.ts'
 import { type ChangesContext, readRange } from './read-changes.ts'
+import { findVolatile, volatileNote } from './volatile.ts'
 
 // How far back the look-back run reads, and how late a version was that it found: twice the worst lateness seen, shrinking
 // slowly, never below its floor. Pure.
@@ -24,6 +19,8 @@ export type Lookback = { readonly lookbackMs: number; readonly reason: string }
 
 const growth = 2
 const shrinkPerRun = 0.98
+/** What a reconcile finds a night later is late by a day at most: longer ago, something else is wrong. */
+const mostLookbackMs = 24 * 3_600_000
 
 export function currentLookback(stored: number | null, floorMs: number): number {
   return Math.max(floorMs, stored ?? floorMs)
@@ -37,10 +34,12 @@ export function nextLookback(
 ): Lookback | null {
   const currentMs = currentLookback(stored, floorMs)
   const worst = late.toSorted((a, b) => b.lateMs - a.lateMs)[0]
-  if (worst && growth * worst.lateMs > currentMs)
+  const longestMs = Math.max(floorMs, mostLookbackMs)
+  const wantedMs = worst ? Math.min(longestMs, Math.ceil(growth * worst.lateMs)) : 0
+  if (worst && wantedMs > currentMs)
     return {
-      lookbackMs: Math.ceil(growth * worst.lateMs),
-      reason: `twice the ${formatDuration(worst.lateMs)} that version ${worst.version} came late`,
+      lookbackMs: wantedMs,
+      reason: `${wantedMs === longestMs ? 'the longest, less than twice' : 'twice'} the ${formatDuration(worst.lateMs)} that version ${worst.version} came late`,
     }
   const lookbackMs = worst ? currentMs : Math.max(floorMs, Math.floor(currentMs * shrinkPerRun))
   if (lookbackMs === stored) return null
@@ -73,6 +72,25 @@ export function latenessMs(passedAt: Date, now: Date, lastReadAt: Date | null): 
 const shortEveryMs = 45_000
 const shortMs = 150_000
 
+/**
+ * From when on a look-back run reads, and whether that is all the way. Besides the short ones there are those that reach as far as
+ * configured: what comes late by less than that is found as soon as ever, however long the look-back has grown. Without memory of
+ * its own: one of them is due when half of its length has gone by on the clock since the last run.
+ */
+export function reach(
+  now: Date,
+  lookback: { readonly lookbackMs: number; readonly floorMs: number },
+  last: { readonly wholeAt: Date | null; readonly runAt: Date | null },
+): { readonly past: Date; readonly isWhole: boolean } {
+  const { lookbackMs, floorMs } = lookback
+  if (isWholeDue(now, lookbackMs, last.wholeAt))
+    return { past: recentPast(now, lookbackMs, last.wholeAt), isWhole: true }
+  const slotOf = (time: Date) => Math.floor(time.getTime() / (floorMs / 2))
+  const isConfiguredDue = lookbackMs > floorMs && (last.runAt === null || slotOf(now) !== slotOf(last.runAt))
+  const reachMs = isConfiguredDue ? Math.max(shortMs, floorMs) : shortMs
+  return { past: new Date(now.getTime() - reachMs), isWhole: false }
+}
+
 /** A look-back run is due this long after the one before. */
 export const lookbackIntervalMs = (lookbackMs: number): number => Math.min(lookbackMs / 2, shortEveryMs)
 
@@ -86,24 +104,29 @@ export type LookbackContext = ChangesContext & {
   readonly isWhole?: boolean
 }
 
-/** Of the rows with the highest versions, one that is still there tells whether the upstream went back. */
-const rowsToLookAt = 5
+/** Records with other content at the same version that are looked at again. */
+const mostSilent = 3
 /** After this many the measure is taken; the rest are counted. */
 export const mostRecorded = 1000
 
 export function readLookback(context: LookbackContext): Promise<RunOutcome> {
   const { store, stream, now, signal } = context
   return performRun({ ...context, kind: 'lookback' }, async (run, source) => {
-    const { position, lastLookbackAt } = run.state
+    const { position, lastLookbackAt, lastRunAt } = run.state
     if (position === 0n) return { note: null, isComplete: true, yielded: false }
     // What is missing then is not late.
     if (run.state.isLocallyChanged)
       return { note: 'waits: the table was changed in Postgres', isComplete: false, yielded: false }
-    const lookbackMs = currentLookback(run.state.lookbackMs, context.lookbackFloorMs)
-    const isWhole = context.isWhole || isWholeDue(now(), lookbackMs, lastLookbackAt)
-    const past = isWhole ? recentPast(now(), lookbackMs, lastLookbackAt) : new Date(now().getTime() - shortMs)
+    const pinned = await lookAtPinned({ ...context, run, source })
+    if (pinned.beginsAnew) return { note: pinned.note, isComplete: false, yielded: false }
+    const floorMs = context.lookbackFloorMs
+    const lookbackMs = currentLookback(run.state.lookbackMs, floorMs)
+    const { past, isWhole } = context.isWhole
+      ? { past: recentPast(now(), lookbackMs, lastLookbackAt), isWhole: true }
+      : reach(now(), { lookbackMs, floorMs }, { wholeAt: lastLookbackAt, runAt: lastRunAt })
     const held = await heldAt(store.history, stream.name, past, run.state.beliefs)
     const arrivals: Arrival[] = []
+    const silent: string[] = []
     let lateCount = 0
     const reading = await readRange(
       {
@@ -111,7 +134,13 @@ export function readLookback(context: LookbackContext): Promise<RunOutcome> {
         source,
         run,
         onWritten(written, progress) {
-          const late = written.arrivals.filter(({ version }) => version !== null && version <= position)
+          // Only a version that was never stored is late: others say nothing about how late versions come (P16).
+          const late = pinned.isWaiting
+            ? []
+            : written.arrivals.filter((arrival) => causeOf(arrival, position) === 'late')
+          for (const arrival of written.arrivals)
+            if (silent.length < mostSilent && causeOf(arrival, position) === 'silent')
+              silent.push(arrival.key)
           lateCount += late.length
           arrivals.push(...late.slice(0, mostRecorded - arrivals.length))
           context.onWritten?.(written, progress)
@@ -125,17 +154,24 @@ export function readLookback(context: LookbackContext): Promise<RunOutcome> {
         movesPosition: false,
       },
     )
-    const isThere =
-      (reading.highestServed !== null && reading.highestServed >= position) ||
-      (await lookForRewind({ store, source, stream, run, signal, highestServed: reading.highestServed })) ||
-      (await showsAnything(source, signal))
+    const isThere = reading.highestServed !== null || (await showsAnything(source, signal))
     const late = await measureLateness(store.history, stream.name, arrivals, run.state, now())
     if (late.length > 0) await run.findings.recordLateArrivals(late)
     // A short look-back that finds nothing says nothing about what comes later than it reaches.
     const mayShrink = isWhole || late.length > 0
     const next = mayShrink ? nextLookback(run.state.lookbackMs, context.lookbackFloorMs, late) : null
-    if (next) await run.findings.setLookback(next.lookbackMs, next.reason)
-    const note = lateCount > 0 ? `${lateCount} late` : null
+    if (next) await run.findings.setLookback(next.lookbackMs, next.reason, run.state.lookbackMs)
+    if (isWhole && reading.isComplete) await recordLateness(run, lookbackMs, late, now())
+    const named = await findVolatile(
+      { ...context, source, run, stream: versionedBy(stream, run.state.versionField) },
+      silent,
+    )
+    const parts = [
+      lateCount > 0 ? `${lateCount} late` : null,
+      pinned.note,
+      named.length > 0 ? volatileNote(named.map(({ field }) => field)) : null,
+    ]
+    const note = parts.filter(Boolean).join('; ') || null
     // The next reading has to go back as far as this one did.
     return isThere
       ? { ...reading, isComplete: reading.isComplete && isWhole, note, isHidden: false }
@@ -144,7 +180,7 @@ export function readLookback(context: LookbackContext): Promise<RunOutcome> {
 }
 
 /**
- * The position that was held at a time. Of a first load, what was there when it began counts from then: whether it is late does not
+ * The position that was held at a time. Of a load, what was there when it began counts from then: whether it is late does not
  * depend on when the position got there.
  */
 async function heldAt(
@@ -191,32 +227,4 @@ export async function measureLateness(
     const lateMs = passed ? latenessMs(passed, now, lastLookbackAt) : 0
     return { key, version, distance: position - version, lateMs }
   })
-}
-
-/**
- * Nothing as high as the position is served any more: deleted, or has the upstream gone back to an older state? Returns false when
- * it shows nothing of the recent past.
- */
-async function lookForRewind(look: {
-  readonly store: Store
-  readonly source: Source
-  readonly stream: ChangesStream
-  readonly run: Run<'lookback'>
-  readonly signal: AbortSignal
-  readonly highestServed: bigint | null
-}): Promise<boolean> {
-  const { store, source, stream, run, signal, highestServed } = look
-  if (!source.lookup) return highestServed !== null
-  const newest = await store.history.highestRows(stream.name, run.state.position, rowsToLookAt)
-  for (const { key, version } of newest) {
-    const answer = await source.lookup(key, signal)
-    if (answer === 'gone' || answer === 'unclear') continue
-    const { keyFields, versionFields } = versionedBy(stream, run.state.versionField)
-    const found = readRecords([answer.found], keyFields, versionFields).rows[0]?.version ?? null
-    if (found === null || found >= version) return highestServed !== null
-    const reason = `UPSTREAM_RESTORED: record ${key} has version ${found} there and ${version} here, and nothing above ${highestServed ?? run.state.position} is served: the upstream was restored from an older state. Nothing was changed. When that is so, run \`tidemark rewind ${stream.name} --to-version ${highestServed ?? found} --reason "restored from backup"\` and then \`tidemark verify ${stream.name} --repair\`.`
-    await run.findings.stopStream(reason)
-    throw new Error(reason)
-  }
-  return highestServed !== null || newest.length === 0
 }

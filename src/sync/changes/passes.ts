@@ -30,8 +30,8 @@ export type SeenListing = {
 
 export function judgeListing(reading: Reading<'scan' | 'tie'>, event: Event): SeenListing {
   const { listing } = reading.state
-  if (event.kind === 'refused' || event.kind === 'looked')
-    throw new Error(`A listing sees nothing that was ${event.kind}`)
+  if (event.kind !== 'answer' && event.kind !== 'count')
+    throw new Error(`A ${event.kind} came that no listing asked for`)
   const page = event.kind === 'answer' ? event.page : null
   const move = event.kind === 'answer' ? sawPage(listing, event.page) : sawCount(listing, event.keys)
   const { listing: now, step } = move.step.kind === 'passed' ? nextPass(move.listing) : move
@@ -76,10 +76,13 @@ function judgeOnlyPage({ cursor, largestAnswer }: Reading, listing: Listing, pag
   return { kind: 'uncertain', note: `${why}: the position waits` }
 }
 
-function whyUncertain({ hasGaps, pass }: Listing): string {
+function whyUncertain({ hasGaps, pass, ends }: Listing): string {
+  const [first, last] = [ends[0]?.highest ?? null, ends.at(-1)?.highest ?? null]
   const why = hasGaps
     ? `pages were not full in ${pass} passes although others followed: rows came in between, or the upstream leaves some out (of shorter pages perhaps none: PAGE_SIZE)`
-    : `the source changed during each of ${pass} passes`
+    : first !== null && last !== null && last > first
+      ? `newer versions came up in ${pass} passes (the highest rose from ${first} to ${last}): the source changed, or its pages come in another order each time`
+      : `the pages did not add up in ${pass} passes, although nothing newer came: their order is drawn anew each time, or records are left out`
   return `${why}: what was shown is read, the position waits for a quiet moment`
 }
 

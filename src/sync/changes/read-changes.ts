@@ -1,13 +1,15 @@
 // The loop around the decisions of machine.ts: fetches, writes and commits. The next page is fetched while the last is written.
 
 import type { ChangesStream } from '../../streams/catalog.ts'
-import { type Records, readRecords } from '../../streams/record.ts'
+import { type Records, readRecords, withoutTwins } from '../../streams/record.ts'
 import { seenPage } from '../lists/listing.ts'
 import { confirmEmpty, openPipeline } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'
 import type { Run, Store, Written } from '../ports/store.ts'
 import { knownBeliefs } from './hypotheses.ts'
 import { next, start } from './machine.ts'
+import { readThrough } from './ranges.ts'
+import { type Fetched, type RangePage, type RangesContext, readInRanges } from './read-ranges.ts'
 import type { Anchor, Ask, Event, Reading, ReadingOptions, Transition } from './state.ts'
 import { withVersionField } from './version-field.ts'
 
@@ -23,6 +25,8 @@ export type ReadChangesContext = {
   readonly anchors: readonly Anchor[]
   /** Whether the run moves a position with what it reads. */
   readonly movesPosition: boolean
+  /** Told when what was read before proves doubtful, and where reading goes on from. */
+  readonly onTakenBack?: (why: string, to: bigint) => void
   readonly now: () => Date
   readonly signal: AbortSignal
   /** Asked between pages: come to an end here, another stream is waiting. */
@@ -30,8 +34,13 @@ export type ReadChangesContext = {
   readonly onWritten?: (written: Written, progress: Progress) => void
 }
 
-export type Progress = { readonly position: bigint; readonly highestServed: bigint | null }
-export type ReadOutcome = Progress & {
+export type Progress = {
+  readonly position: bigint
+  readonly highestServed: bigint | null
+  /** Of a reading in ranges, where the position waits for the lowest: how much of the versions is read. */
+  readonly share?: number
+}
+export type ReadOutcome = Omit<Progress, 'share'> & {
   readonly largestAnswer: number
   /** Everything there was is read, and the position says so. */
   readonly isComplete: boolean
@@ -47,6 +56,8 @@ class ContractBreach extends Error {
   readonly code = 'UPSTREAM_CONTRACT'
 }
 
+const contractBreach = (what: string) => new ContractBreach(`The upstream broke its contract: ${what}`)
+
 const pagesInFlight = 2
 const nothing: Records = { rows: [], rejected: [] }
 
@@ -54,8 +65,10 @@ async function readChanges(
   context: ReadChangesContext,
   options: Omit<ReadingOptions, 'anchor'>,
 ): Promise<ReadOutcome> {
-  const commits = openCommits(context, options.from)
-  let transition = start({ ...options, anchor: context.anchors[0] ?? null })
+  const commits = openCommits(context, options)
+  const known = context.anchors.map(({ version }) => version)
+  let transition = start({ ...options, anchor: context.anchors[0] ?? null, known })
+  let largestBytes = 0
   try {
     for (let hasAsked = false; ; hasAsked = true) {
       const { reading, action } = transition
@@ -66,7 +79,7 @@ async function readChanges(
           transition = next(reading, await lookAtAnchor(context, action.anchor))
           break
         case 'breach':
-          throw new ContractBreach(`The upstream broke its contract: ${action.what}`)
+          throw contractBreach(action.what)
         case 'count': {
           await commits.settled()
           transition = next(reading, {
@@ -77,14 +90,19 @@ async function readChanges(
           break
         }
         case 'ask': {
-          if (hasAsked && action.mayYield && context.shouldYield?.())
-            return {
-              ...outcomeOf(reading, { isComplete: false, note: 'gave way to another stream' }),
-              yielded: true,
-            }
-          const { event, records } = await fetchAnswer(context, action)
+          if (hasAsked && action.mayYield && context.shouldYield?.()) return gaveWay(reading)
+          const { event, records, bytes } = await fetchAnswer(context, action, context.signal)
+          largestBytes = Math.max(largestBytes, bytes)
           transition = next(reading, event)
           await commits.add(records, transition)
+          break
+        }
+        case 'ranges': {
+          const rangesContext = rangesContextOf(context, commits, reading, largestBytes)
+          const { end, hasYielded } = await readInRanges(rangesContext, reading, action)
+          if (hasYielded) return gaveWay({ ...reading, position: readThrough(end.unread) })
+          transition = next(reading, end)
+          await commits.add(nothing, transition)
         }
       }
     }
@@ -92,6 +110,31 @@ async function readChanges(
     await commits.settled()
   }
 }
+
+const gaveWay = (reading: Reading): ReadOutcome => ({
+  ...outcomeOf(reading, { isComplete: false, note: 'gave way to another stream' }),
+  yielded: true,
+})
+
+const rangesContextOf = (
+  context: ReadChangesContext,
+  commits: Commits,
+  { options, highestServed }: Reading,
+  largestBytes: number,
+): RangesContext => ({
+  readers: options.load?.readers ?? 1,
+  largestBytes,
+  fetch: (ask, signal) =>
+    fetchAnswer(context, { ...ask, request: { ...ask.request, givesWay: true } }, signal),
+  write: (page) => commits.addOfRange(page, highestServed),
+  async countAround(page) {
+    await commits.settled()
+    return await context.run.seen.countAround(page)
+  },
+  breach: contractBreach,
+  shouldYield: () => context.shouldYield?.() ?? false,
+  signal: context.signal,
+})
 
 const progressOf = ({ position, highestServed }: Reading): Progress => ({ position, highestServed })
 
@@ -109,16 +152,21 @@ const outcomeOf = (
 
 /** What the rules see of the answer, and what of it is to be written. */
 async function fetchAnswer(
-  { source, keyFields, versionFields, signal }: ReadChangesContext,
+  { source, keyFields, versionFields }: ReadChangesContext,
   { request, mayBeNothing, isOnlyLook }: Ask,
-): Promise<{ readonly event: Event; readonly records: Records }> {
+  signal: AbortSignal,
+): Promise<Fetched> {
   signal.throwIfAborted()
   const fetch = () => source.changes(request, signal)
   const answer = await (mayBeNothing ? fetch() : confirmEmpty(fetch))
-  if ('refused' in answer) return { event: { kind: 'refused', status: answer.refused }, records: nothing }
+  if ('refused' in answer) {
+    const { refused: status, why } = answer
+    const event: Event = { kind: 'refused', status, ...(why !== undefined && { why }) }
+    return { event, records: nothing, bytes: 0 }
+  }
   const records = readRecords(answer.records, keyFields, versionFields)
   const event: Event = { kind: 'answer', page: seenPage(answer.records.length, records) }
-  return { event, records: isOnlyLook ? nothing : records }
+  return { event, records: isOnlyLook ? nothing : withoutTwins(records), bytes: answer.bytes }
 }
 
 /** The record itself, past every list; and the next row that could be looked for instead. */
@@ -135,7 +183,10 @@ async function lookAtAnchor(
 }
 
 /** Writes what answers hold, a few at a time, with the position that each justifies (P1). */
-function openCommits({ run, movesPosition, now, onWritten }: ReadChangesContext, from: bigint) {
+function openCommits(
+  { run, movesPosition, onTakenBack, now, onWritten }: ReadChangesContext,
+  { from }: Pick<ReadingOptions, 'from'>,
+) {
   const writes = openPipeline(pagesInFlight)
   let committed = from
 
@@ -144,12 +195,12 @@ function openCommits({ run, movesPosition, now, onWritten }: ReadChangesContext,
     if (isLeftOut) return
     if (retreat !== null && movesPosition) {
       await writes.settled()
-      await run.position.retreat(retreat)
-      committed = from
+      await run.position.retreat(retreat, reading.position)
+      committed = reading.position
+      onTakenBack?.(retreat, reading.position)
     }
     if (learnt.length > 0) await run.findings.learn(learnt.map((belief) => ({ ...belief, testedAt: now() })))
-    const position = movesPosition && reading.position > committed ? reading.position : null
-    if (position !== null) committed = position
+    const position = risingTo(reading.position)
     if (records.rows.length === 0 && records.rejected.length === 0 && position === null) return
     await writes.start(async () => {
       const written = await run.pages.commit(records, position)
@@ -158,8 +209,30 @@ function openCommits({ run, movesPosition, now, onWritten }: ReadChangesContext,
     })
   }
 
-  return { add, settled: () => writes.settled() }
+  /** Which position its commit justifies is known when those before it have begun. */
+  async function addOfRange(page: RangePage, highestServed: bigint | null) {
+    const { records, seen, progress, onDone } = page
+    await writes.start(async () => {
+      try {
+        const { position, unread, share } = progress()
+        const written = await run.pages.commit(records, risingTo(position), { unread })
+        if (seen) await run.seen.add(seen.pageNumber, seen.keys)
+        onWritten?.(written, { position, highestServed, share })
+      } finally {
+        onDone()
+      }
+    })
+  }
+
+  function risingTo(position: bigint): bigint | null {
+    if (!movesPosition || position <= committed) return null
+    committed = position
+    return position
+  }
+
+  return { add, addOfRange, settled: () => writes.settled() }
 }
+type Commits = ReturnType<typeof openCommits>
 
 // What the kinds of runs of a changes stream have in common: each reads a part of it, with what earlier runs learnt about the upstream.
 export type ChangesContext = {
@@ -169,24 +242,26 @@ export type ChangesContext = {
   readonly pageSize: number
   /** The operator's choice of the field that holds the row version; null: it is found out. */
   readonly versionField?: string | null
+  /** Where much is to be read: this many ranges of versions at a time. */
+  readonly load?: { readonly readers: number; readonly leastPages?: number }
   readonly now: () => Date
   readonly signal: AbortSignal
   readonly shouldYield?: () => boolean
   readonly onWritten?: (written: Written, progress: Progress) => void
 }
 
-type Range = Pick<ReadingOptions, 'from' | 'until' | 'maxPasses'> & {
-  readonly movesPosition: boolean
-  readonly anchors?: readonly Anchor[]
-  /** Only one kind of run decides which field the row version is: positions are numbers of it. */
-  readonly mayFindField?: boolean
-}
+type Range = Pick<ReadingOptions, 'from' | 'restsFrom' | 'until' | 'maxPasses'> &
+  Pick<ReadChangesContext, 'onTakenBack' | 'movesPosition'> & {
+    readonly anchors?: readonly Anchor[]
+    /** Only one kind of run decides which field the row version is: positions are numbers of it. */
+    readonly mayFindField?: boolean
+  }
 
 export async function readRange(
   context: Omit<ChangesContext, 'store'> & { readonly run: ChangesRun },
-  { movesPosition, anchors = [], ...range }: Range,
+  { movesPosition, onTakenBack, anchors = [], ...range }: Range,
 ): Promise<ReadOutcome> {
-  const { run, pageSize, now } = context
+  const { run, pageSize, now, load = { readers: 1 } } = context
   const versioned = await withVersionField({ ...context, mayFind: range.mayFindField ?? false })
   if (versioned === null) {
     // Nothing is known yet, or what is known is not shown (P11).
@@ -194,20 +269,24 @@ export async function readRange(
     const note = range.mayFindField
       ? null
       : 'the next incremental run finds out which field the row version is'
-    return { ...unread(range.from, { isComplete: isNew, note }), isInconclusive: !isNew }
+    return { ...nothingRead(range.from, { isComplete: isNew, note }), isInconclusive: !isNew }
   }
   if (versioned.beginsAnew)
-    return { ...unread(0n, { isComplete: false, note: 'begins anew' }), yielded: true }
+    return { ...nothingRead(0n, { isComplete: false, note: 'begins anew' }), yielded: true }
   const { stream, source } = versioned
   const { keyFields, versionFields } = stream
   try {
     return await readChanges(
-      { ...context, source, keyFields, versionFields, anchors, movesPosition },
+      {
+        ...{ ...context, source, keyFields, versionFields, anchors, movesPosition },
+        ...(onTakenBack && { onTakenBack }),
+      },
       {
         ...range,
         ...knownBeliefs(run.state.beliefs, now()),
         pageSize,
         largePageSize: Math.max(pageSize, Math.min(10 * pageSize, 10_000)),
+        ...(movesPosition && { load: { leastPages, ...load, unread: run.position.unread } }),
       },
     )
   } catch (error) {
@@ -217,7 +296,10 @@ export async function readRange(
   }
 }
 
-const unread = (position: bigint, end: Pick<ReadOutcome, 'isComplete' | 'note'>): ReadOutcome => ({
+/** Below so many pages, ranges ask for more than they save. */
+const leastPages = 10
+
+const nothingRead = (position: bigint, end: Pick<ReadOutcome, 'isComplete' | 'note'>): ReadOutcome => ({
   position,
   highestServed: null,
   largestAnswer: 0,

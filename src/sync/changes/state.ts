@@ -3,6 +3,7 @@
 
 import type { Listing, ListingQuestion, SeenPage } from '../lists/listing.ts'
 import type { ChangesRequest } from '../ports/source.ts'
+import type { Unread } from '../ports/store.ts'
 
 export type Sorting = 'unknown' | 'proven' | 'ignored' | 'refused'
 
@@ -12,6 +13,8 @@ export type Anchor = { readonly key: string; readonly version: bigint }
 export type ReadingOptions = {
   /** Everything above this position is read. */
   readonly from: bigint
+  /** Up to here everything was read without relying on the order; left out: up to `from`. */
+  readonly restsFrom?: bigint
   /** Nothing above this version is wanted; null: to the end. */
   readonly until: bigint | null
   readonly pageSize: number
@@ -22,6 +25,22 @@ export type ReadingOptions = {
   readonly largestAnswer: number
   /** Null: nothing is known yet that an answer could show. */
   readonly anchor: Anchor | null
+  /** Versions of other rows that are read, the highest first. */
+  readonly known?: readonly bigint[]
+  /** Answers are cut before they are sorted: only one that holds little is whole. */
+  readonly isCut?: boolean
+  /** Left out: all is read from below, one page after the other. */
+  readonly load?: LoadOptions
+}
+
+/** When much is to be read, ranges of versions are read side by side. */
+export type LoadOptions = {
+  /** This many at a time. */
+  readonly readers: number
+  /** Below so many pages it is not worth it. */
+  readonly leastPages: number
+  /** What an earlier run that read in ranges has left. */
+  readonly unread: Unread | null
 }
 
 // ── states ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -59,6 +78,14 @@ export type DigitCount = {
   readonly oneInAll: number | null
 }
 
+type InsideState = {
+  readonly within: ObservedPage
+  readonly middle: bigint
+  /** Shown from the middle, and not by the page. */
+  readonly lacked: SeenPage['rows']
+  readonly question: 'from the middle' | 'the page again' | 'from the middle again'
+}
+
 type ListingState = {
   readonly since: bigint
   readonly listing: Listing
@@ -68,16 +95,36 @@ type ListingState = {
 /** Each state is a question that waits for its answer; the last two are ends. */
 type StateData = {
   /** Page 1 of what is above the cursor; key-set reading when sorting is proven. */
-  readonly ahead: { readonly since: bigint; readonly pageSize: number }
+  readonly ahead: {
+    readonly since: bigint
+    readonly pageSize: number
+    /** Only what is below it; null: everything. */
+    readonly below: bigint | null
+  }
   /** Page 1 held nothing but what cannot be a row. Is there anything behind it? */
   readonly behind: { readonly page: ObservedPage }
-  readonly proof: { readonly since: bigint; readonly answers: readonly SeenPage[] }
+  readonly proof: {
+    readonly since: bigint
+    readonly answers: readonly SeenPage[]
+    /** Of the question that waits. */
+    readonly page: number
+  }
   /** Are numbers sorted as text? The count is null while only the end is looked at. */
   readonly text: { readonly page: ObservedPage; readonly count: DigitCount | null }
-  /** Is there anything behind this page? */
-  readonly tail: { readonly page: ObservedPage }
-  /** There is; how far does it go now? */
-  readonly goal: { readonly page: ObservedPage }
+  /** What is the newest, and does what is shown from there on reach down to what is read (P12)? */
+  readonly newest: {
+    readonly since: bigint
+    /** Rights may hide the newest records, page after page. */
+    readonly page: number
+    /** The page that seemed to be the last; null where a poll begins. */
+    readonly behind: ObservedPage | null
+  }
+  /** Asked from the middle of this page, does the upstream show rows that the page lacked? */
+  readonly inside: InsideState
+  /** Much is perhaps above this page. Up to where does it go? */
+  readonly top: { readonly page: ObservedPage }
+  /** Ranges of versions, side by side. `density` is how many rows there are a version, as far as is known. */
+  readonly ranges: { readonly unread: Unread; readonly density: number }
   /** Everything above `since`, in passes. */
   readonly scan: ListingState
   /** All rows of one version, in passes. */
@@ -112,8 +159,21 @@ export type Reading<Name extends StateName = StateName> = {
   readonly anchor: Anchor | null
   /** How many anchors were gone, or how often one was asked for again. */
   readonly anchorsTried: number
+  /** Its answers are cut before they are sorted. */
+  readonly isCut: boolean
+  /** Some rows share one version. */
+  readonly sharesVersions: boolean
+  /** How many full pages came sorted. */
+  readonly fullPages: number
+  /** How many times in a row it went on although an answer showed nothing new. */
+  readonly blindSteps: number
   /** A known record that was not shown although it is there, or may be; others were. */
   readonly lacked: Anchor | null
+  /** The highest version there was when much seemed to be left; null: nobody asked yet. */
+  readonly top: bigint | null
+  /** What is left of a reading in ranges. It is gone on with when all up to `rangesAfter` is read. */
+  readonly unread: Unread | null
+  readonly rangesAfter: bigint
   readonly state: State<Name>
 }
 
@@ -122,11 +182,20 @@ export type Reading<Name extends StateName = StateName> = {
 export type Event =
   | { readonly kind: 'answer'; readonly page: SeenPage }
   /** The upstream refused the request because of its `Sorts`. */
-  | { readonly kind: 'refused'; readonly status: number }
+  | { readonly kind: 'refused'; readonly status: number; readonly why?: string }
   /** So many keys were seen both by the end of a pass and again after it. */
   | { readonly kind: 'count'; readonly keys: number }
   /** What the record of the anchor said of itself, and which is the next highest row, where it is gone. */
   | { readonly kind: 'looked'; readonly found: bigint | 'gone' | 'unclear'; readonly next: Anchor | null }
+  /** What reading in ranges came to. */
+  | RangesEnd
+
+export type RangesEnd = {
+  readonly kind: 'ranges'
+  readonly unread: Unread
+  /** Why they were given up: nothing is sorted, or not any more. */
+  readonly fell: { readonly how: 'out of order' | 'cut' | 'refused'; readonly why: string } | null
+}
 
 export type Ask = {
   readonly kind: 'ask'
@@ -142,6 +211,7 @@ export type Action =
   | Ask
   | { readonly kind: 'count'; readonly around: number }
   | { readonly kind: 'look'; readonly anchor: Anchor }
+  | { readonly kind: 'ranges'; readonly unread: Unread; readonly density: number }
   | {
       readonly kind: 'end'
       readonly isComplete: boolean
@@ -156,7 +226,7 @@ export type Learnt = { readonly name: string; readonly value: string; readonly e
 export type Effects = {
   /** Remember these keys of the answer as seen on this page. */
   readonly seen: { readonly pageNumber: number; readonly keys: readonly string[] } | null
-  /** The position returns to where the reading began, for this reason. */
+  /** The position returns to that of the reading, for this reason: the order that it relied on does not hold. */
   readonly retreat: string | null
   readonly learnt: readonly Learnt[]
   /** Nothing of the answer is written: it lacked what is known, or showed nothing else. */
@@ -179,15 +249,24 @@ export const sawAny = (reading: Reading, page: SeenPage): Reading => ({
   largestAnswer: Math.max(reading.largestAnswer, page.received),
   highestServed: highest(versionsOf(page), reading.highestServed),
   anchor: shows(page, reading.anchor) ? null : reading.anchor,
+  sharesVersions: reading.sharesVersions || sharesVersions(page),
 })
+
+const sharesVersions = ({ rows }: SeenPage): boolean => {
+  const versions = rows.flatMap(({ version }) => version ?? [])
+  return new Set(versions).size < versions.length
+}
 
 const shows = (page: SeenPage, anchor: Anchor | null): boolean =>
   anchor !== null &&
   page.rows.some(({ key, version }) => key === anchor.key && version !== null && version >= anchor.version)
 
 /** After `sawAny`. */
-export function observe({ state, cursor, largestAnswer }: Reading<'ahead'>, page: SeenPage): ObservedPage {
-  const { since, pageSize } = state
+export function observe(
+  { cursor, largestAnswer }: Reading,
+  { since, pageSize }: { readonly since: bigint; readonly pageSize: number },
+  page: SeenPage,
+): ObservedPage {
   const versions = versionsOf(page)
   const last = highest(versions, cursor)
   return {
@@ -206,9 +285,10 @@ export function observe({ state, cursor, largestAnswer }: Reading<'ahead'>, page
 
 /** All versions of an answer have to be at or above this; null where it was asked for what has been read. */
 export function leastToServe(state: State): bigint | null {
-  if (state.name === 'proof' || state.name === 'anchor' || state.name === 'done' || state.name === 'broken')
-    return null
-  return 'page' in state ? state.page.since : state.since
+  if (state.name === 'inside') return state.question === 'the page again' ? state.within.since : state.middle
+  if (state.name === 'newest') return state.since
+  if ('page' in state && typeof state.page === 'object') return state.page.since
+  return 'since' in state && state.name !== 'proof' ? state.since : null
 }
 
 /** Moves on; the position with it, unless it waits behind something uncertain. */

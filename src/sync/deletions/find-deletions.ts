@@ -6,7 +6,9 @@ import type { JsonObject } from '../../json/json.ts'
 import type { ChangesStream } from '../../streams/catalog.ts'
 import { versionedBy } from '../../streams/catalog.ts'
 import { isFlaggedDeleted, isObject, readRecords, readVersion } from '../../streams/record.ts'
-import { learnt, usable } from '../changes/hypotheses.ts'
+import { plural } from '../../util/text.ts'
+import type { RecordList } from '../../wire/record-page.ts'
+import { learnt, news, usable } from '../changes/hypotheses.ts'
 import type { Learnt } from '../changes/state.ts'
 import { KeyOrderBroken, keyListing, listByKey } from '../lists/by-key.ts'
 import { keyOrderOf } from '../lists/key-order.ts'
@@ -31,6 +33,8 @@ const pagesPerSweep = 25
 /** A slice is swept this often although the rank probe finds nothing: one vanished and one unknown record cancel each other. */
 const sweepEveryMs = 600_000
 const looksAtOnce = 4
+/** No list is as long as this. */
+const farBehind = 2_000_000_000
 
 export function findDeletions(context: DeletionsContext): Promise<RunOutcome> {
   return performRun({ ...context, kind: 'deletions' }, async (run, source) => {
@@ -49,7 +53,9 @@ export function findDeletions(context: DeletionsContext): Promise<RunOutcome> {
       living,
       missing: 0,
       marked: 0,
+      brought: 0,
       unclear: 0,
+      isSweptWhole: false,
     }
     try {
       return await findAll(search)
@@ -70,8 +76,11 @@ type Search = DeletionsContext & {
   readonly living: number
   missing: number
   marked: number
+  /** Rows that the list has shown to be missing here, or older. */
+  brought: number
   /** Records of which a look did not tell whether they are there. */
   unclear: number
+  isSweptWhole: boolean
 }
 
 const waitsForPolls = 'the last poll was shown nothing that is known, so what is missing proves nothing'
@@ -85,8 +94,8 @@ async function findAll(search: Search): Promise<RunReading> {
       'the list is not sorted and filtered by key: vanished records are found by the next reconcile',
     )
   const withDeleted = await showsDeleted(search)
-  const ranks = usable(run.state.beliefs, 'ranks', now())?.value ?? 'trusted'
-  const ranked = ranks === 'trusted' ? await findByRank(search, withDeleted) : nothingSettled
+  const ranked =
+    (await ranksOf(search)) === 'trusted' ? await findByRank(search, withDeleted) : nothingSettled
   if (ranked.blocked !== null) return done(ranked.blocked, false)
   const { isSettled } = ranked
   const { beganAt } = await run.shown.sweep()
@@ -94,12 +103,16 @@ async function findAll(search: Search): Promise<RunReading> {
   if (!isSettled || isSweepDue) {
     const blocked = await sweep(search, withDeleted, isSettled ? 1 : pagesPerSweep)
     if (blocked !== null) return done(blocked, false)
+    if (ranked.isOverwhelmed && search.isSweptWhole && search.missing < mostByRank)
+      await distrustRanks(search)
   }
-  return done(search.marked > 0 ? `${search.marked} gone` : null)
+  const { marked, brought } = search
+  const parts = [marked > 0 ? `${marked} gone` : null, brought > 0 ? `${brought} brought by the list` : null]
+  return done(parts.filter(Boolean).join('; ') || null)
 }
 
 const believe = ({ run, now }: Pick<Search, 'run' | 'now'>, belief: Learnt): Promise<void> =>
-  run.findings.learn([{ ...belief, testedAt: now() }])
+  run.findings.learn(news(run.state.beliefs, [belief], now()))
 
 // ── what the list does ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -109,6 +122,9 @@ async function showsDeleted(search: Search): Promise<boolean> {
   if (known) return known.value === 'yes'
   const key = await search.run.shown.someDeleted()
   if (key === null) return true
+  // A list lacks what is gone, or hidden from the user, whatever it does with records that are marked.
+  const answer = await search.source.lookup?.(String(key), search.signal)
+  if (typeof answer !== 'object' || !isFlaggedDeleted(answer.found)) return true
   const { keys } = await keyListing(search).ask({ after: key - 1n, page: 1, pageSize: 1 })
   const isShown = keys[0] === key
   const evidence = `asked for what is behind key ${key - 1n}, of a record that is marked deleted, it served ${keys[0] ?? 'nothing'}`
@@ -116,32 +132,51 @@ async function showsDeleted(search: Search): Promise<boolean> {
   return isShown
 }
 
+/** Whether the N-th record of the list can be asked for: an upstream that shows its last page for ever has one in every place. */
+async function ranksOf(search: Search): Promise<string> {
+  const known = usable(search.run.state.beliefs, 'ranks', search.now())
+  if (known) return known.value
+  const { records } = await askRank(search, farBehind)
+  const value = records.length === 0 ? 'trusted' : 'not trusted'
+  const evidence = `asked for record ${farBehind} of the list, it served ${records.length}`
+  await believe(search, learnt('ranks', value, evidence))
+  return value
+}
+
+const askRank = ({ source, keyField, signal }: Search, rank: number) =>
+  source.list(
+    { page: rank, pageSize: 1, byKey: { field: keyField, after: null, order: 'ascending' } },
+    signal,
+  )
+
 // ── the rank probe ───────────────────────────────────────────────────────────────────────────────────────────
 
 type Ranked = {
   /** Everything up to our highest key has been explained. */
   readonly isSettled: boolean
   readonly blocked: string | null
+  /** More differences than it explains. */
+  readonly isOverwhelmed?: boolean
 }
 const nothingSettled: Ranked = { isSettled: false, blocked: null }
 
 async function findByRank(search: Search, withDeleted: boolean): Promise<Ranked> {
-  const { run, source, keyField, signal } = search
+  const { run, keyField, signal } = search
   const found = await probeRanks(
     {
       count: (await run.shown.count(withDeleted)) ?? 0,
       ours: (rank) => run.shown.keyAt(rank, withDeleted),
       async theirs(rank) {
         signal.throwIfAborted()
-        const byKey = { field: keyField, after: null, order: 'ascending' } as const
-        const { records } = await source.list({ page: rank, pageSize: 1, byKey }, signal)
+        const { records } = await askRank(search, rank)
         const [record] = records
         return isObject(record) ? readVersion(record, keyField) : null
       },
     },
     mostByRank,
   )
-  if (!found.isWhole) return nothingSettled
+  // There are too many differences for this: whether they are real, the sweep finds out.
+  if (!found.isWhole) return { ...nothingSettled, isOverwhelmed: true }
   const blocked = await tooMany(search, found.vanished.length)
   if (blocked !== null) return { isSettled: false, blocked }
   const looked = await lookAt(search, found.vanished)
@@ -154,6 +189,8 @@ async function findByRank(search: Search, withDeleted: boolean): Promise<Ranked>
   }
   if (looked.unclear === 0) await run.shown.knownThrough(null)
   await run.shown.block(null)
+  const evidence = `${plural(found.compared, 'place')} of the list compared: each held our row, or what vanished explains it`
+  await believe(search, learnt('ranks', 'trusted', evidence))
   return { isSettled: true, blocked: null }
 }
 
@@ -168,6 +205,12 @@ async function fetchUnknown({ run, source, stream, signal }: Search, keys: reado
     await run.pages.commit(readRecords(found, stream.keyFields, stream.versionFields), null)
 }
 
+/** Pages of one record are empty where rights hide it, and ranks count it all the same. */
+function distrustRanks(search: Search): Promise<void> {
+  const evidence = `the ranks told of more than ${mostByRank} differences, and the list itself of ${search.missing}`
+  return believe(search, learnt('ranks', 'not trusted', evidence))
+}
+
 // ── the sweep ────────────────────────────────────────────────────────────────────────────────────────────────
 
 /** Goes on where the sweep was, and from the beginning behind its end. Answers why nothing was marked, where too many are missing. */
@@ -180,6 +223,7 @@ async function sweep(search: Search, withDeleted: boolean, mostPages: number): P
     const from = after
     const round = await sweepRound(search, withDeleted, from, pagesLeft)
     if (round.blocked !== null || !round.isAtEnd) return round.blocked
+    search.isSweptWhole ||= from === null
     if (search.unclear === 0) await run.shown.knownThrough(beganAt)
     await run.shown.moveSweep(null)
     pagesLeft -= round.pages
@@ -209,10 +253,19 @@ async function sweepRound(
     const last = next.value.keys.at(-1) ?? null
     const blocked = await compareSlice(search, withDeleted, after, last, next.value.keys)
     if (blocked !== null) return { blocked, isAtEnd: false, pages }
+    await bringWhatIsNew(search, next.value.records)
     after = last
     await run.shown.moveSweep(after)
   }
   return { blocked: null, isAtEnd: false, pages: mostPages }
+}
+
+/** What the list shows and no poll brought, such as records that were hidden while their versions were read. */
+async function bringWhatIsNew(search: Search, records: RecordList): Promise<void> {
+  const { run, stream } = search
+  const page = readRecords(records, stream.keyFields, stream.versionFields)
+  const { inserted, updated } = await run.pages.commit(page, null)
+  search.brought += inserted + updated
 }
 
 /** Too many at once prove nothing, though each of them be gone when asked for (P7). Answers why nothing is marked. */

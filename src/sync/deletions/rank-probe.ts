@@ -18,10 +18,13 @@ export type RankFindings = {
   readonly unknown: readonly bigint[]
   /** Everything up to the highest of our keys has been explained; false: there is more than `mostFound`. */
   readonly isWhole: boolean
+  /** How many places were asked for. */
+  readonly compared: number
 }
 
 export async function probeRanks(sides: RankSides, mostFound: number): Promise<RankFindings> {
   const vanished: bigint[] = []
+  let compared = 0
   const unknown: bigint[] = []
   /** Where the list has our row with this rank, as far as what was found tells. */
   const placeOf = (rank: number, key: bigint): number =>
@@ -30,12 +33,14 @@ export async function probeRanks(sides: RankSides, mostFound: number): Promise<R
     const ours = await sides.ours(rank)
     if (ours === null) return { ours: null, theirs: null, isSame: true }
     if (vanished.includes(ours)) return { ours, theirs: null, isSame: true }
+    compared += 1
     const theirs = await sides.theirs(Math.max(1, placeOf(rank, ours)))
     return { ours, theirs, isSame: theirs === ours }
   }
   let settled = 0
   while (vanished.length + unknown.length < mostFound) {
-    if (sides.count === 0 || (await compare(sides.count)).isSame) return { vanished, unknown, isWhole: true }
+    if (sides.count === 0 || (await compare(sides.count)).isSame)
+      return { vanished, unknown, isWhole: true, compared }
     const found = await firstDifference(compare, settled, sides.count)
     settled = found.rank - 1
     const { ours, theirs } = found
@@ -44,7 +49,7 @@ export async function probeRanks(sides: RankSides, mostFound: number): Promise<R
     else if (unknown.includes(theirs)) break
     else unknown.push(theirs)
   }
-  return { vanished, unknown, isWhole: false }
+  return { vanished, unknown, isWhole: false, compared }
 }
 
 type Comparison = { readonly ours: bigint | null; readonly theirs: bigint | null; readonly isSame: boolean }

@@ -2,9 +2,9 @@
 // needs no page numbers, so rows that come, go or change meanwhile move no other row, and a cap, ties or nulls cut nothing off. It
 // rests on two beliefs, that filters and sorting by the key are honoured; each page is checked for both. Pure but for its questions.
 
-import type { Json } from '../../json/json.ts'
-import { isObject, readVersion } from '../../streams/record.ts'
-import type { Source } from '../ports/source.ts'
+import { versionsIn } from '../../streams/record.ts'
+import type { RecordList } from '../../wire/record-page.ts'
+import { ListRefused, type Source } from '../ports/source.ts'
 
 /** A page of the list behind a key. `received` counts its records, also those without a usable key. */
 export type KeyPage = { readonly received: number; readonly keys: readonly bigint[] }
@@ -16,7 +16,7 @@ export type KeyListing<Page extends KeyPage> = {
     readonly page: number
     readonly pageSize: number
   }): Promise<Page>
-  /** The highest key that the list has; null when it shows none. */
+  /** The highest key that the list shows; null when it shows none of its last records. */
   askHighest(): Promise<bigint | null>
   readonly pageSize: number
 }
@@ -26,6 +26,8 @@ export class KeyOrderBroken extends Error {
   override readonly name = 'KeyOrderBroken'
 }
 
+/** So many of the highest records may be hidden before nothing is concluded from them. */
+const mostHiddenEnds = 8
 /** How many pages in a row may be empty although the list goes on behind them: rights may hide all records of a page. */
 const mostEmptyPages = 20
 
@@ -83,38 +85,93 @@ export type KeyOrderVerdict = {
   readonly evidence: string
 }
 
-/** Asks for the first records, for those behind one of them, and for the highest: are filters and sorting by key honoured? */
-export async function proveKeyOrder({
-  ask,
-  askHighest,
-}: Pick<KeyListing<KeyPage>, 'ask' | 'askHighest'>): Promise<KeyOrderVerdict> {
-  const asked = 10
-  const first = await ask({ after: null, page: 1, pageSize: asked })
-  const middle = first.keys[Math.floor(first.keys.length / 2)]
-  if (middle === undefined) return { value: 'undecided', evidence: 'the list showed no record' }
-  const page = await ask({ after: middle, page: 1, pageSize: asked })
-  if (page.received > asked)
-    return { value: 'ignored', evidence: `asked for ${asked} records it served ${page.received}` }
-  if (page.keys.length < 2)
-    return { value: 'undecided', evidence: `only ${page.keys.length} records behind key ${middle}` }
-  try {
-    expectOrder(page.keys, middle)
-  } catch (error) {
-    if (!(error instanceof KeyOrderBroken)) throw error
-    return { value: 'ignored', evidence: error.message }
+const proofSize = 10
+/** Where the range of the keys is asked, as shares of it. Between keys as well as at one. */
+const proofPoints = [0.25, 0.5, 0.75, 0.95]
+
+export type KeyOrderProof = {
+  /** Does the filter leave out what is at or below a key? */
+  readonly filters: KeyOrderVerdict
+  /** And does the list come in the order of the keys, both ways? */
+  readonly order: KeyOrderVerdict
+}
+
+/** Asks for the first records, for the highest, for what is behind several points between them, and behind the highest. */
+export async function proveKeyOrder(
+  listing: Pick<KeyListing<KeyPage>, 'ask' | 'askHighest'>,
+): Promise<KeyOrderProof> {
+  const ask = (after: bigint | null) => listing.ask({ after, page: 1, pageSize: proofSize })
+  const first = await ask(null)
+  const lowest = first.keys[0]
+  const both = (value: KeyOrderVerdict['value'], evidence: string): KeyOrderProof => ({
+    filters: { value, evidence },
+    order: { value, evidence },
+  })
+  if (first.received > proofSize)
+    return both('ignored', `asked for ${proofSize} records the list served ${first.received}`)
+  if (lowest === undefined) return both('undecided', 'the list showed no record')
+  const highest = await listing.askHighest()
+  const inMiddle = first.keys[Math.floor(first.keys.length / 2)] ?? lowest
+  const points =
+    highest === null || highest < inMiddle ? [inMiddle] : pointsBetween(inMiddle, lowest, highest)
+  const pages: { readonly after: bigint; readonly page: KeyPage }[] = []
+  for (const after of points) pages.push({ after, page: await ask(after) })
+  return { filters: judgeFilters(pages, highest), order: judgeOrder(first, pages, highest) }
+}
+
+function pointsBetween(inMiddle: bigint, lowest: bigint, highest: bigint): readonly bigint[] {
+  const range = Number(highest - lowest)
+  const points = proofPoints.map((share) => lowest + BigInt(Math.floor(range * share)))
+  return [...new Set([inMiddle, ...points, highest])].sort((a, b) => (a < b ? -1 : 1))
+}
+
+type Asked = readonly { readonly after: bigint; readonly page: KeyPage }[]
+
+function judgeFilters(pages: Asked, highest: bigint | null): KeyOrderVerdict {
+  for (const { after, page } of pages) {
+    const below = page.keys.find((key) => key <= after)
+    if (below !== undefined)
+      return { value: 'ignored', evidence: `asked for keys above ${after} the list served ${below}` }
   }
-  const highest = await askHighest()
-  const last = page.keys.at(-1) ?? middle
-  if (highest === null || highest < last)
-    return { value: 'ignored', evidence: `the highest key was said to be ${highest}, below ${last}` }
+  const asked = pages.map(({ after }) => after)
+  if (highest === null || pages.length < 2)
+    return { value: 'undecided', evidence: 'there are too few records to tell' }
   return {
     value: 'honoured',
-    evidence: `${page.keys.length} keys ascending behind ${middle}, the highest is ${highest}`,
+    evidence: `nothing at or below keys ${asked.join(', ')} when asked for what is above`,
+  }
+}
+
+function judgeOrder(first: KeyPage, pages: Asked, highest: bigint | null): KeyOrderVerdict {
+  const ignored = (evidence: string): KeyOrderVerdict => ({ value: 'ignored', evidence })
+  for (const { after, page } of [{ after: null, page: first }, ...pages]) {
+    if (page.received > proofSize)
+      return ignored(`asked for ${proofSize} records the list served ${page.received}`)
+    try {
+      expectOrder(page.keys, after)
+    } catch (error) {
+      if (!(error instanceof KeyOrderBroken)) throw error
+      return ignored(error.message)
+    }
+  }
+  const compared = new Set([first, ...pages.map(({ page }) => page)].flatMap(({ keys }) => keys))
+  const last = [...compared].reduce((a, b) => (a > b ? a : b))
+  // One that was made meanwhile is above the highest, and alone there.
+  const above = pages.find(({ after }) => after === highest)?.page.keys ?? []
+  // Rights may hide it after it was paged: that is no disorder, and what rested on the order stays.
+  if (highest === null) return { value: 'undecided', evidence: 'the list does not show its highest key' }
+  if (highest < last && !above.includes(last))
+    return ignored(`the highest key was said to be ${highest}, below ${last}`)
+  // Behind half of the page there have to be some.
+  if (compared.size < 4) return { value: 'undecided', evidence: `only ${compared.size} records to compare` }
+  return {
+    value: 'honoured',
+    evidence: `${compared.size} keys ascending behind ${pages.length} points from ${first.keys[0]}, the highest is ${highest}`,
   }
 }
 
 /** Keys of a page as they came, and its records; those without a usable key are told by `received` alone. */
-export type RecordPage = KeyPage & { readonly records: readonly Json[] }
+export type ListedPage = KeyPage & { readonly records: RecordList }
 
 /** The list of an upstream, for keys that are whole numbers. */
 export function keyListing(list: {
@@ -122,20 +179,24 @@ export function keyListing(list: {
   readonly keyField: string
   readonly pageSize: number
   readonly signal: AbortSignal
-}): KeyListing<RecordPage> {
+}): KeyListing<ListedPage> {
   const { source, keyField, pageSize, signal } = list
   const ask = async (order: 'ascending' | 'descending', after: bigint | null, page: number, size: number) => {
     const byKey = { field: keyField, after, order }
-    const { records } = await source.list({ page, pageSize: size, byKey }, signal)
-    const keys = records.filter(isObject).flatMap((record) => readVersion(record, keyField) ?? [])
-    return { received: records.length, keys, records }
+    const { records } = await source.list({ page, pageSize: size, byKey }, signal).catch((error) => {
+      throw error instanceof ListRefused ? new KeyOrderBroken(error.message) : error
+    })
+    return { received: records.length, keys: versionsIn(records, keyField), records }
   }
   return {
     pageSize,
     ask: (request) => ask('ascending', request.after, request.page, request.pageSize),
     async askHighest() {
-      const { keys } = await ask('descending', null, 1, 1)
-      return keys[0] ?? null
+      for (let page = 1; page <= mostHiddenEnds; page++) {
+        const [key] = (await ask('descending', null, page, 1)).keys
+        if (key !== undefined) return key
+      }
+      return null
     },
   }
 }

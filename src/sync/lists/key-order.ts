@@ -1,9 +1,10 @@
 // Whether a list can be filtered and sorted by key, as a run may rely on it: known from an earlier run, or found out now.
 
-import { learnt, usable } from '../changes/hypotheses.ts'
+import { messageOf } from '../../util/errors.ts'
+import { learnt, news, usable } from '../changes/hypotheses.ts'
 import type { Source } from '../ports/source.ts'
 import type { RunCore } from '../ports/store.ts'
-import { keyListing, proveKeyOrder } from './by-key.ts'
+import { KeyOrderBroken, type KeyOrderProof, keyListing, proveKeyOrder } from './by-key.ts'
 
 export async function keyOrderOf(context: {
   readonly run: Pick<RunCore, 'state' | 'findings'>
@@ -16,8 +17,32 @@ export async function keyOrderOf(context: {
   const { run, now } = context
   const known = usable(run.state.beliefs, 'key_order', now())
   if (known) return known.value
-  const { value, evidence } = await proveKeyOrder(keyListing(context))
-  if (value !== 'undecided')
-    await run.findings.learn([{ ...learnt('key_order', value, evidence), testedAt: now() }])
-  return value
+  const { filters, order } = await testKeyOrder(context)
+  const decided = [
+    learnt('filters', filters.value, filters.evidence),
+    learnt('key_order', order.value, order.evidence),
+  ].filter(({ value }) => value !== 'undecided')
+  await run.findings.learn(news(run.state.beliefs, decided, now()))
+  return order.value
 }
+
+type Tested = Pick<Parameters<typeof keyListing>[0], 'source' | 'keyField' | 'pageSize' | 'signal'>
+
+/** A list that fails only when it is filtered or sorted honours neither. */
+export async function testKeyOrder(tested: Tested): Promise<KeyOrderProof> {
+  try {
+    return await proveKeyOrder(keyListing(tested))
+  } catch (error) {
+    if (!(error instanceof KeyOrderBroken)) {
+      tested.signal.throwIfAborted()
+      if (!isAboutRequest(error)) throw error
+      await tested.source.list({ page: 1, pageSize: 1 }, tested.signal)
+    }
+    const verdict = { value: 'ignored', evidence: messageOf(error) } as const
+    return { filters: verdict, order: verdict }
+  }
+}
+
+/** Some upstreams answer 500 to a name that they do not know. */
+const isAboutRequest = (error: unknown): boolean =>
+  error instanceof Error && 'status' in error && error.status === 500

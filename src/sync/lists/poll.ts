@@ -4,6 +4,7 @@
 import type { Json } from '../../json/json.ts'
 import type { ListStream, MirroredStream } from '../../streams/catalog.ts'
 import { chooseKeyField, readRecords, withoutTwins } from '../../streams/record.ts'
+import { parsedRecords, type RecordList } from '../../wire/record-page.ts'
 import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'
 import type { Run, Store, Written } from '../ports/store.ts'
@@ -50,9 +51,9 @@ async function listOnce(context: ListContext, run: Run<'list'>, source: Source):
   const { keyField: wanted } = context
   if (keyField !== null && wanted !== null && wanted.toLowerCase() !== keyField.toLowerCase())
     throw new KeyChanged(stream.name, wanted, keyField)
-  const read = async (records: readonly Json[]) => {
+  const read = async (records: RecordList) => {
     if (records.length > 0 && keyField === null) {
-      keyField = chooseKey(stream, wanted, records, true)
+      keyField = chooseKey(stream, wanted, parsedRecords(records), true)
       await run.findings.setKeyField(keyField)
     }
     return withoutTwins(readRecords(records, [keyField ?? ''], null))

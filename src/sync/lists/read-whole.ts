@@ -1,8 +1,8 @@
 // Lists a stream whole through its list operation, while it changes, until the listing is proven complete. What becomes of a
 // page is the caller's; the run remembers which keys were shown.
 
-import type { Json } from '../../json/json.ts'
 import type { Records } from '../../streams/record.ts'
+import type { RecordList } from '../../wire/record-page.ts'
 import { learnt } from '../changes/hypotheses.ts'
 import { confirmEmpty, openPipeline } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'
@@ -22,7 +22,7 @@ import {
 export type ListWholeContext = {
   readonly source: Pick<Source, 'list' | 'listHasPages'>
   readonly run: { readonly seen: SeenKeys }
-  readonly read: (records: readonly Json[]) => Records | Promise<Records>
+  readonly read: (records: RecordList) => Records | Promise<Records>
   readonly pageSize: number
   readonly signal: AbortSignal
   /** Asked after a pass, when its pages are done with: there is nothing left that another pass could prove. */

@@ -1,7 +1,8 @@
 // What reading needs of an upstream: pages of changes, pages of a list, one record by its key. src/upstream/ implements it,
 // the tests model it.
 
-import type { Json, JsonObject } from '../../json/json.ts'
+import type { JsonObject } from '../../json/json.ts'
+import type { RecordList } from '../../wire/record-page.ts'
 
 /** By the row version. */
 export type SortOrder = 'ascending' | 'descending'
@@ -11,6 +12,10 @@ export type ChangesRequest = {
   readonly page: number
   readonly pageSize: number
   readonly sorts: SortOrder | null
+  /** One of many: where requests are rationed, others go first. */
+  readonly givesWay?: boolean
+  /** Only versions below this one; left out or null: all. */
+  readonly below?: bigint | null
 }
 export type ListRequest = {
   readonly page: number
@@ -18,9 +23,17 @@ export type ListRequest = {
   /** In the order of the keys, from behind one; left out: in the upstream's own order. */
   readonly byKey?: { readonly field: string; readonly after: bigint | null; readonly order: SortOrder }
 }
-export type Answer = { readonly records: readonly Json[]; readonly bytes: number }
-/** The upstream does not take the parameters of a request that carried `Sorts`: status 400 or 422. Any other status is an error. */
-export type Refusal = { readonly refused: number }
+export type Answer = { readonly records: RecordList; readonly bytes: number }
+/**
+ * The upstream does not take the parameters of a request that carried `Sorts`: status 400 or 422, or an answer as long as if everything
+ * there is came, because it does not know the name and leaves paging out. Any other status is an error.
+ */
+export type Refusal = { readonly refused: number; readonly why?: string }
+
+/** The same of a list in the order of keys. */
+export class ListRefused extends Error {
+  override readonly name = 'ListRefused'
+}
 export type Lookup = { readonly found: JsonObject } | 'gone' | 'unclear'
 
 export type Source = {

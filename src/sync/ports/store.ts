@@ -26,12 +26,8 @@ export type PositionHistory = {
   reachedAt(stream: string, versions: readonly bigint[]): Promise<readonly (Date | null)[]>
   /** The rows with the highest versions at or below one, the highest first, also those that the source marks as deleted. */
   anchors(stream: string, atMost: bigint, limit: number): Promise<readonly { key: string; version: bigint }[]>
-  /** The living rows with the highest versions at or below one. */
-  highestRows(
-    stream: string,
-    atMost: bigint,
-    limit: number,
-  ): Promise<readonly { key: string; version: bigint }[]>
+  /** Whether there is a living row, whatever its version. */
+  hasRows(stream: string): Promise<boolean>
 }
 
 // ── a run ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -50,7 +46,11 @@ export type RunCore = {
 export type RunRoles = {
   readonly incremental: { readonly position: Position; readonly seen: SeenKeys }
   /** Its position stays where it is. */
-  readonly lookback: { readonly position: Position; readonly seen: SeenKeys }
+  readonly lookback: {
+    readonly position: Position
+    readonly seen: SeenKeys
+    readonly pinned: PinnedRecords
+  }
   /** Its position is the backfill's own. */
   readonly backfill: { readonly position: Position; readonly seen: SeenKeys }
   readonly list: { readonly seen: SeenKeys; readonly absences: ListAbsences }
@@ -66,6 +66,8 @@ export type RunRoles = {
   }
   readonly 'quarantine-retry': { readonly verification: Pick<Verification, 'compare'> }
   readonly deletions: { readonly shown: ShownRows }
+  /** It only learns. */
+  readonly probe: Readonly<Record<never, never>>
   readonly related: { readonly backlog: RelatedBacklog; readonly keyFields: RelatedKeyFields }
 }
 
@@ -76,11 +78,15 @@ export type Belief = {
   readonly testedAt: Date
   /** It is doubted from then on, until it is tested again; null or left out: as long as beliefs of its kind last. */
   readonly expiresAt?: Date | null
+  /** Where the position was before the first run that relied on it; null or left out: none did, or it was taken back. */
+  readonly restsFrom?: bigint | null
 }
 export type StreamState = {
   /** The live position. */
   readonly position: bigint
   readonly positionReachedAt: Date | null
+  /** Read by version and by list, and both agreed up to here (P13). */
+  readonly settledThrough: bigint | null
   readonly keyField: string | null
   /** The field that `neworchanged` answers to; null: nobody has found it out yet, or it is doubted. */
   readonly versionField: string | null
@@ -90,6 +96,8 @@ export type StreamState = {
   readonly stoppedReason: string | null
   /** When the last complete reading of the recent past began. */
   readonly lastLookbackAt: Date | null
+  /** When the last run of this kind ended well. */
+  readonly lastRunAt: Date | null
   /** Polls in a row that were shown nothing known (P11). */
   readonly inconclusiveRuns: number
   /** Somebody changed the table in Postgres, and the next run that reads what is new begins to mend it (P15). */
@@ -110,19 +118,21 @@ export type RunEnd = {
   readonly settled?: { readonly version: bigint; readonly at: Date }
   /** Everything that had vanished when the run began is marked now. */
   readonly knowsDeletions?: boolean
+  /** How many differences it found, by cause; left out by runs that compare nothing (P16). */
+  readonly differences?: DifferenceCounts
   /** It ended before it was through, and goes on at once when it is its turn. */
   readonly isCutShort?: boolean
   /** The upstream shows nothing of the stream any more, which says nothing about what there is; left out by runs that cannot tell. */
   readonly isHidden?: boolean
 }
 
-/** The run lost its lease to another run of the same stream, or to a rewind. Nothing of its last page was kept (P2). */
+/** The run lost its lease to another run of the same stream, to a rewind or to a new epoch. Nothing of its last page was kept (P2). */
 export class RunFenced extends Error {
   override readonly name = 'RunFenced'
 
   constructor(stream: string, kind: string) {
     super(
-      `The ${kind} run of ${stream} lost its turn to another run or to a rewind. What it had committed is kept.`,
+      `The ${kind} run of ${stream} lost its turn to another run, a rewind or a new epoch. What it had committed is kept.`,
     )
   }
 }
@@ -133,10 +143,21 @@ export type Pages = {
   /**
    * Writes one page and moves the run's position, in one transaction (P1), fenced by the lease (P2). May be called again before
    * the last call is done: commits keep the order of the calls. Rejects with `RunFenced` when the run lost its lease.
-   * `into` is another table than the stream's own.
    */
-  commit(page: Records, to: bigint | null, into?: RelatedTable): Promise<Written>
+  commit(page: Records, to: bigint | null, also?: CommitAlso): Promise<Written>
 }
+export type CommitAlso = {
+  /** Another table than the stream's own. */
+  readonly into?: RelatedTable
+  /** What a reading in ranges has left unread after this page. */
+  readonly unread?: Unread
+}
+
+/** Versions above one, up to and including another. */
+export type VersionRange = { readonly above: bigint; readonly upTo: bigint }
+
+/** Of a reading in ranges: everything above the position and up to `upTo` is read, but for these ranges, the lowest first. */
+export type Unread = { readonly upTo: bigint; readonly ranges: readonly VersionRange[] }
 
 /** A table of related records, and the field that is their key. */
 export type RelatedTable = { readonly stream: RelatedStream; readonly keyField: string }
@@ -148,10 +169,10 @@ export type WriteCounts = {
   readonly rescued: number
   readonly quarantined: number
 }
-/** A row that a write inserted or replaced. */
-export type Arrival = { readonly key: string; readonly version: bigint | null; readonly isNew: boolean }
+/** How a record that came differed from the row as it was before, and whether it was written: not where the row has a newer version. */
+export type Arrival = Difference & { readonly isWritten: boolean }
 export type Written = WriteCounts & {
-  /** Only told by look-back and reconcile runs. */
+  /** Only told by look-back and reconcile runs; records that are older than their row by reconciles alone. */
   readonly arrivals: readonly Arrival[]
 }
 
@@ -163,10 +184,16 @@ export type RunFindings = {
   setVersionField(field: string, evidence: string): Promise<boolean>
   /** The belief is not relied on until it is tested again. */
   doubt(name: string, evidence: string): Promise<void>
-  stopStream(reason: string): Promise<void>
   recordLateArrivals(arrivals: readonly LateArrival[]): Promise<void>
-  setLookback(lookbackMs: number, reason: string): Promise<void>
+  /** `from` is what it was: another run may have made it longer meanwhile, and then it is not made shorter. */
+  setLookback(lookbackMs: number, reason: string, from: number | null): Promise<void>
+  /** Kept for people to look up. The caller sees to it that they are few. */
+  recordDifferences(found: readonly CausedDifference[]): Promise<void>
+  /** From here on rows that differ in these fields alone are no changed rows (P16). Returns those that were not known as such. */
+  setVolatile(fields: readonly string[], evidence: string): Promise<readonly VolatileField[]>
 }
+/** By the name that the upstream gives it, and as differences name its column. */
+export type VolatileField = { readonly field: string; readonly column: string }
 export type LateArrival = {
   readonly key: string
   readonly version: bigint
@@ -179,8 +206,10 @@ export type LateArrival = {
 export type Position = {
   /** Where it was when the run began. */
   readonly start: bigint
-  /** Moves it back there, and records why. */
-  retreat(reason: string): Promise<void>
+  /** What an earlier run that read in ranges has left; null: nothing above the position is known to be read. */
+  readonly unread: Unread | null
+  /** Moves it back to there, or further, and records why. What was read above it counts no more. */
+  retreat(reason: string, to: bigint): Promise<void>
 }
 
 /** Which keys the pages of a listing showed. */
@@ -215,6 +244,35 @@ export type ListAbsences = {
   settle(firstPage: number, approved?: number): Promise<Absences>
 }
 export type Absences = { readonly marked: number; readonly waiting: number; readonly blocked: number }
+
+// ── pinned records ───────────────────────────────────────────────────────────────────────────────────────────
+
+/** A row whose record is looked at again and again, because the upstream may go back (P14). */
+export type Pin = {
+  readonly key: string
+  /** Of the row. */
+  readonly version: bigint
+  /** Or pinned. */
+  readonly lookedAt: Date
+  /** Since when each look showed an older version than the row has, or no record. */
+  readonly lostSince: Date | null
+}
+export type PinnedRecords = {
+  /** Forgets those whose rows changed. `top` is the highest version of a row that is read in the present epoch. */
+  known(): Promise<{ readonly pins: readonly Pin[]; readonly top: bigint | null }>
+  /** Pins the highest row of each range, where there is one. */
+  pinWithin(ranges: readonly VersionRange[]): Promise<void>
+  /** Pins so many rows on either side of these, by their versions. */
+  pinBeside(keys: readonly string[], rows: number): Promise<void>
+  /** What looks at them showed; those that are released are pinned no more. */
+  note(looked: readonly (Pin & { readonly isReleased: boolean })[]): Promise<void>
+  /** The next record that comes replaces these rows, whatever its version, unless they changed since. */
+  distrust(pins: readonly Pin[]): Promise<void>
+  /** Everything is read again: what is shown from now on replaces what is stored, whatever the versions. Runs in progress end. */
+  beginEpoch(found: WentBack): Promise<void>
+}
+/** By what it was noticed that the upstream went back to an older state. */
+export type WentBack = { readonly looked: number; readonly lost: number; readonly evidence: string }
 
 // ── reconcile and verification ───────────────────────────────────────────────────────────────────────────────
 
@@ -261,6 +319,19 @@ export type Reconciliation = {
   block(shortfall: Shortfall | null): Promise<void>
   /** Rows that only this run found, to be shown until somebody acknowledges them. */
   recordMissedRows(rows: number, samples: readonly Arrival[]): Promise<void>
+  /** How the rows differ from these records now. Writes nothing. */
+  compare(page: Records): Promise<readonly Difference[]>
+  /** The look-backs look at these rows again, as they are now. */
+  pin(rows: readonly Pick<Difference, 'key' | 'mirrored'>[]): Promise<void>
+  /** Records that fell back before, by earlier runs, and are not among these: their rows were mended since. */
+  noteMended(stillFallen: readonly string[]): Promise<void>
+  /** The differences of one cause that this run recorded are mended, and how. */
+  cure(cause: Cause, how: string): Promise<void>
+  /**
+   * Which columns differed at the same row version in at least half of the rows. One that did so in three reconciles in a row is
+   * volatile from here on: returns the fields that are newly so.
+   */
+  noteSilent(columns: readonly string[]): Promise<readonly VolatileField[]>
   /** After a listing that was complete: what a rewind left open to older versions is guarded again (P3). */
   guardAgain(): Promise<void>
 }
@@ -295,6 +366,37 @@ export type Difference = {
   readonly mirrored: bigint | null
   /** Tells the record's content from any other. */
   readonly record: string | null
+  /** The row says that it holds this very record, or is known to have been changed here. */
+  readonly isLocal: boolean
+  /** The row is marked as gone, and the record is there. */
+  readonly isBack: boolean
+  /** A rewind said that the upstream may have gone back behind the row. */
+  readonly isRewound: boolean
+}
+
+/**
+ * Why a row differed from its record (P16). `late`: a version never stored before, below the position. `silent`: the same version
+ * with other content; `volatile`: again and again, in the same field. `fell back`: a lower version; `restored`: of another version or content,
+ * after a rewind or in a new epoch. `local damage`: changed here. `deleted`, `undeleted`: gone, and back. `twin`: two records have its key.
+ */
+export const causes = [
+  'late',
+  'silent',
+  'volatile',
+  'fell back',
+  'restored',
+  'local damage',
+  'deleted',
+  'undeleted',
+  'twin',
+] as const
+export type Cause = (typeof causes)[number]
+export type DifferenceCounts = Readonly<Partial<Record<Cause, number>>>
+export type CausedDifference = Pick<Difference, 'key' | 'columns' | 'version' | 'mirrored'> & {
+  readonly cause: Cause
+  readonly isCured: boolean
+  /** How it was mended, or will be. */
+  readonly cure: string | null
 }
 
 // ── backfills ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,23 +1,27 @@
 // The reconcile of a changes stream: everything is listed, to find what other runs cannot: rows that were missed, and rows
 // whose records are gone. What is gone is believed only when a look at the record itself confirms it (P7).
 
-import type { Json, JsonObject } from '../../json/json.ts'
+import type { JsonObject } from '../../json/json.ts'
 import { versionedBy } from '../../streams/catalog.ts'
-import { isFlaggedDeleted, readRecords } from '../../streams/record.ts'
-import { plural } from '../../util/text.ts'
-import { currentLookback, measureLateness, mostRecorded } from '../changes/lookback.ts'
+import { isFlaggedDeleted, readRecords, withoutTwins } from '../../streams/record.ts'
+import { count, plural } from '../../util/text.ts'
+import type { RecordList } from '../../wire/record-page.ts'
+import { recordComparison } from '../beliefs/from-runs.ts'
 import type { ChangesContext } from '../changes/read-changes.ts'
+import { volatileNote } from '../changes/volatile.ts'
 import { listEverything } from '../lists/read-whole.ts'
 import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'
 import {
   type Arrival,
+  type DifferenceCounts,
   type Gone,
   isDoubtful,
   type Run,
   type Shortfall,
-  type Written,
 } from '../ports/store.ts'
+import { type Differences, openDifferences } from './differences.ts'
+import { lookForCut } from './missed-rows.ts'
 
 export type ReconcileContext = ChangesContext & {
   readonly lookbackFloorMs: number
@@ -30,6 +34,8 @@ type ReconcileFindings = {
   readonly samples: readonly Arrival[]
   /** Versions that came late, within the look-back: the look-back run would have found them as well. */
   readonly late: number
+  /** Whatever differed, by its cause. */
+  readonly differences: DifferenceCounts
   readonly missing: number
   readonly marked: number
   /** Missing from the listing, but there when looked at; or the look told nothing. */
@@ -39,8 +45,6 @@ type ReconcileFindings = {
 }
 export type ReconcileOutcome = RunOutcome & { readonly findings: ReconcileFindings }
 
-/** More are counted, not named. */
-const mostSamples = 1000
 const keysTold = 20
 const keysAtOnce = 200
 const looksAtOnce = 4
@@ -52,6 +56,7 @@ export async function reconcileStream(context: ReconcileContext): Promise<Reconc
     missedRows: 0,
     samples: [],
     late: 0,
+    differences: {},
     missing: 0,
     marked: 0,
     alive: 0,
@@ -76,16 +81,20 @@ async function reconcile(
   findings: Findings,
 ): Promise<RunReading> {
   const { pageSize, signal, stream } = context
-  const arrivals = await openArrivalNotes(context, run, findings)
-  const read = (records: readonly Json[]) => readRecords(records, stream.keyFields, stream.versionFields)
+  const differences = await openDifferences(context, run, source, findings)
+  findings.differences = differences.counts
+  const read = (records: RecordList) => readRecords(records, stream.keyFields, stream.versionFields)
   const listing = { source, run, read, pageSize, signal, keyField: stream.keyFields[0] ?? '' }
   const listed = await listEverything({ ...listing, now: context.now }, async (page) => {
-    await arrivals.note(await run.pages.commit(page, null))
+    await differences.note(await run.pages.commit(withoutTwins(page), null), page)
   })
+  await differences.end(listed)
+  const reading = (isComplete: boolean, why: string | null) => told(isComplete, findings, differences, why)
+  if (findings.missedRows > 0)
+    await lookForCut({ ...context, source, run, history: context.store.history }, findings.samples)
   if (!listed.isProven)
     return reading(
       false,
-      findings,
       `the list changed while it was read, ${listed.passes} times in a row, so no row was marked deleted`,
     )
   const shortfall = await run.absent.gather()
@@ -95,24 +104,37 @@ async function reconcile(
     await run.reconciliation.block(shortfall)
     return reading(
       false,
-      findings,
       `deletions blocked: ${shortfall.missing} of ${shortfall.living} rows disappeared from the upstream at once and were not marked deleted. To review them: tidemark deletions list ${stream.name}. Or check the permissions of the integration user`,
     )
   }
-  await lookAtAbsent(context, run, source, findings, arrivals.note)
+  await lookAtAbsent(context, run, source, findings, differences)
   findings.marked = await run.absent.markGone()
+  if (findings.marked > 0) await run.reconciliation.cure('deleted', 'marked as deleted')
   await run.reconciliation.block(null)
   await run.reconciliation.guardAgain()
+  await recordComparison(
+    run,
+    { ...findings, twins: differences.counts.twin ?? 0, listed: shortfall.seen },
+    context.now(),
+  )
   // What the list lacked and is there, or may be, shows that the list is not whole.
   const isWhole = findings.alive === 0 && findings.unclear === 0
   return {
-    ...reading(true, findings, null),
+    ...reading(true, null),
     knowsDeletions: findings.unclear === 0,
-    ...(isWhole && arrivals.settled && { settled: arrivals.settled }),
+    ...(isWhole && differences.settled && { settled: differences.settled }),
   }
 }
 
-function reading(isComplete: boolean, findings: Findings, why: string | null): RunReading {
+/** Told in the parts of a note that are their own. */
+const toldElsewhere: readonly string[] = ['late', 'deleted']
+
+function told(
+  isComplete: boolean,
+  findings: Findings,
+  { counts, named }: Differences,
+  why: string | null,
+): RunReading {
   const { missedRows, samples, late, marked, unclear } = findings
   const keys = samples.slice(0, keysTold).map(({ key }) => key)
   const parts = [
@@ -120,52 +142,20 @@ function reading(isComplete: boolean, findings: Findings, why: string | null): R
       ? `${plural(missedRows, 'missed row')} (${keys.join(', ')}${missedRows > keysTold ? ', …' : ''})`
       : null,
     late > 0 ? `${late} late` : null,
+    ...Object.entries(counts).map(([cause, rows]) =>
+      toldElsewhere.includes(cause) ? null : `${count(rows)} ${cause}`,
+    ),
+    named.length > 0 ? volatileNote(named) : null,
     marked > 0 ? `${marked} marked deleted` : null,
     unclear > 0 ? `${unclear} could not be looked at` : null,
     why,
   ]
-  return { isComplete, yielded: false, note: parts.filter(Boolean).join('; ') || null }
-}
-
-type ArrivalNotes = {
-  readonly note: (written: Written) => Promise<void>
-  /** What is settled when the whole list has been compared: no transaction that began before then is expected any more. */
-  readonly settled: { readonly version: bigint; readonly at: Date } | null
-}
-
-/** Tells missed rows from what the incremental run has not reached yet, and from what is late by no more than usual. */
-async function openArrivalNotes(
-  { store, stream, now, lookbackFloorMs }: ReconcileContext,
-  run: Run<'reconcile'>,
-  findings: Findings,
-): Promise<ArrivalNotes> {
-  const { lookbackMs } = run.state
-  // Of a table that others changed nothing is missed or late: it is read again.
-  const position = run.state.isLocallyChanged ? 0n : run.state.position
-  const past = new Date(now().getTime() - currentLookback(lookbackMs, lookbackFloorMs))
-  // A stream younger than its look-back has no excuse yet.
-  const held = await store.history.positionAt(stream.name, past)
-  const settled = held ?? position
-
-  async function note({ arrivals }: Written) {
-    const missed = arrivals.filter(({ version }) => version !== null && version <= position)
-    const missedRows = missed.filter(({ version }) => version !== null && version <= settled)
-    const late = missed.filter(({ version }) => version !== null && version > settled)
-    if (late.length > 0) {
-      // As many are noted as tell how late rows come; the rest are counted.
-      const noted = late.slice(0, Math.max(0, mostRecorded - findings.late))
-      findings.late += late.length
-      await run.findings.recordLateArrivals(
-        await measureLateness(store.history, stream.name, noted, run.state, now()),
-      )
-    }
-    if (missedRows.length === 0) return
-    findings.missedRows += missedRows.length
-    findings.samples = [...findings.samples, ...missedRows].slice(0, mostSamples)
-    // At once: a reconcile that is killed has written them all the same.
-    await run.reconciliation.recordMissedRows(findings.missedRows, findings.samples)
+  return {
+    isComplete,
+    yielded: false,
+    note: parts.filter(Boolean).join('; ') || null,
+    differences: counts,
   }
-  return { note, settled: held === null ? null : { version: held, at: past } }
 }
 
 async function lookAtAbsent(
@@ -173,7 +163,7 @@ async function lookAtAbsent(
   run: Run<'reconcile'>,
   { lookup }: Source,
   findings: Findings,
-  note: (written: Written) => Promise<void>,
+  differences: Differences,
 ): Promise<void> {
   if (!lookup)
     throw new Error(
@@ -187,15 +177,17 @@ async function lookAtAbsent(
         answer: await lookup(key, signal),
       }))
       const gone: Gone[] = []
+      const vanished: string[] = []
       const found: JsonObject[] = []
       for (const { key, answer } of await Promise.all(looks)) {
         if (answer === 'unclear') findings.unclear += 1
-        else if (answer === 'gone')
+        else if (answer === 'gone') {
+          vanished.push(key)
           gone.push({
             key,
             evidence: 'missing from the list, and the upstream says that there is no record of this id',
           })
-        else {
+        } else {
           found.push(answer.found)
           if (isFlaggedDeleted(answer.found))
             gone.push({
@@ -205,9 +197,12 @@ async function lookAtAbsent(
           else findings.alive += 1
         }
       }
-      if (found.length > 0)
-        await note(await run.pages.commit(readRecords(found, stream.keyFields, stream.versionFields), null))
+      if (found.length > 0) {
+        const page = readRecords(found, stream.keyFields, stream.versionFields)
+        await differences.note(await run.pages.commit(page, null), page)
+      }
       if (gone.length > 0) await run.absent.noteGone(gone)
+      if (vanished.length > 0) await differences.noteGone(vanished)
     }
   }
 }

@@ -1,14 +1,23 @@
 // Verification of a stream: finds the rows that differ from their records, by key and column, and accuses none without a
 // second look. Writes nothing, unless it is told to mend what it found.
 
-import type { Json } from '../../json/json.ts'
 import { type ListStream, type Stream, versionedBy } from '../../streams/catalog.ts'
 import { type Records, readRecords } from '../../streams/record.ts'
+import { parsedRecords, type RecordList } from '../../wire/record-page.ts'
+import { causeOf } from '../changes/causes.ts'
 import { chooseKey } from '../lists/poll.ts'
 import { listWhole } from '../lists/read-whole.ts'
 import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'
-import { type Difference, isDoubtful, type Run, type Shortfall, type Store } from '../ports/store.ts'
+import {
+  type Cause,
+  type Difference,
+  type DifferenceCounts,
+  isDoubtful,
+  type Run,
+  type Shortfall,
+  type Store,
+} from '../ports/store.ts'
 import { batches } from './reconcile.ts'
 
 // What verifications of all kinds of streams have in common: what they look with, what they count, and how they tell it.
@@ -23,11 +32,13 @@ export type VerifyContext = {
   readonly repair: boolean
   /** Look at this many rows drawn at random, each by its id, instead of at all; null: at all. */
   readonly sample: number | null
-  readonly onDifference: (difference: Difference) => void
+  readonly onDifference: (difference: Difference, cause: Cause | null) => void
 }
 export type VerifyFindings = {
   readonly compared: number
   readonly differences: number
+  /** By cause, as far as one can be told: not of records that changed since the last poll of a list. */
+  readonly byCause: DifferenceCounts
   readonly repaired: number
   /** The look at the record told nothing. */
   readonly unclear: number
@@ -39,8 +50,10 @@ export type Inspection = {
   readonly context: VerifyContext
   readonly run: Run<'verify'>
   readonly source: Source
-  readonly findings: { -readonly [Name in keyof VerifyFindings]: VerifyFindings[Name] }
-  readonly read: (records: readonly Json[]) => Records
+  readonly findings: { -readonly [Name in keyof VerifyFindings]: VerifyFindings[Name] } & {
+    readonly byCause: Partial<Record<Cause, number>>
+  }
+  readonly read: (records: RecordList) => Records
 }
 
 const unsteadyList = 'the list changed while it was read, so rows whose records are gone were not looked for'
@@ -54,14 +67,27 @@ const extra = (key: string): Difference => ({
   version: null,
   mirrored: null,
   record: null,
+  isLocal: false,
+  isBack: false,
+  isRewound: false,
 })
+
+/** Named, and counted by its cause (P16). */
+function tell({ context, run, findings }: Inspection, difference: Difference, isVolatile = false): void {
+  const cause = isVolatile ? 'volatile' : causeOf(difference, run.state.position)
+  findings.differences += 1
+  if (cause !== null) findings.byCause[cause] = (findings.byCause[cause] ?? 0) + 1
+  context.onDifference(difference, cause)
+}
 
 /** The end of a verification; `why` when there are rows that it could not look for. */
 function told({ context, findings }: Inspection, why: string | null): RunReading {
   findings.isWhole = why === null
   const what = context.sample === null ? 'verification' : 'verification of a sample'
   const { differences, repaired } = findings
-  const found = differences === 0 ? 'no difference' : `${differences} differences`
+  const named = Object.entries(findings.byCause).map(([cause, rows]) => `${rows} ${cause}`)
+  const causes = named.length > 0 ? ` (${named.join(', ')})` : ''
+  const found = differences === 0 ? 'no difference' : `${differences} differences${causes}`
   const mended = repaired > 0 ? `, ${repaired} mended` : ''
   // Not a reconcile: it is not to be taken for one.
   return {
@@ -77,7 +103,7 @@ function told({ context, findings }: Inspection, why: string | null): RunReading
 function keyChooser(stream: ListStream, known: string | null, chosen: string | null): Inspection['read'] {
   let keyField = known
   return (records) => {
-    if (keyField === null && records.length > 0) keyField = chooseKey(stream, chosen, records)
+    if (keyField === null && records.length > 0) keyField = chooseKey(stream, chosen, parsedRecords(records))
     return readRecords(records, [keyField ?? ''], null)
   }
 }
@@ -106,13 +132,13 @@ async function verifyList(inspection: Inspection): Promise<RunReading> {
   return told(inspection, null)
 }
 
-async function nameConfirmed({ context, run, findings }: Inspection, page: Records): Promise<void> {
+async function nameConfirmed(inspection: Inspection, page: Records): Promise<void> {
+  const { context, run, findings } = inspection
   const differing = await run.verification.compare(page)
   const confirmed = await run.verification.confirm(differing)
   if (confirmed.size === 0) return
   const named = differing.filter(({ key }) => confirmed.has(key))
-  findings.differences += named.length
-  for (const difference of named) context.onDifference(difference)
+  for (const difference of named) tell(inspection, difference)
   if (!context.repair) return
   const wrong: Records = { ...page, rows: page.rows.filter(({ key }) => confirmed.has(key)), rejected: [] }
   await run.verification.distrust([...confirmed])
@@ -121,10 +147,10 @@ async function nameConfirmed({ context, run, findings }: Inspection, page: Recor
 }
 
 /** Two listings in a row are the proof (P7). */
-async function nameAbsent({ context, run, findings }: Inspection): Promise<void> {
+async function nameAbsent(inspection: Inspection): Promise<void> {
+  const { context, run, findings } = inspection
   for await (const keys of batches((after) => run.absent.keys(after, keysAtOnce))) {
-    findings.differences += keys.length
-    for (const key of keys) context.onDifference(extra(key))
+    for (const key of keys) tell(inspection, extra(key))
     if (context.repair)
       await run.absent.noteGone(
         keys.map((key) => ({ key, evidence: 'missing from two complete lists in a row' })),
@@ -140,7 +166,7 @@ const keysAtOnce = 200
 const mostLooks = 4
 
 export async function verifyStream(context: VerifyContext): Promise<VerifyOutcome> {
-  const findings = { compared: 0, differences: 0, repaired: 0, unclear: 0, isWhole: true }
+  const findings = { compared: 0, differences: 0, byCause: {}, repaired: 0, unclear: 0, isWhole: true }
   const outcome = await performRun({ ...context, kind: 'verify' }, (run, counted) => {
     const stream = versionedBy(context.stream, run.state.versionField)
     const read: Inspection['read'] =
@@ -186,12 +212,9 @@ async function verifyAll(inspection: Inspection): Promise<RunReading> {
 }
 
 /** Looks at one record until two looks agree on what is wrong with its row. `isLiving`: the row is known to live. */
-async function inspect(
-  { context, run, source, findings, read }: Inspection,
-  key: string,
-  isLiving: boolean,
-): Promise<void> {
-  const { stream, signal, repair, onDifference } = context
+async function inspect(inspection: Inspection, key: string, isLiving: boolean): Promise<void> {
+  const { context, run, source, findings, read } = inspection
+  const { stream, signal, repair } = context
   const { lookup } = source
   if (!lookup) throw new Error(`The upstream has no request for a single record of ${stream.name}.`)
   let before: Difference | null = null
@@ -205,8 +228,7 @@ async function inspect(
     if (answer === 'gone') {
       // When only this look finds it gone, it was deleted just now, and the next reconcile will see.
       if (!isLiving) return
-      findings.differences += 1
-      onDifference(extra(key))
+      tell(inspection, extra(key))
       if (repair)
         await run.absent.noteGone([
           {
@@ -221,8 +243,8 @@ async function inspect(
     // Equal by now, or not a row at all, or not read yet.
     if (!now || (now.version !== null && now.version > (await run.verification.currentPosition()))) return
     if (before?.version === now.version && before.mirrored === now.mirrored && before.kind === now.kind) {
-      findings.differences += 1
-      onDifference(now)
+      // Two looks at one version of the record that differ between themselves.
+      tell(inspection, now, now.version === now.mirrored && now.record !== before.record)
       if (!repair) return
       await run.verification.distrust([key])
       await run.pages.commit(page, null)

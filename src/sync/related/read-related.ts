@@ -74,7 +74,7 @@ async function readBatch(
     )
   await run.backlog.link(shown)
   for (const { stream, keyField, records } of pages) {
-    const written = await run.pages.commit(records, null, { stream, keyField })
+    const written = await run.pages.commit(records, null, { into: { stream, keyField } })
     context.onWritten?.(written)
   }
   const nothing = streams.map(({ name }) => ({ stream: name, keys: [] }))

@@ -1,10 +1,17 @@
 // A stream of the upstream as the rules of reading see it: pages of changes, pages of a list, one record by its key.
 // What an answer means for the mirror is not decided here.
 
-import { type Json, type JsonArray, type JsonObject, repeatedFields } from '../../json/json.ts'
+import { type Json, type JsonObject, repeatedFields } from '../../json/json.ts'
 import type { Stream } from '../../streams/catalog.ts'
 import { isObject, readRecords } from '../../streams/record.ts'
-import type { Answer, ListRequest, Lookup, Source } from '../../sync/ports/source.ts'
+import {
+  type Answer,
+  ListRefused,
+  type ListRequest,
+  type Lookup,
+  type Source,
+} from '../../sync/ports/source.ts'
+import { isRecordPage, parsedRecords, type RecordList, type RecordPage } from '../../wire/record-page.ts'
 import type { Upstream, UpstreamAnswer } from '../client.ts'
 import { UpstreamError } from '../http/errors.ts'
 import { ParameterError } from '../operations/parameters.ts'
@@ -12,31 +19,60 @@ import { type AnyRequest, pathParameterNames, type RequestOf } from '../operatio
 import { type Operation, type OperationName, operations } from '../operations/table.ts'
 
 /** `sortField` is what `Sorts` names; null: nobody knows yet which field that is, and nothing can be sorted. */
-export function openSource(upstream: Upstream, stream: Stream, sortField: string | null = null): Source {
+export function openSource(
+  upstream: Upstream,
+  stream: Stream,
+  sortField: string | null = null,
+  pageLength = openPageLength(),
+): Source {
   const list = named(stream.list)
   const lookup = stream.lookup === null ? null : named(stream.lookup)
-  const ask = ({ name }: Named, request: AnyRequest, signal: AbortSignal): Promise<UpstreamAnswer> =>
-    upstream.call(name, request as RequestOf<OperationName>, signal)
+  /** A page; with a budget where a name that is not known would bring everything there is. */
+  const askPage = async (
+    operation: Named,
+    request: AnyRequest,
+    signal: AbortSignal,
+    { pageSize, givesWay }: { readonly pageSize: number; readonly givesWay?: boolean | undefined },
+  ) => {
+    const isNaming = request.query?.Sorts !== undefined || request.query?.Filters !== undefined
+    const mostBytes = isNaming ? pageLength.mostBytes(pageSize) : undefined
+    const asked = request as RequestOf<OperationName>
+    const answer = listOf(
+      operation,
+      await upstream.callForRecords(operation.name, asked, signal, {
+        mostBytes,
+        givesWay,
+      }),
+    )
+    pageLength.note(answer)
+    return answer
+  }
 
   return {
-    sortedBy: (field) => openSource(upstream, stream, field),
-    async changes({ since, page, pageSize, sorts }, signal) {
+    sortedBy: (field) => openSource(upstream, stream, field, pageLength),
+    async changes({ since, page, pageSize, sorts, below = null, givesWay }, signal) {
       if (stream.kind !== 'changes')
         throw new Error(`the stream ${stream.name} cannot be read by row version`)
       const changes = named(stream.changes)
       const sorted = sorts !== null &&
         sortField !== null && { Sorts: sorts === 'ascending' ? sortField : `-${sortField}` }
-      const query = { Page: page, PageSize: pageSize, ...sorted }
+      const filtered = below !== null && sortField !== null && { Filters: `${sortField}<${below}` }
+      const query = { Page: page, PageSize: pageSize, ...sorted, ...filtered }
       try {
-        return listOf(changes, await ask(changes, { path: { rowVersion: since }, query }, signal))
+        return await askPage(changes, { path: { rowVersion: since }, query }, signal, { pageSize, givesWay })
       } catch (error) {
-        if (sorts !== null && refusesParameters(error)) return { refused: error.status }
-        throw error
+        if (sorts === null || !refusesParameters(error)) throw error
+        const { status, problem } = error
+        return status === null ? { refused: 200, why: problem } : { refused: status }
       }
     },
     async list({ page, pageSize, byKey }, signal) {
       const query = { ...pageQuery(list, page, pageSize), ...(byKey && keyQuery(byKey)) }
-      return listOf(list, await ask(list, { query }, signal))
+      try {
+        return await askPage(list, { query }, signal, { pageSize })
+      } catch (error) {
+        throw byKey && refusesParameters(error) ? new ListRefused(error.message) : error
+      }
     },
     listHasPages: pageSizeName(list) !== null,
     lookup:
@@ -44,7 +80,8 @@ export function openSource(upstream: Upstream, stream: Stream, sortField: string
       (async (key, signal) => {
         const [parameter = ''] = pathParameterNames(lookup.operation.path)
         try {
-          const { body } = await ask(lookup, { path: { [parameter]: key } }, signal)
+          const request = { path: { [parameter]: key } } as unknown as RequestOf<OperationName>
+          const { body } = await upstream.call(lookup.name, request, signal)
           return foundRecord(body, key, stream)
         } catch (error) {
           return lookupAfter(error)
@@ -73,13 +110,31 @@ const keyQuery = ({ field, after, order }: NonNullable<ListRequest['byKey']>) =>
 const pageSizeName = ({ operation }: Named): string | null =>
   Object.keys(operation.query).find((name) => name.toLowerCase() === 'pagesize') ?? null
 
-/** Not about rights, nor about a passing trouble: the upstream does not like the parameters. */
-const refusesParameters = (error: unknown): error is UpstreamError & { readonly status: number } =>
+/** Not about rights, nor about a passing trouble: the upstream does not like the parameters, or does not know them. */
+const refusesParameters = (error: unknown): error is UpstreamError =>
   error instanceof UpstreamError &&
-  error.code === 'UPSTREAM_STATUS' &&
-  (error.status === 400 || error.status === 422)
+  (error.code === 'UPSTREAM_UNPAGED' ||
+    (error.code === 'UPSTREAM_STATUS' && (error.status === 400 || error.status === 422)))
 
-function listOf({ operation }: Named, { body, bytes, status }: UpstreamAnswer): Answer {
+// How long a page may be before it is none: an upstream that does not know the name in `Sorts` or `Filters` may answer with everything
+// there is, and that is noticed while it streams in (P10).
+const slackBytes = 1_048_576
+const longRecordBytes = 16_384
+
+function openPageLength() {
+  let recordBytes: number | null = null
+  return {
+    /** Four times what as many records were seen to take. */
+    mostBytes: (pageSize: number): number =>
+      slackBytes + Math.ceil(4 * pageSize * (recordBytes ?? longRecordBytes)),
+    note({ records, bytes }: Answer) {
+      if (records.length > 0) recordBytes = Math.max(recordBytes ?? 0, bytes / records.length)
+    },
+  }
+}
+
+function listOf({ operation }: Named, { body, bytes, status }: UpstreamAnswer<Json | RecordPage>): Answer {
+  if (isRecordPage(body)) return { records: body, bytes }
   const records = Array.isArray(body) ? body : wrappedList(body)
   if (records) return { records, bytes }
   throw new UpstreamError({
@@ -93,7 +148,7 @@ function listOf({ operation }: Named, { body, bytes, status }: UpstreamAnswer): 
 }
 
 /** The list inside a wrapping object. Lists of complaints are none: `{"errors":[]}` is not an empty page. */
-function wrappedList(body: Json | null): JsonArray | null {
+function wrappedList(body: Json | null): RecordList | null {
   if (!isObject(body)) return null
   const lists = Object.entries(body).flatMap(([field, value]) =>
     Array.isArray(value) && !/^(?:validation)?_?(?:error|warning|message|problem)s?$/i.test(field)
@@ -148,7 +203,7 @@ export function maskSource(source: Source, secret: string): Source {
     ...source,
     async list(request, signal) {
       const answer = await source.list(request, signal)
-      return { ...answer, records: answer.records.map(mask) }
+      return { ...answer, records: parsedRecords(answer.records).map(mask) }
     },
     lookup:
       lookup &&

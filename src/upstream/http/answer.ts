@@ -3,6 +3,9 @@
 
 import type { Json } from '../../json/json.ts'
 import { JsonError, parseJson } from '../../json/parse.ts'
+import type { FieldOrder } from '../../wire/field-order.ts'
+import type { RecordPage } from '../../wire/record-page.ts'
+import { scanRecords } from '../../wire/scan.ts'
 import type { Operation } from '../operations/table.ts'
 import { excerptOf, UpstreamError, type UpstreamErrorDetails } from './errors.ts'
 import type { HttpAnswer, HttpRequest } from './transport.ts'
@@ -34,9 +37,24 @@ export function httpDate(text: string | undefined): number | null {
 }
 
 /** The answer's JSON; null when it has no body, which only the answer to a change may lack. */
-export function readAnswer(operation: Operation, request: HttpRequest, answer: HttpAnswer): Json | null {
+export const readAnswer: ReadAnswer<Json> = (...asked) => readBody(...asked, parseJson)
+
+/** The same, of an answer that may be a list: then its records are found in it and not parsed. */
+export const recordsReader =
+  (order: FieldOrder): ReadAnswer<Json | RecordPage> =>
+  (...asked) =>
+    readBody(...asked, (bytes) => scanRecords(bytes, order) ?? parseJson(bytes))
+
+export type ReadAnswer<Body> = (operation: Operation, request: HttpRequest, answer: HttpAnswer) => Body | null
+
+function readBody<Body>(
+  operation: Operation,
+  request: HttpRequest,
+  answer: HttpAnswer,
+  parse: (bytes: Buffer) => Body,
+): Body | null {
   if (!isSuccess(operation, answer.status)) throw statusError(request, answer)
-  if (answer.bytes.length > 0) return readJson(request, answer)
+  if (answer.bytes.length > 0) return readJson(request, answer, parse)
   if (operation.method !== 'GET') return null
   throw unusable(request, answer, {
     code: 'UPSTREAM_JSON',
@@ -85,7 +103,7 @@ function redirectError(request: HttpRequest, answer: HttpAnswer): UpstreamError 
   })
 }
 
-function readJson(request: HttpRequest, answer: HttpAnswer): Json {
+function readJson<Body>(request: HttpRequest, answer: HttpAnswer, parse: (bytes: Buffer) => Body): Body {
   const type = answer.headers['content-type'] ?? ''
   if (/^\s*(?:text\/html|application\/xhtml)/i.test(type) || isMarkup(answer.bytes))
     throw unusable(request, answer, {
@@ -101,7 +119,7 @@ function readJson(request: HttpRequest, answer: HttpAnswer): Json {
       problem: `the answer is of the type ${type.slice(0, 100)}, not JSON in UTF-8. Check the base URL.`,
     })
   try {
-    return parseJson(answer.bytes)
+    return parse(answer.bytes)
   } catch (cause) {
     if (!(cause instanceof JsonError)) throw cause
     throw unusable(request, answer, {

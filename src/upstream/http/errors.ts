@@ -11,6 +11,8 @@ export type UpstreamErrorCode =
   /** The body ended too early. */
   | 'UPSTREAM_TRUNCATED'
   | 'UPSTREAM_TOO_LARGE'
+  /** Far more came than was asked for, as if everything there is. */
+  | 'UPSTREAM_UNPAGED'
   | 'UPSTREAM_STATUS'
   /** It sends us to another address; the token does not follow. */
   | 'UPSTREAM_REDIRECT'

@@ -9,8 +9,8 @@ import type { HttpRequest, UpstreamObserver } from './transport.ts'
 // The budget of requests a second of one service (P10): a token bucket that holds one token, so that there is always the
 // same time at least from one request to the next.
 export type RateLimit = {
-  /** Waits for a token and comes back with how long that took. */
-  take(signal: AbortSignal): Promise<number>
+  /** Waits for a token and comes back with how long that took. Of those that give way one at a time waits beside the others. */
+  take(signal: AbortSignal, givesWay?: boolean): Promise<number>
 }
 
 export function openRateLimit(options: {
@@ -22,6 +22,7 @@ export function openRateLimit(options: {
   const intervalMs = 1000 / requestsPerSecond
   let lastMs = Number.NEGATIVE_INFINITY
   let queue: Promise<unknown> = Promise.resolve()
+  let givingWay: Promise<unknown> = Promise.resolve()
 
   async function takeToken(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted()
@@ -32,14 +33,70 @@ export function openRateLimit(options: {
     lastMs = clock.now()
   }
 
+  // Whoever gives up must not hold up those behind.
+  function takeTurn(signal: AbortSignal): Promise<void> {
+    const mine = queue.then(() => takeToken(signal))
+    queue = mine.catch(() => undefined)
+    return mine
+  }
+
+  function takeLateTurn(signal: AbortSignal): Promise<void> {
+    const mine = givingWay.then(() => takeTurn(signal))
+    givingWay = mine.catch(() => undefined)
+    return mine
+  }
+
   return {
-    async take(signal) {
+    async take(signal, givesWay = false) {
       const askedMs = clock.now()
-      const mine = queue.then(() => takeToken(signal))
-      // Whoever gives up must not hold up those behind.
-      queue = mine.catch(() => undefined)
-      await mine
+      await (givesWay ? takeLateTurn(signal) : takeTurn(signal))
       return clock.now() - askedMs
+    },
+  }
+}
+
+// How many requests of those that give way are under way at once: fewer when the service says that they are too many, and one more
+// after as many as that went well.
+export type Crowd = {
+  add<Result>(work: () => Promise<Result>): Promise<Result>
+  wereTooMany(): void
+}
+
+/** The answers to requests that were under way together say it once. */
+const oncePerMs = 1_000
+
+export function openCrowd(clock: Clock): Crowd {
+  let most = Number.POSITIVE_INFINITY
+  let underWay = 0
+  let toldMs = Number.NEGATIVE_INFINITY
+  const waiting: (() => void)[] = []
+
+  function letIn(): void {
+    while (underWay < Math.floor(most) && waiting.length > 0) {
+      underWay++
+      waiting.shift()?.()
+    }
+  }
+
+  return {
+    async add(work) {
+      const { promise: turn, resolve } = Promise.withResolvers<void>()
+      waiting.push(resolve)
+      letIn()
+      await turn
+      try {
+        const result = await work()
+        most += 1 / most
+        return result
+      } finally {
+        underWay--
+        letIn()
+      }
+    },
+    wereTooMany() {
+      if (clock.now() - toldMs < oncePerMs) return
+      toldMs = clock.now()
+      most = Math.max(1, Math.min(most, underWay) / 2)
     },
   }
 }
@@ -53,7 +110,7 @@ export type PacingOptions = {
   readonly observer: UpstreamObserver
 }
 export type Pacing = {
-  wait(request: Pick<HttpRequest, 'method' | 'url'>, signal: AbortSignal): Promise<void>
+  wait(request: Pick<HttpRequest, 'method' | 'url'>, signal: AbortSignal, givesWay: boolean): Promise<void>
   pauseUntil(time: Date, status: number | null): void
 }
 
@@ -62,9 +119,9 @@ export function openPacing(options: PacingOptions): Pacing {
   const limit = openRateLimit({ requestsPerSecond, clock })
   let pause: { readonly until: Date; readonly status: number | null } = { until: new Date(0), status: null }
   return {
-    async wait(request, signal) {
+    async wait(request, signal, givesWay) {
       for (;;) {
-        const waitedMs = await limit.take(signal)
+        const waitedMs = await limit.take(signal, givesWay)
         if (waitedMs > 0) observer.waited?.({ service, reason: 'budget', waitedMs })
         const leftMs = pause.until.getTime() - clock.now()
         if (leftMs <= 0) return

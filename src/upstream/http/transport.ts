@@ -49,6 +49,15 @@ function tooLargeError(request: Asked, maxResponseBytes: number): UpstreamError 
   })
 }
 
+const unpagedError = (request: Asked, mostBytes: number): UpstreamError =>
+  new UpstreamError({
+    code: 'UPSTREAM_UNPAGED',
+    method: request.method,
+    path: request.url.pathname,
+    retryable: false,
+    problem: `more than ${mostBytes} bytes came for PageSize=${request.url.searchParams.get('PageSize')}, as if everything there is: the upstream does not know what Sorts or Filters names, and leaves paging out. Reading went no further.`,
+  })
+
 const beforeSending = { retryable: true, mayHaveArrived: false } as const
 const connectPhases = new Set(['lookup', 'connect', 'secureConnect'])
 
@@ -114,6 +123,8 @@ export type HttpRequest = {
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
   readonly body: string | null
+  /** A page as long as that is none; left out: only the size of an answer is bounded. */
+  readonly mostBytes?: number
 }
 export type HttpAnswer = {
   readonly status: number
@@ -155,7 +166,7 @@ export function openTransport(options: {
   return {
     async send(request, signal) {
       signal.throwIfAborted()
-      const { method, url, headers, body } = request
+      const { method, url, headers, body, mostBytes = Number.POSITIVE_INFINITY } = request
       const stream = client.stream(url, {
         method,
         headers: { ...headers },
@@ -170,7 +181,9 @@ export function openTransport(options: {
         for await (const chunk of stream) {
           size += chunk.length
           const announced = Number(stream.response?.headers['content-length'] ?? 0)
-          if (Math.max(size, announced) > maxResponseBytes) throw tooLargeError(request, maxResponseBytes)
+          const longest = Math.max(size, announced)
+          if (longest > mostBytes) throw unpagedError(request, mostBytes)
+          if (longest > maxResponseBytes) throw tooLargeError(request, maxResponseBytes)
           chunks.push(chunk)
         }
       } catch (cause) {

@@ -1,6 +1,6 @@
 // `/dictionary`: every field that was seen, with its column.
 
-import type { BeliefLine, FieldLine } from '../../store/queries/dictionary.ts'
+import type { FieldLine } from '../../store/queries/dictionary.ts'
 import { plural } from '../../util/text.ts'
 import { age, count, foreign, html } from '../html.ts'
 import type { Page } from './layout.ts'
@@ -52,34 +52,3 @@ function percent(share: number | null): string {
   if (share < 1 && share > 0.99) return '> 99 %'
   return `${Math.round(share * 100)} %`
 }
-
-// `/upstream`: how the upstream behaves, with the evidence.
-export const beliefsPage: Page = {
-  path: '/upstream',
-  title: 'How the upstream behaves',
-  async body({ statusQueries, now }) {
-    return html`<p class="lead">Tidemark finds this out while it reads, and tests it again every day. It decides how fast Tidemark reads, not whether the rows are right.</p>
-${table({
-  caption: 'What is known, by stream',
-  columns: beliefColumns(now),
-  rows: await statusQueries.beliefs(),
-  empty: 'Nothing is known yet. The first run finds it out.',
-})}`
-  },
-}
-
-const beliefColumns = (now: Date): readonly Column<BeliefLine>[] => [
-  { title: 'What', cell: ({ name }) => name.replaceAll('_', ' ') },
-  { title: 'Stream', cell: ({ stream }) => stream },
-  { title: 'Value', cell: ({ value }) => html`<strong>${foreign(value)}</strong>` },
-  { title: 'Evidence', cell: ({ evidence }) => foreign(evidence, 500) },
-  { title: 'First seen', cell: ({ firstAt }) => age(firstAt, now) },
-  { title: 'Last tested', cell: ({ testedAt }) => age(testedAt, now) },
-  {
-    title: 'Before',
-    cell: ({ previousValue, changedAt }) =>
-      previousValue === null
-        ? null
-        : html`${foreign(previousValue)}${changedAt && html`, until ${age(changedAt, now)}`}`,
-  },
-]

@@ -1,0 +1,27 @@
+// A program of its own that reads a stream once and tells what that took: `node bench/load-once.ts <incremental|lookback>`, configured as
+// the worker is. What starting a program costs is not counted.
+
+import { loadConfig } from '../src/config/load.ts'
+import { openContext } from '../src/context.ts'
+import { openLog } from '../src/log.ts'
+import { streams } from '../src/streams/catalog.ts'
+
+const kind = process.argv[2] === 'lookback' ? 'lookback' : 'incremental'
+const config = loadConfig(process.env)
+await using context = await openContext({ config, log: openLog({ level: 'error' }) })
+const [stream] = streams
+const began = performance.now()
+const cpuBefore = process.cpuUsage()
+const outcome = await context.read(stream, kind, { signal: new AbortController().signal, isWhole: true })
+const cpu = process.cpuUsage(cpuBefore)
+const { maxRSS } = process.resourceUsage()
+process.stdout.write(
+  `${JSON.stringify({
+    seconds: (performance.now() - began) / 1000,
+    nodeSeconds: (cpu.user + cpu.system) / 1_000_000,
+    megabytes: maxRSS / 1024,
+    ...outcome.tally,
+    status: outcome.status,
+    isComplete: outcome.isComplete,
+  })}\n`,
+)

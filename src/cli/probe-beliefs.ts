@@ -1,0 +1,142 @@
+// What the probe says of each belief about a stream: the claim, whether it holds, by what that was seen and when, and what it means.
+
+import type { Config } from '../config/load.ts'
+import { openContext, type SyncContext } from '../context.ts'
+import { hasCluster } from '../embedded-postgres/location.ts'
+import type { Logger } from '../log.ts'
+import { type BeliefLine, readBeliefs } from '../store/queries/dictionary.ts'
+import { isLocallyChanged } from '../store/queries/due.ts'
+import { type BeliefKind, type BeliefName, beliefs, verdictOf } from '../streams/beliefs.ts'
+import type { ChangesStream } from '../streams/catalog.ts'
+import { describeUpstream } from '../sync/beliefs/describe.ts'
+import { knownRows } from '../sync/beliefs/probe-run.ts'
+import { type Tested, testBeliefs } from '../sync/beliefs/test-beliefs.ts'
+import type { Source } from '../sync/ports/source.ts'
+import { formatDuration, sentence } from '../util/text.ts'
+import type { Check } from './probe-checks.ts'
+
+/** What is stored already; null: there is no mirror, or it cannot be read as it is. */
+export type StoredMirror = AsyncDisposable & {
+  readonly context: SyncContext
+  readonly beliefs: readonly BeliefLine[]
+}
+
+export async function openStoredMirror(config: Config, log: Logger): Promise<StoredMirror | null> {
+  if (config.databaseUrl === null && !(await hasCluster('.tidemark'))) return null
+  const quiet = log.isLevelEnabled('debug') ? log : log.child({}, { level: 'silent' })
+  try {
+    const context = await openContext({ config, log: quiet, migrates: false })
+    try {
+      const known = await readBeliefs(context.database.pool)
+      return { context, beliefs: known, [Symbol.asyncDispose]: () => context[Symbol.asyncDispose]() }
+    } catch (error) {
+      await context[Symbol.asyncDispose]()
+      throw error
+    }
+  } catch (error) {
+    log.debug({ err: error }, 'what is stored cannot be read')
+    return null
+  }
+}
+
+export type BeliefReport = {
+  readonly stream: string
+  readonly name: string
+  readonly claim: string
+  readonly verdict: 'holds' | 'does not hold' | 'could not be told'
+  readonly value: string | null
+  readonly evidence: string
+  /** When that was seen: now, or by a run; null: never. */
+  readonly testedAt: string | null
+  /** What the runs rely on. */
+  readonly recorded: { readonly value: string; readonly testedAt: string } | null
+  readonly means: string | null
+}
+
+type Asked = {
+  readonly source: Source
+  readonly stream: ChangesStream
+  readonly versionField: string | null
+  readonly mirror: StoredMirror | null
+  readonly signal: AbortSignal
+}
+
+/** A line for each belief, and one for each other trait of the upstream. */
+export async function* probeBeliefs({ mirror, ...asked }: Asked): AsyncGenerator<Check> {
+  const { source, stream, signal } = asked
+  const recorded = (mirror?.beliefs ?? []).filter((line) => line.stream === stream.name)
+  const rows = mirror ? await knownRows(mirror.context.store, stream.name) : []
+  const tested = new Map<string, Tested>()
+  for await (const one of testBeliefs({ ...asked, rows })) tested.set(one.name, one)
+  if (mirror) tested.set('tables_untouched', await testTables(mirror, stream.name))
+  const field = tested.get('version_field')?.value ?? null
+  for (const name of told) yield checkOf(stream.name, name, tested.get(name) ?? null, recorded)
+  for (const { name, value } of field === null ? [] : await describeUpstream(source, stream, field, signal))
+    yield { name: `${stream.name} ${name}`, isFine: true, says: value }
+}
+
+/** Of the beginning of a first load there is nothing to test. */
+const told = (Object.keys(beliefs) as BeliefName[]).filter((name) => name !== 'first_top')
+
+async function testTables({ context }: StoredMirror, stream: string): Promise<Tested> {
+  const isChanged = await isLocallyChanged(context.database.pool, stream)
+  return {
+    name: 'tables_untouched',
+    value: isChanged ? 'no' : 'yes',
+    evidence: isChanged
+      ? 'somebody changed the table since the last run, which mends it next'
+      : 'nobody else changed the table since the last run',
+  }
+}
+
+function checkOf(
+  stream: string,
+  name: BeliefName,
+  tested: Tested | null,
+  recorded: readonly BeliefLine[],
+): Check {
+  const now = new Date()
+  const kind: BeliefKind = beliefs[name]
+  const known = recorded.find((line) => line.name === name) ?? null
+  const seenNow = tested?.value != null ? { ...tested, value: tested.value, testedAt: now } : null
+  // What a run saw lately stands where it cannot be asked.
+  const seen = seenNow ?? (known && verdictOf(known, now) !== 'unknown' ? known : null)
+  const verdict = seen ? verdictOf({ ...seen, expiresAt: null }, now) : 'unknown'
+  const report: BeliefReport = {
+    stream,
+    name,
+    claim: kind.claim,
+    verdict: verdict === 'unknown' ? 'could not be told' : verdict,
+    value: seen?.value ?? null,
+    evidence: seen?.evidence ?? tested?.evidence ?? 'nothing is stored yet; runs find it out as they read',
+    testedAt: seen?.testedAt.toISOString() ?? null,
+    recorded: known && { value: known.value, testedAt: known.testedAt.toISOString() },
+    means: verdict === 'does not hold' ? (kind.without ?? null) : null,
+  }
+  return {
+    name: `${stream} ${name}`,
+    isFine: true,
+    isWarning: verdict === 'does not hold',
+    says: inWords(report, kind, seenNow !== null, now),
+    belief: report,
+  }
+}
+
+const capitalized = (text: string): string => `${text[0]?.toUpperCase() ?? ''}${text.slice(1)}`
+
+function inWords(report: BeliefReport, { holdsAs }: BeliefKind, isNow: boolean, now: Date): string {
+  const { verdict, value, claim, evidence, testedAt, recorded, means } = report
+  const answer = verdict === 'holds' && holdsAs === null ? `${value}` : verdict
+  const ago = (at: string) => `${formatDuration(now.getTime() - new Date(at).getTime())} ago`
+  const seen =
+    testedAt !== null && !isNow
+      ? `Seen by a run ${ago(testedAt)}.`
+      : recorded === null
+        ? null
+        : recorded.value === value
+          ? `Runs saw the same ${ago(recorded.testedAt)}.`
+          : `Runs saw ${recorded.value} ${ago(recorded.testedAt)}.`
+  return [`${answer}: ${sentence(claim)}`, sentence(capitalized(evidence)), seen, means]
+    .filter(Boolean)
+    .join(' ')
+}

@@ -1,0 +1,100 @@
+// `tidemark source`: whose data this database holds; and, when the upstream moved or its client GUID was renewed, the word of a person
+// that it is the same one, which is checked before it is taken.
+
+import { loadConfig } from '../config/load.ts'
+import { openContext, sourcesOf } from '../context.ts'
+import { type Agreement, compareSource, isSameSource } from '../operator/sources.ts'
+import { adoptSource } from '../store/admin/streams.ts'
+import { otherSources, otherSourceText, readSources } from '../store/queries/sources.ts'
+import { UsageError } from '../util/errors.ts'
+import { type Call, type Command, json, operator, textOf } from './command.ts'
+import { type ExitCode, exitCodes } from './exit.ts'
+import { readMirror } from './mirror.ts'
+import { expectNoWords, findAction } from './parse.ts'
+
+export const source: Command = {
+  name: 'source',
+  summary: 'show whose data this database holds; go on after the upstream moved',
+  usage: '[adopt --reason TEXT] [--json]',
+  options: {
+    reason: {
+      type: 'string',
+      value: 'TEXT',
+      describe: 'adopt: why the address or the client is another one; kept',
+    },
+    json,
+  },
+  examples: [
+    'tidemark source',
+    'tidemark source adopt --reason "the service moved to another host on 1 March"',
+  ],
+  run,
+}
+
+const actions: Readonly<Record<string, (call: Call, words: readonly string[]) => Promise<ExitCode>>> = {
+  show,
+  adopt,
+}
+
+async function run(call: Call): Promise<ExitCode> {
+  const [word = 'show', ...rest] = call.positionals
+  return await findAction('source', actions, word)(call, rest)
+}
+
+async function show(call: Call, words: readonly string[]): Promise<ExitCode> {
+  expectNoWords('source', { positionals: words })
+  const { values, stdout } = call
+  return await readMirror(call, async (pool) => {
+    const sources = await readSources(pool)
+    if (values.json)
+      stdout.json({
+        sources: sources.map(({ service, baseUrl, account }) => ({ service, base_url: baseUrl, account })),
+      })
+    else if (sources.length === 0) stdout.say('There is no data yet.')
+    else
+      for (const { service, baseUrl, account } of sources) stdout.say(`${service}: ${baseUrl} (${account})`)
+  })
+}
+
+async function adopt(call: Call, words: readonly string[]): Promise<ExitCode> {
+  expectNoWords('source adopt', { positionals: words })
+  const { values, stdout, environment, log, signal } = call
+  const reason = textOf(values, 'reason')
+  if (reason === null)
+    throw new UsageError(
+      '`tidemark source adopt` needs --reason TEXT: it is kept, for those who wonder later why the address is another one.',
+    )
+  const config = loadConfig(environment)
+  await using context = await openContext({ config, log, anySource: true })
+  const { pool } = context.database
+  const others = await otherSources(pool, sourcesOf(config))
+  const adopted = []
+  for (const other of others) {
+    const agreements = await compareSource(context, other.wanted.service, signal)
+    if (!isSameSource(agreements)) throw new UsageError(refusal(otherSourceText(other), agreements))
+    await adoptSource(pool, other.wanted, { by: operator(), reason })
+    adopted.push({ ...other.wanted, compared: agreements })
+  }
+  if (values.json)
+    stdout.json({
+      adopted: adopted.map(({ service, baseUrl, account, compared }) => ({
+        ...{ service, base_url: baseUrl, account, compared },
+      })),
+    })
+  else if (adopted.length === 0)
+    stdout.say('The settings name the source whose data is here. Nothing was changed.')
+  else
+    for (const { service, baseUrl, account, compared } of adopted)
+      stdout.say(
+        `${service}: the rows here are now those of ${baseUrl} (${account}). Compared: ${compared.map(agreementText).join(', ')}.`,
+      )
+  return exitCodes.done
+}
+
+const agreementText = ({ stream, same, compared }: Agreement): string =>
+  `${same} of ${compared} records of ${stream} are the same`
+
+const refusal = (what: string, agreements: readonly Agreement[]): string =>
+  agreements.length === 0
+    ? `${what} There are no rows that could be compared, so nothing shows that they are one source. Use another database (DATABASE_URL).`
+    : `${what} They are not one source: ${agreements.map(agreementText).join(', ')}. Nothing was changed. Use another database (DATABASE_URL).`

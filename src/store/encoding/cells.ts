@@ -1,0 +1,431 @@
+// The cells of one row, written from the bytes of an answer in both forms at once: as COPY's binary format, which Postgres takes, and as
+// its text format, of which the hash of the row is taken. A value that is not of the plainest form for its column is not written here:
+// then the record is parsed, and src/store/encoding/row.ts decides.
+
+import { int64 } from '../../streams/record.ts'
+
+/** A row in the making. Whoever begins one sees to it that there is room. */
+export type Cells = {
+  /** As text: what `text` and `textEnd` say. */
+  text: Buffer
+  textEnd: number
+  /** As binary. */
+  binary: Buffer
+  view: DataView
+  binaryEnd: number
+  /** A value can only be told as text. */
+  isTextOnly: boolean
+  /** The day that was looked up last, and its number. */
+  day: number
+  dayNumber: number
+}
+
+/** Of one cell at most, in either form, besides the bytes that it is made of. */
+export const mostCellBytes = 80
+
+export const newCells = (): Cells => {
+  const binary = Buffer.alloc(0)
+  return {
+    text: Buffer.alloc(0),
+    textEnd: 0,
+    binary,
+    view: new DataView(binary.buffer),
+    binaryEnd: 0,
+    isTextOnly: false,
+    day: -1,
+    dayNumber: 0,
+  }
+}
+
+const tab = 0x09
+const quote = 0x22
+const minus = 0x2d
+const dot = 0x2e
+const zero = 0x30
+const nine = 0x39
+const backslash = 0x5c
+
+export function writeNull(cells: Cells): void {
+  const { text, textEnd } = cells
+  text[textEnd] = tab
+  text[textEnd + 1] = backslash
+  text[textEnd + 2] = 0x4e
+  cells.textEnd = textEnd + 3
+  cells.view.setInt32(cells.binaryEnd, -1)
+  cells.binaryEnd += 4
+}
+
+export function writeBoolean(cells: Cells, bytes: Buffer, start: number): boolean {
+  const first = bytes[start]
+  if (first !== 0x74 && first !== 0x66) return false
+  writeTextByte(cells, first)
+  cells.view.setInt32(cells.binaryEnd, 1)
+  cells.binary[cells.binaryEnd + 4] = first === 0x74 ? 1 : 0
+  cells.binaryEnd += 5
+  return true
+}
+
+function writeTextByte(cells: Cells, byte: number): void {
+  cells.text[cells.textEnd] = tab
+  cells.text[cells.textEnd + 1] = byte
+  cells.textEnd += 2
+}
+
+/** As it stands in the bytes. */
+function writeTextRange(cells: Cells, bytes: Buffer, start: number, end: number): void {
+  const { text } = cells
+  let at = cells.textEnd
+  text[at++] = tab
+  if (end - start > longCopy) at += bytes.copy(text, at, start, end)
+  else for (let from = start; from < end; from++) text[at++] = bytes[from] as number
+  cells.textEnd = at
+}
+
+/** From here on the engine's own copying is faster than a loop. */
+const longCopy = 96
+
+const two32 = 4_294_967_296
+
+function writeInt64(cells: Cells, number: number): void {
+  const high = Math.floor(number / two32)
+  cells.view.setInt32(cells.binaryEnd, 8)
+  cells.view.setInt32(cells.binaryEnd + 4, high)
+  cells.view.setUint32(cells.binaryEnd + 8, number - high * two32)
+  cells.binaryEnd += 12
+}
+
+function writeLargeInt64(cells: Cells, number: bigint): void {
+  cells.view.setInt32(cells.binaryEnd, 8)
+  cells.view.setBigInt64(cells.binaryEnd + 4, number)
+  cells.binaryEnd += 12
+}
+
+export function writeBigint(cells: Cells, bytes: Buffer, start: number, end: number): boolean {
+  const isNegative = bytes[start] === minus
+  const first = isNegative ? start + 1 : start
+  // `-0` is written by Postgres as another text than it was read from.
+  if (end - first > 19 || (isNegative && bytes[first] === zero)) return false
+  let number = 0
+  for (let at = first; at < end; at++) {
+    const digit = (bytes[at] as number) - zero
+    if (digit < 0 || digit > 9) return false
+    number = number * 10 + digit
+  }
+  if (end - first <= 15) writeInt64(cells, isNegative ? -number : number)
+  else {
+    const exact = BigInt(bytes.toString('latin1', start, end))
+    if (exact < int64.min || exact > int64.max) return false
+    writeLargeInt64(cells, exact)
+  }
+  writeTextRange(cells, bytes, start, end)
+  return true
+}
+
+// So many digits have room in a cell.
+const mostDigits = 100
+
+/** A decimal without exponent: groups of four digits from the point on, and how many stood behind it. */
+export function writeNumeric(cells: Cells, bytes: Buffer, start: number, end: number): boolean {
+  const isNegative = bytes[start] === minus
+  const first = isNegative ? start + 1 : start
+  if (end - first > mostDigits) return false
+  let point = first
+  for (; point < end; point++) {
+    const byte = bytes[point] as number
+    if (byte < zero || byte > nine) break
+  }
+  if (point === first || (point < end && bytes[point] !== dot)) return false
+  const { view, binaryEnd } = cells
+  const fraction = point < end ? end - point - 1 : 0
+  let at = binaryEnd + 12
+  let groups = 0
+  let weight = ((point - first + 3) >> 2) - 1
+  for (let from = first; from < point; ) {
+    // Fewer than four only in the first group.
+    const groupEnd = from + ((point - from) & 3 || 4)
+    let group = 0
+    for (; from < groupEnd; from++) group = group * 10 + (bytes[from] as number) - zero
+    if (groups === 0 && group === 0) weight--
+    else {
+      view.setUint16(at, group)
+      at += 2
+      groups++
+    }
+  }
+  for (let from = point + 1; from < end; from += 4) {
+    let group = 0
+    for (let digit = from; digit < from + 4; digit++) {
+      const value = digit < end ? (bytes[digit] as number) - zero : 0
+      // An exponent.
+      if (value < 0 || value > 9) return false
+      group = group * 10 + value
+    }
+    if (groups === 0 && group === 0) weight--
+    else {
+      view.setUint16(at, group)
+      at += 2
+      groups++
+    }
+  }
+  while (groups > 0 && view.getUint16(at - 2) === 0) {
+    at -= 2
+    groups--
+  }
+  view.setInt32(binaryEnd, at - binaryEnd - 4)
+  view.setUint16(binaryEnd + 4, groups)
+  view.setInt16(binaryEnd + 6, groups === 0 ? 0 : weight)
+  view.setUint16(binaryEnd + 8, isNegative && groups > 0 ? 0x4000 : 0)
+  view.setUint16(binaryEnd + 10, fraction)
+  cells.binaryEnd = at
+  writeTextRange(cells, bytes, start, end)
+  return true
+}
+
+const hexValues = new Uint8Array(256).fill(255)
+for (const digit of '0123456789abcdefABCDEF') hexValues[digit.charCodeAt(0)] = Number.parseInt(digit, 16)
+
+const dashes = [9, 14, 19, 24] as const
+
+export function writeUuid(cells: Cells, bytes: Buffer, start: number, end: number): boolean {
+  if (end - start !== 38 || bytes[start] !== quote) return false
+  for (const dash of dashes) if (bytes[start + dash] !== minus) return false
+  const { binary, binaryEnd } = cells
+  let seen = 0
+  let from = start + 1
+  for (let at = binaryEnd + 4; at < binaryEnd + 20; at++) {
+    if (bytes[from] === minus) from++
+    const high = hexValues[bytes[from] as number] as number
+    const low = hexValues[bytes[from + 1] as number] as number
+    seen |= high | low
+    binary[at] = (high << 4) | low
+    from += 2
+  }
+  if (seen > 15) return false
+  cells.view.setInt32(binaryEnd, 16)
+  cells.binaryEnd = binaryEnd + 20
+  writeTextRange(cells, bytes, start + 1, end - 1)
+  return true
+}
+
+/** `end` is that of a value in a RecordPage: less than 0 where the string has escapes. */
+export function writeText(cells: Cells, bytes: Buffer, start: number, end: number): boolean {
+  if (bytes[start] !== quote) return false
+  if (end < 0) return writeEscapedText(cells, bytes, start + 1, ~end - 1)
+  const { text, binary, binaryEnd } = cells
+  const length = end - start - 2
+  let at = cells.textEnd
+  let to = binaryEnd + 4
+  text[at++] = tab
+  if (length > longCopy) {
+    at += bytes.copy(text, at, start + 1, end - 1)
+    to += bytes.copy(binary, to, start + 1, end - 1)
+  } else
+    for (let from = start + 1; from < end - 1; from++) {
+      const byte = bytes[from] as number
+      text[at++] = byte
+      binary[to++] = byte
+    }
+  cells.textEnd = at
+  cells.view.setInt32(binaryEnd, length)
+  cells.binaryEnd = to
+  return true
+}
+
+/** What stands for itself behind a backslash, and what does not. */
+const unescaped: Readonly<Record<number, number>> = {
+  34: 0x22,
+  92: 0x5c,
+  47: 0x2f,
+  98: 0x08,
+  102: 0x0c,
+  110: 0x0a,
+  114: 0x0d,
+  116: 0x09,
+}
+/** How COPY's text format writes what it reads as its own. */
+const copyEscapes: Readonly<Record<number, number>> = { 92: 0x5c, 9: 0x74, 10: 0x6e, 13: 0x72 }
+
+function writeEscapedText(cells: Cells, bytes: Buffer, start: number, end: number): boolean {
+  const { text, binary, binaryEnd } = cells
+  let at = cells.textEnd
+  let to = binaryEnd + 4
+  text[at++] = tab
+  for (let from = start; from < end; ) {
+    let byte = bytes[from] as number
+    if (byte !== backslash) {
+      text[at++] = byte
+      binary[to++] = byte
+      from++
+      continue
+    }
+    const kind = bytes[from + 1] as number
+    if (kind !== 0x75) {
+      byte = unescaped[kind] as number
+      from += 2
+    } else {
+      const character = escapedCharacter(bytes, from)
+      // NUL, or half a pair of surrogates: no text of Postgres holds it.
+      if (character <= 0) return false
+      from += character > 0xffff ? 12 : 6
+      if (character > 0x7f) {
+        const written = writeUtf8(binary, to, character)
+        for (let copied = 0; copied < written; copied++) text[at++] = binary[to++] as number
+        continue
+      }
+      byte = character
+    }
+    const escaping = copyEscapes[byte]
+    if (escaping !== undefined) {
+      text[at++] = backslash
+      text[at++] = escaping
+    } else text[at++] = byte
+    binary[to++] = byte
+  }
+  cells.textEnd = at
+  cells.view.setInt32(binaryEnd, to - binaryEnd - 4)
+  cells.binaryEnd = to
+  return true
+}
+
+/** What `\uXXXX`, or two of them, stand for; -1 for half a pair. */
+function escapedCharacter(bytes: Buffer, at: number): number {
+  const unit = hexUnit(bytes, at + 2)
+  if (unit < 0xd800 || unit > 0xdfff) return unit
+  if (unit > 0xdbff || bytes[at + 6] !== backslash || bytes[at + 7] !== 0x75) return -1
+  const next = hexUnit(bytes, at + 8)
+  return next >= 0xdc00 && next <= 0xdfff ? 0x10000 + ((unit - 0xd800) << 10) + next - 0xdc00 : -1
+}
+
+const hexUnit = (bytes: Buffer, at: number): number =>
+  ((hexValues[bytes[at] as number] as number) << 12) |
+  ((hexValues[bytes[at + 1] as number] as number) << 8) |
+  ((hexValues[bytes[at + 2] as number] as number) << 4) |
+  (hexValues[bytes[at + 3] as number] as number)
+
+/** Returns how many bytes it takes. */
+function writeUtf8(bytes: Buffer, at: number, character: number): number {
+  if (character < 0x800) {
+    bytes[at] = 0xc0 | (character >> 6)
+    bytes[at + 1] = 0x80 | (character & 0x3f)
+    return 2
+  }
+  if (character < 0x10000) {
+    bytes[at] = 0xe0 | (character >> 12)
+    bytes[at + 1] = 0x80 | ((character >> 6) & 0x3f)
+    bytes[at + 2] = 0x80 | (character & 0x3f)
+    return 3
+  }
+  bytes[at] = 0xf0 | (character >> 18)
+  bytes[at + 1] = 0x80 | ((character >> 12) & 0x3f)
+  bytes[at + 2] = 0x80 | ((character >> 6) & 0x3f)
+  bytes[at + 3] = 0x80 | (character & 0x3f)
+  return 4
+}
+
+/** How far a local time is ahead of UTC, both in seconds since 2000; null where that is not known. */
+export type OffsetAt = (localSeconds: number) => number | null
+/** How the date-times of a column are read that have no offset: what their text is followed by, and by how much they are ahead. */
+export type LocalTime = { readonly suffix: Buffer; readonly offsetAt: OffsetAt }
+
+const daysInMonth = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] as const
+const largestSafeSeconds = 9_000_000_000
+
+/** `2024-05-06T07:08:09.1234567+02:00`; fraction and offset may be missing. Cut, never rounded, to microseconds (P4). */
+export function writeInstant(
+  cells: Cells,
+  bytes: Buffer,
+  start: number,
+  end: number,
+  local: LocalTime,
+): boolean {
+  const from = start + 1
+  if (end - start < 21 || bytes[start] !== quote || !hasInstantMarks(bytes, from)) return false
+  const century = twoDigits(bytes, from)
+  const years = twoDigits(bytes, from + 2)
+  const month = twoDigits(bytes, from + 5)
+  const day = twoDigits(bytes, from + 8)
+  const hour = twoDigits(bytes, from + 11)
+  const minute = twoDigits(bytes, from + 14)
+  const second = twoDigits(bytes, from + 17)
+  const year = century * 100 + years
+  if (century > 99 || years > 99 || year === 0 || month < 1 || month > 12 || day < 1) return false
+  if (hour > 23 || minute > 59 || second > 59) return false
+  if (day > (daysInMonth[month - 1] as number) && !(day === 29 && month === 2 && isLeap(year))) return false
+  let at = from + 19
+  let micros = 0
+  if (bytes[at] === dot) {
+    at++
+    let digits = 0
+    for (; ; at++, digits++) {
+      const digit = (bytes[at] as number) - zero
+      if (digit < 0 || digit > 9) break
+      if (digits < 6) micros = micros * 10 + digit
+    }
+    if (digits === 0) return false
+    for (; digits < 6; digits++) micros *= 10
+  }
+  const fractionEnd = at
+  const seconds = dayNumber(cells, year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second
+  let offset: number | null
+  if (at === end - 1) offset = local.offsetAt(seconds)
+  else {
+    offset = readOffset(bytes, at, end - 1)
+    if (offset === null) return false
+  }
+  if (offset === null) cells.isTextOnly = true
+  else writeMicros(cells, seconds - offset, micros)
+  writeTextRange(cells, bytes, from, Math.min(fractionEnd, from + 26))
+  if (at < end - 1) for (; at < end - 1; at++) cells.text[cells.textEnd++] = bytes[at] as number
+  else
+    for (let byte = 0; byte < local.suffix.length; byte++)
+      cells.text[cells.textEnd++] = local.suffix[byte] as number
+  return true
+}
+
+const hasInstantMarks = (bytes: Buffer, from: number): boolean =>
+  bytes[from + 4] === minus &&
+  bytes[from + 7] === minus &&
+  bytes[from + 10] === 0x54 &&
+  bytes[from + 13] === 0x3a &&
+  bytes[from + 16] === 0x3a
+
+/** More than 99 where they are no digits. */
+function twoDigits(bytes: Buffer, at: number): number {
+  const tens = (bytes[at] as number) - zero
+  const ones = (bytes[at + 1] as number) - zero
+  return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? tens * 10 + ones : 1_000
+}
+
+const isLeap = (year: number): boolean => year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0)
+
+/** Days since 2000-01-01. Most date-times of a page are of few days. */
+function dayNumber(cells: Cells, year: number, month: number, day: number): number {
+  const wanted = (year * 12 + month) * 32 + day
+  if (cells.day === wanted) return cells.dayNumber
+  const shifted = month <= 2 ? year - 1 : year
+  const era = Math.floor(shifted / 400)
+  const ofEra = shifted - era * 400
+  const ofYear = Math.floor((153 * (month + (month > 2 ? -3 : 9)) + 2) / 5) + day - 1
+  const number =
+    era * 146_097 + ofEra * 365 + Math.floor(ofEra / 4) - Math.floor(ofEra / 100) + ofYear - 719_468 - 10_957
+  cells.day = wanted
+  cells.dayNumber = number
+  return number
+}
+
+/** `Z` or `+02:00`, in seconds; null for anything else. */
+function readOffset(bytes: Buffer, at: number, end: number): number | null {
+  const first = bytes[at]
+  if (first === 0x5a) return at + 1 === end ? 0 : null
+  if ((first !== 0x2b && first !== minus) || at + 6 !== end || bytes[at + 3] !== 0x3a) return null
+  const hours = twoDigits(bytes, at + 1)
+  const minutes = twoDigits(bytes, at + 4)
+  if (hours > 14 || minutes > 59) return null
+  const seconds = hours * 3_600 + minutes * 60
+  return first === minus ? -seconds : seconds
+}
+
+function writeMicros(cells: Cells, seconds: number, micros: number): void {
+  if (Math.abs(seconds) < largestSafeSeconds) writeInt64(cells, seconds * 1_000_000 + micros)
+  else writeLargeInt64(cells, BigInt(seconds) * 1_000_000n + BigInt(micros))
+}

@@ -1,0 +1,172 @@
+// The rows of a page as bytes of COPY, each written once: plain ones in the binary format, the others as lines of text. Of each row the
+// hash is taken from its text, whichever way it goes, and any choice of rows can be sent.
+
+import { hash } from 'node:crypto'
+import type { Row } from '../../streams/record.ts'
+import type { Cells } from './cells.ts'
+import { copyNull } from './copy-text.ts'
+
+/** What each row begins with: the columns, and their types. */
+export const hashAndFlagColumns = {
+  _hash: 'bytea',
+  _deleted_at: 'timestamptz',
+  _deleted_reason: 'text',
+} as const
+
+// Long enough that no two records of a mirror will ever share one by chance.
+export const hashBytes = 16
+const beforeHash = '\\\\x'
+// To Postgres `now` is when the transaction began.
+const flagCells = { deleted: '\tnow\tsource\t', living: `\t${copyNull}\t${copyNull}\t` } as const
+const emptyCellBytes = `\t${copyNull}`.length
+const chunkBytes = 262_144
+// UTF-8 needs at most three bytes for each unit of UTF-16.
+const mostBytes = (text: string): number => 3 * text.length
+
+/** Of a row in the binary format: how many cells, the hash, neither deleted nor with anything rescued. */
+const leadingBytes = 2 + 4 + hashBytes + 3 * 4
+const leadingCells = 4
+
+/** In the format that each is meant for; either may be empty. */
+export type Copies = { readonly binary: readonly Buffer[]; readonly text: readonly Buffer[] }
+
+export type CopyRows = {
+  /** Has the cells of a row written where it will stand, with room for so many bytes. Nothing is added yet. */
+  beginBinary(cells: Cells, most: number, cellCount: number): void
+  addBinary(row: Row, cells: Cells, digest: string): void
+  /** Of the text of its cells, which begins with what was rescued of the row. */
+  addText(row: Row, cells: Cells, digest: string, isDeleted: boolean): void
+  /**
+   * The same. `emptyCells` says how many null cells the text ends with: they are no part of its hash. With `hashed` the hash is made
+   * from that text instead.
+   */
+  addLine(row: Row, text: string, emptyCells: number, isDeleted: boolean, hashed?: string | null): void
+  end(): EncodedRows
+}
+
+export type EncodedRows = {
+  readonly rows: readonly Row[]
+  /** Of each row, one behind the other. */
+  readonly hashes: Buffer
+  /** Of each row: 1 where the source says that it is deleted. */
+  readonly deletions: Uint8Array
+  readonly all: Copies
+  /** Of some rows, by their index. */
+  only(indexes: readonly number[]): Copies
+}
+
+type Chunks = { readonly full: Buffer[]; last: Buffer; end: number }
+/** Of each row: its chunk, counted from 1, of the text ones less than 0; where it begins there, and where it ends. */
+type RowPlaces = { readonly chunks: Int32Array; readonly starts: Int32Array; readonly ends: Int32Array }
+
+export function openCopyRows(rowCount: number): CopyRows {
+  const binary: Chunks = { full: [], last: Buffer.alloc(0), end: 0 }
+  const text: Chunks = { full: [], last: Buffer.alloc(0), end: 0 }
+  const rows: Row[] = []
+  const places: RowPlaces = {
+    chunks: new Int32Array(rowCount),
+    starts: new Int32Array(rowCount),
+    ends: new Int32Array(rowCount),
+  }
+  const hashes = Buffer.allocUnsafe(rowCount * hashBytes)
+  const deletions = new Uint8Array(rowCount)
+
+  function note(row: Row, chunks: Chunks, end: number, digest: string, isDeleted = false): void {
+    const index = rows.push(row) - 1
+    const chunk = chunks.full.length + 1
+    places.chunks[index] = chunks === binary ? chunk : -chunk
+    places.starts[index] = chunks.end
+    if (isDeleted) deletions[index] = 1
+    places.ends[index] = end
+    for (let byte = 0; byte < hashBytes; byte++) hashes[index * hashBytes + byte] = digest.charCodeAt(byte)
+    chunks.end = end
+  }
+
+  function beginText(room: number, digest: string, isDeleted: boolean): number {
+    const prefix = `${beforeHash}${hexOf(digest)}${isDeleted ? flagCells.deleted : flagCells.living}`
+    makeRoom(text, prefix.length + room)
+    return text.end + text.last.write(prefix, text.end, 'latin1')
+  }
+
+  return {
+    beginBinary: (cells, most, cellCount) => beginBinary(binary, cells, most, cellCount),
+    addBinary(row, cells, digest) {
+      const hashStart = binary.end + 6
+      for (let byte = 0; byte < hashBytes; byte++) binary.last[hashStart + byte] = digest.charCodeAt(byte)
+      note(row, binary, cells.binaryEnd, digest)
+    },
+    addText(row, cells, digest, isDeleted) {
+      const start = beginText(cells.textEnd + 1, digest, isDeleted)
+      const end = start + cells.text.copy(text.last, start, 0, cells.textEnd)
+      text.last[end] = newLine
+      note(row, text, end + 1, digest, isDeleted)
+    },
+    addLine(row, cells, emptyCells, isDeleted, hashed = null) {
+      const bytes = Buffer.from(cells)
+      const digest = hash('sha1', hashed ?? withoutEmptyEnd(bytes, emptyCells), 'binary')
+      const start = beginText(mostBytes(cells) + 1, digest, isDeleted)
+      const end = start + bytes.copy(text.last, start)
+      text.last[end] = newLine
+      note(row, text, end + 1, digest, isDeleted)
+    },
+    end() {
+      const all = { binary: allOf(binary), text: allOf(text) }
+      const only = (indexes: readonly number[]) => ({
+        binary: pick(indexes, places, all.binary, 1),
+        text: pick(indexes, places, all.text, -1),
+      })
+      return {
+        rows,
+        hashes,
+        deletions,
+        all,
+        only: (indexes: readonly number[]) => (indexes.length === rows.length ? all : only(indexes)),
+      }
+    },
+  }
+}
+
+const withoutEmptyEnd = (line: Buffer, emptyCells: number): Buffer =>
+  line.subarray(0, line.length - emptyCells * emptyCellBytes)
+
+function beginBinary(binary: Chunks, cells: Cells, most: number, cellCount: number): void {
+  if (makeRoom(binary, leadingBytes + most) || cells.binary !== binary.last) {
+    cells.binary = binary.last
+    cells.view = new DataView(binary.last.buffer, binary.last.byteOffset, binary.last.length)
+  }
+  const { view } = cells
+  view.setInt16(binary.end, leadingCells + cellCount)
+  view.setInt32(binary.end + 2, hashBytes)
+  for (let flag = 0; flag < 3; flag++) view.setInt32(binary.end + 6 + hashBytes + 4 * flag, -1)
+  cells.binaryEnd = binary.end + leadingBytes
+}
+
+const newLine = 0x0a
+
+const hexOf = (digest: string): string => Buffer.from(digest.slice(0, hashBytes), 'latin1').toString('hex')
+
+/** Answers whether it began a new chunk. */
+function makeRoom(chunks: Chunks, bytes: number): boolean {
+  if (chunks.end + bytes <= chunks.last.length) return false
+  if (chunks.last.length > 0) chunks.full.push(chunks.last.subarray(0, chunks.end))
+  chunks.last = Buffer.allocUnsafeSlow(Math.max(chunkBytes, bytes))
+  chunks.end = 0
+  return true
+}
+
+const allOf = ({ full, last, end }: Chunks): readonly Buffer[] =>
+  end > 0 ? [...full, last.subarray(0, end)] : full
+
+/** Of some rows, those whose chunks have the sign. */
+function pick(
+  indexes: readonly number[],
+  places: RowPlaces,
+  chunks: readonly Buffer[],
+  sign: 1 | -1,
+): readonly Buffer[] {
+  const parts = indexes.flatMap((index) => {
+    const chunk = chunks[sign * (places.chunks[index] ?? 0) - 1]
+    return chunk ? [chunk.subarray(places.starts[index], places.ends[index])] : []
+  })
+  return parts.length > 0 ? [Buffer.concat(parts)] : []
+}

@@ -1,0 +1,263 @@
+// Plain rows: those whose values stand in the bytes of their page just as their columns take them. They are encoded without being
+// parsed, to the same text and so the same hash as src/store/encoding/row.ts would give them; every other row is left to it.
+
+import { hash } from 'node:crypto'
+import type { Found, Row } from '../../streams/record.ts'
+import type { FieldOrder } from '../../wire/field-order.ts'
+import { type ColumnType, foldName } from '../schema/column-types.ts'
+import type { Column, TableSchema } from '../schema/table-schema.ts'
+import {
+  type Cells,
+  type LocalTime,
+  mostCellBytes,
+  newCells,
+  writeBigint,
+  writeBoolean,
+  writeInstant,
+  writeNull,
+  writeNumeric,
+  writeText,
+  writeUuid,
+} from './cells.ts'
+import type { CopyRows } from './copy-rows.ts'
+import { copyNull, zoneSuffix } from './copy-text.ts'
+import { type PageNotes, volatileColumns } from './row.ts'
+
+export type LocalTimes = ReadonlyMap<string, LocalTime['offsetAt']>
+
+/** Adds the row, or answers false and adds nothing. */
+export type EncodePlainRow = (row: Row, notes: PageNotes, rows: CopyRows) => boolean
+
+/** Where the values of a page's records go. */
+type Places = {
+  readonly order: FieldOrder
+  /** How many fields were known when it was made. */
+  readonly fieldCount: number
+  /** By column, the number of its field; 0: none of the fields. */
+  readonly fieldOf: Int32Array
+  /** Fields that have no column, or share one with another: a row is only plain without them. */
+  readonly mustBeNull: Int32Array
+  readonly deletionFlag: number
+}
+
+type PlainEncoder = {
+  readonly tableSchema: TableSchema
+  readonly kinds: readonly ColumnType[]
+  readonly keyIndex: number
+  readonly localTimes: readonly (LocalTime | null)[]
+  readonly cells: Cells
+  /** By column; null where the hash leaves out none. */
+  readonly isVolatile: readonly boolean[] | null
+  /** Where the cells of volatile columns begin and end in the text of the row. */
+  readonly leftOut: number[]
+  places: Places | null
+}
+
+/** `offsets` by the name of the zone; `zone` is that of date-times without an offset whose field says nothing. */
+export function createPlainRowEncoder(
+  tableSchema: TableSchema,
+  { zone, offsets }: { readonly zone: string; readonly offsets: LocalTimes },
+): EncodePlainRow {
+  const { columns, key, stream } = tableSchema
+  const zones = new Map(Object.entries(stream.fieldZones ?? {}))
+  const encoder: PlainEncoder = {
+    tableSchema,
+    kinds: columns.map((column) => (isSimple(tableSchema, column) ? column.type : 'jsonb')),
+    keyIndex: columns.indexOf(key),
+    localTimes: columns.map(({ field, type }) => {
+      if (type !== 'timestamptz') return null
+      const suffix = zoneSuffix(field, zones.get(foldName(field)))
+      const name = suffix === '' ? zone : suffix.trim()
+      const offsetAt = name === 'Z' || name === 'UTC' ? () => 0 : (offsets.get(name) ?? (() => null))
+      return { suffix: Buffer.from(suffix), offsetAt }
+    }),
+    cells: newCells(),
+    isVolatile: volatileColumns(tableSchema),
+    leftOut: [],
+    places: null,
+  }
+  return (row, notes, rows) => row.found !== undefined && encodePlainRow(encoder, row, row.found, notes, rows)
+}
+
+/** Of keys and row versions only the usual types are told from their bytes. */
+function isSimple({ key, versions }: TableSchema, column: Column): boolean {
+  if (versions.includes(column)) return column.type === 'bigint'
+  return column !== key || column.type === 'bigint' || column.type === 'uuid' || column.type === 'text'
+}
+
+function placesOf({ columns }: TableSchema, order: FieldOrder): Places {
+  const columnOf = new Map(columns.map((column, index) => [foldName(column.field), index]))
+  const fieldOf = new Int32Array(columns.length)
+  const mustBeNull: number[] = []
+  let deletionFlag = 0
+  for (let field = 1; field < order.names.length; field++) {
+    const folded = foldName(order.names[field] ?? '')
+    const column = columnOf.get(folded)
+    if (column === undefined || fieldOf[column] !== 0) mustBeNull.push(field)
+    else fieldOf[column] = field
+    if (folded === 'sysdeleted') deletionFlag ||= field
+  }
+  return {
+    order,
+    fieldCount: order.names.length,
+    fieldOf,
+    mustBeNull: Int32Array.from(mustBeNull),
+    deletionFlag,
+  }
+}
+
+function encodePlainRow(
+  encoder: PlainEncoder,
+  row: Row,
+  { page, index }: Found,
+  notes: PageNotes,
+  rows: CopyRows,
+): boolean {
+  const { order } = page
+  if (encoder.places?.order !== order || encoder.places.fieldCount !== order.names.length)
+    encoder.places = placesOf(encoder.tableSchema, order)
+  const { recordStarts, recordEnds, firstFields, valueStarts } = page.places
+  const first = firstFields[index] as number
+  const fieldCount = (firstFields[index + 1] as number) - first
+  const { places, cells } = encoder
+  const { mustBeNull } = places
+  for (let at = 0; at < mustBeNull.length; at++) {
+    const field = mustBeNull[at] as number
+    if (field < fieldCount && (valueStarts[first + field] as number) > 0) return false
+  }
+  const flag = deletionAt(places, page, index)
+  if (flag === null) return false
+  prepareCells(encoder, (recordEnds[index] as number) - (recordStarts[index] as number), rows)
+  const hashedEnd = writeCells(encoder, places, row, page, first, fieldCount, notes)
+  if (hashedEnd < 0) return false
+  const digest = hash('sha1', hashedText(encoder, hashedEnd), 'binary')
+  if (flag || cells.isTextOnly) rows.addText(row, cells, digest, flag)
+  else rows.addBinary(row, cells, digest)
+  return true
+}
+
+/** Whether the source says that the record is deleted; null: it says so in another way than by a boolean. */
+function deletionAt(
+  { deletionFlag }: Places,
+  { bytes, places: { firstFields, valueStarts } }: Found['page'],
+  index: number,
+): boolean | null {
+  const place = (firstFields[index] as number) + deletionFlag
+  if (deletionFlag === 0 || place >= (firstFields[index + 1] as number)) return false
+  const start = valueStarts[place] as number
+  if (start <= 0) return false
+  return bytes[start] === 0x74 ? true : bytes[start] === 0x66 ? false : null
+}
+
+/** Makes room for a row, and begins it. */
+function prepareCells({ cells, localTimes, kinds }: PlainEncoder, recordBytes: number, rows: CopyRows): void {
+  const most = recordBytes + (kinds.length + 2) * mostCellBytes + localTimes.length * longestSuffix
+  if (cells.text.length < most) cells.text = Buffer.alloc(2 * most)
+  rows.beginBinary(cells, most, kinds.length)
+  cells.isTextOnly = false
+  // What fits no column: nothing.
+  cells.textEnd = cells.text.write(copyNull, 'latin1')
+}
+
+const longestSuffix = 64
+
+/** Returns where the last cell ends that is not null; -1 when the row is not plain. */
+function writeCells(
+  { kinds, keyIndex, localTimes, cells, isVolatile, leftOut }: PlainEncoder,
+  { fieldOf }: Places,
+  { key }: Row,
+  { bytes, places: { valueStarts, valueEnds } }: Found['page'],
+  first: number,
+  fieldCount: number,
+  { nonNull }: PageNotes,
+): number {
+  let hashedEnd = 0
+  leftOut.length = 0
+  for (let column = 0; column < kinds.length; column++) {
+    const field = fieldOf[column] as number
+    const start = field > 0 && field < fieldCount ? (valueStarts[first + field] as number) : 0
+    if (start <= 0) {
+      if (column === keyIndex) return giveUp(nonNull, fieldOf, valueStarts, first, fieldCount, column)
+      writeNull(cells)
+      continue
+    }
+    const end = valueEnds[first + field] as number
+    const cellStart = cells.textEnd
+    if (
+      (column === keyIndex && !isKeyAt(key, bytes, start, end)) ||
+      !writeCell(cells, kinds[column] as ColumnType, bytes, start, end, localTimes[column] as LocalTime)
+    )
+      return giveUp(nonNull, fieldOf, valueStarts, first, fieldCount, column)
+    if (isVolatile?.[column]) leftOut.push(cellStart, cells.textEnd)
+    else hashedEnd = cells.textEnd
+    nonNull[column] = (nonNull[column] as number) + 1
+  }
+  return hashedEnd
+}
+
+/** The text of the row, where volatile fields are as if they were empty (P16). */
+function hashedText({ cells: { text }, leftOut }: PlainEncoder, end: number): Buffer {
+  if (leftOut.length === 0) return text.subarray(0, end)
+  const parts: Buffer[] = []
+  let kept = 0
+  for (let at = 0; at < leftOut.length && (leftOut[at] as number) < end; at += 2) {
+    parts.push(text.subarray(kept, leftOut[at]), emptyCell)
+    kept = leftOut[at + 1] as number
+  }
+  return Buffer.concat([...parts, text.subarray(kept, end)])
+}
+
+const emptyCell = Buffer.from(`\t${copyNull}`)
+
+/** Takes back what was counted of the row. */
+function giveUp(
+  nonNull: Int32Array,
+  fieldOf: Int32Array,
+  valueStarts: Int32Array,
+  first: number,
+  fieldCount: number,
+  columnEnd: number,
+): -1 {
+  for (let column = 0; column < columnEnd; column++) {
+    const field = fieldOf[column] as number
+    if (field > 0 && field < fieldCount && (valueStarts[first + field] as number) > 0)
+      nonNull[column] = (nonNull[column] as number) - 1
+  }
+  return -1
+}
+
+function writeCell(
+  cells: Cells,
+  kind: ColumnType,
+  bytes: Buffer,
+  start: number,
+  end: number,
+  local: LocalTime,
+): boolean {
+  if (kind === 'text') return writeText(cells, bytes, start, end)
+  // A string with escapes.
+  if (end < 0) return false
+  switch (kind) {
+    case 'bigint':
+      return writeBigint(cells, bytes, start, end)
+    case 'timestamptz':
+      return writeInstant(cells, bytes, start, end, local)
+    case 'numeric':
+      return writeNumeric(cells, bytes, start, end)
+    case 'boolean':
+      return writeBoolean(cells, bytes, start)
+    case 'uuid':
+      return writeUuid(cells, bytes, start, end)
+    default:
+      return false
+  }
+}
+
+/** Whether the bytes of a value are those of the row's key. */
+function isKeyAt(key: string, bytes: Buffer, start: number, end: number): boolean {
+  if (end < 0) return false
+  const from = bytes[start] === 0x22 ? start + 1 : start
+  if (end - from - (from - start) !== key.length) return false
+  for (let at = 0; at < key.length; at++) if (bytes[from + at] !== key.charCodeAt(at)) return false
+  return true
+}

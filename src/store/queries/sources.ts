@@ -1,0 +1,53 @@
+// Whose data the mirror holds, compared with what the settings name. Read-only.
+
+import type { ClientBase } from 'pg'
+import type { ServiceName } from '../../streams/catalog.ts'
+
+export type SourceIdentity = {
+  readonly service: ServiceName
+  readonly baseUrl: string
+  /** Whose data it shows: the client GUID, or the user that signs in. */
+  readonly account: string
+}
+
+export type OtherSource<Wanted extends SourceIdentity = SourceIdentity> = {
+  readonly here: SourceIdentity
+  readonly wanted: Wanted
+}
+
+type Queryable = Pick<ClientBase, 'query'>
+
+/** Whose data is here, by service. */
+export async function readSources(client: Queryable): Promise<readonly SourceIdentity[]> {
+  const { rows } = await client.query<{ service: ServiceName; base_url: string; account: string }>(
+    'select service, base_url, account from tidemark.source order by service',
+  )
+  return rows.map(({ service, base_url, account }) => ({ service, baseUrl: base_url, account }))
+}
+
+/** The services whose rows here came from another source than the settings name. */
+export async function otherSources<Wanted extends SourceIdentity>(
+  client: Queryable,
+  wanted: readonly Wanted[],
+): Promise<readonly OtherSource<Wanted>[]> {
+  const known = await readSources(client)
+  return wanted.flatMap((one) => {
+    const here = known.find(({ service }) => service === one.service)
+    return here && !isSame(here, one) ? [{ here, wanted: one }] : []
+  })
+}
+
+/** A port of this machine says nothing: a tunnel or a proxy may stand behind any. */
+const isLoopback = (url: string): boolean =>
+  /^(localhost|127(\.\d+){3}|\[::1\])$/i.test(new URL(url).hostname)
+
+function isSame(one: SourceIdentity, other: SourceIdentity): boolean {
+  const isElsewhere = one.baseUrl !== other.baseUrl && !isLoopback(one.baseUrl) && !isLoopback(other.baseUrl)
+  return one.account.toLowerCase() === other.account.toLowerCase() && !isElsewhere
+}
+
+export const otherSourceText = ({ here, wanted }: OtherSource): string =>
+  `The ${here.service} data in this database came from ${here.baseUrl} (${here.account}), but the settings name ${wanted.baseUrl} (${wanted.account}).`
+
+export const waysOut =
+  'If these are two sources, use another database (DATABASE_URL). If it is the same one under a new name: tidemark source adopt --reason TEXT'

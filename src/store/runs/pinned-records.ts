@@ -1,0 +1,183 @@
+// Pinned records: which rows are looked at again and again, what the looks showed, and how a new epoch begins when they show that
+// the upstream went back (P14). Which of them are looked at, and what is believed, is decided by src/sync/changes/pinned-records.ts.
+
+import pg, { type ClientBase } from 'pg'
+import type { Pin, PinnedRecords, WentBack } from '../../sync/ports/store.ts'
+import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
+import { distrustedHash, isRewoundSql } from '../writing/difference-sql.ts'
+import type { RunLease } from './lease.ts'
+import { isLivingSql, readFromBeginning } from './positions.ts'
+import type { RunParts } from './run.ts'
+
+/** A table that has rows with one row version, and what is asked of it in SQL. */
+type Pinnable = {
+  readonly tableSchema: TableSchema
+  readonly table: string
+  readonly key: string
+  readonly version: string
+  /** Of the rows `mine`: a record that should be there, in this version. */
+  readonly isKnown: string
+}
+
+function pinnableOf(tableSchema: TableSchema | null): Pinnable | null {
+  const [column, another] = tableSchema?.versions ?? []
+  if (!tableSchema || !column || another) return null
+  return {
+    tableSchema,
+    table: qualified(tableSchema.stream),
+    key: `mine.${pg.escapeIdentifier(tableSchema.key.name)}`,
+    version: `mine.${pg.escapeIdentifier(column.name)}`,
+    isKnown: `mine.${isLivingSql} and ${isRewoundSql(tableSchema, 'mine')} is not true`,
+  }
+}
+
+export function pinnedRecordsOf(parts: RunParts): PinnedRecords {
+  const { session } = parts
+  const { client, lease, fenced } = session
+  const { stream } = lease
+  const withTable = <Result>(otherwise: Result, work: (table: Pinnable) => Promise<Result>) =>
+    fenced(async () => {
+      const table = pinnableOf(await readTableSchema(client, parts.stream))
+      return table ? await work(table) : otherwise
+    })
+  return {
+    known: () => withTable({ pins: [], top: null }, (table) => knownPins(client, stream, table)),
+    pinWithin: (ranges) =>
+      withTable(undefined, async ({ table, key, version, isKnown }) => {
+        await client.query(
+          `insert into tidemark.pinned_record (stream, key, version)
+           select $1, found.key, found.version
+           from unnest($2::bigint[], $3::bigint[]) as range (above, up_to)
+           cross join lateral (
+             select ${key}::text as key, ${version}::bigint as version from ${table} as mine
+             where ${version} > range.above and ${version} <= range.up_to and ${isKnown}
+             order by ${version} desc limit 1
+           ) as found
+           on conflict do nothing`,
+          [stream, ranges.map(({ above }) => String(above)), ranges.map(({ upTo }) => String(upTo))],
+        )
+      }),
+    pinBeside: (keys, rows) =>
+      withTable(undefined, async ({ table, key, version, isKnown }) => {
+        const beside = (order: string, isBeyond: string) =>
+          `(select ${key}::text as key, ${version}::bigint as version from ${table} as mine
+            where ${version} ${isBeyond} pinned.version and ${isKnown} order by ${version} ${order} limit $3)`
+        await client.query(
+          `insert into tidemark.pinned_record (stream, key, version)
+           select distinct $1, found.key, found.version
+           from tidemark.pinned_record as pinned
+           cross join lateral (${beside('desc', '<')} union all ${beside('asc', '>')}) as found
+           where pinned.stream = $1 and pinned.key = any ($2)
+           on conflict do nothing`,
+          [stream, keys, rows],
+        )
+      }),
+    note: async (looked) => {
+      if (looked.length > 0) await fenced(() => note(client, stream, looked))
+    },
+    distrust: (pins) =>
+      withTable(undefined, async ({ tableSchema, table, key, version }) => {
+        await client.query(
+          `update ${table} as mine set _hash = ${distrustedHash}
+           from unnest($1::${tableSchema.key.type}[], $2::bigint[]) as pinned (key, version)
+           where ${key} = pinned.key and ${version} = pinned.version`,
+          [pins.map((pin) => pin.key), pins.map((pin) => String(pin.version))],
+        )
+      }),
+    beginEpoch: (found) => session.fencedAfterWrites(() => beginEpoch(client, lease, found)),
+  }
+}
+
+async function knownPins(client: ClientBase, stream: string, table: Pinnable) {
+  const { key, version, isKnown, tableSchema } = table
+  await client.query(
+    `delete from tidemark.pinned_record as pinned
+     where stream = $1 and not exists (
+       select from ${table.table} as mine
+       where ${key} = pinned.key::${tableSchema.key.type} and ${version} = pinned.version and ${isKnown}
+     )`,
+    [stream],
+  )
+  const { rows } = await client.query<{
+    key: string
+    version: string
+    looked: Date
+    lost: Date | null
+  }>(
+    `select key, version::text, looked_at as looked, lost_since as lost from tidemark.pinned_record
+     where stream = $1 order by pinned_record.version desc`,
+    [stream],
+  )
+  const { rows: highest } = await client.query<{ version: string }>(
+    `select ${version}::text as version from ${table.table} as mine
+     where ${version} is not null and ${isKnown} order by ${version} desc limit 1`,
+  )
+  const pins = rows.map((row) => ({
+    key: row.key,
+    version: BigInt(row.version),
+    lookedAt: row.looked,
+    lostSince: row.lost,
+  }))
+  return { pins, top: highest[0] ? BigInt(highest[0].version) : null }
+}
+
+async function note(
+  client: ClientBase,
+  stream: string,
+  looked: readonly (Pin & { readonly isReleased: boolean })[],
+): Promise<void> {
+  await client.query(
+    `with looked as (
+       select * from unnest($2::text[], $3::timestamptz[], $4::timestamptz[], $5::boolean[])
+         as looked (key, looked_at, lost_since, is_released)
+     ), released as (
+       delete from tidemark.pinned_record as pinned using looked
+       where pinned.stream = $1 and pinned.key = looked.key and is_released
+     )
+     update tidemark.pinned_record as pinned set looked_at = looked.looked_at, lost_since = looked.lost_since
+     from looked where pinned.stream = $1 and pinned.key = looked.key and not is_released`,
+    [
+      stream,
+      looked.map(({ key }) => key),
+      looked.map(({ lookedAt }) => lookedAt),
+      looked.map(({ lostSince }) => lostSince),
+      looked.map(({ isReleased }) => isReleased),
+    ],
+  )
+}
+
+/** What was learnt and kept in the versions of the epoch before says nothing about this one. Within a fenced transaction. */
+async function beginEpoch(client: ClientBase, lease: RunLease, found: WentBack): Promise<void> {
+  const { stream, lane, runId } = lease
+  // Waits for commits under way; of the other runs that go on, none can write after this (P2).
+  await client.query('update tidemark.lease set epoch = epoch + 1 where stream = $1 and lane <> $2', [
+    stream,
+    lane,
+  ])
+  await client.query(
+    `insert into tidemark.epoch (stream, run_id, position, looked, lost, evidence)
+     select name, $2, position, $3, $4, $5 from tidemark.stream where name = $1`,
+    [stream, runId, found.looked, found.lost, found.evidence],
+  )
+  await readFromBeginning(
+    client,
+    lease,
+    `the upstream went back to an older state, so everything is read again: ${found.evidence}`,
+  )
+  await client.query(
+    `update tidemark.stream
+     set unguarded_above = 0, unguarded_before = clock_timestamp(), inconclusive_runs = 0, inconclusive_since = null
+     where name = $1`,
+    [stream],
+  )
+  await client.query(
+    `update tidemark.backfill
+     set status = 'cancelled', finished_at = now(), note = 'the upstream went back, so everything is read again'
+     where stream = $1 and status in ('waiting', 'running')`,
+    [stream],
+  )
+  await client.query(`delete from tidemark.belief where stream = $1 and name <> 'version_field'`, [stream])
+  await client.query('delete from tidemark.pinned_record where stream = $1', [stream])
+  // Records of theirs may have gone back while the assignment itself is as before.
+  if (stream === 'assignment') await client.query('update tidemark.related_fetch set retry_at = now()')
+}

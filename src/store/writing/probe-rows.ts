@@ -1,0 +1,71 @@
+// Asks which rows of a page are news to the table, by key, row version and hash alone: what is there already, unchanged, need not be
+// sent. The merge asks again of what it writes (P3).
+
+import { createHash } from 'node:crypto'
+import type { ClientBase } from 'pg'
+import { type EncodedRows, hashBytes } from '../encoding/copy-rows.ts'
+import type { TableSchema } from '../schema/table-schema.ts'
+import { probeSql } from './merge-sql.ts'
+
+export type News = {
+  /** Of the rows that are news, in their order. */
+  readonly indexes: readonly number[]
+  /** The table has none of them. */
+  readonly areAllNew: boolean
+}
+
+/** Within a transaction that has begun. `readAtMs` is as in Records. */
+export async function probeRows(
+  client: ClientBase,
+  tableSchema: TableSchema,
+  { rows, hashes, deletions }: EncodedRows,
+  readAtMs: number,
+): Promise<News> {
+  const text = probeSql(tableSchema)
+  const isNumber = tableSchema.key.type === 'bigint'
+  const { rows: found } = await client.query<{ place: number; is_new: boolean }>({
+    name: `tidemark_probe_${createHash('sha256').update(text).digest('hex').slice(0, 16)}`,
+    text,
+    values: [
+      performance.now() - readAtMs,
+      isNumber ? int64Array(rows.length, (row) => BigInt(rows[row]?.key ?? 0)) : rows.map(({ key }) => key),
+      int64Array(rows.length, (row) => rows[row]?.version ?? 0n),
+      fixedArray(rows.length, byteaOid, hashBytes, (place, row, to) => {
+        hashes.copy(to, place, row * hashBytes, (row + 1) * hashBytes)
+      }),
+      fixedArray(rows.length, booleanOid, 1, (place, row, to) => {
+        to[place] = deletions[row] ?? 0
+      }),
+    ],
+  })
+  return {
+    indexes: found.map(({ place }) => place - 1),
+    areAllNew: found.every((row) => row.is_new),
+  }
+}
+
+// Arrays as Postgres reads them in the binary format, which a Buffer among the values of a query is taken for.
+const booleanOid = 16
+const byteaOid = 17
+const int64Oid = 20
+const arrayHeaderBytes = 20
+
+function fixedArray(
+  length: number,
+  elementOid: number,
+  elementBytes: number,
+  write: (place: number, index: number, to: Buffer) => void,
+): Buffer {
+  const array = Buffer.allocUnsafe(arrayHeaderBytes + length * (4 + elementBytes))
+  // One dimension, no nulls, counted from 1.
+  for (const [index, value] of [1, 0, elementOid, length, 1].entries()) array.writeInt32BE(value, 4 * index)
+  for (let index = 0; index < length; index++) {
+    const place = arrayHeaderBytes + index * (4 + elementBytes)
+    array.writeInt32BE(elementBytes, place)
+    write(place + 4, index, array)
+  }
+  return array
+}
+
+const int64Array = (length: number, numberOf: (index: number) => bigint): Buffer =>
+  fixedArray(length, int64Oid, 8, (place, index, to) => to.writeBigInt64BE(numberOf(index), place))

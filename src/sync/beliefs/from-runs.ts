@@ -1,0 +1,100 @@
+// What runs see of beliefs in passing, and record: after looks at pinned records, after a look-back, after a reconcile.
+
+import { formatDuration, plural } from '../../util/text.ts'
+import { learnt, news } from '../changes/hypotheses.ts'
+import type { Learnt } from '../changes/state.ts'
+import type { LateArrival, RunCore } from '../ports/store.ts'
+
+type Recording = Pick<RunCore, 'state' | 'findings'>
+
+const record = (run: Recording, seen: readonly Learnt[], now: Date): Promise<void> =>
+  run.findings.learn(news(run.state.beliefs, seen, now))
+
+/** Of one that reached all the way: is anything later than it reaches? */
+export function recordLateness(
+  run: Recording,
+  lookbackMs: number,
+  late: readonly LateArrival[],
+  now: Date,
+): Promise<void> {
+  const worstMs = Math.max(0, ...late.map(({ lateMs }) => lateMs))
+  const reach = `a look-back of ${formatDuration(lookbackMs)}`
+  const holds = worstMs <= lookbackMs
+  const found =
+    late.length === 0
+      ? 'nothing late'
+      : `${plural(late.length, 'late row')}, the worst by ${formatDuration(worstMs)},`
+  return record(run, [learnt('lateness', holds ? 'holds' : 'later', `${found} in ${reach}`)], now)
+}
+
+type LookedAt<Look> = {
+  readonly kind: 'as before' | 'waiting' | 'fallen' | 'went back'
+  readonly fallen?: readonly Look[]
+  readonly lost?: readonly Look[]
+  readonly looked: number
+  readonly describe: (look: Look) => string
+}
+
+/** Of looks at pinned records: did one fall, or so many that it is another upstream? */
+export async function recordPinned<Look>(run: Recording, seen: LookedAt<Look>, now: Date): Promise<void> {
+  const { kind, looked, describe } = seen
+  // What may be a replica that lags says nothing yet.
+  if (kind === 'waiting' || looked === 0) return
+  const lower = (seen.lost ?? seen.fallen ?? []).map(describe)
+  const [first = null] = lower
+  const isOther = kind === 'went back'
+  const stand = `${plural(looked, 'pinned record')} looked at`
+  const evidence =
+    first === null ? `${stand}, none has a lower version than here` : `${lower.length} of ${stand}: ${first}`
+  await record(
+    run,
+    [
+      learnt('versions_rise', first === null ? 'yes' : 'no', evidence),
+      learnt('same_upstream', isOther ? 'no' : 'yes', evidence),
+    ],
+    now,
+  )
+}
+
+export type Compared = {
+  readonly listed: number
+  /** Two records of one answer had the same key. */
+  readonly twins: number
+  /** Only the list brought them, though neworchanged should have. */
+  readonly missedRows: number
+  /** The list lacked them, and they are there when asked for by id. */
+  readonly alive: number
+}
+
+/** Of one that compared everything. */
+export function recordComparison(run: Recording, compared: Compared, now: Date): Promise<void> {
+  const { listed, twins, missedRows, alive } = compared
+  const records = plural(listed, 'record')
+  const isSame = missedRows === 0 && alive === 0
+  const differing = `${plural(missedRows, 'row')} came by the list alone, and the list lacked ${plural(alive, 'record')} that are there`
+  return record(
+    run,
+    [
+      learnt(
+        'list_shows_changes',
+        isSame ? 'yes' : 'no',
+        isSame ? `a reconcile of ${records} found both the same` : differing,
+      ),
+      learnt(
+        'keys_unique',
+        twins === 0 ? 'yes' : 'no',
+        `${twins === 0 ? 'no key' : plural(twins, 'key')} twice in answers with ${records}`,
+      ),
+      ...(missedRows > 0
+        ? [
+            learnt(
+              'lateness',
+              'later',
+              `a reconcile found ${plural(missedRows, 'row')} that no look-back had brought`,
+            ),
+          ]
+        : []),
+    ],
+    now,
+  )
+}

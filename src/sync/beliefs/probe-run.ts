@@ -1,0 +1,46 @@
+// The probe as a run: tests what is believed of a changes stream and records it. It reads no rows into the mirror and moves no position;
+// a belief that falls takes back what rested on it all the same.
+
+import type { ChangesStream } from '../../streams/catalog.ts'
+import type { Learnt } from '../changes/state.ts'
+import { performRun, type RunOutcome } from '../perform-run.ts'
+import type { Source } from '../ports/source.ts'
+import type { Store } from '../ports/store.ts'
+import { type KnownRow, testBeliefs } from './test-beliefs.ts'
+
+export type ProbeContext = {
+  readonly store: Store
+  readonly source: Source
+  readonly stream: ChangesStream
+  readonly versionField: string | null
+  readonly now: () => Date
+  readonly signal: AbortSignal
+}
+
+/** Of the highest rows, those whose records are looked at. */
+const ranksOfKnown = [1, 3, 9, 27]
+
+/** Of different ages, the youngest first. */
+export async function knownRows(
+  { history }: Pick<Store, 'history'>,
+  stream: string,
+): Promise<readonly KnownRow[]> {
+  const highest = await history.anchors(stream, 2n ** 63n - 1n, ranksOfKnown.at(-1) ?? 1)
+  return ranksOfKnown.flatMap((rank) => highest[rank - 1] ?? [])
+}
+
+export function probeStream(context: ProbeContext): Promise<RunOutcome> {
+  return performRun({ ...context, kind: 'probe' }, async (run, source) => {
+    const rows = await knownRows(context.store, context.stream.name)
+    const seen: Learnt[] = []
+    // Only the incremental run decides which field the version is: positions are numbers of it.
+    for await (const { name, value, evidence } of testBeliefs({ ...context, source, rows }))
+      if (value !== null && name !== 'version_field') seen.push({ name, value, evidence })
+    await run.findings.learn(seen.map((one) => ({ ...one, testedAt: context.now() })))
+    const changed = seen.flatMap(({ name, value, evidence }) => {
+      const known = run.state.beliefs.find((belief) => belief.name === name)
+      return known && known.value !== value ? [`${name} was ${known.value} and is ${value}: ${evidence}`] : []
+    })
+    return { isComplete: true, yielded: false, note: changed.join('; ') || null }
+  })
+}

@@ -1,0 +1,328 @@
+// Tests what is believed of a changes stream by asking its upstream, with a few dozen small requests, and writes nothing. Each test can
+// fail; where one can tell neither, it says why. What only runs can see (how late records come, whether ranks hold) is not asked here.
+
+import type { JsonObject } from '../../json/json.ts'
+import type { BeliefName } from '../../streams/beliefs.ts'
+import { type ChangesStream, versionedBy } from '../../streams/catalog.ts'
+import {
+  fieldNames,
+  fingerprint,
+  isFlaggedDeleted,
+  type Row,
+  readRecords,
+  readVersion,
+} from '../../streams/record.ts'
+import { plural } from '../../util/text.ts'
+import type { RecordList } from '../../wire/record-page.ts'
+import { judge, proofQuestions } from '../changes/hypotheses.ts'
+import { askChanges, findVersionField, NoVersionField } from '../changes/version-field.ts'
+import { keyListing } from '../lists/by-key.ts'
+import { testKeyOrder } from '../lists/key-order.ts'
+import type { SeenPage } from '../lists/listing.ts'
+import type { SortOrder, Source } from '../ports/source.ts'
+
+/** What one test saw; without a value it could not be told. */
+export type Tested = {
+  readonly name: BeliefName
+  readonly value: string | null
+  readonly evidence: string
+}
+/** Rows that are stored, of different ages. */
+export type KnownRow = { readonly key: string; readonly version: bigint }
+export type Asked = {
+  readonly source: Source
+  readonly stream: ChangesStream
+  /** The operator's choice. */
+  readonly versionField: string | null
+  readonly rows: readonly KnownRow[]
+  readonly signal: AbortSignal
+}
+
+const sampleSize = 100
+const pageSize = 5
+const mostLookedAt = 3
+
+export type SamplePage = { readonly received: number; readonly rows: readonly Row[] }
+type Test = Asked & {
+  readonly keyField: string
+  /** A page from the beginning, in the upstream's own order. */
+  readonly sample: SamplePage
+  readonly ask: AskPage
+}
+type AskPage = (since: bigint, size: number, sorts: SortOrder | null) => Promise<SamplePage | null>
+
+/** Rejects when the upstream fails, and when no field answers to `neworchanged`. */
+export async function* testBeliefs(asked: Asked): AsyncGenerator<Tested> {
+  const { source, signal, versionField } = asked
+  const found = await findVersionField(askChanges(source, signal), asked.stream.versionFields, versionField)
+  if (found.kind === 'none') throw new NoVersionField(asked.stream, found.evidence)
+  if (found.kind === 'empty') return yield untold('version_field', isEmpty)
+  yield { name: 'version_field', value: found.field, evidence: found.evidence }
+  const stream = versionedBy(asked.stream, found.field)
+  const ask = pageAsker(source.sortedBy(found.field), stream, signal)
+  const sample = await ask(0n, sampleSize, null)
+  if (sample === null || sample.rows.length === 0) return yield untold('sorting', isEmpty)
+  const test: Test = { ...asked, stream, keyField: stream.keyFields[0] ?? '', sample, ask }
+  const sorting = await testSorting(test)
+  yield sorting
+  const isSorted = sorting.value === 'proven'
+  yield await testInclusive(test, isSorted)
+  const newest = isSorted ? await ask(0n, sampleSize, 'descending') : null
+  const { filters, order } = await testKeyOrder({ ...test, pageSize })
+  yield decided('filters', filters)
+  yield decided('key_order', order)
+  const isByKey = order.value === 'honoured'
+  const listed = await listSample(test)
+  yield listed.paging
+  yield await testListShowsChanges(test, listed.page, { isSorted, isByKey })
+  yield await testListShowsDeleted(test, newest ?? sample, isByKey)
+  yield await testSingleLook(test, listed.page)
+  yield testKeysUnique([sample, listed.page])
+  yield* testRows(test)
+}
+
+const isEmpty = 'the stream shows no record: nothing can be learnt from an empty stream'
+const untold = (name: BeliefName, evidence: string): Tested => ({ name, value: null, evidence })
+const told = (name: BeliefName, value: string, evidence: string): Tested => ({ name, value, evidence })
+const decided = (
+  name: BeliefName,
+  { value, evidence }: { readonly value: string; readonly evidence: string },
+): Tested => ({ name, value: value === 'undecided' ? null : value, evidence })
+
+export const pageAsker =
+  (source: Pick<Source, 'changes'>, stream: ChangesStream, signal: AbortSignal): AskPage =>
+  async (since, size, sorts) => {
+    const answer = await source.changes({ since, page: 1, pageSize: size, sorts }, signal)
+    return 'refused' in answer ? null : pageOf(answer.records, stream)
+  }
+
+const pageOf = (records: RecordList, { keyFields, versionFields }: ChangesStream): SamplePage => ({
+  received: records.length,
+  rows: readRecords(records, keyFields, versionFields).rows,
+})
+
+const versionsOf = (page: SeenPage): readonly bigint[] => page.rows.map(({ version }) => version ?? 0n)
+
+/** The first, the last and one in the middle. */
+function spread<Item>(items: readonly Item[]): readonly Item[] {
+  const places = [0, Math.floor(items.length / 2), items.length - 1]
+  return [...new Set(places)].flatMap((place) => items[place] ?? []).slice(0, mostLookedAt)
+}
+
+// ── neworchanged ─────────────────────────────────────────────────────────────────────────────────────────────
+
+async function testSorting({ ask }: Test): Promise<Tested> {
+  const answers: SamplePage[] = []
+  for (const { sorts, pageSize: size } of proofQuestions) {
+    const answer = await ask(0n, size, sorts)
+    if (answer === null) return told('sorting', 'refused', 'the upstream refuses Sorts')
+    answers.push(answer)
+  }
+  const { sorting, evidence } = judge(answers)
+  return decided('sorting', { value: sorting, evidence })
+}
+
+/** Asks for what changed since a version that is there. */
+async function testInclusive({ ask, sample }: Test, isSorted: boolean): Promise<Tested> {
+  const page = isSorted ? ((await ask(0n, pageSize, 'ascending')) ?? sample) : sample
+  const versions = versionsOf(page)
+  // Where nothing sorts, above the highest version there is the least, and so the best chance to see it among them.
+  const chosen = isSorted ? versions[0] : versions.reduce((a, b) => (a > b ? a : b), 0n)
+  if (chosen === undefined) return untold('inclusive', 'no record has a version')
+  const since = await ask(chosen, sampleSize, isSorted ? 'ascending' : null)
+  if (since?.rows.some(({ version }) => version === chosen))
+    return told('inclusive', 'yes', `since ${chosen} includes ${chosen}`)
+  const isAll = since !== null && (isSorted || since.received < sampleSize)
+  if (!isAll) return untold('inclusive', `version ${chosen} was not in the first page, and there are more`)
+  return told('inclusive', 'no', `since ${chosen} begins above it`)
+}
+
+// ── the list ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Two pages: whether they are pages, and the first of them. */
+async function listSample({ source, stream, signal }: Test): Promise<{ page: SamplePage; paging: Tested }> {
+  const list = async (page: number) => pageOf((await source.list({ page, pageSize }, signal)).records, stream)
+  const first = await list(1)
+  if (first.received > pageSize)
+    return {
+      page: first,
+      paging: told('paging', 'ignored', `asked for ${pageSize} records the list served ${first.received}`),
+    }
+  if (first.received < pageSize)
+    return {
+      page: first,
+      paging: untold('paging', `the list shows only ${plural(first.received, 'record')}`),
+    }
+  const second = await list(2)
+  const keys = (page: SamplePage) => page.rows.map(({ key }) => key)
+  const shown = new Set(keys(first))
+  const again = keys(second).filter((key) => shown.has(key)).length
+  if (second.received === 0 || again > 0)
+    return {
+      page: first,
+      // Drawn anew for each request, an order shows some of them twice.
+      paging:
+        again === second.received && again > 0
+          ? told('paging', 'ignored', `page 2 of the list served the ${again} records of page 1 again`)
+          : untold('paging', `${again} of the ${second.received} records of page 2 were on page 1 as well`),
+    }
+  return {
+    page: first,
+    paging: told(
+      'paging',
+      'heeded',
+      `pages 1 and 2 of the list served ${first.received} and ${second.received} records, none twice`,
+    ),
+  }
+}
+
+type Ways = { readonly isSorted: boolean; readonly isByKey: boolean }
+
+/** A few records that one way of reading shows are looked for by the other. What was deleted or changed meanwhile says nothing. */
+async function testListShowsChanges(test: Test, listed: SamplePage, ways: Ways): Promise<Tested> {
+  const name = 'list_shows_changes'
+  const { sample, ask } = test
+  if (!ways.isSorted || !ways.isByKey)
+    return untold(
+      name,
+      'only a reconcile can tell where neworchanged is not sorted by version, or the list not by key',
+    )
+  const changed = spread(livingOf(sample))
+  for (const { key } of changed) {
+    if ((await listByKeyShows(test, key)) !== false || !(await isThere(test, key))) continue
+    return told(name, 'no', `neworchanged shows record ${key}, and the list does not`)
+  }
+  const inList = livingOf(listed).slice(0, pageSize)
+  for (const { key, version } of inList) {
+    if (version === null) continue
+    const page = await ask(version - 1n, pageSize, 'ascending')
+    const isShown = page?.rows.some((row) => row.key === key) ?? true
+    const isPerhapsBehind = page !== null && page.received >= pageSize && versionsOf(page).at(-1) === version
+    if (isShown || isPerhapsBehind || !(await isThere(test, key, version))) continue
+    return told(
+      name,
+      'no',
+      `the list shows record ${key} with version ${version}, and neworchanged/${version - 1n} does not`,
+    )
+  }
+  return told(
+    name,
+    'yes',
+    `${changed.length} records of neworchanged are in the list, ${inList.length} of the list in neworchanged`,
+  )
+}
+
+/** Those that the source marks as deleted may be left out. */
+const livingOf = ({ rows }: SamplePage) => rows.filter(({ record }) => !isFlaggedDeleted(record))
+
+async function listByKeyShows(test: Test, key: string): Promise<boolean | null> {
+  if (!/^-?\d+$/.test(key)) return null
+  const { keys } = await keyListing({ ...test, pageSize: 1 }).ask({
+    after: BigInt(key) - 1n,
+    page: 1,
+    pageSize: 1,
+  })
+  return keys[0] === BigInt(key)
+}
+
+async function isThere({ source, stream, signal }: Test, key: string, version?: bigint): Promise<boolean> {
+  const answer = source.lookup ? await source.lookup(key, signal) : 'unclear'
+  if (typeof answer === 'string' || isFlaggedDeleted(answer.found)) return false
+  const [row] = pageOf([answer.found], stream).rows
+  return version === undefined || row?.version === version
+}
+
+async function testListShowsDeleted(test: Test, changed: SamplePage, isByKey: boolean): Promise<Tested> {
+  const name = 'list_shows_deleted'
+  const flagged = changed.rows.find(({ record }) => isFlaggedDeleted(record))
+  const key = flagged && readVersion(flagged.record, test.keyField)
+  if (!isByKey || key === undefined || key === null)
+    return untold(
+      name,
+      isByKey ? 'no record that is marked as deleted was seen' : 'the list cannot be asked by key',
+    )
+  const isShown = await listByKeyShows(test, String(key))
+  return told(
+    name,
+    isShown ? 'yes' : 'no',
+    `record ${key}, which is marked as deleted, is ${isShown ? '' : 'not '}in the list`,
+  )
+}
+
+// ── single records ───────────────────────────────────────────────────────────────────────────────────────────
+
+/** The same record, from the list and by its id. */
+async function testSingleLook({ source, stream, signal }: Test, listed: SamplePage): Promise<Tested> {
+  const name = 'single_look'
+  if (!source.lookup) return untold(name, 'the upstream has no request for one record')
+  let compared = 0
+  for (const row of spread(listed.rows)) {
+    const answer = await source.lookup(row.key, signal)
+    if (answer === 'gone') continue
+    if (answer === 'unclear')
+      return told(name, 'other', `record ${row.key} is in the list, and cannot be read by its id`)
+    const [looked] = pageOf([answer.found], stream).rows
+    if (looked?.version !== row.version) continue
+    const differing = differingFields(row.record, answer.found)
+    if (differing.length > 0)
+      return told(
+        name,
+        'other',
+        `record ${row.key}, version ${row.version}: ${differing.slice(0, 5).join(', ')} differ`,
+      )
+    compared += 1
+  }
+  if (compared === 0) return untold(name, 'the records changed while they were looked at')
+  return told(name, 'same', `${plural(compared, 'record')} of the list, the same by id`)
+}
+
+const differingFields = (one: JsonObject, other: JsonObject): readonly string[] =>
+  [...new Set([...fieldNames(one), ...fieldNames(other)])].filter(
+    (field) => fingerprint(one[field] ?? null) !== fingerprint(other[field] ?? null),
+  )
+
+function testKeysUnique(pages: readonly SamplePage[]): Tested {
+  for (const { rows } of pages) {
+    const seen = new Set<string>()
+    for (const { key } of rows) {
+      if (seen.has(key)) return told('keys_unique', 'no', `one answer held two records with key ${key}`)
+      seen.add(key)
+    }
+  }
+  const records = pages.reduce((sum, { rows }) => sum + rows.length, 0)
+  return told('keys_unique', 'yes', `no key twice in answers with ${plural(records, 'record')}`)
+}
+
+/** Rows that are stored, against what their records say now. */
+async function* testRows({ source, stream, rows, signal }: Test): AsyncGenerator<Tested> {
+  const fallen: string[] = []
+  let compared = 0
+  for (const { key, version } of source.lookup ? rows : []) {
+    const answer = await source.lookup?.(key, signal)
+    if (answer === undefined || typeof answer === 'string') continue
+    const there = pageOf([answer.found], stream).rows[0]?.version ?? null
+    if (there === null) continue
+    compared += 1
+    if (there < version) fallen.push(`record ${key} has version ${there} there and ${version} here`)
+  }
+  const [first] = fallen
+  if (compared === 0) {
+    yield untold('versions_rise', 'no row is stored yet whose record could be looked at')
+    return yield untold('same_upstream', 'no row is stored yet whose record could be looked at')
+  }
+  const evidence = `${plural(compared, 'row')} of different ages compared with their records: none has a lower version there`
+  yield first === undefined ? told('versions_rise', 'yes', evidence) : told('versions_rise', 'no', first)
+  // One that fell is one row to mend; many are another upstream.
+  if (fallen.length > 1 && fallen.length * 2 > compared)
+    yield told(
+      'same_upstream',
+      'no',
+      `${fallen.length} of ${compared} records have lower versions than here: ${first}`,
+    )
+  else
+    yield told(
+      'same_upstream',
+      'yes',
+      `${compared - fallen.length} of ${plural(compared, 'record')} have at least the version that is here`,
+    )
+}

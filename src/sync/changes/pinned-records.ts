@@ -1,0 +1,285 @@
+// Pinned records: a few dozen rows of different ages whose records are looked at again and again, because the upstream may go back
+// (P14). One that fell to an older version is one row to mend. Several that fell mean that a backup was restored: a new epoch begins.
+// A replica that lags shows older versions too; so two looks have to agree that are further apart than a replica lags.
+
+import type { JsonObject } from '../../json/json.ts'
+import { type ChangesStream, versionedBy } from '../../streams/catalog.ts'
+import { readRecords } from '../../streams/record.ts'
+import { plural } from '../../util/text.ts'
+import { recordPinned } from '../beliefs/from-runs.ts'
+import type { Source } from '../ports/source.ts'
+import type { Pin, Run, VersionRange, WentBack } from '../ports/store.ts'
+import { knownBeliefs } from './hypotheses.ts'
+
+/** So long a record may be older than its row without anything being wrong but a replica that lags. */
+export const longestReplicaLagMs = 6 * 60_000
+/** So many that fell are no accident of single records. */
+const manyFell = 3
+
+/** Besides the newest, those that were not looked at for the longest time. */
+const looksInTurn = 2
+/** And those that others of their age make superfluous: each is looked at before it is let go. */
+const looksBeforeRelease = 6
+const rowsBeside = 4
+const looksAtOnce = 4
+
+// ── which are looked at ──────────────────────────────────────────────────────────────────────────────────────
+
+/** The age of a version is how far below the newest it is. Ages double in two steps: they begin at 1, 2, 3, 4, 6, 8, 12, 16 … */
+export function ageOf(top: bigint, version: bigint): number {
+  const bits = (version > top ? 1n : top - version + 1n).toString(2)
+  return 2 * (bits.length - 1) + Number(bits[1] ?? 1)
+}
+
+const beginningOf = (age: number): bigint => ((2n + BigInt(age % 2)) << BigInt(age >> 1)) >> 1n
+
+/** One row is pinned for each age. Ranges of versions that have none yet. */
+export function rangesToPin(pins: readonly Pin[], top: bigint): readonly VersionRange[] {
+  const taken = new Set(pins.map(({ version }) => ageOf(top, version)))
+  const ranges: VersionRange[] = []
+  for (let age = 1, upTo = top; upTo > 0n; age++) {
+    const above = top - beginningOf(age + 1) + 1n
+    if (!taken.has(age)) ranges.push({ above: above > 0n ? above : 0n, upTo })
+    upTo = above
+  }
+  return ranges
+}
+
+/** All of one age but the oldest, which has the least distance to the next age. */
+export function superfluous(pins: readonly Pin[], top: bigint): ReadonlySet<string> {
+  const kept = new Set<number>()
+  const oldestFirst = pins.toSorted((a, b) => compare(a.version, b.version))
+  return new Set(
+    oldestFirst.flatMap(({ key, version }) => {
+      const age = ageOf(top, version)
+      if (kept.has(age)) return [key]
+      kept.add(age)
+      return []
+    }),
+  )
+}
+
+/** `spare`: the superfluous ones. What is undecided is looked at each time, so that a replica that catches up is seen. */
+export function dueNow(pins: readonly Pin[], spare: ReadonlySet<string>, now: Date): readonly Pin[] {
+  const waiting = pins.toSorted((a, b) => a.lookedAt.getTime() - b.lookedAt.getTime())
+  const newest = pins.toSorted((a, b) => compare(b.version, a.version)).slice(0, 1)
+  const isUndecided = ({ lostSince }: Pin) =>
+    lostSince !== null && now.getTime() - lostSince.getTime() < 2 * longestReplicaLagMs
+  const due = [
+    ...newest,
+    ...pins.filter(isUndecided),
+    ...waiting.slice(0, looksInTurn),
+    ...waiting.filter(({ key }) => spare.has(key)).slice(0, looksBeforeRelease),
+  ]
+  return [...new Set(due)]
+}
+
+const compare = (a: bigint, b: bigint): number => (a < b ? -1 : Number(a > b))
+
+// ── what the looks say ───────────────────────────────────────────────────────────────────────────────────────
+
+export type Look = Pin & { readonly found: bigint | 'gone' | 'unclear' }
+
+const isLost = ({ found, version }: Look): boolean =>
+  found === 'gone' || (typeof found === 'bigint' && found < version)
+const hasFallen = (look: Look): boolean => isLost(look) && look.found !== 'gone'
+
+/** Seen for the first time, or for the first time so late that no replica lags that long. */
+export function isNews(look: Look, now: Date): boolean {
+  if (!isLost(look)) return false
+  return look.lostSince === null || (isOld(look, now) && !isOld(look, look.lookedAt))
+}
+
+const isOld = ({ lostSince }: Pin, at: Date): boolean =>
+  lostSince !== null && at.getTime() - lostSince.getTime() >= longestReplicaLagMs
+
+export type Verdict =
+  | { readonly kind: 'as before' }
+  /** Too early to tell it from a replica that lags. */
+  | { readonly kind: 'waiting'; readonly fallen: readonly Look[]; readonly until: Date }
+  | { readonly kind: 'fallen'; readonly fallen: readonly Look[] }
+  | { readonly kind: 'went back'; readonly lost: readonly Look[] }
+
+/** Of looks whose `lostSince` is that of the looks before. */
+export function judge(looks: readonly Look[], now: Date): Verdict {
+  const confirmed = looks.filter((look) => isLost(look) && isOld(look, now))
+  const fallen = confirmed.filter(hasFallen)
+  const standing = looks.filter((look) => !isLost(look) && look.found !== 'unclear')
+  // Records vanish every day. That all of the newest vanished, and older ones are there, is what a backup leaves.
+  const newestThere = standing.reduce((most, { version }) => (version > most ? version : most), -1n)
+  const isProof = fallen.length > 0 || standing.length > 0
+  const vanished = confirmed.filter(({ found, version }) => found === 'gone' && version > newestThere)
+  const lost = [...fallen, ...vanished]
+  if (lost.length >= manyFell && isProof) return { kind: 'went back', lost }
+  const early = looks.filter((look) => hasFallen(look) && !isOld(look, now))
+  const [first] = early
+  // Whether one fell alone is not known before the others are.
+  if (first) {
+    const since = early.map(({ lostSince }) => (lostSince ?? now).getTime())
+    return { kind: 'waiting', fallen: early, until: new Date(Math.max(...since) + longestReplicaLagMs) }
+  }
+  return fallen.length > 0 ? { kind: 'fallen', fallen } : { kind: 'as before' }
+}
+
+/** What is remembered of it. */
+export const noted = (look: Look, now: Date): Pin => ({
+  key: look.key,
+  version: look.version,
+  lookedAt: now,
+  lostSince: look.found === 'unclear' ? look.lostSince : isLost(look) ? (look.lostSince ?? now) : null,
+})
+
+const describe = ({ key, version, found }: Look): string =>
+  found === 'gone'
+    ? `record ${key}, version ${version} here, is gone`
+    : `record ${key} has version ${found} there and ${version} here`
+
+// ── for a run ────────────────────────────────────────────────────────────────────────────────────────────────
+
+type Context = {
+  readonly run: Run<'lookback'>
+  readonly source: Source
+  readonly stream: ChangesStream
+  readonly now: () => Date
+  readonly signal: AbortSignal
+}
+type PinnedOutcome = {
+  /** A new epoch began: what this run was going to read is read again. */
+  readonly beginsAnew: boolean
+  /** Perhaps the upstream went back: what comes below the position is not late, but as it was once. */
+  readonly isWaiting: boolean
+  readonly note: string | null
+}
+const nothing: PinnedOutcome = { beginsAnew: false, isWaiting: false, note: null }
+
+type Seen = Look & { readonly record: JsonObject | null }
+
+export async function lookAtPinned(context: Context): Promise<PinnedOutcome> {
+  const { run, source, now } = context
+  if (!source.lookup || run.state.versionField === null) return nothing
+  const { pins, top, spare } = await choose(run)
+  if (top === null) return nothing
+  const seen = await lookAt(context, dueNow(pins, spare, now()))
+  if (seen.some((look) => isNews(look, now()))) seen.push(...(await lookAround(context, seen)))
+  const doubted = await refuted(context, seen)
+  const looks = seen.filter(({ key }) => !doubted.has(key))
+  await run.pinned.note([
+    ...looks.map((look) => ({
+      ...noted(look, now()),
+      isReleased: spare.has(look.key) && !isLost(look) && look.found !== 'unclear',
+    })),
+    ...seen
+      .filter(({ key }) => doubted.has(key))
+      .map((look) => ({ ...look, lookedAt: now(), lostSince: null, isReleased: false })),
+  ])
+  // What has other content under the version of its row is mended by that alone (P3).
+  await write(
+    context,
+    looks.filter(({ found, version }) => found === version),
+  )
+  return await act(context, looks)
+}
+
+async function choose({ pinned }: Run<'lookback'>) {
+  const before = await pinned.known()
+  const ranges = before.top === null ? [] : rangesToPin(before.pins, before.top)
+  if (ranges.length > 0) await pinned.pinWithin(ranges)
+  const { pins, top } = ranges.length > 0 ? await pinned.known() : before
+  return { pins, top, spare: top === null ? new Set<string>() : superfluous(pins, top) }
+}
+
+/** All others, and the rows beside those that fell: a backup that was restored takes whole stretches of versions back. */
+async function lookAround(context: Context, seen: readonly Seen[]): Promise<readonly Seen[]> {
+  const { pinned } = context.run
+  const fallen = seen.filter(hasFallen).map(({ key }) => key)
+  if (fallen.length > 0) await pinned.pinBeside(fallen, rowsBeside)
+  const { pins } = await pinned.known()
+  return await lookAt(
+    context,
+    pins.filter(({ key }) => !seen.some((look) => look.key === key)),
+  )
+}
+
+async function lookAt(context: Context, pins: readonly Pin[]): Promise<Seen[]> {
+  const { source, signal } = context
+  const seen: Seen[] = []
+  for (let start = 0; start < pins.length; start += looksAtOnce) {
+    signal.throwIfAborted()
+    const looks = pins.slice(start, start + looksAtOnce).map(async (pin): Promise<Seen> => {
+      const answer = (await source.lookup?.(pin.key, signal)) ?? 'unclear'
+      if (typeof answer === 'string') return { ...pin, found: answer, record: null }
+      const [row] = read(context, [answer.found]).rows
+      return { ...pin, found: row?.version ?? 'unclear', record: answer.found }
+    })
+    seen.push(...(await Promise.all(looks)))
+  }
+  return seen
+}
+
+function read({ run, stream }: Context, records: readonly JsonObject[]) {
+  const { keyFields, versionFields } = versionedBy(stream, run.state.versionField)
+  return readRecords(records, keyFields, versionFields)
+}
+
+async function write(context: Context, seen: readonly Seen[]): Promise<void> {
+  const records = seen.map(({ record }) => record).filter((record) => record !== null)
+  if (records.length > 0) await context.run.pages.commit(read(context, records), null)
+}
+
+/** A few of those that fell, by a second way: where `neworchanged` shows them as they are here, it is the look that is old. */
+async function refuted(context: Context, seen: readonly Seen[]): Promise<ReadonlySet<string>> {
+  const { run, now, signal } = context
+  const doubted = seen.filter((look) => hasFallen(look) && isOld(look, now()))
+  const isSorted = knownBeliefs(run.state.beliefs, now()).sorting === 'proven'
+  if (doubted.length === 0 || !isSorted) return new Set()
+  const source = context.source.sortedBy(run.state.versionField ?? '')
+  const asked = doubted.slice(0, manyFell)
+  const served = new Set<string>()
+  for (const { key, version } of asked) {
+    const request = { since: version - 1n, page: 1, pageSize: 20, sorts: 'ascending' } as const
+    const answer = await source.changes(request, signal)
+    if ('refused' in answer) break
+    const { rows } = readRecords(answer.records, context.stream.keyFields, [run.state.versionField ?? ''])
+    if (rows.some((row) => row.key === key && row.version !== null && row.version >= version)) served.add(key)
+  }
+  const unasked = served.size === 0 ? [] : doubted.slice(manyFell).map(({ key }) => key)
+  return new Set([...served, ...unasked])
+}
+
+async function act(context: Context, looks: readonly Seen[]): Promise<PinnedOutcome> {
+  const { run, now } = context
+  const verdict = judge(looks, now())
+  await recordPinned(run, { ...verdict, looked: looks.length, describe }, now())
+  if (verdict.kind === 'as before') return nothing
+  if (verdict.kind === 'went back') {
+    const found = evidenceOf(verdict.lost, looks.length)
+    await run.pinned.beginEpoch(found)
+    return {
+      ...nothing,
+      beginsAnew: true,
+      note: `a new epoch begins, everything is read again: ${found.evidence}`,
+    }
+  }
+  const [first, ...more] = verdict.fallen
+  if (!first) return nothing
+  const others = more.length === 0 ? '' : `, as ${plural(more.length, 'other')} are older than here`
+  if (verdict.kind === 'waiting') {
+    const note = `${describe(first)}${others}: believed when it is still so at ${verdict.until.toISOString()}`
+    return { ...nothing, isWaiting: true, note }
+  }
+  const keys = new Set(verdict.fallen.map(({ key }) => key))
+  const fallen = looks.filter(({ key }) => keys.has(key))
+  await run.pinned.distrust(fallen)
+  await write(context, fallen)
+  return { ...nothing, note: `${plural(fallen.length, 'row')} mended: ${describe(first)}` }
+}
+
+function evidenceOf(lost: readonly Look[], looked: number): WentBack {
+  const [first] = lost.toSorted((a, b) => compare(b.version, a.version))
+  const since = first?.lostSince?.toISOString() ?? 'before'
+  return {
+    looked,
+    lost: lost.length,
+    evidence: `${lost.length} of ${looked} pinned records fell, first seen at ${since} and again now${first ? `: ${describe(first)}` : ''}`,
+  }
+}

@@ -1,0 +1,340 @@
+// Reads what is above the position in ranges of versions, side by side: each reader walks through the states of machine.ts for
+// its range, and takes over a part of another one when it is through. Their commits are in one order, so that the position and
+// what is left unread are those of all that was written before (P1, P6).
+
+import type { Records } from '../../streams/record.ts'
+import type { Unread, VersionRange } from '../ports/store.ts'
+import { next, start } from './machine.ts'
+import {
+  cut,
+  densityOf,
+  partsFor,
+  type Range,
+  rangeOf,
+  readThrough,
+  shareRead,
+  splitOf,
+  splitRange,
+  unreadOf,
+} from './ranges.ts'
+import {
+  type Action,
+  type Ask,
+  type Event,
+  type RangesEnd,
+  type Reading,
+  type Transition,
+  versionsOf,
+} from './state.ts'
+
+export type Fetched = { readonly event: Event; readonly records: Records; readonly bytes: number }
+
+/** How far all readers are, together. */
+export type RangesProgress = {
+  readonly position: bigint
+  readonly unread: Unread
+  /** Of the versions that were left when it was taken up. */
+  readonly share: number
+}
+
+export type RangesContext = {
+  readonly readers: number
+  /** Of the largest answer so far. */
+  readonly largestBytes: number
+  readonly fetch: (ask: Ask, signal: AbortSignal) => Promise<Fetched>
+  /** Comes back when the write has begun. `progress` is asked in that moment, `onDone` called when it is over. */
+  readonly write: (page: RangePage) => Promise<void>
+  readonly countAround: (page: number) => Promise<number>
+  readonly breach: (what: string) => Error
+  readonly shouldYield: () => boolean
+  readonly signal: AbortSignal
+}
+export type RangePage = {
+  readonly records: Records
+  readonly seen: Transition['effects']['seen']
+  readonly progress: () => RangesProgress
+  readonly onDone: () => void
+}
+
+export type RangesOutcome = { readonly end: RangesEnd; readonly hasYielded: boolean }
+
+type Reader = { range: Range; transition: Transition }
+type Shared = {
+  readonly context: RangesContext
+  readonly base: Reading
+  readonly unread: Unread
+  readonly density: number
+  /** The lowest first, those that are over among them. */
+  readonly readers: Reader[]
+  /** Not begun yet. */
+  readonly waiting: Reader[]
+  readonly room: Room
+  readonly alone: Alone
+  readonly stop: AbortController
+  pageRows: number
+  fullPages: number
+  fell: RangesEnd['fell']
+  hasYielded: boolean
+  failure: { readonly error: unknown } | null
+  /** Resolves when an idle reader may find something to do. */
+  news: PromiseWithResolvers<void>
+}
+
+/** JSON of answers that were asked for and are not written: what they become takes a few times as much (P10). */
+const mostBytes = 16 * 1024 * 1024
+
+export async function readInRanges(
+  context: RangesContext,
+  base: Reading,
+  { unread, density }: Pick<Extract<Action, { kind: 'ranges' }>, 'unread' | 'density'>,
+): Promise<RangesOutcome> {
+  const pageRows = Math.max(1, base.largestAnswer)
+  const parts = Math.min(context.readers, partsFor(unread, { pageRows, density }))
+  const readers = cut(unread.ranges, parts).map((range) => openReader(base, rangeOf(range)))
+  const shared: Shared = {
+    ...{ context, base, unread, density, readers, pageRows },
+    waiting: [...readers],
+    room: openRoom(mostBytes, context.largestBytes),
+    alone: openTurns(),
+    stop: new AbortController(),
+    fullPages: base.fullPages,
+    fell: null,
+    hasYielded: false,
+    failure: null,
+    news: Promise.withResolvers(),
+  }
+  const reading = Array.from({ length: context.readers }, () =>
+    readOn(shared).catch((error) => fail(shared, error)),
+  )
+  await Promise.all(reading)
+  if (shared.failure) throw shared.failure.error
+  const left = unreadOf(rangesOf(shared), unread.upTo)
+  return { end: { kind: 'ranges', unread: left, fell: shared.fell }, hasYielded: shared.hasYielded }
+}
+
+function openReader(base: Reading, range: Range): Reader {
+  const { sorting, largestAnswer } = base
+  const { load, ...options } = base.options
+  const { above: from, upTo: until } = range
+  return { range, transition: start({ ...options, from, until, sorting, largestAnswer, anchor: null }) }
+}
+
+const rangesOf = ({ readers }: Shared): readonly Range[] => readers.map(({ range }) => range)
+
+const isStopped = ({ fell, hasYielded, failure }: Shared): boolean =>
+  fell !== null || hasYielded || failure !== null
+
+/** That the others leave off because of it is no failure of theirs. */
+function fail(shared: Shared, error: unknown): void {
+  if (!shared.fell) shared.failure ??= { error }
+  leaveOff(shared)
+}
+
+/** What is asked for is not waited for. */
+function leaveOff(shared: Shared): void {
+  shared.stop.abort(new Error('another reader of these ranges ended their reading'))
+  tellNews(shared)
+}
+
+function tellNews(shared: Shared): void {
+  shared.news.resolve()
+  shared.news = Promise.withResolvers()
+}
+
+// ── one reader ───────────────────────────────────────────────────────────────────────────────────────────────
+
+async function readOn(shared: Shared): Promise<void> {
+  while (!isStopped(shared)) {
+    const mine = shared.waiting.shift() ?? takeOver(shared)
+    if (mine) await readRange(shared, mine)
+    else if (shared.readers.every(({ range }) => range.isOver)) return
+    // Another one may find that much is left in its range.
+    else await shared.news.promise
+  }
+}
+
+function takeOver(shared: Shared): Reader | null {
+  const { readers, base } = shared
+  const split = splitOf(rangesOf(shared), shared)
+  const owner = split && readers[split.index]
+  if (!split || !owner) return null
+  const [lower, upper] = splitRange(owner.range, split.at)
+  const { reading } = owner.transition
+  owner.range = lower
+  // Its page may be on the way: what that shows above the new end is left to the new reader.
+  owner.transition = {
+    ...owner.transition,
+    reading: { ...reading, options: { ...reading.options, until: lower.upTo } },
+  }
+  const mine = openReader(base, upper)
+  readers.splice(split.index + 1, 0, mine)
+  return mine
+}
+
+async function readRange(shared: Shared, mine: Reader): Promise<void> {
+  const isTie = () => mine.transition.reading.state.name === 'tie'
+  const takeSteps = async (areThese: boolean) => {
+    while (isTie() === areThese && !isStopped(shared) && !mine.range.isOver) {
+      await takeStep(shared, mine)
+      tellNews(shared)
+    }
+  }
+  while (!isStopped(shared) && !mine.range.isOver) {
+    await takeSteps(false)
+    // A run remembers the keys of one listing at a time.
+    if (isTie()) await shared.alone(() => takeSteps(true))
+  }
+}
+
+async function takeStep(shared: Shared, mine: Reader): Promise<void> {
+  const { context } = shared
+  const { action } = mine.transition
+  switch (action.kind) {
+    case 'ask':
+      return await ask(shared, mine, action)
+    case 'count': {
+      const keys = await context.countAround(action.around)
+      await see(shared, mine, { event: { kind: 'count', keys }, records: nothing, onDone() {} })
+      return
+    }
+    case 'breach':
+      throw context.breach(action.what)
+    default:
+      throw new Error(`A range was to ${action.kind}`)
+  }
+}
+
+const nothing: Records = { rows: [], rejected: [] }
+
+async function ask(shared: Shared, mine: Reader, asked: Ask): Promise<void> {
+  const { context, stop, room } = shared
+  const place = await room.take()
+  let isWritten = false
+  try {
+    if (isStopped(shared)) return
+    if (asked.mayYield && context.shouldYield()) {
+      shared.hasYielded = true
+      return
+    }
+    const { event, records, bytes } = await context.fetch(
+      asked,
+      AbortSignal.any([context.signal, stop.signal]),
+    )
+    place.holds(bytes)
+    if (shared.fell || shared.failure) return
+    isWritten = await see(shared, mine, { event, records, onDone: place.leave })
+  } finally {
+    if (!isWritten) place.leave()
+  }
+}
+
+type Seen = { readonly event: Event; readonly records: Records; readonly onDone: () => void }
+
+/** Answers whether it is being written. */
+async function see(shared: Shared, mine: Reader, { event, records, onDone }: Seen): Promise<boolean> {
+  const before = mine.transition.reading
+  // So many pages of all ranges are looked at from inside as it would be of one reading.
+  const transition = next({ ...before, fullPages: shared.fullPages }, event)
+  const { reading, action, effects } = transition
+  shared.fullPages = reading.fullPages
+  shared.fell ??= whatFell(transition, event)
+  if (shared.fell) {
+    leaveOff(shared)
+    return false
+  }
+  mine.transition = transition
+  if (event.kind === 'answer') shared.pageRows = Math.max(shared.pageRows, event.page.received)
+  mine.range = {
+    ...mine.range,
+    cursor: reading.cursor,
+    density: (event.kind === 'answer' ? densityOf(versionsOf(event.page)) : null) ?? mine.range.density,
+    isWhole: reading.state.name !== 'ahead',
+    // A listing of all there is would know no end of the range.
+    isOver: action.kind === 'end' || reading.state.name === 'scan',
+  }
+  const progress = (): RangesProgress => {
+    mine.range = { ...mine.range, written: reading.position }
+    return progressOf(shared)
+  }
+  await shared.context.write({
+    records: ownRecords(records, mine.range, before, reading),
+    seen: effects.seen,
+    progress,
+    onDone,
+  })
+  return true
+}
+
+function whatFell({ reading, effects: { retreat } }: Transition, event: Event): RangesEnd['fell'] {
+  if (retreat !== null) return { how: reading.isCut ? 'cut' : 'out of order', why: retreat }
+  if (event.kind !== 'refused') return null
+  return { how: 'refused', why: event.why ?? `status ${event.status}` }
+}
+
+function progressOf(shared: Shared): RangesProgress {
+  const { unread } = shared
+  const left = unreadOf(rangesOf(shared), unread.upTo)
+  return { position: readThrough(left), unread: left, share: shareRead(left, unread) }
+}
+
+/** What another reader reads is left to it, and what comes again with the next question is left to that. */
+function ownRecords(
+  { rows, ...others }: Records,
+  { above, upTo }: VersionRange,
+  before: Reading,
+  { state }: Reading,
+): Records {
+  // What was looked at from inside has been written.
+  if (before.state.name === 'inside' && state.name === 'ahead') return { ...others, rows: [] }
+  const comesAgain =
+    state.name === 'ahead' ? state.since : state.name === 'inside' ? state.within.last - 1n : upTo
+  const last = comesAgain < upTo ? comesAgain : upTo
+  return {
+    ...others,
+    rows: rows.filter(({ version }) => version === null || (version > above && version <= last)),
+  }
+}
+
+// ── what they share ──────────────────────────────────────────────────────────────────────────────────────────
+
+type Room = { take(): Promise<Place> }
+type Place = { holds(bytes: number): void; leave(): void }
+
+/** For so many bytes in all. Who asks does not know how much comes: as much as ever came. One answer always has room. */
+function openRoom(most: number, largestSoFar: number): Room {
+  let largest = largestSoFar
+  let held = 0
+  let left = Promise.withResolvers<void>()
+  return {
+    async take() {
+      while (held > 0 && held + largest > most) await left.promise
+      let mine = largest
+      held += mine
+      return {
+        holds(bytes) {
+          largest = Math.max(largest, bytes)
+          held += bytes - mine
+          mine = bytes
+        },
+        leave() {
+          held -= mine
+          mine = 0
+          left.resolve()
+          left = Promise.withResolvers()
+        },
+      }
+    },
+  }
+}
+
+type Alone = (work: () => Promise<void>) => Promise<void>
+
+/** One at a time, in the order in which they came. */
+function openTurns(): Alone {
+  let last: Promise<void> = Promise.resolve()
+  return (work) => {
+    const mine = last.then(work)
+    last = mine.catch(() => {})
+    return mine
+  }
+}

@@ -1,0 +1,54 @@
+// A field that has another value at each look, though the record keeps its version, such as a signed address of a file: found by
+// looking twice at a record, three times over. From then on it makes no row a changed one (P16).
+
+import { isDeepStrictEqual } from 'node:util'
+import type { JsonObject } from '../../json/json.ts'
+import type { ChangesStream } from '../../streams/catalog.ts'
+import { readRecords } from '../../streams/record.ts'
+import type { Source } from '../ports/source.ts'
+import type { RunFindings, VolatileField } from '../ports/store.ts'
+
+const pairsOfLooks = 3
+
+type Looking = {
+  readonly source: Pick<Source, 'lookup'>
+  readonly run: { readonly findings: Pick<RunFindings, 'setVolatile'> }
+  readonly stream: ChangesStream
+  readonly signal: AbortSignal
+}
+
+/** `keys` are of records that came with other content at the same version. Returns the fields that are newly known to be volatile. */
+export async function findVolatile(
+  looking: Looking,
+  keys: readonly string[],
+): Promise<readonly VolatileField[]> {
+  if (keys.length === 0) return []
+  let fields: readonly string[] | null = null
+  for (let pair = 0; pair < pairsOfLooks; pair++) {
+    const differing = await lookTwice(looking, keys[pair % keys.length] ?? '')
+    fields = fields === null ? differing : fields.filter((field) => differing.includes(field))
+    if (fields.length === 0) return []
+  }
+  return await looking.run.findings.setVolatile(
+    fields ?? [],
+    `two looks at one record, moments apart, showed two values at one row version, ${pairsOfLooks} times out of ${pairsOfLooks}`,
+  )
+}
+
+/** Fields that the second look shows otherwise; none when the record changed in between, or cannot be looked at. */
+async function lookTwice({ source, stream, signal }: Looking, key: string): Promise<readonly string[]> {
+  const looks: JsonObject[] = []
+  while (looks.length < 2) {
+    signal.throwIfAborted()
+    const answer = await source.lookup?.(key, signal)
+    if (answer === undefined || typeof answer === 'string') return []
+    looks.push(answer.found)
+  }
+  const [one, other] = readRecords(looks, stream.keyFields, stream.versionFields).rows
+  if (!one || !other || one.version !== other.version) return []
+  const names = new Set([...Object.keys(one.record), ...Object.keys(other.record)])
+  return [...names].filter((name) => !isDeepStrictEqual(one.record[name], other.record[name]))
+}
+
+export const volatileNote = (fields: readonly string[]): string =>
+  `volatile from now on, so not compared: ${fields.join(', ')}`

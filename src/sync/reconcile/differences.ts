@@ -1,0 +1,344 @@
+// What a reconcile finds: each difference gets its cause, and each cause its cure (P16). What was listed is written already; here it is
+// counted, a few lines of each cause are kept, late versions teach the look-back, and records that fell back are looked at singly.
+
+import type { JsonObject } from '../../json/json.ts'
+import { type Records, readRecords, sharedKey } from '../../streams/record.ts'
+import { causeOf, twinsIn } from '../changes/causes.ts'
+import { usable } from '../changes/hypotheses.ts'
+import { currentLookback, measureLateness, mostRecorded, nextLookback } from '../changes/lookback.ts'
+import { findVolatile } from '../changes/volatile.ts'
+import type { Listed } from '../lists/read-whole.ts'
+import type { Source } from '../ports/source.ts'
+import type {
+  Arrival,
+  Belief,
+  Cause,
+  CausedDifference,
+  Difference,
+  DifferenceCounts,
+  LateArrival,
+  Run,
+  Written,
+} from '../ports/store.ts'
+import type { ReconcileContext } from './reconcile.ts'
+
+export type Differences = {
+  /** After a page was written. */
+  note(written: Written, page: Records): Promise<void>
+  /** Keys of rows whose records are gone, as an answer about each of them says. */
+  noteGone(keys: readonly string[]): Promise<void>
+  /** When all is listed: how many records came, in how many passes. */
+  end(listed: Listed): Promise<void>
+  readonly counts: DifferenceCounts
+  /** Fields that this run found to be volatile. */
+  readonly named: readonly string[]
+  /** What is settled when the whole list has been compared: no transaction that began before then is expected any more. */
+  readonly settled: { readonly version: bigint; readonly at: Date } | null
+}
+
+/** Rows at or below the position that nothing else had brought, and what the look-back run would have found as well. */
+export type Missed = { missedRows: number; samples: readonly Arrival[]; late: number }
+
+/** Lines of one cause that a run keeps; more are counted. */
+const mostLines = 1_000
+/** More missed rows are counted, not named. */
+const mostSamples = 1_000
+const mostTwins = 10_000
+const mostVolatilityTests = 3
+/** Records that fell back and are looked at singly. */
+const mostLooks = 100
+
+type Book = {
+  readonly context: ReconcileContext
+  readonly run: Run<'reconcile'>
+  readonly source: Source
+  readonly missed: Missed
+  readonly position: bigint
+  /** A version up to here was read longer than a look-back ago: when it comes only now it is missed, not late. */
+  readonly readLongAgo: bigint
+  readonly counts: Partial<Record<Cause, number>>
+  readonly lines: Map<Cause, number>
+  readonly twins: Set<string>
+  readonly fallen: Map<string, Difference>
+  fallenCount: number
+  /** Rows that differed at the same version, by column. */
+  readonly silentRows: Map<string, number>
+  readonly testedColumns: Set<string>
+  volatilityTests: number
+  readonly volatileColumns: Set<string>
+  readonly named: string[]
+  lookbackMs: number | null
+}
+
+export async function openDifferences(
+  context: ReconcileContext,
+  run: Run<'reconcile'>,
+  source: Source,
+  missed: Missed,
+): Promise<Differences> {
+  const { store, stream, now, lookbackFloorMs } = context
+  const { lookbackMs } = run.state
+  // Of a table that others changed nothing is missed or late: it is read again.
+  const position = run.state.isLocallyChanged ? 0n : run.state.position
+  const past = new Date(now().getTime() - currentLookback(lookbackMs, lookbackFloorMs))
+  const held = await store.history.positionAt(stream.name, past)
+  const book: Book = {
+    ...{ context, run, source, missed, position, lookbackMs },
+    readLongAgo: held ?? thereAtFirst(run.state.beliefs, position, now()),
+    counts: {},
+    lines: new Map(),
+    twins: new Set(),
+    fallen: new Map(),
+    fallenCount: 0,
+    silentRows: new Map(),
+    testedColumns: new Set(),
+    volatilityTests: 0,
+    volatileColumns: new Set(),
+    named: [],
+  }
+  // Pages may be written side by side; they are noted one after the other.
+  let last: Promise<unknown> = Promise.resolve()
+  const inTurn = (work: () => Promise<void>): Promise<void> => {
+    const done = last.then(work)
+    last = done.catch(() => {})
+    return done
+  }
+  return {
+    note: (written, page) => inTurn(() => notePage(book, written, page)),
+    noteGone: (keys) =>
+      inTurn(() =>
+        record(
+          book,
+          'deleted',
+          keys.map((key) => ({
+            key,
+            cause: 'deleted',
+            columns: [],
+            version: null,
+            mirrored: null,
+            isCured: false,
+            cure: null,
+          })),
+        ),
+      ),
+    async end({ isProven, passes, received }) {
+      await lookAtFallen(book)
+      if (isProven && book.fallenCount === book.fallen.size)
+        await run.reconciliation.noteMended([...book.fallen.keys()])
+      if (isProven) await noteOftenSilent(book, received / passes)
+    },
+    counts: book.counts,
+    named: book.named,
+    settled: held === null ? null : { version: held, at: past },
+  }
+}
+
+/** Of a stream younger than its look-back: what its first load should have shown has no excuse; what came since may be late. */
+function thereAtFirst(beliefs: readonly Belief[], position: bigint, now: Date): bigint {
+  const top = BigInt(usable(beliefs, 'first_top', now)?.value ?? position)
+  return top < position ? top : position
+}
+
+async function notePage(book: Book, { arrivals }: Written, page: Records): Promise<void> {
+  await noteTwins(book, page)
+  const others = arrivals.filter(({ key }) => !book.twins.has(key))
+  const groups = Map.groupBy(others, (one) => causeOf(one, book.position))
+  for (const [cause, found] of groups) {
+    if (cause === null) continue
+    if (cause === 'fell back') noteFallen(book, found)
+    else if (cause === 'silent') await noteSilent(book, found)
+    else await record(book, cause, found.map(asLine(cause)))
+    if (cause === 'late') await noteLate(book, found)
+  }
+}
+
+const asLine =
+  (cause: Cause) =>
+  ({ key, columns, version, mirrored, isWritten }: Arrival): CausedDifference => ({
+    ...{ key, cause, columns, version, mirrored },
+    isCured: isWritten,
+    cure: isWritten ? 'written as the list shows it' : null,
+  })
+
+/** Counts all of them, and keeps some. */
+async function record(book: Book, cause: Cause, found: readonly CausedDifference[]): Promise<void> {
+  if (found.length === 0) return
+  const kept = book.lines.get(cause) ?? 0
+  const lines = found.slice(0, mostLines - kept)
+  book.counts[cause] = (book.counts[cause] ?? 0) + found.length
+  book.lines.set(cause, kept + lines.length)
+  await book.run.findings.recordDifferences(lines)
+}
+
+/** The row is one of them, whichever came last or has the highest version; that says nothing about the others. */
+async function noteTwins(book: Book, { rows }: Records): Promise<void> {
+  const found = [...twinsIn(rows)].filter((key) => !book.twins.has(key))
+  if (found.length === 0) return
+  for (const key of found) if (book.twins.size < mostTwins) book.twins.add(key)
+  const versionOf = new Map(rows.map(({ key, version }) => [key, version]))
+  await record(
+    book,
+    'twin',
+    found.map((key) => ({
+      ...{ key, cause: 'twin', columns: [], mirrored: null, isCured: false, cure: null },
+      version: versionOf.get(key) ?? null,
+    })),
+  )
+}
+
+// ── late: the only cause that teaches the look-back ──────────────────────────────────────────────────────────
+
+async function noteLate(book: Book, found: readonly Arrival[]): Promise<void> {
+  const { run, missed, readLongAgo } = book
+  const isMissed = ({ version }: Arrival) => version !== null && version <= readLongAgo
+  const [missedRows, late] = [found.filter(isMissed), found.filter((one) => !isMissed(one))]
+  if (late.length > 0) {
+    // As many are noted as tell how late rows come; the rest are counted.
+    const noted = late.slice(0, Math.max(0, mostRecorded - missed.late))
+    missed.late += late.length
+    const lateness = await measure(book, noted, run.state.lastLookbackAt)
+    await run.findings.recordLateArrivals(lateness)
+    await teach(book, lateness)
+  }
+  if (missedRows.length === 0) return
+  const noted = missedRows.slice(0, Math.max(0, mostSamples - missed.missedRows))
+  missed.missedRows += missedRows.length
+  missed.samples = [...missed.samples, ...noted]
+  // At once: a reconcile that is killed has written them all the same.
+  await run.reconciliation.recordMissedRows(missed.missedRows, missed.samples)
+  // No look-back reached that far any more: they may have come just now.
+  await teach(book, await measure(book, noted, null))
+}
+
+const measure = (
+  { context, run }: Book,
+  found: readonly Arrival[],
+  lastLookbackAt: Date | null,
+): Promise<readonly LateArrival[]> =>
+  measureLateness(
+    context.store.history,
+    context.stream.name,
+    found,
+    { position: run.state.position, lastLookbackAt },
+    context.now(),
+  )
+
+/** At once, and only to reach further: shrinking is for the look-backs themselves. */
+async function teach(book: Book, late: readonly LateArrival[]): Promise<void> {
+  const { lookbackFloorMs } = book.context
+  const next = late.length > 0 ? nextLookback(book.lookbackMs, lookbackFloorMs, late) : null
+  if (!next || next.lookbackMs <= currentLookback(book.lookbackMs, lookbackFloorMs)) return
+  await book.run.findings.setLookback(next.lookbackMs, next.reason, book.lookbackMs)
+  book.lookbackMs = next.lookbackMs
+}
+
+// ── silent and volatile: other content at the same version ───────────────────────────────────────────────────
+
+async function noteSilent(book: Book, found: readonly Arrival[]): Promise<void> {
+  for (const { columns } of found)
+    for (const column of columns) book.silentRows.set(column, (book.silentRows.get(column) ?? 0) + 1)
+  await testColumns(book, found)
+  const isVolatile = ({ columns }: Arrival) => columns.every((column) => book.volatileColumns.has(column))
+  const [again, once] = [found.filter(isVolatile), found.filter((one) => !isVolatile(one))]
+  if (again.length > 0) await record(book, 'volatile', again.map(asLine('volatile')))
+  if (once.length > 0) await record(book, 'silent', once.map(asLine('silent')))
+}
+
+/** At once, so that pages to come are not written for nothing. */
+async function testColumns(book: Book, found: readonly Arrival[]): Promise<void> {
+  const untested = found.filter(({ columns }) => columns.some((column) => !book.testedColumns.has(column)))
+  if (untested.length === 0 || book.volatilityTests >= mostVolatilityTests) return
+  book.volatilityTests += 1
+  for (const { columns } of untested) for (const column of columns) book.testedColumns.add(column)
+  const named = await findVolatile(
+    { ...book.context, source: book.source, run: book.run },
+    untested.map(({ key }) => key),
+  )
+  for (const { field, column } of named) {
+    book.named.push(field)
+    book.volatileColumns.add(column)
+  }
+}
+
+/** What changes slower than two looks can tell: an address that is signed anew each day. */
+async function noteOftenSilent(book: Book, records: number): Promise<void> {
+  const often = [...book.silentRows].filter(
+    ([column, rows]) => rows * 2 >= records && column !== '_deleted_at',
+  )
+  const named = await book.run.reconciliation.noteSilent(often.map(([column]) => column))
+  book.named.push(...named.map(({ field }) => field))
+}
+
+// ── fell back: a lower version than the row has ──────────────────────────────────────────────────────────────
+
+function noteFallen(book: Book, found: readonly Arrival[]): void {
+  for (const difference of found) {
+    if (book.fallen.has(difference.key)) continue
+    book.fallenCount += 1
+    if (book.fallen.size < mostLooks) book.fallen.set(difference.key, difference)
+  }
+}
+
+/**
+ * The record itself is asked: it may have changed between its page and now, or the list lags. What fell is pinned: the look-backs look
+ * at it again, and know whether it is one row to mend or a backup that was restored (P14).
+ */
+async function lookAtFallen(book: Book): Promise<void> {
+  const looks = [...book.fallen.keys()]
+  const fallen: Difference[] = []
+  const twins: Difference[] = []
+  for (const key of looks) {
+    const found = await lookAgain(book, key)
+    if (!found) continue
+    const other = await otherServed(book, found.difference)
+    ;(other ? twins : fallen).push(found.difference)
+    // The row is of the other one (P5).
+    if (other) await setAside(book, found.record, sharedKey(found.record, other))
+  }
+  const line = (cause: Cause, cure: string | null) => (difference: Difference) => ({
+    ...{ ...difference, cause, cure },
+    isCured: false,
+  })
+  await record(book, 'twin', twins.map(line('twin', null)))
+  await book.run.reconciliation.pin(fallen)
+  await record(
+    book,
+    'fell back',
+    fallen.map(line('fell back', 'pinned: mended when it is still so minutes later')),
+  )
+  // What was not looked at is like what was.
+  if (fallen.length > 0)
+    book.counts['fell back'] = (book.counts['fell back'] ?? 0) + book.fallenCount - looks.length
+}
+
+async function setAside({ run }: Book, record: JsonObject, reason: string): Promise<void> {
+  await run.pages.commit({ rows: [], rejected: [{ record, reason }] }, null)
+}
+
+type Looked = { readonly difference: Difference; readonly record: JsonObject }
+
+async function lookAgain({ context, source, run, position }: Book, key: string): Promise<Looked | null> {
+  const { stream, signal } = context
+  signal.throwIfAborted()
+  const answer = await source.lookup?.(key, signal)
+  if (answer === undefined || typeof answer === 'string') return null
+  const page = readRecords([answer.found], stream.keyFields, stream.versionFields)
+  const [difference] = await run.reconciliation.compare(page)
+  return difference && causeOf(difference, position) === 'fell back'
+    ? { difference, record: answer.found }
+    : null
+}
+
+/** The record that the row is of is there as well: two of them have one key. */
+async function otherServed(
+  { context, source }: Book,
+  { key, mirrored }: Difference,
+): Promise<JsonObject | null> {
+  const { stream, signal } = context
+  if (mirrored === null) return null
+  const request = { since: mirrored - 1n, page: 1, pageSize: 100, sorts: 'ascending' } as const
+  const answer = await source.changes(request, signal)
+  if ('refused' in answer) return null
+  const { rows } = readRecords(answer.records, stream.keyFields, stream.versionFields)
+  return rows.find((row) => row.key === key && row.version === mirrored)?.record ?? null
+}

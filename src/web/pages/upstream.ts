@@ -1,0 +1,147 @@
+// `/upstream`: whether each service answers, and what is believed of it: the claim, whether it holds, by what that was seen, when it was
+// tested, from when on it is doubted, and what it was before.
+
+import type { Problem } from '../../problems/stream-problems.ts'
+import type { BeliefLine } from '../../store/queries/dictionary.ts'
+import { beliefKind, beliefs, expiryOf, verdictOf } from '../../streams/beliefs.ts'
+import { type ServiceName, streams } from '../../streams/catalog.ts'
+import { plural } from '../../util/text.ts'
+import { actionForm, hasPositions } from '../action-forms.ts'
+import { age, foreign, type Html, html } from '../html.ts'
+import type { Viewer } from '../sessions.ts'
+import type { StreamSnapshot } from '../status-queries.ts'
+import type { Page } from './layout.ts'
+import { type Column, table } from './tables.ts'
+
+export const upstreamPage: Page = {
+  path: '/upstream',
+  title: 'Upstream',
+  async body({ statusQueries, viewer, now }) {
+    const [lines, problems, snapshot] = await Promise.all([
+      statusQueries.beliefs(),
+      statusQueries.problems(),
+      statusQueries.snapshot(),
+    ])
+    const named = [...new Set([...statusQueries.streams, ...lines.map(({ stream }) => stream)])]
+    const shown = named.filter(
+      (stream) => hasPositions(stream) || lines.some((line) => line.stream === stream),
+    )
+    return html`<p class="lead">Nothing is believed because it was seen once. Runs test what they rely on, and once a day Tidemark asks for the rest. When a belief falls, what rested on it is taken back, and reading goes on without it.</p>
+<div class="cards">${services(snapshot.streams).map((service) => serviceCard(service, problems, now))}</div>
+${shown.map((stream) =>
+  streamPart(
+    stream,
+    lines.filter((line) => line.stream === stream),
+    viewer,
+    now,
+  ),
+)}`
+  },
+}
+
+// ── services ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+type Service = { readonly name: ServiceName; readonly streams: readonly StreamSnapshot[] }
+
+function services(shown: readonly StreamSnapshot[]): readonly Service[] {
+  const serviceOf = (name: string) => streams.find((stream) => stream.name === name)?.service ?? 'assignment'
+  return [...Map.groupBy(shown, ({ stream }) => serviceOf(stream))].map(([name, own]) => ({
+    name,
+    streams: own,
+  }))
+}
+
+function serviceCard({ name, streams: own }: Service, problems: readonly Problem[], now: Date): Html {
+  const has = (kind: string) => problems.find(({ key }) => key === `${kind}:${name}`)
+  const refused = has('token_refused')
+  const down = has('service_down')
+  const latest = own
+    .map(({ lastSuccessAt }) => lastSuccessAt)
+    .reduce((a, b) => (b !== null && (a === null || b > a) ? b : a), null)
+  const state = refused
+    ? html`<span class="status failed">✕ refuses the sign-in</span>`
+    : down
+      ? html`<span class="status failed">✕ does not answer</span>`
+      : html`<span class="status done">✓ answers</span>`
+  return html`<article class="card" aria-labelledby="service-${name}">
+<header><h2 id="service-${name}">${name} service</h2> ${latest === null && !refused && !down ? html`<span class="quiet">not asked yet</span>` : state}</header>
+<dl><div><dt>Sign-in</dt><dd>${refused ? 'refused' : latest === null ? 'not tried yet' : 'works'}</dd></div>
+<div><dt>Last good answer</dt><dd>${latest === null ? 'never' : age(latest, now)}</dd></div>
+<div class="wide"><dt>Streams</dt><dd>${own.map(({ stream }) => stream).join(', ')}</dd></div></dl>
+${(refused ?? down) && html`<p>${foreign((refused ?? down)?.what ?? '', 500)}</p>`}
+</article>`
+}
+
+// ── beliefs ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+function streamPart(stream: string, lines: readonly BeliefLine[], viewer: Viewer, now: Date): Html {
+  const counted = (verdict: string) => lines.filter((line) => verdictOf(line, now) === verdict).length
+  const parts = [
+    `${counted('holds')} hold`,
+    counted('does not hold') > 0 && `${counted('does not hold')} do not`,
+    counted('unknown') > 0 && `${counted('unknown')} waiting for a new test`,
+  ].filter(Boolean)
+  return html`<section class="beliefs" aria-labelledby="beliefs-${stream}"><header><h2 id="beliefs-${stream}">${stream}</h2>
+${hasPositions(stream) && checkNow(stream, viewer)}</header>
+${table({
+  caption: `${plural(lines.length, 'belief')}: ${parts.join(', ')}`,
+  columns: columns(now),
+  rows: inOrder(lines, now),
+  empty: 'Nothing is believed yet. The first run finds it out.',
+})}</section>`
+}
+
+/** What does not hold first, then as people want to read them. */
+function inOrder(lines: readonly BeliefLine[], now: Date): readonly BeliefLine[] {
+  const names = Object.keys(beliefs)
+  const rank = (line: BeliefLine) =>
+    (verdictOf(line, now) === 'does not hold' ? 0 : names.length) + names.indexOf(line.name)
+  return lines.toSorted((a, b) => rank(a) - rank(b))
+}
+
+const capitalized = (text: string): string => `${text[0]?.toUpperCase() ?? ''}${text.slice(1)}`
+
+const checkNow = (stream: string, viewer: Viewer): Html =>
+  actionForm(
+    viewer,
+    `/streams/${stream}/probe`,
+    html`<button>Check now<span class="hidden"> what is believed of ${stream}</span></button>`,
+  ) ?? html`<p class="quiet">To check now: <code>tidemark probe</code></p>`
+
+const columns = (now: Date): readonly Column<BeliefLine>[] => [
+  {
+    title: 'Claim',
+    cell: ({ name }) => html`${capitalized(beliefKind(name)?.claim ?? name)} <code>${name}</code>`,
+  },
+  { title: 'Holds', cell: (line) => verdict(line, now) },
+  { title: 'Value', cell: ({ value }) => html`<strong>${foreign(value)}</strong>` },
+  { title: 'Evidence', cell: (line) => evidence(line, now) },
+  { title: 'Tested', cell: ({ testedAt }) => age(testedAt, now) },
+  { title: 'Doubted from', cell: (line) => doubted(line, now) },
+  {
+    title: 'Changed',
+    cell: ({ previousValue, changedAt }) =>
+      changedAt === null
+        ? null
+        : html`${age(changedAt, now)}${previousValue !== null && html`, from ${foreign(previousValue)}`}`,
+  },
+]
+
+function verdict(line: BeliefLine, now: Date): Html {
+  const found = verdictOf(line, now)
+  if (found === 'unknown') return html`<span class="quiet one-line">? to be tested</span>`
+  return found === 'holds'
+    ? html`<span class="status done">✓ holds</span>`
+    : html`<span class="status failed">✕ does not</span>`
+}
+
+function evidence(line: BeliefLine, now: Date): Html {
+  const { without } = beliefKind(line.name) ?? {}
+  const isFallen = verdictOf(line, now) === 'does not hold'
+  return html`${foreign(line.evidence, 500)}${isFallen && without && html` <span class="meaning">${without}</span>`}${line.restsSince && html` <span class="quiet">Relied on since ${age(line.restsSince, now)}.</span>`}`
+}
+
+function doubted(line: BeliefLine, now: Date): Html {
+  const expiry = expiryOf(line)
+  return expiry === null ? html`<span class="quiet">when contradicted</span>` : age(expiry, now)
+}

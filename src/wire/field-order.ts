@@ -1,0 +1,86 @@
+// The names of the fields that the records of one operation were seen to have, and which mostly follows which: where a record keeps to
+// that, its names are compared with a few words of memory instead of being read.
+
+/** Each field has a number, from 1 on; 0 is where a record begins. */
+export type FieldOrder = {
+  readonly names: string[]
+  readonly numbers: Map<string, number>
+  /** Which field came behind each field the last time. */
+  next: Int32Array
+  /** The names as they stand in a compact text, with quotes and colon, one behind the other. */
+  bytes: Uint8Array
+  words: DataView
+  /** Where each begins, and how long it is. */
+  starts: Int32Array
+  lengths: Int32Array
+  end: number
+  /** How long a record was in the last list that had some. */
+  recordBytes: number
+}
+
+// An upstream may make up a field name for every record (P10).
+const mostFields = 1_000
+const mostBytes = 64 * 1024
+export const noField = -1
+
+export function newFieldOrder(): FieldOrder {
+  const bytes = new Uint8Array(mostBytes)
+  return {
+    names: [''],
+    numbers: new Map(),
+    next: new Int32Array(mostFields + 1),
+    bytes,
+    words: new DataView(bytes.buffer),
+    starts: new Int32Array(mostFields + 1),
+    lengths: new Int32Array(mostFields + 1),
+    end: 0,
+    recordBytes: 1_000,
+  }
+}
+
+/** The number of a field, which becomes known if it was not; `noField` when there are too many. */
+export function numberOf(order: FieldOrder, name: string): number {
+  const known = order.numbers.get(name)
+  if (known !== undefined) return known
+  const text = Buffer.from(`"${name}":`)
+  const number = order.names.length
+  if (number > mostFields || order.end + text.length > mostBytes) return noField
+  order.bytes.set(text, order.end)
+  order.starts[number] = order.end
+  order.lengths[number] = text.length
+  order.end += text.length
+  order.names.push(name)
+  order.numbers.set(name, number)
+  return number
+}
+
+/**
+ * Whether the name of a field stands at a place of a text, which must go on for a while behind it. Eight bytes at a time are compared as
+ * floats, which are the same when their bytes are, unless they are zero or no number: no name holds eight bytes like that.
+ */
+export function isNameAt(order: FieldOrder, field: number, text: DataView, at: number): boolean {
+  const length = order.lengths[field] as number
+  const start = order.starts[field] as number
+  const { words } = order
+  let from = 0
+  for (; from + 8 <= length; from += 8)
+    if (text.getFloat64(at + from, true) !== words.getFloat64(start + from, true)) return false
+  if (from < length)
+    return length >= 8
+      ? text.getFloat64(at + length - 8, true) === words.getFloat64(start + length - 8, true)
+      : isShortNameAt(order, field, text, at)
+  return length > 0
+}
+
+function isShortNameAt(
+  { words, starts, lengths }: FieldOrder,
+  field: number,
+  text: DataView,
+  at: number,
+): boolean {
+  const length = lengths[field] as number
+  const start = starts[field] as number
+  for (let from = 0; from < length; from++)
+    if (text.getUint8(at + from) !== words.getUint8(start + from)) return false
+  return length > 0
+}

@@ -1,0 +1,336 @@
+// One pass over the bytes of an answer: checks that they are a list in JSON, and notes where its records and the values of their fields
+// are. Strict: what it takes, JSON.parse takes as well. What it does not take is read by the parser of src/json/, which says why.
+
+import { isUtf8 } from 'node:buffer'
+import { type FieldOrder, isNameAt, noField, numberOf } from './field-order.ts'
+import { isNull, type Places, type RecordPage, recordPage } from './record-page.ts'
+
+const quote = 0x22
+const comma = 0x2c
+const minus = 0x2d
+const dot = 0x2e
+const zero = 0x30
+const colon = 0x3a
+const openBracket = 0x5b
+const backslash = 0x5c
+const closeBracket = 0x5d
+const openBrace = 0x7b
+const closeBrace = 0x7d
+
+/** Where something begins that is not what it should be. */
+const bad = 0
+
+/** So far from the end of the bytes a name can be compared without looking whether they end. */
+const longestName = 70_000
+
+type Scan = {
+  readonly bytes: Buffer
+  readonly view: DataView
+  readonly order: FieldOrder
+  /** Where the name ended that was read last. */
+  nameEnd: number
+  recordCount: number
+  /** How many places of fields are taken. */
+  fieldEnd: number
+  recordStarts: Int32Array
+  recordEnds: Int32Array
+  firstFields: Int32Array
+  valueStarts: Int32Array
+  valueEnds: Int32Array
+}
+
+/** Null: it is no list, or none that this scan reads. `order` learns what the records show. */
+export function scanRecords(bytes: Buffer, order: FieldOrder): RecordPage | null {
+  const first = skipSpace(bytes, 0)
+  if (bytes[first] !== openBracket || !isUtf8(bytes)) return null
+  const scan = startScan(bytes, order)
+  const end = scanList(scan, first)
+  if (end === bad || skipSpace(bytes, end) !== bytes.length) return null
+  if (scan.recordCount >= fewRecords) order.recordBytes = bytes.length / scan.recordCount
+  return recordPage(bytes, { order, places: placesOf(scan), length: scan.recordCount })
+}
+
+const fewRecords = 16
+
+function startScan(bytes: Buffer, order: FieldOrder): Scan {
+  // As many as there would be if they were like those of the list before.
+  const records = fewRecords + Math.ceil((1.1 * bytes.length) / order.recordBytes)
+  const fields = records * order.names.length
+  return {
+    bytes,
+    view: new DataView(bytes.buffer, bytes.byteOffset, bytes.length),
+    order,
+    nameEnd: 0,
+    recordCount: 0,
+    fieldEnd: 0,
+    recordStarts: new Int32Array(records),
+    recordEnds: new Int32Array(records),
+    firstFields: new Int32Array(records + 1),
+    valueStarts: new Int32Array(fields),
+    valueEnds: new Int32Array(fields),
+  }
+}
+
+const placesOf = ({ recordStarts, recordEnds, firstFields, valueStarts, valueEnds }: Scan): Places => ({
+  ...{ recordStarts, recordEnds, firstFields, valueStarts, valueEnds },
+})
+
+function scanList(scan: Scan, start: number): number {
+  const { bytes } = scan
+  let at = skipSpace(bytes, start + 1)
+  if (bytes[at] === closeBracket) return at + 1
+  for (;;) {
+    makeRoom(scan, at - start)
+    const end = scanRecord(scan, at)
+    if (end === bad) return bad
+    at = skipSpace(bytes, end)
+    if (bytes[at] === closeBracket) return at + 1
+    if (bytes[at] !== comma) return bad
+    at = skipSpace(bytes, at + 1)
+  }
+}
+
+/** For one more record. `scanned` bytes held those before it: the rest will be about as many. */
+function makeRoom(scan: Scan, scanned: number): void {
+  const { recordCount, fieldEnd, order, bytes } = scan
+  const share = recordCount === 0 ? 1 : (1.05 * bytes.length) / scanned
+  if (recordCount === scan.recordStarts.length) {
+    const most = Math.max(2 * recordCount, Math.ceil(recordCount * share))
+    scan.recordStarts = grown(scan.recordStarts, most)
+    scan.recordEnds = grown(scan.recordEnds, most)
+    scan.firstFields = grown(scan.firstFields, most + 1)
+  }
+  // Fields may become known while the record is read.
+  const wanted = fieldEnd + 2 * order.names.length + 64
+  if (wanted > scan.valueStarts.length) {
+    const most = Math.max(wanted, Math.ceil(fieldEnd * Math.min(share, 2)))
+    scan.valueStarts = grown(scan.valueStarts, most)
+    scan.valueEnds = grown(scan.valueEnds, most)
+  }
+}
+
+function grown(places: Int32Array, length: number): Int32Array {
+  const larger = new Int32Array(length)
+  larger.set(places)
+  return larger
+}
+
+function scanRecord(scan: Scan, start: number): number {
+  const { recordCount, fieldEnd } = scan
+  const isObject = scan.bytes[start] === openBrace
+  let end = isObject ? scanFields(scan, start) : bad
+  if (end === bad) {
+    scan.valueStarts.fill(0, fieldEnd, fieldEnd + scan.order.names.length)
+    end = skipValue(scan.bytes, start, 0)
+    if (end === bad) return bad
+  } else scan.fieldEnd = fieldEnd + scan.order.names.length
+  scan.recordStarts[recordCount] = start
+  scan.recordEnds[recordCount] = end
+  scan.firstFields[recordCount + 1] = scan.fieldEnd
+  scan.recordCount = recordCount + 1
+  return end
+}
+
+/** Notes where the values of an object are; `bad` when it is none of which that is enough. */
+function scanFields(scan: Scan, start: number): number {
+  const { bytes, view, order, fieldEnd } = scan
+  const { next, lengths } = order
+  const safe = bytes.length - longestName
+  let { valueStarts, valueEnds } = scan
+  let before = 0
+  let at = start + 1
+  for (;;) {
+    let field = next[before] as number
+    if (at < safe && isNameAt(order, field, view, at)) at += lengths[field] as number
+    else {
+      field = readName(scan, at)
+      if (field === noField) return bad
+      next[before] = field
+      at = scan.nameEnd
+      if (fieldEnd + field >= valueStarts.length) {
+        makeRoom(scan, at)
+        ;({ valueStarts, valueEnds } = scan)
+      }
+    }
+    const place = fieldEnd + field
+    if (valueStarts[place] !== 0) return bad
+    let byte = bytes[at] as number
+    if (byte <= 0x20) {
+      at = skipSpace(bytes, at)
+      byte = bytes[at] as number
+    }
+    let end = at
+    if (byte === quote) {
+      do byte = bytes[++end] as number
+      while (byte >= 0x20 && byte !== quote && byte !== backslash)
+      end = byte === quote ? end + 1 : skipString(bytes, at)
+    } else if (byte === 0x6e) end = skipWord(bytes, at)
+    else end = skipPlainValue(bytes, at)
+    if (end === bad) return bad
+    valueStarts[place] = byte === 0x6e ? isNull : at
+    valueEnds[place] = end
+    at = end < 0 ? ~end : end
+    byte = bytes[at++] as number
+    if (byte <= 0x20) {
+      at = skipSpace(bytes, at - 1)
+      byte = bytes[at++] as number
+    }
+    if (byte === closeBrace) return at
+    if (byte !== comma) return bad
+    before = field
+  }
+}
+
+/** The number of the field whose name, with its colon, begins here. */
+function readName(scan: Scan, from: number): number {
+  const { bytes } = scan
+  const start = skipSpace(bytes, from)
+  if (bytes[start] !== quote) return noField
+  const end = skipString(bytes, start)
+  // Also a name with escapes.
+  if (end <= 0) return noField
+  const at = skipSpace(bytes, end)
+  if (bytes[at] !== colon) return noField
+  scan.nameEnd = at + 1
+  return numberOf(scan.order, bytes.toString('utf8', start + 1, end - 1))
+}
+
+function skipSpace(bytes: Buffer, from: number): number {
+  let at = from
+  for (;;) {
+    const byte = bytes[at]
+    if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return at
+    at++
+  }
+}
+
+/** Where a value ends that is no object and no list; of a string with escapes, the complement of that. */
+function skipPlainValue(bytes: Buffer, at: number): number {
+  const byte = bytes[at] as number
+  if (byte === quote) return skipString(bytes, at)
+  if (byte === minus || (byte >= zero && byte <= 0x39)) return skipNumber(bytes, at)
+  return skipWord(bytes, at)
+}
+
+/** `true`, `false` or `null`. */
+function skipWord(bytes: Buffer, at: number): number {
+  switch (bytes[at]) {
+    case 0x6e:
+      return bytes[at + 1] === 0x75 && bytes[at + 2] === 0x6c && bytes[at + 3] === 0x6c ? at + 4 : bad
+    case 0x74:
+      return bytes[at + 1] === 0x72 && bytes[at + 2] === 0x75 && bytes[at + 3] === 0x65 ? at + 4 : bad
+    case 0x66:
+      return bytes[at + 1] === 0x61 &&
+        bytes[at + 2] === 0x6c &&
+        bytes[at + 3] === 0x73 &&
+        bytes[at + 4] === 0x65
+        ? at + 5
+        : bad
+    default:
+      return bad
+  }
+}
+
+/** Where a string ends; when it has escapes, the complement of that. */
+function skipString(bytes: Buffer, start: number): number {
+  let at = start + 1
+  for (;;) {
+    const byte = bytes[at] as number
+    if (byte === quote) return at + 1
+    if (byte === backslash) return skipEscapedString(bytes, at)
+    // Also at the end of the bytes.
+    if (!(byte >= 0x20)) return bad
+    at++
+  }
+}
+
+function skipEscapedString(bytes: Buffer, from: number): number {
+  let at = from
+  for (;;) {
+    const byte = bytes[at] as number
+    if (byte === quote) return ~(at + 1)
+    if (!(byte >= 0x20)) return bad
+    if (byte !== backslash) at++
+    else if (bytes[at + 1] === 0x75) {
+      for (let digit = at + 2; digit < at + 6; digit++) if (!isHexDigit(bytes[digit])) return bad
+      at += 6
+    } else if (isEscaped(bytes[at + 1])) at += 2
+    else return bad
+  }
+}
+
+const isHexDigit = (byte: number | undefined): boolean =>
+  byte !== undefined && ((byte >= 0x30 && byte <= 0x39) || ((byte | 0x20) >= 0x61 && (byte | 0x20) <= 0x66))
+
+const escaped = new Set([...'"\\/bfnrt'].map((character) => character.charCodeAt(0)))
+const isEscaped = (byte: number | undefined): boolean => byte !== undefined && escaped.has(byte)
+
+function skipNumber(bytes: Buffer, start: number): number {
+  let at = bytes[start] === minus ? start + 1 : start
+  if (bytes[at] === zero) at++
+  else {
+    const end = skipDigits(bytes, at)
+    if (end === at) return bad
+    at = end
+  }
+  if (bytes[at] === dot) {
+    const end = skipDigits(bytes, at + 1)
+    if (end === at + 1) return bad
+    at = end
+  }
+  return ((bytes[at] as number) | 0x20) === 0x65 ? skipExponent(bytes, at + 1) : at
+}
+
+function skipExponent(bytes: Buffer, start: number): number {
+  const sign = bytes[start]
+  const from = sign === 0x2b || sign === minus ? start + 1 : start
+  const end = skipDigits(bytes, from)
+  return end === from ? bad : end
+}
+
+function skipDigits(bytes: Buffer, from: number): number {
+  let at = from
+  for (;;) {
+    const byte = bytes[at] as number
+    if (!(byte >= zero && byte <= 0x39)) return at
+    at++
+  }
+}
+
+/** Deeper ones are left to the parser, which knows how deep is too deep. */
+const deepest = 100
+
+function skipValue(bytes: Buffer, start: number, depth: number): number {
+  if (depth > deepest) return bad
+  if (bytes[start] === openBrace) return skipMembers(bytes, start, depth, closeBrace)
+  if (bytes[start] === openBracket) return skipMembers(bytes, start, depth, closeBracket)
+  const end = skipPlainValue(bytes, start)
+  return end < 0 ? ~end : end
+}
+
+/** Of an object or a list. */
+function skipMembers(bytes: Buffer, start: number, depth: number, last: number): number {
+  let at = skipSpace(bytes, start + 1)
+  if (bytes[at] === last) return at + 1
+  for (;;) {
+    if (last === closeBrace) {
+      at = skipName(bytes, at)
+      if (at === bad) return bad
+    }
+    const end = skipValue(bytes, at, depth + 1)
+    if (end === bad) return bad
+    at = skipSpace(bytes, end)
+    if (bytes[at] === last) return at + 1
+    if (bytes[at] !== comma) return bad
+    at = skipSpace(bytes, at + 1)
+  }
+}
+
+/** To the value behind a name. */
+function skipName(bytes: Buffer, start: number): number {
+  if (bytes[start] !== quote) return bad
+  const end = skipString(bytes, start)
+  if (end === bad) return bad
+  const at = skipSpace(bytes, end < 0 ? ~end : end)
+  return bytes[at] === colon ? skipSpace(bytes, at + 1) : bad
+}

@@ -1,0 +1,109 @@
+// What is believed of the upstream is recorded with its evidence, by the probe and by the runs that see it in passing; and each test can
+// fail: an upstream that breaks the belief is told from one that keeps it.
+
+import { describe, expect, it } from 'vitest'
+import type { SyncContext } from '../../src/context.ts'
+import type { Behaviour } from '../../src/simulator/behaviour.ts'
+import { startSimulator } from '../../src/simulator/simulator.ts'
+import { type BeliefName, beliefs } from '../../src/streams/beliefs.ts'
+import { probeStream } from '../../src/sync/beliefs/probe-run.ts'
+import { findDeletions } from '../../src/sync/deletions/find-deletions.ts'
+import { reconcileStream } from '../../src/sync/reconcile/reconcile.ts'
+import { beliefOf, neverAborted, openTestContext } from '../support/context.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { streamOf } from '../support/streams.ts'
+
+const assignment = streamOf('assignment')
+const read = (context: SyncContext, kind: 'incremental' | 'lookback' = 'incremental') =>
+  context.read(assignment, kind, { signal: neverAborted, isWhole: true })
+const given = (context: SyncContext) => ({ ...context.contextOf(assignment), signal: neverAborted })
+const probe = (context: SyncContext) => probeStream(given(context))
+
+describe.skipIf(!hasPostgres)('beliefs', () => {
+  describe('of an upstream that keeps them', () => {
+    const database = createTestDatabase()
+    it('hold, each with evidence and a date, and idle polls write nothing and ask one request with one record', async () => {
+      await using simulator = await startSimulator({ assignments: 300, behaviour: { deletes: 'soft' } })
+      await using context = await openTestContext(database, simulator, { PAGE_SIZE: '100' })
+      simulator.source.remove('assignment', 7)
+      await read(context)
+      expect(await probe(context)).toMatchObject({ status: 'done', note: null })
+      await read(context, 'lookback')
+      await reconcileStream({ ...given(context), approved: 0 })
+      await findDeletions(given(context))
+      const { rows } = await database.pool.query(
+        `select name, value from tidemark.belief where stream = 'assignment' and evidence <> '' order by name`,
+      )
+      expect(rows).toEqual(
+        Object.entries({
+          filters: 'honoured',
+          first_top: expect.any(String),
+          inclusive: 'no',
+          key_order: 'honoured',
+          keys_unique: 'yes',
+          largest_answer: '100',
+          lateness: 'holds',
+          list_shows_changes: 'yes',
+          list_shows_deleted: 'yes',
+          paging: 'heeded',
+          ranks: 'trusted',
+          same_upstream: 'yes',
+          single_look: 'same',
+          sorting: 'proven',
+          tables_untouched: 'yes',
+          version_field: 'RowVersion',
+          versions_rise: 'yes',
+        }).map(([name, value]) => ({ name, value })),
+      )
+      // One needs a page with more behind it.
+      const seen = Object.keys(beliefs).filter((name) => name !== 'sorted_before_cut')
+      expect(rows.map(({ name }) => name).sort()).toEqual(seen.sort())
+      const before = await database.pool.query('select xmin from tidemark.belief order by name')
+      const { tally } = await read(context)
+      expect(tally).toMatchObject({ requests: 1, unchanged: 0 })
+      expect((await database.pool.query('select xmin from tidemark.belief order by name')).rows).toEqual(
+        before.rows,
+      )
+    })
+  })
+
+  const broken: readonly (readonly [BeliefName, string, Partial<Behaviour>])[] = [
+    ['inclusive', 'yes', { inclusive: true }],
+    ['sorting', 'ignored', { sorts: 'ignored', order: 'id' }],
+    ['sorting', 'refused', { sorts: 'refused' }],
+    ['filters', 'ignored', { filters: 'ignored' }],
+    ['key_order', 'ignored', { sortableFields: ['RowVersion'] }],
+    ['paging', 'ignored', { pagingIgnored: true }],
+    ['list_shows_changes', 'no', { changesOmit: 2 }],
+    ['single_look', 'other', { volatileField: true }],
+    ['keys_unique', 'no', { twins: 5 }],
+  ]
+  describe('of a list that leaves out what is marked as deleted', () => {
+    const database = createTestDatabase()
+    it('say so, before and after', async () => {
+      await using simulator = await startSimulator({ assignments: 300, behaviour: { deletes: 'soft' } })
+      await using context = await openTestContext(database, simulator)
+      simulator.source.remove('assignment', 7)
+      await read(context)
+      await probe(context)
+      expect(await beliefOf(database.pool, 'list_shows_deleted')).toBe('yes')
+      simulator.behaviour.hideDeleted = true
+      await database.pool.query(`delete from tidemark.belief where name = 'list_shows_deleted'`)
+      await findDeletions(given(context))
+      // A look does not show the record either, so nothing is told about the list.
+      expect(await beliefOf(database.pool, 'list_shows_deleted')).toBeUndefined()
+    })
+  })
+
+  describe('of an upstream that breaks them', () => {
+    const database = createTestDatabase({ forEach: true })
+    it.each(broken)('%s is %s', async (name, value, behaviour) => {
+      await using simulator = await startSimulator({ assignments: 300 })
+      await using context = await openTestContext(database, simulator, { PAGE_SIZE: '100' })
+      await read(context)
+      Object.assign(simulator.behaviour, behaviour)
+      expect((await probe(context)).error).toBeNull()
+      expect(await beliefOf(database.pool, name)).toBe(value)
+    })
+  })
+})

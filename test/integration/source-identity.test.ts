@@ -1,0 +1,101 @@
+// Whose data the mirror holds: settings of another customer, a service that moved, and a client GUID that was renewed.
+
+import { describe, expect, it } from 'vitest'
+import { startSimulator } from '../../src/simulator/simulator.ts'
+import { openTestContext, neverAborted as signal } from '../support/context.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { environmentFor } from '../support/environment.ts'
+import { runTidemark } from '../support/program.ts'
+import { streamOf } from '../support/streams.ts'
+
+const otherGuid = '00000000-0000-4000-8000-000000000000'
+
+describe.skipIf(!hasPostgres)('the rows of one customer', () => {
+  const database = createTestDatabase({ forEach: true })
+  const rows = async () =>
+    (
+      await database.pool.query(
+        'select assignment_id, row_version, _deleted_at, _synced_at from mirror.assignment order by 1',
+      )
+    ).rows
+
+  it('are not mixed with those of another, whatever program writes (P5, P7)', async () => {
+    await using first = await startSimulator({ assignments: 30, seed: 1 })
+    await using second = await startSimulator({
+      assignments: 40,
+      seed: 2,
+      credentials: { clientGuid: otherGuid },
+    })
+    expect((await runTidemark(['sync'], environmentFor(first, database))).code).toBe(0)
+    const before = await rows()
+    const other = environmentFor(second, database)
+    for (const words of [['sync'], ['reconcile'], ['verify', '--repair'], ['serve']]) {
+      const { code, stderr } = await runTidemark(words, { ...other, HTTP_PORT: '0' })
+      expect(code, words.join(' ')).toBe(2)
+      expect(stderr).toContain(otherGuid)
+      expect(stderr).toContain(first.credentials.clientGuid)
+      expect(stderr).toContain('tidemark source adopt')
+    }
+    const adopted = await runTidemark(['source', 'adopt', '--reason', 'renewed'], other)
+    expect(adopted).toMatchObject({ code: 2, stderr: expect.stringContaining('not one source') })
+    const probed = await runTidemark(['probe'], other)
+    expect(probed).toMatchObject({ code: 2, stdout: expect.stringContaining('came from') })
+    expect(await rows()).toEqual(before)
+    const { stdout } = await runTidemark(['source', '--json'], other)
+    expect(JSON.parse(stdout).sources[0]).toMatchObject({
+      service: 'assignment',
+      account: first.credentials.clientGuid,
+    })
+  })
+
+  it('go on under a renewed client GUID when a person says so and the records are the same', async () => {
+    const options = { assignments: 30, notes: 30, objects: 5, seed: 3 }
+    await using before = await startSimulator(options)
+    await using after = await startSimulator({ ...options, credentials: { clientGuid: otherGuid } })
+    await runTidemark(['sync'], environmentFor(before, database))
+    const renewed = environmentFor(after, database)
+    after.source.change('assignment', 3)
+    expect(await runTidemark(['source', 'adopt'], renewed)).toMatchObject({ code: 2 })
+    const adopted = await runTidemark(['source', 'adopt', '--reason', 'the GUID was renewed'], renewed)
+    expect(adopted).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('records of assignment are the same'),
+    })
+    expect((await runTidemark(['sync'], renewed)).code).toBe(0)
+    const { rows: known } = await database.pool.query(
+      `select account, reason, adopted_by is not null as by from tidemark.source where service = 'assignment'`,
+    )
+    expect(known).toEqual([{ account: otherGuid, reason: 'the GUID was renewed', by: true }])
+    expect(await runTidemark(['source', 'adopt', '--reason', 'again'], renewed)).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('Nothing was changed'),
+    })
+  })
+
+  it('wait when the service has another address, also that of a proxy on another machine', async () => {
+    await using simulator = await startSimulator({ assignments: 5 })
+    const moved = { ASSIGNMENT_BASE_URL: 'https://moved.example/service' }
+    {
+      await using context = await openTestContext(database, simulator)
+      await context.read(streamOf('assignment'), 'incremental', { signal })
+    }
+    await database.pool.query(`update tidemark.source set base_url = 'https://service.example'`)
+    await expect(openTestContext(database, simulator, moved)).rejects.toThrow('https://moved.example/service')
+    // A tunnel on this machine may lead anywhere.
+    await (await openTestContext(database, simulator))[Symbol.asyncDispose]()
+  })
+
+  it('may come from any source as long as there are none', async () => {
+    await using simulator = await startSimulator({ assignments: 5, credentials: { clientGuid: otherGuid } })
+    await (await openTestContext(database, simulator, { CLIENT_GUID: otherGuid.replaceAll('0', '1') }))[
+      Symbol.asyncDispose
+    ]()
+    await using context = await openTestContext(database, simulator)
+    expect(await context.read(streamOf('assignment'), 'incremental', { signal })).toMatchObject({
+      status: 'done',
+    })
+    await expect(
+      openTestContext(database, simulator, { CLIENT_GUID: otherGuid.replaceAll('0', '1') }),
+    ).rejects.toThrow('came from')
+  })
+})

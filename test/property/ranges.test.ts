@@ -1,0 +1,198 @@
+// Reads in ranges of versions, side by side, from upstreams that sort, which change between any two requests and whose reader crashes
+// between any two steps; some stop to sort in the middle. At every moment what counts as read is there (P6), and in the end all is (P8).
+
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { readIncremental } from '../../src/sync/changes/incremental.ts'
+import type { Answer, ChangesRequest, Refusal, Source } from '../../src/sync/ports/source.ts'
+import { watch, withOtherTiming } from '../support/model-checks.ts'
+import { modelStore } from '../support/model-store.ts'
+import { modelStream } from '../support/model-upstream.ts'
+import { type Random, seededRandom } from '../support/random.ts'
+
+type Row = { readonly id: number; readonly version: bigint }
+type Sorted = {
+  readonly rows: number
+  /** From one version to the next: evenly, in a few dense heaps, or ever farther. */
+  readonly spacing: 'even' | 'heaps' | 'wider'
+  readonly tieChance: number
+  readonly inclusive: boolean
+  readonly cap: number | null
+  /** From this request on nothing is sorted, or `Sorts` is refused; or it is answered with nothing. */
+  readonly breaks: { readonly at: number; readonly how: 'unsorted' | 'refused' | 'empty' } | null
+}
+
+const worlds: fc.Arbitrary<Sorted> = fc.record({
+  rows: fc.integer({ min: 20, max: 300 }),
+  spacing: fc.constantFrom('even', 'heaps', 'wider'),
+  tieChance: fc.constantFrom(0, 0, 0.3, 0.9),
+  inclusive: fc.boolean(),
+  cap: fc.option(fc.integer({ min: 2, max: 30 })),
+  breaks: fc.option(
+    fc.record({
+      at: fc.integer({ min: 1, max: 80 }),
+      how: fc.constantFrom('unsorted', 'refused', 'empty'),
+    }),
+  ),
+})
+
+const plans = fc.record({
+  world: worlds,
+  seed: fc.nat(),
+  pageSize: fc.integer({ min: 2, max: 30 }),
+  readers: fc.integer({ min: 2, max: 12 }),
+  leastPages: fc.constantFrom(0, 2),
+  changeChance: fc.constantFrom(0, 0.1, 0.5),
+  crashChance: fc.constantFrom(0, 0.05),
+  yieldChance: fc.constantFrom(0, 0, 0.05),
+})
+
+class Crash extends Error {}
+
+const numRuns = Number(process.env.WORLDS ?? 200)
+
+describe('reading in ranges', () => {
+  it(
+    `loses nothing in ${numRuns} random upstreams (P6, P8)`,
+    async () => {
+      let rangesKept = 0
+      let mostAtOnce = 0
+      await fc.assert(
+        fc.asyncProperty(
+          plans,
+          async ({ world: anyWorld, seed, pageSize: size, readers, leastPages, ...chances }) => {
+            const { world, pageSize } = tellable(anyWorld, size)
+            const random = seededRandom(seed)
+            const upstream = sortedUpstream(world, random)
+            let time = 0
+            const now = () => {
+              time += 1000
+              return new Date(time)
+            }
+            const store = modelStore(now)
+            let changesLeft = 60
+            upstream.onRequest = () => {
+              while (changesLeft > 0 && random.chance(chances.changeChance)) {
+                changesLeft -= 1
+                upstream.change()
+              }
+            }
+            let isQuiet = false
+            const read = async () => {
+              const outcome = await readIncremental({
+                ...{ store, stream: modelStream, source: withOtherTiming(upstream, random), pageSize, now },
+                load: { readers, leastPages },
+                shouldYield: () => !isQuiet && random.chance(chances.yieldChance),
+                signal: new AbortController().signal,
+              })
+              if (outcome.error && !(outcome.error instanceof Crash)) throw outcome.error
+              return outcome
+            }
+            watch(store, upstream, () => {
+              if (store.unread()) rangesKept += 1
+              if (random.chance(chances.crashChance)) throw new Crash('killed here')
+            })
+            for (let run = 0; run < 4; run++) await read()
+            upstream.onRequest = () => {}
+            upstream.mend()
+            isQuiet = true
+            watch(store, upstream, () => {})
+            for (let poll = 0; poll < 8; poll++) if ((await read()).isComplete) break
+            mostAtOnce = Math.max(mostAtOnce, upstream.mostAtOnce())
+            const missing = upstream
+              .visible()
+              .filter(({ id, version }) => store.rows.get(String(id))?.version !== version)
+            expect(missing).toEqual([])
+          },
+        ),
+        { numRuns, ...(process.env.SEED && { seed: Number(process.env.SEED) }) },
+      )
+      expect(rangesKept, 'states with ranges').toBeGreaterThan(numRuns)
+      expect(mostAtOnce).toBeGreaterThan(6)
+    },
+    120_000 + 30 * numRuns,
+  )
+})
+
+/** A page of a few records, or of one version, looks sorted by chance. */
+function tellable(world: Sorted, pageSize: number): { world: Sorted; pageSize: number } {
+  if (world.breaks?.how !== 'unsorted') return { world, pageSize }
+  return { world: { ...world, tieChance: 0, cap: world.cap && world.cap + 10 }, pageSize: pageSize + 10 }
+}
+
+function sortedUpstream(world: Sorted, random: Random) {
+  const rows = new Map<number, Row>()
+  let version = 0n
+  let lastId = 0
+  let requests = 0
+  let atOnce = 0
+  let mostAtOnce = 0
+  let breaks = world.breaks
+  const step = () => {
+    if (version > 0n && random.chance(world.tieChance)) return 0n
+    if (world.spacing === 'even') return BigInt(1 + random.integer(3))
+    if (world.spacing === 'wider') return 1n + version / BigInt(10 + random.integer(30))
+    return random.chance(0.02) ? 100_000n : 1n
+  }
+  const put = (id: number) => {
+    version += step()
+    rows.set(id, { id, version })
+  }
+  for (let row = 0; row < world.rows; row++) put(++lastId)
+
+  const upstream = {
+    onRequest: () => {},
+    beginRun() {},
+    visible: () => [...rows.values()],
+    mostAtOnce: () => mostAtOnce,
+    mend() {
+      breaks = null
+    },
+    change() {
+      // What is written now is above all that was.
+      version += 1n
+      const some = random.pick([...rows.keys()])
+      if (random.chance(0.2)) rows.delete(some)
+      else put(random.chance(0.5) ? some : ++lastId)
+    },
+    async changes(request: ChangesRequest): Promise<Answer | Refusal> {
+      requests += 1
+      if (requests > 20_000) throw new Error('asks without end')
+      upstream.onRequest()
+      atOnce += 1
+      mostAtOnce = Math.max(mostAtOnce, atOnce)
+      const answer = serve(request)
+      await null
+      await null
+      atOnce -= 1
+      return answer
+    },
+    sortedBy: (): Source => upstream,
+    list: async () => ({ records: [], bytes: 0 }),
+    listHasPages: true,
+    async lookup(key: string) {
+      const row = rows.get(Number(key))
+      return row ? { found: recordOf(row) } : ('gone' as const)
+    },
+  }
+  return upstream
+
+  function serve({ since, page, pageSize, sorts }: ChangesRequest): Answer | Refusal {
+    const how = breaks && requests >= breaks.at ? breaks.how : null
+    if (how === 'refused' && sorts) return { refused: 400 }
+    if (how === 'empty' && breaks?.at === requests) return { records: [], bytes: 0 }
+    const wanted = [...rows.values()].filter((row) =>
+      world.inclusive ? row.version >= since : row.version > since,
+    )
+    const isSorted = sorts !== null && how !== 'unsorted'
+    const order = sorts === 'descending' ? -1 : 1
+    const ordered = isSorted
+      ? random.shuffled(wanted).sort((a, b) => order * Number(a.version - b.version))
+      : random.shuffled(wanted)
+    const size = Math.min(pageSize, world.cap ?? pageSize)
+    const served = ordered.slice((page - 1) * pageSize, (page - 1) * pageSize + size)
+    return { records: served.map(recordOf), bytes: served.length * 100_000 }
+  }
+}
+
+const recordOf = ({ id, version }: Row) => ({ Id: id, RowVersion: version.toString(), SysDeleted: false })

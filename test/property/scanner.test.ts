@@ -1,0 +1,98 @@
+// The scanner and the rows that are encoded from its bytes, against the parser and the rows that are encoded from its values (P4, P5).
+
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { createPageEncoder } from '../../src/store/encoding/page.ts'
+import { type ColumnType, commonType, foldName, typeOf } from '../../src/store/schema/column-types.ts'
+import { readRecords } from '../../src/streams/record.ts'
+import { newFieldOrder } from '../../src/wire/field-order.ts'
+import { scanRecords } from '../../src/wire/scan.ts'
+import { compareScanner } from '../support/compare-scanner.ts'
+import { type Hostility, hostileList, hostileTable } from '../support/hostile-records.ts'
+import { seededRandom } from '../support/random.ts'
+import { streamOf } from '../support/streams.ts'
+
+async function compareSeeds(first: number, count: number, hostility: Hostility) {
+  const sum = { rows: 0, plain: 0 }
+  for (let seed = first; seed < first + count; seed++) {
+    const random = seededRandom(seed)
+    const table = hostileTable(random)
+    const order = newFieldOrder()
+    for (let page = 0; page < 3; page++) {
+      const bytes = hostileList(random, hostility)
+      try {
+        const { rows, plain } = await compareScanner(bytes, order, table)
+        sum.rows += rows
+        sum.plain += plain
+      } catch (error) {
+        expect.fail(`seed ${seed}, page ${page}: ${bytes}\n${error}`)
+      }
+    }
+  }
+  return sum
+}
+
+// Under load too.
+describe('the scanner', { timeout: 120_000 }, () => {
+  it('finds in ordinary records what the parser finds, and most are plain', async () => {
+    const { rows, plain } = await compareSeeds(1, 100, { oddity: 0, damage: 0 })
+    expect(rows).toBeGreaterThan(500)
+    expect(plain / rows).toBeGreaterThan(0.3)
+  })
+
+  it('finds in hostile records what the parser finds: the same rows, rescues, rejections and growth (P4, P5)', async () => {
+    const { rows } = await compareSeeds(10_000, 400, { oddity: 0.05, damage: 0 })
+    expect(rows).toBeGreaterThan(2_000)
+  })
+
+  it('takes nothing that the parser refuses', async () => {
+    await compareSeeds(50_000, 800, { oddity: 0.02, damage: 0.8 })
+  })
+})
+
+const lines = readFileSync(new URL('../fixtures/recorded/records.jsonl', import.meta.url), 'utf8')
+/** The records as the service wrote them: every emoji is escaped. */
+const recorded = Map.groupBy(
+  lines.trim().split('\n'),
+  (line) => /"resource":\s*"(\w+)"/.exec(line)?.[1] ?? '',
+)
+
+describe('records of the recorded service', () => {
+  it.each(['assignment', 'assignment_note', 'assignment_object', 'tracker_object'])(
+    'of %s are plain',
+    async (resource) => {
+      const texts = (recorded.get(resource) ?? []).map((line) => line.slice(line.indexOf('{', 1), -1))
+      const page = scanRecords(Buffer.from(`[${texts.join(',')}]`), newFieldOrder())
+      if (!page) throw new Error('the list is not scanned')
+      const types = new Map<string, ColumnType>()
+      for (const record of page)
+        for (const [field, value] of Object.entries(record as object)) {
+          const [type, known] = [typeOf(value), types.get(field)]
+          if (type) types.set(field, known ? commonType(known, type) : type)
+        }
+      const keyField = Object.keys(page.record(0) as object)[0] ?? ''
+      const columns = [...types].map(([field, type]) => ({ field, name: foldName(field), type }))
+      const [key] = columns
+      if (!key) throw new Error('no columns')
+      const encode = createPageEncoder(
+        {
+          ...{ stream: streamOf('assignment_object'), version: 1, key, versions: [], columns, emptied: [] },
+          ...{
+            unplaced: new Set<string>(),
+            volatile: new Set<string>(),
+            takenNames: new Set<string>(),
+            history: null,
+          },
+        },
+        new Set(),
+        { zone: 'UTC', offsets: new Map() },
+      )
+      const { rows } = readRecords(page, [keyField], null)
+      const { encoded, growth } = await encode(rows)
+      expect(growth).toBeNull()
+      const isPlain = [...encoded.rows.keys()].filter((index) => encoded.only([index]).binary.length > 0)
+      expect(rows.length).toBeGreaterThanOrEqual(10)
+      expect(isPlain.length / rows.length).toBeGreaterThanOrEqual(0.99)
+    },
+  )
+})

@@ -1,0 +1,113 @@
+// One list of bytes read in both ways: found by the scanner and encoded from its bytes, and parsed and encoded as values. Throws where
+// they differ.
+
+import assert from 'node:assert/strict'
+import { type Json, repeatedFields } from '../../src/json/json.ts'
+import { JsonError, parseJson } from '../../src/json/parse.ts'
+import { createPageEncoder, type EncodedPage } from '../../src/store/encoding/page.ts'
+import { type Row, readRecords } from '../../src/streams/record.ts'
+import type { FieldOrder } from '../../src/wire/field-order.ts'
+import { placeOf, type RecordPage, valueAt } from '../../src/wire/record-page.ts'
+import { scanRecords } from '../../src/wire/scan.ts'
+import { readCopied } from './copied-rows.ts'
+import type { HostileTable } from './hostile-records.ts'
+
+const zones = { zone: 'UTC', offsets: new Map() }
+const keyFields = ['AssignmentId']
+const versionFields = ['SysRowVersion']
+
+/** How many rows there were, and how many of them were plain. */
+export type Compared = { readonly rows: number; readonly plain: number }
+
+export async function compareScanner(
+  bytes: Buffer,
+  order: FieldOrder,
+  { tableSchema, settled }: HostileTable,
+): Promise<Compared> {
+  const page = scanRecords(bytes, order)
+  const parsed = parse(bytes)
+  if (page === null) {
+    // Records of ordinary JSON are never left to the parser.
+    const text = bytes.toString().trim()
+    assert(!Array.isArray(parsed) || !text.startsWith('['), `not scanned: ${text}`)
+    return { rows: 0, plain: 0 }
+  }
+  assert(Array.isArray(parsed), 'the scanner took what the parser refuses')
+  assert.equal(page.length, parsed.length)
+  assert.deepEqual([...page].map(showJson), parsed.map(showJson))
+  compareValues(page)
+  const found = readRecords(page, keyFields, versionFields)
+  const read = readRecords(parsed, keyFields, versionFields)
+  const showRow = ({ key, version, record }: Row) => ({ key, version, record: showJson(record) })
+  assert.deepEqual(found.rows.map(showRow), read.rows.map(showRow))
+  assert.deepEqual(found.rejected.map(showRejected), read.rejected.map(showRejected))
+  const encode = createPageEncoder(tableSchema, settled, zones)
+  const types = tableSchema.columns.map(({ type }) => type)
+  const [fast, exact] = [await encode(found.rows), await encode(read.rows, { isAllText: true })]
+  assert.deepEqual(show(fast), show(exact))
+  assert.equal(exact.encoded.all.binary.length, 0)
+  let plain = 0
+  for (const index of fast.encoded.rows.keys()) {
+    const [one, other] = [fast.encoded.only([index]), exact.encoded.only([index])]
+    assert.deepEqual(readCopied(one, types, 'UTC'), readCopied(other, types, 'UTC'))
+    if (one.binary.length > 0) plain++
+    // A line is the same, byte for byte.
+    else assert.deepEqual(one, other)
+  }
+  return { rows: fast.encoded.rows.length, plain }
+}
+
+function parse(bytes: Buffer): Json | JsonError {
+  try {
+    return parseJson(bytes)
+  } catch (error) {
+    if (error instanceof JsonError) return error
+    throw error
+  }
+}
+
+/** With the order of fields, the digits of numbers and the earlier values of repeated fields. */
+function showJson(value: Json): unknown {
+  if (typeof value !== 'object' || value === null) return Object.is(value, -0) ? 'minus zero' : value
+  if (JSON.isRawJSON(value)) return { number: value.rawJSON }
+  if (Array.isArray(value)) return value.map(showJson)
+  const object = value as { readonly [field: string]: Json; readonly [repeatedFields]?: Json }
+  return {
+    fields: Object.keys(object).map((field) => [field, showJson(object[field] ?? null)]),
+    repeated: object[repeatedFields] === undefined ? null : showJson(object[repeatedFields]),
+  }
+}
+
+const showRejected = ({ record, reason }: { readonly record: Json; readonly reason: string }) => ({
+  record: showJson(record),
+  reason,
+})
+
+function compareValues(page: RecordPage): void {
+  for (let index = 0; index < page.length; index++) {
+    const record = page.record(index)
+    for (const [field, name] of page.order.names.entries()) {
+      const place = field === 0 ? -1 : placeOf(page, index, field)
+      if (place < 0) continue
+      assert(
+        typeof record === 'object' &&
+          record !== null &&
+          !Array.isArray(record) &&
+          Object.hasOwn(record, name),
+      )
+      assert.deepEqual(
+        showJson(valueAt(page, place)),
+        showJson((record as { [field: string]: Json })[name] ?? null),
+      )
+    }
+  }
+}
+
+const show = ({ encoded, growth, rejected, rescued, tally }: EncodedPage) => ({
+  hashes: encoded.hashes.subarray(0, encoded.rows.length * 16).toString('hex'),
+  keys: encoded.rows.map(({ key }) => key),
+  growth: growth && { fields: [...growth.fields], widen: [...growth.widen] },
+  rejected: rejected.map(showRejected),
+  rescued,
+  tally: { ...tally, nonNull: [...tally.nonNull], rescued: [...tally.rescued] },
+})

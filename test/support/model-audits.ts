@@ -1,0 +1,186 @@
+// What a reconcile and the search for vanished records need of the mirror in memory: which rows a listing lacked, and which of them
+// may be marked as gone (P7); and the rows that are looked at again and again (P14).
+
+import type { Row } from '../../src/streams/record.ts'
+import type {
+  AbsentRows,
+  Difference,
+  Gone,
+  Pin,
+  PinnedRecords,
+  Reconciliation,
+  ShownRows,
+} from '../../src/sync/ports/store.ts'
+import type { StoredRow } from './model-store.ts'
+
+export type AuditedRows = {
+  readonly rows: Map<string, StoredRow>
+  /** Rises with every write and every run. */
+  readonly tick: () => number
+  readonly now: () => Date
+  /** What an operator would be asked about: deletions that were blocked. */
+  block(isBlocked: boolean): void
+  /** Every record that had vanished by then is marked. */
+  knownThrough(at: Date): void
+  missed(rows: number): void
+}
+
+const living = (rows: AuditedRows['rows']) => [...rows.values()].filter(({ gone }) => gone === null)
+
+function mark({ rows, tick }: AuditedRows, gone: readonly Gone[], begun: number): number {
+  let marked = 0
+  for (const { key } of gone) {
+    const row = rows.get(key)
+    if (!row || row.gone === 'absent' || row.writtenAt > begun) continue
+    if (row.gone === null) marked += 1
+    rows.set(key, { ...row, gone: 'absent', writtenAt: tick() })
+  }
+  return marked
+}
+
+export function modelAbsentRows(
+  mirror: AuditedRows,
+  begun: number,
+  isSeen: (key: string) => boolean,
+  seenCount: () => number,
+): AbsentRows {
+  let gathered: string[] = []
+  const noted: Gone[] = []
+  return {
+    async gather() {
+      const alive = living(mirror.rows)
+      gathered = alive
+        .filter(({ key, writtenAt }) => !isSeen(key) && writtenAt <= begun)
+        .map(({ key }) => key)
+        .sort()
+      return { living: alive.length, missing: gathered.length, seen: seenCount() }
+    },
+    keys: async (after, limit) => gathered.filter((key) => after === null || key > after).slice(0, limit),
+    async spareShown() {
+      gathered = gathered.filter((key) => !isSeen(key))
+    },
+    async noteGone(gone) {
+      noted.push(...gone)
+    },
+    markGone: async () => mark(mirror, noted, begun),
+  }
+}
+
+export function differenceOf({ rows }: Pick<AuditedRows, 'rows'>, row: Row): Difference | null {
+  const { key, version, record } = row
+  const known = rows.get(key)
+  const isSame = known?.version === version
+  const isBack = known?.gone === 'absent'
+  if (isSame && !isBack && JSON.stringify(record) === JSON.stringify(known?.record)) return null
+  return {
+    ...{ key, version, isBack, isLocal: false, isRewound: false },
+    mirrored: known?.version ?? null,
+    kind: known === undefined ? 'missing' : (version ?? 0n) > (known.version ?? 0n) ? 'stale' : 'content',
+    columns: ['content'],
+    record: null,
+  }
+}
+
+export const modelReconciliation = (
+  mirror: AuditedRows,
+  pins: Map<string, Pin>,
+  guardAgain: () => void,
+): Reconciliation => ({
+  block: async (shortfall) => mirror.block(shortfall !== null),
+  recordMissedRows: async (rows) => mirror.missed(rows),
+  guardAgain: async () => guardAgain(),
+  compare: async (page) => page.rows.flatMap((row) => differenceOf(mirror, row) ?? []),
+  async pin(fallen) {
+    const at = mirror.now()
+    for (const { key, mirrored } of fallen)
+      if (!pins.has(key)) pins.set(key, { key, version: mirrored ?? 0n, lookedAt: at, lostSince: at })
+  },
+  noteMended: async () => {},
+  cure: async () => {},
+  noteSilent: async () => [],
+})
+
+export type Sweep = { after: bigint | null; beganAt: Date | null }
+
+export function modelShownRows(mirror: AuditedRows, begun: number, sweep: Sweep): ShownRows {
+  const startedAt = mirror.now()
+  const shown = (withDeleted: boolean) =>
+    [...mirror.rows.values()]
+      .filter(({ gone }) => gone === null || (withDeleted && gone === 'source'))
+      .sort((a, b) => Number(a.key) - Number(b.key))
+  return {
+    count: async (withDeleted) => shown(withDeleted).length,
+    async keyAt(rank, withDeleted) {
+      const row = shown(withDeleted)[rank - 1]
+      return row ? BigInt(row.key) : null
+    },
+    keysBetween: async (after, to, withDeleted) =>
+      shown(withDeleted)
+        .filter(({ writtenAt }) => writtenAt <= begun)
+        .map(({ key }) => BigInt(key))
+        .filter((key) => (after === null || key > after) && (to === null || key <= to)),
+    async someDeleted() {
+      const row = [...mirror.rows.values()].find(({ gone }) => gone === 'source')
+      return row ? BigInt(row.key) : null
+    },
+    markGone: async (gone) => mark(mirror, gone, begun),
+    clock: async () => mirror.now().toISOString(),
+    block: async (shortfall) => mirror.block(shortfall !== null),
+    sweep: async () => ({ ...sweep }),
+    async moveSweep(after) {
+      if (after === null) sweep.beganAt = startedAt
+      sweep.after = after
+    },
+    knownThrough: async (at) => mirror.knownThrough(at ?? startedAt),
+  }
+}
+
+export function modelPinnedRecords(
+  pins: Map<string, Pin>,
+  rows: AuditedRows['rows'],
+  isDoubtful: (row: StoredRow) => boolean,
+  distrusted: Set<string>,
+  beginEpoch: () => void,
+): PinnedRecords {
+  const known = () =>
+    [...rows.values()]
+      .filter((row) => row.gone === null && !isDoubtful(row))
+      .map(({ key, version }) => ({ key, version: version ?? 0n }))
+      .sort((a, b) => Number(b.version - a.version))
+  const pin = (row: { key: string; version: bigint } | undefined) => {
+    if (row && !pins.has(row.key)) pins.set(row.key, { ...row, lookedAt: new Date(0), lostSince: null })
+  }
+  return {
+    async known() {
+      const there = known()
+      for (const { key, version } of [...pins.values()])
+        if (!there.some((row) => row.key === key && row.version === version)) pins.delete(key)
+      return { pins: [...pins.values()], top: there[0]?.version ?? null }
+    },
+    async pinWithin(ranges) {
+      const there = known()
+      for (const { above, upTo } of ranges)
+        pin(there.find(({ version }) => version > above && version <= upTo))
+    },
+    async pinBeside(keys, count) {
+      const there = known()
+      for (const key of keys) {
+        const place = there.findIndex((row) => row.key === key)
+        if (place < 0) continue
+        for (let away = 1; away <= count; away++) {
+          pin(there[place - away])
+          pin(there[place + away])
+        }
+      }
+    },
+    async note(looked) {
+      for (const { isReleased, ...one } of looked)
+        if (isReleased) pins.delete(one.key)
+        else if (pins.has(one.key)) pins.set(one.key, one)
+    },
+    async distrust(fallen) {
+      for (const { key, version } of fallen) if (rows.get(key)?.version === version) distrusted.add(key)
+    },
+    beginEpoch: async () => beginEpoch(),
+  }
+}

@@ -1,0 +1,222 @@
+// What an upstream may do for a while, or once, that breaks what a reader believes of it: the lies of a world. Each begins in a round
+// and ends in a later one, at the latest when the world becomes quiet.
+
+import fc from 'fast-check'
+import type { Answer, Refusal, Source } from '../../src/sync/ports/source.ts'
+import { type ModelRow, type ModelUpstream, modelUpstream, type World } from './model-upstream.ts'
+import type { Random } from './random.ts'
+
+export const lieKinds = [
+  /** Lists show nothing: an error envelope, null, no content, a lost right, another client. Single records: as ever, 404, 403. */
+  'lists are empty',
+  'lists are empty and reads gone',
+  'lists are empty and reads unclear',
+  'everything fails',
+  'lists come from a cache',
+  'everything comes from a cache',
+  'a replica lags',
+  'a replica lags for some reads',
+  'rights hide after paging',
+  'cut before the sort',
+  'neworchanged omits some',
+  'the order is another one',
+  'sorting is ignored',
+  'sorting switches paging off',
+  'paging is ignored',
+  'the cap is small',
+  'since is inclusive or not, the other way',
+  'a backup is restored',
+  'a backup is restored and versions go on',
+  'a record falls back',
+  'a record changes in silence',
+  'many records vanish',
+  'a transaction stays open',
+] as const
+export type LieKind = (typeof lieKinds)[number]
+
+/** What the rules of reading do not notice in every world. */
+const unnoticed: readonly LieKind[] = ['cut before the sort']
+
+export type Lie = { readonly kind: LieKind; readonly from: number; readonly rounds: number }
+
+export const someLies: fc.Arbitrary<readonly Lie[]> = fc.array(
+  fc.record({
+    kind: fc.constantFrom(...lieKinds.filter((kind) => !unnoticed.includes(kind))),
+    from: fc.integer({ min: 0, max: 5 }),
+    rounds: fc.integer({ min: 1, max: 3 }),
+  }),
+  { maxLength: 3 },
+)
+
+/** An old answer may still come this long after the lie began. */
+const cachedMs = 20_000
+const lagMs = 30_000
+
+const brief: Partial<Record<LieKind, Partial<World>>> = {
+  'rights hide after paging': { hides: 'some' },
+  'cut before the sort': { cutBeforeSort: 12 },
+  'neworchanged omits some': { omits: true },
+  'the order is another one': { order: 'unstable' },
+  'sorting is ignored': { sorts: 'ignored' },
+  'sorting switches paging off': { sorts: 'switches paging off' },
+  'paging is ignored': { paging: 'ignored' },
+  'the cap is small': { cap: 4 },
+}
+
+export type LyingUpstream = {
+  readonly source: Source
+  readonly truth: ModelUpstream
+  /** The lies that are told now. */
+  readonly told: ReadonlySet<LieKind>
+  /** Of each record, since when it has been there in its version. */
+  visibleSince(id: number): Date
+  goneSince(id: number): Date | null
+  beginRound(round: number): void
+  beQuiet(): void
+  change(): void
+}
+
+type Parts = {
+  readonly world: World
+  readonly lies: readonly Lie[]
+  readonly random: Random
+  readonly now: () => Date
+}
+
+export function lyingUpstream({ world: asEver, lies, random, now }: Parts): LyingUpstream {
+  const world: World = { ...asEver }
+  const truth = modelUpstream(world, random)
+  const told = new Set<LieKind>()
+  const past = openPast(
+    truth,
+    now,
+    lies.some(({ kind }) => kind.startsWith('a replica lags')),
+  )
+  const cached = new Map<string, { readonly answer: unknown; readonly untilMs: number }>()
+  let backup: readonly ModelRow[] = []
+
+  function set(kind: LieKind): void {
+    told.add(kind)
+    happen[kind]?.()
+    follow()
+  }
+  const pickRow = () => (truth.all().length > 0 ? random.pick(truth.all()) : null)
+  const happen: Partial<Record<LieKind, () => void>> = {
+    'a backup is restored': () => truth.restore(backup, false),
+    'a backup is restored and versions go on': () => truth.restore(backup),
+    'a record falls back'() {
+      const row = pickRow()
+      const earlier = row && backup.find(({ id }) => id === row.id)
+      if (earlier) truth.put(earlier)
+    },
+    'a record changes in silence'() {
+      const row = pickRow()
+      if (row) truth.put({ ...row, text: -1 - random.integer(1_000_000) })
+    },
+    'many records vanish'() {
+      truth.restore(truth.all().filter(() => random.chance(0.6)))
+    },
+    'a transaction stays open': () => truth.hold(random),
+  }
+  /** The world as it is while these lies are told. */
+  function follow(): void {
+    Object.assign(world, asEver)
+    for (const kind of told) Object.assign(world, brief[kind])
+    if (told.has('since is inclusive or not, the other way'))
+      Object.assign(world, { inclusive: !asEver.inclusive })
+    past.note()
+  }
+
+  async function ask<Any>(name: string, isList: boolean, right: () => Promise<Any>): Promise<Any> {
+    if (told.has('everything fails')) throw new Error('the upstream does not answer')
+    const lags =
+      told.has('a replica lags') || (told.has('a replica lags for some reads') && random.chance(0.5))
+    truth.readFrom = lags ? past.at(new Date(now().getTime() - lagMs)) : null
+    const isCached =
+      told.has('everything comes from a cache') || (isList && told.has('lists come from a cache'))
+    const known = isCached ? cached.get(name) : undefined
+    if (known && known.untilMs > now().getTime()) {
+      truth.onRequest()
+      return known.answer as Any
+    }
+    const answer = await right()
+    if (isCached) cached.set(name, { answer, untilMs: now().getTime() + cachedMs })
+    return answer
+  }
+  const isEmpty = () => [...told].some((kind) => kind.startsWith('lists are empty'))
+  const listed = async <Any extends Answer | Refusal>(right: () => Promise<Any>): Promise<Any | Answer> => {
+    const answer = await right()
+    return isEmpty() ? { records: [], bytes: 2 } : answer
+  }
+  const text = (request: object) =>
+    JSON.stringify(request, (_, value) => (typeof value === 'bigint' ? String(value) : value))
+  const source: Source = {
+    sortedBy: () => source,
+    changes: (request, signal) =>
+      ask(`changes ${text(request)}`, true, () => listed(() => truth.changes(request, signal))),
+    list: (request, signal) =>
+      ask(`list ${text(request)}`, true, () => listed(() => truth.list(request, signal))),
+    listHasPages: true,
+    lookup: (key, signal) =>
+      ask(`record ${key}`, false, async () => {
+        const found = (await truth.lookup?.(key, signal)) ?? 'unclear'
+        if (told.has('lists are empty and reads gone')) return 'gone'
+        return told.has('lists are empty and reads unclear') ? 'unclear' : found
+      }),
+  }
+  return {
+    source,
+    truth,
+    told,
+    visibleSince: past.since,
+    goneSince: past.goneSince,
+    change() {
+      truth.change(random)
+      past.note()
+    },
+    beginRound(round) {
+      if (round === 1) backup = truth.all()
+      for (const { kind, from, rounds } of lies) {
+        if (from === round) set(kind)
+        if (from + rounds === round) told.delete(kind)
+      }
+      follow()
+    },
+    beQuiet() {
+      told.clear()
+      truth.readFrom = null
+      follow()
+    },
+  }
+}
+
+/** What there was at which time. */
+function openPast(truth: ModelUpstream, now: () => Date, keepsStates: boolean) {
+  const states: { readonly at: Date; readonly rows: ReadonlyMap<number, ModelRow> }[] = []
+  const since = new Map<number, { readonly row: ModelRow; readonly at: Date }>()
+  const gone = new Map<number, Date>()
+
+  function note(): void {
+    const all = truth.all()
+    const at = now()
+    const there = new Set<number>()
+    for (const row of all) {
+      const { id } = row
+      there.add(id)
+      gone.delete(id)
+      if (since.get(id)?.row !== row) since.set(id, { row, at })
+    }
+    for (const id of since.keys())
+      if (!there.has(id) && !gone.has(id)) {
+        gone.set(id, at)
+        since.delete(id)
+      }
+    if (keepsStates) states.push({ at, rows: new Map(all.map((row) => [row.id, row])) })
+  }
+  return {
+    note,
+    since: (id: number) => since.get(id)?.at ?? now(),
+    goneSince: (id: number) => gone.get(id) ?? null,
+    at: (time: Date) => () => states.findLast(({ at }) => at <= time)?.rows ?? states[0]?.rows ?? new Map(),
+  }
+}
