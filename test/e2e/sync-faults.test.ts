@@ -15,17 +15,21 @@ describe.skipIf(!hasPostgres)('a sync from an upstream that is down', () => {
   it('fails with exit 3 where it was, and goes on the next time', { timeout: 120_000 }, async () => {
     await using simulator = await startSimulator({ assignments: 3000 })
     const environment = environmentFor(simulator, database, { PAGE_SIZE: '1000', REQUEST_TIMEOUT: '1s' })
-    // Behind the questions that find the row version.
-    let asked = 0
+    // Down from the first question for what lies behind the first page.
+    let isDown = false
     simulator.faults.add({
       kind: 400,
       path: 'neworchanged',
-      while: ({ path }) => !path.endsWith('/0') && ++asked > 3,
+      while: ({ path }) => {
+        isDown ||= Number(path.split('/').at(-1)) > 1000
+        return isDown
+      },
     })
     const failed = await runTidemark(['sync', 'assignment'], environment)
     expect(failed.code).toBe(3)
-    expect(failed.stdout).toMatch(/^assignment: failed\. .*400.*\n {2}Stored before that: 1,000 new/)
+    expect(failed.stdout).toMatch(/^assignment: failed\. .*400.*\n {2}Stored before that: \d,\d{3} new/)
     const position = await positionOf(database.pool)
+    expect(position).toBeGreaterThan(0)
     simulator.faults.clear()
     const next = await runTidemark(['sync', 'assignment', '--json'], environment)
     expect(next.code, next.stderr).toBe(0)

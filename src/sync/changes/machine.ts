@@ -431,7 +431,11 @@ const table: { readonly [Name in StateName]: StateRow<Name> } = {
         'done',
         ({ reading, page, isClosed }) =>
           isClosed && !page.isNew && (confirmsEnd(reading) || !page.isPerhapsCut),
-        ({ reading }) => ({ ...end(reading), effects: { isLeftOut: true } }),
+        // What cannot be a row goes into quarantine (P5).
+        ({ reading, page }) => ({
+          ...end(reading),
+          effects: { isLeftOut: page.versions.length === page.received },
+        }),
       ),
       // Where it holds as much as any answer, it may be cut, and before it was sorted.
       rule(
