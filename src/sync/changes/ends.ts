@@ -42,8 +42,18 @@ export function judgeNewest(reading: Reading<'newest'>, answer: SeenPage): SeenN
   return { reading, behind, pageNumber, page, isClosed: page.hasOld || isNewestRead }
 }
 
-const holds = (page: SeenPage, { key, version }: SeenPage['rows'][number]): boolean =>
-  page.rows.some((row) => row.key === key && row.version === version)
+type SeenRow = SeenPage['rows'][number]
+
+const holds = (page: SeenPage, row: SeenRow): boolean => page.rows.some((other) => isSame(row, other))
+
+const isSame = (one: SeenRow, other: SeenRow): boolean =>
+  one.key === other.key && one.version === other.version
+
+/** Which of some rows a page does not show. Pages are long: each row is looked up, not searched for. */
+function lackedBy(page: SeenPage, rows: SeenPage['rows']): SeenPage['rows'] {
+  const shown = Map.groupBy(page.rows, ({ key }) => key)
+  return rows.filter((row) => !shown.get(row.key)?.some((other) => isSame(row, other)))
+}
 
 // ── a page from inside ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -73,14 +83,15 @@ export function judgeInside(reading: Reading<'inside'>, answer: SeenPage): SeenI
   if (question === 'from the middle') {
     const isWithin = (version: bigint | null) =>
       version !== null && version > state.middle && version < within.last
-    return { ...judged, lacked: answer.rows.filter((row) => isWithin(row.version) && !holds(within, row)) }
+    const wanted = answer.rows.filter(({ version }) => isWithin(version))
+    return { ...judged, lacked: lackedBy(within, wanted) }
   }
   if (question === 'from the middle again')
     return { ...judged, lacked: state.lacked.filter((row) => holds(answer, row)) }
   // Only what stands before the last of the page had its place on it.
   const last = versionsOf(answer).at(-1) ?? 0n
   const belongs = ({ version }: { version: bigint | null }) => version !== null && version < last
-  return { ...judged, lacked: state.lacked.filter((row) => belongs(row) && !holds(answer, row)) }
+  return { ...judged, lacked: lackedBy(answer, state.lacked.filter(belongs)) }
 }
 
 // ── answers that are cut before they are sorted ──────────────────────────────────────────────────────────────
