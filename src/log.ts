@@ -46,21 +46,26 @@ function passwordIn({ username, password }: URL): string | null {
 
 /** As it is, or as JSON, URLs, forms and HTML write its characters, inside each other too: a proxy or an upstream sends it back so. */
 const anySpelling = (secret: string): RegExp =>
-  new RegExp([...secret].map((character) => spellings(character)).join(''), 'g')
+  new RegExp((secret.match(/\\+|[^\\]/gu) ?? []).map(spellings).join(''), 'g')
 
-// Bounded repetition: a body of nothing but backslashes must not take its square to look through.
-function spellings(character: string): string {
-  if (/[\w~-]/.test(character)) return character
+// Bounded repetition, and backslashes that stand together as one: a body of nothing but backslashes must not take its square to look
+// through.
+function spellings(part: string): string {
+  if (/[\w~-]/.test(part)) return part
+  const character = String.fromCodePoint(part.codePointAt(0) ?? 0)
+  const count = part.length / character.length
   const plain = character < '\x80' ? `\\${character}` : character
   if (character === '.') return plain
+  const times = count > 1 ? `{${count}}` : ''
   const inUrls = [...Buffer.from(character)].map((byte) => `%(?:25){0,3}${hex(byte, 2)}`).join('')
   const units = character.split('').map((unit) => unit.charCodeAt(0))
   const inJson = units.map((unit) => `\\\\{1,8}u${hex(unit, 4)}`).join('')
   const code = character.codePointAt(0) ?? 0
   const entities = [`#0{0,6}${code}`, `#[xX]0{0,6}${hex(code, 1)}`, ...(entityNames[character] ?? [])]
   const inHtml = `&(?:amp;){0,3}(?:${entities.join('|')});`
-  const all = [`\\\\{0,8}${plain}`, inUrls, inJson, inHtml, ...(character === ' ' ? ['\\+'] : [])]
-  return `(?:${all.join('|')})`
+  const asItIs = character === '\\' ? `\\\\{${count},${9 * count}}` : `\\\\{0,8}${plain}`
+  const escaped = [inUrls, inJson, inHtml].map((one) => `(?:${one})${times}`)
+  return `(?:${[asItIs, ...escaped, ...(character === ' ' ? ['\\+'] : [])].join('|')})`
 }
 
 const hex = (number: number, digits: number): string =>
@@ -77,20 +82,34 @@ const entityNames: Readonly<Record<string, readonly string[]>> = {
   "'": ['apos'],
 }
 
-const tableSchemas: readonly [RegExp, string][] = [
-  [/(\b[a-z][a-z0-9+.-]*:\/\/[^\s:/?#@"\\]*:)[^\s/?#"\\]*(?=@)/gi, `$1${mask}`],
+// Each of these looks at a character a bounded number of times: the answer of somebody else must not keep the worker busy (P10).
+const lookalikes: readonly [RegExp, string][] = [
+  [/((?<![a-z0-9+.-])[a-z0-9+.-]+:\/\/[^\s:/?#@"\\]*:)[^\s/?#"\\]*(?=@)/gi, `$1${mask}`],
   [/\b(Bearer\s+)[A-Za-z0-9._~+/=-]{10,}/gi, `$1${mask}`],
-  [/\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*/g, mask],
   [
     /((?:api[-_]?key|access[-_]?token|refresh[-_]?token|password|authorization|subject[-_]?id)\\*"?\s*[:=]\s*\\*")(?:[^"\\]|\\(?!"))*/gi,
     `$1${mask}`,
   ],
 ]
 
+/** Signed tokens (JWT), three parts with dots between, in text without other characters. */
+function withoutTokens(dotted: string): string {
+  const parts = dotted.split('.')
+  const kept: string[] = []
+  for (let at = 0; at < parts.length; at++) {
+    const part = parts[at] ?? ''
+    const start = parts[at + 1] && parts[at + 2] !== undefined ? part.search(/\beyJ[\w-]/) : -1
+    kept.push(start < 0 ? part : `${part.slice(0, start)}${mask}`)
+    if (start >= 0) at += 2
+  }
+  return kept.join('.')
+}
+
 export function redact(text: string): string {
   let clean = text
   for (const spelling of [...secrets.values(), ...tokens.values()]) clean = clean.replaceAll(spelling, mask)
-  for (const [tableSchema, replacement] of tableSchemas) clean = clean.replace(tableSchema, replacement)
+  if (clean.includes('eyJ')) clean = clean.replace(/[\w.-]+/g, withoutTokens)
+  for (const [lookalike, replacement] of lookalikes) clean = clean.replace(lookalike, replacement)
   return clean
 }
 

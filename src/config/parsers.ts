@@ -73,6 +73,16 @@ export const flag = text
   .refine((value) => value === undefined || value === 'true' || value === 'false', 'must be true or false')
   .transform((value) => value === 'true')
 
+export const nameList = text.default('').transform((value, context): readonly string[] => {
+  const names = value
+    .split(',')
+    .map((name) => name.trim())
+    .filter(Boolean)
+  if (names.every((name) => /^[\w.-]+$/.test(name))) return names
+  context.addIssue('must be a comma-separated list of names without port, such as mirror.example')
+  return z.NEVER
+})
+
 const relatedNames: readonly string[] = relatedStreams.flatMap((stream) =>
   'bulkField' in stream ? [] : [stream.name],
 )

@@ -9,6 +9,7 @@ import {
   flag,
   httpUrl,
   integer,
+  nameList,
   optionalText,
   relatedList,
   required,
@@ -231,6 +232,13 @@ export const workerVariables = {
     fallback: '`127.0.0.1`',
     form: 'address or name',
     schema: text.default('127.0.0.1'),
+  },
+  HTTP_NAMES: {
+    describe:
+      'names by which people open the console, when it is neither an address, `localhost`, the name of this machine nor the name in `PUBLIC_URL`',
+    fallback: 'no other names',
+    form: 'names without port, comma-separated',
+    schema: nameList,
   },
   HTTP_PORT: {
     describe: 'port that the worker listens on; `0` picks a free one',

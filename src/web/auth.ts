@@ -103,7 +103,8 @@ export function isFromHere({ headers }: Pick<FastifyRequest, 'headers'>): boolea
   return URL.canParse(origin) && hosts.includes(new URL(origin).host)
 }
 
-// How often a sign-in may fail: a few times a minute from one address, and a bounded number in all, which bounds the memory too.
+// How often a sign-in may fail: a few times a minute from one address. Those who guess lock out only themselves, however many they
+// are: a token of 16 characters is not found this way. The memory is bounded by forgetting the address that failed longest ago (P10).
 // Pure; time is an argument.
 export type Attempts = {
   /** How long this address has to wait before it may try; 0: now. */
@@ -113,27 +114,40 @@ export type Attempts = {
 
 const windowMs = 60_000
 const mostOfOne = 5
-const mostInAll = 60
+const mostAddresses = 10_000
 
 export function openAttempts(): Attempts {
-  let failures: { readonly address: string; readonly atMs: number }[] = []
-
-  /** Until the oldest of too many is forgotten. */
-  const waitFor = (known: typeof failures, most: number, nowMs: number): number => {
-    const oldest = known.at(-most)
-    return oldest === undefined ? 0 : Math.max(0, oldest.atMs + windowMs - nowMs)
-  }
+  /** When each network failed last, the one that failed longest ago first. */
+  const failures = new Map<string, readonly number[]>()
 
   return {
     waitMs(address, nowMs) {
-      const own = failures.filter((failure) => failure.address === address)
-      return Math.max(waitFor(own, mostOfOne, nowMs), waitFor(failures, mostInAll, nowMs))
+      const oldest = failures.get(networkOf(address))?.at(-mostOfOne)
+      return oldest === undefined ? 0 : Math.max(0, oldest + windowMs - nowMs)
     },
     failed(address, nowMs) {
-      failures = [...failures.filter(({ atMs }) => atMs > nowMs - windowMs), { address, atMs: nowMs }]
-      failures = failures.slice(-mostInAll)
+      const network = networkOf(address)
+      const known = failures.get(network) ?? []
+      failures.delete(network)
+      failures.set(network, [...known, nowMs].slice(-mostOfOne))
+      const [oldest] = failures.keys()
+      if (failures.size > mostAddresses && oldest !== undefined) failures.delete(oldest)
     },
   }
+}
+
+/** Whoever has an address of IPv6 has 2^64 of them. */
+function networkOf(address: string): string {
+  const plain = address.replace(/^::ffff:(?=[\d.]+$)/i, '')
+  if (isIP(plain) !== 6) return plain
+  const [before = '', after] = address.split('%', 1).join('').split('::')
+  const groups = before.split(':').filter(Boolean)
+  const later = (after ?? '').split(':').filter(Boolean)
+  const zeros = after === undefined ? 0 : Math.max(0, 8 - groups.length - later.length)
+  return [...groups, ...Array.from({ length: zeros }, () => '0'), ...later]
+    .slice(0, 4)
+    .map((group) => group.toLowerCase().replace(/^0+(?=.)/, ''))
+    .join(':')
 }
 
 // Whether a token that somebody gives is ADMIN_TOKEN, wherever it is given. Wrong ones are counted and logged, and after too many even

@@ -1,7 +1,9 @@
 // The HTTP server of the worker: small limits, short timeouts for slow clients, and no word about what was asked in its errors,
 // because a path may hold a secret (P9). The routes are in the files beside it.
 
-import { isIP } from 'node:net'
+import type { Server } from 'node:http'
+import { isIP, type Socket } from 'node:net'
+import { hostname } from 'node:os'
 import {
   type FastifyError,
   type FastifyInstance,
@@ -38,8 +40,8 @@ type Options = {
 
 const bodyLimitBytes = 1_048_576
 const usualTimeoutMs = 15_000
-const mostConnections = 1_000
 const keepAliveTimeoutMs = 5_000
+const mostConnections = { ofOneAddress: 200, inAll: 1_000 }
 
 export async function startHttpServer({
   host,
@@ -61,7 +63,7 @@ export async function startHttpServer({
     trustProxy: 'loopback',
     routerOptions: { maxParamLength: 1_000 },
   })
-  server.server.maxConnections = mostConnections
+  limitConnections(server.server, mostConnections)
   server.removeAllContentTypeParsers()
   // No body is ever needed; it is read to its end so that the client gets to read the answer.
   server.addContentTypeParser('*', (_request, payload, done) => {
@@ -92,6 +94,52 @@ export async function startHttpServer({
   return { url: `http://${urlHost(host)}:${chosen}`, port: chosen, close: () => server.close() }
 }
 
+// Whoever opens connections and says nothing must not shut the port to others (P10): the newest takes the place of the oldest that waits
+// for a request. Those that are being answered, such as a page that follows the worker, stay.
+function limitConnections(server: Server, most: { readonly ofOneAddress: number; readonly inAll: number }) {
+  // Sets keep the order in which the connections came.
+  const waiting = new Map<string, Set<Socket>>()
+  const counts = new Map<string, number>()
+  let inAll = 0
+
+  const count = (address: string, change: 1 | -1) => {
+    inAll += change
+    const left = (counts.get(address) ?? 0) + change
+    if (left > 0) counts.set(address, left)
+    else counts.delete(address)
+  }
+  const waits = (address: string, socket: Socket) => {
+    const sockets = waiting.get(address) ?? new Set()
+    waiting.set(address, sockets.add(socket))
+  }
+  const waitsNoMore = (address: string, socket: Socket) => {
+    const sockets = waiting.get(address)
+    sockets?.delete(socket)
+    if (sockets?.size === 0) waiting.delete(address)
+  }
+  const oldestOf = (address: string): Socket | undefined => waiting.get(address)?.values().next().value
+  const busiest = () => [...waiting].toSorted(([, one], [, other]) => other.size - one.size)[0]?.[0] ?? ''
+
+  server.on('connection', (socket) => {
+    const address = socket.remoteAddress ?? ''
+    const isTooMany = (counts.get(address) ?? 0) >= most.ofOneAddress
+    const gives = isTooMany ? oldestOf(address) : inAll >= most.inAll ? oldestOf(busiest()) : null
+    if (gives === undefined) return void socket.destroy()
+    gives?.destroy()
+    count(address, 1)
+    waits(address, socket)
+    socket.once('close', () => {
+      waitsNoMore(address, socket)
+      count(address, -1)
+    })
+  })
+  server.on('request', ({ socket }, response) => {
+    const address = socket.remoteAddress ?? ''
+    waitsNoMore(address, socket)
+    response.once('close', () => !socket.destroyed && waits(address, socket))
+  })
+}
+
 function problemOf(cause: unknown, host: string, port: number): string {
   const { code } = cause as NodeJS.ErrnoException
   const where = `${host}:${port}`
@@ -109,29 +157,33 @@ function urlHost(host: string): string {
   return host.includes(':') ? `[${host}]` : host
 }
 
-// Keeps pages from sites whose name was bound to this machine after their script was loaded (DNS rebinding): to the browser of
-// somebody here, such a site and this worker would be one. It matters where only this machine is listened to; elsewhere whoever
-// reaches the address may read the pages anyway.
-type Place = {
+// Keeps pages from sites whose name was bound to the address of this worker after their script was loaded (DNS rebinding): to the
+// browser of somebody who reaches it, such a site and this worker would be one. Whatever the worker listens on: inside a container it
+// listens on every address, and is reached through this machine only.
+export type OwnNames = {
+  /** HTTP_HOST: an address, or a name. */
   readonly listensOn: string
   /** PUBLIC_URL. */
   readonly publicUrl: string | null
+  /** HTTP_NAMES. */
+  readonly names: readonly string[]
 }
 
 const refusal =
-  'The worker does not know this name as its own. Open it by its address or over TLS, or let the proxy send the address as Host and the name as X-Forwarded-Host.'
+  'The worker does not know this name as its own. Add it to HTTP_NAMES, or open the worker by its address or over TLS.'
 
 /** Routes that answer only those who ask by a name that nobody else could have bound. */
 export const byKnownNames =
-  ({ listensOn, publicUrl }: Place, routes: readonly Routes[]): Routes =>
+  ({ listensOn, publicUrl, names }: OwnNames, routes: readonly Routes[]): Routes =>
   (server) => {
-    const publicName = publicUrl === null ? null : new URL(publicUrl).hostname
-    const isKnown = (name: string) => isLoopback(name) || isIP(name) !== 0 || name === publicName
+    const publicNames = publicUrl === null ? [] : [new URL(publicUrl).hostname]
+    const own = new Set([listensOn, hostname(), ...publicNames, ...names].map((name) => name.toLowerCase()))
+    const isKnown = (name: string) => isLoopback(name) || isIP(name) !== 0 || own.has(name)
     async function admit(
       { headers }: FastifyRequest,
       reply: FastifyReply,
     ): Promise<FastifyReply | undefined> {
-      if (!isLoopback(listensOn) || headers.host === undefined || isKnown(nameIn(headers.host))) return
+      if (headers.host === undefined || isKnown(nameIn(headers.host))) return
       // Browsers send it to this machine and over TLS only, and no script can: there is a proxy that speaks TLS.
       if (headers['sec-fetch-site'] !== undefined) return
       return reply.code(421).send({ error: refusal })

@@ -179,10 +179,10 @@ function consoleRoutes(state: WorkerState, events: LiveEvents): readonly Routes[
       streams: streams.map(({ name }) => name),
       perform: performOf(state),
     }),
-    queueBoard({ authentication, queues, assets, log }),
-    signInRoutes({ authentication, checkToken, assets }),
     assets.routes,
-    byKnownNames({ listensOn: config.httpHost, publicUrl: config.publicUrl }, [
+    byKnownNames({ listensOn: config.httpHost, publicUrl: config.publicUrl, names: config.httpNames }, [
+      queueBoard({ authentication, queues, assets, log }),
+      signInRoutes({ authentication, checkToken, assets }),
       events.routes,
       pageRoutes({
         statusQueries: () => state.statusQueries,

@@ -1,6 +1,7 @@
 // The routes of the worker as their clients meet them, hostile ones included, without a worker behind them.
 
 import { connect } from 'node:net'
+import { hostname } from 'node:os'
 import { Registry } from 'prom-client'
 import { afterEach, describe, expect, it } from 'vitest'
 import { healthRoutes, hookRoute, metricsRoute } from '../../src/web/monitoring.ts'
@@ -167,8 +168,9 @@ describe('the server', () => {
   it('shows pages by names that are its own, by addresses and over TLS, and by none that a site could bind to it', async () => {
     const page: Routes = (server) => void server.get('/', async () => 'a page')
     const publicUrl = 'https://mirror.example/tidemark'
-    const url = await serve(byKnownNames({ listensOn: '127.0.0.1', publicUrl }, [page]))
-    const open = await serve(byKnownNames({ listensOn: '0.0.0.0', publicUrl }, [page]))
+    const url = await serve(byKnownNames({ listensOn: '127.0.0.1', publicUrl, names: [] }, [page]))
+    const names = ['inside.example', 'Mirror']
+    const open = await serve(byKnownNames({ listensOn: '0.0.0.0', publicUrl, names }, [page]))
     const isShown = async (host: string, more = '', at = url) => {
       const answer = await answerTo(at, `GET / HTTP/1.1\r\nhost: ${host}\r\n${more}connection: close\r\n\r\n`)
       return /^HTTP\/1\.1 200 [\s\S]*a page$/.test(answer)
@@ -187,7 +189,50 @@ describe('the server', () => {
       expect([host, await isShown(host)]).toEqual([host, false])
     expect(await isShown('by.a.proxy.example', 'sec-fetch-site: same-origin\r\n')).toBe(true)
     expect(await isShown('evil.example', 'x-forwarded-host: localhost\r\n')).toBe(false)
-    expect(await isShown('inside.example', '', open)).toBe(true)
+    for (const host of [
+      'inside.example:8080',
+      'mirror',
+      hostname(),
+      'mirror.example',
+      '192.0.2.7',
+      'localhost',
+    ])
+      expect([host, await isShown(host, '', open)]).toEqual([host, true])
+    for (const host of ['evil.example', 'evil.inside.example', '0.0.0.0.evil.example'])
+      expect([host, await isShown(host, '', open)]).toEqual([host, false])
+  })
+
+  it('answers although 1,200 connections say nothing, of its own address as well, and goes on answering whom it answers (P10)', async () => {
+    let goOn = () => {}
+    const slow: Routes = (server) =>
+      void server.get('/slow', async () => {
+        await new Promise<void>((resolve) => {
+          goOn = resolve
+        })
+        return 'at last'
+      })
+    const url = await serve(
+      slow,
+      healthRoutes(() => ({ isReady: true, parts: {}, servicesDown: [] })),
+    )
+    const answered = fetch(`${url}/slow`).then((answer) => answer.text())
+    const sockets = Array.from({ length: 1_200 }, (_, index) =>
+      connect({
+        host: '127.0.0.1',
+        port: Number(new URL(url).port),
+        localAddress: `127.0.0.${1 + (index % 7)}`,
+      }),
+    )
+    try {
+      for (const socket of sockets) socket.on('error', () => {})
+      await Promise.all(sockets.map((socket) => new Promise((resolve) => socket.once('connect', resolve))))
+      for (let time = 0; time < 3; time++)
+        expect((await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(3_000) })).status).toBe(200)
+      goOn()
+      expect(await answered).toBe('at last')
+    } finally {
+      for (const socket of sockets) socket.destroy()
+    }
   })
 
   it('says which address is taken', async () => {
