@@ -180,14 +180,15 @@ function encodeRow(encoder: RowEncoder, row: Row, notes: PageNotes, rows: CopyRo
   const { tableSchema, versionIndexes, cells } = encoder
   if (!encoder.fitsKey(row.key)) {
     const { name, type } = tableSchema.key
-    noteRejected(row, notes, `the key does not fit column ${name} (${type})`)
+    noteRejected(row.record, notes, `the key does not fit column ${name} (${type})`)
     return
   }
+  // Of a row that was found in its page, each look at the record parses it.
   const { record } = row
   const plan = encoder.planOf(record)
-  const rescued = placeValues(encoder, plan, row, notes)
+  const rescued = placeValues(encoder, plan, { key: row.key, record }, notes)
   if (!plan.isPlain && row.version !== null && versionCell(encoder) !== String(row.version)) {
-    noteRejected(row, notes, versionIndexes.length > 0 ? otherVersions : noVersionColumn)
+    noteRejected(record, notes, versionIndexes.length > 0 ? otherVersions : noVersionColumn)
     return
   }
   const repeated = record[repeatedFields]
@@ -220,7 +221,7 @@ function lastingText(
 function placeValues(
   encoder: RowEncoder,
   plan: RecordPlan,
-  { key, record }: Row,
+  { key, record }: Pick<Row, 'key' | 'record'>,
   notes: PageNotes,
 ): Rescued | null {
   const { cells, keyIndex, encodeColumn, canWiden, knownTypes } = encoder
@@ -311,8 +312,8 @@ function noteRepeated(notes: PageNotes, repeated: JsonObject): void {
   for (const path of Object.keys(repeated)) notes.rescued.set(path, (notes.rescued.get(path) ?? 0) + 1)
 }
 
-function noteRejected(row: Row, notes: PageNotes, reason: string): void {
-  notes.rejected.push({ record: row.record, reason })
+function noteRejected(record: Json, notes: PageNotes, reason: string): void {
+  notes.rejected.push({ record, reason })
 }
 
 /** Earlier values of repeated fields stand apart, because the last value of such a field may need rescue as well. */

@@ -21,6 +21,7 @@ import {
   type Merged,
   mergeApart,
   mergePage,
+  mergeWhole,
   nothingMerged,
   prepareStaging,
   stageRows,
@@ -206,13 +207,16 @@ export async function commitWithoutRows(
   })
 }
 
-/** Changes the table where there is growth, and separates the rows that Postgres refuses from the others. */
+/**
+ * Changes the table where there is growth, and separates the rows that Postgres refuses from the others. Answers with the page as the
+ * table takes it since it has grown.
+ */
 export async function commitCarefully(
   client: ClientBase,
   context: CommitContext,
   page: Page,
   { table, growth, settledColumns }: { table: Table; growth: Growth | null; settledColumns: Set<string> },
-): Promise<{ readonly committed: Committed; readonly table: Table }> {
+): Promise<{ readonly committed: Committed; readonly table: Table; readonly encoded: EncodedPage | null }> {
   return await retryOnLockTimeout(`change the columns of mirror.${context.stream.name}`, () =>
     orRollBack(client, async () => {
       await client.query(beginSql(context.timeZone))
@@ -220,10 +224,13 @@ export async function commitCarefully(
       await prepareStaging(client, changed.tableSchema, false)
       const { telling } = context
       const into = { ...changed, telling, readAtMs: page.readAtMs }
-      const merged = await mergeApart(client, into, page.rows)
+      const encoded = growth && (await changed.encode(page.rows))
+      const merged = encoded
+        ? await mergeWhole(client, into, page.rows, encoded)
+        : await mergeApart(client, into, page.rows)
       const columnsVersion = changed.tableSchema.version
       const committed = await end(client, context, page, { merged, rejected: merged.refused, columnsVersion })
-      return { committed, table: changed }
+      return { committed, table: changed, encoded }
     }),
   )
 }

@@ -62,6 +62,8 @@ type Writer = {
 }
 /** What the page behind it waits for. All of these are over when the page is. */
 type OnItsWay = {
+  /** The table is not going to change by it, or has changed: a page is encoded for the columns that the table has then. */
+  readonly isEncoded: PromiseWithResolvers<void>
   readonly isQuick: PromiseWithResolvers<void>
   readonly hasCopied: PromiseWithResolvers<void>
   /** Whether its first try was committed. */
@@ -112,12 +114,14 @@ export function startPageWriter(options: WriterOptions): PageWriter {
 }
 
 const newOnItsWay = (): Omit<OnItsWay, 'written'> => ({
+  isEncoded: Promise.withResolvers(),
   isQuick: Promise.withResolvers(),
   hasCopied: Promise.withResolvers(),
   isTried: Promise.withResolvers(),
 })
 
 function settle(page: Omit<OnItsWay, 'written'>, isCommitted: boolean): void {
+  page.isEncoded.resolve()
   page.isTried.resolve(isCommitted)
   page.isQuick.resolve()
   page.hasCopied.resolve()
@@ -154,8 +158,10 @@ function enqueue(writer: Writer, records: Records, reached: Pick<Page, 'to' | 'u
 
 async function writeInOrder(writer: Writer, page: Page, rowCount: number, order: Order): Promise<Written> {
   await order.room
+  await order.previous.isEncoded.promise
   // Encoded before its connection is free: this program works while Postgres does.
   const prepared = page.rows.length > 0 ? await prepare(writer, page.rows) : null
+  if (!prepared?.encoded.growth) order.own.isEncoded.resolve()
   await order.slotFree
   const connection = await connectionOf(writer, order.slot)
   const task: Task = { client: connection.client, page, order }
@@ -307,9 +313,8 @@ async function commitWithCare(
 ): Promise<Result> {
   const { options, settledColumns } = writer
   const grown = await commitCarefully(client, options, page, { table, growth, settledColumns })
-  if (!growth) return { committed: grown.committed, encoded }
-  writer.table = Promise.resolve(grown.table)
-  return { committed: grown.committed, encoded: await grown.table.encode(page.rows) }
+  if (growth) writer.table = Promise.resolve(grown.table)
+  return { committed: grown.committed, encoded: grown.encoded ?? encoded }
 }
 
 // The page writers of one run, one for each table that it writes, with what each table's dictionary is to be told at the end.

@@ -6,7 +6,7 @@ import pg, { type ClientBase, type Connection, type Submittable } from 'pg'
 import type { Rejected, Row } from '../../streams/record.ts'
 import type { Arrival } from '../../sync/ports/store.ts'
 import type { Copies } from '../encoding/copy-rows.ts'
-import type { EncodePage } from '../encoding/page.ts'
+import type { EncodedPage, EncodePage } from '../encoding/page.ts'
 import type { TableSchema } from '../schema/table-schema.ts'
 import { writerSql } from '../server/session.ts'
 import { toDifference } from './difference-sql.ts'
@@ -182,37 +182,57 @@ type Into = {
 }
 
 /**
- * Merges rows of which Postgres refuses at least one for its content. Halves them until the refused ones stand alone, so
- * that they do not take the page with them (P5). Within a transaction that has begun.
+ * Merges rows of which Postgres may refuse some for their content: those are found, and do not take the page with them (P5). Within a
+ * transaction that has begun. `encoded`: the rows, if that is at hand.
  */
+export async function mergeWhole(
+  client: ClientBase,
+  into: Into,
+  rows: readonly Row[],
+  encoded: EncodedPage,
+): Promise<Separated> {
+  return (await mergeIfTaken(client, into, encoded)).merged ?? (await mergeApart(client, into, rows))
+}
+
+/** Halves the rows until those that are refused stand alone. */
 export async function mergeApart(client: ClientBase, into: Into, rows: readonly Row[]): Promise<Separated> {
-  const { tableSchema, encode, telling, readAtMs } = into
   if (rows.length === 0) return { ...nothingMerged, refused: [] }
+  const { merged, refusal } = await mergeIfTaken(client, into, await into.encode(rows, { isAllText: true }))
+  if (merged) return merged
+  const [only] = rows
+  if (only && rows.length === 1)
+    return {
+      ...nothingMerged,
+      refused: [{ record: only.record, reason: `Postgres refused it: ${refusal.message}` }],
+    }
+  const middle = rows.length >> 1
+  const first = await mergeApart(client, into, rows.slice(0, middle))
+  const second = await mergeApart(client, into, rows.slice(middle))
+  return {
+    inserted: first.inserted + second.inserted,
+    updated: first.updated + second.updated,
+    arrivals: [...first.arrivals, ...second.arrivals],
+    refused: [...first.refused, ...second.refused],
+  }
+}
+
+type Attempt =
+  | { readonly merged: Separated; readonly refusal: null }
+  | { readonly merged: null; readonly refusal: pg.DatabaseError }
+
+/** Leaves nothing behind of rows that Postgres refuses. */
+async function mergeIfTaken(client: ClientBase, into: Into, page: EncodedPage): Promise<Attempt> {
+  const { tableSchema, telling, readAtMs } = into
   await client.query(`savepoint part; ${emptyStagingSql}`)
   try {
-    const page = await encode(rows, { isAllText: true })
     await copyIn(client, '', stageSql, page.encoded.all)
     const merged = await mergePage(client, tableSchema, { telling, readAtMs })
     await client.query('release savepoint part')
-    return { ...merged, refused: page.rejected }
+    return { merged: { ...merged, refused: page.rejected }, refusal: null }
   } catch (error) {
     if (!isAboutContent(error)) throw error
     await client.query('rollback to savepoint part; release savepoint part')
-    const [only] = rows
-    if (only && rows.length === 1)
-      return {
-        ...nothingMerged,
-        refused: [{ record: only.record, reason: `Postgres refused it: ${error.message}` }],
-      }
-    const middle = rows.length >> 1
-    const first = await mergeApart(client, into, rows.slice(0, middle))
-    const second = await mergeApart(client, into, rows.slice(middle))
-    return {
-      inserted: first.inserted + second.inserted,
-      updated: first.updated + second.updated,
-      arrivals: [...first.arrivals, ...second.arrivals],
-      refused: [...first.refused, ...second.refused],
-    }
+    return { merged: null, refusal: error }
   }
 }
 
