@@ -153,9 +153,9 @@ export const upstreamVariables = {
   LOAD_CONNECTIONS: {
     describe:
       'how many pages are asked for at the same time while much is to be read, as at the first load; `1` reads one after the other',
-    fallback: '`1`',
+    fallback: '`12`',
     form: '1 to 12',
-    schema: integer(1, 1, 12),
+    schema: integer(12, 1, 12),
   },
   REQUESTS_PER_SECOND: {
     describe:

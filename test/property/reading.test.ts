@@ -24,8 +24,8 @@ const plans = fc.record({
   rounds: fc.integer({ min: 1, max: 6 }),
   changeChance: fc.constantFrom(0, 0.1, 0.5, 0.9),
   crashChance: fc.constantFrom(0, 0, 0.05),
-  /** Ranges of versions, which ranges.test.ts reads side by side. */
-  load: fc.record({ readers: fc.constant(1), leastPages: fc.constantFrom(0, 1, 4) }),
+  /** Ranges of versions, side by side. */
+  load: fc.record({ readers: fc.constantFrom(1, 2, 5, 12), leastPages: fc.constantFrom(0, 1, 4) }),
 })
 
 class Crash extends Error {}

@@ -2,6 +2,7 @@
 
 import { expect } from 'vitest'
 import type { Source } from '../../src/sync/ports/source.ts'
+import type { Unread } from '../../src/sync/ports/store.ts'
 import type { ModelStore } from './model-store.ts'
 import type { Random } from './random.ts'
 
@@ -22,7 +23,7 @@ type Watched = { visible(): readonly { id: number; version: bigint }[]; beginRun
 
 /**
  * Checks P6 after every write, for what the run has moved the position past or counts as read above it, against what was visible when
- * it began.
+ * it began. What counted as read by then was checked in the run that read it: what became visible there since is late.
  */
 export function watch(
   store: ModelStore,
@@ -30,29 +31,26 @@ export function watch(
   chaos: () => void,
   isBlind: () => boolean = () => false,
 ): void {
-  let visibleThen = upstream.visible()
-  let positionThen = store.position()
+  const readThen = { position: store.position(), unread: store.unread(), visible: upstream.visible() }
   const { openRun } = store
   store.openRun = (kind, stream) => {
-    visibleThen = upstream.visible()
-    positionThen = store.position()
+    Object.assign(readThen, {
+      position: store.position(),
+      unread: store.unread(),
+      visible: upstream.visible(),
+    })
     upstream.beginRun()
     return openRun(kind, stream)
   }
   store.onWrite = (moment) => {
     const position = store.position()
     const unread = store.unread()
-    if (moment === 'after' && (position !== positionThen || unread) && !isBlind()) {
+    if (moment === 'after' && (position !== readThen.position || unread) && !isBlind()) {
       const current = new Map(upstream.visible().map((row) => [row.id, row.version]))
-      const countsAsRead = (version: bigint) =>
-        version <= position ||
-        (unread !== null &&
-          version <= unread.upTo &&
-          !unread.ranges.some((range) => version > range.above && version <= range.upTo))
-      const lost = visibleThen.filter(
+      const lost = readThen.visible.filter(
         ({ id, version }) =>
-          version > positionThen &&
-          countsAsRead(version) &&
+          countsAsRead(version, { position, unread }) &&
+          !countsAsRead(version, readThen) &&
           current.get(id) === version &&
           !((store.rows.get(String(id))?.version ?? -1n) >= version),
       )
@@ -61,3 +59,12 @@ export function watch(
     chaos()
   }
 }
+
+const countsAsRead = (
+  version: bigint,
+  { position, unread }: { position: bigint; unread: Unread | null },
+): boolean =>
+  version <= position ||
+  (unread !== null &&
+    version <= unread.upTo &&
+    !unread.ranges.some((range) => version > range.above && version <= range.upTo))

@@ -17,11 +17,10 @@ const rules: readonly Rule[] = [
   { cause: 'undeleted', when: (one) => one.isLocal && one.isBack && isDeletionAlone(one) },
   { cause: 'local damage', when: ({ isLocal }) => isLocal },
   { cause: 'restored', when: ({ isRewound }) => isRewound },
-  // The incremental run has yet to read it, or read it just now.
-  {
-    cause: null,
-    when: ({ version, mirrored }, position) => isAbove(version, position) || isAbove(mirrored, position),
-  },
+  // The incremental run has yet to read it.
+  { cause: null, when: ({ version }, position) => isAbove(version, position) },
+  // Or it was read just now, and the record itself will say so.
+  { cause: 'fell back', when: (one, position) => isAbove(one.mirrored, position) && isOlder(one) },
   { cause: 'undeleted', when: ({ isBack }) => isBack },
   // A stream without versions: the record changed since the last poll.
   { cause: null, when: ({ version }) => version === null },

@@ -857,9 +857,11 @@ function isOver(_reading: Reading, event: Event): never {
 }
 
 /** An answer that should show the anchor and does not: empty, or beginning behind it, or whole. */
-function whatIsLacking({ reading: { anchor, sorting, state }, page }: SeenAhead): Anchor | false {
+function whatIsLacking({ reading: { anchor, sorting, state, isCut }, page }: SeenAhead): Anchor | false {
   if (anchor === null || page.since >= anchor.version) return false
   if (state.below !== null && state.below <= anchor.version) return false
+  // It has its place behind what is shown: rights may have shortened the page. At the end it has to have come.
+  if (page.isNew && page.last < anchor.version && !isCut) return false
   // Where numbers are sorted as text, 100 comes before 97.
   const beginsBehind =
     sorting === 'proven' &&
