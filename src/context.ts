@@ -7,6 +7,7 @@ import { isRelatedDue } from './store/queries/due.ts'
 import { claimSources, type WantedSource } from './store/runs/claim-sources.ts'
 import { compareOnce } from './store/runs/comparison.ts'
 import { openStore } from './store/runs/open-store.ts'
+import { countAgainAfterMs, isLoadToBeCounted, noteLoadCount } from './store/runs/progress.ts'
 import { expectMigrated, migrateDatabase } from './store/schema/migrate.ts'
 import { type Database, openDatabase } from './store/server/connect.ts'
 import {
@@ -20,6 +21,7 @@ import type { Records } from './streams/record.ts'
 import { readIncremental } from './sync/changes/incremental.ts'
 import { readLookback } from './sync/changes/lookback.ts'
 import type { Progress } from './sync/changes/read-changes.ts'
+import { countWhileLoading } from './sync/lists/count-records.ts'
 import { pollList } from './sync/lists/poll.ts'
 import type { RunOutcome } from './sync/perform-run.ts'
 import type { Source } from './sync/ports/source.ts'
@@ -29,6 +31,7 @@ import { openUpstream, type Upstream } from './upstream/client.ts'
 import { openRelatedSource } from './upstream/contract/extended-read.ts'
 import { maskSource, openSource } from './upstream/contract/source.ts'
 import type { UpstreamObserver } from './upstream/http/transport.ts'
+import { openWaits } from './upstream/waits.ts'
 import { openPriorityGate } from './util/waiting.ts'
 
 export type Pool = Database['pool']
@@ -140,15 +143,17 @@ export async function openContext(options: {
   const database = opened.adopt(await openMirrorDatabase(options), ({ close }) => close())
   const related = wantedRelated(config)
   const relatedOptions = { groups: related.map(({ name }) => name), refreshMs: config.relatedRefreshMs }
+  const waits = openWaits(options.observer)
   const store = openStore({
     ...{ database, streams, log },
+    waitsFor: waits.of,
     sourceTimezone: config.sourceTimezone,
     fieldZones: config.fieldTimezones,
     volatileFields: config.volatileFields,
     historyMs: config.trackerHistoryMs,
     related: relatedOptions,
   })
-  const upstreams = openUpstreams(options)
+  const upstreams = openUpstreams({ ...options, observer: waits.observer })
   opened.defer(upstreams.close)
   // Incremental runs are short; one that is not still leaves the backlog some reads a second.
   const priorityGate = openPriorityGate({ longestMs: 1_000 })
@@ -174,8 +179,9 @@ export async function openContext(options: {
     contextOf,
     related,
     async read(stream, kind, hooks) {
-      const reading = () => readStream({ ...contextOf(stream), ...hooks, kind })
-      return kind === 'incremental' ? await priorityGate.first(reading) : await reading()
+      const given = { ...contextOf(stream), ...hooks, kind }
+      if (kind === 'lookback') return await readStream(given)
+      return await priorityGate.first(() => readCounted(database, given, log))
     },
     isRelatedDue: () => isRelatedDue(database.pool, relatedOptions),
     compareOnce: (stream, page) =>
@@ -195,6 +201,24 @@ export async function openContext(options: {
       }),
     [Symbol.asyncDispose]: () => everything.disposeAsync(),
   }
+}
+
+/** While a first load goes on, the records are counted at the upstream. */
+function readCounted({ pool }: Database, context: ReadStreamContext, log: Logger): Promise<RunOutcome> {
+  const { stream, source, signal } = context
+  const count = countWhileLoading({
+    ...{ source, signal },
+    isDue: () => isLoadToBeCounted(pool, stream.name),
+    note: (counted) => noteLoadCount(pool, stream.name, counted),
+    everyMs: countAgainAfterMs,
+    onError: (error) =>
+      log.debug({ err: error, stream: stream.name }, 'the records of a first load could not be counted'),
+  })
+  const onWritten: ReadStreamContext['onWritten'] = (written, progress) => {
+    count.pageCame()
+    context.onWritten?.(written, progress)
+  }
+  return readStream({ ...context, onWritten }).finally(count.end)
 }
 
 const howToRead = ({ name }: Stream, config: UpstreamConfig) => ({

@@ -5,6 +5,7 @@ import { is } from 'drizzle-orm'
 import { getTableConfig, getViewConfig, PgColumn, PgTable } from 'drizzle-orm/pg-core'
 import { historyColumns, ownColumns } from '../../src/store/schema/own-columns.ts'
 import * as findings from '../../src/store/tables/findings.ts'
+import * as progress from '../../src/store/tables/progress.ts'
 import * as runs from '../../src/store/tables/runs.ts'
 import * as state from '../../src/store/tables/state.ts'
 import { code, generatedBy, sentence, table } from './markdown.ts'
@@ -16,7 +17,7 @@ export function tablesPage(checkout: URL): string {
   const source = readdirSync(folder)
     .map((name) => readFileSync(new URL(name, folder), 'utf8'))
     .join('\n')
-  const described = [state, runs, findings]
+  const described = [state, runs, findings, progress]
     .flatMap((module) => Object.values(module))
     .filter((value): value is PgTable => is(value, PgTable))
     .map(getTableConfig)

@@ -4,7 +4,7 @@
 import type { RunKind, Stream } from '../streams/catalog.ts'
 import { errorOf } from '../util/errors.ts'
 import type { Answer, Refusal, Source } from './ports/source.ts'
-import type { DifferenceCounts, Run, RunEnd, Store, WriteCounts } from './ports/store.ts'
+import type { DifferenceCounts, Run, RunEnd, RunProgress, Store, WriteCounts } from './ports/store.ts'
 
 export type Tally = WriteCounts & { readonly requests: number; readonly bytes: number }
 
@@ -53,7 +53,8 @@ export async function performRun<Kind extends RunKind>(
   let reading: RunReading
   try {
     if (run.state.stoppedReason !== null) throw new StreamStopped(stream, run.state.stoppedReason)
-    reading = await read(countingRun(run, tally), countingSource(context.source, tally))
+    const source = countingSource(context.source, tally, run.progress)
+    reading = await read(countingRun(run, tally), source)
   } catch (cause) {
     // What fails while the run is told to stop has failed.
     if (signal.aborted && cause === signal.reason) {
@@ -96,16 +97,27 @@ class StreamStopped extends Error {
 
 type Counter = { -readonly [Name in keyof Tally]: number }
 
-function countingSource(source: Source, counter: Counter): Source {
-  const count = async <Result extends object>(answering: Promise<Result>): Promise<Result> => {
+function countingSource(
+  source: Source,
+  counter: Counter,
+  progress: RunProgress,
+  came: { records: number } = { records: 0 },
+): Source {
+  const told = () =>
+    progress.asked({ requests: counter.requests, bytes: counter.bytes, records: came.records })
+  const count = async <Result extends Answer | Refusal>(answering: Promise<Result>): Promise<Result> => {
     counter.requests += 1
     const answer = await answering
-    if ('bytes' in answer && typeof answer.bytes === 'number') counter.bytes += answer.bytes
+    if ('records' in answer) {
+      counter.bytes += answer.bytes
+      came.records += answer.records.length
+    }
+    told()
     return answer
   }
   const { lookup } = source
   return {
-    sortedBy: (field) => countingSource(source.sortedBy(field), counter),
+    sortedBy: (field) => countingSource(source.sortedBy(field), counter, progress, came),
     changes: (request, signal) => count(source.changes(request, signal)),
     list: (request, signal) => count(source.list(request, signal)),
     listHasPages: source.listHasPages,
@@ -113,6 +125,7 @@ function countingSource(source: Source, counter: Counter): Source {
       lookup &&
       ((key, signal) => {
         counter.requests += 1
+        told()
         return lookup(key, signal)
       }),
   }

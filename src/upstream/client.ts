@@ -113,7 +113,8 @@ export function openUpstream(options: UpstreamOptions): Upstream {
           random: random(),
         })
         if (delayMs === null || !(failure instanceof UpstreamError)) return null
-        observer.retryPlanned?.({ service, operation: name, attempt, delayMs, reason: failure.code })
+        const { code: reason, status } = failure
+        observer.retryPlanned?.({ service, operation: name, attempt, delayMs, reason, status })
         log.debug(
           { service, operation: name, attempt, delayMs, reason: failure.message },
           'sending the request again',

@@ -269,6 +269,7 @@ export function modelStore(now: () => Date, knownVersionField: string | null = '
           lookbackMs = ms
         },
       },
+      progress: { asked() {} },
       async finish(end) {
         store.onFinish(end)
         if (end.status === 'done') lastRuns.set(kind, now())

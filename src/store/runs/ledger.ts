@@ -23,6 +23,7 @@ type Begun = {
   readonly last_run_at: Date | null
   readonly inconclusive_runs: number
   readonly is_locally_changed: boolean
+  readonly is_first: boolean
   readonly beliefs: readonly {
     name: string
     value: string
@@ -38,7 +39,14 @@ export async function beginRun(
   client: ClientBase,
   place: Place,
   from: bigint | null,
-): Promise<{ runId: string; startedAt: Date; state: StreamState; unread: Unread | null }> {
+): Promise<{
+  runId: string
+  startedAt: Date
+  state: StreamState
+  unread: Unread | null
+  /** The stream was never read whole. */
+  isFirst: boolean
+}> {
   const { rows } = await client.query<Begun>(beginSql, [
     place.stream,
     place.kind,
@@ -53,6 +61,7 @@ export async function beginRun(
     runId: begun.run_id,
     startedAt: begun.started_at,
     unread: readUnread(begun.unread),
+    isFirst: begun.is_first,
     state: {
       position: BigInt(begun.position),
       positionReachedAt: begun.position_reached_at,
@@ -79,7 +88,7 @@ const beginSql = `
     where stream = $1 and kind = any ($5) and status = 'running'
   ), state as (
     select position, position_reached_at, unread, key_field, lookback_ms, lookback_reason, stopped_reason,
-      last_lookback_at, inconclusive_runs, settled_through_version,
+      last_lookback_at, inconclusive_runs, settled_through_version, first_read_through_at is null as is_first,
       (
         select finished_at from tidemark.run
         where run.stream = $1 and kind = $2 and status = 'done' order by id desc limit 1

@@ -1,7 +1,7 @@
 // The store: the side of Postgres of src/sync/ports/store.ts, with what each kind of run can do.
 
 import type { Logger } from '../../log.ts'
-import { type RunKind, type Stream, versionedBy } from '../../streams/catalog.ts'
+import { type RunKind, type ServiceName, type Stream, versionedBy } from '../../streams/catalog.ts'
 import type { Store } from '../../sync/ports/store.ts'
 import { nextBackfill } from '../queries/backfills.ts'
 import type { RelatedOptions } from '../queries/due.ts'
@@ -19,6 +19,7 @@ import {
   noPosition,
   type Versioned,
 } from './positions.ts'
+import type { Waiting } from './progress.ts'
 import { comparisonOf, reconciliationOf, verificationOf } from './reconciliation.ts'
 import { backlogOf, relatedKeyFieldsOf } from './related-work.ts'
 import { type KindOfRun, positionOf, type RunParts, takeRun } from './run.ts'
@@ -76,6 +77,8 @@ type Options = {
   readonly silenceMs?: number
   /** Which related records are wanted. */
   readonly related?: RelatedOptions
+  /** What requests to a service wait for at the moment, to be shown with the progress of its runs. */
+  readonly waitsFor?: (service: ServiceName) => Waiting | null
   readonly log: Logger
 }
 
@@ -94,6 +97,7 @@ export function openStore({
   historyMs = defaultHistoryMs,
   related = { groups: [], refreshMs: null },
   silenceMs = longestSilenceMs,
+  waitsFor = () => null,
   log,
 }: Options): Store {
   const { pool } = database
@@ -143,7 +147,7 @@ export function openStore({
       if ((kind === 'backfill') !== (id !== null))
         throw new Error('An id belongs to a run of kind backfill, and to no other.')
       return await takeRun({
-        ...{ pool, kind, related, silenceMs, log },
+        ...{ pool, kind, related, silenceMs, waitsFor, log },
         stream: knownStream(name),
         needs: kindsOfRuns[kind],
         backfill: id,

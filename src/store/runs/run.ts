@@ -3,7 +3,13 @@
 
 import type { Pool } from 'pg'
 import type { Logger } from '../../log.ts'
-import { type MirroredStream, type RunKind, type Stream, versionedBy } from '../../streams/catalog.ts'
+import {
+  type MirroredStream,
+  type RunKind,
+  type ServiceName,
+  type Stream,
+  versionedBy,
+} from '../../streams/catalog.ts'
 import type { Busy, Position, Run, RunCore, RunEnd, RunRoles } from '../../sync/ports/store.ts'
 import type { RelatedOptions } from '../queries/due.ts'
 import { type Connection, takeConnection } from '../server/session.ts'
@@ -23,6 +29,7 @@ import {
 import { beginRun, endRun, type RunTotals } from './ledger.ts'
 import { mendLocalChanges } from './local-changes.ts'
 import { takeUpBackfill } from './positions.ts'
+import { type RunRecorder, startRecorder, type Waiting } from './progress.ts'
 import { openFindings } from './run-findings.ts'
 import { openSeenKeysTable, type SeenKeysTable } from './seen-keys.ts'
 import type { StartingPoint } from './unread.ts'
@@ -51,6 +58,8 @@ export type RunOptions<Kind extends RunKind> = {
   readonly log: Logger
   /** After so long without a word from this program its lease goes to whoever wants it. */
   readonly silenceMs: number
+  /** What requests to a service wait for. */
+  readonly waitsFor: (service: ServiceName) => Waiting | null
   /** Called after a run that changed something. */
   readonly afterChange: (stream: string) => Promise<void>
 }
@@ -94,16 +103,27 @@ async function startRun<Kind extends RunKind>(
   const { client } = connection
   // Before the run has its line in the ledger: a backfill that was cancelled meanwhile leaves none.
   const from = backfill === null ? null : await takeUpBackfill(client, backfill)
-  const { runId, startedAt, state: found, unread } = await beginRun(client, taken, from?.position ?? null)
+  const {
+    runId,
+    startedAt,
+    state: found,
+    unread,
+    isFirst,
+  } = await beginRun(client, taken, from?.position ?? null)
   const lease: RunLease = { ...taken, runId }
   const state = await mendLocalChanges(client, lease, found, options)
   // Nothing above a position that went back counts as read.
   const live = { position: state.position, unread: state.position < found.position ? null : unread }
   const positions = needs.position(lease, from ?? live, backfill ?? '')
   const totals = noTotals(positions.start)
+  const recorder = startRecorder({
+    ...options,
+    ...{ runId, startedAt, isFirst, versionField: state.versionField, from: from ?? live },
+    waitsFor: () => options.waitsFor(options.stream.service),
+  })
   const key = { field: state.keyField }
   const mirrored = { stream: versionedBy(options.stream, state.versionField) }
-  const writers = openRunWriters(options, positions, totals)
+  const writers = openRunWriters(options, positions, totals, recorder)
   const session = openSession(client, lease, writers.settled)
   const seenKeys = openSeenKeysTable(client)
   const silence = keepSpeaking(() => session.alone(() => client.query('select')), options.silenceMs)
@@ -126,8 +146,9 @@ async function startRun<Kind extends RunKind>(
         mirrored.stream = versionedBy(mirrored.stream, field)
       },
     ),
+    progress: recorder,
     finish: (end) =>
-      finish({ connection, options, session, positions, totals, writers, seenKeys, silence }, end),
+      finish({ connection, options, session, positions, totals, writers, seenKeys, silence, recorder }, end),
   }
   const parts: RunParts = {
     ...options,
@@ -140,6 +161,7 @@ async function startRun<Kind extends RunKind>(
     startedAt,
     onMarked: (rows) => {
       totals.markedDeleted += rows
+      recorder.marked(options.stream.name, rows)
     },
     onRetreat: (to) => {
       totals.position = to
@@ -169,7 +191,12 @@ const noTotals = (position: bigint): RunTotals => ({
   position,
 })
 
-function openRunWriters(options: RunOptions<RunKind>, positions: PositionStore, totals: RunTotals): Writers {
+function openRunWriters(
+  options: RunOptions<RunKind>,
+  positions: PositionStore,
+  totals: RunTotals,
+  recorder: RunRecorder,
+): Writers {
   const { pool, stream, timeZone, keptMs, log, needs } = options
   const onCommit: WriterOptions['onCommit'] = ({ written, newlyQuarantined, position }) => {
     for (const count of ['inserted', 'updated', 'unchanged', 'rescued', 'quarantined'] as const)
@@ -185,6 +212,7 @@ function openRunWriters(options: RunOptions<RunKind>, positions: PositionStore, 
       connections: table.name === stream.name ? options.connections : 1,
       onCommit(outcome) {
         onCommit(outcome)
+        recorder.committed(table.name, outcome)
         if (outcome.tally) onTally(outcome.tally)
       },
     }),
@@ -201,12 +229,14 @@ type Ending = {
   readonly seenKeys: SeenKeysTable
   /** Ends the words that keep the lease. */
   readonly silence: () => void
+  readonly recorder: RunRecorder
 }
 
 async function finish(ending: Ending, end: RunEnd): Promise<void> {
-  const { connection, options, session, positions, totals, writers, seenKeys } = ending
+  const { connection, options, session, positions, totals, writers, seenKeys, recorder } = ending
   const { pool, stream } = options
   await writers.settled()
+  await recorder.end(end)
   ending.silence()
   await session.alone(async () => {
     writers.close()

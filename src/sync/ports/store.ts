@@ -40,7 +40,14 @@ export type RunCore = {
   readonly state: StreamState
   readonly pages: Pages
   readonly findings: RunFindings
+  readonly progress: RunProgress
   finish(end: RunEnd): Promise<void>
+}
+
+/** How far the run has come, for whoever watches. Nothing waits for it. */
+export type RunProgress = {
+  /** What was asked for so far, and how many records came, in all. */
+  asked(sum: { readonly requests: number; readonly bytes: number; readonly records: number }): void
 }
 
 export type RunRoles = {

@@ -234,6 +234,8 @@ export type RetryPlanned = {
   readonly attempt: number
   readonly delayMs: number
   readonly reason: string
+  /** Null when no answer came. */
+  readonly status: number | null
 }
 export type Waited = {
   readonly service: ServiceName

@@ -1,0 +1,159 @@
+// What there is to say of a reading that goes on: how much is read, how fast, how long still, and whether it stands still. Pure: from what
+// was recorded, and the time. Pages, terminal, log and metrics all say the same.
+
+import { count, formatDuration } from '../util/text.ts'
+
+/** How many rows were read at a time, in seconds since 1970. */
+export type Mark = readonly [seconds: number, rows: number]
+
+/** As it is recorded. */
+export type ReadingProgress = {
+  readonly stream: string
+  /** `first load`, or the kind of its runs. */
+  readonly reading: string
+  readonly beganAt: Date
+  readonly updatedAt: Date
+  /** When its last run was over; null while one reads. */
+  readonly endedAt: Date | null
+  readonly isComplete: boolean
+  readonly rows: number
+  readonly rowsAt: Date | null
+  readonly requests: number
+  readonly bytes: number
+  /** How many there are; null: nobody can count them. */
+  readonly total: number | null
+  readonly totalAt: Date | null
+  /** 0: counted here, without the upstream. */
+  readonly totalRequests: number | null
+  readonly share: number | null
+  readonly waitsFor: string | null
+  readonly waitsUntil: Date | null
+  readonly error: string | null
+  readonly marks: readonly Mark[]
+}
+
+export type Estimate = {
+  /** From 0 to 1; null: nobody knows how many there are. Never falls. */
+  readonly share: number | null
+  /** Nearly all is read; what is left is what was made or changed meanwhile. */
+  readonly isCatchingUp: boolean
+  readonly rowsPerSecond: number | null
+  /** Null: it cannot be said yet. `mostMs` null: it may take any time. */
+  readonly left: { readonly leastMs: number; readonly mostMs: number | null } | null
+  readonly stalled: Stalled | null
+  readonly elapsedMs: number
+}
+export type Stalled = {
+  readonly forMs: number
+  readonly why: string | null
+  readonly until: Date | null
+}
+
+/** Rows that are read within this time make the rate. */
+const rateWindowMs = 30_000
+/** The slowest and the fastest window of so long make the range of the time left. */
+const lookMs = 300_000
+const stepMs = 5_000
+const stallsAfterMs = 20_000
+const catchesUpFrom = 0.99
+
+export function estimate(progress: ReadingProgress, now: Date): Estimate {
+  const { rows, total, share, isComplete, beganAt, updatedAt, endedAt } = progress
+  const isCatchingUp = !isComplete && share !== null && share >= catchesUpFrom
+  const stalled = stalledSince(progress, now)
+  const rowsBy = rowsAt(progress)
+  const [nowMs, beganMs] = [updatedAt.getTime(), beganAt.getTime()]
+  const since = Math.max(beganMs, nowMs - rateWindowMs)
+  const rowsPerSecond =
+    nowMs - since < 1_000 ? null : Math.max(0, ((rows - rowsBy(since)) / (nowMs - since)) * 1_000)
+  const isLeftUnknown = total === null || isComplete || isCatchingUp || stalled !== null
+  return {
+    share: isComplete ? 1 : share,
+    isCatchingUp,
+    rowsPerSecond: stalled ? 0 : rowsPerSecond,
+    left: isLeftUnknown ? null : timeLeft(total - rows, rowsBy, beganMs, nowMs),
+    stalled,
+    elapsedMs: ((isComplete && endedAt) || now).getTime() - beganMs,
+  }
+}
+
+/** Between two marks rows came evenly. */
+function rowsAt({ marks, rows, beganAt, updatedAt }: ReadingProgress): (ms: number) => number {
+  const points: Mark[] = [...marks, [updatedAt.getTime() / 1000, rows]]
+  return (ms) => {
+    const seconds = ms / 1000
+    const after = points.findIndex(([at]) => at >= seconds)
+    const [nextAt, next] = points[after] ?? [seconds, rows]
+    const [lastAt, last] = points[after - 1] ?? [beganAt.getTime() / 1000, 0]
+    if (after <= 0 || nextAt <= lastAt) return next
+    return last + ((next - last) * (seconds - lastAt)) / (nextAt - lastAt)
+  }
+}
+
+function timeLeft(
+  rowsLeft: number,
+  rowsBy: (ms: number) => number,
+  beganMs: number,
+  nowMs: number,
+): Estimate['left'] {
+  const rates: number[] = []
+  for (let end = nowMs; end - rateWindowMs >= beganMs && end > nowMs - lookMs; end -= stepMs)
+    rates.push((rowsBy(end) - rowsBy(end - rateWindowMs)) / rateWindowMs)
+  const [slowest, fastest] = [Math.min(...rates), Math.max(...rates)]
+  if (rates.length === 0 || fastest <= 0) return null
+  const left = Math.max(0, rowsLeft)
+  return { leastMs: left / fastest, mostMs: slowest > 0 ? left / slowest : null }
+}
+
+function stalledSince(
+  { isComplete, rowsAt: lastAt, beganAt, endedAt, error, waitsFor, waitsUntil }: ReadingProgress,
+  now: Date,
+): Stalled | null {
+  const forMs = now.getTime() - (lastAt ?? beganAt).getTime()
+  if (isComplete || forMs < stallsAfterMs) return null
+  const isWaiting = waitsUntil !== null && waitsUntil > now
+  const why = endedAt === null ? waitsFor : (error ?? 'no worker goes on with it')
+  return { forMs, why, until: isWaiting && endedAt === null ? waitsUntil : null }
+}
+
+// ── words ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Rounded down: 100 % is said of what is complete alone. */
+export const percent = (share: number): number => (share >= 1 ? 100 : Math.min(99, Math.floor(share * 100)))
+
+/** `37,412 of about 60,005`. */
+export const rowsInWords = ({ rows, total }: Pick<ReadingProgress, 'rows' | 'total'>): string =>
+  total === null ? `${count(rows)} rows` : `${count(rows)} of about ${count(Math.max(total, rows))}`
+
+/** `35–45 s`, `2–2.5 min`, `about 3 h`: two digits at most, the least rounded down and the most up. */
+export function leftInWords({ leastMs, mostMs }: NonNullable<Estimate['left']>): string {
+  const [unitMs, unit, step] = unitFor(mostMs ?? leastMs)
+  const [least, most] = [
+    Math.floor(leastMs / unitMs / step) * step,
+    mostMs && Math.ceil(mostMs / unitMs / step) * step,
+  ]
+  if (most === null) return `${least || step} ${unit} or more`
+  if (most <= step) return `less than ${step} ${unit}`
+  return least === most ? `about ${most} ${unit}` : `${least}–${most} ${unit}`
+}
+
+function unitFor(ms: number): readonly [unitMs: number, unit: string, step: number] {
+  if (ms <= 10_000) return [1_000, 's', 1]
+  if (ms < 95_000) return [1_000, 's', 5]
+  if (ms < 600_000) return [60_000, 'min', 0.5]
+  if (ms < 95 * 60_000) return [60_000, 'min', ms < 30 * 60_000 ? 1 : 5]
+  return [3_600_000, 'h', ms < 10 * 3_600_000 ? 0.5 : 1]
+}
+
+/** `stalled for 40 s: status 429, next try in 9 s`. */
+function stalledInWords({ forMs, why, until }: Stalled, now: Date): string {
+  const next = until === null ? '' : `, next try in ${formatDuration(until.getTime() - now.getTime())}`
+  return `stalled for ${formatDuration(forMs)}${why === null ? '' : `: ${why.replace(/\.$/, '')}`}${next}`
+}
+
+/** What follows the rows and the rate: how long still, or why nobody can say. */
+export function outlookInWords(found: Estimate, now: Date): string | null {
+  if (found.stalled) return stalledInWords(found.stalled, now)
+  if (found.isCatchingUp) return 'catching up'
+  return found.left && `${leftInWords(found.left)} left`
+}

@@ -1,0 +1,129 @@
+import { describe, expect, it } from 'vitest'
+import {
+  estimate,
+  leftInWords,
+  type Mark,
+  outlookInWords,
+  percent,
+  type ReadingProgress,
+  rowsInWords,
+} from '../../src/streams/load-progress.ts'
+
+const began = Date.UTC(2026, 10, 1, 12)
+const at = (seconds: number) => new Date(began + seconds * 1000)
+
+/** After so many seconds, with marks every five seconds by a function of time. */
+function progress(
+  seconds: number,
+  rowsBy: (seconds: number) => number,
+  more: Partial<ReadingProgress> = {},
+): ReadingProgress {
+  const marks: Mark[] = []
+  for (let mark = 0; mark <= seconds; mark += 5) marks.push([began / 1000 + mark, rowsBy(mark)])
+  return {
+    stream: 'assignment',
+    reading: 'first load',
+    beganAt: at(0),
+    updatedAt: at(seconds),
+    endedAt: null,
+    isComplete: false,
+    rows: rowsBy(seconds),
+    rowsAt: at(seconds),
+    requests: 1,
+    bytes: 1,
+    total: null,
+    totalAt: null,
+    totalRequests: null,
+    share: null,
+    waitsFor: null,
+    waitsUntil: null,
+    error: null,
+    marks: marks.slice(-73),
+    ...more,
+  }
+}
+
+describe('the estimate of a reading', () => {
+  it('takes its rate from the last 30 seconds', () => {
+    // 100 a second for a minute, then 400.
+    const faster = (second: number) => 100 * Math.min(60, second) + 400 * Math.max(0, second - 60)
+    expect(estimate(progress(60, faster), at(60)).rowsPerSecond).toBeCloseTo(100)
+    expect(estimate(progress(75, faster), at(75)).rowsPerSecond).toBeCloseTo(250)
+    expect(estimate(progress(90, faster), at(90)).rowsPerSecond).toBeCloseTo(400)
+    expect(estimate(progress(0.5, faster), at(0.5)).rowsPerSecond).toBeNull()
+  })
+
+  it('says how long still as a range from the slowest and the fastest 30 seconds, and nothing in the first 30', () => {
+    const rowsBy = (second: number) => 100 * Math.min(60, second) + 400 * Math.max(0, second - 60)
+    const counted = { total: 60_000, share: 0.3 }
+    expect(estimate(progress(29, rowsBy, counted), at(29)).left).toBeNull()
+    const { left } = estimate(progress(90, rowsBy, counted), at(90))
+    // 18,000 are read, and 42,000 are left: 105 s at 400 a second, 420 s at 100.
+    expect(left?.leastMs).toBeCloseTo(105_000)
+    expect(left?.mostMs).toBeCloseTo(420_000)
+    expect(estimate(progress(90, rowsBy), at(90)).left).toBeNull()
+  })
+
+  it('forgets what was slow five minutes ago', () => {
+    const rowsBy = (second: number) => Math.min(60, second) + 100 * Math.max(0, second - 60)
+    const { left } = estimate(progress(400, rowsBy, { total: 44_060, share: 0.7 }), at(400))
+    expect(left?.leastMs).toBeCloseTo(100_000)
+    expect(left?.mostMs).toBeCloseTo(100_000)
+  })
+
+  it('is stalled after 20 seconds without a row, says why, and promises no time', () => {
+    const waits = {
+      waitsFor: 'the assignment service answers 429',
+      waitsUntil: at(109),
+      rowsAt: at(60),
+      updatedAt: at(100),
+      total: 60_000,
+      share: 0.1,
+    }
+    const standing = progress(100, (second) => 100 * Math.min(60, second), waits)
+    const found = estimate(standing, at(100))
+    expect(found).toMatchObject({ rowsPerSecond: 0, left: null })
+    expect(outlookInWords(found, at(100))).toBe(
+      'stalled for 40 s: the assignment service answers 429, next try in 9 s',
+    )
+    expect(estimate(standing, at(79)).stalled).toBeNull()
+  })
+
+  it('tells why no run goes on with it', () => {
+    const over = progress(60, (second) => second, { endedAt: at(60), error: 'it answered 503.' })
+    expect(outlookInWords(estimate(over, at(120)), at(120))).toBe('stalled for 1 m: it answered 503')
+    expect(outlookInWords(estimate({ ...over, error: null }, at(120)), at(120))).toBe(
+      'stalled for 1 m: no worker goes on with it',
+    )
+  })
+
+  it('promises no time when nearly all is read, and says 100 % only of what is complete', () => {
+    const nearly = progress(60, (second) => 100 * second, { total: 6_000, share: 0.995 })
+    expect(outlookInWords(estimate(nearly, at(60)), at(60))).toBe('catching up')
+    expect(percent(0.9999)).toBe(99)
+    const complete = progress(60, (second) => 100 * second, { isComplete: true, endedAt: at(60), share: 1 })
+    expect(estimate(complete, at(90_000))).toMatchObject({ share: 1, stalled: null, elapsedMs: 60_000 })
+    expect(percent(1)).toBe(100)
+  })
+
+  it('never says that more is read than there is', () => {
+    expect(rowsInWords({ rows: 37_412, total: 60_005 })).toBe('37,412 of about 60,005')
+    expect(rowsInWords({ rows: 60_100, total: 60_005 })).toBe('60,100 of about 60,100')
+    expect(rowsInWords({ rows: 5, total: null })).toBe('5 rows')
+  })
+})
+
+describe('the time left, in words', () => {
+  it.each([
+    [34_800, 44_000, '30–45 s'],
+    [3_200, 4_100, '3–5 s'],
+    [120_000, 149_000, '2–2.5 min'],
+    [660_000, 1_000_000, '11–17 min'],
+    [3_600_000, 3_600_000, 'about 60 min'],
+    [7_200_000, 9_000_000, '2–2.5 h'],
+    [500, 900, 'less than 1 s'],
+    [40_000, null, '40 s or more'],
+  ])('from %d to %s ms: %s', (leastMs, mostMs, words) => {
+    expect(leftInWords({ leastMs, mostMs })).toBe(words)
+  })
+})
