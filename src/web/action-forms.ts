@@ -2,7 +2,6 @@
 
 import type { StreamOverview } from '../store/queries/overview.ts'
 import { streams } from '../streams/catalog.ts'
-import { plural } from '../util/text.ts'
 import { type Html, html } from './html.ts'
 import { addressOf } from './pages/tables.ts'
 import type { Viewer } from './sessions.ts'
@@ -16,31 +15,18 @@ export const actionForm = (viewer: Viewer, action: string, fields: Html): Html |
 export const hasPositions = (stream: string): boolean =>
   streams.some(({ name, kind }) => name === stream && kind === 'changes')
 
-/** What can be done with one stream. */
-export function streamActions(overview: StreamOverview, viewer: Viewer): Html | null {
-  if (!viewer.canAct) return null
-  const { stream, paused, blockedDeletions, missedRows } = overview
+/** What can be done with one stream, beside its name. Who may not act sees the command that does the same. */
+export function streamBar(
+  { stream, paused }: Pick<StreamOverview, 'stream' | 'paused'>,
+  viewer: Viewer,
+): Html {
+  if (!viewer.canAct)
+    return html`<button disabled>Read now</button><code class="small">tidemark sync ${stream}</code>`
   const form = (action: string, fields: Html) => actionForm(viewer, `/streams/${stream}/${action}`, fields)
-  return html`<details class="actions"><summary>Actions<span class="hidden"> on ${stream}</span></summary>
-${blockedDeletions !== null && html`<p><a href="${addressOf('/approve', { stream })}">Review blocked deletions…</a></p>`}
-${missedRows > 0 && form('acknowledge', html`<button>Acknowledge ${plural(missedRows, 'missed row')}</button>`)}
-${form('sync', html`${kinds(stream)}<button>Read now</button>`)}
-${
-  paused === null
-    ? form(
-        'pause',
-        html`<label>Reason for the pause <input name="reason" maxlength="300" autocomplete="off"></label><button>Pause</button>`,
-      )
-    : form('resume', html`<button>Resume</button>`)
+  return html`${form('sync', html`<button class="go">Read now</button>`)}
+<a class="btn" href="/streams/${stream}/read">Read again…</a>
+${paused === null ? html`<a class="btn" href="/streams/${stream}/pause">Pause…</a>` : form('resume', html`<button>Resume</button>`)}`
 }
-${hasPositions(stream) && html`<p><a href="${addressOf('/backfill', { stream })}">Backfill…</a></p>`}
-</details>`
-}
-
-/** List streams are read whole each time. */
-const kinds = (stream: string): Html | false =>
-  hasPositions(stream) &&
-  html`<label>What to read <select name="kind"><option value="incremental">new changes</option><option value="lookback">the recent past (look-back)</option><option value="reconcile">everything (reconcile)</option></select></label>`
 
 export const backfillLink = (stream: string, checkpoint: string): Html =>
   html`<a href="${addressOf('/backfill', { stream, 'from-checkpoint': checkpoint })}">Backfill from ${checkpoint}…</a>`

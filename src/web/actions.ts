@@ -13,12 +13,12 @@ export type Perform = (name: ActionName, order: Order) => Promise<Outcome>
 
 /** Name, route, and the page that shows what came of it. */
 const routes = [
-  ['sync', '/streams/:target/sync', '/'],
-  ['pause', '/streams/:target/pause', '/'],
-  ['resume', '/streams/:target/resume', '/'],
-  ['acknowledge', '/streams/:target/acknowledge', '/'],
+  ['sync', '/streams/:target/sync', '/streams/:target'],
+  ['pause', '/streams/:target/pause', '/streams/:target'],
+  ['resume', '/streams/:target/resume', '/streams/:target'],
+  ['acknowledge', '/streams/:target/acknowledge', '/streams/:target'],
   ['probe', '/streams/:target/probe', '/upstream'],
-  ['approve', '/streams/:target/approve', '/'],
+  ['approve', '/streams/:target/approve', '/streams/:target'],
   ['backfill', '/streams/:target/backfill', '/checkpoints'],
   ['cancelBackfill', '/backfills/:target/cancel', '/checkpoints'],
   ['retryQuarantine', '/quarantine/:target/retry', '/quarantine'],
@@ -52,7 +52,7 @@ export const actionRoutes =
               const text = 'That form was out of date, and nothing was done. This page has a new one.'
               if (!session || !wantsPage(request)) return reply.code(403).send({ error: text })
               authentication.leaveMessage(session, request, reply, { isGood: false, text })
-              return reply.redirect(page, 303)
+              return reply.redirect(pageOf(page, request.params.target), 303)
             }
             const { target } = request.params
             if (url.startsWith('/streams/') && !options.streams.includes(target))
@@ -61,11 +61,13 @@ export const actionRoutes =
             const { status, text, json } = await answer(options, name, { target, fields, by })
             if (!session) return reply.code(status).send(json)
             authentication.leaveMessage(session, request, reply, { isGood: status < 300, text })
-            return reply.redirect(page, 303)
+            return reply.redirect(pageOf(page, request.params.target), 303)
           },
         )
     })
   }
+
+const pageOf = (page: string, target: string): string => page.replace(':target', encodeURIComponent(target))
 
 type Answer = { readonly status: number; readonly text: string; readonly json: object }
 

@@ -1,4 +1,4 @@
-// The files that pages load: style, script, and the two of uPlot. Read once at the start; their addresses hold their hash, so that
+// The files that pages load: styles and script. Read once at the start; their addresses hold their hash, so that
 // browsers may keep them for good.
 
 import { createHash } from 'node:crypto'
@@ -15,12 +15,8 @@ type AssetName = keyof typeof files
 
 const files = {
   'page.css': import.meta.resolve('./assets/page.css'),
-  'overview.css': import.meta.resolve('./assets/overview.css'),
-  'tables.css': import.meta.resolve('./assets/tables.css'),
-  'actions.css': import.meta.resolve('./assets/actions.css'),
+  'parts.css': import.meta.resolve('./assets/parts.css'),
   'page.js': import.meta.resolve('./assets/page.js'),
-  'uplot.js': import.meta.resolve('uplot/dist/uPlot.iife.min.js'),
-  'uplot.css': import.meta.resolve('uplot/dist/uPlot.min.css'),
 } as const
 
 const types = { css: 'text/css; charset=utf-8', js: 'text/javascript; charset=utf-8' }

@@ -68,6 +68,18 @@ export const stamp = (moment: Date): string => `${moment.toISOString().slice(0, 
 export const time = (moment: Date): Html =>
   html`<time datetime="${moment.toISOString()}">${stamp(moment)}</time>`
 
+const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
+
+/** `14:02:31` of today, `21 Nov 16:02` of another day: UTC, as the pages say once. */
+export function clock(moment: Date, now: Date): Html {
+  const iso = moment.toISOString()
+  const isToday = iso.slice(0, 10) === now.toISOString().slice(0, 10)
+  const day = `${Number(iso.slice(8, 10))} ${months[moment.getUTCMonth()] ?? ''}`
+  const year = iso.slice(0, 4) === now.toISOString().slice(0, 4) ? '' : ` ${iso.slice(0, 4)}`
+  const words = isToday ? iso.slice(11, 19) : `${day}${year} ${iso.slice(11, 16)}`
+  return html`<time datetime="${iso}" title="${stamp(moment)}">${words}</time>`
+}
+
 /** In words, with the exact moment at hand. */
 export const age = (moment: Date, now: Date): Html =>
   html`<time datetime="${moment.toISOString()}" title="${stamp(moment)}">${momentInWords(moment, now)}</time>`
@@ -77,4 +89,34 @@ export function foreign(text: string, most = 200): Html {
   if (text === '') return html`<span class="quiet">(empty)</span>`
   const characters = [...text.slice(0, 2 * most + 2)]
   return html`<bdi>${characters.length > most ? `${characters.slice(0, most).join('')}…` : text}</bdi>`
+}
+
+// A state: a word, a shape and a colour. The shape and the colour come from the style.
+export type Tone = 'ok' | 'warn' | 'bad' | 'idle' | 'todo' | 'busy'
+
+export const state = (tone: Tone, words: Html | string): Html =>
+  html`<span class="st ${tone}">${words}</span>`
+
+const toneOfRun: Readonly<Record<string, Tone>> = {
+  done: 'ok',
+  failed: 'bad',
+  running: 'busy',
+  inconclusive: 'warn',
+  waiting: 'todo',
+  cancelled: 'idle',
+}
+
+/** How a run or a backfill stands. */
+export const runState = (status: string): Html => state(toneOfRun[status] ?? 'idle', status)
+
+/** `3 s`, `11 min`, `10 h 51 min`, `35 h`, `2 days`: as short as a table needs it. */
+export function shortSpan(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1_000))
+  if (seconds < 60) return `${seconds} s`
+  const minutes = Math.floor(seconds / 60)
+  if (minutes < 60)
+    return seconds % 60 === 0 || minutes >= 10 ? `${minutes} min` : `${minutes} min ${seconds % 60} s`
+  const hours = Math.floor(minutes / 60)
+  if (hours < 24) return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} min`
+  return hours < 48 ? `${hours} h` : `${Math.floor(hours / 24)} days`
 }

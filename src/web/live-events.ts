@@ -5,93 +5,11 @@ import type { ServerResponse } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from '../log.ts'
 import type { Problem } from '../problems/stream-problems.ts'
-import {
-  age,
-  ageInWords,
-  count,
-  foreign,
-  type Html,
-  html,
-  kindInWords,
-  markupOf,
-  spanInWords,
-  stamp,
-  time,
-} from './html.ts'
+import { markupOf } from './html.ts'
 import { problemCells } from './pages/layout.ts'
-import { addressOf } from './pages/tables.ts'
 import type { Routes } from './server.ts'
-import type { Snapshot, StatusQueries, StreamSnapshot } from './status-queries.ts'
-
-// What changes on a page while one looks at it: small pieces, each under a key. The page is made of the same pieces that are sent to it
-// later, so that it says the same with and without its script.
-export type Cells = ReadonlyMap<string, Html | null>
-
-/** The place of a piece on the page. */
-export const live = (cells: Cells, key: string): Html =>
-  html`<span data-live="${key}">${cells.get(key)}</span>`
-
-export function cellsOf(snapshot: Snapshot): Cells {
-  const cells = new Map<string, Html | null>([['as-of', time(snapshot.at)]])
-  for (const stream of snapshot.streams)
-    for (const [name, content] of Object.entries(numbersOf(stream, snapshot)))
-      cells.set(`${stream.stream}/${name}`, content)
-  for (const { stream, kind, status, startedAt, finishedAt } of snapshot.latestRuns)
-    cells.set(
-      `${stream}/${kind}/last`,
-      html`<span class="status ${status}">${status}</span> ${age(finishedAt ?? startedAt, snapshot.at)}`,
-    )
-  for (const { stream, kind, at } of snapshot.nextRuns)
-    cells.set(`${stream}/${kind}/next`, age(at, snapshot.at))
-  return cells
-}
-
-function numbersOf(stream: StreamSnapshot, snapshot: Snapshot): Record<string, Html | null> {
-  const { stream: name, readThroughAt, lagMs, position, lookbackMs, related } = stream
-  const rates = snapshot.rates.streams.get(name) ?? []
-  return {
-    state: stateOf(stream),
-    age:
-      readThroughAt === null || lagMs === null
-        ? html`not read through yet`
-        : html`<time datetime="${readThroughAt.toISOString()}" title="${stamp(readThroughAt)}">${ageInWords(lagMs)}</time>`,
-    rate: html`now ${count(rates.at(-1) ?? 0)}, peak ${count(Math.max(0, ...rates))}`,
-    position: html`${position === '0' ? 'none yet' : position}`,
-    rows:
-      stream.rows === null
-        ? html`not counted yet`
-        : stream.rows === 0
-          ? html`none yet`
-          : html`about ${count(stream.rows)}`,
-    lookback:
-      lookbackMs === null
-        ? html`as configured; no late arrival was measured yet`
-        : html`${spanInWords(lookbackMs)}: ${foreign(stream.lookbackReason ?? 'no reason was recorded')}`,
-    late: html`${count(stream.lateArrivals)}`,
-    rescued: notable(stream.rescued, addressOf('/dictionary', { stream: name })),
-    quarantined: notable(stream.quarantined, addressOf('/quarantine', { stream: name })),
-    blocked:
-      stream.blockedDeletions === null
-        ? html`not blocked`
-        : html`<a href="${addressOf('/approve', { stream: name })}">blocked, until you decide</a>`,
-    missed: notable(stream.missedRows, addressOf('/runs', { stream: name, kind: 'reconcile' })),
-    backfills: notable(stream.unfinishedBackfills, addressOf('/checkpoints', { stream: name })),
-    related: related && html`${count(related.read)} read, ${count(related.waiting)} waiting`,
-  }
-}
-
-/** Zero needs no attention; more leads to where it can be looked into. */
-const notable = (amount: number, address: string): Html =>
-  amount === 0 ? html`0` : html`<a href="${address}">${count(amount)}</a>`
-
-function stateOf({ stoppedReason, paused, running }: StreamSnapshot): Html | null {
-  if (stoppedReason !== null) return html`<span class="status failed">stopped</span>`
-  if (paused)
-    return html`<span class="status waiting">paused by ${foreign(paused.by, 60)} since ${stamp(new Date(paused.at))}${paused.reason && html`: ${foreign(paused.reason)}`}</span>`
-  return running.length > 0
-    ? html`<span class="status running">running: ${running.map(kindInWords).join(', ')}</span>`
-    : null
-}
+import type { Snapshot, StatusQueries } from './status-queries.ts'
+import { cellsOf } from './stream-cells.ts'
 
 type Options = {
   /** Null while the worker waits for what it needs. */
@@ -103,7 +21,7 @@ type Options = {
 }
 
 export type LiveEvents = { readonly routes: Routes; close(): void }
-type Seen = { readonly cells: Readonly<Record<string, string>>; readonly rates: unknown }
+type Seen = { readonly cells: Readonly<Record<string, string>> }
 /** When it is whole, what a page shows besides is over. */
 type Update = Seen & { readonly isWhole: boolean }
 /** A look that began before somebody came may have seen less than their page: they wait for the next one. */
@@ -265,17 +183,13 @@ function send(listener: ServerResponse, event: string, data: Update | null): voi
 }
 
 function whatIsSeen(snapshot: Snapshot, problems: readonly Problem[]): Seen {
-  const pieces = [...cellsOf(snapshot), ...problemCells(problems)]
-  const { from, streams, ...rest } = snapshot.rates
-  return {
-    cells: Object.fromEntries(pieces.map(([key, cell]) => [key, cell ? markupOf(cell) : ''])),
-    rates: { ...rest, from: from.getTime(), streams: Object.fromEntries(streams) },
-  }
+  const pieces = [...cellsOf(snapshot, problems), ...problemCells(problems, snapshot)]
+  return { cells: Object.fromEntries(pieces.map(([key, cell]) => [key, cell ? markupOf(cell) : ''])) }
 }
 
 function changesBetween(before: Seen, now: Seen): Update {
   const changed = Object.entries(now.cells).filter(([key, markup]) => before.cells[key] !== markup)
   const gone = Object.keys(before.cells).filter((key) => !(key in now.cells))
   const cells = Object.fromEntries([...changed, ...gone.map((key) => [key, ''] as const)])
-  return { cells, rates: now.rates, isWhole: false }
+  return { cells, isWhole: false }
 }

@@ -9,10 +9,11 @@ import { type Html, html, markupOf } from './html.ts'
 import { checkpointsPage } from './pages/checkpoints.ts'
 import { approvePage, backfillPage } from './pages/confirm.ts'
 import { dictionaryPage } from './pages/dictionary.ts'
-import { layout, type Page } from './pages/layout.ts'
+import { heading, layout, type Page, type Shown } from './pages/layout.ts'
 import { overviewPage } from './pages/overview.ts'
 import { quarantinePage } from './pages/quarantine.ts'
 import { runsPage } from './pages/runs.ts'
+import { streamPages } from './pages/stream.ts'
 import { upstreamPage } from './pages/upstream.ts'
 import type { Routes } from './server.ts'
 import type { Viewer } from './sessions.ts'
@@ -62,6 +63,7 @@ const pages: readonly Page[] = [
   quarantinePage,
   dictionaryPage,
   upstreamPage,
+  ...streamPages,
 ]
 const reloadSeconds = 3
 const defaultTimeoutMs = 15_000
@@ -71,30 +73,32 @@ export const pageRoutes =
   (server) => {
     // Every open page asks again every few seconds; one line in the log is enough.
     let isLogged = false
-    for (const { path, title, isLive, body } of pages) {
-      server.get(path, async (request, reply) => {
+    for (const { path, place = path, title, isLive, body } of pages) {
+      server.get<{ Params: Record<string, string> }>(path, async (request, reply) => {
         const viewer = viewerOf(request, reply)
         const now = new Date()
-        const page = (shown: Html, problems: readonly Problem[] | null, more = {}) =>
-          layout({ title, path, viewer, assets, problems, body: shown, asOf: isLive ? null : now, ...more })
+        const page = (shown: Shown, problems: readonly Problem[] | null, more = {}) =>
+          layout({ path: place, viewer, assets, problems, asOf: isLive ? null : now, ...shown, ...more })
+        const alone = (text: Html): Shown => ({ title, heading: heading({ title }), body: text })
         const there = statusQueries()
-        if (!there) return sendPage(reply, page(waiting, null, { reloadSeconds }), 503)
+        if (!there) return sendPage(reply, page(alone(waiting), null, { reloadSeconds }), 503)
         try {
           const query = new URLSearchParams(request.url.split('?')[1])
-          const [shown, problems] = await withTimeout(
-            timeoutMs,
-            Promise.all([body({ statusQueries: there, viewer, query, now }), there.problems()]),
-          )
+          const { params } = request
+          const known = there.problems()
+          const context = { statusQueries: there, viewer, query, params, problems: known, now }
+          const [shown, problems] = await withTimeout(timeoutMs, Promise.all([body(context), known]))
           isLogged = false
-          return sendPage(reply, page(shown, problems))
+          const whole = 'body' in shown ? shown : alone(shown)
+          return sendPage(reply, page(whole, problems), whole.status)
         } catch (error) {
           log[isLogged ? 'debug' : 'warn']({ err: error, path }, `the page ${path} could not be shown`)
           isLogged = true
-          return sendPage(reply, page(silent, null, { reloadSeconds }), 503)
+          return sendPage(reply, page(alone(silent), null, { reloadSeconds }), 503)
         }
       })
     }
   }
 
-const waiting = html`<p class="notice">The worker is starting and still waits for its database or its queue. The log of the worker says which. This page reloads by itself.</p>`
-const silent = html`<p class="notice">The database did not answer. The log of the worker says why. The stored rows are safe, and the worker keeps trying. This page reloads by itself.</p>`
+const waiting = html`<p class="note warn">The worker is starting and still waits for its database or its queue. The log of the worker says which. This page reloads by itself.</p>`
+const silent = html`<p class="note bad">The database did not answer. The log of the worker says why. The stored rows are safe, and the worker keeps trying. This page reloads by itself.</p>`

@@ -71,7 +71,7 @@ export const queueBoard =
       const current = queues()
       if (current === null) {
         if (!isPage) return reply.code(503).send({ error: 'The queue does not answer at the moment.' })
-        const body = html`<p class="notice">The queue does not answer at the moment. This page reloads by itself.</p>`
+        const body = html`<p class="note warn">The queue does not answer at the moment. This page reloads by itself.</p>`
         const page = { title: 'Queues', path: place, viewer, assets, problems: null, body, reloadSeconds }
         return sendPage(reply, layout(page), 503)
       }

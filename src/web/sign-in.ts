@@ -70,11 +70,10 @@ const destinationOf = (wanted: string | null): string =>
 const signInForm = (
   to: string,
   problem: string | null,
-): Html => html`<form class="act" method="post" action="/sign-in">
+): Html => html`<form class="card dialogue" method="post" action="/sign-in">
 <input type="hidden" name="to" value="${to}">
-${problem !== null && html`<p class="problem" role="alert">${problem}</p>`}
-<label for="token">Token</label>
-<input id="token" name="token" type="password" required autofocus autocomplete="current-password">
+${problem !== null && html`<p class="note bad" role="alert">${problem}</p>`}
+<label>Token <input name="token" type="password" required autofocus autocomplete="current-password"></label>
 <p class="hint">The value of <code>ADMIN_TOKEN</code>. You stay signed in for twelve hours.</p>
-<button class="primary">Sign in</button>
+<button class="go">Sign in</button>
 </form>`

@@ -80,27 +80,26 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
     })
 
     it('does everything that can be done with a stream', async () => {
-      const page = await signedIn(viewport)
-      const card = page.getByRole('article', { name: 'assignment', exact: true })
-      const unfold = () => card.locator('summary').click()
-      const act = (name: string) => card.getByRole('button', { name }).click()
-
+      const page = await signedIn(viewport, '/streams/assignment')
       await untilLive(page)
-      await unfold()
       await expectNoBarriers(page)
-      await card.getByLabel('What').selectOption('reconcile')
-      await act('Read now')
+      await press(page, 'Read now')
+      await expectTold(page, 'the incremental run was requested')
+      expect(page.url()).toBe(`${worker.url}/streams/assignment`)
+      await page.getByRole('link', { name: 'Read again' }).click()
+      await expectNoBarriers(page)
+      await press(page, 'Reconcile')
       await expectTold(page, 'the reconcile run was requested')
       const reconciles = () => rows(`select from tidemark.run where kind = 'reconcile' and status = 'done'`)
       await expect.poll(async () => (await reconciles()).length, inTime).toBeGreaterThan(0)
 
-      await unfold()
-      await card.getByLabel('Reason').fill('a test <b>of ours</b>')
-      await act('Pause')
+      await page.getByRole('link', { name: 'Pause' }).click()
+      await expectNoBarriers(page)
+      await page.getByLabel('Reason').fill('a test <b>of ours</b>')
+      await press(page, 'Pause')
       await expectTold(page, 'is paused')
-      await expect.poll(() => card.innerText(), inTime).toContain('a test <b>of ours</b>')
-      await unfold()
-      await act('Resume')
+      await expect.poll(() => page.getByRole('main').innerText(), inTime).toContain('a test <b>of ours</b>')
+      await press(page, 'Resume')
       await expectTold(page, 'is read again')
 
       await rows(
@@ -108,8 +107,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
          values ('assignment', (select coalesce(max(run_id), 0) + 1 from tidemark.missed_rows), 3, '[]')`,
       )
       await page.reload()
-      await unfold()
-      await act('Acknowledge 3 missed rows')
+      await press(page, 'Acknowledge 3 missed rows')
       await expectTold(page, 'assignment: 3 missed rows acknowledged.')
     })
 
@@ -145,9 +143,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
         `update tidemark.stream set blocked_deletions = '{"missing": 10, "living": 20, "seen": 10}' where name = 'assignment_note'`,
       )
       const page = await signedIn(viewport)
-      const card = page.getByRole('article', { name: 'assignment_note', exact: true })
-      await card.locator('summary').click()
-      await card.getByRole('link', { name: 'Review blocked deletions' }).click()
+      await page.getByRole('link', { name: 'Review deletions' }).click()
       expect(await page.getByRole('main').innerText()).toContain(
         '10 of 20 rows of assignment_note were missing',
       )

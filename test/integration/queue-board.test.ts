@@ -101,7 +101,8 @@ describe.skipIf(!hasBackend('redis'))('the page of the queues without its queue'
       const browsing = openBrowsing(worker.url)
       await browsing.signIn(adminToken)
       way.cut()
-      const overview = async () => (await (await browsing.get('/')).text()).includes('id="stream-assignment"')
+      const overview = async () =>
+        (await (await browsing.get('/')).text()).includes('href="/streams/assignment"')
       // At first nobody has noticed.
       expect(await overview()).toBe(true)
       expect([500, 503]).toContain((await browsing.get('/queues/api/queues')).status)

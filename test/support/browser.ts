@@ -136,14 +136,5 @@ export async function barriersOf(page: Page): Promise<readonly string[]> {
 }
 
 /** By how many pixels the page is wider than the window. */
-/** Texts that stand where the headers of their row stand, on a narrow page. */
-export const strayTextsOf = (page: Page): Promise<readonly string[]> =>
-  page.evaluate<string[]>(`[...document.querySelectorAll('.rows td')].flatMap((cell) => {
-    const range = document.createRange()
-    range.selectNodeContents(cell)
-    const left = cell.getBoundingClientRect().left + 100
-    return [...range.getClientRects()].some((part) => part.width > 0 && part.left < left) ? [cell.textContent] : []
-  })`)
-
 export const overflowOf = (page: Page): Promise<number> =>
   page.evaluate<number>('document.documentElement.scrollWidth - document.documentElement.clientWidth')

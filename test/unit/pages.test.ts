@@ -6,6 +6,7 @@ import {
   age,
   ageInWords,
   foreign,
+  type Html,
   html,
   markupOf,
   momentInWords,
@@ -14,9 +15,12 @@ import {
   time,
 } from '../../src/web/html.ts'
 
+import type { Shown } from '../../src/web/pages/layout.ts'
 import { upstreamPage } from '../../src/web/pages/upstream.ts'
 import { readOnlyViewer } from '../../src/web/sessions.ts'
 import { statusQueriesWith } from '../support/status-queries.ts'
+
+const shownBy = (shown: Html | Shown): string => markupOf('body' in shown ? shown.body : shown)
 
 const hostile = `<script>alert("1")</script>'&\0`
 
@@ -62,11 +66,13 @@ describe('the page of beliefs', () => {
     return { stream: 'assignment', name, value, evidence: hostile, ...known, ...more }
   }
   const show = async (lines: readonly BeliefLine[], viewer = readOnlyViewer) =>
-    markupOf(
+    shownBy(
       await upstreamPage.body({
         statusQueries: statusQueriesWith({ beliefs: async () => lines }),
         viewer,
         query: new URLSearchParams(),
+        params: {},
+        problems: Promise.resolve([]),
         now,
       }),
     )
@@ -83,7 +89,7 @@ describe('the page of beliefs', () => {
     expect(page).toContain('Neworchanged is sorted by row version when that is asked for, up and down')
     expect(page).toContain('Relied on since')
     expect(page).toContain('Vanished records are found by the sweep, which takes longer.')
-    expect(page).toContain('? to be tested')
+    expect(page).toContain('To be tested')
     expect(page).toContain('when contradicted')
     expect(page).not.toContain('<script>')
   })

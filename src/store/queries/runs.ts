@@ -116,8 +116,8 @@ export type RowRates = {
   readonly streams: ReadonlyMap<string, readonly number[]>
 }
 
-const bucketMs = 15_000
-const buckets = 120
+const bucketMs = 60_000
+const buckets = 30
 /** Ids rise with time, so that this is the recent past whatever the size of the ledger. */
 const recentRuns = 5_000
 

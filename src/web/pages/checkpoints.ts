@@ -2,7 +2,7 @@
 
 import type { Checkpoint } from '../../store/queries/positions.ts'
 import { backfillLink, cancelForm } from '../action-forms.ts'
-import { age, count, foreign, type Html, html, time } from '../html.ts'
+import { age, count, foreign, type Html, html, runState, time } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import type { BackfillLine } from '../status-queries.ts'
 import type { Page } from './layout.ts'
@@ -84,5 +84,5 @@ function state({ status, from, to, position }: BackfillLine): Html {
   const span = to - from
   const isUnderWay = (status === 'running' || status === 'waiting') && span > 0n
   const done = isUnderWay ? Number(((position - from) * 100n) / span) : null
-  return html`<span class="status ${status}">${status}</span>${done !== null && html` <progress max="100" value="${done}" aria-label="how far it is">${done} %</progress>`}`
+  return html`${runState(status)}${done !== null && html` <progress max="100" value="${done}" aria-label="how far it is">${done} %</progress>`}`
 }

@@ -14,7 +14,7 @@ export const backfillPage: Page = {
   title: 'Backfill',
   async body({ statusQueries, viewer, query }) {
     if (!viewer.canAct)
-      return html`<p class="notice">Sign in to start a backfill.${viewer.canSignIn && html` <a href="/sign-in?to=/backfill">Sign in</a>`}</p>`
+      return html`<p class="note">Sign in to start a backfill.${viewer.canSignIn && html` <a href="/sign-in?to=/backfill">Sign in</a>`}</p>`
     const known = statusQueries.streams.filter(hasPositions)
     const stream = chosen(query, 'stream', known)
     const fields = Object.fromEntries(
@@ -22,13 +22,13 @@ export const backfillPage: Page = {
     )
     const isAsked = stream !== null && places.some(([name]) => fields[name] !== undefined)
     return html`<p class="lead">A backfill reads a part of the past again. It runs beside the ordinary runs: it leaves rows that are newer as they are, and does not move the position of the stream. First see what it takes; nothing is read before you start it.</p>
-<form class="dialogue" method="get" action="/backfill">
+<form class="card dialogue" method="get" action="/backfill">
 <label>Stream <select name="stream">${known.map(
       (name) => html`<option${name === stream && html` selected`}>${name}</option>`,
     )}</select></label>
 <fieldset><legend>From (fill in one)</legend>${places.map(([name, title, example]) => input(name, title, example, fields[name] ?? null))}</fieldset>
 ${input('to-version', 'Up to row version', 'if empty, up to the position of the stream', fields['to-version'] ?? null)}
-<button${!isAsked && html` class="primary"`}>Show what it takes</button>
+<button${!isAsked && html` class="go"`}>Show what it takes</button>
 </form>
 ${isAsked && (await estimate(statusQueries, viewer, stream, fields))}`
   },
@@ -51,16 +51,16 @@ async function estimate(
 ): Promise<Html> {
   try {
     const { text, from, to } = await statusQueries.planBackfill(stream, fields)
-    return html`<section class="dialogue" aria-labelledby="estimate"><h2 id="estimate">What it takes</h2>
+    return html`<section class="card dialogue" aria-labelledby="estimate"><h2 id="estimate">What it takes</h2>
 <p role="status">${text}</p>
 ${actionForm(
   viewer,
   `/streams/${stream}/backfill`,
-  html`<input type="hidden" name="from-version" value="${from}"><input type="hidden" name="to-version" value="${to}"><button class="primary">Start the backfill</button> <a href="/checkpoints">Do not start</a>`,
+  html`<input type="hidden" name="from-version" value="${from}"><input type="hidden" name="to-version" value="${to}"><button class="go">Start the backfill</button> <a href="/checkpoints">Do not start</a>`,
 )}</section>`
   } catch (error) {
     if (!(error instanceof UsageError)) throw error
-    return html`<p class="problem" role="alert">${foreign(error.message, 400)}</p>`
+    return html`<p class="note bad" role="alert">${foreign(error.message, 400)}</p>`
   }
 }
 
@@ -73,10 +73,10 @@ export const approvePage: Page = {
     const { streams } = await statusQueries.snapshot()
     const blocked = streams.find((one) => one.stream === stream)?.blockedDeletions ?? null
     if (stream === null || blocked === null)
-      return html`<p class="notice">No deletions are blocked here. <a href="/">All streams</a></p>`
+      return html`<p class="note">No deletions are blocked here. <a href="/">All streams</a></p>`
     const { missing } = blocked
     if (missing === null)
-      return html`<p class="notice">Deletions of ${stream} are blocked, but their number is not known. Run a reconcile first: it counts them. <a href="/">All streams</a></p>`
+      return html`<p class="note">Deletions of ${stream} are blocked, but their number is not known. Run a reconcile first: it counts them. <a href="/">All streams</a></p>`
     return html`<p class="lead">${whatIsBlocked(stream, { ...blocked, missing })}</p>${approveForm(stream, missing, viewer)}`
   },
 }
@@ -91,5 +91,5 @@ const approveForm = (stream: string, missing: number, viewer: Viewer): Html | nu
   actionForm(
     viewer,
     `/streams/${stream}/approve`,
-    html`<input type="hidden" name="rows" value="${missing}"><button class="primary">Approve ${count(missing)} deletions</button> <a href="/">Leave them blocked</a>`,
+    html`<input type="hidden" name="rows" value="${missing}"><button class="go">Approve ${count(missing)} deletions</button> <a href="/">Leave them blocked</a>`,
   )

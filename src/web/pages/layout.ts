@@ -1,57 +1,36 @@
-// What all pages have around them: navigation, problems, who is signed in.
+// What all pages have around them: navigation, search, who is signed in, and what came of the last action.
 
-import { isNews, type Problem } from '../../problems/stream-problems.ts'
+import type { Problem } from '../../problems/stream-problems.ts'
 import type { Assets } from '../assets.ts'
 import { foreign, type Html, html, stamp } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
-import type { StatusQueries } from '../status-queries.ts'
+import type { Snapshot, StatusQueries } from '../status-queries.ts'
+import { needsCount, problemCards, verdict } from './problem-cards.ts'
 
-// The problems, at the top of every page; nothing when there are none. Announced is only how many there are, so that a screen reader is
-// not told every changed word.
-const problemBanner = (problems: readonly Problem[], isOpen: boolean): Html =>
-  html`<details class="problems"${isOpen && html` open`}>
-<summary><span role="status" data-live="problem-count">${problemCount(problems)}</span></summary>
-<div data-live="problems">${problemList(problems)}</div>
-</details>`
-
-/** The pieces of it that follow what happens, by their keys. */
-export const problemCells = (problems: readonly Problem[]) =>
+/** The pieces of all pages that follow what happens, by their keys. */
+export const problemCells = (problems: readonly Problem[], snapshot: Snapshot) =>
   [
-    ['problem-count', problemCount(problems)],
-    ['problems', problemList(problems)],
+    ['verdict', verdict(problems, snapshot)],
+    ['problem-badge', badge(problems)],
+    ['problems', problemCards(problems, snapshot.at)],
   ] as const
 
-const problemCount = (problems: readonly Problem[]): Html | null => {
-  const news = problems.filter(({ kind }) => isNews(kind)).length
-  const needs = problems.length - news
-  const parts = [
-    needs > 0 && (needs === 1 ? 'One thing needs you' : `${needs} things need you`),
-    news > 0 && (news === 1 ? 'one change to know about' : `${news} changes to know about`),
-  ]
-  const text = parts.filter(Boolean).join(' and ')
-  return text === '' ? null : html`${text}`
+const badge = (problems: readonly Problem[]): Html | null => {
+  const needs = needsCount(problems)
+  return needs === 0 ? null : html`<span class="badge">${needs}<span class="hidden"> need you</span></span>`
 }
-
-const problemList = (problems: readonly Problem[]): Html | null =>
-  problems.length === 0 ? null : html`<ul>${problems.map(line)}</ul>`
-
-const line = ({ what, whatToDo, runbook, since }: Problem): Html =>
-  html`<li><p>${foreign(what, 500)}${since && html` <span class="quiet">since ${stamp(since)}</span>`}</p>
-<p class="todo">${withCode(whatToDo)} <span class="quiet">More: ${runbook}</span></p></li>`
-
-/** What stands between backticks is a command. */
-const withCode = (text: string): readonly Html[] =>
-  text.split('`').map((part, index) => (index % 2 === 0 ? html`${part}` : html`<code>${part}</code>`))
 
 type Layout = {
   readonly title: string
+  /** Of the place in the navigation that the page belongs to. */
   readonly path: string
   readonly viewer: Viewer
   readonly assets: Pick<Assets, 'urlOf'>
   /** Null while nothing is known. */
   readonly problems: readonly Problem[] | null
+  /** Instead of the title alone. */
+  readonly heading?: Html | null
   readonly body: Html
-  /** As of when the page is, when it does not say so itself. */
   readonly asOf?: Date | null
   /** The page loads itself again after this long. */
   readonly reloadSeconds?: number
@@ -66,65 +45,95 @@ const places = [
   ['/upstream', 'Upstream'],
 ] as const
 
-const styles = ['uplot.css', 'page.css', 'tables.css', 'overview.css', 'actions.css'] as const
-const strokes = 'M3 8c3 0 3 3 6 3s3-3 6-3 3 3 6 3M3 15c3 0 3 3 6 3s3-3 6-3 3 3 6 3'
-const waves = html`<svg viewBox="0 0 24 24" aria-hidden="true"><path d="${strokes}" fill="none" stroke="currentColor" stroke-width="2.4" stroke-linecap="round"/></svg>`
+const styles = ['page.css', 'parts.css'] as const
+const strokes = 'M2 8c3.3-3 6.7-3 10 0s6.7 3 10 0M2 13.5c3.3-3 6.7-3 10 0s6.7 3 10 0M5 20h14'
+const waves = html`<svg viewBox="0 0 24 24" aria-hidden="true"><path d="${strokes}" fill="none" stroke="currentColor" stroke-width="2.2" stroke-linecap="round"/></svg>`
 const icon = `data:image/svg+xml,${encodeURIComponent(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><path d="${strokes}" fill="none" stroke="#1596a5" stroke-width="2.6" stroke-linecap="round"/></svg>`)}`
 
 const queuesPlace = ['/queues', 'Queues'] as const
 
-export const layout = ({ title, path, viewer, assets, problems, body, asOf, reloadSeconds }: Layout): Html =>
-  html`<!doctype html>
+export const layout = (page: Layout): Html => html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-${reloadSeconds !== undefined && html`<meta http-equiv="refresh" content="${reloadSeconds}">`}
-<title>${title} · Tidemark</title>
+${page.reloadSeconds !== undefined && html`<meta http-equiv="refresh" content="${page.reloadSeconds}">`}
+<title>${page.title} · Tidemark</title>
 <link rel="icon" href="${icon}">
-${styles.map((name) => html`<link rel="stylesheet" href="${assets.urlOf(name)}">\n`)}<script defer src="${assets.urlOf('uplot.js')}"></script>
-<script defer src="${assets.urlOf('page.js')}"></script>
+${styles.map((name) => html`<link rel="stylesheet" href="${page.assets.urlOf(name)}">\n`)}<script defer src="${page.assets.urlOf('page.js')}"></script>
 </head>
 <body>
-<a class="skip" href="#content">Skip to the content</a>
-<header class="top">
-<p class="brand"><a href="/">${waves}Tidemark</a></p>
-<p class="connection" role="status" data-connection></p>
-<nav aria-label="Pages"><ul>${[...places, ...(viewer.canAct ? [queuesPlace] : [])].map(
-    ([address, name]) =>
-      html`<li><a href="${address}"${address === path && html` aria-current="page"`}>${name}</a></li>`,
-  )}</ul></nav>
-${signIn(viewer)}
-</header>
-<main id="content" tabindex="-1">
-${problems && problemBanner(problems, path === '/')}
-<h1>${title}</h1>
-${viewer.message && html`<p class="message ${viewer.message.isGood ? 'good' : 'bad'}" role="status">${foreign(viewer.message.text, 600)}</p>`}
-${body}
-${asOf && html`<p class="as-of quiet">As of ${stamp(asOf)}</p>`}
+<a class="skip" href="#main">Skip to the content</a>
+${top(page)}
+<main id="main" tabindex="-1">
+${page.viewer.message && html`<p class="message ${page.viewer.message.isGood ? 'good' : 'bad'}" role="status">${foreign(page.viewer.message.text, 600)}</p>`}
+${page.heading ?? heading({ title: page.title })}
+${page.body}
 </main>
+<footer><p>${page.asOf && html`<span>As of ${stamp(page.asOf)}</span>`}${whoIs(page.viewer)}</p></footer>
 </body>
 </html>
 `
 
-const signIn = ({ canAct, canSignIn, csrfToken }: Viewer): Html | null => {
+const top = ({ path, viewer, problems }: Layout): Html => html`<header class="top">
+<a class="brand" href="/">${waves}Tidemark</a>
+<nav aria-label="Main"><ul class="nav">${[...places, ...(viewer.canAct ? [queuesPlace] : [])].map(
+  ([address, name]) =>
+    html`<li><a href="${address}"${address === path && html` aria-current="page"`}>${name}${address === '/' && html` <span data-live="problem-badge">${problems && badge(problems)}</span>`}</a></li>`,
+)}</ul></nav>
+<span class="live" role="status" data-connection></span>
+${account(viewer)}
+</header>`
+
+const account = ({ canAct, canSignIn, csrfToken }: Viewer): Html | null => {
   if (canAct)
-    return html`<form class="sign-in" method="post" action="/sign-out"><input type="hidden" name="csrf" value="${csrfToken}"><button>Sign out</button></form>`
-  return canSignIn ? html`<p class="sign-in"><a href="/sign-in">Sign in</a></p>` : null
+    return html`<form class="account" method="post" action="/sign-out"><input type="hidden" name="csrf" value="${csrfToken}"><button>Sign out</button></form>`
+  return canSignIn ? html`<p class="account"><a href="/sign-in">Sign in</a></p>` : null
 }
+
+const whoIs = ({ canAct, canSignIn }: Viewer): Html | null =>
+  canAct
+    ? html`<span>Signed in as operator</span>`
+    : canSignIn
+      ? html`<span>You may look, not act, until you sign in</span>`
+      : html`<span>You may look, not act: no <code>ADMIN_TOKEN</code> is set</span>`
+
+/** The head of a page: where it belongs, what it is, one sentence about it, and what can be done. */
+export const heading = (head: {
+  readonly title: Html | string
+  readonly crumbs?: readonly (readonly [address: string, name: string])[]
+  readonly lead?: Html | string | null
+  readonly bar?: Html | null
+}): Html =>
+  html`<div class="head"><div>${
+    head.crumbs &&
+    html`<p class="crumbs">${head.crumbs.map(([address, name]) => html`<a href="${address}">${name}</a> / `)}</p>`
+  }<h1>${head.title}</h1>${head.lead && html`<p class="lead">${head.lead}</p>`}</div>${head.bar && html`<div class="bar">${head.bar}</div>`}</div>`
 
 // What a page is: a path, a title, and what it shows of the status queries.
 export type PageContext = {
   readonly statusQueries: StatusQueries
   readonly viewer: Viewer
   readonly query: URLSearchParams
+  /** What stands in the path. */
+  readonly params: Readonly<Record<string, string>>
+  readonly problems: Promise<readonly Problem[]>
   readonly now: Date
+}
+export type Shown = {
+  readonly title: string
+  readonly heading: Html
+  readonly body: Html
+  /** 200 when it is left out. */
+  readonly status?: number
 }
 export type Page = {
   readonly path: string
+  /** Of the place in the navigation; the path itself when it is left out. */
+  readonly place?: string
   readonly title: string
   /** It says itself as of when it is, and follows. */
   readonly isLive?: true
-  body(context: PageContext): Promise<Html>
+  body(context: PageContext): Promise<Html | Shown>
 }

@@ -24,7 +24,7 @@ export const quarantinePage: Page = {
     const last = found.length > pageSize ? (shown.at(-1)?.id ?? null) : null
     return html`<p class="lead">Records that cannot be stored as rows are kept here whole, so that nothing is lost. When a record was mended upstream, it becomes a row at its next change, or with a retry.</p>
 ${filterForm('/quarantine', [select('Stream', 'stream', statusQueries.streams, stream)])}
-${viewer.canAct && stream !== null && shown.length > 0 && html`<div class="actions">${quarantineForms(viewer, stream, `all of ${stream}`, newest)}</div>`}
+${viewer.canAct && stream !== null && shown.length > 0 && html`<section class="card more" aria-label="All of them">${quarantineForms(viewer, stream, `all of ${stream}`, newest)}</section>`}
 ${table({
   caption: 'Records in quarantine, the oldest first',
   columns: columns(now, viewer),
@@ -32,8 +32,8 @@ ${table({
   empty: 'No record is in quarantine.',
 })}
 <nav class="pages" aria-label="More records">
-${after !== '0' && html`<a href="${addressOf('/quarantine', { stream })}">Oldest</a>`}
-${last !== null && html`<a rel="next" href="${addressOf('/quarantine', { stream, after: last })}">Newer</a>`}
+${after !== '0' && html`<a class="btn" href="${addressOf('/quarantine', { stream })}">Oldest</a>`}
+${last !== null && html`<a class="btn" rel="next" href="${addressOf('/quarantine', { stream, after: last })}">Newer</a>`}
 </nav>`
   },
 }

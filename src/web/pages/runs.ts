@@ -3,7 +3,7 @@
 import type { RunLine } from '../../store/queries/runs.ts'
 import { kinds } from '../../streams/catalog.ts'
 import { formatDuration, plural } from '../../util/text.ts'
-import { age, count, foreign, type Html, html, kindInWords } from '../html.ts'
+import { age, count, foreign, type Html, html, kindInWords, runState } from '../html.ts'
 import type { Page } from './layout.ts'
 import { addressOf, type Column, chosen, filterForm, idIn, select, table } from './tables.ts'
 
@@ -31,8 +31,8 @@ export const runsPage: Page = {
     ])}
 ${table({ caption: 'Runs, the newest first', columns: columns(now), rows: shown, empty: 'No run matches. Widen the filter to see others.' })}
 <nav class="pages" aria-label="More runs">
-${before !== null && html`<a href="${addressOf('/runs', filter)}">Newest</a>`}
-${oldest !== null && html`<a rel="next" href="${addressOf('/runs', { ...filter, before: oldest })}">Older</a>`}
+${before !== null && html`<a class="btn" href="${addressOf('/runs', filter)}">Newest</a>`}
+${oldest !== null && html`<a class="btn" rel="next" href="${addressOf('/runs', { ...filter, before: oldest })}">Older</a>`}
 </nav>`
   },
 }
@@ -56,12 +56,12 @@ const columns = (now: Date): readonly Column<RunLine>[] => [
 const some = (amount: number): string => (amount === 0 ? '' : count(amount))
 
 const outcome = ({ status, polls }: RunLine): Html =>
-  html`<span class="status ${status}">${status}</span>${polls > 1 && html` <span class="quiet">${count(polls)} runs</span>`}`
+  html`${runState(status)}${polls > 1 && html` <span class="quiet small">${count(polls)} runs</span>`}`
 
 function took({ startedAt, finishedAt, polls }: RunLine): Html | null {
   if (finishedAt === null || polls > 1) return null
   const ms = finishedAt.getTime() - startedAt.getTime()
-  return html`<span class="one-line">${formatDuration(ms)}</span>`
+  return html`<span class="nowrap">${formatDuration(ms)}</span>`
 }
 
 function remark({ error, note, rescued, quarantined }: RunLine): Html | null {

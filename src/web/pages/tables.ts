@@ -18,9 +18,19 @@ export function table<Row>(options: {
   readonly empty: string
 }): Html {
   const { caption, columns, rows, empty } = options
-  if (rows.length === 0) return html`<p class="notice">${empty}</p>`
-  const number = ({ isNumber }: Column<Row>) => isNumber && html` class="number"`
-  return html`<table class="rows" role="table"><caption>${caption}</caption>
+  if (rows.length === 0) return html`<section class="card"><p>${empty}</p></section>`
+  return html`<section class="card">${plainTable({ caption, columns, rows })}</section>`
+}
+
+/** Without a frame of its own. */
+export function plainTable<Row>(options: {
+  readonly caption: string
+  readonly columns: readonly Column<Row>[]
+  readonly rows: readonly Row[]
+}): Html {
+  const { caption, columns, rows } = options
+  const number = ({ isNumber }: Column<Row>) => isNumber && html` class="num"`
+  return html`<div class="scroll" tabindex="-1"><table role="table" class="stack"><caption>${caption}</caption>
 <thead role="rowgroup"><tr role="row">${columns.map(
     (column) => html`<th scope="col" role="columnheader"${number(column)}>${column.title}</th>`,
   )}</tr></thead>
@@ -28,10 +38,10 @@ export function table<Row>(options: {
     (row) =>
       html`<tr role="row">${columns.map((column, index) =>
         index === 0
-          ? html`<th scope="row" role="rowheader"${number(column)}>${column.cell(row)}</th>`
-          : html`<td role="cell" data-title="${column.title}"${number(column)}>${column.cell(row)}</td>`,
+          ? html`<th scope="row" role="rowheader" class="wide">${column.cell(row)}</th>`
+          : html`<td role="cell" data-l="${column.title}"${number(column)}>${column.cell(row)}</td>`,
       )}</tr>`,
-  )}</tbody></table>`
+  )}</tbody></table></div>`
 }
 
 // Forms that ask for a part of a list, by GET: the address says what is shown. What an address holds is checked before it is used.
@@ -59,23 +69,10 @@ export const select = (
   )}</select></label>`
 
 export const filterForm = (path: string, fields: readonly Html[]): Html =>
-  html`<form class="filter" method="get" action="${path}">${fields} <button>Show</button></form>`
+  html`<form class="card" method="get" action="${path}"><div class="bar">${fields} <button class="go">Show</button></div></form>`
 
 /** A path with what of the parameters is there. */
 export function addressOf(path: string, parameters: Readonly<Record<string, string | null>>): string {
   const there = Object.entries(parameters).filter((one): one is [string, string] => Boolean(one[1]))
   return there.length === 0 ? path : `${path}?${new URLSearchParams(there)}`
-}
-
-// A plot for those without the script: the same numbers as a line in SVG. Pure.
-const width = 240
-const height = 40
-
-export function sparkline(rates: readonly number[]): Html {
-  const most = Math.max(1, ...rates)
-  const points = rates.map(
-    (rate, index) =>
-      `${((index * width) / Math.max(1, rates.length - 1)).toFixed(1)},${(height - (rate / most) * height).toFixed(1)}`,
-  )
-  return html`<svg viewBox="0 0 ${width} ${height}" preserveAspectRatio="none" aria-hidden="true"><polyline points="${points.join(' ')}" fill="none" stroke="currentColor" vector-effect="non-scaling-stroke"/></svg>`
 }

@@ -7,19 +7,19 @@ import { beliefKind, beliefs, expiryOf, verdictOf } from '../../streams/beliefs.
 import { type ServiceName, streams } from '../../streams/catalog.ts'
 import { plural } from '../../util/text.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
-import { age, foreign, type Html, html } from '../html.ts'
+import { age, foreign, type Html, html, state } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import type { StreamSnapshot } from '../status-queries.ts'
 import type { Page } from './layout.ts'
-import { type Column, table } from './tables.ts'
+import { type Column, plainTable } from './tables.ts'
 
 export const upstreamPage: Page = {
   path: '/upstream',
   title: 'Upstream',
-  async body({ statusQueries, viewer, now }) {
+  async body({ statusQueries, viewer, now, ...context }) {
     const [lines, problems, snapshot] = await Promise.all([
       statusQueries.beliefs(),
-      statusQueries.problems(),
+      context.problems,
       statusQueries.snapshot(),
     ])
     const named = [...new Set([...statusQueries.streams, ...lines.map(({ stream }) => stream)])]
@@ -27,7 +27,7 @@ export const upstreamPage: Page = {
       (stream) => hasPositions(stream) || lines.some((line) => line.stream === stream),
     )
     return html`<p class="lead">Nothing is believed because it was seen once. Runs test what they rely on, and once a day Tidemark asks for the rest. When a belief falls, what rested on it is taken back, and reading goes on without it.</p>
-<div class="cards">${services(snapshot.streams).map((service) => serviceCard(service, problems, now))}</div>
+<div class="cols">${services(snapshot.streams).map((service) => serviceCard(service, problems, now))}</div>
 ${shown.map((stream) =>
   streamPart(
     stream,
@@ -58,18 +58,20 @@ function serviceCard({ name, streams: own }: Service, problems: readonly Problem
   const latest = own
     .map(({ lastSuccessAt }) => lastSuccessAt)
     .reduce((a, b) => (b !== null && (a === null || b > a) ? b : a), null)
-  const state = refused
-    ? html`<span class="status failed">✕ refuses the sign-in</span>`
+  const standing = refused
+    ? state('bad', 'Refuses the sign-in')
     : down
-      ? html`<span class="status failed">✕ does not answer</span>`
-      : html`<span class="status done">✓ answers</span>`
-  return html`<article class="card" aria-labelledby="service-${name}">
-<header><h2 id="service-${name}">${name} service</h2> ${latest === null && !refused && !down ? html`<span class="quiet">not asked yet</span>` : state}</header>
-<dl><div><dt>Sign-in</dt><dd>${refused ? 'refused' : latest === null ? 'not tried yet' : 'works'}</dd></div>
+      ? state('warn', 'Does not answer')
+      : latest === null
+        ? state('todo', 'Not asked yet')
+        : state('ok', 'Well')
+  return html`<section class="card c6" aria-labelledby="service-${name}">
+<div class="bar spread"><h2 id="service-${name}">${name === 'tracking' ? 'Tracking' : 'Assignment'} service</h2>${standing}</div>
+<dl class="facts"><div><dt>Sign-in</dt><dd>${refused ? 'refused' : latest === null ? 'not tried yet' : 'works'}</dd></div>
 <div><dt>Last good answer</dt><dd>${latest === null ? 'never' : age(latest, now)}</dd></div>
-<div class="wide"><dt>Streams</dt><dd>${own.map(({ stream }) => stream).join(', ')}</dd></div></dl>
+<div><dt>Streams</dt><dd>${own.length}<small>${own.map(({ stream }) => stream).join(', ')}</small></dd></div></dl>
 ${(refused ?? down) && html`<p>${foreign((refused ?? down)?.what ?? '', 500)}</p>`}
-</article>`
+</section>`
 }
 
 // ── beliefs ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -81,15 +83,19 @@ function streamPart(stream: string, lines: readonly BeliefLine[], viewer: Viewer
     counted('does not hold') > 0 && `${counted('does not hold')} do not`,
     counted('unknown') > 0 && `${counted('unknown')} waiting for a new test`,
   ].filter(Boolean)
-  return html`<section class="beliefs" aria-labelledby="beliefs-${stream}"><header><h2 id="beliefs-${stream}">${stream}</h2>
-${hasPositions(stream) && checkNow(stream, viewer)}</header>
-${table({
+  return html`<section class="card" aria-labelledby="beliefs-${stream}"><div class="bar spread"><h2 id="beliefs-${stream}">How it behaves: ${stream}</h2>
+${hasPositions(stream) && checkNow(stream, viewer)}</div>
+${beliefTable({
   caption: `${plural(lines.length, 'belief')}: ${parts.join(', ')}`,
   columns: columns(now),
   rows: inOrder(lines, now),
-  empty: 'Nothing is believed yet. The first run finds it out.',
 })}</section>`
 }
+
+const beliefTable = (given: Parameters<typeof plainTable<BeliefLine>>[0]): Html =>
+  given.rows.length === 0
+    ? html`<p>Nothing is believed yet. The first run finds it out.</p>`
+    : plainTable(given)
 
 /** What does not hold first, then as people want to read them. */
 function inOrder(lines: readonly BeliefLine[], now: Date): readonly BeliefLine[] {
@@ -129,10 +135,8 @@ const columns = (now: Date): readonly Column<BeliefLine>[] => [
 
 function verdict(line: BeliefLine, now: Date): Html {
   const found = verdictOf(line, now)
-  if (found === 'unknown') return html`<span class="quiet one-line">? to be tested</span>`
-  return found === 'holds'
-    ? html`<span class="status done">✓ holds</span>`
-    : html`<span class="status failed">✕ does not</span>`
+  if (found === 'unknown') return state('todo', 'To be tested')
+  return found === 'holds' ? state('ok', 'Holds') : state('bad', 'Does not')
 }
 
 function evidence(line: BeliefLine, now: Date): Html {

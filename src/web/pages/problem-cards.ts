@@ -1,0 +1,95 @@
+// Problems as the pages show them: the verdict that heads the overview, and a card for each with the one thing to press.
+
+import { isNews, type Problem } from '../../problems/stream-problems.ts'
+import { ageInWords, clock, foreign, type Html, html, state } from '../html.ts'
+import type { Snapshot } from '../status-queries.ts'
+import { addressOf } from './tables.ts'
+
+type Care = 'needs you' | 'heals' | 'news'
+
+/** What somebody has to do about it. */
+const careOf = ({ kind }: Pick<Problem, 'kind'>): Care =>
+  kind === 'service_down' ? 'heals' : isNews(kind) ? 'news' : 'needs you'
+
+const countOf = (problems: readonly Problem[], care: Care): number =>
+  problems.filter((one) => careOf(one) === care).length
+
+export const needsCount = (problems: readonly Problem[]): number => countOf(problems, 'needs you')
+
+const numbers = ['No', 'One', 'Two', 'Three', 'Four', 'Five', 'Six', 'Seven', 'Eight', 'Nine', 'Ten']
+
+/** In one line, as somebody woken at night wants it. */
+export function verdict(problems: readonly Problem[], { streams }: Pick<Snapshot, 'streams'>): Html {
+  const [needs, heals, news] = (['needs you', 'heals', 'news'] as const).map((care) =>
+    countOf(problems, care),
+  )
+  const parts = [
+    needs && (needs === 1 ? 'one thing needs you' : `${inWords(needs)} things need you`),
+    heals && (heals === 1 ? 'one heals by itself' : `${inWords(heals)} heal by themselves`),
+    news && (news === 1 ? 'one change to know about' : `${inWords(news)} changes to know about`),
+  ].filter(Boolean)
+  const text = parts.join(', ')
+  if (text !== '') return html`${text[0]?.toUpperCase()}${text.slice(1)}`
+  if (streams.length === 0) return html`Nothing is mirrored yet`
+  const waiting = streams.filter(({ readThroughAt }) => readThroughAt === null).length
+  if (waiting > 0) return html`Reading everything for the first time`
+  const paused = streams.filter((one) => one.paused !== null).length
+  if (paused === streams.length) return html`Every stream is paused`
+  return html`Everything is up to date`
+}
+
+const inWords = (amount: number): string => (numbers[amount] ?? String(amount)).toLowerCase()
+
+export const problemCards = (problems: readonly Problem[], now: Date): Html | null =>
+  problems.length === 0 ? null : html`<div>${inOrder(problems).map((one) => card(one, now))}</div>`
+
+const order: readonly Care[] = ['needs you', 'heals', 'news']
+
+const inOrder = (problems: readonly Problem[]): readonly Problem[] =>
+  problems.toSorted((a, b) => order.indexOf(careOf(a)) - order.indexOf(careOf(b)))
+
+const tones = { 'needs you': 'bad', heals: 'warn', news: 'idle' } as const
+
+const card = (problem: Problem, now: Date): Html => {
+  const { what, whatToDo, runbook, since } = problem
+  const { title, rest } = headOf(what)
+  const [address, words] = placeOf(problem)
+  return html`<article class="problem"><div><h3>${state(tones[careOf(problem)], foreign(title, 300))}</h3>
+${rest !== '' && html`<p>${foreign(rest, 500)}</p>`}
+<p class="small">${withCode(whatToDo)}</p>
+<p class="small quiet">${since && html`since ${clock(since, now)} UTC, ${ageInWords(now.getTime() - since.getTime())} · `}More: ${runbook}</p></div>
+<div class="bar"><a class="btn${problem.kind === 'deletions_blocked' && ' go'}" href="${address}">${words}</a></div></article>`
+}
+
+/** Its first sentence is the headline, when it is short enough for one. */
+function headOf(what: string): { readonly title: string; readonly rest: string } {
+  const [, title, rest] = /^(.{1,200}?[.!?])\s+(.*)$/s.exec(what) ?? []
+  return { title: (title ?? what).replace(/\.$/, ''), rest: rest ?? '' }
+}
+
+/** Where it is looked into, or mended. */
+function placeOf({ kind, stream }: Problem): readonly [address: string, words: string] {
+  switch (kind) {
+    case 'deletions_blocked':
+      return [addressOf('/approve', { stream }), 'Review deletions…']
+    case 'quarantine':
+      return [addressOf('/quarantine', { stream }), 'Look at it']
+    case 'failing':
+    case 'missed_rows':
+    case 'stuck':
+    case 'inconclusive':
+    case 'stale':
+    case 'local_damage':
+    case 'upstream_restored':
+      return [addressOf('/runs', { stream }), 'Runs']
+    case 'schema_drift':
+    case 'volatile_field':
+      return [addressOf('/dictionary', { stream }), 'Fields']
+    default:
+      return ['/upstream', 'Upstream']
+  }
+}
+
+/** What stands between backticks is a command. */
+const withCode = (text: string): readonly Html[] =>
+  text.split('`').map((part, index) => (index % 2 === 0 ? html`${part}` : html`<code>${part}</code>`))

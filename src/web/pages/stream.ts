@@ -1,0 +1,188 @@
+// `/streams/:name`: how current one stream is, what it is read by, and what was caught. Its other tabs are pages beside it.
+
+import type { StreamOverview } from '../../store/queries/overview.ts'
+import { kinds } from '../../streams/catalog.ts'
+import { plural } from '../../util/text.ts'
+import { actionForm, hasPositions, streamBar } from '../action-forms.ts'
+import { type Html, html, kindInWords } from '../html.ts'
+import type { Viewer } from '../sessions.ts'
+import type { Snapshot, StreamSnapshot } from '../status-queries.ts'
+import { type Cells, cellsOf, live } from '../stream-cells.ts'
+import { heading, type Page, type PageContext, type Shown } from './layout.ts'
+
+const tabs = [['', 'Overview']] as const
+
+type Framed = { readonly stream: StreamSnapshot; readonly snapshot: Snapshot; readonly cells: Cells }
+
+/** The head and the tabs of a stream around what a tab shows; for a name that is no stream, a page that says so. */
+async function streamPage(
+  context: PageContext,
+  tab: (typeof tabs)[number][0],
+  body: (framed: Framed) => Promise<Html> | Html,
+): Promise<Shown> {
+  const name = context.params.name ?? ''
+  const [snapshot, problems] = await Promise.all([context.statusQueries.snapshot(), context.problems])
+  const stream = snapshot.streams.find((one) => one.stream === name)
+  if (!stream) return noSuchStream(snapshot.streams.map((one) => one.stream))
+  const cells = cellsOf(snapshot, problems)
+  return {
+    title: name,
+    heading: html`${heading({
+      title: name,
+      crumbs: [['/', 'Streams']],
+      lead: html`${live(cells, `${name}/state`)} <span class="quiet">· next read ${live(cells, `${name}/next`)}</span>`,
+      bar: streamBar(stream, context.viewer),
+    })}<nav aria-label="${name}"><ul class="tabs">${tabs.map(
+      ([path, words]) =>
+        html`<li><a href="/streams/${name}${path}"${path === tab && html` aria-current="page"`}>${words}</a></li>`,
+    )}</ul></nav>`,
+    body: await body({ stream, snapshot, cells }),
+  }
+}
+
+const noSuchStream = (known: readonly string[]): Shown => ({
+  title: 'No such stream',
+  heading: heading({ title: 'There is no such stream', crumbs: [['/', 'Streams']] }),
+  body: html`<section class="card"><p>These are mirrored: ${known.map((name, index) => html`${index > 0 && ', '}<a href="/streams/${name}">${name}</a>`)}. <code>STREAMS</code> says which.</p></section>`,
+  status: 404,
+})
+
+const overviewTab: Page = {
+  path: '/streams/:name',
+  place: '/',
+  title: 'Stream',
+  isLive: true,
+  body: (context) =>
+    streamPage(
+      context,
+      '',
+      ({ stream, snapshot, cells }) => html`${current(stream, cells)}
+${attention(stream, context.viewer)}
+<div class="cols">${rowsWritten(stream, cells)}${runTable(stream.stream, snapshot, cells)}</div>
+${caught(stream, cells)}
+<p class="as-of small quiet">As of ${live(cells, 'as-of')}</p>`,
+    ),
+}
+
+const fact = (title: string, value: Html | string | null, meaning?: string): Html =>
+  html`<div><dt>${title}</dt><dd>${value}${meaning && html`<small>${meaning}</small>`}</dd></div>`
+
+function current({ stream, kind }: StreamSnapshot, cells: Cells): Html {
+  const cell = (name: string) => live(cells, `${stream}/${name}`)
+  return html`<section class="card" aria-labelledby="current"><h2 id="current">How current is it?</h2>
+<div>${cell('gauge')}</div>
+<dl class="facts">
+${fact('Read through', cell('read'), 'every change that was visible then is here')}
+${fact('Settled through', cell('settled'), kind === 'list' ? 'the list is compared whole' : 'late commits before this were looked for')}
+${fact('Deletions known through', cell('deletions'), 'rows deleted upstream before this are marked')}
+${fact('Rows', cell('rows'), 'living and deleted, as Postgres counts them')}
+${kind === 'changes' && fact('Position', cell('position'), 'the highest version without a gap below it')}
+</dl></section>`
+}
+
+/** What of this stream waits for somebody, with what to press. */
+function attention({ stream, blockedDeletions, missedRows }: StreamOverview, viewer: Viewer): Html | null {
+  const parts = [
+    blockedDeletions !== null &&
+      html`<p>Deletions are blocked: too many rows were missing at once. <a class="btn" href="/approve?stream=${stream}">Review deletions…</a></p>`,
+    missedRows > 0 &&
+      html`<div class="bar"><p>A reconcile found ${plural(missedRows, 'row')} that no other run had brought. They are stored now.</p>
+${actionForm(viewer, `/streams/${stream}/acknowledge`, html`<button>Acknowledge ${plural(missedRows, 'missed row')}</button>`) ?? html`<code class="small">tidemark reconcile --acknowledge ${stream}</code>`}</div>`,
+  ].filter((part) => part !== false)
+  return parts.length === 0
+    ? null
+    : html`<section class="note warn more" aria-label="Waits for you">${parts}</section>`
+}
+
+const rowsWritten = ({ stream }: StreamSnapshot, cells: Cells): Html =>
+  html`<section class="card c7"><figure><figcaption><span>Rows written</span> <small>rows per minute, last 30 minutes; new, changed and deleted ones</small></figcaption>${live(cells, `${stream}/rate`)}</figure></section>`
+
+function runTable(stream: string, { latestRuns, nextRuns }: Snapshot, cells: Cells): Html {
+  const has = (kind: string) =>
+    [...latestRuns, ...nextRuns].some((run) => run.stream === stream && run.kind === kind)
+  return html`<section class="card c5"><h2 id="runs">Runs</h2><div class="scroll" tabindex="-1"><table role="table" class="stack"><caption class="hidden">Runs of ${stream}</caption>
+<thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col">Kind</th><th role="columnheader" scope="col">Last run</th><th role="columnheader" scope="col">Next run</th></tr></thead>
+<tbody role="rowgroup">${kinds
+    .filter(has)
+    .map(
+      (kind) =>
+        html`<tr role="row"><th role="rowheader" scope="row" class="wide">${kindInWords(kind)}</th><td role="cell" data-l="Last run">${live(cells, `${stream}/${kind}/last`)}</td><td role="cell" data-l="Next run">${live(cells, `${stream}/${kind}/next`)}</td></tr>`,
+    )}</tbody></table></div></section>`
+}
+
+function caught({ stream, kind, related }: StreamSnapshot, cells: Cells): Html {
+  const cell = (name: string) => live(cells, `${stream}/${name}`)
+  const isChanges = kind === 'changes'
+  return html`<section class="card" aria-labelledby="caught"><h2 id="caught">What was caught</h2><dl class="facts">
+${isChanges && fact('Late commits', cell('late'), 'visible only after a higher version had been read; 90 days')}
+${isChanges && fact('Missed rows', cell('missed'), 'found only by a reconcile')}
+${fact('Quarantine', cell('quarantined'), 'records that cannot be rows')}
+${fact('Misfit values', cell('rescued'), 'kept in _rescued')}
+${fact('Deletions', cell('blocked'), 'blocked when more than a fifth are missing at once')}
+${isChanges && fact('Look-back', cell('lookback'))}
+${isChanges && fact('Unfinished backfills', cell('backfills'))}
+${related && fact('Assignments with related records', cell('related'))}
+</dl></section>`
+}
+
+// ── asking before something that costs ───────────────────────────────────────────────────────────────────────
+
+const pauseTab: Page = {
+  path: '/streams/:name/pause',
+  place: '/',
+  title: 'Pause',
+  body: (context) =>
+    streamPage(context, '', ({ stream: { stream } }) =>
+      orCommand(
+        context.viewer,
+        `tidemark pause ${stream} --reason TEXT`,
+        () => html`<section class="card dialogue"><h2>Pause ${stream}?</h2><p>No worker reads it until somebody resumes it. Runs under way end after the page in hand. Its rows stay and get older.</p>
+${actionForm(context.viewer, `/streams/${stream}/pause`, html`<label>Reason for the pause <input name="reason" maxlength="300" required autocomplete="off"></label><button class="go">Pause</button> <a class="btn" href="/streams/${stream}">Do not pause</a>`)}</section>`,
+      ),
+    ),
+}
+
+const readTab: Page = {
+  path: '/streams/:name/read',
+  place: '/',
+  title: 'Read again',
+  body: (context) =>
+    streamPage(context, '', ({ stream: { stream, rows, lastReconcileAt } }) =>
+      orCommand(context.viewer, `tidemark reconcile ${stream}`, () =>
+        hasPositions(stream)
+          ? html`<div class="cols">${choice(
+              'Compare everything (reconcile)',
+              `The whole list of the upstream is read${rows === null ? '' : `, about ${plural(rows, 'record')}`}, and each row is compared both ways: what is missing, late or deleted is found. ${lastReconcileAt === null ? 'There was none yet.' : `The last one was at ${lastReconcileAt.toISOString().slice(0, 16).replace('T', ' ')} UTC.`}`,
+              actionForm(
+                context.viewer,
+                `/streams/${stream}/sync`,
+                html`<input type="hidden" name="kind" value="reconcile"><button class="go">Reconcile</button>`,
+              ),
+            )}${choice(
+              'The recent past (look-back)',
+              'Versions since the look-back are asked for once more, so that commits that were late are here now and not at the next turn.',
+              actionForm(
+                context.viewer,
+                `/streams/${stream}/sync`,
+                html`<input type="hidden" name="kind" value="lookback"><button class="go">Look back</button>`,
+              ),
+            )}${choice(
+              'From an older position (backfill)',
+              'You name a version, a checkpoint or a time. First see what it takes; nothing is read before you start it.',
+              html`<p><a class="btn" href="/backfill?stream=${stream}">Backfill…</a></p>`,
+            )}</div>`
+          : html`<section class="card"><p>${stream} is read whole each time: <b>Read now</b> is all there is.</p></section>`,
+      ),
+    ),
+}
+
+const choice = (title: string, text: string, form: Html | null): Html =>
+  html`<section class="card c4"><h2>${title}</h2><p>${text}</p>${form}</section>`
+
+/** Who may not act is told what does the same. */
+const orCommand = (viewer: Viewer, command: string, form: () => Html): Html =>
+  viewer.canAct
+    ? form()
+    : html`<section class="card"><h2>You may look, not act</h2><p>An operator can do this here${viewer.canSignIn && html` after <a href="/sign-in">signing in</a>`}, or anyone on the worker’s machine:</p><pre class="term" tabindex="0">${command}</pre></section>`
+
+export const streamPages: readonly Page[] = [overviewTab, pauseTab, readTab]

@@ -1,0 +1,145 @@
+// What changes on a page while one looks at it: small pieces, each under a key. The page is made of the same pieces that are sent to it
+// later, so that it says the same with and without its script.
+
+import type { Problem } from '../problems/stream-problems.ts'
+import { streams } from '../streams/catalog.ts'
+import { bars, tideGauge, tideWords } from './charts.ts'
+import {
+  age,
+  clock,
+  count,
+  foreign,
+  type Html,
+  html,
+  kindInWords,
+  runState,
+  shortSpan,
+  spanInWords,
+  state,
+  time,
+} from './html.ts'
+import { addressOf } from './pages/tables.ts'
+import type { Snapshot, StreamSnapshot } from './status-queries.ts'
+
+export type Cells = ReadonlyMap<string, Html | null>
+
+/** The place of a piece on the page. */
+export const live = (cells: Cells, key: string): Html =>
+  html`<span data-live="${key}">${cells.get(key)}</span>`
+
+export function cellsOf(snapshot: Snapshot, problems: readonly Problem[]): Cells {
+  const cells = new Map<string, Html | null>([['as-of', time(snapshot.at)]])
+  for (const stream of snapshot.streams) {
+    const pieces = { ...shownOf(stream, snapshot, problems), ...countsOf(stream) }
+    for (const [name, content] of Object.entries(pieces)) cells.set(`${stream.stream}/${name}`, content)
+  }
+  for (const { stream, kind, status, startedAt, finishedAt } of snapshot.latestRuns)
+    cells.set(
+      `${stream}/${kind}/last`,
+      html`${runState(status)} <span class="quiet small">${age(finishedAt ?? startedAt, snapshot.at)}</span>`,
+    )
+  for (const { stream, kind, at } of snapshot.nextRuns)
+    cells.set(`${stream}/${kind}/next`, age(at, snapshot.at))
+  return cells
+}
+
+/** Of the overview, and the head of a stream's own page. */
+function shownOf(
+  stream: StreamSnapshot,
+  snapshot: Snapshot,
+  problems: readonly Problem[],
+): Record<string, Html | null> {
+  const { at } = snapshot
+  const ages = agesOf(stream, at)
+  const rates = snapshot.rates.streams.get(stream.stream) ?? []
+  const now = Math.round(rates.at(-1) ?? 0)
+  const words = rates.every((one) => one === 0) ? 'no changes' : `${count(now)} rows in the last minute`
+  return {
+    state: stateOf(stream, problems, at),
+    gauge: html`${tideGauge(ages)}<span class="small quiet">${tideWords(ages)}</span>`,
+    rate: html`${bars(rates, { height: 26, label: `Rows changed per minute, last 30 minutes: ${words}` })}<span class="small quiet">${words}</span>`,
+    rows: stream.rows === null ? html`not counted yet` : html`${count(stream.rows)}`,
+    next: nextOf(stream, snapshot),
+    read: moment(stream.readThroughAt, at),
+    settled: moment(settledOf(stream), at),
+    deletions: moment(stream.deletionsKnownAt, at),
+  }
+}
+
+const agesOf = (stream: StreamSnapshot, now: Date) => {
+  const ageOf = (moment: Date | null) =>
+    moment === null ? null : Math.max(0, now.getTime() - moment.getTime())
+  return {
+    read: ageOf(stream.readThroughAt),
+    settled: ageOf(settledOf(stream)),
+    deletions: ageOf(stream.deletionsKnownAt),
+  }
+}
+
+/** A list is compared whole whenever it is read. */
+const settledOf = ({ kind, readThroughAt, settledThroughAt }: StreamSnapshot): Date | null =>
+  kind === 'list' ? readThroughAt : settledThroughAt
+
+const moment = (at: Date | null, now: Date): Html =>
+  at === null
+    ? html`not yet`
+    : html`${clock(at, now)}<small>${shortSpan(now.getTime() - at.getTime())} ago</small>`
+
+function nextOf({ stream, paused, stoppedReason }: StreamSnapshot, { nextRuns, at }: Snapshot): Html | null {
+  if (paused || stoppedReason !== null) return html`<span class="quiet">not read</span>`
+  const next = nextRuns.find((run) => run.stream === stream && ['incremental', 'list'].includes(run.kind))
+  if (!next) return html`<span class="quiet">not known</span>`
+  const aheadMs = next.at.getTime() - at.getTime()
+  return html`<time datetime="${next.at.toISOString()}">${aheadMs < 1_000 ? 'now' : `in ${shortSpan(aheadMs)}`}</time>`
+}
+
+/** Counts that lead to where they can be looked into. */
+function countsOf(stream: StreamSnapshot): Record<string, Html | null> {
+  const { stream: name, position, lookbackMs, related } = stream
+  return {
+    position: html`${position === '0' ? 'none yet' : BigInt(position).toLocaleString('en')}`,
+    lookback:
+      lookbackMs === null
+        ? html`as configured<small>no late arrival was measured yet</small>`
+        : html`${spanInWords(lookbackMs)}<small>${foreign(stream.lookbackReason ?? 'no reason was recorded')}</small>`,
+    late: html`${count(stream.lateArrivals)}`,
+    rescued: notable(stream.rescued, addressOf('/dictionary', { stream: name })),
+    quarantined: notable(stream.quarantined, addressOf('/quarantine', { stream: name })),
+    blocked:
+      stream.blockedDeletions === null
+        ? html`not blocked`
+        : html`<a href="${addressOf('/approve', { stream: name })}">blocked</a>`,
+    missed: notable(stream.missedRows, addressOf('/runs', { stream: name, kind: 'reconcile' })),
+    backfills: notable(stream.unfinishedBackfills, addressOf('/checkpoints', { stream: name })),
+    related: related && html`${count(related.read)} read<small>${count(related.waiting)} waiting</small>`,
+  }
+}
+
+/** Zero needs no attention; more leads to where it can be looked into. */
+const notable = (amount: number, address: string): Html =>
+  amount === 0 ? html`0` : html`<a href="${address}">${count(amount)}</a>`
+
+const serviceOf = (name: string) => streams.find((stream) => stream.name === name)?.service
+
+/** In a few words, the worst first. */
+function stateOf(
+  { stream, stoppedReason, paused, readThroughAt, running }: StreamSnapshot,
+  problems: readonly Problem[],
+  now: Date,
+): Html {
+  const has = (kind: string, key = stream) => problems.some((one) => one.key === `${kind}:${key}`)
+  const service = serviceOf(stream) ?? ''
+  if (stoppedReason !== null) return state('bad', 'Stopped')
+  if (paused)
+    return html`${state('idle', 'Paused')} <span class="small quiet">by ${foreign(paused.by, 60)} since ${clock(new Date(paused.at), now)}${paused.reason && html`: “${foreign(paused.reason)}”`}</span>`
+  if (has('access_lost')) return state('bad', 'Access lost')
+  if (has('deletions_blocked')) return state('bad', 'Deletions blocked')
+  if (has('token_refused', service)) return state('bad', 'Sign-in refused')
+  if (has('service_down', service)) return state('warn', 'Behind, retrying')
+  if (has('failing')) return state('bad', 'Runs fail')
+  if (has('stuck') || has('inconclusive')) return state('bad', 'Comes no further')
+  if (has('stale')) return state('warn', 'Behind')
+  if (readThroughAt !== null) return state('ok', 'Up to date')
+  if (running.length === 0) return state('todo', 'Not read yet')
+  return html`${state('busy', 'First load')} <span class="small quiet">${running.map(kindInWords).join(', ')}</span>`
+}
