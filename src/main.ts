@@ -7,7 +7,7 @@ import { hasColour, openOutput } from './cli/output.ts'
 import { commandHelp, findVerb, parseCall, programHelp } from './cli/parse.ts'
 import { demoDirectory, runningDemo } from './cli/running-demo.ts'
 import { verbs } from './cli/verbs.ts'
-import { ConfigError, type Environment, loadLogLevel, readEnvironment } from './config/load.ts'
+import { ConfigError, dotEnvWarning, type Environment, loadLogLevel, readEnvironment } from './config/load.ts'
 import { openLog, redact } from './log.ts'
 import { messageOf } from './util/errors.ts'
 
@@ -47,6 +47,8 @@ async function call(command: Command, words: readonly string[]): Promise<ExitCod
 
 function environmentFor({ ignoresDemo = false }: Command): Environment {
   const environment = readEnvironment()
+  const warning = dotEnvWarning()
+  if (warning) stderr.say(warning)
   const ofDemo = ignoresDemo ? null : runningDemo(environment)
   if (ofDemo)
     stderr.say(`Nothing is configured, so this is about the demo that runs here (${demoDirectory}).`)

@@ -1,6 +1,8 @@
 // The configuration: the environment parsed into one frozen object, with all problems at once. The only reader of the environment.
 
-import { readFileSync } from 'node:fs'
+import { X509Certificate } from 'node:crypto'
+import { readFileSync, statSync } from 'node:fs'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { parseEnv } from 'node:util'
 import type { z } from 'zod'
 import { keepSecret } from '../log.ts'
@@ -84,6 +86,14 @@ export function readEnvironment(file: string | null = '.env'): Environment {
   return { ...(file === null ? {} : readDotEnv(file)), ...process.env }
 }
 
+/** What somebody should know of the `.env` file; null: nothing. Secrets are in it, and others of this machine could read them. */
+export function dotEnvWarning(file = '.env'): string | null {
+  const mode = statSync(file, { throwIfNoEntry: false })?.mode ?? 0
+  // Windows has no such modes: it answers with one for everybody.
+  if ((mode & 0o077) === 0 || process.platform === 'win32') return null
+  return `${file} can be read by other users of this machine (mode ${(mode & 0o777).toString(8).padStart(4, '0')}), and it holds secrets. Run: chmod 600 ${file}`
+}
+
 /** Null when none is set, or one that is none: the verbs that need a configuration report it, with all else that is wrong. */
 export function loadLogLevel(environment: Environment): string | null {
   const { LOG_LEVEL } = mirrorVariables
@@ -102,8 +112,9 @@ export function loadHttpPort(environment: Environment): number {
 
 /** What commands need that only read Postgres. */
 export function loadMirrorConfig(environment: Environment): MirrorConfig {
-  const { values, finish } = reader(environment)
+  const { values, complain, finish } = reader(environment)
   const config = values(mirrorVariables)
+  trustAuthorities(config, complain)
   finish()
   return config
 }
@@ -112,12 +123,13 @@ export function loadMirrorConfig(environment: Environment): MirrorConfig {
 export function loadStatusConfig(
   environment: Environment,
 ): MirrorConfig & Pick<Config, 'streams' | 'trackingBaseUrl' | 'staleAfterMs' | 'schedules'> {
-  const { values, perStreamValues, finish } = reader(environment)
+  const { values, perStreamValues, complain, finish } = reader(environment)
   const { STREAMS, TRACKING_BASE_URL } = upstreamVariables
   const { STALE_AFTER } = workerVariables
   const { staleAfter, ...wanted } = values({ STREAMS, TRACKING_BASE_URL, STALE_AFTER })
   const schedules = perStreamValues('SCHEDULE', streams, ({ defaultSchedule }) => schedule(defaultSchedule))
   const config = { ...values(mirrorVariables), ...wanted, staleAfterMs: staleAfter, schedules }
+  trustAuthorities(config, complain)
   finish()
   return config
 }
@@ -150,6 +162,7 @@ export function loadConfig(environment: Environment): Config {
     versionFields: perStreamValues('VERSION', changesStreams, () => optionalText),
     volatileFields: perStreamValues('VOLATILE', changesStreams, () => fieldList),
   })
+  trustAuthorities(config, complain)
   finish()
   return config
 }
@@ -212,6 +225,23 @@ function readVariable(environment: Environment, name: string, problems: string[]
       `${name}_FILE names ${file}, which cannot be read (${(cause as NodeJS.ErrnoException).code})`,
     )
     return undefined
+  }
+}
+
+/** From now on, by every connection of this program that names no authorities of its own. */
+function trustAuthorities({ extraCaFile }: MirrorConfig, complain: (problem: string) => void): void {
+  if (!extraCaFile) return
+  try {
+    const more = readFileSync(extraCaFile, 'utf8').match(
+      /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g,
+    )
+    if (!more) complain(`EXTRA_CA_FILE names ${extraCaFile}, which holds no certificate in PEM`)
+    if (!more) return
+    for (const one of more) new X509Certificate(one)
+    setDefaultCACertificates([...new Set([...getCACertificates('default'), ...more])])
+  } catch (cause) {
+    const { code, message } = cause as NodeJS.ErrnoException
+    complain(`EXTRA_CA_FILE names ${extraCaFile}, which cannot be read (${code ?? message})`)
   }
 }
 

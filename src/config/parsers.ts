@@ -14,6 +14,12 @@ export const url = (protocols: RegExp, example: string) =>
   text.refine((value) => URL.canParse(value) && protocols.test(new URL(value).protocol), {
     error: `must be a URL such as ${example}`,
   })
+/** Whether a URL says nothing after its `?` that nobody would read. */
+export const hasOnlyOptions =
+  (...known: readonly string[]) =>
+  (value: string): boolean =>
+    !URL.canParse(value) || [...new URL(value).searchParams.keys()].every((name) => known.includes(name))
+
 export const httpUrl = url(/^https?:$/, 'https://host.example/path').transform((value) =>
   value.replace(/\/+$/, ''),
 )

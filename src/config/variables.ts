@@ -7,6 +7,7 @@ import {
   durationOrOff,
   fieldTimezones,
   flag,
+  hasOnlyOptions,
   httpUrl,
   integer,
   nameList,
@@ -60,6 +61,13 @@ export const mirrorVariables = {
     fallback: 'none',
     form: 'name of a role',
     schema: roleName,
+  },
+  EXTRA_CA_FILE: {
+    describe:
+      'file with certificates of authorities that are trusted besides the usual ones, for every connection with TLS: to Postgres, to Redis, to the upstream and to the receiver of alerts',
+    fallback: 'the usual ones only',
+    form: 'path of a file in PEM',
+    schema: optionalText,
   },
   LOG_LEVEL: {
     describe: 'how much is logged',
@@ -210,6 +218,10 @@ export const workerVariables = {
     form: '`redis://host:6379`, or `rediss://…` with TLS',
     secret: true,
     schema: url(/^rediss?:$/, 'redis://host:6379')
+      .refine(hasOnlyOptions('family', 'db'), {
+        error:
+          'has options that Tidemark does not know. TLS is what rediss:// means, and its certificate is always verified (EXTRA_CA_FILE adds an authority)',
+      })
       .optional()
       .transform((value) => value ?? null),
   },

@@ -16,11 +16,14 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
+import { createServer } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { Redis } from 'ioredis'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { loadMirrorConfig } from '../../src/config/load.ts'
 import { startEmbedded } from '../../src/embedded-postgres/server.ts'
 import { type Database, openDatabase } from '../../src/store/server/connect.ts'
 import { quietLog } from '../support/database.ts'
@@ -282,6 +285,11 @@ describe('an encrypted connection', { timeout: 120_000 }, () => {
     }
     expect(await openWith('')).toBe(false)
     await expect(openWith('sslmode=require')).rejects.toThrow('does not support SSL')
+    // Another host, as far as anybody can tell by its name.
+    const elsewhere = (query: string) =>
+      openDatabase({ url: url(query).replace('127.0.0.1', '0.0.0.0'), log: quietLog })
+    await expect(elsewhere('')).rejects.toThrow(/On another host Tidemark speaks TLS only.+sslmode=disable/)
+    await (await elsewhere('sslmode=disable')).close()
     await encrypt(server)
     expect(await openWith('sslmode=disable')).toBe(false)
     expect(await openWith('sslmode=allow')).toBe(false)
@@ -306,8 +314,53 @@ describe('an encrypted connection', { timeout: 120_000 }, () => {
     await expect(openWith('sslmode=verify-full&sslrootcert=/nowhere')).rejects.toThrow(
       'names /nowhere as sslrootcert, which cannot be read (ENOENT)',
     )
+    await expect(elsewhere('')).rejects.toThrow(/certificate.+Set EXTRA_CA_FILE/)
+    await (await elsewhere('sslmode=require')).close()
+    const receiver = await startReceiver()
+    const redis = new Redis(receiver.url.replace('https', 'rediss'), {
+      lazyConnect: true,
+      retryStrategy: null,
+    })
+    redis.on('error', () => {})
+    await expect(fetch(receiver.url)).rejects.toThrow()
+    await expect(redis.connect()).rejects.toThrow()
+    expect(receiver.handshakes).toBe(0)
+    loadMirrorConfig({ EXTRA_CA_FILE: path('ca.crt') })
+    expect((await fetch(receiver.url)).status).toBe(200)
+    expect(receiver.handshakes).toBe(1)
+    // It speaks no Redis, but that it was trusted shows.
+    await expect(redis.connect()).rejects.toThrow()
+    expect(receiver.handshakes).toBe(2)
+    await (await elsewhere('')).close()
+    for (const query of [
+      'sslmod=verify-full',
+      'ssl_mode=require',
+      'sslcrl=/a',
+      'tls=true',
+      'SSLMODE=require',
+      'ssl=yes',
+    ])
+      await expect(openWith(query)).rejects.toThrow(/^DATABASE_URL (has the option|says ssl=yes)/)
     await expect(openWith('sslmode=full')).rejects.toThrow('it must be one of disable, allow, prefer')
   })
+
+  /** Of alerts, with a certificate of that authority; counts those who trusted it. */
+  async function startReceiver(): Promise<{ url: string; readonly handshakes: number }> {
+    let handshakes = 0
+    const files = { key: readFileSync(path('server.key')), cert: readFileSync(path('server.crt')) }
+    const https = createServer(files, (_request, response) => void response.end())
+    https.on('secureConnection', () => handshakes++)
+    https.listen(0, '127.0.0.1').unref()
+    await once(https, 'listening')
+    const address = https.address()
+    const url = `https://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`
+    return {
+      url,
+      get handshakes() {
+        return handshakes
+      },
+    }
+  }
 
   /** An authority, a certificate for 127.0.0.1 that it signed, and an authority that has nothing to do with either. */
   async function makeCertificates(): Promise<void> {
@@ -325,7 +378,7 @@ describe('an encrypted connection', { timeout: 120_000 }, () => {
         '-days',
         '2',
       )
-    writeFileSync(path('san'), 'subjectAltName=IP:127.0.0.1')
+    writeFileSync(path('san'), 'subjectAltName=IP:127.0.0.1,IP:0.0.0.0')
     await openssl('req', ...key('server'), '-out', path('server.csr'), '-subj', '/CN=127.0.0.1')
     await openssl(
       'x509',

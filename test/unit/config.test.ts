@@ -127,6 +127,19 @@ describe('loadConfig', () => {
     expect(readEnvironment(join(directory.path, 'none'))).not.toHaveProperty('API_KEY')
   })
 
+  it('refuses options of Redis that nobody would read, and authorities that are none', () => {
+    expect(problemsOf({ ...complete, REDIS_URL: 'rediss://queue.example?tls_verify=none' })).toMatch(
+      /REDIS_URL has options .+ its certificate is always verified/,
+    )
+    expect(loadConfig({ ...complete, REDIS_URL: 'rediss://:a&b@queue.example:6379/2?family=6' })).toBeTruthy()
+    expect(problemsOf({ ...complete, EXTRA_CA_FILE: '/nowhere' })).toBe(
+      '  EXTRA_CA_FILE names /nowhere, which cannot be read (ENOENT)',
+    )
+    expect(problemsOf({ ...complete, EXTRA_CA_FILE: 'package.json' })).toContain(
+      'holds no certificate in PEM',
+    )
+  })
+
   it('finds the log level like any other variable', () => {
     using directory = mkdtempDisposableSync(join(tmpdir(), 'tidemark-level-'))
     const file = join(directory.path, 'level')

@@ -7,20 +7,23 @@ import pg, { type PoolConfig } from 'pg'
 import { startEmbedded } from '../../embedded-postgres/server.ts'
 import type { Logger } from '../../log.ts'
 import { DatabaseError, messageOf } from '../../util/errors.ts'
+import { nearest } from '../../util/text.ts'
 
 // From a libpq-style URL to what the driver wants, above all its TLS options, which libpq and the driver read
 // differently. Opens nothing.
 const modes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'] as const
 type Mode = (typeof modes)[number]
 
+const tlsNames = ['sslmode', 'ssl', 'sslrootcert', 'sslcert', 'sslkey', 'sslpassword', 'sslnegotiation']
+
 /** The ways to connect, the preferred one first: `prefer` and `allow` have two, one with TLS and one without. */
 function connectionWays(url: string): readonly PoolConfig[] {
   const target = parseUrl(url)
   const options = target.searchParams
-  const mode = readMode(options)
+  refuseUnknownTls(options)
+  const mode = readMode(target)
   const tls = mode === 'disable' ? false : tlsOptions(mode, options)
-  for (const name of ['sslmode', 'ssl', 'sslrootcert', 'sslcert', 'sslkey', 'sslpassword', 'sslnegotiation'])
-    options.delete(name)
+  for (const name of tlsNames) options.delete(name)
   const plain: PoolConfig = { connectionString: target.href }
   const encrypted: PoolConfig = { ...plain, ssl: tls }
   if (mode === 'prefer') return isSocket(target) ? [plain] : [encrypted, plain]
@@ -40,10 +43,32 @@ const isSocket = (url: URL): boolean =>
   url.hostname.startsWith('%2F') ||
   url.searchParams.get('host')?.startsWith('/') === true
 
-function readMode(options: URLSearchParams): Mode {
-  const root = options.get('sslrootcert')
-  const given = options.get('sslmode') ?? (options.get('ssl') === 'true' ? 'require' : null)
-  if (given === null) return root === 'system' ? 'verify-full' : 'prefer'
+/** This machine: what goes there can be listened to by nobody else. */
+const isHere = (url: URL): boolean => {
+  const host = url.searchParams.get('host') ?? url.hostname.replace(/^\[|\]$/g, '')
+  return isSocket(url) || /^(?:localhost|::1|127(?:\.\d+){3})$/i.test(host)
+}
+
+/** An option that nobody reads would leave a connection open to others that its owner believes to be closed. */
+function refuseUnknownTls(options: URLSearchParams): void {
+  for (const name of options.keys()) {
+    if (tlsNames.includes(name) || !/ssl|tls|cert|verify|^.{0,3}mode$/i.test(name)) continue
+    const [meant] = nearest(name, tlsNames)
+    throw new DatabaseError(
+      `DATABASE_URL has the option ${name}, which Tidemark does not know${meant ? `: did you mean ${meant}?` : `. Those for TLS are ${tlsNames.join(', ')}.`}`,
+    )
+  }
+}
+
+function readMode(target: URL): Mode {
+  const options = target.searchParams
+  const ssl = options.get('ssl')
+  if (ssl !== null && ssl !== 'true' && ssl !== 'false')
+    throw new DatabaseError(`DATABASE_URL says ssl=${ssl}; it must be true or false`)
+  const given = options.get('sslmode') ?? (ssl === null ? null : ssl === 'true' ? 'require' : 'disable')
+  // libpq would go on without TLS on another host, and with a certificate of anybody: who listens there would get the password.
+  if (given === null)
+    return isHere(target) && options.get('sslrootcert') !== 'system' ? 'prefer' : 'verify-full'
   const mode = modes.find((known) => known === given)
   if (!mode)
     throw new DatabaseError(`DATABASE_URL says sslmode=${given}; it must be one of ${modes.join(', ')}`)
@@ -195,11 +220,20 @@ async function firstWayThatWorks(
     }
   }
   throw new DatabaseError(
-    `Postgres at ${where} cannot be reached: ${messageOf(failure)}. Check DATABASE_URL.`,
+    `Postgres at ${where} cannot be reached: ${messageOf(failure)}. ${adviceFor(failure)}`,
     {
       cause: failure,
     },
   )
+}
+
+function adviceFor(failure: unknown): string {
+  if (/does not support SSL/.test(messageOf(failure)))
+    return 'On another host Tidemark speaks TLS only. If nobody else can listen on the network between, add sslmode=disable to DATABASE_URL.'
+  const { code = '' } = failure as NodeJS.ErrnoException
+  return /CERT|VERIFY|ISSUER|ALTNAME/.test(code)
+    ? 'Set EXTRA_CA_FILE to a file with the certificate of the authority that signed it, and use the name that it was made for. With sslmode=require in DATABASE_URL it is not verified.'
+    : 'Check DATABASE_URL.'
 }
 
 function clientFor(way: PoolConfig): pg.Client {
