@@ -170,7 +170,7 @@ describe('names', () => {
       ...['SOAK_MINUTES', 'SOAK_BACKEND', 'SOAK_SEED', 'WORLDS', 'SEED'],
       ...['COPY', 'POST', 'UID', 'UTC'],
     ]
-    const known = new Set([...Object.keys(variables), ...others])
+    const known = new Set([...Object.keys(variables).map((name) => name.replace(/_FILE$/, '')), ...others])
     const isOther = (name: string) => /^(SCHEDULE|KEY|VERSION|VOLATILE)_|^UPSTREAM_|^P\d+$/.test(name)
     const named = fromPages((page) => [
       ...inlineCode(page).flatMap((code) => /^([A-Z][A-Z0-9_]+?)(?:_FILE)?(?:=.*)?$/.exec(code)?.[1] ?? []),
