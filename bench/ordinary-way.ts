@@ -24,6 +24,8 @@ const builders: Readonly<Record<ColumnType, (name: string) => PgColumnBuilderBas
   boolean: (name) => boolean(name),
   uuid: (name) => uuid(name),
   timestamptz: (name) => timestamp(name, { withTimezone: true, mode: 'string' }),
+  date: (name) => text(name),
+  time: (name) => text(name),
   text: (name) => text(name),
   jsonb: (name) => text(name),
 }

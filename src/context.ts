@@ -17,6 +17,7 @@ import {
   type Stream,
   streams,
 } from './streams/catalog.ts'
+import type { ContractPlace } from './streams/contract.ts'
 import type { Records } from './streams/record.ts'
 import { readIncremental } from './sync/changes/incremental.ts'
 import { readLookback } from './sync/changes/lookback.ts'
@@ -65,6 +66,13 @@ export function openConfiguredUpstream(needs: UpstreamNeeds, service: ServiceNam
     clientGuid: null,
   })
 }
+
+/** Where a service may describe itself; undefined: what CONTRACT names is that of the other one. Null: it is not looked for. */
+export const contractPlaceOf = (
+  { contract }: Pick<UpstreamConfig, 'contract'>,
+  service: ServiceName,
+): ContractPlace | null | undefined =>
+  service === 'assignment' || contract === null || contract.kind === 'usual' ? contract : undefined
 
 // One run of any stream, of the kinds that run on a schedule.
 export type ScheduledKind = 'incremental' | 'lookback'

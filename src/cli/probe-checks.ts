@@ -6,17 +6,19 @@ import { connect as connectPlain } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { Redis } from 'ioredis'
 import type { Config } from '../config/load.ts'
-import { openConfiguredUpstream, type Pool, sourcesOf } from '../context.ts'
+import { contractPlaceOf, openConfiguredUpstream, type Pool, sourcesOf } from '../context.ts'
 import type { Logger } from '../log.ts'
 import { otherSources, otherSourceText, waysOut } from '../store/queries/sources.ts'
 import { openDatabase } from '../store/server/connect.ts'
 import type { ServiceName, Stream } from '../streams/catalog.ts'
+import type { ContractPlace } from '../streams/contract.ts'
 import type { Upstream } from '../upstream/client.ts'
+import { findContract } from '../upstream/contract/find-description.ts'
 import { openSource } from '../upstream/contract/source.ts'
 import type { RequestOf } from '../upstream/operations/request.ts'
 import type { OperationName } from '../upstream/operations/table.ts'
 import { messageOf } from '../util/errors.ts'
-import { formatDuration } from '../util/text.ts'
+import { formatDuration, plural } from '../util/text.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import { type BeliefReport, probeBeliefs, type StoredMirror } from './probe-beliefs.ts'
 
@@ -93,6 +95,8 @@ export async function* probeService(
         if (first) yield first
         const date = rights.check.isFine ? await dateOf(upstream, stream, signal) : null
         if (date) yield clockCheck(service, date)
+        const place = contractPlaceOf(config, service)
+        if (place !== undefined) yield await probeContract(place, upstream, signal)
       }
       yield rights.check
       if (!rights.check.isFine || stream.kind !== 'changes' || rights.received === 0) continue
@@ -108,6 +112,37 @@ export async function* probeService(
     upstream.close()
   }
 }
+
+/** What the service says about itself; none is no fault. */
+async function probeContract(
+  place: ContractPlace | null,
+  upstream: Upstream,
+  signal: AbortSignal,
+): Promise<Check> {
+  const name = `contract ${upstream.service}`
+  if (place === null) return { name, isFine: true, says: 'not looked for (CONTRACT is off)' }
+  const finding = await findContract(place, upstream, signal)
+  switch (finding.found) {
+    case 'contract': {
+      const { openApi, operations, remarks } = finding.contract
+      const what = `OpenAPI ${openApi}, ${plural(operations.length, 'operation')}, at ${finding.at}`
+      const isWarning = remarks.length > 0
+      return { name, isFine: true, isWarning, says: isWarning ? `${what}. ${remarks.join(' ')}` : what }
+    }
+    case 'nothing':
+      return { name, isFine: true, says: 'it does not describe itself; types come from the data' }
+    case 'unusable':
+      return {
+        ...{ name, isFine: true, isWarning: true },
+        says: `${finding.at} cannot be used: ${finding.why}. ${withoutContract}`,
+      }
+    default:
+      return { name, isFine: true, isWarning: true, says: `not known: ${finding.why}. ${withoutContract}` }
+  }
+}
+
+const withoutContract =
+  'Types come from the data until a description can be read; CONTRACT says where, or off.'
 
 async function probeRights(upstream: Upstream, stream: Stream, signal: AbortSignal) {
   const name = `stream ${stream.name}`

@@ -3,6 +3,7 @@
 import { CronExpressionParser } from 'cron-parser'
 import { z } from 'zod'
 import { relatedStreams, streams } from '../streams/catalog.ts'
+import type { ContractPlace } from '../streams/contract.ts'
 import { formatDuration, parseDuration } from '../util/text.ts'
 
 export type Schedule = { readonly everyMs: number } | { readonly cron: string }
@@ -116,6 +117,20 @@ export const streamList = text.optional().transform((value, context): readonly s
   const unknown = names.filter((name) => !streamNames.includes(name))
   if (unknown.length === 0 && names.length > 0) return names
   context.addIssue(`must be a comma-separated list out of ${streamNames.join(', ')}`)
+  return z.NEVER
+})
+
+/** Null: no description is looked for. */
+export const contractPlace = optionalText.transform((value, context): ContractPlace | null => {
+  if (value === null) return { kind: 'usual' }
+  if (value.toLowerCase() === 'off') return null
+  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(value)) return { kind: 'file', at: value }
+  const isUrl = URL.canParse(value) && /^https?:$/.test(new URL(value).protocol)
+  if (isUrl && `${new URL(value).username}${new URL(value).password}` === '')
+    return { kind: 'url', at: value }
+  context.addIssue(
+    'must be off, a file, or a URL such as https://host.example/openapi/v1.json without user and password',
+  )
   return z.NEVER
 })
 

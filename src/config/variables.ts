@@ -3,6 +3,7 @@
 import { z } from 'zod'
 import {
   baseUrl,
+  contractPlace,
   durationMs,
   durationOrOff,
   fieldTimezones,
@@ -144,6 +145,13 @@ export const upstreamVariables = {
     fallback: 'all that are configured',
     form: 'names, comma-separated',
     schema: streamList,
+  },
+  CONTRACT: {
+    describe:
+      'where the assignment service describes itself (OpenAPI), for columns, types and comments before the first row',
+    fallback: '`/openapi/v1.json`, `/swagger/v1/swagger.json` and `/openapi.json` are tried',
+    form: 'URL, file, or `off`',
+    schema: contractPlace,
   },
   LOOKBACK: {
     describe:

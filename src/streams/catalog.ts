@@ -23,6 +23,9 @@ export type Cause = 'tick' | 'webhook' | 'operator' | 'write' | 'again'
 export type RunRequest = { readonly stream: string; readonly kind: RunKind; readonly cause: Cause }
 export type ServiceName = 'assignment' | 'tracking'
 
+/** By the field's name, whatever its case. */
+export type FieldKinds = Readonly<Record<string, { readonly kind: FieldKind }>>
+
 type CommonStream = {
   readonly name: string
   readonly service: ServiceName
@@ -32,6 +35,8 @@ type CommonStream = {
   /** Candidates for the key, the first that fits wins; compared without regard to case. */
   readonly keyFields: readonly string[]
   readonly defaultSchedule: string
+  /** Fields whose types the upstream describes. */
+  readonly fieldKinds?: FieldKinds
   /** Time zones of fields whose date-times have no offset, by the field's name in lower case. */
   readonly fieldZones?: Readonly<Record<string, string>>
   /** The operator's choice of volatile fields, in lower case; left out or null: what was found out holds. */
@@ -67,7 +72,7 @@ export type RelatedStream = {
   readonly belongsTo: 'one' | 'many'
   readonly keyFields: readonly string[]
   /** Fields whose types are documented. */
-  readonly fieldKinds?: Readonly<Record<string, { readonly kind: FieldKind }>>
+  readonly fieldKinds?: FieldKinds
   readonly fieldZones?: Readonly<Record<string, string>>
   /** The only field that this table takes from the records of its group, besides the key; the others leave it out. */
   readonly bulkField?: string

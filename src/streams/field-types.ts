@@ -1,8 +1,10 @@
 // The fields of an attachment, the only record whose fields the upstream documents: their types and bounds. The form that
 // creates one is checked by them, and the columns that hold one have their types.
 
-export type FieldKind = 'uint8' | 'int32' | 'int64' | 'boolean' | 'text' | 'base64' | 'uuid' | 'date-time'
-export type Field = { readonly kind: FieldKind; readonly maxLength?: number }
+export type FormKind = 'uint8' | 'int32' | 'int64' | 'boolean' | 'text' | 'base64' | 'uuid' | 'date-time'
+/** What the values of a field are said to be. `int64` also stands for integers of no known size, `object` for lists as well. */
+export type FieldKind = FormKind | 'int16' | 'uint64' | 'number' | 'date' | 'time' | 'object'
+export type Field = { readonly kind: FormKind; readonly maxLength?: number }
 
 export const attachmentFields = {
   AttachmentId: { kind: 'int32' },

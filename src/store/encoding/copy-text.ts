@@ -8,7 +8,9 @@ import {
   cutToMicroseconds,
   fitsInt64,
   fitsNumeric,
+  isDate,
   isInstant,
+  timeOfDay,
 } from '../schema/column-types.ts'
 
 // JSON text as the mirror keeps it: the same text for the same content whatever the order of fields, and always
@@ -71,6 +73,8 @@ export const encoders: Readonly<Record<ColumnType, Encode>> = {
   boolean: (value) => (typeof value === 'boolean' ? (value ? 't' : 'f') : null),
   uuid: (value) => (typeof value === 'string' && isUuid(value) ? value : null),
   timestamptz: (value) => (typeof value === 'string' && isInstant(value) ? cutToMicroseconds(value) : null),
+  date: (value) => (typeof value === 'string' && isDate(value) ? value : null),
+  time: (value) => (typeof value === 'string' ? timeOfDay(value) : null),
   text: encodeText,
   jsonb: encodeJsonb,
 }

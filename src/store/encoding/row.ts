@@ -144,8 +144,8 @@ function prepareEncoder(tableSchema: TableSchema, settled: ReadonlySet<string>):
   const versionIndexes = tableSchema.versions.map((column) => columns.indexOf(column))
   const documented = documentedTypes(stream)
   const zones = new Map(Object.entries(stream.fieldZones ?? {}))
-  const isDocumentedInteger = ({ field, type }: Column) =>
-    type === 'bigint' && documented.get(foldName(field)) === 'bigint'
+  const isDocumented = ({ field, type }: Column, wanted: ColumnType) =>
+    type === wanted && documented.get(foldName(field)) === wanted
   return {
     tableSchema,
     planOf: createPlanner(tableSchema),
@@ -154,7 +154,8 @@ function prepareEncoder(tableSchema: TableSchema, settled: ReadonlySet<string>):
     versionIndexes,
     encodeColumn: columns.map((column, index): Encode => {
       if (versionIndexes.includes(index)) return encodeVersion
-      if (isDocumentedInteger(column)) return encodeInteger
+      if (isDocumented(column, 'bigint')) return encodeInteger
+      if (isDocumented(column, 'numeric')) return encodeDecimal
       if (column.type !== 'timestamptz') return encoders[column.type]
       return instantEncoder(column.field, zones.get(foldName(column.field)))
     }),
@@ -285,6 +286,16 @@ const encodeVersion: Encode = (value) => toVersion(value)?.toString() ?? null
 
 const encodeInteger: Encode = (value) =>
   typeof value === 'number' && Number.isSafeInteger(value) ? `${value}` : (toInt64(value)?.toString() ?? null)
+
+const decimal = /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/
+
+/** Of a field that is described as a number, also one that comes in quotes. */
+const encodeDecimal: Encode = (value) =>
+  typeof value === 'string'
+    ? decimal.test(value) && fitsNumeric(value)
+      ? value
+      : null
+    : encoders.numeric(value)
 
 function isKey(value: Json, key: string): boolean {
   if (typeof value === 'string') return value === key || value.toLowerCase() === key

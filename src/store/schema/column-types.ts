@@ -47,6 +47,17 @@ function hasReadableOffset(text: string): boolean {
   return true
 }
 
+/** `2024-05-06`. */
+export const isDate = (text: string): boolean => text.length === 10 && isInstant(`${text}T00:00`)
+
+const clock = /^(\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)\d*$/
+
+/** `07:08:09.1234567`, cut to microseconds; null for what is no time of day, or has an offset. */
+export function timeOfDay(text: string): string | null {
+  const [, cut] = clock.exec(text) ?? []
+  return cut !== undefined && isInstant(`2000-01-01T${text}`) ? cut : null
+}
+
 // The end of a fraction of six digits.
 const fractionEnd = 26
 
@@ -70,7 +81,17 @@ function isFraction(instant: string): boolean {
   return true
 }
 
-export type ColumnType = 'bigint' | 'numeric' | 'boolean' | 'uuid' | 'timestamptz' | 'text' | 'jsonb'
+/** `date` and `time` only where the upstream's description says so: what looks like one in the data is a text. */
+export type ColumnType =
+  | 'bigint'
+  | 'numeric'
+  | 'boolean'
+  | 'uuid'
+  | 'timestamptz'
+  | 'date'
+  | 'time'
+  | 'text'
+  | 'jsonb'
 
 export const columnTypes: readonly string[] = [
   'bigint',
@@ -78,6 +99,8 @@ export const columnTypes: readonly string[] = [
   'boolean',
   'uuid',
   'timestamptz',
+  'date',
+  'time',
   'text',
   'jsonb',
 ] satisfies readonly ColumnType[]
@@ -105,7 +128,7 @@ export function commonType(first: ColumnType, next: ColumnType): ColumnType {
 }
 
 const isStringType = (type: ColumnType): boolean =>
-  type === 'uuid' || type === 'timestamptz' || type === 'text'
+  ['uuid', 'timestamptz', 'date', 'time', 'text'].includes(type)
 
 /** Whether a text is one that a key column of this type can hold. */
 export function keyCheck(type: ColumnType): (key: string) => boolean {
@@ -187,20 +210,25 @@ function shorten(name: string, field: string): string {
 const digest = (field: string): string =>
   createHash('sha256').update(foldName(field)).digest('hex').slice(0, 8)
 
-// Column types of fields whose types the upstream documents: those are not taken from the values that happen to come first.
+// Column types of fields whose types the upstream documents: those are not taken from the values that happen to come first. There is
+// no type for bytes: their base64 stays as it came.
 const typeOfKind: Readonly<Record<FieldKind, ColumnType>> = {
   uint8: 'bigint',
+  int16: 'bigint',
   int32: 'bigint',
   int64: 'bigint',
+  uint64: 'numeric',
+  number: 'numeric',
   boolean: 'boolean',
   text: 'text',
   base64: 'text',
   uuid: 'uuid',
   'date-time': 'timestamptz',
+  date: 'date',
+  time: 'time',
+  object: 'jsonb',
 }
 
 /** By folded field name; empty for streams whose fields are not documented. */
-export function documentedTypes(stream: MirroredStream): ReadonlyMap<string, ColumnType> {
-  const kinds = stream.kind === 'related' ? (stream.fieldKinds ?? {}) : {}
-  return new Map(Object.entries(kinds).map(([field, { kind }]) => [foldName(field), typeOfKind[kind]]))
-}
+export const documentedTypes = ({ fieldKinds = {} }: MirroredStream): ReadonlyMap<string, ColumnType> =>
+  new Map(Object.entries(fieldKinds).map(([field, { kind }]) => [foldName(field), typeOfKind[kind]]))

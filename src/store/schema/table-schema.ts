@@ -57,7 +57,10 @@ export async function readTableSchema(
   stream: MirroredStream,
 ): Promise<TableSchema | null> {
   const { rows } = await client.query<Row>(
-    `select a.attname as name, replace(format_type(a.atttypid, a.atttypmod), 'timestamp with time zone', 'timestamptz') as type,
+    `select a.attname as name, case format_type(a.atttypid, a.atttypmod)
+              when 'timestamp with time zone' then 'timestamptz' when 'time without time zone' then 'time'
+              else format_type(a.atttypid, a.atttypmod)
+            end as type,
             f.source_name as field,
             exists (
               select from pg_index i where i.indrelid = a.attrelid and i.indisprimary and a.attnum = any (i.indkey)

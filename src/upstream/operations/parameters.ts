@@ -1,7 +1,7 @@
 // What a parameter may be. Checked before anything is sent; an error names the parameter and its bound.
 
 import type { ExactNumber } from '../../json/json.ts'
-import { attachmentFields, type Field, type FieldKind } from '../../streams/field-types.ts'
+import { attachmentFields, type Field, type FormKind } from '../../streams/field-types.ts'
 import { int64, isUuid } from '../../streams/record.ts'
 import { nearest } from '../../util/text.ts'
 
@@ -85,7 +85,7 @@ export function shown(value: unknown): string {
 
 // The form that attaches a file: its fields, each with its type and bound. Which of them the upstream requires is not
 // known, so none is required here.
-type FieldValue<Kind extends FieldKind> = Kind extends 'uint8' | 'int32' | 'int64'
+type FieldValue<Kind extends FormKind> = Kind extends 'uint8' | 'int32' | 'int64'
   ? IntegerValue
   : Kind extends 'boolean'
     ? boolean | 'true' | 'false'

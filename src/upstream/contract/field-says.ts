@@ -1,0 +1,241 @@
+// What a schema of an OpenAPI description says of one field: its kind, its bounds, whether it may be null. OpenAPI 3.0 (`nullable`) and
+// 3.1 (`null` among the types) alike. Pure; references are followed by who asks.
+
+import type { ContractField } from '../../streams/contract.ts'
+import type { FieldKind } from '../../streams/field-types.ts'
+
+export type Schema = { readonly [keyword: string]: unknown }
+/** The schema that a reference means, with what stands beside the reference; null where it leads nowhere or in a circle. */
+export type Follow = (schema: unknown) => Schema | null
+
+type Said = Pick<ContractField, 'says' | 'kind' | 'isNullable' | 'describe' | 'values' | 'bounds'> & {
+  /** Why no kind can be told; null when one is, or nothing is said. */
+  readonly conflict: string | null
+}
+
+const isObject = (value: unknown): value is Schema =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+export const schemasIn = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
+const textOf = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null)
+
+/** Compositions inside each other go no deeper in what people write. */
+const mostNesting = 8
+
+export function fieldSays(given: unknown, follow: Follow, nesting = 0): Said {
+  const schema = follow(given)
+  if (schema === null || nesting > mostNesting)
+    return { ...nothing, conflict: 'its reference leads nowhere, or in a circle' }
+  const parts = compositionOf(schema)
+  if (parts === null) return plainSays(schema)
+  const all = parts.members.map((member) => fieldSays(member, follow, nesting + 1))
+  const told = all.filter(({ says }) => says !== 'null')
+  const own = ownSays(schema)
+  const joined = joinedSays(told, parts.how)
+  return {
+    ...joined,
+    isNullable: own.isNullable || (parts.how === 'all' ? told : all).some(({ isNullable }) => isNullable),
+    describe: own.describe ?? joined.describe,
+    bounds: own.bounds ?? joined.bounds,
+    values: own.values ?? joined.values,
+  }
+}
+
+const nothing: Said = {
+  ...{ says: 'anything', kind: null, isNullable: false, describe: null, values: null, bounds: null },
+  conflict: null,
+}
+
+function compositionOf(
+  schema: Schema,
+): { readonly members: readonly unknown[]; readonly how: 'all' | 'one' } | null {
+  for (const [keyword, how] of [
+    ['allOf', 'all'],
+    ['oneOf', 'one'],
+    ['anyOf', 'one'],
+  ] as const) {
+    const members = schemasIn(schema[keyword])
+    if (members.length === 0) continue
+    // What stands beside it counts like one more of all of them.
+    const { [keyword]: _, ...rest } = schema
+    const hasType = schema.type !== undefined || schema.properties !== undefined
+    return { how, members: how === 'all' && hasType ? [...members, rest] : members }
+  }
+  return null
+}
+
+function joinedSays(told: readonly Said[], how: 'all' | 'one'): Said {
+  const [first, ...others] = told
+  if (!first) return { ...nothing, says: 'null' }
+  const conflict = told.find((one) => one.conflict !== null)?.conflict ?? null
+  if (conflict !== null) return { ...first, kind: null, conflict }
+  const kinds = [...new Set(told.flatMap(({ kind }) => kind ?? []))]
+  const [kind = null] = kinds
+  if (kinds.length <= 1) return { ...(told.find((one) => one.kind !== null) ?? first), kind }
+  const says = [...new Set(told.map((one) => one.says))].join(how === 'all' ? ' and ' : ' or ')
+  const widest = how === 'one' ? widestOf(told, kinds) : null
+  const merged = { ...first, says, kind: widest, values: null, bounds: null, describe: first.describe }
+  return widest === null && others.length > 0
+    ? { ...merged, conflict: `it is ${says}, which no column can be` }
+    : merged
+}
+
+const integers: readonly FieldKind[] = ['uint8', 'int16', 'int32', 'int64']
+const numbers: readonly FieldKind[] = [...integers, 'uint64', 'number']
+const texts: readonly FieldKind[] = ['text', 'base64', 'uuid', 'date-time', 'date', 'time']
+
+/** The kind that holds all of them; digits in quotes beside a number are a number. */
+function widestOf(told: readonly Said[], kinds: readonly FieldKind[]): FieldKind | null {
+  const areAll = (group: readonly FieldKind[]) => kinds.every((kind) => group.includes(kind))
+  if (areAll(integers)) return 'int64'
+  if (areAll(numbers)) return 'number'
+  if (areAll(texts)) return 'text'
+  const digits = told.filter(({ kind, bounds }) => kind === 'text' && bounds === digitsOnly)
+  const rest = kinds.filter((kind) => kind !== 'text')
+  const isOfDigits = digits.length > 0 && digits.length === told.filter(({ kind }) => kind === 'text').length
+  if (!isOfDigits) return null
+  return rest.every((kind) => integers.includes(kind))
+    ? rest.length === 1
+      ? (rest[0] ?? null)
+      : 'int64'
+    : null
+}
+
+const digitsOnly = 'digits only'
+
+function plainSays(schema: Schema): Said {
+  const own = ownSays(schema)
+  const types = typesOf(schema)
+  if (types.length === 0)
+    return { ...own, says: own.isNullable && schema.type !== undefined ? 'null' : 'anything' }
+  const told = types.map((type) => ({ type, kind: kindOf(type, schema) }))
+  const format = textOf(schema.format)
+  const [first] = told
+  if (first && told.length === 1)
+    return { ...own, kind: first.kind, says: format === null ? first.type : `${first.type} ${format}` }
+  // How .NET describes numbers that it also reads from text: number or string, and a pattern of digits.
+  const number = told.find(({ type }) => type === 'integer') ?? told.find(({ type }) => type === 'number')
+  const others = told.filter(({ type }) => !['integer', 'number'].includes(type))
+  const isPattern = matchesNumbersOnly(textOf(schema.pattern))
+  if (number && others.every(({ type }) => type === 'string') && (others.length === 0 || isPattern)) {
+    const isWhole = !told.some(({ type }) => type === 'number')
+    const kind = isWhole ? number.kind : 'number'
+    const name = isWhole ? 'integer' : 'number'
+    return { ...own, kind, says: format === null ? name : `${name} ${format}` }
+  }
+  if (told.every(({ kind }) => kind === 'object')) return { ...own, kind: 'object', says: 'object or array' }
+  const says = told.map(({ type }) => type).join(' or ')
+  return { ...own, says, conflict: `it is ${says}, which no column can be` }
+}
+
+function matchesNumbersOnly(pattern: string | null): boolean {
+  return (
+    pattern !== null &&
+    /^\^.*\$$/.test(pattern) &&
+    /\\d|0-9/.test(pattern) &&
+    !/[a-df-zA-DF-Z]/.test(pattern.replaceAll('\\d', ''))
+  )
+}
+
+/** Without null. What has no type is known by its other keywords, or by its values. */
+function typesOf(schema: Schema): readonly string[] {
+  const named = schemasIn(schema.type ?? []).filter((type) => typeof type === 'string')
+  const types = typeof schema.type === 'string' ? [schema.type] : named
+  if (schema.type !== undefined) return [...new Set(types)].filter((type) => type !== 'null')
+  if (isObject(schema.properties) || schema.additionalProperties !== undefined) return ['object']
+  if (schema.items !== undefined) return ['array']
+  const values = valuesOf(schema).filter((value) => value !== null)
+  return [...new Set(values.map(typeOfValue))]
+}
+
+const typeOfValue = (value: unknown): string =>
+  typeof value === 'number'
+    ? Number.isInteger(value)
+      ? 'integer'
+      : 'number'
+    : typeof value === 'object'
+      ? 'object'
+      : typeof value
+
+const valuesOf = (schema: Schema): readonly unknown[] =>
+  schema.const === undefined ? schemasIn(schema.enum) : [schema.const]
+
+const integerKinds: Readonly<Record<string, FieldKind>> = {
+  uint8: 'uint8',
+  byte: 'uint8',
+  int8: 'int16',
+  int16: 'int16',
+  uint16: 'int32',
+  int32: 'int32',
+  uint32: 'int64',
+  int64: 'int64',
+  uint64: 'uint64',
+}
+const stringKinds: Readonly<Record<string, FieldKind>> = {
+  uuid: 'uuid',
+  guid: 'uuid',
+  'date-time': 'date-time',
+  datetime: 'date-time',
+  date: 'date',
+  time: 'time',
+  byte: 'base64',
+  base64: 'base64',
+}
+
+function kindOf(type: string, schema: Schema): FieldKind | null {
+  const format = textOf(schema.format)?.toLowerCase() ?? ''
+  switch (type) {
+    case 'integer':
+      return integerKinds[format] ?? 'int64'
+    case 'number':
+      return 'number'
+    case 'boolean':
+      return 'boolean'
+    case 'string':
+      return textOf(schema.contentEncoding) === 'base64' ? 'base64' : (stringKinds[format] ?? 'text')
+    case 'object':
+    case 'array':
+      return 'object'
+    default:
+      return null
+  }
+}
+
+/** What it says beside its type. */
+function ownSays(schema: Schema): Said {
+  const values = valuesOf(schema)
+  const shown = values
+    .filter((value) => value !== null)
+    .map((value) => (typeof value === 'string' ? value : JSON.stringify(value)))
+  return {
+    ...nothing,
+    isNullable:
+      schema.nullable === true ||
+      schema.type === 'null' ||
+      schemasIn(schema.type).includes('null') ||
+      values.includes(null),
+    describe: textOf(schema.description) ?? textOf(schema.title),
+    values: shown.length > 0 ? shown.slice(0, mostValues) : null,
+    bounds: boundsOf(schema),
+  }
+}
+
+const mostValues = 100
+
+function boundsOf(schema: Schema): string | null {
+  const { minLength, maxLength, minimum, maximum } = schema
+  const isNumber = (value: unknown): value is number => typeof value === 'number'
+  const pattern = textOf(schema.pattern)
+  const parts = [
+    isNumber(minLength) && minLength > 0 ? `at least ${minLength} characters` : null,
+    isNumber(maxLength) ? `at most ${maxLength} characters` : null,
+    isNumber(minimum) && isNumber(maximum) ? `${minimum} to ${maximum}` : null,
+    isNumber(minimum) && !isNumber(maximum) ? `at least ${minimum}` : null,
+    isNumber(maximum) && !isNumber(minimum) ? `at most ${maximum}` : null,
+    schema.type === 'string' && pattern !== null
+      ? matchesNumbersOnly(pattern)
+        ? digitsOnly
+        : `matches ${pattern.slice(0, 200)}`
+      : null,
+  ].filter((part) => part !== null)
+  return parts.length > 0 ? parts.join(', ') : null
+}

@@ -1,0 +1,147 @@
+// Where an upstream may describe itself, and what is there: a file, an address, or the usual paths of ASP.NET. Read within bounds of time
+// and size. That none is served is no fault.
+
+import { readFile, stat } from 'node:fs/promises'
+import { parse as parseYaml } from 'yaml'
+import type { Contract, ContractPlace } from '../../streams/contract.ts'
+import { messageOf } from '../../util/errors.ts'
+import type { Upstream } from '../client.ts'
+import { UpstreamError } from '../http/errors.ts'
+import type { HttpAnswer } from '../http/transport.ts'
+import { ContractError, readContract } from './openapi.ts'
+
+export type Finding =
+  | {
+      readonly found: 'contract'
+      readonly at: string
+      readonly document: string
+      readonly contract: Contract
+    }
+  /** No description is served. */
+  | { readonly found: 'nothing' }
+  /** There is something, and it cannot be used. */
+  | { readonly found: 'unusable'; readonly at: string; readonly why: string }
+  /** Nobody could say whether there is one. */
+  | { readonly found: 'no answer'; readonly why: string }
+
+const usualPaths = ['/openapi/v1.json', '/swagger/v1/swagger.json', '/openapi.json']
+
+const mostBytes = 16 * 1024 * 1024
+/** YAML takes much longer to read than JSON. */
+const mostYamlBytes = 2 * 1024 * 1024
+const longestMs = 15_000
+
+/** Null for the upstream: only a file can be read. */
+export async function findContract(
+  place: ContractPlace,
+  upstream: Upstream | null,
+  signal: AbortSignal,
+): Promise<Finding> {
+  if (place.kind === 'file') return await readDescriptionFile(place.at)
+  if (upstream === null) return { found: 'no answer', why: 'the upstream is not configured' }
+  const bounded = AbortSignal.any([signal, AbortSignal.timeout(longestMs)])
+  const asking = { upstream, signal: bounded }
+  if (place.kind === 'url')
+    return (
+      (await askAt(asking, new URL(place.at), true)) ?? {
+        ...{ found: 'unusable', at: place.at },
+        why: 'there is none at this address (404)',
+      }
+    )
+  for (const url of usualPlaces(upstream.baseUrl)) {
+    const found = await askAt(asking, url, false)
+    if (found !== null) return found
+  }
+  return { found: 'nothing' }
+}
+
+/** Below the base URL, and at the root of its host. */
+function usualPlaces(baseUrl: string): readonly URL[] {
+  const bases = [...new Set([baseUrl, new URL(baseUrl).origin])]
+  return bases.flatMap((base) => usualPaths.map((path) => new URL(`${base}${path}`)))
+}
+
+type Asking = { readonly upstream: Upstream; readonly signal: AbortSignal }
+
+/** Null: none is there. With the token first, and without: it may be refused on its way to what is open to everybody. */
+async function askAt({ upstream, signal }: Asking, url: URL, isNamed: boolean): Promise<Finding | null> {
+  let failure: unknown = null
+  const isOwn = url.href.startsWith(`${new URL(upstream.baseUrl).origin}/`)
+  for (const isSigned of isOwn ? [true, false] : [false])
+    try {
+      const answer = await upstream.askOnce(url, { isSigned, mostBytes }, signal)
+      const found = await readAnswered(url, answer, isNamed)
+      if (found !== null) return found
+      if (answer.status === 404) return null
+    } catch (error) {
+      if (isTooLarge(error))
+        return { found: 'unusable', at: url.href, why: `it is larger than ${mostBytes / 1024 / 1024} MB` }
+      failure ??= error
+    }
+  if (failure === null) return null
+  const why = signal.aborted ? `no answer within ${longestMs / 1_000} s` : messageOf(failure)
+  return { found: 'no answer', why }
+}
+
+const isTooLarge = (error: unknown): boolean =>
+  error instanceof UpstreamError && ['UPSTREAM_TOO_LARGE', 'UPSTREAM_UNPAGED'].includes(error.code)
+
+/** Null: what is there is none, as where a service answers everything with a page of its own. */
+async function readAnswered(
+  url: URL,
+  { status, headers, bytes }: HttpAnswer,
+  isNamed: boolean,
+): Promise<Finding | null> {
+  const at = url.href
+  if (status >= 500 || status === 429)
+    return { found: 'no answer', why: `${url.pathname} answers with status ${status}` }
+  const type = headers['content-type'] ?? ''
+  const isPage = /html/i.test(type) || bytes.subarray(0, 100).toString('latin1').trimStart().startsWith('<')
+  if (status === 200 && !isPage) return await readBytes(at, bytes, /yaml/i.test(type))
+  if (!isNamed || status === 404 || status === 401 || status === 403) return null
+  const where = headers.location ? `, a redirect to ${headers.location.slice(0, 200)}` : ''
+  return { found: 'unusable', at, why: isPage ? 'it is a page for browsers' : `status ${status}${where}` }
+}
+
+async function readDescriptionFile(path: string): Promise<Finding> {
+  try {
+    const { size } = await stat(path)
+    if (size > mostBytes)
+      return { found: 'unusable', at: path, why: `it is larger than ${mostBytes / 1024 / 1024} MB` }
+    return await readBytes(path, await readFile(path), false)
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException
+    return { found: 'unusable', at: path, why: `the file cannot be read (${code ?? messageOf(cause)})` }
+  }
+}
+
+async function readBytes(at: string, bytes: Buffer, isYaml: boolean): Promise<Finding> {
+  try {
+    const read = parseDescription(bytes, isYaml || /\.ya?ml$/i.test(at))
+    return { found: 'contract', at, document: JSON.stringify(read), contract: await readContract(read) }
+  } catch (error) {
+    if (!(error instanceof ContractError)) throw error
+    return { found: 'unusable', at, why: error.message }
+  }
+}
+
+function parseDescription(bytes: Buffer, isYaml: boolean): unknown {
+  const text = bytes.toString('utf8').replace(/^\ufeff/, '')
+  try {
+    return JSON.parse(text)
+  } catch (cause) {
+    if (!isYaml && /^\s*[[{]/.test(text)) throw new ContractError('it is no JSON', { cause })
+    return parsedYaml(text)
+  }
+}
+
+function parsedYaml(text: string): unknown {
+  if (text.length > mostYamlBytes)
+    throw new ContractError(`it is YAML of more than ${mostYamlBytes / 1024 / 1024} MB: convert it to JSON`)
+  try {
+    // Aliases that repeat each other are refused by the parser.
+    return parseYaml(text, { maxAliasCount: 100, logLevel: 'error' })
+  } catch (cause) {
+    throw new ContractError('it is neither JSON nor YAML', { cause })
+  }
+}

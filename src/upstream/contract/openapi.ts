@@ -1,0 +1,277 @@
+// Reads an OpenAPI description (3.0, 3.1) into a contract. References lead inside the document only: nothing is fetched for one. What
+// cannot be understood is left to the data, with a remark.
+
+import { $RefParser } from '@apidevtools/json-schema-ref-parser'
+import type {
+  Contract,
+  ContractField,
+  ContractOperation,
+  ContractParameter,
+  RecordType,
+} from '../../streams/contract.ts'
+import { messageOf } from '../../util/errors.ts'
+import { type Follow, fieldSays, type Schema, schemasIn } from './field-says.ts'
+
+/** It is no description that can be used. */
+export class ContractError extends Error {
+  override readonly name = 'ContractError'
+}
+
+const isObject = (value: unknown): value is Schema =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+const textOf = (value: unknown): string | null =>
+  typeof value === 'string' && value.trim() !== '' ? value.trim() : null
+
+const methods = ['get', 'post', 'put', 'patch', 'delete'] as const
+// More than any service has; what goes beyond is not read (P10).
+const mostOperations = 5_000
+const mostFields = 1_000
+const mostRemarks = 100
+
+/** Rejects with `ContractError`. */
+export async function readContract(document: unknown): Promise<Contract> {
+  const { openApi, paths } = expectDescription(document)
+  try {
+    const reader = await openReader(document)
+    await checkRules(reader, document)
+    const components = isObject(document) && isObject(document.components) ? document.components.schemas : {}
+    for (const name of Object.keys(isObject(components) ? components : {}))
+      typeNamed(reader, { $ref: `#/components/schemas/${escaped(name)}` }, name)
+    const operations = Object.entries(paths).flatMap(([path, item]) => operationsAt(reader, path, item))
+    if (operations.length > mostOperations)
+      reader.remark(`It names ${operations.length} operations; those above ${mostOperations} are left out.`)
+    return {
+      title: textOf(infoOf(document).title) ?? 'without a title',
+      version: textOf(infoOf(document).version) ?? 'without a version',
+      openApi,
+      operations: operations.slice(0, mostOperations),
+      types: Object.fromEntries(reader.types),
+      remarks: [...reader.remarks].slice(0, mostRemarks),
+    }
+  } catch (cause) {
+    throw new ContractError(`it cannot be read (${messageOf(cause).slice(0, 200)})`, { cause })
+  }
+}
+
+/** As a part of a JSON pointer. */
+const escaped = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1')
+
+const infoOf = (document: unknown): Schema =>
+  isObject(document) && isObject(document.info) ? document.info : {}
+
+function expectDescription(document: unknown): { readonly openApi: string; readonly paths: Schema } {
+  if (!isObject(document)) throw new ContractError('it is no JSON object')
+  const openApi = textOf(document.openapi)
+  if (textOf(document.swagger) !== null)
+    throw new ContractError(`it is of Swagger ${document.swagger}; OpenAPI 3.0 or 3.1 is needed`)
+  if (openApi === null) throw new ContractError('it does not say which OpenAPI it is of (`openapi`)')
+  if (!/^3\.[01]\./.test(`${openApi}.`))
+    throw new ContractError(`it is of OpenAPI ${openApi.slice(0, 20)}; 3.0 or 3.1 is needed`)
+  if (!isObject(document.paths) || Object.keys(document.paths).length === 0)
+    throw new ContractError('it names no operations (`paths`)')
+  return { openApi, paths: document.paths }
+}
+
+type Reader = {
+  readonly follow: Follow
+  /** The name of the component that a reference means; null: it means none, or is none. */
+  readonly nameOf: (schema: unknown) => string | null
+  readonly types: Map<string, RecordType>
+  readonly remarks: Set<string>
+  remark(text: string): void
+}
+
+async function openReader(document: unknown): Promise<Reader> {
+  const parser = new $RefParser()
+  await parser.resolve(document as object, { resolve: { external: false, file: false, http: false } })
+  const refs = parser.$refs
+  const remarks = new Set<string>()
+  const remark = (text: string) => {
+    remarks.add(text)
+  }
+  return {
+    follow(given) {
+      let schema = given
+      const beside: Schema[] = []
+      const seen = new Set<string>()
+      while (isObject(schema) && typeof schema.$ref === 'string') {
+        const { $ref, ...rest } = schema
+        if (!$ref.startsWith('#') || seen.has($ref)) {
+          remark(
+            seen.has($ref)
+              ? `The reference ${$ref} leads in a circle.`
+              : `The reference ${shortened($ref)} leads out of the description and is not followed.`,
+          )
+          return null
+        }
+        seen.add($ref)
+        beside.push(rest)
+        schema = targetOf(refs, $ref, remark)
+      }
+      return isObject(schema) ? Object.assign({}, schema, ...beside.toReversed()) : null
+    },
+    nameOf(schema) {
+      const $ref = isObject(schema) ? schema.$ref : null
+      const [, name] = typeof $ref === 'string' ? (/^#\/components\/schemas\/([^/]+)$/.exec($ref) ?? []) : []
+      return name ?? null
+    },
+    types: new Map(),
+    remarks,
+    remark,
+  }
+}
+
+const shortened = (text: string): string => (text.length > 100 ? `${text.slice(0, 99)}…` : text)
+
+/** Decodes what JSON pointers escape; does not follow where the target is a reference again. */
+function targetOf(refs: $RefParser['$refs'], $ref: string, remark: Reader['remark']): unknown {
+  try {
+    return refs.get($ref)
+  } catch {
+    remark(`The reference ${shortened($ref)} leads nowhere.`)
+    return null
+  }
+}
+
+/** A description that breaks the rules of OpenAPI somewhere is of use all the same. */
+async function checkRules(reader: Reader, document: unknown): Promise<void> {
+  // Only here: it compiles the rules, and most programs never need them.
+  const { Validator } = await import('@seriousme/openapi-schema-validator')
+  const { valid, errors } = await new Validator().validate({
+    ...(document as Readonly<Record<string, unknown>>),
+  })
+  if (valid) return
+  const [first] = Array.isArray(errors) ? errors : []
+  const where = first ? `${first.instancePath || 'at its top'} ${first.message ?? ''}` : String(errors ?? '')
+  reader.remark(`It breaks the rules of OpenAPI: ${shortened(where.trim())}.`)
+}
+
+function operationsAt(reader: Reader, path: string, given: unknown): readonly ContractOperation[] {
+  const item = reader.follow(given)
+  if (item === null || !path.startsWith('/')) return []
+  return methods.flatMap((method) => {
+    const operation = item[method]
+    if (!isObject(operation)) return []
+    const name = `${method.toUpperCase()} ${path}`
+    return [
+      {
+        method: method.toUpperCase(),
+        path,
+        summary: textOf(operation.summary) ?? textOf(operation.description),
+        parameters: parametersOf(reader, [...schemasIn(item.parameters), ...schemasIn(operation.parameters)]),
+        takes: bodyOf(reader, name, operation),
+        answers: answerOf(reader, name, operation),
+      },
+    ]
+  })
+}
+
+function parametersOf(reader: Reader, given: readonly unknown[]): readonly ContractParameter[] {
+  const parameters = given.flatMap((one): readonly ContractParameter[] => {
+    const parameter = reader.follow(one)
+    const [name, where] = [textOf(parameter?.name), textOf(parameter?.in)]
+    if (parameter === null || name === null || where === null) return []
+    const { says, bounds } = fieldSays(parameter.schema ?? {}, reader.follow)
+    return [{ name, in: where, says, bounds, isRequired: parameter.required === true || where === 'path' }]
+  })
+  // One of an operation replaces the one of its path.
+  return [...new Map(parameters.map((one) => [`${one.in} ${one.name}`, one])).values()]
+}
+
+function bodyOf(reader: Reader, name: string, { requestBody }: Schema): string | null {
+  const schema = schemaIn(reader.follow(requestBody ?? {}))
+  return schema === null ? null : typeNamed(reader, schema, `${name} (body)`)
+}
+
+function answerOf(reader: Reader, name: string, { responses }: Schema): ContractOperation['answers'] {
+  const success = Object.entries(isObject(responses) ? responses : {}).find(([status]) =>
+    /^2(?:\d\d|XX)$/i.test(status),
+  )
+  const schema = schemaIn(reader.follow(success?.[1] ?? {}))
+  const followed = schema === null ? null : reader.follow(schema)
+  if (schema === null || followed === null) return null
+  const items = itemsOf(reader, followed)
+  const type = typeNamed(reader, items ?? schema, name)
+  return type === null ? null : { type, isList: items !== null }
+}
+
+/** A list, or an object with one list in it. */
+function itemsOf(reader: Reader, schema: Schema): unknown {
+  if (schema.items !== undefined) return schema.items
+  if (!isObject(schema.properties)) return null
+  const lists = Object.values(schema.properties).flatMap((property) => {
+    const items = reader.follow(property)?.items
+    return items === undefined ? [] : [items]
+  })
+  // A record may have lists in it; what wraps one has little else.
+  return lists.length === 1 && Object.keys(schema.properties).length <= mostWrapperFields ? lists[0] : null
+}
+const mostWrapperFields = 8
+
+/** JSON first, then a form, then whatever there is. */
+function schemaIn(holder: Schema | null): unknown {
+  const content = Object.entries(isObject(holder?.content) ? holder.content : {})
+  const [best] = [/^application\/json\b/i, /json\b/i, /^application\/x-www-form-urlencoded\b/i, /./].flatMap(
+    (wanted) => content.filter(([type]) => wanted.test(type)),
+  )
+  return best && isObject(best[1]) ? (best[1].schema ?? null) : null
+}
+
+/** The name under which the type is kept; null for what has no fields. */
+function typeNamed(reader: Reader, schema: unknown, otherwise: string): string | null {
+  const name = reader.nameOf(schema) ?? otherwise
+  if (reader.types.has(name)) return name
+  const fields = fieldsOf(reader, schema, name)
+  if (fields === null) return null
+  const describe = textOf(reader.follow(schema)?.description)
+  reader.types.set(name, { name, describe, fields })
+  return name
+}
+
+/** Those of all parts that it is composed of; null when it has none. */
+function fieldsOf(
+  reader: Reader,
+  given: unknown,
+  type: string,
+  nesting = 0,
+): readonly ContractField[] | null {
+  const schema = reader.follow(given)
+  if (schema === null || nesting > 8) return null
+  const parts = schemasIn(schema.allOf).flatMap((part) => fieldsOf(reader, part, type, nesting + 1) ?? [])
+  const own = isObject(schema.properties) ? schema.properties : null
+  if (own === null && parts.length === 0) return null
+  const required = schemasIn(schema.required)
+  const fields = Object.entries(own ?? {}).map(([name, property]): ContractField => {
+    const { conflict, ...said } = fieldSays(property, reader.follow)
+    if (conflict !== null) reader.remark(`${type}.${shortened(name)}: ${conflict}. The data decide.`)
+    return { name, ...said, isRequired: required.includes(name), holds: heldType(reader, property) }
+  })
+  return withoutRepetition(reader, type, [...parts, ...fields]).slice(0, mostFields)
+}
+
+/** The named type behind a field: its own, that of its items, or that of the one part that has a name. */
+function heldType(reader: Reader, property: unknown): string | null {
+  const own = reader.nameOf(property)
+  if (own !== null || !isObject(property)) return own
+  const parts = [property.items, ...['oneOf', 'anyOf', 'allOf'].flatMap((how) => schemasIn(property[how]))]
+  const names = parts.flatMap((part) => reader.nameOf(part) ?? [])
+  return names.length === 1 ? (names[0] ?? null) : null
+}
+
+/** Fields whose names differ only in case are one field, and can only be of one kind. */
+function withoutRepetition(
+  reader: Reader,
+  type: string,
+  fields: readonly ContractField[],
+): readonly ContractField[] {
+  const known = new Map<string, ContractField>()
+  for (const field of fields) {
+    const folded = field.name.toLowerCase()
+    const other = known.get(folded)
+    if (other && other.kind !== field.kind) {
+      reader.remark(`${type}.${field.name}: it is ${other.says} and ${field.says}. The data decide.`)
+      known.set(folded, { ...field, kind: null })
+    } else known.set(folded, field)
+  }
+  return [...known.values()]
+}

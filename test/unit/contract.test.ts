@@ -1,0 +1,239 @@
+// Reading what an upstream says about itself: OpenAPI 3.0 and 3.1, and what is wrong with some.
+
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { contractChanges } from '../../src/streams/contract.ts'
+import { readContract } from '../../src/upstream/contract/openapi.ts'
+
+const recorded = () =>
+  JSON.parse(
+    readFileSync(new URL('../fixtures/recorded/openapi-v1.json', import.meta.url), 'utf8'),
+  ) as Description
+type Description = {
+  components: { schemas: Record<string, { properties: Record<string, unknown> }> }
+  paths: Record<string, Record<string, unknown>>
+}
+
+/** A description with one list of a record with these fields. */
+const describing = (properties: object, more: object = {}, openapi = '3.1.0') => ({
+  openapi,
+  info: { title: 'T', version: '1' },
+  paths: {
+    '/api/Thing': {
+      get: {
+        responses: {
+          200: {
+            description: 'OK',
+            content: {
+              'application/json': {
+                schema: { type: 'array', items: { $ref: '#/components/schemas/Thing' } },
+              },
+            },
+          },
+        },
+      },
+    },
+  },
+  components: { schemas: { Thing: { type: 'object', properties }, ...more } },
+})
+
+async function fieldsOf(document: object) {
+  const { types, remarks } = await readContract(document)
+  const kinds = Object.fromEntries(
+    (types.Thing?.fields ?? []).map(({ name, kind, isNullable }) => [
+      name,
+      `${kind}${isNullable ? '?' : ''}`,
+    ]),
+  )
+  return { kinds, fields: types.Thing?.fields ?? [], remarks }
+}
+
+describe('the contract', () => {
+  it('is read whole from what a service of ASP.NET generated', async () => {
+    const contract = await readContract(recorded())
+    expect(contract.remarks).toEqual([])
+    expect(contract.operations).toHaveLength(33)
+    const assignment = contract.types.TblAssignment
+    expect(assignment?.fields).toHaveLength(61)
+    const told = (name: string) => assignment?.fields.find((field) => field.name === name)
+    expect(told('assignmentPriority')).toEqual({
+      name: 'assignmentPriority',
+      says: 'integer uint8',
+      kind: 'uint8',
+      isNullable: true,
+      isRequired: false,
+      describe: 'Priority, 1 is highest.',
+      values: null,
+      bounds: null,
+      holds: null,
+    })
+    expect(told('price')).toMatchObject({ kind: 'number', says: 'number double' })
+    expect(told('signature')).toMatchObject({ kind: 'base64' })
+    expect(told('uid')).toMatchObject({ kind: 'uuid', isNullable: false })
+    expect(told('city')).toMatchObject({ kind: 'text', bounds: 'at most 60 characters' })
+    expect(contract.types.TblAssignmentNote?.fields.at(-1)).toMatchObject({
+      name: 'employee',
+      kind: 'object',
+      isNullable: true,
+    })
+    const list = contract.operations.find(
+      ({ path, method }) => method === 'GET' && path === '/api/Assignment',
+    )
+    expect(list?.answers).toEqual({ type: 'TblAssignment', isList: true })
+    expect(list?.parameters.find(({ name }) => name === 'Page')?.bounds).toBe('1 to 2147483647')
+  })
+
+  it('knows the types of OpenAPI 3.0 and 3.1', async () => {
+    const { kinds, remarks } = await fieldsOf(
+      describing(
+        {
+          a: { type: 'integer', format: 'int64', nullable: true },
+          b: { type: ['integer', 'null'] },
+          c: { type: 'integer', format: 'uint64' },
+          d: { type: 'string', format: 'date' },
+          e: { type: 'string', format: 'time' },
+          f: { oneOf: [{ type: 'null' }, { $ref: '#/components/schemas/Kind' }] },
+          g: { allOf: [{ $ref: '#/components/schemas/Kind' }], description: 'own words' },
+          h: { type: 'array', items: { type: 'string' } },
+          i: {},
+          j: { anyOf: [{ type: 'integer' }, { type: 'number' }] },
+          k: { oneOf: [{ type: 'integer' }, { type: 'string', pattern: '^-?(?:0|[1-9]\\d*)$' }] },
+          l: { enum: [1, 2, null] },
+          m: { properties: { x: { type: 'string' } } },
+        },
+        { Kind: { type: 'string', enum: ['new', 'done'] } },
+      ),
+    )
+    expect(kinds).toEqual({
+      ...{ a: 'int64?', b: 'int64?', c: 'uint64', d: 'date', e: 'time', f: 'text?', g: 'text', h: 'object' },
+      ...{ i: 'null', j: 'number', k: 'int64', l: 'int64?', m: 'object' },
+    })
+    // `nullable` of 3.0 is no keyword of 3.1, and harms nobody.
+    expect(remarks).toEqual([])
+  })
+
+  it('takes values and words from behind a reference, and prefers those beside it', async () => {
+    const { fields } = await fieldsOf(
+      describing(
+        {
+          a: { $ref: '#/components/schemas/Kind', description: 'beside' },
+          b: { $ref: '#/components/schemas/Kind' },
+        },
+        { Kind: { type: 'string', enum: ['new', 'done'], description: 'behind' } },
+      ),
+    )
+    expect(fields.map(({ describe: words, values }) => [words, values])).toEqual([
+      ['beside', ['new', 'done']],
+      ['behind', ['new', 'done']],
+    ])
+  })
+
+  it('leaves to the data what excludes itself, leads in a circle, or out of it', async () => {
+    const { kinds, remarks } = await fieldsOf(
+      describing(
+        {
+          both: { type: ['boolean', 'integer'] },
+          clash: { allOf: [{ type: 'string' }, { type: 'integer' }] },
+          round: { $ref: '#/components/schemas/A' },
+          away: { $ref: 'http://other.example/types.json#/X' },
+          file: { $ref: '/etc/passwd' },
+          lost: { $ref: '#/components/schemas/Nobody' },
+          Fine: { type: 'string' },
+          fine: { type: 'integer' },
+        },
+        { A: { $ref: '#/components/schemas/B' }, B: { $ref: '#/components/schemas/A' } },
+      ),
+    )
+    expect(kinds).toEqual(
+      Object.fromEntries(
+        ['both', 'clash', 'round', 'away', 'file', 'lost', 'fine'].map((name) => [name, 'null']),
+      ),
+    )
+    const text = remarks.join('\n')
+    for (const part of [
+      'boolean or integer',
+      'string and integer',
+      'in a circle',
+      'http://other.example/types.json#/X leads out',
+      'leads nowhere',
+      'Thing.fine: it is string and integer',
+    ])
+      expect(text).toContain(part)
+  })
+
+  it('goes on in a record that holds itself', async () => {
+    const { kinds } = await fieldsOf(
+      describing({
+        parent: { $ref: '#/components/schemas/Thing' },
+        children: { type: 'array', items: { $ref: '#/components/schemas/Thing' } },
+      }),
+    )
+    expect(kinds).toEqual({ parent: 'object', children: 'object' })
+  })
+
+  it.each([
+    ['no JSON object', [1, 2]],
+    ['does not say which OpenAPI', { success: false, data: [] }],
+    ['Swagger 2.0', { swagger: '2.0', paths: {} }],
+    ['OpenAPI 4.0.0', { openapi: '4.0.0', paths: { '/a': {} } }],
+    ['names no operations', { openapi: '3.0.1', info: {} }],
+  ])('is refused where there is none: %s', async (words, document) => {
+    await expect(readContract(document)).rejects.toThrow(words)
+  })
+
+  it('is used although it breaks a rule, and says which', async () => {
+    const document = describing({ a: { type: 'integer' } })
+    const { kinds, remarks } = await fieldsOf({ ...document, info: { title: 'T' } })
+    expect(kinds).toEqual({ a: 'int64' })
+    expect(remarks.join()).toMatch(/breaks the rules of OpenAPI: .*version/)
+  })
+
+  it('stays quick where each type has ten of the next', async () => {
+    const bomb = Object.fromEntries(
+      Array.from({ length: 60 }, (_, level) => [
+        `L${level}`,
+        {
+          type: 'object',
+          properties: Object.fromEntries(
+            Array.from({ length: 10 }, (_, n) => [`f${n}`, { $ref: `#/components/schemas/L${level + 1}` }]),
+          ),
+        },
+      ]),
+    )
+    const startedAt = performance.now()
+    await readContract(
+      describing({ a: { $ref: '#/components/schemas/L0' } }, { ...bomb, L60: { type: 'string' } }),
+    )
+    expect(performance.now() - startedAt).toBeLessThan(5_000)
+  })
+})
+
+describe('two contracts', () => {
+  it('are told apart field by field and operation by operation', async () => {
+    const before = await readContract(recorded())
+    const changed = recorded()
+    const { properties } = changed.components.schemas
+      .TblAssignment as Description['components']['schemas'][string]
+    properties.newField = { type: 'string' }
+    delete properties.color
+    properties.zoneNumber = { type: 'string' }
+    properties.city = { type: ['null', 'string'], maxLength: 80 }
+    delete changed.paths['/api/AssignmentObject']
+    const changes = contractChanges(before, await readContract(changed))
+    const told = changes.map(({ subject, change, before, after }) => ({ subject, change, before, after }))
+    const one = (subject: string, change: string, was: string | null, is: string | null) => ({
+      ...{ subject, change, before: was, after: is },
+    })
+    expect(told).toHaveLength(5)
+    expect(told).toEqual(
+      expect.arrayContaining([
+        one('TblAssignment.color', 'field gone', 'string or null', null),
+        one('TblAssignment.zoneNumber', 'type changed', 'integer int16 or null', 'string'),
+        one('TblAssignment.newField', 'new field', null, 'string'),
+        one('TblAssignment.city', 'bound changed', 'at most 60 characters', 'at most 80 characters'),
+        one('GET /api/AssignmentObject', 'operation gone', 'Gets assignment objects.', null),
+      ]),
+    )
+    expect(contractChanges(before, before)).toEqual([])
+  })
+})
