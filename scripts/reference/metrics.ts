@@ -70,6 +70,7 @@ function metrics(): readonly Metric[] {
     overview: async () => null,
     beliefs: async () => null,
     problems: async () => null,
+    progress: async () => null,
     queueCounts: async () => null,
     parts: () => ({}),
   })

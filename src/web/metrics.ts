@@ -6,6 +6,7 @@ import { type Problem, problemKinds } from '../problems/stream-problems.ts'
 import type { BeliefLine } from '../store/queries/dictionary.ts'
 import type { StreamOverview } from '../store/queries/overview.ts'
 import { verdictOf } from '../streams/beliefs.ts'
+import { estimate, type ReadingProgress } from '../streams/load-progress.ts'
 
 export type RunSeen = {
   readonly stream: string
@@ -136,6 +137,8 @@ export type States = {
   beliefs(): Promise<readonly BeliefLine[] | null>
   /** Null while the database does not answer. */
   problems(): Promise<readonly Problem[] | null>
+  /** Readings that go on. Null while the database does not answer. */
+  progress(): Promise<readonly ReadingProgress[] | null>
   /** Null while the queue does not answer. */
   queueCounts(): Promise<Readonly<Record<string, number>> | null>
   /** Parts of the worker and upstream services, and whether they work. */
@@ -205,6 +208,37 @@ const streamGauges: readonly StreamGauge[] = [
   ['paused', '1 while the stream is paused by an operator', (one) => (one.paused === null ? 0 : 1)],
 ]
 
+type MakeGauge = <Label extends string>(
+  name: string,
+  help: string,
+  labelNames: readonly Label[],
+) => Gauge<Label>
+
+function addProgressGauges(gauge: MakeGauge): (readings: readonly ReadingProgress[], now: Date) => void {
+  const share = gauge(
+    'progress_ratio',
+    'How much of a reading that goes on is read, from 0 to 1, such as of a first load; left out where nobody knows how many rows there are',
+    ['stream', 'reading'],
+  )
+  const left = gauge(
+    'eta_seconds',
+    'How long a reading still takes: at least and at most, by the fastest and the slowest 30 seconds of the last five minutes; left out while it stands still',
+    ['stream', 'reading', 'bound'],
+  )
+  return (readings, now) => {
+    share.reset()
+    left.reset()
+    for (const one of readings) {
+      const { stream, reading } = one
+      const seen = estimate(one, now)
+      if (seen.share !== null) share.set({ stream, reading }, seen.share)
+      if (!seen.left) continue
+      left.set({ stream, reading, bound: 'least' }, seen.left.leastMs / 1000)
+      if (seen.left.mostMs !== null) left.set({ stream, reading, bound: 'most' }, seen.left.mostMs / 1000)
+    }
+  }
+}
+
 /** Returns what looks everything up again. */
 export function addStateGauges(registry: Registry, states: States): () => Promise<void> {
   const gauge = <Label extends string>(name: string, help: string, labelNames: readonly Label[]) =>
@@ -220,14 +254,16 @@ export function addStateGauges(registry: Registry, states: States): () => Promis
     ['stream', 'belief'],
   )
   const beliefAge = gauge('belief_age_seconds', 'How long ago a belief was last tested', ['stream', 'belief'])
+  const progress = addProgressGauges(gauge)
   const queueJobs = gauge('queue_jobs', 'Runs in the queue by state', ['state'])
   const up = gauge('up', '1 while this part of the worker, or this upstream service, works', ['part'])
 
   return async () => {
-    const [overview, beliefs, problems, counts] = await Promise.all([
+    const [overview, beliefs, problems, readings, counts] = await Promise.all([
       states.overview(),
       states.beliefs(),
       states.problems(),
+      states.progress(),
       states.queueCounts(),
     ])
     for (const { gauge: one, value } of perStream) {
@@ -249,6 +285,7 @@ export function addStateGauges(registry: Registry, states: States): () => Promis
     problemCount.reset()
     for (const kind of problems ? problemKinds : [])
       problemCount.set({ kind }, (problems ?? []).filter((problem) => problem.kind === kind).length)
+    progress(readings ?? [], now)
     queueJobs.reset()
     for (const [state, count] of Object.entries(counts ?? {})) queueJobs.set({ state }, count)
     for (const [part, isUp] of Object.entries(states.parts())) up.set({ part }, isUp ? 1 : 0)

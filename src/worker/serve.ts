@@ -10,6 +10,7 @@ import { type BackgroundTasks, openBackgroundTasks } from '../operator/backgroun
 import { pausedStreams } from '../store/admin/streams.ts'
 import { readBeliefs } from '../store/queries/dictionary.ts'
 import { readOverview } from '../store/queries/overview.ts'
+import { readProgress } from '../store/queries/progress.ts'
 import type { RunRequest, Stream } from '../streams/catalog.ts'
 import { withTimeout } from '../util/waiting.ts'
 import { actionRoutes, type Perform } from '../web/actions.ts'
@@ -80,6 +81,7 @@ export async function serve(options: {
         started.parts.close()
         const runs = Promise.all([started.jobs.stop(), state.tasks.stop()]).then(() => {})
         await ended('the runs', drainMs, runs, log)
+        await ended('the notes of this worker', closeMs, started.watch.stop(), log)
         await ended('the connections', closeMs, started.context[Symbol.asyncDispose](), log)
       }
       await ended('the HTTP server', closeMs, http.close(), log)
@@ -139,6 +141,7 @@ function monitoringRoutes(state: WorkerState, deliveries: RunDebounce): readonly
     overview: async () => (state.live ? orNull(overviewOf(state.live.context)) : null),
     beliefs: async () => (state.live ? orNull(readBeliefs(state.live.context.database.pool)) : null),
     problems: async () => (state.live ? orNull(state.live.problems()) : null),
+    progress: async () => (state.live ? orNull(progressOf(state.live.context)) : null),
     queueCounts: async () =>
       state.live && partsOf(state).queue?.isUp ? orNull(state.live.jobs.counts()) : null,
     parts: () => ({
@@ -219,6 +222,12 @@ const statusQueriesOf = ({ context, jobs, parts, problems }: Live, pageSize: num
       parts.states().queue?.isUp ? await withTimeout(nextTicksMs, jobs.nextTicks()).catch(() => []) : [],
     planBackfill: (stream, options) => planAskedBackfill(context, stream, options, pageSize),
   })
+
+const progressOf = ({ database, streams }: SyncContext) =>
+  readProgress(
+    database.pool,
+    streams.map(({ name }) => name),
+  )
 
 const overviewOf = ({ database, streams }: SyncContext) =>
   readOverview(

@@ -9,14 +9,17 @@ import { partsDown, readProblems, type WorkerView } from '../problems/find-probl
 import type { Problem } from '../problems/stream-problems.ts'
 import { withAlertBook } from '../store/admin/alert-book.ts'
 import { pausedStreams } from '../store/admin/streams.ts'
+import type { WorkerLine } from '../store/admin/watch.ts'
 import { checkTakesWrites } from '../store/server/connect.ts'
 import type { RunRequest } from '../streams/catalog.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
+import type { UpstreamObserver } from '../upstream/http/transport.ts'
 import { formatDuration } from '../util/text.ts'
 import type { Metrics } from '../web/metrics.ts'
 import { isPassingFailure, type PartsWatch, waitUntilAvailable, watchParts } from './availability.ts'
 import { type OpenDriver, openDriver } from './queue/driver.ts'
 import { type Jobs, startJobs } from './queue/jobs.ts'
+import { openRequestMinutes } from './request-minutes.ts'
 import {
   askForMissed,
   failureScopeOf,
@@ -27,6 +30,7 @@ import {
   wantedSchedules,
 } from './scheduled-runs.ts'
 import { keepSubscribed } from './subscription.ts'
+import { startWatch, type Watch } from './watch.ts'
 
 /** What there is once Postgres and the queue answered. */
 export type Live = {
@@ -35,6 +39,7 @@ export type Live = {
   readonly parts: PartsWatch
   /** What needs a person. */
   readonly problems: () => Promise<readonly Problem[]>
+  readonly watch: Watch
 }
 
 type Beginning = {
@@ -46,12 +51,20 @@ type Beginning = {
 
 export async function start(beginning: Beginning): Promise<Live> {
   const { config, log, metrics, signal } = beginning
+  const requests = openRequestMinutes()
+  const observer: UpstreamObserver = {
+    ...metrics.upstream,
+    requestDone(request) {
+      metrics.upstream.requestDone(request)
+      requests.observer.requestDone(request)
+    },
+  }
   // What was opened is closed again when the rest cannot be, or when the worker is stopped meanwhile.
   await using opened = new AsyncDisposableStack()
   const context = opened.use(
     await waitUntilAvailable({
       what: 'Postgres',
-      open: () => openContext({ config, log, observer: metrics.upstream }),
+      open: () => openContext({ config, log, observer }),
       isPassing: isPassingFailure,
       ...{ signal, log },
     }),
@@ -63,7 +76,8 @@ export async function start(beginning: Beginning): Promise<Live> {
     ...{ signal, log },
   })
   opened.defer(() => queue.close())
-  const jobs = await startRuns(beginning, context, queue)
+  const running = new Set<WorkerLine['runs'][number]>()
+  const jobs = await startRuns(beginning, context, queue, running)
   const keepSchedules = keepUp(beginning, context, jobs)
   const parts = watchParts(
     [
@@ -79,16 +93,21 @@ export async function start(beginning: Beginning): Promise<Live> {
       ...{ view: view(), now: new Date() },
     })
   subscribeAndAlert(beginning, context, { problems, view })
+  const watch = startWatch({
+    ...{ context, problems, requests, signal, log, waits: jobs.waits },
+    running: () => [...running],
+  })
   const streams = context.streams.map(({ name }) => name)
   log.info({ database: context.database.address, queue: queue.address, streams }, 'the worker is running')
   opened.move()
-  return { context, jobs, parts, problems }
+  return { context, jobs, parts, problems, watch }
 }
 
 async function startRuns(
   { config, log, metrics }: Beginning,
   context: SyncContext,
   queue: OpenDriver,
+  running: Set<WorkerLine['runs'][number]>,
 ): Promise<Jobs> {
   const kinds = readers(context)
   const { pool } = context.database
@@ -104,7 +123,10 @@ async function startRuns(
       const read = kinds[request.kind]
       // Asked for before the stream or the kind of run was switched off.
       if (!stream || !read || (await isTaken(reconciles, request, new Date()))) return null
-      return await runUnlessPaused(request, hooks, isPaused, (ended) => read(stream, ended))
+      const line = { stream: request.stream, kind: request.kind, since: new Date() }
+      running.add(line)
+      const reading = runUnlessPaused(request, hooks, isPaused, (ended) => read(stream, ended))
+      return await reading.finally(() => running.delete(line))
     },
     failureScope: failureScopeOf,
     serviceOf: (name) => streams.get(name)?.service ?? 'assignment',

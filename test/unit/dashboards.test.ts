@@ -20,6 +20,7 @@ function exported(): ReadonlyMap<string, readonly string[]> {
     overview: async () => null,
     beliefs: async () => null,
     problems: async () => null,
+    progress: async () => null,
     queueCounts: async () => null,
     parts: () => ({}),
   })

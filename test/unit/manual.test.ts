@@ -152,6 +152,7 @@ describe('names', () => {
       overview: async () => null,
       beliefs: async () => null,
       problems: async () => null,
+      progress: async () => null,
       queueCounts: async () => null,
       parts: () => ({}),
     })

@@ -110,4 +110,5 @@ export const lockKeys = {
   subscription: 7_405_617,
   /** The book of what people were told. */
   alertBook: 7_405_618,
+  thinMinutes: 7_405_619,
 } as const

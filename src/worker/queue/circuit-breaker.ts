@@ -31,6 +31,8 @@ export type CircuitBreaker = {
   owed(): readonly RunRequest[]
   /** Names of the services that do not work. */
   servicesDown(): readonly string[]
+  /** What does not work, in words, and when it is tried again. */
+  waits(): readonly { readonly what: string; readonly until: Date }[]
   close(): void
 }
 
@@ -77,6 +79,7 @@ export function openCircuitBreaker(options: Options): CircuitBreaker {
     },
     owed: () => [...failing.values()].flatMap(({ owed }) => [...owed.values()]),
     servicesDown: () => [...failing.keys()].flatMap((key) => serviceKeyPattern.exec(key)?.slice(1) ?? []),
+    waits: () => [...failing].map(([what, { outage }]) => ({ what, until: new Date(outage.untilMs) })),
     close() {
       for (const { timer } of failing.values()) clearTimeout(timer)
       failing.clear()

@@ -22,6 +22,8 @@ export type Jobs = {
   keepSchedules(): Promise<void>
   nextTicks(): Promise<readonly NextTick[]>
   servicesDown(): readonly string[]
+  /** What does not work, in words, and when it is tried again. */
+  waits(): readonly { readonly what: string; readonly until: Date }[]
   /** Runs end after the page in hand. */
   stop(): Promise<void>
 }
@@ -93,6 +95,7 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
     },
     nextTicks: ticks.next,
     servicesDown: breaker.servicesDown,
+    waits: breaker.waits,
     async stop() {
       const drained = Promise.all([ticks.close(), worker.close()]).then(handBack).then(runs.close)
       // What waits for a queue that is away would wait for ever.

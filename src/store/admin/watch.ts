@@ -1,0 +1,144 @@
+// What workers note for those who watch: that they are there, what each minute was like, and what requests to the upstream came to.
+// Minutes thin out to hours after eight days, and hours go after ninety.
+
+import type { Pool } from 'pg'
+import { lockKeys, withConnection } from '../server/session.ts'
+
+type Queryable = Pick<Pool, 'query'>
+
+export type WorkerLine = {
+  readonly id: string
+  readonly host: string
+  readonly pid: number
+  readonly version: string
+  readonly startedAt: Date
+  readonly runs: readonly { readonly stream: string; readonly kind: string; readonly since: Date }[]
+  /** What does not work, and when it is tried again. */
+  readonly waits: readonly { readonly what: string; readonly until: Date }[]
+}
+
+/** That it is there, and what it does. Lines of those that are gone for a day are removed. */
+export async function noteWorker(client: Queryable, line: WorkerLine): Promise<void> {
+  const { id, host, pid, version, startedAt, runs, waits } = line
+  await client.query(
+    `with gone as (
+       delete from tidemark.worker where seen_at < now() - interval '1 day' and id <> $1
+     )
+     insert into tidemark.worker (id, host, pid, version, started_at, seen_at, runs, waits)
+     values ($1, $2, $3, $4, $5, now(), $6, $7)
+     on conflict (id) do update set seen_at = now(), runs = excluded.runs, waits = excluded.waits`,
+    [id, host, pid, version, startedAt, JSON.stringify(runs), JSON.stringify(waits)],
+  )
+}
+
+export async function forgetWorker(client: Queryable, id: string): Promise<void> {
+  await client.query('delete from tidemark.worker where id = $1', [id])
+}
+
+/** The better ones first: of a minute the worst is kept. */
+export const minuteStates = ['up to date', 'loading', 'paused', 'behind', 'needs you'] as const
+export type MinuteState = (typeof minuteStates)[number]
+
+/** The worst ages and states of the minute, whichever worker looks. */
+export async function noteStates(client: Queryable, states: ReadonlyMap<string, MinuteState>): Promise<void> {
+  await client.query(
+    `insert into tidemark.minute as known (stream, at, read_age, settled_age, deletions_age, state)
+     select name, date_trunc('minute', now()), extract(epoch from now() - read_through_at),
+       extract(epoch from now() - settled_through_at), extract(epoch from now() - deletions_known_at), seen.state
+     from jsonb_each_text($1) as seen (stream, state) join tidemark.stream on name = seen.stream
+     on conflict (stream, at, minutes) do update
+     set read_age = greatest(known.read_age, excluded.read_age),
+         settled_age = greatest(known.settled_age, excluded.settled_age),
+         deletions_age = greatest(known.deletions_age, excluded.deletions_age),
+         state = case when array_position($2::text[], known.state) > array_position($2, excluded.state)
+                   then known.state else excluded.state end`,
+    [JSON.stringify(Object.fromEntries(states)), minuteStates],
+  )
+}
+
+export type ServiceMinute = {
+  readonly service: string
+  readonly at: Date
+  readonly requests: number
+  readonly bytes: number
+  readonly failures: Readonly<Record<string, number>>
+  readonly latency: readonly number[]
+}
+
+/** All that one worker counted in these minutes: what is noted twice is the same. */
+export async function noteRequests(
+  client: Queryable,
+  worker: string,
+  minutes: readonly ServiceMinute[],
+): Promise<void> {
+  await client.query(
+    `insert into tidemark.service_minute (service, at, worker, requests, bytes, failures, latency)
+     select service, at, $1, requests, bytes, failures, latency
+     from jsonb_to_recordset($2) as given (
+       service text, at timestamptz, requests bigint, bytes bigint, failures jsonb, latency bigint[]
+     )
+     on conflict (service, at, minutes, worker) do update
+     set requests = excluded.requests, bytes = excluded.bytes, failures = excluded.failures, latency = excluded.latency`,
+    [worker, JSON.stringify(minutes)],
+  )
+}
+
+/** Whoever is first does it for all. */
+export async function thinMinutes(pool: Pool): Promise<void> {
+  await withConnection(pool, async (client) => {
+    const { rows } = await client.query<{ is_mine: boolean }>('select pg_try_advisory_lock($1) as is_mine', [
+      lockKeys.thinMinutes,
+    ])
+    if (!rows[0]?.is_mine) return
+    await client.query(thinStreamsSql, [minuteStates])
+    await client.query(thinServicesSql)
+    await client.query('select pg_advisory_unlock($1)', [lockKeys.thinMinutes])
+  })
+}
+
+const endOfMinutes = `date_trunc('hour', now() - interval '8 days')`
+const endOfHours = `now() - interval '90 days'`
+
+const thinStreamsSql = `
+  with forgotten as (
+    delete from tidemark.minute where minutes = 60 and at < ${endOfHours}
+  ), over as (
+    delete from tidemark.minute where minutes = 1 and at < ${endOfMinutes} returning *
+  )
+  insert into tidemark.minute as known
+    (stream, at, minutes, inserted, updated, deleted, quarantined, read_age, settled_age, deletions_age, state)
+  select stream, date_trunc('hour', at), 60, sum(inserted), sum(updated), sum(deleted), sum(quarantined),
+    max(read_age), max(settled_age), max(deletions_age), ($1::text[])[max(array_position($1::text[], state))]
+  from over group by 1, 2
+  on conflict (stream, at, minutes) do update
+  set inserted = known.inserted + excluded.inserted, updated = known.updated + excluded.updated,
+      deleted = known.deleted + excluded.deleted, quarantined = known.quarantined + excluded.quarantined,
+      read_age = greatest(known.read_age, excluded.read_age),
+      settled_age = greatest(known.settled_age, excluded.settled_age),
+      deletions_age = greatest(known.deletions_age, excluded.deletions_age)`
+
+const thinServicesSql = `
+  with forgotten as (
+    delete from tidemark.service_minute where minutes = 60 and at < ${endOfHours}
+  ), over as (
+    delete from tidemark.service_minute where minutes = 1 and at < ${endOfMinutes} returning *
+  ), hours as (
+    select service, date_trunc('hour', at) as at, sum(requests) as requests, sum(bytes) as bytes
+    from over group by 1, 2
+  ), failed as (
+    select service, at, jsonb_object_agg(class, failures) as failures
+    from (
+      select service, date_trunc('hour', at) as at, class, sum(amount::bigint) as failures
+      from over cross join jsonb_each_text(failures) as found (class, amount) group by 1, 2, 3
+    ) as by_class group by 1, 2
+  ), answered as (
+    select service, at, array_agg(answers order by place) as latency
+    from (
+      select service, date_trunc('hour', at) as at, place, sum(amount)::bigint as answers
+      from over cross join unnest(latency) with ordinality as found (amount, place) group by 1, 2, 3
+    ) as by_place group by 1, 2
+  )
+  insert into tidemark.service_minute (service, at, minutes, worker, requests, bytes, failures, latency)
+  select hours.service, hours.at, 60, '', requests, bytes, coalesce(failed.failures, '{}'), answered.latency
+  from hours join answered using (service, at) left join failed using (service, at)
+  on conflict (service, at, minutes, worker) do nothing`

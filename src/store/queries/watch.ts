@@ -1,0 +1,163 @@
+// What workers noted for those who watch: which of them there are, and what was in the minutes and hours before. Read-only.
+
+import type { ClientBase } from 'pg'
+
+type Queryable = Pick<ClientBase, 'query'>
+
+export type WorkerSeen = {
+  readonly id: string
+  readonly host: string
+  readonly pid: number
+  readonly version: string
+  readonly startedAt: Date
+  readonly seenAt: Date
+  /** It has said nothing for a minute. */
+  readonly isGone: boolean
+  readonly runs: readonly { readonly stream: string; readonly kind: string; readonly since: string }[]
+  readonly waits: readonly { readonly what: string; readonly until: string }[]
+}
+
+export async function readWorkers(client: Queryable): Promise<readonly WorkerSeen[]> {
+  const { rows } = await client.query<WorkerSeen>(
+    `select id, host, pid, version, started_at as "startedAt", seen_at as "seenAt",
+       seen_at < now() - interval '1 minute' as "isGone", runs, waits
+     from tidemark.worker order by started_at, id`,
+  )
+  return rows
+}
+
+/** What the state of a stream is made of, besides its problems. */
+export type StreamStanding = {
+  readonly stream: string
+  readonly stoppedReason: string | null
+  /** By an operator. */
+  readonly paused: { readonly at: string } | null
+  readonly readThroughAt: Date | null
+  readonly running: readonly string[]
+}
+
+export async function readStandings(
+  client: Queryable,
+  streams: readonly string[],
+): Promise<readonly StreamStanding[]> {
+  const { rows } = await client.query<StreamStanding>(
+    `select name as stream, stopped_reason as "stoppedReason", read_through_at as "readThroughAt",
+       case when paused_at is not null then jsonb_build_object('at', paused_at) end as paused,
+       array(select kind from tidemark.run where run.stream = name and status = 'running') as running
+     from tidemark.stream where name = any ($1)`,
+    [streams],
+  )
+  return rows
+}
+
+export type MinuteBucket = {
+  readonly stream: string
+  readonly at: Date
+  readonly inserted: number
+  readonly updated: number
+  readonly deleted: number
+  readonly quarantined: number
+  /** The worst, in seconds; null: no worker looked. */
+  readonly readAge: number | null
+  readonly settledAge: number | null
+  readonly deletionsAge: number | null
+}
+type Span = { readonly from: Date; readonly to: Date; readonly bucketMs: number }
+
+/** Buckets in which nothing was noted are left out. Rows add up, ages are the worst. */
+export async function readMinutes(
+  client: Queryable,
+  streams: readonly string[],
+  { from, to, bucketMs }: Span,
+): Promise<readonly MinuteBucket[]> {
+  const { rows } = await client.query<MinuteBucket>(
+    `select stream, date_bin($4::float8 * interval '1 millisecond', at, $2) as at,
+       sum(inserted)::float8 as inserted, sum(updated)::float8 as updated, sum(deleted)::float8 as deleted,
+       sum(quarantined)::float8 as quarantined, max(read_age)::float8 as "readAge",
+       max(settled_age)::float8 as "settledAge", max(deletions_age)::float8 as "deletionsAge"
+     from tidemark.minute where stream = any ($1) and at >= $2 and at < $3
+     group by 1, 2 order by 1, 2`,
+    [streams, from, to, bucketMs],
+  )
+  return rows
+}
+
+/** In a row in the same state. Null: no worker looked. */
+export type StateSpan = {
+  readonly stream: string
+  readonly from: Date
+  readonly to: Date
+  readonly state: string | null
+}
+
+/** To the minute. */
+export async function readStates(
+  client: Queryable,
+  streams: readonly string[],
+  { from, to }: Omit<Span, 'bucketMs'>,
+): Promise<readonly StateSpan[]> {
+  const { rows } = await client.query<StateSpan>(
+    `with lines as (
+       select stream, at, at + minutes * interval '1 minute' as until, state
+       from tidemark.minute where stream = any ($1) and at >= $2 and at < $3 and state is not null
+     ), gaps as (
+       select *, lag(until) over (partition by stream order by at) as before from lines
+     ), pieces as (
+       select stream, at, until, state from gaps
+       union all
+       select stream, before, at, null from gaps where before < at
+     ), changes as (
+       select *, state is distinct from lag(state) over same
+           or lag(until) over same is distinct from at as is_new
+       from pieces window same as (partition by stream order by at)
+     ), numbered as (
+       select *, count(*) filter (where is_new) over (partition by stream order by at) as span from changes
+     )
+     select stream, min(at) as "from", max(until) as "to", min(state) as state
+     from numbered group by stream, span order by stream, min(at)`,
+    [streams, from, to],
+  )
+  return rows
+}
+
+export type ServiceBucket = {
+  readonly service: string
+  readonly at: Date
+  readonly requests: number
+  readonly bytes: number
+  /** By class: `429`, `5xx`, `4xx`, `none`. */
+  readonly failures: Readonly<Record<string, number>>
+  /** How many answers took up to 10, 20, 40 … 40,960 ms, and more. */
+  readonly latency: readonly number[]
+}
+
+/** All workers together. */
+export async function readRequests(
+  client: Queryable,
+  { from, to, bucketMs }: Span,
+): Promise<readonly ServiceBucket[]> {
+  const { rows } = await client.query<ServiceBucket>(
+    `with lines as (
+       select *, date_bin($3::float8 * interval '1 millisecond', at, $1) as bucket
+       from tidemark.service_minute where at >= $1 and at < $2
+     )
+     select service, bucket as at, sum(requests)::float8 as requests, sum(bytes)::float8 as bytes,
+       (
+         select coalesce(jsonb_object_agg(class, amount), '{}') from (
+           select class, sum(one::bigint) as amount
+           from lines as same cross join jsonb_each_text(same.failures) as found (class, one)
+           where same.service = lines.service and same.bucket = lines.bucket group by class
+         ) as by_class
+       ) as failures,
+       (
+         select array_agg(amount order by place) from (
+           select place, sum(one)::float8 as amount
+           from lines as same cross join unnest(same.latency) with ordinality as found (one, place)
+           where same.service = lines.service and same.bucket = lines.bucket group by place
+         ) as by_place
+       ) as latency
+     from lines group by service, bucket order by service, bucket`,
+    [from, to, bucketMs],
+  )
+  return rows
+}

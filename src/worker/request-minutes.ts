@@ -1,0 +1,67 @@
+// Counts requests to the services of the upstream by the minute, as this worker makes them.
+
+import type { ServiceMinute } from '../store/admin/watch.ts'
+import type { UpstreamObserver } from '../upstream/http/transport.ts'
+
+export type RequestMinutes = {
+  readonly observer: Required<Pick<UpstreamObserver, 'requestDone'>>
+  /** Those that changed since they were last taken, whole. Minutes that are over are forgotten with that. */
+  take(): readonly ServiceMinute[]
+}
+
+type Counts = {
+  readonly service: string
+  readonly at: Date
+  requests: number
+  bytes: number
+  readonly failures: Record<string, number>
+  readonly latency: number[]
+  isNew: boolean
+}
+
+const minuteMs = 60_000
+/** Up to 10, 20, 40 … 40,960 ms, and more. */
+const buckets = 14
+const shortestMs = 10
+
+export function openRequestMinutes(now: () => number = Date.now): RequestMinutes {
+  const minutes = new Map<string, Counts>()
+  return {
+    observer: {
+      requestDone({ service, status, durationMs, bytes }) {
+        const at = Math.floor(now() / minuteMs) * minuteMs
+        const key = `${service} ${at}`
+        const counts: Counts = minutes.get(key) ?? {
+          ...{ service, at: new Date(at), requests: 0, bytes: 0, failures: {}, isNew: true },
+          latency: new Array<number>(buckets).fill(0),
+        }
+        minutes.set(key, counts)
+        counts.isNew = true
+        counts.requests += 1
+        counts.bytes += bytes
+        const failure = classOf(status)
+        if (failure) counts.failures[failure] = (counts.failures[failure] ?? 0) + 1
+        const place = bucketOf(durationMs)
+        counts.latency[place] = (counts.latency[place] ?? 0) + 1
+      },
+    },
+    take() {
+      const taken = [...minutes.values()].filter(({ isNew }) => isNew)
+      for (const [key, counts] of minutes) {
+        counts.isNew = false
+        if (counts.at.getTime() + minuteMs <= now()) minutes.delete(key)
+      }
+      return taken.map(({ isNew, ...counts }) => counts)
+    },
+  }
+}
+
+function classOf(status: number | null): string | null {
+  if (status === null) return 'none'
+  if (status === 429) return '429'
+  if (status >= 500) return '5xx'
+  return status >= 400 ? '4xx' : null
+}
+
+const bucketOf = (ms: number): number =>
+  Math.min(buckets - 1, Math.max(0, Math.ceil(Math.log2(ms / shortestMs))))

@@ -1,0 +1,195 @@
+// What workers note for those who watch, and what is read of it.
+
+import { describe, expect, it } from 'vitest'
+import { startSimulator } from '../../src/simulator/simulator.ts'
+import {
+  forgetWorker,
+  noteRequests,
+  noteStates,
+  noteWorker,
+  thinMinutes,
+} from '../../src/store/admin/watch.ts'
+import { readMinutes, readRequests, readStates, readWorkers } from '../../src/store/queries/watch.ts'
+import { openRequestMinutes } from '../../src/worker/request-minutes.ts'
+import { isForChanges } from '../support/asked.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { startTestWorker } from '../support/worker.ts'
+
+const soon = { timeout: 30_000, interval: 100 }
+const minuteMs = 60_000
+
+describe.skipIf(!hasPostgres)('the minutes', () => {
+  const database = createTestDatabase({ forEach: true })
+
+  const put = (ageMinutes: number, state: string | null, inserted = 0, readAge: number | null = null) =>
+    database.pool.query(
+      `insert into tidemark.minute (stream, at, state, inserted, read_age)
+       values ('assignment', date_trunc('hour', now()) - make_interval(mins => $1::int), $2, $3, $4)`,
+      [ageMinutes, state, inserted, readAge],
+    )
+  const hour = async () => {
+    const { rows } = await database.pool.query<{ at: Date }>(`select date_trunc('hour', now()) as at`)
+    return rows[0]?.at.getTime() ?? 0
+  }
+
+  it('keep the worst of what workers saw', async () => {
+    await noteStates(database.pool, new Map([['assignment', 'behind']]))
+    await noteStates(database.pool, new Map([['assignment', 'up to date']]))
+    const { rows } = await database.pool.query('select distinct state from tidemark.minute')
+    expect(rows).toEqual([{ state: 'behind' }])
+  })
+
+  it('add rows up, take the worst ages, and tell when no worker looked', async () => {
+    await put(10, 'up to date', 5, 3)
+    await put(9, 'up to date', 7, 40)
+    await put(8, 'behind', 1, 90)
+    // Two minutes without a worker.
+    await put(5, 'up to date', 0, 2)
+    const to = await hour()
+    const span = { from: new Date(to - 10 * minuteMs), to: new Date(to) }
+    expect(await readMinutes(database.pool, ['assignment'], { ...span, bucketMs: 2 * minuteMs })).toEqual([
+      expect.objectContaining({ at: span.from, inserted: 12, readAge: 40 }),
+      expect.objectContaining({ at: new Date(to - 8 * minuteMs), inserted: 1, readAge: 90 }),
+      expect.objectContaining({ at: new Date(to - 6 * minuteMs), inserted: 0, readAge: 2 }),
+    ])
+    const minutesAgo = (minutes: number) => new Date(to - minutes * minuteMs)
+    expect(await readStates(database.pool, ['assignment'], span)).toEqual([
+      { stream: 'assignment', from: minutesAgo(10), to: minutesAgo(8), state: 'up to date' },
+      { stream: 'assignment', from: minutesAgo(8), to: minutesAgo(7), state: 'behind' },
+      { stream: 'assignment', from: minutesAgo(7), to: minutesAgo(5), state: null },
+      { stream: 'assignment', from: minutesAgo(5), to: minutesAgo(4), state: 'up to date' },
+    ])
+  })
+
+  it('become hours after eight days, with the same sums, and go after ninety', async () => {
+    const days = (count: number) => count * 24 * 60
+    await put(days(9) + 3, 'up to date', 5, 3)
+    await put(days(9) + 2, 'needs you', 6, 70)
+    await put(days(91), 'up to date', 1)
+    await put(days(7), 'up to date', 2)
+    const requests = (minutesAgo: number, worker: string) =>
+      database.pool.query(
+        `insert into tidemark.service_minute (service, at, worker, requests, bytes, failures, latency)
+         values ('assignment', date_trunc('hour', now()) - make_interval(mins => $1::int), $2, 3, 30, '{"5xx": 1}', $3)`,
+        [minutesAgo, worker, [1, 2, ...new Array(12).fill(0)]],
+      )
+    for (const [minutesAgo, worker] of [
+      [days(9) + 3, 'a'],
+      [days(9) + 3, 'b'],
+      [days(9) + 1, 'a'],
+      [5, 'a'],
+    ] as const)
+      await requests(minutesAgo, worker)
+    await thinMinutes(database.pool)
+    await thinMinutes(database.pool)
+    const { rows } = await database.pool.query(
+      'select minutes, inserted::int, read_age, state from tidemark.minute order by at',
+    )
+    expect(rows).toEqual([
+      { minutes: 60, inserted: 11, read_age: 70, state: 'needs you' },
+      { minutes: 1, inserted: 2, read_age: null, state: 'up to date' },
+    ])
+    const served = await database.pool.query(
+      'select minutes, worker, requests::int, failures, latency[1:3]::int[] as latency from tidemark.service_minute order by at',
+    )
+    expect(served.rows).toEqual([
+      { minutes: 60, worker: '', requests: 9, failures: { '5xx': 3 }, latency: [3, 6, 0] },
+      { minutes: 1, worker: 'a', requests: 3, failures: { '5xx': 1 }, latency: [1, 2, 0] },
+    ])
+  })
+
+  it('count requests by worker, so that they add up, and once however often they are noted', async () => {
+    let now = Date.UTC(2026, 10, 1, 12, 0, 5)
+    const [one, other] = [openRequestMinutes(() => now), openRequestMinutes(() => now)]
+    const asked = (of: typeof one, status: number | null, durationMs: number) =>
+      of.observer.requestDone({
+        service: 'assignment',
+        operation: 'listAssignments',
+        status,
+        durationMs,
+        bytes: 100,
+      })
+    asked(one, 200, 3)
+    asked(one, 429, 15)
+    asked(other, null, 100_000)
+    for (const [worker, minutes] of [
+      ['one', one.take()],
+      ['other', other.take()],
+    ] as const) {
+      await noteRequests(database.pool, worker, minutes)
+      await noteRequests(database.pool, worker, minutes)
+    }
+    expect(one.take()).toEqual([])
+    asked(one, 500, 21)
+    now += minuteMs
+    asked(one, 200, 3)
+    await noteRequests(database.pool, 'one', one.take())
+    const span = { from: new Date(Date.UTC(2026, 10, 1, 12)), to: new Date(Date.UTC(2026, 10, 1, 13)) }
+    const found = await readRequests(database.pool, { ...span, bucketMs: 5 * minuteMs })
+    expect(found).toEqual([
+      {
+        service: 'assignment',
+        at: span.from,
+        requests: 5,
+        bytes: 500,
+        failures: { '429': 1, '5xx': 1, none: 1 },
+        latency: [2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
+      },
+    ])
+  })
+
+  it('know which workers there are, and which of them went without a word', async () => {
+    const line = { host: 'a', pid: 1, version: '1', startedAt: new Date(0), runs: [], waits: [] }
+    await noteWorker(database.pool, { ...line, id: 'lives' })
+    await noteWorker(database.pool, { ...line, id: 'killed' })
+    await noteWorker(database.pool, { ...line, id: 'ended' })
+    await forgetWorker(database.pool, 'ended')
+    await database.pool.query(
+      `update tidemark.worker set seen_at = now() - interval '2 minutes' where id = 'killed'`,
+    )
+    expect(await readWorkers(database.pool)).toEqual([
+      expect.objectContaining({ id: 'killed', isGone: true }),
+      expect.objectContaining({ id: 'lives', isGone: false }),
+    ])
+  })
+})
+
+describe.skipIf(!hasPostgres)('a worker', () => {
+  const database = createTestDatabase()
+
+  it('says what it does while a first load goes on, in Postgres, in metrics and in its log', async () => {
+    await using simulator = await startSimulator({ assignments: 3_000 })
+    const gate = Promise.withResolvers<void>()
+    let asked = 0
+    simulator.onRequest((request) => (isForChanges(request) && ++asked > 14 ? gate.promise : undefined))
+    const worker = await startTestWorker(simulator, database, {
+      PAGE_SIZE: '100',
+      STREAMS: 'assignment',
+      REQUEST_TIMEOUT: '30s',
+    })
+    try {
+      await worker.live
+      const ratio = 'tidemark_progress_ratio{stream="assignment",reading="first load"}'
+      await expect.poll(() => worker.metric(ratio), soon).toBeGreaterThan(0)
+      expect(await worker.metric(ratio)).toBeLessThan(1)
+      await expect
+        .poll(async () => (await readWorkers(database.pool)).flatMap(({ runs }) => runs), soon)
+        .toEqual([expect.objectContaining({ stream: 'assignment', kind: 'incremental' })])
+      gate.resolve()
+      await expect
+        .poll(() => worker.metric('tidemark_last_success_timestamp_seconds{stream="assignment"}'), soon)
+        .toBeGreaterThan(0)
+      expect(await worker.metric(ratio)).toBeNull()
+    } finally {
+      gate.resolve()
+      await worker.stop()
+    }
+    expect(await readWorkers(database.pool)).toEqual([])
+    const { rows } = await database.pool.query<{ requests: number; states: number }>(
+      `select (select sum(requests)::int from tidemark.service_minute where service = 'assignment') as requests,
+         (select count(*)::int from tidemark.minute where state is not null) as states`,
+    )
+    expect(rows[0]?.requests).toBeGreaterThan(30)
+    expect(rows[0]?.states).toBeGreaterThan(0)
+  })
+})
