@@ -109,7 +109,7 @@ function rowFinder(
     const version = versionAt === null ? null : versionFrom(page, versionAt)
     return key === null || (versionAt !== null && version === null)
       ? null
-      : foundRow(page, index, key, version)
+      : new FoundRow(key, version, { page, index })
   }
 }
 
@@ -118,14 +118,23 @@ function versionFrom(page: RecordPage, place: number): bigint | null {
   return small >= 0 ? BigInt(small) : toVersion(valueAt(page, place))
 }
 
-const foundRow = (page: RecordPage, index: number, key: string, version: bigint | null): Row => ({
-  key,
-  version,
-  found: { page, index },
-  get record() {
+/** A class, because all of them share one function: of an object that has its own, five thousand a page are dear. */
+class FoundRow implements Row {
+  readonly key: string
+  readonly version: bigint | null
+  readonly found: Found
+
+  constructor(key: string, version: bigint | null, found: Found) {
+    this.key = key
+    this.version = version
+    this.found = found
+  }
+
+  get record(): JsonObject {
+    const { page, index } = this.found
     return page.record(index) as JsonObject
-  },
-})
+  }
+}
 
 /** Finds the value of the first of some fields that is there and not null; -1 where there is none, or a field is there twice. */
 function placeFinder(page: RecordPage, candidates: readonly string[]): (index: number) => number {

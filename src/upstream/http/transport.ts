@@ -175,16 +175,14 @@ export function openTransport(options: {
         // Without one the library would wait for somebody to write it.
         ...(method !== 'GET' && { body: body ?? '' }),
       })
-      const chunks: Buffer[] = []
-      let size = 0
+      const answer = openBody()
       try {
         for await (const chunk of stream) {
-          size += chunk.length
           const announced = Number(stream.response?.headers['content-length'] ?? 0)
-          const longest = Math.max(size, announced)
+          const longest = Math.max(answer.size() + chunk.length, announced)
           if (longest > mostBytes) throw unpagedError(request, mostBytes)
           if (longest > maxResponseBytes) throw tooLargeError(request, maxResponseBytes)
-          chunks.push(chunk)
+          answer.add(chunk, announced)
         }
       } catch (cause) {
         if (signal.aborted) throw signal.reason
@@ -197,13 +195,37 @@ export function openTransport(options: {
       return {
         status: response.statusCode,
         headers: response.headers,
-        bytes: Buffer.concat(chunks, size),
+        bytes: answer.bytes(),
         receivedAtMs: clock.now(),
       }
     },
     close() {
       for (const agent of [kept.http, kept.https, fresh.http, fresh.https]) agent.destroy()
     },
+  }
+}
+
+/** Where its length is announced, what comes is put in its place at once, instead of being kept in pieces and joined. */
+function openBody() {
+  let whole: Buffer | null = null
+  const pieces: Buffer[] = []
+  let size = 0
+  return {
+    size: () => size,
+    add(chunk: Buffer, announced: number) {
+      if (size === 0 && announced > chunk.length) whole = Buffer.allocUnsafeSlow(announced)
+      const isWithin = whole !== null && size + chunk.length <= whole.length
+      if (whole !== null && isWithin) chunk.copy(whole, size)
+      else {
+        // More than was announced: it was packed, and is unpacked now.
+        if (whole !== null) pieces.push(whole.subarray(0, size))
+        whole = null
+        pieces.push(chunk)
+      }
+      size += chunk.length
+    },
+    bytes: () =>
+      whole?.subarray(0, size) ?? (pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces, size)),
   }
 }
 
