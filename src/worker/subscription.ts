@@ -5,7 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Pool } from '../context.ts'
 import type { Json, JsonObject } from '../json/json.ts'
 import type { Logger } from '../log.ts'
-import { lockKeys } from '../store/server/session.ts'
+import { takeTurn } from '../store/server/session.ts'
 import { type Stream, streams } from '../streams/catalog.ts'
 import { chooseKeyField, isObject } from '../streams/record.ts'
 import type { Source } from '../sync/ports/source.ts'
@@ -167,7 +167,7 @@ async function subscribeOnce(options: Options): Promise<{ said: string; isFine: 
     // It waits for the upstream, but not for ever: the others want to look after their subscription, too.
     await client.query(`begin; set local idle_in_transaction_session_timeout = '15min'`)
     // Two workers that subscribe at once would subscribe twice.
-    await client.query('select pg_advisory_xact_lock($1)', [lockKeys.subscription])
+    await takeTurn(client, 'subscribe to webhooks')
     return await subscribe(options)
   } finally {
     // The lock goes with the transaction, or with the connection.

@@ -145,7 +145,7 @@ describe.skipIf(!hasPostgres)('tidemark serve with webhooks', () => {
     const ended = async () => {
       const { rowCount } = await database.pool.query(
         `select pg_terminate_backend(pid) from pg_stat_activity
-         where datname = current_database() and pid <> pg_backend_pid() and query ~ 'pg_advisory_xact_lock'`,
+         where datname = current_database() and pid <> pg_backend_pid() and query ~ 'from tidemark.turn'`,
       )
       return rowCount
     }

@@ -1,12 +1,15 @@
 // What somebody could try who chooses the names of fields or of roles, and how few rights the worker's own role needs.
 
 import pg from 'pg'
-import { describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
+import { withAlertBook } from '../../src/store/admin/alert-book.ts'
 import { migrateDatabase } from '../../src/store/schema/migrate.ts'
 import { streams } from '../../src/streams/catalog.ts'
+import { withTimeout } from '../../src/util/waiting.ts'
+import { openDriver, placed, Queue, Worker } from '../../src/worker/queue/driver.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
-import { assignments, storeOf, writeAll } from '../support/runs.ts'
+import { assignments, begin, done, storeOf, writeAll } from '../support/runs.ts'
 import { startTestWorker } from '../support/worker.ts'
 
 const hostileNames = [
@@ -70,6 +73,99 @@ describe.skipIf(!hasPostgres)('hostile names', () => {
       expect(rows).toEqual([{ reads: true, peeks: false }])
     } finally {
       await database.pool.query(`drop owned by ${quoted}; drop role ${quoted}`)
+    }
+  })
+})
+
+describe.skipIf(!hasPostgres)('who has the password of BI', () => {
+  const database = createTestDatabase()
+  const role = () => `${database.name}_bi`
+  const theirs: pg.Client[] = []
+  const asBi = async () => {
+    const client = new pg.Client(
+      Object.assign(new URL(database.url), { username: role(), password: 'secret-of-the-role' }).href,
+    )
+    client.on('error', () => {})
+    await client.connect()
+    theirs.push(client)
+    return client
+  }
+  beforeAll(async () => {
+    await database.pool.query(`create role ${role()} login password 'secret-of-the-role'`)
+    await migrateDatabase({ database, streams, biRole: role(), log: quietLog })
+  })
+  afterAll(async () => {
+    for (const client of theirs) await client.end()
+    await database.pool.query(`drop owned by ${role()} cascade; drop role ${role()}`)
+  })
+
+  it('holds up no run by the locks that everybody can take, whether they are guessed or seen', async () => {
+    const store = storeOf(database)
+    const bi = await asBi()
+    const lanes = ['incremental', 'lookback', 'backfill', 'whole', 'deletions', 'probe', 'related']
+    const names = [...lanes.map((lane) => `tidemark run assignment ${lane}`), 'tidemark create assignment']
+    for (const name of names) await bi.query('select pg_advisory_lock(hashtextextended($1, 0))', [name])
+    await bi.query('select pg_advisory_lock(key) from generate_series(7405614, 7405620) as key')
+    const run = await begin(store)
+    // Those that a run holds can be seen: whoever waits for one has it when the run has ended.
+    const { rows: seen } = await bi.query<{ key: string }>(
+      `select (classid::bigint << 32) | objid::bigint as key from pg_locks
+       where locktype = 'advisory' and pid <> pg_backend_pid()`,
+    )
+    const waiting = await Promise.all(seen.map(() => asBi()))
+    const taken = seen.map(({ key }, index) => waiting[index]?.query('select pg_advisory_lock($1)', [key]))
+    expect(await store.openRun('incremental', 'assignment')).toEqual({ busy: expect.any(String) })
+    await run.pages.commit(assignments({ AssignmentId: 1, RowVersion: 5 }), 5n)
+    await run.finish(done)
+    await Promise.all(taken)
+    for (let time = 0; time < 2; time++) {
+      const next = await begin(store)
+      expect(await store.openRun('incremental', 'assignment')).toEqual({ busy: expect.any(String) })
+      await next.finish(done)
+    }
+    await migrateDatabase({ database, streams, biRole: role(), log: quietLog })
+    let isTold = false
+    await withAlertBook(database.pool, async () => {
+      isTold = true
+    })
+    expect(isTold).toBe(true)
+  })
+
+  it('can lock none of the lines by which workers keep out of each other’s way', async () => {
+    const bi = await asBi()
+    for (const table of ['tidemark.turn', 'tidemark.lease', 'tidemark.migration', 'tidemark.stream'])
+      for (const attempt of [`lock table ${table} in access share mode`, `select from ${table} for update`]) {
+        await expect(bi.query(`begin; ${attempt}`)).rejects.toThrow('permission denied')
+        await bi.query('rollback')
+      }
+  })
+
+  it('holds up no queue that lives in Postgres', async () => {
+    const bi = await asBi()
+    const driver = await openDriver({ redisUrl: null, database, log: quietLog })
+    const { driver: connection } = driver
+    const name = 'attacked'
+    const jobs = ['first', 'second']
+    const keys = ['dedup:attacked:first', 'dedup:attacked:second', 'jidseq:attacked', 'evnotify:attacked']
+    for (const key of [...keys, 'concurrency:attacked', 'limiter:attacked'])
+      await bi.query('select pg_advisory_lock(hashtext($1))', [`bullmq:${key}`])
+    await bi.query(`select pg_advisory_lock(hashtext('bullmq:finalization'), hashtext($1))`, [name])
+    await bi.query(`select pg_advisory_lock(1112493644, hashtext('bullmq'))`)
+    const finished: string[] = []
+    const queue = new Queue(name, { ...placed(connection) })
+    const worker = new Worker(name, async ({ name }) => void finished.push(name), placed(connection))
+    // Those of another worker that starts meanwhile.
+    const other = openDriver({ redisUrl: null, database, log: quietLog })
+    try {
+      for (const job of jobs) void queue.add(job, {}, { deduplication: { id: job } }).catch(() => {})
+      await expect.poll(() => finished.toSorted(), { timeout: 10_000 }).toEqual(jobs)
+      expect((await withTimeout(10_000, other)).address).toBe(driver.address)
+    } finally {
+      await bi.query('select pg_advisory_unlock_all()')
+      await worker.close()
+      await queue.close()
+      await (await other).close()
+      await driver.close()
     }
   })
 })

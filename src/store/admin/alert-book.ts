@@ -1,8 +1,8 @@
 // What people were told, and what they are still to be told: kept in Postgres, so that several workers tell it once and a restart
-// forgets nothing. Whoever has the lock tells.
+// forgets nothing. Whoever has the turn tells.
 
-import type { Pool, PoolClient } from 'pg'
-import { lockKeys, withConnection } from '../server/session.ts'
+import type { Pool } from 'pg'
+import { inTurn } from '../server/session.ts'
 
 export type Alert = {
   readonly key: string
@@ -27,19 +27,10 @@ export type AlertBook = {
 }
 
 /** Does nothing while another worker is at it. */
-export async function withAlertBook(pool: Pool, work: (book: AlertBook) => Promise<void>): Promise<void> {
-  // An error closes the connection, which gives the lock back.
-  await withConnection(pool, async (client) => {
-    const { rows } = await client.query<{ is_mine: boolean }>('select pg_try_advisory_lock($1) as is_mine', [
-      lockKeys.alertBook,
-    ])
-    if (!rows[0]?.is_mine) return
-    await work(bookOf(client))
-    await client.query('select pg_advisory_unlock($1)', [lockKeys.alertBook])
-  })
-}
+export const withAlertBook = (pool: Pool, work: (book: AlertBook) => Promise<void>): Promise<void> =>
+  inTurn(pool, 'alerts', () => work(bookOf(pool)))
 
-const bookOf = (client: PoolClient): AlertBook => ({
+const bookOf = (client: Pick<Pool, 'query'>): AlertBook => ({
   async read() {
     const { rows } = await client.query<Alert>(
       `select key, kind, stream, what, what_to_do as "whatToDo", since, gone_since as "goneSince", told_at as "toldAt",

@@ -2,7 +2,7 @@
 // Minutes thin out to hours after eight days, and hours go after ninety.
 
 import type { Pool } from 'pg'
-import { lockKeys, withConnection } from '../server/session.ts'
+import { inTurn } from '../server/session.ts'
 
 type Queryable = Pick<Pool, 'query'>
 
@@ -84,17 +84,11 @@ export async function noteRequests(
 }
 
 /** Whoever is first does it for all. */
-export async function thinMinutes(pool: Pool): Promise<void> {
-  await withConnection(pool, async (client) => {
-    const { rows } = await client.query<{ is_mine: boolean }>('select pg_try_advisory_lock($1) as is_mine', [
-      lockKeys.thinMinutes,
-    ])
-    if (!rows[0]?.is_mine) return
-    await client.query(thinStreamsSql, [minuteStates])
-    await client.query(thinServicesSql)
-    await client.query('select pg_advisory_unlock($1)', [lockKeys.thinMinutes])
+export const thinMinutes = (pool: Pool): Promise<void> =>
+  inTurn(pool, 'thin minutes', async () => {
+    await pool.query(thinStreamsSql, [minuteStates])
+    await pool.query(thinServicesSql)
   })
-}
 
 const endOfMinutes = `date_trunc('hour', now() - interval '8 days')`
 const endOfHours = `now() - interval '90 days'`

@@ -1,6 +1,9 @@
-// Who may write (P2). A run holds the lease of its stream and lane: an advisory lock of its own connection keeps others out, and
-// an epoch, which every transaction proves, keeps out whoever has lost that lock without noticing.
+// Who may write (P2). A run holds the lease of its stream and lane: its line says which process of Postgres serves the run, an advisory
+// lock shows that this process still does, and an epoch, which every transaction proves, keeps out whoever lost the lease without
+// noticing. Everybody who can connect can take advisory locks. So the key of the lock is another one with each run, and nobody is
+// believed to hold a lease but the process that its line names.
 
+import { randomBytes } from 'node:crypto'
 import type { ClientBase } from 'pg'
 import type { RunKind } from '../../streams/catalog.ts'
 import { RunFenced } from '../../sync/ports/store.ts'
@@ -28,9 +31,13 @@ export const kindsBeside = (kind: RunKind): readonly string[] =>
   Object.entries(laneOfKind).flatMap(([other, lane]) => (lane === laneOfKind[kind] ? [other] : []))
 
 export type Place = { readonly stream: string; readonly kind: RunKind }
-export type Lease = Place & { readonly lane: Lane; readonly epoch: string }
+export type Lease = Place & { readonly lane: Lane; readonly epoch: string; readonly holderKey: string }
 
-const lockSql = `hashtextextended('tidemark run ' || $1 || ' ' || $2, 0)`
+/** Of a line `held` of tidemark.lease. */
+const isAliveSql = `exists (
+  select from pg_locks
+  where locktype = 'advisory' and granted and objsubid = 1 and pid = held.holder_pid
+    and (classid::bigint << 32) | objid::bigint = held.holder_key)`
 
 /**
  * Returns the lease with its new epoch, or null when somebody else has it. The lock is held by the connection until it is given
@@ -38,26 +45,39 @@ const lockSql = `hashtextextended('tidemark run ' || $1 || ' ' || $2, 0)`
  */
 export async function takeLease(client: ClientBase, place: Place, silenceMs: number): Promise<Lease | null> {
   const lane = laneOfKind[place.kind]
+  const holderKey = String(randomBytes(8).readBigInt64BE())
   // A last commit of the run before holds its epoch; this waits for it, so that what is read afterwards includes it.
   const { rows } = await client.query<{ epoch: string }>(
-    `with lock as materialized (
-       select is_mine,
-         case when is_mine then set_config('idle_session_timeout', $3, false) end,
-         case when is_mine then set_config('idle_in_transaction_session_timeout', $3, false) end
-       from (select pg_try_advisory_lock(${lockSql}) as is_mine) as tried
+    `with mark as materialized (
+       select pg_advisory_lock($4), set_config('idle_session_timeout', $3, false),
+         set_config('idle_in_transaction_session_timeout', $3, false)
+       where not exists (select from tidemark.lease as held where stream = $1 and lane = $2 and ${isAliveSql})
      )
-     insert into tidemark.lease (stream, lane, epoch)
-     select $1, $2, 1 from lock where is_mine
-     on conflict (stream, lane) do update set epoch = lease.epoch + 1
+     insert into tidemark.lease as held (stream, lane, epoch, holder_pid, holder_key)
+     select $1, $2, 1, pg_backend_pid(), $4 from mark
+     on conflict (stream, lane) do update
+     set epoch = held.epoch + 1, holder_pid = excluded.holder_pid, holder_key = excluded.holder_key
+     where not ${isAliveSql}
      returning epoch`,
-    [place.stream, lane, `${silenceMs}ms`],
+    [place.stream, lane, `${silenceMs}ms`, holderKey],
   )
   const [taken] = rows
-  return taken ? { ...place, lane, epoch: taken.epoch } : null
+  if (taken) return { ...place, lane, epoch: taken.epoch, holderKey }
+  await clearMark(client, holderKey)
+  return null
 }
 
-export async function giveBackLease(client: ClientBase, { stream, lane }: Lease): Promise<void> {
-  await client.query(`select pg_advisory_unlock(${lockSql})`, [stream, lane])
+export async function giveBackLease(client: ClientBase, { holderKey }: Lease): Promise<void> {
+  await clearMark(client, holderKey)
+}
+
+async function clearMark(client: ClientBase, holderKey: string): Promise<void> {
+  await client.query(
+    `select pg_advisory_unlock($1)
+     where exists (select from pg_locks where locktype = 'advisory' and objsubid = 1 and pid = pg_backend_pid()
+       and (classid::bigint << 32) | objid::bigint = $1)`,
+    [holderKey],
+  )
   // Whoever gets the connection next may be silent for longer, while the upstream keeps it waiting.
   await client.query('reset idle_session_timeout; reset idle_in_transaction_session_timeout')
 }

@@ -4,7 +4,7 @@
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
-import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../server/session.ts'
+import { inTransaction, limitLockWaits, retryOnLockTimeout, takeTurn } from '../server/session.ts'
 import { type ColumnType, columnName, fieldComment, foldName, printable } from './column-types.ts'
 import { commentsOn, definitions, ownColumns } from './own-columns.ts'
 import { qualified } from './table-schema.ts'
@@ -29,9 +29,7 @@ export async function createTable(
     inTransaction(client, async () => {
       await limitLockWaits(client)
       // Two programs that make one table at the same moment would otherwise get an error from the catalog.
-      await client.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [
-        `tidemark create ${stream.name}`,
-      ])
+      await takeTurn(client, `create ${stream.name}`)
       await client.query('insert into tidemark.stream (name) values ($1) on conflict do nothing', [
         stream.name,
       ])

@@ -10,7 +10,7 @@ import type { Logger } from '../../log.ts'
 import type { Stream } from '../../streams/catalog.ts'
 import { DatabaseError, messageOf } from '../../util/errors.ts'
 import type { Database } from '../server/connect.ts'
-import { inTransaction, limitLockWaits, lockKeys, retryOnLockTimeout } from '../server/session.ts'
+import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../server/session.ts'
 import { createTable } from './create-table.ts'
 import { isLocallyChangedSql, watchTable } from './watch-table.ts'
 
@@ -62,9 +62,9 @@ const history = { migrationsSchema: 'tidemark', migrationsTable: 'migration' }
 
 /** Returns how many migrations were new to the database. */
 export async function migrateDatabase({ database, streams, biRole, log }: Options): Promise<number> {
-  const client = await database.pool.connect()
+  const [client, guard] = [await database.pool.connect(), await database.pool.connect()]
   try {
-    await client.query('select pg_advisory_lock($1)', [lockKeys.migration])
+    await keepOthersFromMigrating(guard)
     const applied = await applyMigrations(client)
     await client.query(
       'insert into tidemark.stream (name) select unnest($1::text[]) on conflict do nothing',
@@ -79,8 +79,36 @@ export async function migrateDatabase({ database, streams, biRole, log }: Option
     return applied
   } finally {
     // Closing the connection gives the lock back, whatever state it is in.
+    guard.release(true)
     client.release(true)
   }
+}
+
+// What Postgres says when another program makes the same schema or table at the same moment.
+const madeByAnother = ['42P06', '42P07', '23505']
+
+/**
+ * Until the connection is closed. By a lock of the table that says which migrations were applied: its rows can be read and written
+ * meanwhile, and nobody else may lock it.
+ */
+async function keepOthersFromMigrating(guard: ClientBase): Promise<void> {
+  const { migrationsSchema: schema, migrationsTable: table } = history
+  const isThere = async () =>
+    (await guard.query('select where to_regclass($1) is not null', [`${schema}.${table}`])).rowCount === 1
+  while (!(await isThere()))
+    // As the migrator would make it.
+    await guard
+      .query(
+        `create schema if not exists ${schema};
+         create table if not exists ${schema}.${table} (id serial primary key, hash text not null, created_at bigint)`,
+      )
+      .catch((error) => {
+        if (!madeByAnother.includes((error as pg.DatabaseError).code ?? '')) throw error
+      })
+  await guard.query(
+    `begin; set local idle_in_transaction_session_timeout = 0;
+     lock table ${schema}.${table} in share update exclusive mode`,
+  )
 }
 
 /** Also those of an earlier version, and of streams whose tables are made when their first records come. */

@@ -99,16 +99,33 @@ export async function retryOnLockTimeout<Result>(
 export const delaySql = ({ firstMs, longestMs }: BackoffPolicy, failures: string): string =>
   `least(interval '${firstMs} ms' * 2 ^ least(${failures} - 1, 30), interval '${longestMs} ms')`
 
-// The advisory locks that have a number, all in one place: two of one number would wait for each other. The others are named by
-// what they lock.
+// What only one program does at a time. Everybody who can connect can take any advisory lock, and would hold up all workers with it;
+// these are locks of lines in a table that nobody else may read.
+const turnSql = 'select from tidemark.turn where name = $1 for update'
+
+/** Waits for it. It ends with the transaction. */
+export async function takeTurn(client: ClientBase, name: string): Promise<void> {
+  await client.query('insert into tidemark.turn (name) values ($1) on conflict do nothing', [name])
+  await client.query(turnSql, [name])
+}
+
+/** Does nothing while another program is at it. What the work writes on other connections is not part of this transaction. */
+export async function inTurn(pool: Pool, name: string, work: () => Promise<void>): Promise<void> {
+  await withConnection(pool, async (client) => {
+    await client.query('insert into tidemark.turn (name) values ($1) on conflict do nothing', [name])
+    await client.query('begin; set local idle_in_transaction_session_timeout = 0')
+    try {
+      const { rowCount } = await client.query(`${turnSql} skip locked`, [name])
+      if (rowCount) await work()
+    } finally {
+      await client.query('rollback')
+    }
+  })
+}
+
+// The advisory locks that have a number, all in one place: two of one number would wait for each other. Of programs for trying things only.
 export const lockKeys = {
-  migration: 7_405_614,
   /** Of the tests, in the database that they are given. */
   testTemplate: 7_405_615,
   demo: 7_405_616,
-  /** The worker's own subscription to webhooks. */
-  subscription: 7_405_617,
-  /** The book of what people were told. */
-  alertBook: 7_405_618,
-  thinMinutes: 7_405_619,
 } as const

@@ -121,9 +121,19 @@ export const leaseTable = tidemark.table(
     lane: text('lane').notNull(),
     /** Rises with every run and every rewind; a run that carries an older one can write no more (P2). */
     epoch: int8('epoch').notNull(),
+    /** Process of Postgres that serves the run that took it last. */
+    holderPid: integer('holder_pid'),
+    /** The advisory lock by which that process shows that the run lives: another one with each run. */
+    holderKey: int8('holder_key'),
   },
   (table) => [primaryKey({ columns: [table.stream, table.lane] })],
 )
+
+/** What only one program does at a time: it locks the line of what it does. Nobody else may read this table, so nobody else can lock it. */
+export const turnTable = tidemark.table('turn', {
+  /** What is done. */
+  name: text('name').primaryKey(),
+})
 
 /** Positions that were reached. Reading can start again from any of them. */
 export const checkpointTable = tidemark.table(

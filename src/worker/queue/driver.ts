@@ -18,6 +18,7 @@ import type { Logger } from '../../log.ts'
 import { backoff, delayAfter } from '../../util/backoff.ts'
 import { messageOf } from '../../util/errors.ts'
 import { sentence } from '../../util/text.ts'
+import { guardLocks, searchPath } from './postgres-locks.ts'
 
 // BullMQ's classes for both places a queue can live in, Redis and Postgres, with one type for both.
 export type Driver =
@@ -99,6 +100,7 @@ async function openPostgres({ connection, address }: Options['database'], log: L
     const client = await pool.connect()
     try {
       await runMigrations(client, schema)
+      await guardLocks(client, schema)
     } finally {
       client.release()
     }
@@ -111,7 +113,7 @@ async function openPostgres({ connection, address }: Options['database'], log: L
 
 /** In the URL, because an `options` that is there already would win over one beside it. */
 function withSearchPath(connection: PoolConfig): PoolConfig {
-  const setting = `-c search_path=${schema}`
+  const setting = `-c search_path=${searchPath(schema)}`
   const { connectionString } = connection
   if (connectionString === undefined) return { ...connection, options: setting }
   const url = new URL(connectionString)
