@@ -85,7 +85,7 @@ describe('records of the recorded service', () => {
           },
         },
         new Set(),
-        { zone: 'UTC', offsets: new Map() },
+        new Map([['', () => 0]]),
       )
       const { rows } = readRecords(page, [keyField], null)
       const { encoded, growth } = await encode(rows)

@@ -12,7 +12,7 @@ import { scanRecords } from '../../src/wire/scan.ts'
 import { readCopied } from './copied-rows.ts'
 import type { HostileTable } from './hostile-records.ts'
 
-const zones = { zone: 'UTC', offsets: new Map() }
+const localTimes = new Map([['', () => 0]])
 const keyFields = ['AssignmentId']
 const versionFields = ['SysRowVersion']
 
@@ -41,7 +41,7 @@ export async function compareScanner(
   const showRow = ({ key, version, record }: Row) => ({ key, version, record: showJson(record) })
   assert.deepEqual(found.rows.map(showRow), read.rows.map(showRow))
   assert.deepEqual(found.rejected.map(showRejected), read.rejected.map(showRejected))
-  const encode = createPageEncoder(tableSchema, settled, zones)
+  const encode = createPageEncoder(tableSchema, settled, localTimes)
   const types = tableSchema.columns.map(({ type }) => type)
   const [fast, exact] = [await encode(found.rows), await encode(read.rows, { isAllText: true })]
   assert.deepEqual(show(fast), show(exact))

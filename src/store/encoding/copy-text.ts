@@ -84,7 +84,9 @@ const saysUtc = /(?:UTC|Utc|_utc)$/
 
 /** What follows a date-time of a field that has no offset. */
 export const zoneSuffix = (field: string, zone: string | undefined): string =>
-  zone === undefined ? (saysUtc.test(field) ? 'Z' : '') : ` ${zone}`
+  zone === undefined ? (saysUtc.test(field) ? 'Z' : '') : localSuffix(zone)
+
+export const localSuffix = (zone: string): string => ` ${zone}`
 
 /**
  * How a field's date-times are written. Without an offset they are read in the zone of the connection, unless the field says that it

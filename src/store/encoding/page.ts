@@ -31,13 +31,9 @@ export type EncodePage = (
   rows: readonly Row[],
   options?: { readonly isAllText?: boolean },
 ) => Promise<EncodedPage>
-/** How date-times without an offset are read, where they are told in the binary format. */
-export type Zones = { readonly zone: string; readonly offsets: LocalTimes }
-
 const rowsWithoutABreath = 50
 /** As long as that many of them take. */
 const plainRowShare = 1 / 20
-const noZones: Zones = { zone: '', offsets: new Map() }
 
 /**
  * `settled` names bigint columns that cannot be widened: what they cannot hold is rescued. With `isAllText` every row is parsed and is a
@@ -46,10 +42,10 @@ const noZones: Zones = { zone: '', offsets: new Map() }
 export function createPageEncoder(
   tableSchema: TableSchema,
   settled: ReadonlySet<string>,
-  zones = noZones,
+  localTimes: LocalTimes = new Map(),
 ): EncodePage {
   const encodeRow = createRowEncoder(tableSchema, settled)
-  const encodePlainRow = createPlainRowEncoder(tableSchema, zones)
+  const encodePlainRow = createPlainRowEncoder(tableSchema, localTimes)
   return async (rows, { isAllText = false } = {}) => {
     const notes: PageNotes = {
       nonNull: new Int32Array(tableSchema.columns.length),

@@ -23,6 +23,7 @@ import type { CopyRows } from './copy-rows.ts'
 import { copyNull, zoneSuffix } from './copy-text.ts'
 import { type PageNotes, volatileColumns } from './row.ts'
 
+/** By what the text of a date-time without an offset is followed by; where it is not there, Postgres reads the text. */
 export type LocalTimes = ReadonlyMap<string, LocalTime['offsetAt']>
 
 /** Adds the row, or answers false and adds nothing. */
@@ -53,11 +54,7 @@ type PlainEncoder = {
   places: Places | null
 }
 
-/** `offsets` by the name of the zone; `zone` is that of date-times without an offset whose field says nothing. */
-export function createPlainRowEncoder(
-  tableSchema: TableSchema,
-  { zone, offsets }: { readonly zone: string; readonly offsets: LocalTimes },
-): EncodePlainRow {
+export function createPlainRowEncoder(tableSchema: TableSchema, localTimes: LocalTimes): EncodePlainRow {
   const { columns, key, stream } = tableSchema
   const zones = new Map(Object.entries(stream.fieldZones ?? {}))
   const encoder: PlainEncoder = {
@@ -67,8 +64,7 @@ export function createPlainRowEncoder(
     localTimes: columns.map(({ field, type }) => {
       if (type !== 'timestamptz') return null
       const suffix = zoneSuffix(field, zones.get(foldName(field)))
-      const name = suffix === '' ? zone : suffix.trim()
-      const offsetAt = name === 'Z' || name === 'UTC' ? () => 0 : (offsets.get(name) ?? (() => null))
+      const offsetAt = suffix === 'Z' ? () => 0 : (localTimes.get(suffix) ?? (() => null))
       return { suffix: Buffer.from(suffix), offsetAt }
     }),
     cells: newCells(),

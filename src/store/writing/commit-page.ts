@@ -237,7 +237,7 @@ export async function commitCarefully(
 
 async function grow(
   client: ClientBase,
-  { positions, log, timeZone }: CommitContext,
+  { positions, log }: CommitContext,
   { table, growth, settledColumns }: { table: Table; growth: Growth; settledColumns: Set<string> },
 ): Promise<Table> {
   await limitLockWaits(client)
@@ -249,7 +249,7 @@ async function grow(
   // Still bigint: something depends on the column, and asking again at every page would not change that.
   for (const column of tableSchema.columns)
     if (column.type === 'bigint' && growth.widen.has(column.name)) settledColumns.add(column.name)
-  return tableOf(tableSchema, settledColumns, timeZone)
+  return tableOf(tableSchema, settledColumns, table.localTimes)
 }
 
 type Ending = {

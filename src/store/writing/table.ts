@@ -7,13 +7,19 @@ import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import { isUuid, type Row } from '../../streams/record.ts'
 import { createPageEncoder, type EncodePage } from '../encoding/page.ts'
+import type { LocalTimes } from '../encoding/plain-row.ts'
 import { fitsInt64, foldName } from '../schema/column-types.ts'
 import { createTable, type KeyColumn } from '../schema/create-table.ts'
 import { prepareHistory } from '../schema/row-history.ts'
 import { readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import { withConnection } from '../server/session.ts'
+import { readLocalTimes } from './local-times.ts'
 
-export type Table = { readonly tableSchema: TableSchema; readonly encode: EncodePage }
+export type Table = {
+  readonly tableSchema: TableSchema
+  readonly localTimes: LocalTimes
+  readonly encode: EncodePage
+}
 
 type Source = {
   readonly pool: Pool
@@ -33,22 +39,28 @@ export async function openTable(
   settled: ReadonlySet<string>,
 ): Promise<Table> {
   const { pool, stream, timeZone } = source
+  const localTimes = await readLocalTimes(pool, stream, timeZone)
   return await withConnection(pool, async (client) => {
     const existing = await readTableSchema(client, stream)
-    if (existing) return tableOf(await prepareHistory(client, existing, source), settled, timeZone)
+    if (existing) return tableOf(await prepareHistory(client, existing, source), settled, localTimes)
     await createTable(client, stream, keyColumn(source, rows), source.log)
     const made = await readTableSchema(client, stream)
     if (!made)
       throw new Error(
         `mirror.${stream.name} has no primary key of one column, so Tidemark did not make it. Rename or drop it, and the next run makes the right one.`,
       )
-    return tableOf(await prepareHistory(client, made, source), settled, timeZone)
+    return tableOf(await prepareHistory(client, made, source), settled, localTimes)
   })
 }
 
-export const tableOf = (tableSchema: TableSchema, settled: ReadonlySet<string>, timeZone: string): Table => ({
+export const tableOf = (
+  tableSchema: TableSchema,
+  settled: ReadonlySet<string>,
+  localTimes: LocalTimes,
+): Table => ({
   tableSchema,
-  encode: createPageEncoder(tableSchema, settled, { zone: timeZone, offsets: new Map() }),
+  localTimes,
+  encode: createPageEncoder(tableSchema, settled, localTimes),
 })
 
 function keyColumn({ stream, keyField }: Source, rows: readonly Row[]): KeyColumn {
