@@ -3,9 +3,8 @@
 
 import { loadConfig } from '../config/load.ts'
 import { configuredStreams, openContext, type SyncContext } from '../context.ts'
-import type { JsonObject } from '../json/json.ts'
 import { parseJson } from '../json/parse.ts'
-import { readVersionField } from '../store/queries/positions.ts'
+import { askUpstream, type UpstreamSays } from '../operator/upstream-record.ts'
 import {
   type KeyNotes,
   type RowStory,
@@ -13,11 +12,9 @@ import {
   readRow,
   storyTable,
 } from '../store/queries/row-story.ts'
-import { pickStream, type Stream, versionedBy } from '../streams/catalog.ts'
-import { isObject, readRecords } from '../streams/record.ts'
-import type { Lookup, Source } from '../sync/ports/source.ts'
-import type { Difference } from '../sync/ports/store.ts'
-import { errorOf, UsageError } from '../util/errors.ts'
+import { pickStream, type Stream } from '../streams/catalog.ts'
+import { isObject } from '../streams/record.ts'
+import { UsageError } from '../util/errors.ts'
 import { type Call, type Command, json } from './command.ts'
 import { type ExitCode, exitCodeOf, exitCodes, Interrupted } from './exit.ts'
 
@@ -30,11 +27,6 @@ export const explain: Command = {
   run,
 }
 
-type UpstreamSays =
-  | { readonly says: 'found'; readonly record: JsonObject; readonly difference: Difference | null }
-  | { readonly says: 'gone' | 'unclear' | 'cannot be asked for one record' }
-  | { readonly says: 'failed'; readonly error: Error }
-
 async function run(call: Call): Promise<ExitCode> {
   const { environment, values, log, signal, stdout } = call
   const { stream, key } = whatIsAsked(call)
@@ -44,6 +36,7 @@ async function run(call: Call): Promise<ExitCode> {
   const row = await readStoredRow(context, wanted, key)
   const notes = await readNotes(context, wanted, key, row)
   const upstream = await askUpstream(context, wanted, key, signal)
+  if (signal.aborted) throw new Interrupted('Interrupted.')
   const story = { stream: wanted, key, row, notes, upstream }
   if (values.json) stdout.json(asJson(story))
   else stdout.say(asText(story))
@@ -87,29 +80,6 @@ async function readNotes(
   // A row that came back is absent no more.
   const livesAgain = row !== null && row.deletedAt === null && notes.evidence !== null
   return livesAgain ? { ...notes, missingSince: null, evidence: null } : notes
-}
-
-async function askUpstream(
-  context: SyncContext,
-  stream: Stream,
-  key: string,
-  signal: AbortSignal,
-): Promise<UpstreamSays> {
-  const source: Source = context.sourceOf(stream)
-  if (!source.lookup) return { says: 'cannot be asked for one record' }
-  let answer: Lookup
-  try {
-    answer = await source.lookup(key, signal)
-  } catch (error) {
-    if (signal.aborted) throw new Interrupted('Interrupted.')
-    return { says: 'failed', error: errorOf(error) }
-  }
-  if (answer === 'gone' || answer === 'unclear') return { says: answer }
-  const versioned = versionedBy(stream, await readVersionField(context.database.pool, stream.name))
-  const versionFields = versioned.kind === 'changes' ? versioned.versionFields : null
-  const page = readRecords([answer.found], versioned.keyFields, versionFields)
-  const [difference = null] = await context.compareOnce(versioned, page)
-  return { says: 'found', record: answer.found, difference }
 }
 
 type Story = {

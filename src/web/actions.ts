@@ -25,9 +25,12 @@ const routes = [
   ['dropQuarantine', '/quarantine/:target/drop', '/quarantine'],
 ] as const satisfies readonly (readonly [ActionName, string, string])[]
 
-type Options = {
+/** Null without a token: then nobody can act. */
+export type Rights = {
   readonly authentication: Authentication | null
   readonly checkToken: TokenCheck | null
+}
+type Options = Rights & {
   readonly streams: readonly string[]
   readonly perform: Perform
   readonly log: Logger
@@ -36,19 +39,19 @@ type Options = {
 export const actionRoutes =
   (options: Options): Routes =>
   (server) => {
-    const { authentication, checkToken } = options
-    if (authentication === null || checkToken === null) return
+    const { authentication } = options
+    if (authentication === null) return
     withForms(server, (scope) => {
       for (const [name, url, page] of routes)
         scope.post<{ Params: { target: string } }>(
           url,
           {
-            onRequest: async (request, reply) => refuseStrangers(authentication, checkToken, request, reply),
+            onRequest: async (request, reply) => refuseStrangers(options, request, reply),
           },
           async (request, reply) => {
             const session = bearerOf(request) === null ? authentication.sessionOf(request) : null
             const { csrf = '', ...fields } = fieldsOf(request)
-            if (bearerOf(request) === null && !(session && authentication.isOwnForm(session, csrf))) {
+            if (!mayAct(authentication, request, csrf)) {
               const text = 'That form was out of date, and nothing was done. This page has a new one.'
               if (!session || !wantsPage(request)) return reply.code(403).send({ error: text })
               authentication.leaveMessage(session, request, reply, { isGood: false, text })
@@ -85,14 +88,21 @@ async function answer({ perform, log }: Options, name: ActionName, order: Order)
   }
 }
 
+/** A script brought the token, or the form is of this session. */
+export function mayAct(authentication: Authentication, request: FastifyRequest, csrf: string): boolean {
+  if (bearerOf(request) !== null) return true
+  const session = authentication.sessionOf(request)
+  return session !== null && authentication.isOwnForm(session, csrf)
+}
+
 /** Before the body is read. Returning a reply ends the request. */
-async function refuseStrangers(
-  authentication: Authentication,
-  checkToken: TokenCheck,
+export async function refuseStrangers(
+  { authentication, checkToken }: Rights,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply | undefined> {
   const bearer = bearerOf(request)
+  if (authentication === null || checkToken === null) return reply.code(404).send({ error: 'not found' })
   const verdict = bearer === null ? 'wrong' : checkToken(request, reply, bearer)
   if (verdict === 'right') return
   if (verdict !== 'wrong')

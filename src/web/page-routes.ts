@@ -12,6 +12,7 @@ import { dictionaryPage } from './pages/dictionary.ts'
 import { heading, layout, type Page, type Shown } from './pages/layout.ts'
 import { overviewPage } from './pages/overview.ts'
 import { quarantinePage } from './pages/quarantine.ts'
+import { recordPage } from './pages/record.ts'
 import { runsPage } from './pages/runs.ts'
 import { streamPages } from './pages/stream.ts'
 import { upstreamPage } from './pages/upstream.ts'
@@ -64,6 +65,7 @@ const pages: readonly Page[] = [
   dictionaryPage,
   upstreamPage,
   ...streamPages,
+  recordPage,
 ]
 const reloadSeconds = 3
 const defaultTimeoutMs = 15_000
@@ -92,6 +94,7 @@ export const pageRoutes =
           const whole = 'body' in shown ? shown : alone(shown)
           return sendPage(reply, page(whole, problems), whole.status)
         } catch (error) {
+          if (isTooSlow(error)) return sendPage(reply, page(alone(tooSlow), null), 503)
           log[isLogged ? 'debug' : 'warn']({ err: error, path }, `the page ${path} could not be shown`)
           isLogged = true
           return sendPage(reply, page(alone(silent), null, { reloadSeconds }), 503)
@@ -100,5 +103,10 @@ export const pageRoutes =
     }
   }
 
+/** Postgres stopped the query because its time was up. */
+const isTooSlow = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && error.code === '57014'
+
+const tooSlow = html`<p class="note warn"><b>This took longer than 2 s and was stopped</b>, so that the page does not hold up the mirror. Load it again; a narrower search or a shorter time helps.</p>`
 const waiting = html`<p class="note warn">The worker is starting and still waits for its database or its queue. The log of the worker says which. This page reloads by itself.</p>`
 const silent = html`<p class="note bad">The database did not answer. The log of the worker says why. The stored rows are safe, and the worker keeps trying. This page reloads by itself.</p>`

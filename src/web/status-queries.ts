@@ -1,5 +1,7 @@
 // What the pages read: one object, so that pages see no SQL and no queue.
 
+import type { Json } from '../json/json.ts'
+import { parseJson } from '../json/parse.ts'
 import type { Problem } from '../problems/stream-problems.ts'
 import { listBackfills } from '../store/queries/backfills.ts'
 import {
@@ -13,6 +15,23 @@ import { readOverview, type StreamOverview } from '../store/queries/overview.ts'
 import { type Checkpoint, readCheckpoints } from '../store/queries/positions.ts'
 import { newestInQuarantine, type QuarantineEntry, readQuarantine } from '../store/queries/quarantine.ts'
 import {
+  type KeyEvents,
+  type KeyNotes,
+  type RowStory,
+  readKeyEvents,
+  readKeyNotes,
+  readRow,
+  storyTable,
+} from '../store/queries/row-story.ts'
+import {
+  type RowCursor,
+  type RowPage,
+  type RowSearch,
+  readRowPage,
+  rowTable,
+  sqlOf,
+} from '../store/queries/rows.ts'
+import {
   type LatestRun,
   type RowRates,
   type RunFilter,
@@ -21,7 +40,8 @@ import {
   readRowRates,
   readRuns,
 } from '../store/queries/runs.ts'
-import type { Stream } from '../streams/catalog.ts'
+import { relatedStreams, type Stream } from '../streams/catalog.ts'
+import { isObject } from '../streams/record.ts'
 
 export type BackfillLine = Awaited<ReturnType<typeof listBackfills>>[number]
 export type NextRun = { readonly stream: string; readonly kind: string; readonly at: Date }
@@ -33,6 +53,41 @@ export type Snapshot = {
   readonly latestRuns: readonly LatestRun[]
   readonly rates: RowRates
   readonly nextRuns: readonly NextRun[]
+}
+
+/** By what a stream is read. */
+export type Setting = { readonly variable: string; readonly value: string; readonly meaning: string }
+
+/** A page of rows with the columns that were wanted, and the query that shows the same. */
+export type RowsShown = {
+  /** Names of all columns besides the key. */
+  readonly all: readonly string[]
+  readonly keyName: string
+  readonly columns: readonly string[]
+  readonly page: RowPage
+  readonly sql: string
+}
+export type RowsAsked = {
+  readonly search: RowSearch
+  /** Those that there are not are left out; none: `choose` says which. */
+  readonly columns: readonly string[]
+  readonly choose: (all: readonly string[]) => readonly string[]
+  readonly after: RowCursor | null
+  readonly limit: number
+  /** Of a value; longer ones are cut. */
+  readonly mostCharacters: number
+}
+
+/** One row, and what was noted about its key. */
+export type RecordShown = {
+  readonly row: (RowStory & { readonly values: Readonly<Record<string, Json>> }) | null
+  readonly notes: KeyNotes
+  readonly events: KeyEvents
+  /** The field of the upstream behind each column. */
+  readonly fieldOf: Readonly<Record<string, string>>
+  readonly settledAt: Date | null
+  /** The upstream can be asked for this one. */
+  readonly canCompare: boolean
 }
 
 /** Lists are cut at the limit; null is no restriction. */
@@ -62,6 +117,11 @@ export type StatusQueries = {
   /** Streams that have fields, related ones among them. */
   fieldStreams(): Promise<readonly string[]>
   beliefs(): Promise<readonly BeliefLine[]>
+  /** Null while the stream has no table. */
+  /** Null when nothing of that name is mirrored. */
+  record(stream: string, key: string): Promise<RecordShown | null>
+  settings(stream: string): readonly Setting[]
+  rows(stream: string, asked: RowsAsked): Promise<RowsShown | null>
   /** What a backfill would take, by the names of the verb's options. Rejects with a UsageError when it cannot be right. */
   planBackfill(
     stream: string,
@@ -69,14 +129,14 @@ export type StatusQueries = {
   ): Promise<{ readonly text: string; readonly from: string; readonly to: string }>
 }
 
-type Given = Pick<StatusQueries, 'problems' | 'planBackfill'> & {
+type Given = Pick<StatusQueries, 'problems' | 'planBackfill' | 'settings'> & {
   readonly pool: Parameters<typeof readOverview>[0]
   readonly streams: readonly Stream[]
   /** Of the queue; none when it does not answer. */
   readonly nextRuns: () => Promise<readonly NextRun[]>
 }
 
-export function openStatusQueries({ pool, streams, problems, planBackfill, nextRuns }: Given): StatusQueries {
+export function openStatusQueries({ pool, streams, nextRuns, ...given }: Given): StatusQueries {
   const names = streams.map(({ name }) => name)
   const kinds = new Map(streams.map(({ name, kind }) => [name, kind]))
   return {
@@ -100,8 +160,9 @@ export function openStatusQueries({ pool, streams, problems, planBackfill, nextR
           .map((one) => (kinds.get(one.stream) === 'list' ? { ...one, kind: 'list' } : one)),
       }
     },
-    problems,
-    planBackfill,
+    problems: given.problems,
+    planBackfill: given.planBackfill,
+    settings: given.settings,
     runs: (filter, page) => readRuns(pool, filter, page),
     checkpoints: (stream, limit) => readCheckpoints(pool, { stream, limit }),
     backfills: (stream) => listBackfills(pool, stream),
@@ -110,5 +171,59 @@ export function openStatusQueries({ pool, streams, problems, planBackfill, nextR
     fields: (search, limit) => readFields(pool, search, limit),
     fieldStreams: () => readFieldStreams(pool),
     beliefs: () => readBeliefs(pool),
+    record: (name, key) => readRecord(pool, streams, name, key),
+    rows: (name, asked) => readRows(pool, streams, name, asked),
+  }
+}
+
+async function readRows(
+  pool: Given['pool'],
+  streams: readonly Stream[],
+  name: string,
+  { search, columns: wanted, choose, ...page }: RowsAsked,
+): Promise<RowsShown | null> {
+  const stream = streams.find((one) => one.name === name)
+  const table = stream && (await rowTable(pool, stream))
+  if (!table) return null
+  const all = table.columns.map((column) => column.name)
+  const known = wanted.filter((one) => all.includes(one))
+  const names = known.length > 0 ? known : choose(all)
+  const columns = table.columns.filter((column) => names.includes(column.name))
+  return {
+    all,
+    keyName: table.tableSchema.key.name,
+    columns: columns.map((column) => column.name),
+    page: await readRowPage(pool, table, { columns, search, ...page }),
+    sql: sqlOf(table, columns, search, page.limit),
+  }
+}
+
+const nothingNoted: KeyEvents = { differences: [], quarantine: [], related: [] }
+
+async function readRecord(
+  pool: Given['pool'],
+  streams: readonly Stream[],
+  name: string,
+  key: string,
+): Promise<RecordShown | null> {
+  const stream = streams.find((one) => one.name === name)
+  const mirrored = stream ?? relatedStreams.find((one) => one.name === name)
+  if (!mirrored || key.includes('\0')) return null
+  const table = await storyTable(pool, mirrored)
+  const isKey = table?.takesKey(key) === true
+  const [row, notes, events, overview] = await Promise.all([
+    isKey ? readRow(pool, table, key) : null,
+    readKeyNotes(pool, name, key),
+    isKey ? readKeyEvents(pool, table, key) : nothingNoted,
+    stream ? readOverview(pool, [name]) : [],
+  ])
+  const values = row && parseJson(Buffer.from(row.text))
+  return {
+    row: row && { ...row, values: isObject(values) ? values : {} },
+    notes,
+    events,
+    fieldOf: Object.fromEntries(table?.tableSchema.columns.map((one) => [one.name, one.field]) ?? []),
+    settledAt: (stream?.kind === 'list' ? overview[0]?.readThroughAt : overview[0]?.settledThroughAt) ?? null,
+    canCompare: stream?.lookup != null && isKey,
   }
 }

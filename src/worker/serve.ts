@@ -7,25 +7,30 @@ import type { Logger } from '../log.ts'
 import { actions, NotNow } from '../operator/actions.ts'
 import { planAskedBackfill } from '../operator/backfill.ts'
 import { type BackgroundTasks, openBackgroundTasks } from '../operator/background-tasks.ts'
+import { askUpstream, type UpstreamSays } from '../operator/upstream-record.ts'
 import { pausedStreams } from '../store/admin/streams.ts'
 import { readBeliefs } from '../store/queries/dictionary.ts'
 import { readOverview } from '../store/queries/overview.ts'
 import { readProgress } from '../store/queries/progress.ts'
+import { looksWithin } from '../store/server/session.ts'
 import type { RunRequest, Stream } from '../streams/catalog.ts'
 import { withTimeout } from '../util/waiting.ts'
 import { actionRoutes, type Perform } from '../web/actions.ts'
 import { readAssets } from '../web/assets.ts'
 import { openAttempts, openAuthentication, openTokenCheck } from '../web/auth.ts'
+import { downloadRoutes } from '../web/downloads.ts'
 import { type LiveEvents, openLiveEvents } from '../web/live-events.ts'
 import { addStateGauges, type Metrics, openMetrics } from '../web/metrics.ts'
 import { healthRoutes, hookRoute, metricsRoute } from '../web/monitoring.ts'
 import { pageRoutes } from '../web/page-routes.ts'
 import { queueBoard } from '../web/queue-board.ts'
+import { recordRoutes } from '../web/records.ts'
 import { byKnownNames, type Routes, startHttpServer } from '../web/server.ts'
 import { readOnlyViewer } from '../web/sessions.ts'
 import { signInRoutes } from '../web/sign-in.ts'
 import { openStatusQueries, type StatusQueries } from '../web/status-queries.ts'
 import { openRunDebounce, type RunDebounce } from './queue/requests.ts'
+import { settingsOf } from './settings.ts'
 import { type Live, start } from './start.ts'
 
 export type TidemarkWorker = {
@@ -63,7 +68,7 @@ export async function serve(options: {
   })
   const begun = start({ config, log, metrics, signal: stopping.signal }).then((started) => {
     state.live = started
-    state.statusQueries = statusQueriesOf(started, config.pageSize)
+    state.statusQueries = statusQueriesOf(started, config)
     return started
   })
   // Whoever awaits `live` gets the error; nobody has to.
@@ -184,9 +189,15 @@ function consoleRoutes(state: WorkerState, events: LiveEvents): readonly Routes[
     }),
     assets.routes,
     byKnownNames({ listensOn: config.httpHost, publicUrl: config.publicUrl, names: config.httpNames }, [
+      recordRoutes({
+        ...{ authentication, checkToken, assets },
+        statusQueries: () => state.statusQueries,
+        compare: compareOf(state),
+      }),
       queueBoard({ authentication, queues, assets, log }),
       signInRoutes({ authentication, checkToken, assets }),
       events.routes,
+      downloadRoutes({ statusQueries: () => state.statusQueries }),
       pageRoutes({
         statusQueries: () => state.statusQueries,
         viewerOf: authentication?.viewerOf ?? (() => readOnlyViewer),
@@ -209,18 +220,35 @@ const performOf =
     )
   }
 
+/** The upstream is asked for one record; it may take a while, but not for ever. */
+const longestLookupMs = 10_000
+
+const compareOf =
+  (state: WorkerState) =>
+  async (name: string, key: string): Promise<UpstreamSays | null> => {
+    const { live, signal } = state
+    const stream = live?.context.streams.find((one) => one.name === name)
+    if (!live || !stream) return null
+    const ended = AbortSignal.any([signal, AbortSignal.timeout(longestLookupMs)])
+    return await askUpstream(live.context, stream, key, ended)
+  }
+
 /** A queue that went away a moment ago has not been noticed yet, and answers when it is back. */
 const nextTicksMs = 1_000
 
-const statusQueriesOf = ({ context, jobs, parts, problems }: Live, pageSize: number): StatusQueries =>
+/** A page that takes longer helps nobody. */
+const longestLookMs = 2_000
+
+const statusQueriesOf = ({ context, jobs, parts, problems }: Live, config: Config): StatusQueries =>
   openStatusQueries({
-    pool: context.database.pool,
+    pool: looksWithin(context.database.pool, longestLookMs),
     streams: context.streams,
     problems,
     // The mirror can be shown without the queue.
     nextRuns: async () =>
       parts.states().queue?.isUp ? await withTimeout(nextTicksMs, jobs.nextTicks()).catch(() => []) : [],
-    planBackfill: (stream, options) => planAskedBackfill(context, stream, options, pageSize),
+    planBackfill: (stream, options) => planAskedBackfill(context, stream, options, config.pageSize),
+    settings: (stream) => settingsOf(config, context.streams, stream),
   })
 
 const progressOf = ({ database, streams }: SyncContext) =>

@@ -19,6 +19,10 @@ const pages = ['/', '/streams/assignment', '/runs', '/checkpoints', '/quarantine
 const parts = [
   '/',
   '/streams/assignment',
+  '/streams/assignment/rows',
+  '/streams/assignment/settings',
+  '/streams/assignment_note/read',
+  '/records/assignment/7',
   '/runs?before=15',
   '/checkpoints',
   '/quarantine',

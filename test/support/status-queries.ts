@@ -22,6 +22,9 @@ export const statusQueriesWith = (more: Partial<StatusQueries> = {}): StatusQuer
   fields: async () => [],
   fieldStreams: async () => [],
   beliefs: async () => [],
+  rows: async () => null,
+  settings: () => [],
+  record: async () => null,
   planBackfill: async () => ({ text: 'nothing', from: '0', to: '0' }),
   ...more,
 })

@@ -1,7 +1,7 @@
 // Everything the mirror knows of one row: its values, when it came and last changed, and what was noted about its key.
 
 import pg, { type ClientBase } from 'pg'
-import type { Stream } from '../../streams/catalog.ts'
+import type { MirroredStream } from '../../streams/catalog.ts'
 import { keyCheck } from '../schema/column-types.ts'
 import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 
@@ -33,7 +33,7 @@ export type KeyNotes = {
 export type StoryTable = { readonly tableSchema: TableSchema; readonly takesKey: (key: string) => boolean }
 
 /** Null while the table does not exist. */
-export async function storyTable(client: Queryable, stream: Stream): Promise<StoryTable | null> {
+export async function storyTable(client: Queryable, stream: MirroredStream): Promise<StoryTable | null> {
   const tableSchema = await readTableSchema(client, stream)
   if (!tableSchema) return null
   return { tableSchema, takesKey: keyCheck(tableSchema.key.type) }
@@ -85,4 +85,57 @@ export async function readKeyNotes(client: Queryable, stream: string, key: strin
     [stream, key],
   )
   return rows[0] ?? { missingSince: null, evidence: null, lateArrivals: [], missedRows: [] }
+}
+
+// What else happened to a key: what reconciles found, and records of it that could not be stored.
+export type KeyDifference = {
+  readonly cause: string
+  readonly fields: readonly string[]
+  readonly foundAt: Date
+  readonly runId: string
+  readonly cure: string | null
+}
+export type KeyQuarantine = {
+  readonly id: string
+  readonly reason: string
+  readonly firstSeenAt: Date
+  readonly timesSeen: number
+  readonly droppedAt: Date | null
+}
+export type KeyEvents = {
+  readonly differences: readonly KeyDifference[]
+  readonly quarantine: readonly KeyQuarantine[]
+  /** Records that an assignment carries. */
+  readonly related: readonly { readonly stream: string; readonly key: string }[]
+}
+
+const mostEvents = 50
+
+/** The newest first. */
+export async function readKeyEvents(
+  client: Queryable,
+  { tableSchema }: StoryTable,
+  key: string,
+): Promise<KeyEvents> {
+  const { stream } = tableSchema
+  const { rows: differences } = await client.query<KeyDifference>(
+    `select cause, fields, found_at as "foundAt", run_id::text as "runId", cure
+     from tidemark.difference where stream = $1 and key = $2 order by id desc limit ${mostEvents}`,
+    [stream.name, key],
+  )
+  const { rows: quarantine } = await client.query<KeyQuarantine>(
+    `select id::text, reason, first_seen_at as "firstSeenAt", times_seen::float8 as "timesSeen", dropped_at as "droppedAt"
+     from tidemark.quarantine as kept
+     where stream = $1 and jsonb_typeof(record) = 'object' and record ->> $3 = $2
+     order by kept.id desc limit ${mostEvents}`,
+    [stream.name, key, tableSchema.key.field],
+  )
+  const { rows: related } =
+    stream.name === 'assignment'
+      ? await client.query<{ stream: string; key: string }>(
+          `select stream, key from tidemark.related_link where assignment_id = $1 order by stream, key limit ${mostEvents}`,
+          [key],
+        )
+      : { rows: [] }
+  return { differences, quarantine, related }
 }

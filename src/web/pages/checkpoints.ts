@@ -5,7 +5,7 @@ import { backfillLink, cancelForm } from '../action-forms.ts'
 import { age, count, foreign, type Html, html, runState, time } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import type { BackfillLine } from '../status-queries.ts'
-import type { Page } from './layout.ts'
+import type { Page, PageContext } from './layout.ts'
 import { type Column, chosen, filterForm, select, table } from './tables.ts'
 
 const most = 100
@@ -13,29 +13,37 @@ const most = 100
 export const checkpointsPage: Page = {
   path: '/checkpoints',
   title: 'Checkpoints',
-  async body({ statusQueries, viewer, query, now }) {
+  async body(context) {
+    const { statusQueries, query } = context
     const stream = chosen(query, 'stream', statusQueries.streams)
-    const [checkpoints, backfills] = await Promise.all([
-      statusQueries.checkpoints(stream, most),
-      statusQueries.backfills(stream),
-    ])
     return html`${filterForm('/checkpoints', [select('Stream', 'stream', statusQueries.streams, stream)])}
-${
-  backfills.length > 0 &&
-  table({
-    caption: 'Backfills, the newest first',
-    columns: backfillColumns(now, viewer),
-    rows: backfills,
-    empty: '',
-  })
+${await checkpointList(context, stream)}`
+  },
 }
+
+export async function checkpointList(
+  { statusQueries, viewer, now }: PageContext,
+  stream: string | null,
+): Promise<Html> {
+  const [checkpoints, backfills] = await Promise.all([
+    statusQueries.checkpoints(stream, most),
+    statusQueries.backfills(stream),
+  ])
+  return html`${
+    backfills.length > 0 &&
+    table({
+      caption: 'Backfills, the newest first',
+      columns: backfillColumns(now, viewer),
+      rows: backfills,
+      empty: '',
+    })
+  }
 ${table({
   caption: `Checkpoints, the newest first${checkpoints.length === most ? `: ${most}, and there are more` : ''}`,
   columns: checkpointColumns(now, viewer),
   rows: checkpoints,
   empty: 'There is no checkpoint yet. The first run makes one.',
 })}`
-  },
 }
 
 const checkpointColumns = (now: Date, viewer: Viewer): readonly Column<Checkpoint>[] => [

@@ -2,37 +2,45 @@
 
 import type { FieldLine } from '../../store/queries/dictionary.ts'
 import { plural } from '../../util/text.ts'
-import { age, count, foreign, html } from '../html.ts'
-import type { Page } from './layout.ts'
+import { age, count, foreign, type Html, html } from '../html.ts'
+import type { Page, PageContext } from './layout.ts'
 import { type Column, chosen, filterForm, select, table } from './tables.ts'
 
-const most = 1_000
+/** So that a page stays below 100 KB. */
+const most = 200
 const longestSearch = 100
 
 export const dictionaryPage: Page = {
   path: '/dictionary',
   title: 'Data dictionary',
-  async body({ statusQueries, query, now }) {
-    const streams = await statusQueries.fieldStreams()
-    const stream = chosen(query, 'stream', streams)
-    const text = (query.get('search') ?? '').replaceAll('\0', '').trim().slice(0, longestSearch)
-    const fields = await statusQueries.fields({ stream, text }, most)
-    return html`${filterForm('/dictionary', [
-      html`<label>Name <input type="search" name="search" value="${text}" maxlength="${longestSearch}" autocomplete="off"></label>`,
-      select('Stream', 'stream', streams, stream),
-    ])}
+  body: (context) => fieldList(context, '/dictionary', null),
+}
+
+/** Of one stream, or of all with a choice among them. */
+export async function fieldList(
+  { statusQueries, query, now }: PageContext,
+  path: string,
+  only: string | null,
+): Promise<Html> {
+  const streams = only === null ? await statusQueries.fieldStreams() : []
+  const stream = only ?? chosen(query, 'stream', streams)
+  const text = (query.get('search') ?? '').replaceAll('\0', '').trim().slice(0, longestSearch)
+  const fields = await statusQueries.fields({ stream, text }, most)
+  return html`${filterForm(path, [
+    html`<label>Name <input type="search" name="search" value="${text}" maxlength="${longestSearch}" autocomplete="off"></label>`,
+    ...(only === null ? [select('Stream', 'stream', streams, stream)] : []),
+  ])}
 ${table({
   caption: `${plural(fields.length, 'field')}${fields.length === most ? ': there are more, search to see them' : ''}`,
-  columns: columns(now),
+  columns: columns(now, only === null),
   rows: fields,
   empty: 'No field matches. Widen the search to see others.',
 })}`
-  },
 }
 
-const columns = (now: Date): readonly Column<FieldLine>[] => [
+const columns = (now: Date, withStream: boolean): readonly Column<FieldLine>[] => [
   { title: 'Field', cell: ({ sourceName }) => foreign(sourceName) },
-  { title: 'Stream', cell: ({ stream }) => stream },
+  ...(withStream ? [{ title: 'Stream', cell: ({ stream }: FieldLine) => stream }] : []),
   {
     title: 'Column',
     cell: ({ columnName }) =>

@@ -4,7 +4,7 @@ import type { RunLine } from '../../store/queries/runs.ts'
 import { kinds } from '../../streams/catalog.ts'
 import { formatDuration, plural } from '../../util/text.ts'
 import { age, count, foreign, type Html, html, kindInWords, runState } from '../html.ts'
-import type { Page } from './layout.ts'
+import type { Page, PageContext } from './layout.ts'
 import { addressOf, type Column, chosen, filterForm, idIn, select, table } from './tables.ts'
 
 const outcomes = ['changed', 'done', 'running', 'failed']
@@ -13,33 +13,42 @@ const pageSize = 50
 export const runsPage: Page = {
   path: '/runs',
   title: 'Runs',
-  async body({ statusQueries, query, now }) {
-    const filter = {
-      stream: chosen(query, 'stream', statusQueries.streams),
-      kind: chosen(query, 'kind', kinds),
-      outcome: chosen(query, 'outcome', outcomes),
-    }
-    const before = idIn(query, 'before')
-    // One more tells whether there is another page.
-    const found = await statusQueries.runs(filter, { before, limit: pageSize + 1 })
-    const shown = found.slice(0, pageSize)
-    const oldest = found.length > pageSize ? (shown.at(-1)?.id ?? null) : null
-    return html`${filterForm('/runs', [
-      select('Stream', 'stream', statusQueries.streams, filter.stream),
-      select('Kind', 'kind', kinds, filter.kind, kindInWords),
-      select('Outcome', 'outcome', outcomes, filter.outcome),
-    ])}
-${table({ caption: 'Runs, the newest first', columns: columns(now), rows: shown, empty: 'No run matches. Widen the filter to see others.' })}
-<nav class="pages" aria-label="More runs">
-${before !== null && html`<a class="btn" href="${addressOf('/runs', filter)}">Newest</a>`}
-${oldest !== null && html`<a class="btn" rel="next" href="${addressOf('/runs', { ...filter, before: oldest })}">Older</a>`}
-</nav>`
-  },
+  body: (context) => runsList(context, '/runs', null),
 }
 
-const columns = (now: Date): readonly Column<RunLine>[] => [
+/** Of one stream, or of all with a choice among them. */
+export async function runsList(
+  { statusQueries, query, now }: PageContext,
+  path: string,
+  stream: string | null,
+): Promise<Html> {
+  const chosenStream = stream ?? chosen(query, 'stream', statusQueries.streams)
+  const filter = {
+    stream: chosenStream,
+    kind: chosen(query, 'kind', kinds),
+    outcome: chosen(query, 'outcome', outcomes),
+  }
+  const before = idIn(query, 'before')
+  // One more tells whether there is another page.
+  const found = await statusQueries.runs(filter, { before, limit: pageSize + 1 })
+  const shown = found.slice(0, pageSize)
+  const oldest = found.length > pageSize ? (shown.at(-1)?.id ?? null) : null
+  const kept = stream === null ? filter : { ...filter, stream: null }
+  return html`${filterForm(path, [
+    ...(stream === null ? [select('Stream', 'stream', statusQueries.streams, filter.stream)] : []),
+    select('Kind', 'kind', kinds, filter.kind, kindInWords),
+    select('Outcome', 'outcome', outcomes, filter.outcome),
+  ])}
+${table({ caption: 'Runs, the newest first', columns: columns(now, stream === null), rows: shown, empty: 'No run matches. Widen the filter to see others.' })}
+<nav class="pages" aria-label="More runs">${before !== null && html`<a class="btn" href="${addressOf(path, kept)}">Newest</a>`}${
+    oldest !== null &&
+    html`<a class="btn" rel="next" href="${addressOf(path, { ...kept, before: oldest })}">Older</a>`
+  }</nav>`
+}
+
+const columns = (now: Date, withStream: boolean): readonly Column<RunLine>[] => [
   { title: 'Run', cell: ({ id }) => id, isNumber: true },
-  { title: 'Stream', cell: ({ stream }) => stream },
+  ...(withStream ? [{ title: 'Stream', cell: streamLink }] : []),
   { title: 'Kind', cell: ({ kind }) => kindInWords(kind) },
   { title: 'Outcome', cell: outcome },
   { title: 'Began', cell: ({ startedAt }) => age(startedAt, now) },
@@ -51,6 +60,8 @@ const columns = (now: Date): readonly Column<RunLine>[] => [
   { title: 'Requests', cell: ({ requests }) => some(requests), isNumber: true },
   { title: 'Note', cell: remark },
 ]
+
+const streamLink = ({ stream }: RunLine): Html => html`<a href="/streams/${stream}">${stream}</a>`
 
 /** Nothing draws less attention than a row of zeros. */
 const some = (amount: number): string => (amount === 0 ? '' : count(amount))

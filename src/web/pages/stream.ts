@@ -3,49 +3,17 @@
 import type { StreamOverview } from '../../store/queries/overview.ts'
 import { kinds } from '../../streams/catalog.ts'
 import { plural } from '../../util/text.ts'
-import { actionForm, hasPositions, streamBar } from '../action-forms.ts'
+import { actionForm, hasPositions } from '../action-forms.ts'
 import { type Html, html, kindInWords } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
-import type { Snapshot, StreamSnapshot } from '../status-queries.ts'
-import { type Cells, cellsOf, live } from '../stream-cells.ts'
-import { heading, type Page, type PageContext, type Shown } from './layout.ts'
-
-const tabs = [['', 'Overview']] as const
-
-type Framed = { readonly stream: StreamSnapshot; readonly snapshot: Snapshot; readonly cells: Cells }
-
-/** The head and the tabs of a stream around what a tab shows; for a name that is no stream, a page that says so. */
-async function streamPage(
-  context: PageContext,
-  tab: (typeof tabs)[number][0],
-  body: (framed: Framed) => Promise<Html> | Html,
-): Promise<Shown> {
-  const name = context.params.name ?? ''
-  const [snapshot, problems] = await Promise.all([context.statusQueries.snapshot(), context.problems])
-  const stream = snapshot.streams.find((one) => one.stream === name)
-  if (!stream) return noSuchStream(snapshot.streams.map((one) => one.stream))
-  const cells = cellsOf(snapshot, problems)
-  return {
-    title: name,
-    heading: html`${heading({
-      title: name,
-      crumbs: [['/', 'Streams']],
-      lead: html`${live(cells, `${name}/state`)} <span class="quiet">· next read ${live(cells, `${name}/next`)}</span>`,
-      bar: streamBar(stream, context.viewer),
-    })}<nav aria-label="${name}"><ul class="tabs">${tabs.map(
-      ([path, words]) =>
-        html`<li><a href="/streams/${name}${path}"${path === tab && html` aria-current="page"`}>${words}</a></li>`,
-    )}</ul></nav>`,
-    body: await body({ stream, snapshot, cells }),
-  }
-}
-
-const noSuchStream = (known: readonly string[]): Shown => ({
-  title: 'No such stream',
-  heading: heading({ title: 'There is no such stream', crumbs: [['/', 'Streams']] }),
-  body: html`<section class="card"><p>These are mirrored: ${known.map((name, index) => html`${index > 0 && ', '}<a href="/streams/${name}">${name}</a>`)}. <code>STREAMS</code> says which.</p></section>`,
-  status: 404,
-})
+import type { Setting, Snapshot, StreamSnapshot } from '../status-queries.ts'
+import { type Cells, live } from '../stream-cells.ts'
+import { checkpointList } from './checkpoints.ts'
+import { fieldList } from './dictionary.ts'
+import type { Page, PageContext } from './layout.ts'
+import { rowsTab } from './rows.ts'
+import { runsList } from './runs.ts'
+import { streamPage, type Tab } from './stream-frame.ts'
 
 const overviewTab: Page = {
   path: '/streams/:name',
@@ -185,4 +153,45 @@ const orCommand = (viewer: Viewer, command: string, form: () => Html): Html =>
     ? form()
     : html`<section class="card"><h2>You may look, not act</h2><p>An operator can do this here${viewer.canSignIn && html` after <a href="/sign-in">signing in</a>`}, or anyone on the worker’s machine:</p><pre class="term" tabindex="0">${command}</pre></section>`
 
-export const streamPages: readonly Page[] = [overviewTab, pauseTab, readTab]
+// ── the other tabs ───────────────────────────────────────────────────────────────────────────────────────────
+
+const tab = (
+  path: Tab,
+  title: string,
+  list: (context: PageContext, stream: string) => Promise<Html>,
+): Page => ({
+  path: `/streams/:name${path}`,
+  place: '/',
+  title,
+  body: (context) => streamPage(context, path, ({ stream: { stream } }) => list(context, stream)),
+})
+
+const runsTab = tab('/runs', 'Runs', (context, stream) =>
+  runsList(context, `/streams/${stream}/runs`, stream),
+)
+const fieldsTab = tab('/fields', 'Fields', (context, stream) =>
+  fieldList(context, `/streams/${stream}/fields`, stream),
+)
+const checkpointsTab = tab('/checkpoints', 'Checkpoints', async (context, stream) =>
+  hasPositions(stream)
+    ? await checkpointList(context, stream)
+    : html`<section class="card"><p>${stream} is read whole each time: it has no positions, and so no checkpoints.</p></section>`,
+)
+const settingsTab = tab('/settings', 'Settings', async ({ statusQueries }, stream) =>
+  settingsList(statusQueries.settings(stream)),
+)
+
+const settingsList = (settings: readonly Setting[]): Html =>
+  html`<section class="card"><h2>How it is read</h2><p class="small quiet">These come from the variables of the worker that shows this page. Change them where it is started; all workers need the same.</p>
+<dl class="pairs">${settings.map(({ variable, value, meaning }) => html`<dt><code>${variable}</code></dt><dd><b>${value}</b> <span class="quiet small">${meaning}</span></dd>`)}</dl></section>`
+
+export const streamPages: readonly Page[] = [
+  overviewTab,
+  rowsTab,
+  runsTab,
+  fieldsTab,
+  checkpointsTab,
+  settingsTab,
+  pauseTab,
+  readTab,
+]

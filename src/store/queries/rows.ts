@@ -1,0 +1,220 @@
+// The rows of a stream as people page through them: the newest change first, from one row to the next (keyset), with a search through
+// every text and number. Where a search takes long it stops and says how far it came, instead of looking at a million rows. Read-only.
+
+import pg, { type ClientBase } from 'pg'
+import type { MirroredStream } from '../../streams/catalog.ts'
+import { keyCheck } from '../schema/column-types.ts'
+import { type Column, qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
+
+type Queryable = Pick<ClientBase, 'query'>
+
+export const deletedChoices = ['shown', 'hidden', 'only'] as const
+export const changedChoices = ['any time', 'last hour', 'last day', 'last week'] as const
+export type RowSearch = {
+  /** Empty: no search. */
+  readonly text: string
+  readonly deleted: (typeof deletedChoices)[number]
+  readonly changed: (typeof changedChoices)[number]
+}
+/** Where a page ends; what comes after it has changed earlier, or has a lower key. */
+export type RowCursor = { readonly at: string; readonly key: string }
+export type RowLine = {
+  readonly key: string
+  readonly changedAt: Date
+  readonly isDeleted: boolean
+  readonly hasMisfits: boolean
+  /** In the order of the columns; null is null. */
+  readonly values: readonly (string | null)[]
+}
+export type RowPage = {
+  readonly rows: readonly RowLine[]
+  /** Where to go on; null: that was all. */
+  readonly next: RowCursor | null
+  /** So many rows were looked at. */
+  readonly looked: number
+  /** The time was up before the page was full. */
+  readonly isCut: boolean
+}
+export type RowTable = { readonly tableSchema: TableSchema; readonly columns: readonly Column[] }
+
+/** Null while there is no table. */
+export async function rowTable(client: Queryable, stream: MirroredStream): Promise<RowTable | null> {
+  const tableSchema = await readTableSchema(client, stream)
+  return tableSchema && { tableSchema, columns: tableSchema.columns.filter((one) => one !== tableSchema.key) }
+}
+
+// ── the condition, for Postgres and for people ───────────────────────────────────────────────────────────────
+
+const spans: Readonly<Record<RowSearch['changed'], string | null>> = {
+  'any time': null,
+  'last hour': '1 hour',
+  'last day': '1 day',
+  'last week': '7 days',
+}
+const numberTypes: readonly string[] = ['bigint', 'numeric']
+
+/** With values in it, quoted; that of the text is the last. */
+function conditions({ tableSchema, columns }: RowTable, search: RowSearch): readonly string[] {
+  const since = spans[search.changed]
+  return [
+    since === null ? null : `_synced_at > now() - interval '${since}'`,
+    search.deleted === 'hidden' ? '_deleted_at is null' : null,
+    search.deleted === 'only' ? '_deleted_at is not null' : null,
+    search.text === '' ? null : textCondition([tableSchema.key, ...columns], search.text),
+  ].filter((one) => one !== null)
+}
+
+function textCondition(columns: readonly Column[], text: string): string {
+  const named = (wanted: (type: string) => boolean) =>
+    columns.filter(({ type }) => wanted(type)).map(({ name }) => plainIdentifier(name))
+  const texts = named((type) => type === 'text' || type === 'uuid' || type === 'jsonb')
+  const numbers = /^-?\d+(\.\d+)?$/.test(text) ? named((type) => numberTypes.includes(type)) : []
+  const pattern = pg.escapeLiteral(`%${text.replaceAll(/[\\%_]/g, '\\$&')}%`)
+  const parts = [
+    texts.length > 0 && `concat_ws(' ', ${texts.join(', ')}) ilike ${pattern}`,
+    numbers.length > 0 && `${text} in (${numbers.join(', ')})`,
+  ].filter(Boolean)
+  return parts.length === 0 ? 'false' : `(${parts.join(' or ')})`
+}
+
+/** What the page shows, as a query that anybody can run. */
+export function sqlOf(table: RowTable, columns: readonly Column[], search: RowSearch, limit: number): string {
+  const { stream, key } = table.tableSchema
+  const names = [key, ...columns].map(({ name }) => plainIdentifier(name))
+  const where = conditions(table, search).join('\n  and ')
+  return `select ${[...names, '_synced_at'].join(', ')}
+from mirror.${plainIdentifier(stream.name)}${where === '' ? '' : `\nwhere ${where}`}
+order by _synced_at desc, ${plainIdentifier(key.name)} desc
+limit ${limit};`
+}
+
+const plainIdentifier = (name: string): string =>
+  /^[a-z_][a-z0-9_]*$/.test(name) ? name : pg.escapeIdentifier(name)
+
+// ── a page of rows ───────────────────────────────────────────────────────────────────────────────────────────
+
+type Options = {
+  readonly columns: readonly Column[]
+  readonly search: RowSearch
+  readonly after: RowCursor | null
+  readonly limit: number
+  /** Of a value. */
+  readonly mostCharacters: number
+  /** No further window is looked at after this long. */
+  readonly enoughMs?: number
+}
+
+const firstWindow = 2_000
+const largestWindow = 50_000
+const defaultEnoughMs = 1_200
+
+export async function readRowPage(client: Queryable, table: RowTable, options: Options): Promise<RowPage> {
+  const { search, limit, enoughMs = defaultEnoughMs } = options
+  const where = conditions(table, search)
+  const endsAtMs = performance.now() + enoughMs
+  // Who types a key wants that row first, and not all that mention it.
+  const meant = options.after === null ? await rowOfKey(client, table, where, search.text) : []
+  const found: RowCursor[] = [...meant]
+  let cursor = options.after
+  let looked = 0
+  // One more tells whether there is another page.
+  let size = where.length === 0 ? limit + 1 : firstWindow
+  for (;;) {
+    const window = await readWindow(client, table, { where, cursor, size, limit: limit + 1 })
+    looked += window.looked
+    found.push(...window.found.filter(({ key }) => !meant.some((one) => one.key === key)))
+    const isEnd = window.looked < size
+    if (found.length > limit || isEnd || performance.now() > endsAtMs) {
+      const shown = found.slice(0, limit)
+      const isFull = found.length > limit
+      const next = isFull
+        ? (shown.findLast((one) => !meant.includes(one)) ?? window.last)
+        : isEnd
+          ? null
+          : window.last
+      return {
+        rows: await readLines(client, table, options, shown),
+        next,
+        looked,
+        isCut: !isFull && !isEnd,
+      }
+    }
+    cursor = window.last
+    size = Math.min(largestWindow, size * 4)
+  }
+}
+
+async function rowOfKey(
+  client: Queryable,
+  { tableSchema: { stream, key } }: RowTable,
+  where: readonly string[],
+  text: string,
+): Promise<readonly RowCursor[]> {
+  if (text === '' || !keyCheck(key.type)(text)) return []
+  const name = pg.escapeIdentifier(key.name)
+  const { rows } = await client.query<RowCursor>(
+    `select ${name}::text as key, _synced_at::text as at from ${qualified(stream)}
+     where ${[`${name} = $1`, ...where.slice(0, -1)].join(' and ')}`,
+    [text],
+  )
+  return rows
+}
+
+type Window = {
+  readonly found: readonly RowCursor[]
+  readonly looked: number
+  readonly last: RowCursor | null
+}
+
+async function readWindow(
+  client: Queryable,
+  { tableSchema: { stream, key } }: RowTable,
+  given: {
+    readonly where: readonly string[]
+    readonly cursor: RowCursor | null
+    readonly size: number
+    readonly limit: number
+  },
+): Promise<Window> {
+  const name = pg.escapeIdentifier(key.name)
+  const behind =
+    given.cursor === null
+      ? 'true'
+      : `_synced_at <= $3::timestamptz and (_synced_at, ${name}) < ($3::timestamptz, $4::${key.type})`
+  const { rows } = await client.query<Window>(
+    `with looked as materialized (
+       select ${name} as key, _synced_at as at, ${given.where.join(' and ') || 'true'} as fits
+       from ${qualified(stream)} where ${behind}
+       order by _synced_at desc, ${name} desc limit $1
+     ), fitting as (
+       select key, at from looked where fits order by at desc, key desc limit $2
+     )
+     select
+       coalesce((
+         select jsonb_agg(jsonb_build_object('key', key::text, 'at', at::text) order by at desc, key desc) from fitting
+       ), '[]') as found,
+       (select count(*)::int from looked) as looked,
+       (select jsonb_build_object('key', key::text, 'at', at::text) from looked order by at, key limit 1) as last`,
+    [given.size, given.limit, ...(given.cursor ? [given.cursor.at, given.cursor.key] : [])],
+  )
+  return rows[0] ?? { found: [], looked: 0, last: null }
+}
+
+async function readLines(
+  client: Queryable,
+  { tableSchema: { stream, key } }: RowTable,
+  { columns, mostCharacters }: Pick<Options, 'columns' | 'mostCharacters'>,
+  wanted: readonly RowCursor[],
+): Promise<readonly RowLine[]> {
+  if (wanted.length === 0) return []
+  const values = columns.map(({ name }) => `left(mine.${pg.escapeIdentifier(name)}::text, $2)`)
+  const { rows } = await client.query<RowLine>(
+    `select wanted.key, _synced_at as "changedAt", _deleted_at is not null as "isDeleted", _rescued is not null as "hasMisfits",
+       array[${values.join(', ')}]::text[] as values
+     from unnest($1::text[]) with ordinality as wanted (key, place)
+     join ${qualified(stream)} as mine on mine.${pg.escapeIdentifier(key.name)} = wanted.key::${key.type}
+     order by place`,
+    [wanted.map((one) => one.key), mostCharacters],
+  )
+  return rows
+}

@@ -1,0 +1,75 @@
+// Lists to take along: the rows of a stream as CSV.
+
+import { Readable } from 'node:stream'
+import type { RowCursor } from '../store/queries/rows.ts'
+import { rowsAsked, tellingColumns } from './pages/rows.ts'
+import type { Routes } from './server.ts'
+import type { StatusQueries } from './status-queries.ts'
+
+type Options = { readonly statusQueries: () => StatusQueries | null }
+
+const pageSize = 500
+const mostRows = 10_000
+/** A search that finds little ends as well. */
+const mostPages = 200
+const longestCell = 1_000_000
+
+export const downloadRoutes =
+  ({ statusQueries }: Options): Routes =>
+  (server) => {
+    server.get<{ Params: { name: string } }>('/streams/:name/rows.csv', async (request, reply) => {
+      const queries = statusQueries()
+      if (!queries) return reply.code(503).send({ error: 'The worker still waits for its database.' })
+      const { name } = request.params
+      if (!queries.streams.includes(name)) return reply.callNotFound()
+      const lines = rowLines(queries, name, new URLSearchParams(request.url.split('?')[1]))
+      // A search that fails at once is an error, and no file that ends early.
+      const first = await lines.next()
+      if (first.done) return reply.code(404).send({ error: `Nothing of ${name} is stored yet.` })
+      return reply
+        .headers({
+          'content-type': 'text/csv; charset=utf-8',
+          'content-disposition': `attachment; filename="${name}.csv"`,
+          'cache-control': 'no-store',
+          'x-content-type-options': 'nosniff',
+        })
+        .send(Readable.from(startingWith(first.value, lines)))
+    })
+  }
+
+/** At most 10,000 rows: more are for the database itself. */
+async function* rowLines(
+  queries: StatusQueries,
+  stream: string,
+  query: URLSearchParams,
+): AsyncGenerator<string> {
+  const asked = { ...rowsAsked(query), choose: tellingColumns, limit: pageSize, mostCharacters: longestCell }
+  let after: RowCursor | null = null
+  for (let rows = 0, pages = 0; rows < mostRows && pages < mostPages; pages++) {
+    const shown = await queries.rows(stream, { ...asked, after })
+    if (shown === null) return
+    const { page, columns, keyName } = shown
+    if (after === null) yield line([keyName, ...columns, '_synced_at', '_deleted'])
+    const cells = page.rows.map((row) => [
+      row.key,
+      ...row.values,
+      row.changedAt.toISOString(),
+      String(row.isDeleted),
+    ])
+    if (cells.length > 0) yield cells.map(line).join('')
+    rows += cells.length
+    if (page.next === null) return
+    after = page.next
+  }
+}
+
+async function* startingWith(first: string, rest: AsyncGenerator<string>): AsyncGenerator<string> {
+  yield first
+  yield* rest
+}
+
+/** As RFC 4180 has it; null is empty, and an empty text is quoted. */
+const line = (cells: readonly (string | null)[]): string => `${cells.map(cell).join(',')}\r\n`
+
+const cell = (value: string | null): string =>
+  value === null ? '' : value === '' || /[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value

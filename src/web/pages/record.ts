@@ -1,0 +1,287 @@
+// `/records/:stream/:key`: one row: what it holds, why it is as it is, and, once somebody asked, what the upstream says of it now.
+
+import type { Json } from '../../json/json.ts'
+import type { UpstreamSays } from '../../operator/upstream-record.ts'
+import type { KeyEvents, KeyNotes, RowStory } from '../../store/queries/row-story.ts'
+import { plural } from '../../util/text.ts'
+import { actionForm } from '../action-forms.ts'
+import { clock, count, foreign, type Html, html, kindInWords, shortSpan } from '../html.ts'
+import type { RecordShown } from '../status-queries.ts'
+import { heading, type Page, type PageContext, type Shown } from './layout.ts'
+import { recordAddress, tellingColumns } from './rows.ts'
+import { addressOf } from './tables.ts'
+
+export const recordPage: Page = {
+  path: '/records/:stream/:key',
+  place: '/find',
+  title: 'Record',
+  body: (context) => recordShown(context, null),
+}
+
+/** What the upstream said, and when it was asked; null: nobody asked. */
+type Compared = { readonly upstream: UpstreamSays; readonly at: Date } | null
+
+export async function recordShown(context: PageContext, compared: Compared): Promise<Shown> {
+  const { stream = '', key = '' } = context.params
+  const record = await context.statusQueries.record(stream, key)
+  if (record === null)
+    return notThere('There is no such stream', html`Nothing named ${foreign(stream, 60)} is mirrored.`)
+  if (record.row === null && compared === null && isUnknown(record))
+    return notThere(
+      `${stream} has no such row`,
+      html`The mirror holds no row with the key ${foreign(key, 100)}, and nothing was noted about it. <a href="${addressOf(`/streams/${stream}/rows`, { q: key })}">Search the rows</a>, or ask the upstream: <code>tidemark explain ${stream} ${foreign(key, 100)}</code>`,
+    )
+  return {
+    title: `${stream} ${key}`,
+    heading: heading({
+      title: html`${stream} ${foreign(key, 100)}`,
+      crumbs: [
+        ['/', 'Streams'],
+        [`/streams/${stream}`, stream],
+        [`/streams/${stream}/rows`, 'Rows'],
+      ],
+      lead: leadOf(record),
+      bar: compareBar(context, record, stream, key),
+    }),
+    body: html`${verdict(record, compared, context.now)}
+<div class="cols">${story(record, context.now)}${values(record, compared)}</div>
+${record.events.related.length > 0 && belongsTo(record.events)}
+<section class="card" aria-labelledby="terminal"><h2 id="terminal">The same in the terminal</h2><pre class="term" tabindex="0">tidemark explain ${stream} ${key}</pre></section>`,
+    status: record.row === null && compared === null ? 404 : 200,
+  }
+}
+
+const isUnknown = ({ notes, events }: RecordShown): boolean =>
+  notes.lateArrivals.length +
+    notes.missedRows.length +
+    events.differences.length +
+    events.quarantine.length ===
+    0 && notes.missingSince === null
+
+const notThere = (title: string, text: Html): Shown => ({
+  title,
+  heading: heading({ title, crumbs: [['/', 'Streams']] }),
+  body: html`<section class="card"><p>${text}</p></section>`,
+  status: 404,
+})
+
+function compareBar(
+  { viewer }: PageContext,
+  { canCompare }: RecordShown,
+  stream: string,
+  key: string,
+): Html | null {
+  if (!canCompare) return null
+  return (
+    actionForm(
+      viewer,
+      `${recordAddress(stream, key)}/compare`,
+      html`<button class="go">Compare with upstream now</button>`,
+    ) ?? html`<button disabled>Compare with upstream now</button>`
+  )
+}
+
+function leadOf({ row }: RecordShown): Html | null {
+  const fields = row && Object.entries(row.values)
+  const names = tellingColumns(fields?.map(([name]) => name) ?? [])
+  const texts = names.map((name) => row?.values[name]).filter((one) => typeof one === 'string' && one !== '')
+  return texts.length === 0
+    ? null
+    : html`${texts.slice(0, 3).map((one, index) => html`${index > 0 && ' · '}${foreign(String(one), 60)}`)}`
+}
+
+// ── does it agree ────────────────────────────────────────────────────────────────────────────────────────────
+
+function verdict({ row, settledAt }: RecordShown, compared: Compared, now: Date): Html {
+  if (compared !== null) return answer(compared, row, now)
+  if (row === null)
+    return html`<div class="note warn"><b>The mirror holds no such row.</b> What was noted about its key stands below.</div>`
+  if (row.deletedAt !== null)
+    return html`<div class="note warn"><b>Deleted.</b> ${deletedBecause(row)} since ${clock(row.deletedAt, now)} UTC. It is no longer in <code>bi</code>, and stays in <code>mirror</code>.</div>`
+  const isSettled = settledAt !== null && settledAt >= row.syncedAt
+  return html`<div class="note"><b>It last changed ${shortSpan(now.getTime() - row.syncedAt.getTime())} ago.</b> ${
+    isSettled
+      ? 'Late commits since then were looked for, in two ways: it is settled.'
+      : 'It is not settled yet: the look-back and the list read it once more.'
+  }</div>`
+}
+
+const deletedBecause = ({ deletedReason }: Pick<RowStory, 'deletedReason'>): string =>
+  deletedReason === 'source' ? 'The upstream says so' : 'It is gone from the upstream'
+
+function answer({ upstream, at }: NonNullable<Compared>, row: RecordShown['row'], now: Date): Html {
+  const when = html`Asked at ${clock(at, now)} UTC, with one request.`
+  if (upstream.says === 'failed')
+    return html`<div class="note bad" role="status"><b>The upstream could not be asked.</b> ${foreign(upstream.error.message, 400)} ${when}</div>`
+  if (upstream.says === 'gone') {
+    const isMarked = row === null || row.deletedAt !== null
+    return html`<div class="note ${isMarked ? 'ok' : 'warn'}" role="status"><b>The upstream has no such record.</b> ${isMarked ? 'The mirror agrees.' : 'The row here is not marked yet; the search for deletions, or a reconcile, will do it.'} ${when}</div>`
+  }
+  if (upstream.says !== 'found')
+    return html`<div class="note warn" role="status"><b>The upstream ${upstream.says === 'unclear' ? 'gave no clear answer; try again' : upstream.says}.</b> ${when}</div>`
+  const { difference } = upstream
+  if (difference === null)
+    return html`<div class="note ok" role="status"><b>The mirror agrees with the upstream.</b> All ${plural(Object.keys(upstream.record).length, 'field')} are equal. ${when}</div>`
+  if (difference.kind === 'missing')
+    return html`<div class="note warn" role="status"><b>The upstream has this record, the mirror not yet.</b> ${when}</div>`
+  return html`<div class="note warn" role="status"><b>${difference.columns.length === 0 ? 'The row versions differ' : `${plural(difference.columns.length, 'field')} ${difference.columns.length === 1 ? 'differs' : 'differ'}`}.</b> The upstream has version ${difference.version}, the mirror ${difference.mirrored}. The next run brings what is newer; a reconcile tells the cause. ${when}</div>`
+}
+
+// ── why it is as it is ───────────────────────────────────────────────────────────────────────────────────────
+
+type Event = {
+  readonly at: Date
+  readonly tone: '' | 'warn' | 'bad'
+  readonly title: string
+  readonly text: Html | null
+}
+
+const story = (record: RecordShown, now: Date): Html =>
+  html`<section class="card c5" aria-labelledby="why"><h2 id="why">Why is this row like this?</h2><ol class="story">${eventsOf(
+    record,
+  )
+    .toSorted((a, b) => b.at.getTime() - a.at.getTime())
+    .map(
+      ({ at, tone, title, text }) =>
+        html`<li${tone !== '' && html` class="${tone}"`}><b>${title}</b>${text && html`<span>${text}</span>`}<span class="small quiet">${clock(at, now)}</span></li>`,
+    )}</ol></section>`
+
+function eventsOf({ row, notes, events }: RecordShown): readonly Event[] {
+  return [...(row ? rowEvents(row) : []), ...noteEvents(notes), ...foundEvents(events)]
+}
+
+const runLink = (id: string, kind?: string): Html =>
+  html`<a href="/runs/${id}">${kind === undefined ? '' : `${kindInWords(kind)} `}run ${id}</a>`
+
+function rowEvents(row: RowStory): readonly Event[] {
+  const runs = row.runs.map(({ id, kind }, index) => html`${index > 0 && ', '}${runLink(id, kind)}`)
+  const by =
+    runs.length === 0
+      ? html`by a run that is no longer recorded`
+      : runs.length === 1
+        ? html`by ${runs}`
+        : html`by one of ${runs}, which wrote at the same time`
+  const isFirst = row.firstSeenAt.getTime() === row.syncedAt.getTime()
+  return [
+    { at: row.firstSeenAt, tone: '', title: 'First came', text: isFirst ? by : null },
+    ...(isFirst ? [] : [{ at: row.syncedAt, tone: '' as const, title: 'Last changed here', text: by }]),
+    ...(row.deletedAt === null
+      ? []
+      : [
+          {
+            at: row.deletedAt,
+            tone: 'bad' as const,
+            title: 'Marked deleted',
+            text: html`${deletedBecause(row)}.`,
+          },
+        ]),
+  ]
+}
+
+function noteEvents({ missingSince, evidence, lateArrivals, missedRows }: KeyNotes): readonly Event[] {
+  return [
+    ...lateArrivals.map(({ version, lateMs, foundAt }) => ({
+      at: new Date(foundAt),
+      tone: 'warn' as const,
+      title: 'Late commit caught',
+      text: html`Version ${count(Number(version))} became visible ${shortSpan(lateMs)} after the mirror had passed it.`,
+    })),
+    ...missedRows.map(({ run, foundAt }) => ({
+      at: new Date(foundAt),
+      tone: 'warn' as const,
+      title: 'Found only by a reconcile',
+      text: html`No other run had brought it: ${runLink(run)}.`,
+    })),
+    ...(missingSince === null
+      ? []
+      : [
+          {
+            at: missingSince,
+            tone: 'warn' as const,
+            title: 'Missing from the list',
+            text: evidence === null ? null : foreign(evidence, 300),
+          },
+        ]),
+  ]
+}
+
+function foundEvents({ differences, quarantine }: KeyEvents): readonly Event[] {
+  return [
+    ...differences.map(({ cause, fields, foundAt, runId, cure }) => ({
+      at: foundAt,
+      tone: 'warn' as const,
+      title: `Differed: ${cause}`,
+      text: html`${fields.length > 0 && html`<code>${fields.slice(0, 8).join(', ')}</code>${fields.length > 8 && ` and ${fields.length - 8} more`} · `}${runLink(runId)}${cure !== null && html` · ${foreign(cure, 200)}`}`,
+    })),
+    ...quarantine.map(({ id, reason, firstSeenAt, timesSeen, droppedAt }) => ({
+      at: firstSeenAt,
+      tone: 'bad' as const,
+      title: 'Went into quarantine',
+      text: html`${foreign(reason, 300)}, seen ${plural(timesSeen, 'time')}${droppedAt === null ? html` · <a href="/quarantine?after=${String(Number(id) - 1)}">entry ${id}</a>` : ' · taken out'}`,
+    })),
+  ]
+}
+
+// ── what it holds, here and there ────────────────────────────────────────────────────────────────────────────
+
+const longestValue = 400
+const own = new Set(['_first_seen_at', '_synced_at', '_deleted_at', '_deleted_reason', '_hash'])
+
+function values({ row, fieldOf }: RecordShown, compared: Compared): Html {
+  const there = compared?.upstream.says === 'found' ? compared.upstream : null
+  const differing = new Set(there?.difference?.columns)
+  const names = row === null ? [] : inTableOrder(row.values, fieldOf)
+  const title = there === null ? 'Values' : 'Values, here and upstream'
+  if (names.length === 0 && there === null)
+    return html`<section class="card c7"><h2>${title}</h2><p>There is no row.</p></section>`
+  const record = new Map(
+    Object.entries(there?.record ?? {}).map(([name, value]) => [name.toLowerCase(), value]),
+  )
+  return html`<section class="card c7" aria-labelledby="values"><h2 id="values">${title}</h2>
+<div class="scroll" tabindex="-1"><table role="table" class="stack"><caption class="hidden">${title}</caption>
+<thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col">Column</th><th role="columnheader" scope="col">Here</th>${there && html`<th role="columnheader" scope="col">Upstream</th>`}</tr></thead>
+<tbody role="rowgroup">${
+    names.length > 0
+      ? names.map((name) =>
+          valueRow(
+            name,
+            row?.values[name] ?? null,
+            there && {
+              isSame: !differing.has(name),
+              value: record.get((fieldOf[name] ?? name).toLowerCase()),
+            },
+          ),
+        )
+      : [...record].map(([name, value]) => valueRow(name, null, { isSame: false, value }))
+  }</tbody></table></div>
+${row && html`<details><summary>The row as JSON</summary><pre tabindex="0">${row.text}</pre></details>`}</section>`
+}
+
+const inTableOrder = (
+  values: Readonly<Record<string, Json>>,
+  fieldOf: Readonly<Record<string, string>>,
+): readonly string[] =>
+  [...new Set([...Object.keys(fieldOf), ...Object.keys(values)])].filter(
+    (name) => name in values && !own.has(name) && !(name === '_rescued' && values[name] === null),
+  )
+
+const valueRow = (
+  name: string,
+  here: Json,
+  there: { readonly isSame: boolean; readonly value: Json | undefined } | null,
+): Html =>
+  html`<tr role="row"><th role="rowheader" scope="row" class="wide"><code>${foreign(name, 80)}</code></th><td role="cell" data-l="Here" class="value">${shown(here)}</td>${
+    there &&
+    html`<td role="cell" data-l="Upstream" class="value">${there.isSame ? html`<span class="quiet nowrap">the same</span>` : there.value === undefined ? html`<mark>not there</mark>` : html`<mark>${shown(there.value)}</mark>`}</td>`
+  }</tr>`
+
+function shown(value: Json): Html {
+  if (value === null) return html`<span class="quiet">null</span>`
+  return foreign(typeof value === 'string' ? value : JSON.stringify(value), longestValue)
+}
+
+const belongsTo = ({ related }: KeyEvents): Html =>
+  html`<section class="card" aria-labelledby="related"><h2 id="related">Belongs to it</h2><ul class="key">${related.map(
+    ({ stream, key }) =>
+      html`<li><a href="${recordAddress(stream, key)}">${stream} ${foreign(key, 60)}</a></li>`,
+  )}</ul></section>`

@@ -1,0 +1,164 @@
+// `/streams/:name/rows`: the rows of one stream, searched and paged through, as SQL and as CSV.
+
+import {
+  changedChoices,
+  deletedChoices,
+  type RowCursor,
+  type RowLine,
+  type RowSearch,
+} from '../../store/queries/rows.ts'
+import { plural } from '../../util/text.ts'
+import { clock, count, foreign, type Html, html } from '../html.ts'
+import type { RowsShown } from '../status-queries.ts'
+import type { Page, PageContext } from './layout.ts'
+import { streamPage } from './stream-frame.ts'
+import { addressOf } from './tables.ts'
+
+const pageSize = 50
+const usualColumns = 6
+const mostColumns = 20
+const longestSearch = 100
+
+/** What an address asks for. What it holds is checked before it is used. */
+export function rowsAsked(query: URLSearchParams): {
+  readonly search: RowSearch
+  readonly columns: readonly string[]
+  readonly after: RowCursor | null
+} {
+  const deleted = deletedChoices.find((one) => one === query.get('deleted')) ?? 'shown'
+  const changed = changedChoices.find((one) => one === query.get('changed')) ?? 'any time'
+  const text = (query.get('q') ?? '').replaceAll('\0', '').trim().slice(0, longestSearch)
+  return {
+    search: { text, deleted, changed },
+    columns: query.getAll('column').slice(0, mostColumns),
+    after: cursorIn(query),
+  }
+}
+
+function cursorIn(query: URLSearchParams): RowCursor | null {
+  const [at, key] = [query.get('at'), query.get('key')]
+  const isMoment = at !== null && /^\d{4,6}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?[+-]\d\d(:\d\d)?$/.test(at)
+  return isMoment && key !== null && key.length <= 1_000 && !key.includes('\0') ? { at, key } : null
+}
+
+// The columns that tell most people which row it is.
+const telling = [
+  /number/,
+  /subject|name|title/,
+  /status/,
+  /customer/,
+  /city|place/,
+  /text|description|note/,
+  /type/,
+]
+
+/** Names of the columns to show, when nobody chose any. */
+export function tellingColumns(names: readonly string[]): readonly string[] {
+  const found = telling.flatMap((pattern) =>
+    names.filter((name) => pattern.test(name) && !/_id|idext|uid/.test(name)).slice(0, 1),
+  )
+  return [...new Set([...found, ...names])].slice(0, usualColumns)
+}
+
+export const rowsTab: Page = {
+  path: '/streams/:name/rows',
+  place: '/find',
+  title: 'Rows',
+  body: (context) =>
+    streamPage(context, '/rows', async ({ stream: { stream } }) => {
+      const asked = rowsAsked(context.query)
+      const shown = await context.statusQueries.rows(stream, {
+        ...asked,
+        limit: pageSize,
+        mostCharacters: 300,
+        choose: tellingColumns,
+      })
+      if (shown === null)
+        return html`<section class="card"><p>Nothing of ${stream} is stored yet. Its table is made by the first record that comes.</p></section>`
+      return html`${searchForm(stream, asked.search, shown)}
+${results(stream, context, asked, shown)}
+<section class="card" aria-labelledby="sql"><h2 id="sql">As SQL</h2><pre class="term" tabindex="0">${shown.sql}</pre></section>`
+    }),
+}
+
+const searchForm = (stream: string, search: RowSearch, { all, columns }: RowsShown): Html =>
+  html`<form class="card" role="search" aria-label="Rows of ${stream}" method="get" action="/streams/${stream}/rows"><div class="bar">
+<label>Text, number or key <input type="search" name="q" size="26" value="${search.text}" maxlength="${longestSearch}" autocomplete="off"></label>
+${choice('Changed', 'changed', changedChoices, search.changed)}
+${choice('Deleted rows', 'deleted', deletedChoices, search.deleted)}
+<button class="go">Search</button></div>
+<details><summary>Columns: ${columns.length} of ${all.length}</summary><fieldset class="checks"><legend class="hidden">Columns to show</legend>${all.map(
+    (name) =>
+      html`<label class="check"><input type="checkbox" name="column" value="${name}"${columns.includes(name) && html` checked`}> ${foreign(name, 60)}</label>`,
+  )}</fieldset></details>
+<p class="small quiet">Searches the key, texts and numbers of <code>mirror.${stream}</code>, the newest change first. It stops after two seconds, and then says how far it came.</p></form>`
+
+const choice = (label: string, name: string, values: readonly string[], value: string): Html =>
+  html`<label>${label} <select name="${name}">${values.map(
+    (one) => html`<option${one === value && html` selected`}>${one}</option>`,
+  )}</select></label>`
+
+type Asked = ReturnType<typeof rowsAsked>
+
+function results(stream: string, context: PageContext, asked: Asked, shown: RowsShown): Html {
+  const { page, columns } = shown
+  const { search } = asked
+  if (page.rows.length === 0 && page.next === null) return nothingFound(stream, asked)
+  const more = page.isCut
+    ? html`<div class="note warn"><b>The search was stopped after ${count(page.looked)} rows.</b> These are the matches among them. Go on from here with “Older”; a key, a number or a shorter time helps.</div>`
+    : null
+  const csv = addressWith(`/streams/${stream}/rows.csv`, context.query, null)
+  return html`<section class="card" aria-labelledby="found"><div class="bar spread"><h2 id="found">${plural(page.rows.length, 'row')} <span class="quiet small">· the newest change first</span></h2><a class="btn" href="${csv}">CSV</a></div>
+${more}
+${page.rows.length > 0 && rowTable(stream, columns, page.rows, search, context.now)}
+<nav class="pages" aria-label="More rows">${asked.after !== null && html`<a class="btn" href="${addressWith(`/streams/${stream}/rows`, context.query, null)}">Newest</a>`}${
+    page.next !== null &&
+    html`<a class="btn" rel="next" href="${addressWith(`/streams/${stream}/rows`, context.query, page.next)}">Older</a>`
+  }</nav></section>`
+}
+
+function nothingFound(stream: string, { search, after }: Asked): Html {
+  const wider = addressOf(`/streams/${stream}/rows`, {})
+  if (search.text === '' && search.changed === 'any time' && search.deleted === 'shown')
+    return html`<section class="card"><p>${after === null ? `${stream} has no rows yet.` : 'There are no older rows.'}</p></section>`
+  return html`<section class="card"><h2>Nothing found</h2><p>No row of ${stream} matches${search.text !== '' && html` “${foreign(search.text)}”`}. ${search.deleted === 'hidden' ? 'Deleted rows were not searched.' : 'Deleted rows were searched too.'}</p>
+<div class="bar"><a class="btn" href="${wider}">Clear the search</a>${search.text !== '' && html`<a class="btn" href="${addressOf('/find', { q: search.text })}">Search every stream</a>`}</div></section>`
+}
+
+const rowTable = (
+  stream: string,
+  columns: readonly string[],
+  rows: readonly RowLine[],
+  search: RowSearch,
+  now: Date,
+): Html => html`<div class="scroll" tabindex="-1"><table role="table" class="stack data"><caption class="hidden">Rows of ${stream}</caption>
+<thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col">Key</th>${columns.map((name) => html`<th role="columnheader" scope="col">${name}</th>`)}<th role="columnheader" scope="col">Changed here</th><th role="columnheader" scope="col">Note</th></tr></thead>
+<tbody role="rowgroup">${rows.map(
+  (row) =>
+    html`<tr role="row"><th role="rowheader" scope="row" class="wide"><a href="${recordAddress(stream, row.key)}">${foreign(row.key, 80)}</a></th>${columns.map(
+      (name, index) =>
+        html`<td role="cell" data-l="${name}">${value(row.values[index] ?? null, search.text)}</td>`,
+    )}<td role="cell" class="nowrap" data-l="Changed here">${clock(row.changedAt, now)}</td><td role="cell" data-l="Note">${row.isDeleted && html`<span class="tag">deleted</span>`}${row.hasMisfits && html` <span class="tag">misfit value</span>`}</td></tr>`,
+)}</tbody></table></div>`
+
+/** The page of one record. */
+export const recordAddress = (stream: string, key: string): string =>
+  `/records/${stream}/${encodeURIComponent(key)}`
+
+const longestValue = 80
+
+function value(text: string | null, search: string): Html {
+  if (text === null) return html`<span class="quiet">null</span>`
+  const at = search === '' ? -1 : text.toLowerCase().indexOf(search.toLowerCase())
+  if (at < 0 || at > longestValue - search.length) return foreign(text, longestValue)
+  return html`<bdi>${text.slice(0, at)}<mark>${text.slice(at, at + search.length)}</mark>${text.slice(at + search.length, longestValue)}${text.length > longestValue && '…'}</bdi>`
+}
+
+/** The same search, from another place on. */
+function addressWith(path: string, query: URLSearchParams, cursor: RowCursor | null): string {
+  const kept = [...query].filter(
+    ([name, one]) => ['q', 'changed', 'deleted', 'column'].includes(name) && one !== '',
+  )
+  const all = new URLSearchParams([...kept, ...(cursor ? Object.entries(cursor) : [])])
+  return all.size === 0 ? path : `${path}?${all}`
+}

@@ -1,0 +1,52 @@
+// The head and the tabs around every page of one stream.
+
+import { streamBar } from '../action-forms.ts'
+import { type Html, html } from '../html.ts'
+import type { Snapshot, StreamSnapshot } from '../status-queries.ts'
+import { type Cells, cellsOf, live } from '../stream-cells.ts'
+import { heading, type PageContext, type Shown } from './layout.ts'
+
+const tabs = [
+  ['', 'Overview'],
+  ['/rows', 'Rows'],
+  ['/runs', 'Runs'],
+  ['/fields', 'Fields'],
+  ['/checkpoints', 'Checkpoints'],
+  ['/settings', 'Settings'],
+] as const
+export type Tab = (typeof tabs)[number][0]
+
+type Framed = { readonly stream: StreamSnapshot; readonly snapshot: Snapshot; readonly cells: Cells }
+
+/** The head and the tabs of a stream around what a tab shows; for a name that is no stream, a page that says so. */
+export async function streamPage(
+  context: PageContext,
+  tab: Tab,
+  body: (framed: Framed) => Promise<Html> | Html,
+): Promise<Shown> {
+  const name = context.params.name ?? ''
+  const [snapshot, problems] = await Promise.all([context.statusQueries.snapshot(), context.problems])
+  const stream = snapshot.streams.find((one) => one.stream === name)
+  if (!stream) return noSuchStream(snapshot.streams.map((one) => one.stream))
+  const cells = cellsOf(snapshot, problems)
+  return {
+    title: name,
+    heading: html`${heading({
+      title: name,
+      crumbs: [['/', 'Streams']],
+      lead: html`${live(cells, `${name}/state`)} <span class="quiet">· next read ${live(cells, `${name}/next`)}</span>`,
+      bar: streamBar(stream, context.viewer),
+    })}<nav aria-label="${name}"><ul class="tabs">${tabs.map(
+      ([path, words]) =>
+        html`<li><a href="/streams/${name}${path}"${path === tab && html` aria-current="page"`}>${words}</a></li>`,
+    )}</ul></nav>`,
+    body: await body({ stream, snapshot, cells }),
+  }
+}
+
+const noSuchStream = (known: readonly string[]): Shown => ({
+  title: 'No such stream',
+  heading: heading({ title: 'There is no such stream', crumbs: [['/', 'Streams']] }),
+  body: html`<section class="card"><p>These are mirrored: ${known.map((name, index) => html`${index > 0 && ', '}<a href="/streams/${name}">${name}</a>`)}. <code>STREAMS</code> says which.</p></section>`,
+  status: 404,
+})

@@ -1,0 +1,65 @@
+// `POST /records/:stream/:key/compare`: asks the upstream for one record, and shows the page of the record with the answer. Nothing is
+// kept: whoever wants to know again asks again.
+
+import type { UpstreamSays } from '../operator/upstream-record.ts'
+import { mayAct, type Rights, refuseStrangers } from './actions.ts'
+import type { Assets } from './assets.ts'
+import { sendPage } from './page-routes.ts'
+import { layout } from './pages/layout.ts'
+import { recordPage, recordShown } from './pages/record.ts'
+import { fieldsOf, type Routes, withForms } from './server.ts'
+import type { StatusQueries } from './status-queries.ts'
+
+type Options = Rights & {
+  readonly statusQueries: () => StatusQueries | null
+  /** Null when the stream is not mirrored, or the worker still waits. */
+  readonly compare: (stream: string, key: string) => Promise<UpstreamSays | null>
+  readonly assets: Assets
+}
+
+export const recordRoutes =
+  ({ statusQueries, compare, assets, ...rights }: Options): Routes =>
+  (server) => {
+    const { authentication } = rights
+    if (authentication === null) return
+    withForms(server, (scope) =>
+      scope.post<{ Params: { stream: string; key: string } }>(
+        '/records/:stream/:key/compare',
+        { onRequest: (request, reply) => refuseStrangers(rights, request, reply) },
+        async (request, reply) => {
+          if (!mayAct(authentication, request, fieldsOf(request).csrf ?? ''))
+            return reply
+              .code(403)
+              .send({ error: 'That form was out of date, and nothing was done. Load the page again.' })
+          const { stream, key } = request.params
+          const queries = statusQueries()
+          const upstream = queries && (await compare(stream, key))
+          if (!queries || upstream === null)
+            return reply.code(404).send({ error: 'There is no such stream, or the worker is starting.' })
+          const now = new Date()
+          const viewer = authentication.viewerOf(request, reply)
+          const problems = queries.problems()
+          const context = {
+            statusQueries: queries,
+            viewer,
+            query: new URLSearchParams(),
+            params: request.params,
+            problems,
+            now,
+          }
+          const shown = await recordShown(context, { upstream, at: now })
+          return sendPage(
+            reply,
+            layout({
+              path: recordPage.place ?? '/',
+              viewer,
+              assets,
+              problems: await problems,
+              asOf: now,
+              ...shown,
+            }),
+          )
+        },
+      ),
+    )
+  }

@@ -1,0 +1,197 @@
+// The rows of a stream and the page of one record, in front of the real worker: nothing is passed over from page to page, a search
+// finds what is there, and a record is compared with the upstream when somebody asks.
+
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import { readRowPage, rowTable, sqlOf } from '../../src/store/queries/rows.ts'
+import { looksWithin } from '../../src/store/server/session.ts'
+import { streams } from '../../src/streams/catalog.ts'
+import { type Browsing, openBrowsing } from '../support/browsing.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { adminToken, startTestWorker, type TestWorker } from '../support/worker.ts'
+
+const rowsOf = (page: string): string[] =>
+  [...page.matchAll(/href="\/records\/assignment\/(\d+)"/g)].map(([, key = '']) => key)
+const nextOf = (page: string): string | null =>
+  /rel="next" href="([^"]+)"/.exec(page)?.[1]?.replaceAll('&amp;', '&') ?? null
+const everything = { text: '', deleted: 'shown', changed: 'any time' } as const
+
+describe.skipIf(!hasPostgres)('rows and records on the pages', () => {
+  const database = createTestDatabase()
+  let simulator: Simulator
+  let worker: TestWorker
+  let browsing: Browsing
+  const page = async (path: string) => await (await browsing.get(path)).text()
+  const [assignment] = streams
+
+  beforeAll(async () => {
+    simulator = await startSimulator({ assignments: 230, notes: 5 })
+    worker = await startTestWorker(simulator, database, {
+      STREAMS: 'assignment,assignment_note',
+      SCHEDULE_ASSIGNMENT: '1h',
+      SCHEDULE_ASSIGNMENT_NOTE: '1h',
+      SCHEDULE_DELETIONS: '1h',
+      API_KEY: simulator.credentials.apiKey,
+    })
+    await worker.live
+    browsing = openBrowsing(worker.url)
+    await browsing.signIn(adminToken)
+    await vi.waitFor(async () => {
+      const { rows } = await database.pool.query('select count(*)::int as rows from mirror.assignment')
+      expect(rows).toEqual([{ rows: 230 }])
+    }, 15_000)
+    await database.pool.query(
+      `update mirror.assignment set subject = '100% sure_of <b>it</b>' where assignment_id = 17;
+       update mirror.assignment set _deleted_at = now(), _deleted_reason = 'absent' where assignment_id = 19`,
+    )
+  })
+  afterAll(async () => {
+    await worker?.stop()
+    await simulator?.close()
+  })
+
+  it('lead from page to page through every row once, though many changed at the same moment', async () => {
+    const seen: string[] = []
+    for (let path: string | null = '/streams/assignment/rows'; path !== null; ) {
+      const shown = await page(path)
+      seen.push(...rowsOf(shown))
+      path = nextOf(shown)
+    }
+    expect(seen).toHaveLength(230)
+    expect(new Set(seen).size).toBe(230)
+  })
+
+  it.each([
+    ['100%25+sure_of', '17'],
+    ['17', '17'],
+  ])('are found by %s, whose signs are no pattern', async (text, key) => {
+    const shown = await page(`/streams/assignment/rows?q=${text}&column=subject`)
+    expect(rowsOf(shown)[0]).toBe(key)
+    expect(shown).not.toContain('<b>it')
+    expect(rowsOf(await page('/streams/assignment/rows?q=100%25+sure%25of'))).toEqual([])
+  })
+
+  it('say so when nothing is found, and how to widen the search', async () => {
+    const shown = await page('/streams/assignment/rows?q=%3Cscript%3E&deleted=hidden')
+    expect(shown).toContain('No row of assignment matches “<bdi>&lt;script&gt;</bdi>”')
+    expect(shown).toContain('Deleted rows were not searched.')
+    expect(shown).toContain('href="/find?q=%3Cscript%3E"')
+  })
+
+  it('show deleted ones marked, without them, or them alone', async () => {
+    const keys = async (deleted: string) =>
+      rowsOf(await page(`/streams/assignment/rows?q=19&deleted=${deleted}`))
+    expect(await keys('shown')).toContain('19')
+    expect(await keys('hidden')).not.toContain('19')
+    expect(await keys('only')).toEqual(['19'])
+  })
+
+  it('come with a query that shows the same in Postgres', async () => {
+    const table = await rowTable(database.pool, assignment)
+    if (!table) throw new Error('there is no table')
+    const columns = table.columns.slice(0, 3)
+    for (const text of [`100% sure_of <b>it</b>`, `o'clock\\`, '17', '']) {
+      const search = { ...everything, text }
+      const { rows } = await database.pool.query(sqlOf(table, columns, search, 1_000))
+      const paged = await readRowPage(database.pool, table, {
+        search,
+        columns,
+        after: null,
+        limit: 1_000,
+        mostCharacters: 10,
+      })
+      expect(rows.map((row) => String(row.assignment_id)).sort()).toEqual(
+        paged.rows.map(({ key }) => key).sort(),
+      )
+    }
+  })
+
+  it('end a search whose time is up with what was found, and go on from there', async () => {
+    const table = await rowTable(database.pool, assignment)
+    if (!table) throw new Error('there is no table')
+    await database.pool.query(
+      `create table mirror.many as select * from mirror.assignment cross join generate_series(1, 20) as time`,
+    )
+    const search = { ...everything, text: 'nothing like this' }
+    const cut = { ...table, tableSchema: { ...table.tableSchema, stream: { ...assignment, name: 'many' } } }
+    const page = await readRowPage(database.pool, cut, {
+      search,
+      columns: [],
+      after: null,
+      limit: 50,
+      mostCharacters: 10,
+      enoughMs: 0,
+    })
+    expect(page).toMatchObject({ rows: [], looked: 2_000, isCut: true, next: { at: expect.any(String) } })
+  })
+
+  it('are given as CSV, texts quoted where they must be', async () => {
+    const answer = await browsing.get('/streams/assignment/rows.csv?column=subject&q=17&deleted=hidden')
+    expect(answer.headers.get('content-disposition')).toBe('attachment; filename="assignment.csv"')
+    const [head, ...lines] = (await answer.text()).trimEnd().split('\r\n')
+    expect(head).toBe('assignment_id,subject,_synced_at,_deleted')
+    expect(lines.find((line) => line.startsWith('17,'))).toMatch(
+      /^17,100% sure_of <b>it<\/b>,\d{4}-.*Z,false$/,
+    )
+    const all = await (await browsing.get('/streams/assignment/rows.csv')).text()
+    expect(all.match(/^\d+,/gm)).toHaveLength(230)
+    expect((await browsing.get('/streams/nothing/rows.csv')).status).toBe(404)
+  })
+
+  it('cannot be asked for by a crooked address', async () => {
+    for (const query of [
+      'at=yesterday&key=1',
+      'at=2026-99-99+00:00:00%2B00',
+      'column=%22%3Bdrop',
+      'changed=x&deleted=y',
+    ])
+      expect((await browsing.get(`/streams/assignment/rows?${query}`)).status).toBe(200)
+  })
+
+  it('show one record, and what was noted about its key', async () => {
+    await database.pool.query(
+      `insert into tidemark.late_arrival (stream, key, version, distance, late_ms) values ('assignment', '23', 7, 1, 6000);
+       insert into tidemark.difference (stream, key, cause, fields, run_id, cure) values ('assignment', '23', 'silent', '{subject}', 1, 'written')`,
+    )
+    const shown = await page('/records/assignment/23')
+    for (const text of [
+      'Late commit caught',
+      'became visible 6 s after',
+      'Differed: silent',
+      'First came',
+      'tidemark explain assignment 23',
+    ])
+      expect(shown).toContain(text)
+    expect(await page('/records/assignment/19')).toContain('<b>Deleted.</b> It is gone from the upstream')
+    for (const path of [
+      '/records/assignment/999999',
+      '/records/assignment/abc',
+      '/records/nothing/1',
+      '/records/assignment/1%00',
+    ])
+      expect([path, (await browsing.get(path)).status]).toEqual([path, 404])
+  })
+
+  it('compare a record with the upstream by one request, and only for those who may act', async () => {
+    const path = '/records/assignment/17/compare'
+    expect((await fetch(worker.url + path, { method: 'POST' })).status).toBe(401)
+    simulator.requests.start()
+    const shown = await (await browsing.submit(path)).text()
+    expect(simulator.requests.entries.map((one) => one.path)).toEqual(['/api/Assignment/Id/17'])
+    simulator.requests.stop()
+    expect(shown).toContain('1 field differs')
+    expect(shown).toMatch(/subject<\/bdi>[\s\S]{0,200}100% sure_of[\s\S]{0,200}<mark>/)
+    expect(await (await browsing.submit('/records/assignment/23/compare')).text()).toContain(
+      'The mirror agrees with the upstream.',
+    )
+    const stale = await browsing.submit(path, { csrf: 'of another session' })
+    expect(stale.status).toBe(403)
+  })
+
+  it('may take so long and no longer, and change nothing', async () => {
+    const looks = looksWithin(database.pool, 50)
+    await expect(looks.query('select pg_sleep(5)')).rejects.toMatchObject({ code: '57014' })
+    await expect(looks.query('delete from tidemark.run')).rejects.toMatchObject({ code: '25006' })
+    expect((await looks.query('select 1 as one')).rows).toEqual([{ one: 1 }])
+  })
+})
