@@ -85,6 +85,8 @@ export const oddWorlds: fc.Arbitrary<World> = fc
     // Where pages are of another size than asked for, or lists have no order of keys, nothing shows what such a cut leaves out.
     cutBeforeSort:
       world.paging === 'works' && !world.hides && odd.byKey === 'honoured' ? odd.cutBeforeSort : null,
+    // What neworchanged omits the list alone shows, if all of the list can be read.
+    omits: odd.omits && !(/again/.test(world.paging) && world.cap !== null),
   }))
 
 const longPages = (world: World): World => ({

@@ -135,7 +135,7 @@ function told(
   { counts, named }: Differences,
   why: string | null,
 ): RunReading {
-  const { missedRows, samples, late, marked, unclear } = findings
+  const { missedRows, samples, late, marked, alive, unclear } = findings
   const keys = samples.slice(0, keysTold).map(({ key }) => key)
   const parts = [
     missedRows > 0
@@ -147,6 +147,7 @@ function told(
     ),
     named.length > 0 ? volatileNote(named) : null,
     marked > 0 ? `${marked} marked deleted` : null,
+    alive > 0 ? `${count(alive)} not listed but still there` : null,
     unclear > 0 ? `${unclear} could not be looked at` : null,
     why,
   ]
