@@ -176,7 +176,8 @@ describe('beliefs', () => {
 /** Why somebody who looks knows that not everything is right. */
 function whatIsTold({ kind, status, isComplete, error, note }: RunOutcome): readonly string[] {
   if (error) return [`${kind} failed: ${error.message.slice(0, 40)}`]
-  const isFine = isComplete && status === 'done' && !/fell back|believed when|mended|epoch|not listed/.test(note ?? '')
+  const isFine =
+    isComplete && status === 'done' && !/fell back|believed when|mended|epoch|not listed/.test(note ?? '')
   return isFine ? [] : [`${kind} ${status}: ${(note ?? '').replaceAll(/\d+/g, 'N').slice(0, 60)}`]
 }
 

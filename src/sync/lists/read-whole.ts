@@ -3,7 +3,8 @@
 
 import type { Records } from '../../streams/record.ts'
 import type { RecordList } from '../../wire/record-page.ts'
-import { learnt } from '../changes/hypotheses.ts'
+import { learnt, usable } from '../changes/hypotheses.ts'
+import { highest } from '../changes/state.ts'
 import { confirmEmpty, openPipeline } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'
 import type { SeenKeys } from '../ports/store.ts'
@@ -33,6 +34,8 @@ export type Listed = {
   readonly isProven: boolean
   readonly passes: number
   readonly received: number
+  /** What shows that it is not whole, although each pass showed the same. */
+  readonly lacks?: string
 }
 
 const pagesInFlight = 2
@@ -103,10 +106,10 @@ export async function listWhole(
 
 /** By key where the list honours that, else page by page. What the one has shown stays good when it breaks off. */
 export async function listEverything(
-  context: ByKeyContext & Parameters<typeof keyOrderOf>[0],
+  context: EverythingContext,
   eachPage: (page: Records) => Promise<void>,
 ): Promise<Listed> {
-  if ((await keyOrderOf(context)) !== 'honoured') return await listWhole(context, eachPage)
+  if ((await keyOrderOf(context)) !== 'honoured') return await listPages(context, eachPage)
   try {
     return await listWholeByKey(context, eachPage)
   } catch (error) {
@@ -114,9 +117,44 @@ export async function listEverything(
     await context.run.findings.learn([
       { ...learnt('key_order', 'ignored', error.message), testedAt: context.now() },
     ])
-    return await listWhole(context, eachPage)
+    return await listPages(context, eachPage)
   }
 }
+
+type EverythingContext = ByKeyContext & Parameters<typeof keyOrderOf>[0]
+
+/** Page by page, and a look at what is behind the highest key, where filters are honoured. */
+async function listPages(
+  context: EverythingContext,
+  eachPage: (page: Records) => Promise<void>,
+): Promise<Listed> {
+  let highestKey: bigint | null = null
+  const listed = await listWhole(context, (page) => {
+    highestKey = highest(
+      page.rows.flatMap(({ key }) => (/^\d+$/.test(key) ? BigInt(key) : [])),
+      highestKey,
+    )
+    return eachPage(page)
+  })
+  const lacks = listed.isProven && highestKey !== null ? await whatIsBehind(context, highestKey) : null
+  return lacks === null ? listed : { ...listed, isProven: false, lacks }
+}
+
+/** Of a list that is cut, paging shows no more than its beginning; asked for what is above that, it shows others. */
+async function whatIsBehind(context: EverythingContext, key: bigint): Promise<string | null> {
+  const { run, now } = context
+  const { beliefs, position } = run.state
+  if (usable(beliefs, 'filters', now())?.value !== 'honoured') return null
+  const { records } = await keyListing(context).ask({ after: key, page: 1, pageSize: fewBehind })
+  const { rows } = await context.read(records)
+  // What came since has a version that was not read yet.
+  const left = rows.find((row) => BigInt(row.key) > key && row.version !== null && row.version <= position)
+  return left
+    ? `the list ended at record ${key}, and shows record ${left.key} when it is asked for those above: it is cut, and the upstream has to show all of it`
+    : null
+}
+
+const fewBehind = 10
 
 type ByKeyContext = Omit<ListWholeContext, 'isEnough'> & { readonly keyField: string }
 

@@ -95,7 +95,8 @@ async function reconcile(
   if (!listed.isProven)
     return reading(
       false,
-      `the list changed while it was read, ${listed.passes} times in a row, so no row was marked deleted`,
+      listed.lacks ??
+        `the list changed while it was read, ${listed.passes} times in a row, so no row was marked deleted`,
     )
   const shortfall = await run.absent.gather()
   findings.missing = shortfall.missing
