@@ -181,11 +181,12 @@ function whatIsTold({ kind, status, isComplete, error, note }: RunOutcome): read
   return isFine ? [] : [`${kind} ${status}: ${(note ?? '').replaceAll(/\d+/g, 'N').slice(0, 60)}`]
 }
 
-/** How the mirror differs from what is there; records that no list shows, or that cannot be rows, aside. */
+/** How the mirror differs from what is there; records that no list shows, that cannot be rows, or that share a key, aside. */
 function differences(store: ModelStore, { truth }: LyingUpstream): readonly string[] {
   const there = new Map(truth.all().map((row) => [String(row.id), row]))
   return [
     ...truth.visible().flatMap(({ id, version, text = 0 }) => {
+      if (truth.isTwin(id)) return []
       const row = store.rows.get(String(id))
       if (!row || row.gone === 'absent') return [`${id} is missing`]
       if (row.version !== version) return [`${id} is ${row.version} instead of ${version}`]

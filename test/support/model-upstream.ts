@@ -113,6 +113,8 @@ export type ModelUpstream = Source & {
   readonly all: () => readonly ModelRow[]
   /** Rows whose version became visible after a higher one was. */
   readonly late: ReadonlySet<number>
+  /** Two records have its key. */
+  isTwin(id: number): boolean
   beginRun(): void
   change(random: Random): void
   /** New rows, each with a version of its own. */
@@ -182,6 +184,7 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
     onRequest: () => {},
     late,
     all: () => [...rows.values()],
+    isTwin,
     visible: () => [...rows.values()].filter((row) => isShown(row) && !isSpoilt(row)),
     beginRun() {
       if (world.slips) slipsAfter = random.integer(12)
@@ -293,10 +296,12 @@ export function modelUpstream(world: World, random: Random): ModelUpstream {
     return answer(paged(ordered(wanted, request.sorts), request, request.sorts))
   }
 
+  function isTwin(id: number): boolean {
+    return world.twins && id % 9 === 0
+  }
+
   function cut(set: ModelRow[]): ModelRow[] {
-    const twinned = world.twins
-      ? set.flatMap((row) => (row.id % 9 === 0 ? [row, { ...row, text: -(row.text ?? 0) }] : [row]))
-      : set
+    const twinned = set.flatMap((row) => (isTwin(row.id) ? [row, { ...row, text: -(row.text ?? 0) }] : [row]))
     return world.cutBeforeSort === null ? twinned : twinned.sort(byId).slice(0, world.cutBeforeSort)
   }
 

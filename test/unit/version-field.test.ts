@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import type { Json } from '../../src/json/json.ts'
 import { findVersionField } from '../../src/sync/changes/version-field.ts'
 
-const preferred = ['SysRowVersion', 'RowVersion']
+const stream = { keyFields: ['Id'], versionFields: ['SysRowVersion', 'RowVersion'] }
 type Fields = Readonly<Record<string, Json>>
 
 /** Answers to one field, in the order of its records, at most `cap` of them. */
@@ -38,7 +38,7 @@ describe('the version field', () => {
       sysRowVersion: 2_000 + ((id * 7919) % 997),
     }))
     const { ask } = upstream(records, (record) => BigInt(Number(record.sysRowVersion)))
-    expect(await findVersionField(ask, ['RowVersion'])).toMatchObject({
+    expect(await findVersionField(ask, { ...stream, versionFields: ['RowVersion'] })).toMatchObject({
       kind: 'found',
       field: 'sysRowVersion',
     })
@@ -51,20 +51,20 @@ describe('the version field', () => {
       changeNumber: 50_000 + ((id * 31) % 887),
     }))
     const { ask } = upstream(records, (record) => BigInt(Number(record.changeNumber)))
-    expect(await findVersionField(ask, preferred)).toMatchObject({ kind: 'found', field: 'changeNumber' })
+    expect(await findVersionField(ask, stream)).toMatchObject({ kind: 'found', field: 'changeNumber' })
   })
 
   it('is not an id that is as high as versions are, also where both rise together', async () => {
     const records = numbers(300).map((id) => ({ id: 10_000 + id, stamp: 10_500 + id }))
     const { ask } = upstream(records, (record) => BigInt(Number(record.stamp)))
-    expect(await findVersionField(ask, preferred)).toMatchObject({ kind: 'found', field: 'stamp' })
+    expect(await findVersionField(ask, stream)).toMatchObject({ kind: 'found', field: 'stamp' })
   })
 
   it('is not a number that is above the version in every record but the last', async () => {
     const stamps = numbers(90).map((id) => id * 10)
     const records = stamps.map((stamp) => ({ rowVersion: Math.round((stamp * 900 ** 2) ** (1 / 3)), stamp }))
     const { ask } = upstream(records, (record) => BigInt(Number(record.stamp)))
-    expect(await findVersionField(ask, preferred)).toMatchObject({ kind: 'found', field: 'stamp' })
+    expect(await findVersionField(ask, stream)).toMatchObject({ kind: 'found', field: 'stamp' })
   })
 
   it.each([
@@ -80,14 +80,14 @@ describe('the version field', () => {
     }
     const records = numbers(50).map((id) => ({ id, version: spell(id * 3) }))
     const { ask } = upstream(records, (record) => spelt(Number(record.id) * 3))
-    expect(await findVersionField(ask, preferred)).toMatchObject({ kind: 'found', field: 'version' })
+    expect(await findVersionField(ask, stream)).toMatchObject({ kind: 'found', field: 'version' })
   })
 
   it.each([true, false])('is found whether what is asked is included (%s)', async (isInclusive) => {
     const { ask } = upstream([{ id: 1, rowVersion: 41 }], (record) => BigInt(Number(record.rowVersion)), {
       isInclusive,
     })
-    expect(await findVersionField(ask, preferred)).toMatchObject({ kind: 'found', field: 'rowVersion' })
+    expect(await findVersionField(ask, stream)).toMatchObject({ kind: 'found', field: 'rowVersion' })
   })
 
   // A replica that lags answers one question from an older state.
@@ -95,17 +95,24 @@ describe('the version field', () => {
     const { ask } = upstream([{ id: 40, rowVersion: 41 }], (record) => BigInt(Number(record.rowVersion)))
     let questions = 0
     const lagging = async (since: bigint) => (++questions === 3 ? [] : await ask(since))
-    expect(await findVersionField(lagging, preferred)).toMatchObject({ kind: 'none' })
+    expect(await findVersionField(lagging, stream)).toMatchObject({ kind: 'none' })
     const shown = upstream([{ id: 1, mark: 41 }], (record) => BigInt(Number(record.mark)))
-    expect(await findVersionField(shown.ask, preferred, 'Mark')).toMatchObject({
+    expect(await findVersionField(shown.ask, stream, 'Mark')).toMatchObject({
       kind: 'found',
       field: 'mark',
     })
   })
 
+  it('is not the key, however well that answers: no change of a record changes it', async () => {
+    const records = numbers(40).map((id) => ({ id, stamp: id % 2 === 0 ? null : id }))
+    const { ask } = upstream(records, (record) => BigInt(Number(record.id)))
+    expect(await findVersionField(ask, stream)).toMatchObject({ kind: 'none' })
+    expect(await findVersionField(ask, stream, 'id')).toMatchObject({ kind: 'found', field: 'id' })
+  })
+
   it('is unknown while there are no records', async () => {
     const { ask, asked } = upstream([], () => 0n)
-    expect(await findVersionField(ask, preferred)).toEqual({ kind: 'empty' })
+    expect(await findVersionField(ask, stream)).toEqual({ kind: 'empty' })
     expect(asked).toEqual([0n])
   })
 
@@ -113,7 +120,7 @@ describe('the version field', () => {
     const records = numbers(100).map((id) => ({ id, rowVersion: id, name: `n${id}` }))
     // It knows when each changed, and does not serve that.
     const { ask, asked } = upstream(records, (record) => 1_000_000n + BigInt(Number(record.id)))
-    const found = await findVersionField(ask, preferred)
+    const found = await findVersionField(ask, stream)
     expect(found).toMatchObject({ kind: 'none' })
     expect(found.kind === 'none' && found.evidence).toContain('rowVersion (neworchanged/')
     expect(asked.length).toBeLessThan(10)

@@ -54,7 +54,7 @@ type AskPage = (since: bigint, size: number, sorts: SortOrder | null) => Promise
 /** Rejects when the upstream fails, and when no field answers to `neworchanged`. */
 export async function* testBeliefs(asked: Asked): AsyncGenerator<Tested> {
   const { source, signal, versionField } = asked
-  const found = await findVersionField(askChanges(source, signal), asked.stream.versionFields, versionField)
+  const found = await findVersionField(askChanges(source, signal), asked.stream, versionField)
   if (found.kind === 'none') throw new NoVersionField(asked.stream, found.evidence)
   if (found.kind === 'empty') return yield untold('version_field', isEmpty)
   yield { name: 'version_field', value: found.field, evidence: found.evidence }

@@ -21,16 +21,21 @@ export type VersionField =
 /** So many candidates are tried; an upstream has one that answers, and perhaps a few that look like it. */
 const mostCandidates = 6
 
-/** `preferred` are names, the likeliest first, without regard to case. `only` is the operator's choice: it is tested like any other. */
+/**
+ * `versionFields` are names, the likeliest first, without regard to case. No change of a record changes its key, however well a few
+ * records seem to answer to it. `only` is the operator's choice: it is tested like any other.
+ */
 export async function findVersionField(
   ask: AskChanges,
-  preferred: readonly string[],
+  { versionFields: preferred, keyFields }: Pick<ChangesStream, 'versionFields' | 'keyFields'>,
   only: string | null = null,
 ): Promise<VersionField> {
   const sample = (await ask(0n)).filter(isObject)
   if (sample.length === 0) return { kind: 'empty' }
+  const isWanted = (field: string) =>
+    only === null ? !keyFields.some((key) => isSameName(field, key)) : isSameName(field, only)
   const candidates = candidatesOf(sample, only === null ? preferred : [only])
-    .filter(({ field }) => only === null || isSameName(field, only))
+    .filter(({ field }) => isWanted(field))
     .slice(0, mostCandidates)
   const refuted: string[] = []
   for (const candidate of candidates) {
@@ -181,7 +186,7 @@ export async function withVersionField(asked: Asked): Promise<Versioned | null> 
   const known = run.state.versionField
   if (known !== null && (versionField === null || isSameName(known, versionField))) return versioned(known)
   if (!mayFind) return null
-  const found = await findVersionField(askChanges(source, signal), stream.versionFields, versionField)
+  const found = await findVersionField(askChanges(source, signal), stream, versionField)
   if (found.kind === 'empty') return null
   if (found.kind === 'none') throw new NoVersionField(stream, found.evidence)
   return versioned(found.field, await run.findings.setVersionField(found.field, found.evidence))
