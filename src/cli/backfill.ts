@@ -8,17 +8,19 @@ import { findSpan, planBackfill, readSpanOptions } from '../operator/backfill.ts
 import { asChangesStream } from '../operator/positions.ts'
 import { cancelBackfill, requestBackfill } from '../store/admin/requests.ts'
 import { listBackfills, readBackfill } from '../store/queries/backfills.ts'
+import { readProgress } from '../store/queries/progress.ts'
 import { type ChangesStream, pickStream, streams } from '../streams/catalog.ts'
 import { parseInt64 } from '../streams/record.ts'
 import { runNextBackfill } from '../sync/changes/incremental.ts'
 import type { Backfill } from '../sync/ports/store.ts'
 import { UsageError } from '../util/errors.ts'
 import { count } from '../util/text.ts'
+import { backfillJson, backfillSentence } from './backfill-text.ts'
 import { type Call, type Command, json, operator } from './command.ts'
 import { type ExitCode, exitCodeOfRun, exitCodes } from './exit.ts'
+import { showProgress } from './live-progress.ts'
 import { changeMirror, readMirror } from './mirror.ts'
 import { alignedTable } from './output.ts'
-import { backfillJson, backfillSentence, startBackfillProgress } from './progress.ts'
 
 export const backfill: Command = {
   name: 'backfill',
@@ -111,13 +113,20 @@ async function work(
   { id }: Pick<Backfill, 'id'>,
 ): Promise<ExitCode> {
   const { pool } = context.database
-  const progress = startBackfillProgress(stderr, () => readBackfill(pool, id))
+  const progress = showProgress({
+    terminal: stderr,
+    title: `backfill ${id}`,
+    read: async () => {
+      const readings = await readProgress(pool, [stream.name])
+      return readings.find(({ reading }) => reading === 'backfill') ?? null
+    },
+    hint: 'Ctrl-C: it goes on where it was, with the next worker',
+  })
   try {
     for (;;) {
       const outcome = await runNextBackfill({
         ...context.contextOf(stream),
         signal,
-        onWritten: progress.written,
       })
       const current = await readBackfill(pool, id)
       if (!current) throw new Error(`Backfill ${id} is no longer in the database.`)
@@ -134,10 +143,7 @@ async function work(
         if (waits) return exitCodes.upstream
         return isOver ? exitCodes.failed : exitCodes.interrupted
       }
-      if (outcome?.status === 'skipped') {
-        await progress.show()
-        await wait(pollMs, undefined, { signal }).catch(() => {})
-      }
+      if (outcome?.status === 'skipped') await wait(pollMs, undefined, { signal }).catch(() => {})
     }
   } finally {
     progress.end()

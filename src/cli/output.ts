@@ -4,17 +4,26 @@
 import { visible } from '../util/text.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
-type Stream = NodeJS.WritableStream & { readonly isTTY?: boolean }
+type Stream = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number }
 
 const marks = {
   good: { sign: '✓', ascii: '*', colour: 32 },
   warning: { sign: '!', ascii: '!', colour: 33 },
   bad: { sign: '✗', ascii: 'X', colour: 31 },
+  current: { sign: '●', ascii: '*', colour: 32 },
+  loading: { sign: '◐', ascii: '~', colour: 36 },
+  idle: { sign: '○', ascii: '-', colour: 90 },
+  heals: { sign: '▲', ascii: '!', colour: 33 },
+  needs: { sign: '■', ascii: 'X', colour: 31 },
 } as const
 export type Mark = keyof typeof marks
+const styles = { bold: 1, dim: 2 } as const
 
 export type Output = {
   readonly isTTY: boolean
+  readonly isAscii: boolean
+  /** How many characters fit in a line; null where nothing is cut. */
+  columns(): number | null
   /** Whether anything was written. */
   hasWritten(): boolean
   /** As it is. */
@@ -24,6 +33,9 @@ export type Output = {
   /** The one document of `--json`. */
   json(document: unknown): void
   mark(mark: Mark): string
+  /** Text of others, made harmless, with signs that the terminal can show: for what is written as it is. */
+  plain(text: string): string
+  style(style: keyof typeof styles, text: string): string
 }
 
 export function openOutput(stream: Stream, environment: Environment): Output {
@@ -35,17 +47,22 @@ export function openOutput(stream: Stream, environment: Environment): Output {
     hasWritten = true
     stream.write(text)
   }
+  const plain = (text: string) => (isAscii ? inAscii(visible(text)) : visible(text))
   return {
     isTTY,
+    isAscii,
+    columns: () => (isTTY ? (stream.columns ?? null) : null),
     hasWritten: () => hasWritten,
     write,
-    say: (text) => write(`${isAscii ? inAscii(visible(text)) : visible(text)}\n`),
+    say: (text) => write(`${plain(text)}\n`),
     json: (document) => write(`${JSON.stringify(document, null, 2)}\n`),
     mark(name) {
       const { sign, ascii, colour } = marks[name]
       const shown = isAscii ? ascii : sign
       return isColoured ? `\x1b[${colour}m${shown}\x1b[0m` : shown
     },
+    plain,
+    style: (name, text) => (isColoured ? `\x1b[${styles[name]}m${text}\x1b[0m` : text),
   }
 }
 
@@ -69,9 +86,12 @@ const inAsciiWords: Readonly<Record<string, string>> = {
   '→': '->',
   '✓': '*',
   '✗': 'X',
+  '━': '=',
+  '╌': '.',
+  '•': '*',
 }
 const inAscii = (text: string): string =>
-  text.replaceAll(/[…’“”·–→✓✗]/g, (sign) => inAsciiWords[sign] ?? sign)
+  text.replaceAll(/[…’“”·–→✓✗━╌•]/g, (sign) => inAsciiWords[sign] ?? sign)
 
 /** Rows as aligned columns, whatever the cells hold. */
 export function alignedTable(header: readonly string[], given: readonly (readonly string[])[]): string {

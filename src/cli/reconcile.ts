@@ -9,10 +9,12 @@ import {
   reconcileSentence,
 } from '../operator/reconcile.ts'
 import { acknowledgeMissedRows } from '../store/admin/streams.ts'
+import { readProgress } from '../store/queries/progress.ts'
 import { pickStream, pickStreams, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { type Call, type Command, json, operator } from './command.ts'
 import { type ExitCode, exitCodeOfRun, exitCodes, worst } from './exit.ts'
+import { showProgress } from './live-progress.ts'
 import { changeMirror } from './mirror.ts'
 
 export const reconcile: Command = {
@@ -36,7 +38,7 @@ export const reconcile: Command = {
 }
 
 async function run(call: Call): Promise<ExitCode> {
-  const { environment, positionals, values, log, signal, stdout } = call
+  const { environment, positionals, values, log, signal, stdout, stderr } = call
   if (values.acknowledge !== undefined) return await acknowledge(call, String(values.acknowledge))
   const config = loadConfig(environment)
   const known = configuredStreams(config)
@@ -48,7 +50,17 @@ async function run(call: Call): Promise<ExitCode> {
   const results: TimedReconcile[] = []
   for (const stream of wanted) {
     if (signal.aborted) break
-    const result = await timed(() => reconcileOnce(context, stream, { approved: 0, signal, log }))
+    const progress = showProgress({
+      terminal: stderr,
+      title: stream.name,
+      read: async () => {
+        const readings = await readProgress(context.database.pool, [stream.name])
+        return readings.find(({ reading }) => reading === 'reconcile') ?? null
+      },
+    })
+    const result = await timed(() => reconcileOnce(context, stream, { approved: 0, signal, log })).finally(
+      progress.end,
+    )
     results.push(result)
     if (!values.json) stdout.say(reconcileText(result))
   }

@@ -1,56 +1,132 @@
-// `tidemark status`: how fresh each stream is, and what needs a person. Only reads.
+// `tidemark status`: how fresh each stream is, what goes on, and what needs a person. Only reads.
 
+import type { Pool } from 'pg'
 import { loadStatusConfig } from '../config/load.ts'
 import { configuredStreams } from '../context.ts'
 import { readProblems } from '../problems/find-problems.ts'
 import type { Problem } from '../problems/stream-problems.ts'
+import { careOf, stateOfStream } from '../problems/stream-state.ts'
 import { readOverview, type StreamOverview } from '../store/queries/overview.ts'
-import { pickStreams, streams } from '../streams/catalog.ts'
+import { readProgress } from '../store/queries/progress.ts'
+import { readMinutes, readWorkers, type WorkerSeen } from '../store/queries/watch.ts'
+import { pickStreams, type Stream, streams } from '../streams/catalog.ts'
+import { estimate } from '../streams/load-progress.ts'
+import { UsageError } from '../util/errors.ts'
 import { count, formatDuration } from '../util/text.ts'
 import { type Call, type Command, json } from './command.ts'
-import type { ExitCode } from './exit.ts'
+import { type ExitCode, exitCodes, worst } from './exit.ts'
 import { readMirror } from './mirror.ts'
+import { type Status, type StatusLine, statusLines, verdictInWords } from './status-table.ts'
+import { watchStatus } from './status-watch.ts'
 
 export const status: Command = {
   name: 'status',
   summary: 'show how fresh each stream is, and what needs you',
-  usage: '[stream…] [--json]',
-  options: { json },
-  examples: ['tidemark status', 'tidemark status assignment --json'],
+  usage: '[stream…] [--watch | --check] [--json]',
+  options: {
+    watch: { type: 'boolean', describe: 'go on showing it, until q' },
+    check: { type: 'boolean', describe: 'end with status 1 when something needs you' },
+    json,
+  },
+  examples: ['tidemark status', 'tidemark status assignment --json', 'tidemark status --check'],
   run,
 }
 
 async function run(call: Call): Promise<ExitCode> {
-  const { environment, positionals, values, stdout } = call
-  const wanted = pickStreams(positionals, streams).map(({ name }) => name)
-  const config = loadStatusConfig(environment)
-  return await readMirror(call, async (pool) => {
-    const overview = await readOverview(pool, wanted)
-    const problems = await readProblems({
-      pool,
-      streams: configuredStreams(config),
-      config,
-      view: { partsDown: [], servicesDown: [] },
-      now: new Date(),
-    })
-    const about = (one: StreamOverview) => problems.filter(({ stream }) => stream === one.stream)
-    const general = problems.filter(({ stream }) => stream === null)
-    if (values.json)
-      return stdout.json({
-        problems: general.map(problemJson),
-        streams: overview.map((one) => asJson(one, about(one))),
-      })
-    const paragraphs = [
-      ...general.map((problem) => `needs you: ${problemLine(problem)}`),
-      ...overview.map((one) => paragraph(one, about(one))),
-    ]
-    stdout.say(paragraphs.join('\n\n'))
+  const { values, stdout } = call
+  if (values.watch && (values.json || values.check))
+    throw new UsageError('--watch goes with neither --json nor --check.')
+  if (values.watch && !stdout.isTTY)
+    throw new UsageError('--watch needs a terminal. Elsewhere: `tidemark status`, again and again.')
+  const gatherFrom = openGathering(call)
+  let needsSomebody = false
+  const code = await readMirror(call, async (pool) => {
+    const gather = () => gatherFrom(pool)
+    if (values.watch) return await watchStatus({ call, gather })
+    const found = await gather()
+    needsSomebody = found.problems.some((problem) => careOf(problem) === 'needs you')
+    if (values.json) return stdout.json(statusJson(found))
+    for (const line of statusLines(found, stdout)) stdout.write(`${line}\n`)
+    // Whoever names a stream wants to know more of it.
+    if (call.positionals.length > 0)
+      stdout.say(`\n${found.lines.map(({ overview }) => paragraph(overview)).join('\n\n')}`)
   })
+  return values.check && needsSomebody ? worst([code, exitCodes.failed]) : code
 }
 
-const problemLine = ({ what, whatToDo }: Problem): string => `${what} ${whatToDo}`
+// ── what is shown ────────────────────────────────────────────────────────────────────────────────────────────
 
-function paragraph(one: StreamOverview, problems: readonly Problem[]): string {
+const rateMinutes = 5
+const minuteMs = 60_000
+
+/** Looks everything up, each time that it is called. */
+function openGathering({ environment, positionals }: Call): (pool: Pool) => Promise<Status> {
+  const config = loadStatusConfig(environment)
+  const named = positionals.length > 0 ? pickStreams(positionals, streams) : null
+  const configured = configuredStreams(config)
+  const wanted = named ?? streams
+  const names: readonly string[] = wanted.map(({ name }) => name)
+  return async (pool) => {
+    const now = new Date()
+    const thisMinute = Math.floor(now.getTime() / minuteMs) * minuteMs
+    const span = { from: new Date(thisMinute - rateMinutes * minuteMs), to: new Date(thisMinute) }
+    const [overview, workers, readings, minutes] = await Promise.all([
+      readOverview(pool, names),
+      readWorkers(pool),
+      readProgress(pool, names),
+      readMinutes(pool, names, { ...span, bucketMs: rateMinutes * minuteMs }),
+    ])
+    const { waits, servicesDown } = troubleOf(workers)
+    const problems = await readProblems({
+      ...{ pool, config, now },
+      streams: configured,
+      view: { partsDown: [], servicesDown },
+    })
+    // What is not configured is of interest where there are rows of it.
+    const isShown = ({ stream, readThroughAt }: StreamOverview) =>
+      named !== null || readThroughAt !== null || configured.some(({ name }) => name === stream)
+    const about = problems.filter(({ stream }) => stream === null || names.includes(stream))
+    return {
+      now,
+      lines: overview.filter(isShown).map((one): StatusLine => {
+        const stream: Stream | undefined = streams.find(({ name }) => name === one.stream)
+        const rows = minutes.find((minute) => minute.stream === one.stream)
+        const load = readings.find(
+          ({ stream: name, reading }) => name === one.stream && reading === 'first load',
+        )
+        return {
+          overview: one,
+          state: stateOfStream(one, stream?.service ?? 'assignment', problems),
+          settledAt: stream?.kind === 'list' ? one.readThroughAt : one.settledThroughAt,
+          rowsPerMinute: rows ? (rows.inserted + rows.updated + rows.deleted) / rateMinutes : null,
+          load: load ?? null,
+        }
+      }),
+      problems: about,
+      readings,
+      waits,
+      worker: lastWorker(workers),
+    }
+  }
+}
+
+/** What the workers that there are wait for, and which services of the upstream are among that. */
+function troubleOf(workers: readonly WorkerSeen[]) {
+  const waits = workers.filter(({ isGone }) => !isGone).flatMap(({ waits: own }) => own)
+  const services = waits.flatMap(({ what }) => /^the (\w+) service$/.exec(what)?.slice(1) ?? [])
+  return {
+    waits: waits.map(({ what, until }) => ({ what, until: new Date(until) })),
+    servicesDown: [...new Set(services)],
+  }
+}
+
+function lastWorker(workers: readonly WorkerSeen[]): Status['worker'] {
+  const last = workers.toSorted((a, b) => b.seenAt.getTime() - a.seenAt.getTime())[0]
+  return last ? { isThere: !last.isGone, seenAt: last.seenAt } : null
+}
+
+/** What the table has no room for. */
+function paragraph(one: StreamOverview): string {
   const lines: [string, string | null][] = [
     ['position', one.position === '0' ? null : one.position],
     [
@@ -71,7 +147,6 @@ function paragraph(one: StreamOverview, problems: readonly Problem[]): string {
     ['misfit values', some(one.rescued)],
     ['backfills', one.unfinishedBackfills === 0 ? null : `${one.unfinishedBackfills} unfinished`],
     ['paused', one.paused && pausedLine(one.paused)],
-    ...problems.map((problem): [string, string] => ['needs you', problemLine(problem)]),
   ]
   const told = lines.flatMap(([name, value]) => (value === null ? [] : [`  ${name.padEnd(15)}  ${value}`]))
   return [one.stream, ...(told.length > 0 ? told : ['  not read yet'])].join('\n')
@@ -107,7 +182,47 @@ const pausedLine = ({ at, by, reason }: NonNullable<StreamOverview['paused']>): 
 
 const some = (amount: number): string | null => (amount === 0 ? null : count(amount))
 
-const asJson = (one: StreamOverview, problems: readonly Problem[]) => ({
+function statusJson(found: Status) {
+  const { lines, problems, readings, worker, now } = found
+  const general = problems.filter(({ stream }) => stream === null)
+  return {
+    verdict: verdictInWords(found),
+    worker: worker && { running: worker.isThere, seen_at: worker.seenAt },
+    problems: general.map(problemJson),
+    streams: lines.map((line) =>
+      streamJson(
+        line,
+        problems.filter(({ stream }) => stream === line.overview.stream),
+      ),
+    ),
+    readings: readings.map((reading) => {
+      const seen = estimate(reading, now)
+      return {
+        stream: reading.stream,
+        reading: reading.reading,
+        rows: reading.rows,
+        total: reading.total,
+        share: seen.share,
+        rows_per_second: seen.rowsPerSecond,
+        seconds_left: seen.left && [seen.left.leastMs / 1000, seen.left.mostMs && seen.left.mostMs / 1000],
+        stalled: seen.stalled && {
+          seconds: seen.stalled.forMs / 1000,
+          why: seen.stalled.why,
+          until: seen.stalled.until,
+        },
+      }
+    }),
+  }
+}
+
+const streamJson = (
+  { overview: one, state, settledAt, rowsPerMinute }: StatusLine,
+  problems: readonly Problem[],
+) => ({
+  state: state.words,
+  settled_through: settledAt,
+  deletions_known_through: one.deletionsKnownAt,
+  rows_per_minute: rowsPerMinute,
   stream: one.stream,
   position: one.position,
   read_through: one.readThroughAt,

@@ -9,13 +9,14 @@ import {
   type SyncContext,
 } from '../context.ts'
 import { readLookbackState } from '../store/queries/due.ts'
+import { readProgress } from '../store/queries/progress.ts'
 import { pickStreams, type Stream } from '../streams/catalog.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
 import { UsageError } from '../util/errors.ts'
 import { count, formatDuration, plural } from '../util/text.ts'
 import { type Call, type Command, json } from './command.ts'
 import { type ExitCode, exitCodeOfRun, exitCodes, worst } from './exit.ts'
-import { startProgress } from './progress.ts'
+import { showProgress } from './live-progress.ts'
 
 export const sync: Command = {
   name: 'sync',
@@ -84,19 +85,29 @@ async function syncOne(
   kind: SyncedKind,
 ): Promise<Result> {
   const startedAt = performance.now()
-  const progress = startProgress(stream.name, stderr)
-  const hooks = { signal, onWritten: progress.written }
-  const outcome =
-    kind === 'related'
-      ? await drainRelated(context, hooks)
-      : await context.read(stream, kind, { ...hooks, isWhole: true })
-  progress.end()
+  const { pool } = context.database
+  const progress = showProgress({
+    terminal: stderr,
+    title: stream.name,
+    read: async () => (await readProgress(pool, [stream.name]))[0] ?? null,
+  })
+  let position: string | null = null
+  const hooks: ReadOptions = {
+    signal,
+    onWritten: (_written, reached) => {
+      position = reached?.position.toString() ?? null
+    },
+  }
+  const outcome = await (kind === 'related'
+    ? drainRelated(context, hooks)
+    : context.read(stream, kind, { ...hooks, isWhole: true })
+  ).finally(progress.end)
   if (outcome.error) log.debug({ err: outcome.error, stream: stream.name }, 'the run failed')
   return {
     ...outcome,
     note: outcome.note ?? (await whyNothing(context, stream, outcome)),
     durationMs: Math.round(performance.now() - startedAt),
-    position: progress.position(),
+    position,
   }
 }
 

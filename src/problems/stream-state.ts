@@ -2,7 +2,12 @@
 
 import type { StreamStanding } from '../store/queries/watch.ts'
 import type { ServiceName } from '../streams/catalog.ts'
-import type { Problem } from './stream-problems.ts'
+import { isNews, type Problem } from './stream-problems.ts'
+
+/** Who does something about a problem: a person, Tidemark itself, or nobody, because it only has to be known. */
+type Care = 'needs you' | 'heals' | 'news'
+export const careOf = ({ kind }: Pick<Problem, 'kind'>): Care =>
+  kind === 'service_down' ? 'heals' : isNews(kind) ? 'news' : 'needs you'
 
 /** `ok`: up to date. `busy`: loading. `warn`: gets better by itself. `bad`: needs a person. */
 export type Tone = 'ok' | 'busy' | 'idle' | 'todo' | 'warn' | 'bad'

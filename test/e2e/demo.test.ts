@@ -60,7 +60,7 @@ describe('tidemark demo', () => {
       const status = await fresh.run(['status', 'assignment'], {})
       expect(status).toMatchObject({
         code: 0,
-        stdout: expect.stringMatching(/^assignment\n/),
+        stdout: expect.stringMatching(/^\* assignment /m),
         stderr: 'Nothing is configured, so this is about the demo that runs here (.tidemark/demo).\n',
       })
       expect(JSON.parse((await fresh.run(['status', '--json'], {})).stdout).streams[0]).toMatchObject({

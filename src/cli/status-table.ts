@@ -1,0 +1,258 @@
+// `tidemark status` as text: the verdict, a line for each stream, what goes on, and what needs somebody. Fits the terminal from 60 columns
+// on: columns that do not fit are left out, the least important first.
+
+import type { Problem } from '../problems/stream-problems.ts'
+import { careOf, type StreamState, type Tone } from '../problems/stream-state.ts'
+import type { StreamOverview } from '../store/queries/overview.ts'
+import {
+  estimate,
+  outlookInWords,
+  percent,
+  type ReadingProgress,
+  rowsInWords,
+} from '../streams/load-progress.ts'
+import { count } from '../util/text.ts'
+import type { Mark, Output } from './output.ts'
+
+export type StatusLine = {
+  readonly overview: StreamOverview
+  readonly state: StreamState
+  /** A list is settled whenever it is read. */
+  readonly settledAt: Date | null
+  /** Changed rows of the last five whole minutes; null: nothing was recorded yet. */
+  readonly rowsPerMinute: number | null
+  /** Of its first load, while that goes on. */
+  readonly load: ReadingProgress | null
+}
+export type Status = {
+  readonly now: Date
+  readonly lines: readonly StatusLine[]
+  readonly problems: readonly Problem[]
+  /** Readings that go on, first loads among them. */
+  readonly readings: readonly ReadingProgress[]
+  /** What workers wait for before they try again. */
+  readonly waits: readonly { readonly what: string; readonly until: Date }[]
+  /** Whether a worker lives, and when one last did; null: there never was one. */
+  readonly worker: { readonly isThere: boolean; readonly seenAt: Date } | null
+}
+
+const markOf: Readonly<Record<Tone, Mark>> = {
+  ok: 'current',
+  busy: 'loading',
+  idle: 'idle',
+  todo: 'idle',
+  warn: 'heals',
+  bad: 'needs',
+}
+const markOfCare = { 'needs you': 'needs', heals: 'heals', news: 'idle' } as const
+
+type Column = {
+  readonly title: string
+  readonly isNumber: boolean
+  /** The lower, the sooner it is left out; 0: never. */
+  readonly rank: number
+  /** Whether its changes are news: an age is always another one. */
+  readonly isNews: boolean
+  readonly cell: (line: StatusLine, now: Date) => string
+}
+
+const columns: readonly Column[] = [
+  { title: 'STREAM', isNumber: false, rank: 0, isNews: false, cell: ({ overview }) => overview.stream },
+  { title: 'STATE', isNumber: false, rank: 0, isNews: true, cell: stateCell },
+  {
+    title: 'READ',
+    isNumber: true,
+    rank: 0,
+    isNews: false,
+    cell: ({ overview }, now) => ageCell(overview.readThroughAt, now),
+  },
+  {
+    title: 'SETTLED',
+    isNumber: true,
+    rank: 3,
+    isNews: false,
+    cell: ({ settledAt }, now) => ageCell(settledAt, now),
+  },
+  {
+    title: 'DELETIONS',
+    isNumber: true,
+    rank: 2,
+    isNews: false,
+    cell: ({ overview }, now) => ageCell(overview.deletionsKnownAt, now),
+  },
+  {
+    title: 'ROWS',
+    isNumber: true,
+    rank: 4,
+    isNews: true,
+    cell: ({ overview }) => (overview.rows === null ? '?' : count(overview.rows)),
+  },
+  {
+    title: 'ROWS/MIN',
+    isNumber: true,
+    rank: 1,
+    isNews: true,
+    cell: ({ rowsPerMinute }) => (rowsPerMinute === null ? '' : count(Math.round(rowsPerMinute))),
+  },
+]
+
+function stateCell({ state, load }: StatusLine): string {
+  if (state.tone !== 'busy' || load?.share == null) return state.words
+  return `${state.words} ${percent(load.share)} %`
+}
+
+const ageCell = (moment: Date | null, now: Date): string =>
+  moment === null ? '' : shortAge(now.getTime() - moment.getTime())
+
+/** `3 s`, `11 min`, `10 h 51 min`, `35 h`, `4 d`. */
+export function shortAge(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1000))
+  const [minutes, hours] = [Math.floor(seconds / 60), Math.floor(seconds / 3600)]
+  if (seconds < 60) return `${seconds} s`
+  if (minutes < 60) return `${minutes} min`
+  if (hours < 12) return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} min`
+  return hours < 72 ? `${hours} h` : `${Math.floor(hours / 24)} d`
+}
+
+// ── the lines ────────────────────────────────────────────────────────────────────────────────────────────────
+
+type Look = Pick<Output, 'mark' | 'plain' | 'style' | 'columns'>
+const narrowest = 60
+
+/** `before`: what was shown last; what is another since then is bold. */
+export function statusLines(status: Status, out: Look, before: Status | null = null): readonly string[] {
+  const width = Math.max(narrowest, out.columns() ?? Number.POSITIVE_INFINITY)
+  const clock = `${status.now.toISOString().slice(11, 19)} UTC`
+  return [
+    out.style('bold', out.plain(`${verdictInWords(status)} · ${clock}`)),
+    ...workerLine(status, out),
+    '',
+    ...tableLines(status, out, width, before),
+    ...readingLines(status, out, width),
+    ...problemLines(status, out, width),
+  ]
+}
+
+/** In one line, as somebody woken at night wants it. */
+export function verdictInWords({ lines, problems }: Pick<Status, 'lines' | 'problems'>): string {
+  const amount = (care: ReturnType<typeof careOf>) => problems.filter((one) => careOf(one) === care).length
+  const [needs, heals] = [amount('needs you'), amount('heals')]
+  const parts = [
+    needs > 0 && `${needs} ${needs === 1 ? 'thing needs' : 'things need'} you`,
+    heals > 0 && `${heals} ${heals === 1 ? 'heals by itself' : 'heal by themselves'}`,
+  ].filter(Boolean)
+  if (parts.length > 0) return parts.join(', ')
+  const loading = lines.filter(({ overview }) => overview.readThroughAt === null).length
+  if (loading > 0) return `First load: ${lines.length - loading} of ${lines.length} streams are complete`
+  if (lines.length > 0 && lines.every(({ overview }) => overview.paused)) return 'Every stream is paused'
+  return 'Everything is up to date'
+}
+
+function workerLine({ worker, now }: Status, out: Look): readonly string[] {
+  if (worker === null || worker.isThere) return []
+  const since = shortAge(now.getTime() - worker.seenAt.getTime())
+  return [out.plain(`No worker has run for ${since}, so nothing is read. Start one: tidemark serve`)]
+}
+
+function tableLines(
+  { lines, now }: Status,
+  out: Look,
+  width: number,
+  before: Status | null,
+): readonly string[] {
+  const cellsOf = (of: readonly StatusLine[], at: Date) =>
+    new Map(of.map((line) => [line.overview.stream, columns.map(({ cell }) => cell(line, at))]))
+  const cells = cellsOf(lines, now)
+  const known = before && cellsOf(before.lines, before.now)
+  const widths = columns.map(({ title }, index) =>
+    Math.max(title.length, ...[...cells.values()].map((row) => row[index]?.length ?? 0)),
+  )
+  const shown = columnsThatFit(widths, width)
+  const row = (text: (index: number) => string, isBold: (index: number) => boolean) =>
+    shown
+      .map((index) => {
+        const padded = pad(out.plain(text(index)), widths[index] ?? 0, columns[index]?.isNumber ?? false)
+        return isBold(index) ? out.style('bold', padded) : padded
+      })
+      .join('  ')
+      .trimEnd()
+  return [
+    out.style(
+      'dim',
+      `  ${row(
+        (index) => columns[index]?.title ?? '',
+        () => false,
+      )}`,
+    ),
+    ...lines.map((line) => {
+      const mine = cells.get(line.overview.stream) ?? []
+      const last = known?.get(line.overview.stream)
+      const isNew = (index: number) =>
+        last !== undefined && columns[index]?.isNews === true && last[index] !== mine[index]
+      return `${out.mark(markOf[line.state.tone])} ${row((index) => mine[index] ?? '', isNew)}`
+    }),
+  ]
+}
+
+const pad = (text: string, width: number, isNumber: boolean) =>
+  isNumber ? text.padStart(width) : text.padEnd(width)
+
+function columnsThatFit(widths: readonly number[], width: number): readonly number[] {
+  let shown = columns.map((_, index) => index)
+  const taken = () => 2 + shown.reduce((sum, index) => sum + (widths[index] ?? 0) + 2, -2)
+  const ranked = columns.map(({ rank }, index) => ({ rank, index })).filter(({ rank }) => rank > 0)
+  for (const { index } of ranked.toSorted((a, b) => a.rank - b.rank)) {
+    if (taken() <= width) break
+    shown = shown.filter((one) => one !== index)
+  }
+  return shown
+}
+
+function readingLines({ readings, now }: Status, out: Look, width: number): readonly string[] {
+  const lines = readings.flatMap((reading) => {
+    const seen = estimate(reading, now)
+    const facts = [
+      rowsInWords(reading),
+      seen.rowsPerSecond === null ? null : `${count(Math.round(seen.rowsPerSecond))} rows/s`,
+      outlookInWords(seen, now),
+    ].filter((part) => part !== null)
+    const share = seen.share === null ? '' : ` ${percent(seen.share)} %`
+    const text = `${reading.stream}: ${reading.reading}${share}, ${facts.join(', ')}`
+    return marked(out, seen.stalled ? 'heals' : 'loading', text, width)
+  })
+  return lines.length === 0 ? [] : ['', ...lines]
+}
+
+function problemLines({ problems, waits, now }: Status, out: Look, width: number): readonly string[] {
+  const nextTry = ({ kind, key }: Problem): string => {
+    const wait = waits.find(
+      ({ what }) => kind === 'service_down' && what === `the ${key.split(':')[1]} service`,
+    )
+    return wait && wait.until > now ? ` Next try in ${shortAge(wait.until.getTime() - now.getTime())}.` : ''
+  }
+  const order = ['needs you', 'heals', 'news']
+  const lines = problems
+    .toSorted((a, b) => order.indexOf(careOf(a)) - order.indexOf(careOf(b)))
+    .flatMap((problem) => [
+      ...marked(out, markOfCare[careOf(problem)], problem.what + nextTry(problem), width),
+      ...folded(out.plain(problem.whatToDo), width - 4).map((line) => `    ${line}`),
+    ])
+  return lines.length === 0 ? [] : ['', ...lines]
+}
+
+function marked(out: Look, mark: Mark, text: string, width: number): readonly string[] {
+  const [first = '', ...rest] = folded(out.plain(text), width - 2)
+  return [`${out.mark(mark)} ${first}`, ...rest.map((line) => `  ${line}`)]
+}
+
+/** At blanks; a word that is longer than a line stays whole. */
+function folded(text: string, width: number): readonly string[] {
+  const lines: string[] = []
+  for (const word of text.split(/\s+/)) {
+    const last = lines.at(-1)
+    if (last !== undefined && last.length + 1 + word.length <= width)
+      lines[lines.length - 1] = `${last} ${word}`
+    else lines.push(word)
+  }
+  return lines
+}

@@ -1,0 +1,67 @@
+// `tidemark status --watch`: the same, drawn anew every two seconds on a screen of its own, until q or Ctrl-C.
+
+import { setTimeout as wait } from 'node:timers/promises'
+import { messageOf } from '../util/errors.ts'
+import type { Call } from './command.ts'
+import { type Status, statusLines } from './status-table.ts'
+
+const everyMs = 2_000
+const enter = '\x1b[?1049h\x1b[?25l'
+const leave = '\x1b[?25h\x1b[?1049l'
+
+export async function watchStatus(options: {
+  readonly call: Pick<Call, 'signal' | 'stdout'>
+  readonly gather: () => Promise<Status>
+}): Promise<void> {
+  const { stdout, signal } = options.call
+  const ending = new AbortController()
+  const ended = AbortSignal.any([signal, ending.signal])
+  const stopListening = onQuit(() => ending.abort())
+  stdout.write(enter)
+  // Whatever ends the program, the terminal is as it was.
+  const restore = () => stdout.write(leave)
+  process.once('exit', restore)
+  try {
+    for (let last: Status | null = null; !ended.aborted; ) {
+      const found: Status | null = await options.gather().catch((error) => {
+        stdout.write(`\x1b[H${stdout.plain(`not live: ${messageOf(error)}`)}\x1b[K`)
+        return null
+      })
+      if (ended.aborted) break
+      if (found) stdout.write(frameOf(found, last, stdout))
+      last = found ?? last
+      await wait(everyMs, undefined, { signal: ended }).catch(() => {})
+    }
+  } finally {
+    stopListening()
+    process.off('exit', restore)
+    restore()
+  }
+}
+
+/** Each line over the one before: nothing flickers. */
+function frameOf(found: Status, last: Status | null, out: Call['stdout']): string {
+  const lines = [
+    ...statusLines(found, out, last),
+    '',
+    out.style('dim', out.plain('live · changes are bold · q ends')),
+  ]
+  return `\x1b[H${lines.map((line) => `${line}\x1b[K`).join('\r\n')}\x1b[J`
+}
+
+/** In raw mode Ctrl-C is a key like others. */
+function onQuit(quit: () => void): () => void {
+  const { stdin } = process
+  if (!stdin.isTTY) return () => {}
+  const hear = (keys: Buffer) => {
+    if (['q', 'Q', '\u0003'].some((key) => keys.includes(key))) quit()
+  }
+  stdin.setRawMode(true)
+  stdin.resume()
+  stdin.on('data', hear)
+  return () => {
+    stdin.off('data', hear)
+    stdin.setRawMode(false)
+    stdin.pause()
+  }
+}
