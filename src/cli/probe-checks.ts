@@ -240,7 +240,7 @@ async function probeConnection(url: URL, host: string): Promise<Check> {
       end(
         false,
         isTls && code && /CERT|SELF_SIGNED|UNABLE_TO/.test(code)
-          ? `its certificate is not trusted (${code}): put the certificate of its authority in a file and name it in NODE_EXTRA_CA_CERTS`
+          ? `its certificate is not trusted (${code}): put the certificate of its authority in a file and name it in EXTRA_CA_FILE`
           : `cannot be reached (${code ?? message}): check the URL, the port and the firewall`,
       ),
     )

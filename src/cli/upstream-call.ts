@@ -17,6 +17,7 @@ import { ParameterError } from '../upstream/operations/parameters.ts'
 import { type AnyRequest, prepareRequest, type RequestOf } from '../upstream/operations/request.ts'
 import { type Operation, type OperationName, operations } from '../upstream/operations/table.ts'
 import { messageOf, UsageError } from '../util/errors.ts'
+import { visible } from '../util/text.ts'
 import { openDriver } from '../worker/queue/driver.ts'
 import { openRunQueue } from '../worker/queue/requests.ts'
 import type { Call } from './command.ts'
@@ -106,7 +107,10 @@ export async function callUpstream(call: Call, name: OperationName, request: Any
     if (isWrite) await requestRun()
     return exitCodes.done
   } catch (error) {
-    if (isWrite && error instanceof UpstreamError && error.mayHaveArrived) await requestRun()
+    if (error instanceof UpstreamError) {
+      printRefusal(call, error)
+      if (isWrite && error.mayHaveArrived) await requestRun()
+    }
     throw error
   } finally {
     upstream.close()
@@ -131,6 +135,17 @@ function print({ log, stdout }: Call, body: Json): void {
   for (const record of Array.isArray(body) ? body : [body]) {
     const earlier = isObject(record) ? record[repeatedFields] : undefined
     if (earlier) log.warn({ earlier }, 'the answer has these fields twice; the last value of each is printed')
+  }
+}
+
+/** What the upstream answered, whole: the error tells what it means. */
+function printRefusal({ stdout }: Call, { body }: UpstreamError): void {
+  if (!body?.length) return
+  const text = body.toString('utf8')
+  try {
+    stdout.write(`${redact(JSON.stringify(parseJson(body), null, 2))}\n`)
+  } catch {
+    stdout.write(`${visible(redact(text)).trimEnd()}\n`)
   }
 }
 

@@ -12,6 +12,7 @@ import { openSignIn, type SignIn, type SignInAllowance } from './auth/sign-in.ts
 import { httpDate, type ReadAnswer, readAnswer, recordsReader } from './http/answer.ts'
 import { retryDelay, UpstreamError } from './http/errors.ts'
 import { openCrowd, openPacing, type Pacing } from './http/pacing.ts'
+import { challengeText, readProblem } from './http/problem-details.ts'
 import {
   type HttpAnswer,
   type HttpRequest,
@@ -216,7 +217,7 @@ async function ask<Body>(
     await pacing.wait(request, signal, asked.givesWay)
     const answer = await exchange(parts, asked.name, request, signal)
     if (answer.status === 401) {
-      if (asked.wasRejected) throw unauthorized(service, request)
+      if (asked.wasRejected) throw unauthorized(service, request, answer)
       asked.wasRejected = true
       await signIn.renew(token, allowance, signal)
       continue
@@ -288,16 +289,21 @@ function httpRequest(
   }
 }
 
-const unauthorized = (service: ServiceName, { method, url }: HttpRequest): UpstreamError =>
-  new UpstreamError({
+function unauthorized(service: ServiceName, { method, url }: HttpRequest, answer: HttpAnswer): UpstreamError {
+  const said = readProblem(answer.bytes)
+  const reason = challengeText(answer.headers['www-authenticate'])
+  return new UpstreamError({
     code: 'UPSTREAM_UNAUTHORIZED',
     method,
     path: url.pathname,
     status: 401,
     retryable: true,
     mayHaveArrived: false,
-    problem: `the ${service} service rejects the token, and also the one of a second sign-in. Check that its base URL and AUTH_URL belong to the same system (production or stage).`,
+    problem: `the ${service} service rejects the token${reason === null ? '' : ` (${reason})`}, and also the one of a second sign-in. Check that its base URL and AUTH_URL belong to the same system (production or stage).`,
+    said,
+    body: answer.bytes,
   })
+}
 
 /** Without a slash at its end. User and password in it would be sent instead of the token. */
 function plainUrl(text: string): string {

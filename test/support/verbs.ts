@@ -2,6 +2,7 @@
 // starting the program each time.
 
 import { PassThrough } from 'node:stream'
+import { api } from '../../src/cli/api.ts'
 import { backfill } from '../../src/cli/backfill.ts'
 import { checkpoints } from '../../src/cli/checkpoints.ts'
 import type { Command } from '../../src/cli/command.ts'
@@ -22,7 +23,7 @@ import { openLog } from '../../src/log.ts'
 import { neverAborted } from './context.ts'
 
 const verbs: Readonly<Record<string, Command>> = {
-  ...{ backfill, checkpoints, deletions, explain, migrate, quarantine, reconcile, rewind },
+  ...{ api, backfill, checkpoints, deletions, explain, migrate, quarantine, reconcile, rewind },
   ...{ schema, status, sync, verify },
 }
 

@@ -69,6 +69,8 @@ function refusedOrPassing(service: ServiceName, request: HttpRequest, error: Ups
   return signInError(request, {
     status: error.status,
     excerpt: error.excerpt,
+    said: error.said,
+    body: error.body,
     problem: `the identity provider refuses the sign-in of the ${service} service (status ${error.status}). Check ${prefix}SUBJECT_ID, ${prefix}API_KEY and ${prefix}AUTH_URL. Production and stage have different ones.`,
   })
 }
@@ -89,7 +91,7 @@ const passingError = (service: ServiceName, cause: UpstreamError): UpstreamError
 
 const signInError = (
   request: HttpRequest,
-  details: Pick<UpstreamErrorDetails, 'status' | 'problem' | 'excerpt'>,
+  details: Pick<UpstreamErrorDetails, 'status' | 'problem' | 'excerpt' | 'said' | 'body'>,
 ): UpstreamError =>
   new UpstreamError({
     ...details,

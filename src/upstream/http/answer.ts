@@ -8,6 +8,7 @@ import type { RecordPage } from '../../wire/record-page.ts'
 import { scanRecords } from '../../wire/scan.ts'
 import type { Operation } from '../operations/table.ts'
 import { excerptOf, UpstreamError, type UpstreamErrorDetails } from './errors.ts'
+import { likelyLimit, readProblem } from './problem-details.ts'
 import type { HttpAnswer, HttpRequest } from './transport.ts'
 
 // Reads `Retry-After`: until when the upstream wants to be left alone (P10).
@@ -75,13 +76,38 @@ export function statusError(request: HttpRequest, answer: HttpAnswer): UpstreamE
   const retryable = passing.has(status) || status > 504
   const notBefore = retryable ? notBeforeTime(headers, answer.receivedAtMs) : null
   const until =
-    notBefore === null ? '' : ` It asks for no requests before ${new Date(notBefore).toISOString()}.`
+    notBefore === null ? null : `It asks for no requests before ${new Date(notBefore).toISOString()}.`
+  const said = readProblem(answer.bytes)
+  const limit = likelyLimit(status, said, request.body?.length ?? 0)
+  const hints = [until, limit, status === 404 ? slashAdvice(request) : null, askedWith(request)]
   return unusable(request, answer, {
     code: 'UPSTREAM_STATUS',
     retryable,
     notBefore: notBefore === null ? null : new Date(notBefore),
-    problem: `status ${status}${advice[status] ?? ''}.${until}`,
+    problem: [`status ${status}${advice[status] ?? ''}.`, ...hints.filter(Boolean)].join(' '),
+    said,
   })
+}
+
+const longestQuery = 500
+
+/** Which of several parameters it did not like, only the request tells. */
+function askedWith({ url }: HttpRequest): string | null {
+  if (url.search === '') return null
+  const query = decodeURIComponent(url.search.replaceAll('+', ' '))
+  return `It was asked with ${query.length <= longestQuery ? query : `${query.slice(0, longestQuery)}…`}.`
+}
+
+/** Many services leave `%2F` in a path as it is, and then no record has such an id. */
+function slashAdvice({ url }: HttpRequest): string | null {
+  const [, resource, id] =
+    /\/api\/(Assignment|AssignmentNote)\/(?:IdExt\/)?([^/]*%2F[^/]*)/i.exec(url.pathname) ?? []
+  if (resource === undefined || id === undefined) return null
+  const field = `${resource.charAt(0).toLowerCase()}${resource.slice(1)}Idext`
+  // The grammar of filters has its own meaning for these.
+  const value = decodeURIComponent(id).replaceAll(/[\\,|]/g, String.raw`\$&`)
+  const query = new URLSearchParams({ Filters: `${field}==${value}` })
+  return `Many services find no external id with a slash in it by its path. Look it up in the list: GET /api/${resource}?${query} and go on with its id.`
 }
 
 const advice: Readonly<Record<number, string>> = {
@@ -149,7 +175,7 @@ function isJsonType(type: string): boolean {
 function unusable(
   request: HttpRequest,
   answer: HttpAnswer,
-  details: Pick<UpstreamErrorDetails, 'code' | 'retryable' | 'problem' | 'notBefore' | 'cause'>,
+  details: Pick<UpstreamErrorDetails, 'code' | 'retryable' | 'problem' | 'notBefore' | 'said' | 'cause'>,
 ): UpstreamError {
   return new UpstreamError({
     ...details,
@@ -157,5 +183,6 @@ function unusable(
     path: request.url.pathname,
     status: answer.status,
     excerpt: excerptOf(answer.bytes),
+    body: answer.bytes,
   })
 }

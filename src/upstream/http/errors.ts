@@ -3,6 +3,7 @@
 
 import { redact } from '../../log.ts'
 import { delayAfter, type RetryPolicy } from '../../util/backoff.ts'
+import { type ProblemDetails, problemText } from './problem-details.ts'
 
 export type UpstreamErrorCode =
   /** No connection, or it broke before an answer was there. */
@@ -40,6 +41,10 @@ export type UpstreamErrorDetails = {
   readonly problem: string
   /** The answer's first bytes. */
   readonly excerpt?: string | null
+  /** What the answer says itself; then its first bytes are not told. */
+  readonly said?: ProblemDetails | null
+  /** The whole answer. */
+  readonly body?: Buffer | null
   /** Not to be asked again before. */
   readonly notBefore?: Date | null
   /** False only when the request cannot have reached the upstream. */
@@ -59,10 +64,14 @@ export class UpstreamError extends Error {
   readonly excerpt: string | null
   readonly notBefore: Date | null
   readonly mayHaveArrived: boolean
+  // Not to be seen by whoever logs the fields of an error.
+  readonly #body: Buffer | null
+  readonly #said: ProblemDetails | null
 
   constructor(details: UpstreamErrorDetails) {
-    const { excerpt = null, cause } = details
-    const problem = redact(`${details.problem}${excerpt === null ? '' : ` It begins: ${excerpt}`}`)
+    const { excerpt = null, said = null, cause } = details
+    const begins = excerpt === null ? '' : ` It begins: ${excerpt}`
+    const problem = redact(`${details.problem}${said === null ? begins : ` It says: ${problemText(said)}`}`)
     super(`${details.method} ${redact(details.path)}: ${problem}`, cause === undefined ? {} : { cause })
     this.code = details.code
     this.method = details.method
@@ -73,6 +82,18 @@ export class UpstreamError extends Error {
     this.excerpt = excerpt
     this.notBefore = details.notBefore ?? null
     this.mayHaveArrived = details.mayHaveArrived ?? true
+    this.#body = details.body ?? null
+    this.#said = said
+  }
+
+  /** What the service says went wrong, if it says so in a form that is known. */
+  get said(): ProblemDetails | null {
+    return this.#said
+  }
+
+  /** The whole answer, with what may be secret in it; null: there is none. */
+  get body(): Buffer | null {
+    return this.#body
   }
 }
 

@@ -5,6 +5,7 @@ import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
 import got, { RequestError, TimeoutError } from 'got'
 import type { ServiceName } from '../../streams/catalog.ts'
+import { count } from '../../util/text.ts'
 import type { Clock } from '../../util/waiting.ts'
 import type { Method, OperationName } from '../operations/table.ts'
 import { UpstreamError, type UpstreamErrorCode } from './errors.ts'
@@ -18,9 +19,11 @@ export type NetworkFailure = {
   readonly phase: 'request' | 'body'
   /** The phase that took too long, if one did. */
   readonly timedOutAt?: string | null
+  /** Of the body. */
+  readonly sentBytes?: number
 }
 
-type Asked = { readonly method: Method; readonly url: URL }
+type Asked = { readonly method: Method; readonly url: URL; readonly body: string | null }
 
 type Meaning = {
   readonly code: UpstreamErrorCode
@@ -31,13 +34,27 @@ type Meaning = {
 
 function networkError(request: Asked, failure: NetworkFailure): UpstreamError {
   const { code, message } = failure
+  const meaning = meaningOf(request.url.host, failure)
+  const sent = meaning.mayHaveArrived ? sentText(request, failure) : ''
   return new UpstreamError({
-    ...meaningOf(request.url.host, failure),
+    ...meaning,
+    problem: `${meaning.problem}${sent}`,
     method: request.method,
     path: request.url.pathname,
     cause: Object.assign(new Error(message), { code }),
   })
 }
+
+/** Servers hang up on what is too large for them, often before the answer that says so can be read. */
+function sentText({ body }: Asked, { phase, sentBytes = 0 }: NetworkFailure): string {
+  if (body === null || phase === 'body') return ''
+  const total = Buffer.byteLength(body)
+  const share = ` ${count(Math.min(sentBytes, total))} of ${count(total)} bytes were sent.`
+  return total < suspiciousBytes
+    ? share
+    : `${share} Services hang up on requests that are too large for them; often 30 MB is the most, and less for one value of a form.`
+}
+const suspiciousBytes = 1_000_000
 
 function tooLargeError(request: Asked, maxResponseBytes: number): UpstreamError {
   return new UpstreamError({
@@ -74,7 +91,7 @@ function meaningOf(host: string, { code, phase, timedOutAt }: NetworkFailure): M
   if (isAboutCertificates(code))
     return {
       code: 'UPSTREAM_UNREACHABLE',
-      problem: `the TLS certificate of ${host} is not accepted (${code}). Check the URL, or name the certificate of its authority in NODE_EXTRA_CA_CERTS.`,
+      problem: `the TLS certificate of ${host} is not accepted (${code}). Check the URL, or name the certificate of its authority in EXTRA_CA_FILE.`,
       retryable: false,
       mayHaveArrived: false,
     }
@@ -133,6 +150,7 @@ export type HttpAnswer = {
     readonly 'retry-after'?: string | undefined
     readonly date?: string | undefined
     readonly location?: string | undefined
+    readonly 'www-authenticate'?: string | undefined
   }
   readonly bytes: Buffer
   readonly receivedAtMs: number
@@ -186,7 +204,8 @@ export function openTransport(options: {
         }
       } catch (cause) {
         if (signal.aborted) throw signal.reason
-        if (cause instanceof RequestError) throw networkError(request, failureOf(cause))
+        if (cause instanceof RequestError)
+          throw networkError(request, { ...failureOf(cause), sentBytes: stream.uploadProgress.transferred })
         throw cause
       }
       const { response } = stream
