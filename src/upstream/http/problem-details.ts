@@ -72,7 +72,7 @@ const inMebibytes = (bytes: number): string => `${Number((bytes / mebibyte).toFi
 const inMegabytes = (bytes: number): string => `${Math.floor(bytes / 100_000) / 10} MB`
 const usualFormValue = 4 * mebibyte
 /** Of Kestrel; servers before it often have their own. */
-export const usualRequestSize = 30_000_000
+const usualRequestSize = 30_000_000
 
 /** Limits that are likely when a service refuses what was sent; null: it is about something else. */
 export function likelyLimit(
