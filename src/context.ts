@@ -2,6 +2,7 @@
 // stream that is configured.
 
 import type { Config, MirrorConfig, UpstreamConfig } from './config/load.ts'
+import { type Contracts, openContracts } from './contracts.ts'
 import type { Logger } from './log.ts'
 import { isRelatedDue } from './store/queries/due.ts'
 import { claimSources, type WantedSource } from './store/runs/claim-sources.ts'
@@ -11,13 +12,13 @@ import { countAgainAfterMs, isLoadToBeCounted, noteLoadCount } from './store/run
 import { expectMigrated, migrateDatabase } from './store/schema/migrate.ts'
 import { type Database, openDatabase } from './store/server/connect.ts'
 import {
+  type MirroredStream,
   type RelatedStream,
   relatedStreams,
   type ServiceName,
   type Stream,
   streams,
 } from './streams/catalog.ts'
-import type { ContractPlace } from './streams/contract.ts'
 import type { Records } from './streams/record.ts'
 import { readIncremental } from './sync/changes/incremental.ts'
 import { readLookback } from './sync/changes/lookback.ts'
@@ -66,13 +67,6 @@ export function openConfiguredUpstream(needs: UpstreamNeeds, service: ServiceNam
     clientGuid: null,
   })
 }
-
-/** Where a service may describe itself; undefined: what CONTRACT names is that of the other one. Null: it is not looked for. */
-export const contractPlaceOf = (
-  { contract }: Pick<UpstreamConfig, 'contract'>,
-  service: ServiceName,
-): ContractPlace | null | undefined =>
-  service === 'assignment' || contract === null || contract.kind === 'usual' ? contract : undefined
 
 // One run of any stream, of the kinds that run on a schedule.
 export type ScheduledKind = 'incremental' | 'lookback'
@@ -134,6 +128,7 @@ export type SyncContext = AsyncDisposable & {
   isRelatedDue(): Promise<boolean>
   /** How the rows of a stream differ from these records now. */
   compareOnce(stream: Stream, page: Records): Promise<readonly Difference[]>
+  readonly contracts: Contracts
 }
 
 export async function openContext(options: {
@@ -144,16 +139,21 @@ export async function openContext(options: {
   readonly migrates?: boolean
   /** True: also when the rows came from another source than the settings name. */
   readonly anySource?: boolean
+  /** How old what is known of the upstream's description of itself may be. */
+  readonly contractAgeMs?: number
 }): Promise<SyncContext> {
   const { config, log } = options
   // When the rest cannot be opened, the database is left again: it would keep the program from ending.
   await using opened = new AsyncDisposableStack()
   const database = opened.adopt(await openMirrorDatabase(options), ({ close }) => close())
-  const related = wantedRelated(config)
-  const relatedOptions = { groups: related.map(({ name }) => name), refreshMs: config.relatedRefreshMs }
   const waits = openWaits(options.observer)
+  const upstreams = openUpstreams({ ...options, observer: waits.observer })
+  opened.defer(upstreams.close)
+  const contracts = await contractsFor(options, database, upstreams)
+  const related = wantedRelated(config, contracts)
+  const relatedOptions = { groups: related.map(({ name }) => name), refreshMs: config.relatedRefreshMs }
   const store = openStore({
-    ...{ database, streams, log },
+    ...{ database, streams, log, fieldKindsOf: contracts.kindsOf },
     waitsFor: waits.of,
     sourceTimezone: config.sourceTimezone,
     fieldZones: config.fieldTimezones,
@@ -161,8 +161,6 @@ export async function openContext(options: {
     historyMs: config.trackerHistoryMs,
     related: relatedOptions,
   })
-  const upstreams = openUpstreams({ ...options, observer: waits.observer })
-  opened.defer(upstreams.close)
   // Incremental runs are short; one that is not still leaves the backlog some reads a second.
   const priorityGate = openPriorityGate({ longestMs: 1_000 })
   const relatedSource = openRelatedSource(upstreams.assignment, {
@@ -181,6 +179,7 @@ export async function openContext(options: {
   return {
     database,
     store,
+    contracts,
     streams: configuredStreams(config),
     assignmentService: upstreams.assignment,
     sourceOf: upstreams.sourceOf,
@@ -195,7 +194,7 @@ export async function openContext(options: {
     compareOnce: (stream, page) =>
       compareOnce(
         database.pool,
-        { stream: asChosen(stream, config), timeZone: config.sourceTimezone, log },
+        { stream: asChosen(stream, config, contracts), timeZone: config.sourceTimezone, log },
         page,
       ),
     readRelated: ({ onWritten, ...hooks }) =>
@@ -237,8 +236,9 @@ const howToRead = ({ name }: Stream, config: UpstreamConfig) => ({
   versionField: config.versionFields[name] ?? null,
 })
 
-const asChosen = (stream: Stream, config: MirrorConfig & UpstreamConfig): Stream => ({
+const asChosen = (stream: Stream, config: MirrorConfig & UpstreamConfig, { kindsOf }: Contracts): Stream => ({
   ...stream,
+  fieldKinds: kindsOf(stream.name) ?? {},
   fieldZones: config.fieldTimezones[stream.name] ?? {},
   volatileFields: config.volatileFields[stream.name] ?? null,
 })
@@ -272,6 +272,25 @@ function openUpstreams(options: Parameters<typeof openContext>[0]) {
   }
 }
 
+const dayMs = 24 * 3_600_000
+
+/** Before the first row comes, unless a look within that time has shown what there is. */
+async function contractsFor(
+  { config, log, migrates = true, contractAgeMs = dayMs }: Parameters<typeof openContext>[0],
+  { pool }: Database,
+  upstreams: Readonly<Record<ServiceName, Upstream | null>>,
+): Promise<Contracts> {
+  const mirrored = mirroredStreams(config)
+  const contracts = await openContracts({ pool, config, upstreams, mirrored, log })
+  if (migrates) await contracts.refresh({ olderThanMs: contractAgeMs, signal: new AbortController().signal })
+  return contracts
+}
+
+/** Those that have tables, by the settings. */
+export const mirroredStreams = (
+  config: Pick<Config, 'streams' | 'trackingBaseUrl' | 'related' | 'attachmentData' | 'keyFields'>,
+): readonly MirroredStream[] => [...configuredStreams(config), ...wantedRelated(config, null)]
+
 /** Whose data the settings ask for, by service. */
 export function sourcesOf(
   config: Pick<UpstreamConfig, 'assignmentBaseUrl' | 'clientGuid' | 'trackingBaseUrl' | 'trackingSubjectId'>,
@@ -302,6 +321,7 @@ async function openMirrorDatabase(options: Parameters<typeof openContext>[0]): P
 /** The bytes of attachments share the key of attachments. */
 function wantedRelated(
   config: Pick<Config, 'related' | 'attachmentData' | 'keyFields'>,
+  contracts: Pick<Contracts, 'kindsOf'> | null,
 ): readonly RelatedStream[] {
   const wanted: readonly RelatedStream[] = relatedStreams
   return wanted
@@ -309,7 +329,14 @@ function wantedRelated(
     .map((stream) => {
       const owner = relatedStreams.find(({ group }) => group === stream.group) ?? stream
       const key = config.keyFields[owner.name] ?? null
-      return key === null ? stream : { ...stream, keyFields: [key] }
+      return {
+        ...stream,
+        ...(key !== null && { keyFields: [key] }),
+        // Asked anew each time: it may be read again meanwhile.
+        get fieldKinds() {
+          return { ...stream.fieldKinds, ...contracts?.kindsOf(stream.name) }
+        },
+      }
     })
 }
 

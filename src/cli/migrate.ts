@@ -1,9 +1,11 @@
 // `tidemark migrate`: brings the database to the schema of this program. `serve`, `sync` and every other verb that reads the upstream
 // into the mirror do so by themselves; this verb is for those who want it done beforehand, or by another role.
 
-import { loadMirrorConfig } from '../config/load.ts'
+import { ConfigError, loadConfig, loadContractConfig, loadMirrorConfig } from '../config/load.ts'
+import { mirroredStreams, openConfiguredUpstream } from '../context.ts'
+import { describedHere, openContracts } from '../contracts.ts'
 import { migrateDatabase } from '../store/schema/migrate.ts'
-import { openDatabase } from '../store/server/connect.ts'
+import { type Database, openDatabase } from '../store/server/connect.ts'
 import { streams } from '../streams/catalog.ts'
 import { plural } from '../util/text.ts'
 import { type Call, type Command, json } from './command.ts'
@@ -19,20 +21,59 @@ export const migrate: Command = {
   run,
 }
 
-async function run({ environment, positionals, values, log, stdout }: Call): Promise<ExitCode> {
-  expectNoWords('migrate', { positionals })
+async function run(call: Call): Promise<ExitCode> {
+  const { environment, values, log, stdout } = call
+  expectNoWords('migrate', call)
   const { databaseUrl, biRole } = loadMirrorConfig(environment)
   const database = await openDatabase({ url: databaseUrl, log })
   try {
     const applied = await migrateDatabase({ database, streams, biRole, log })
+    const described = await makeDescribedTables(call, database)
     const { address } = database
-    if (values.json) stdout.json({ database: address, applied })
-    else
+    if (values.json) stdout.json({ database: address, applied, described })
+    else {
       stdout.say(
         applied === 0 ? `${address} is up to date.` : `${address}: ${plural(applied, 'migration')} applied.`,
       )
+      if (described.length > 0)
+        stdout.say(`The upstream describes ${described.join(', ')}: their tables and views have all columns.`)
+    }
     return exitCodes.done
   } finally {
     await database.close()
+  }
+}
+
+/** By what the upstream says about itself, where it is configured, or a file says it. Returns the names of the streams. */
+async function makeDescribedTables(
+  { environment, log, signal }: Call,
+  { pool }: Database,
+): Promise<readonly string[]> {
+  const whole = upstreamConfig(environment)
+  const config = whole ?? loadContractConfig(environment)
+  const upstreams = {
+    assignment: whole && openConfiguredUpstream({ config: whole, log }, 'assignment'),
+    tracking: whole && openConfiguredUpstream({ config: whole, log }, 'tracking'),
+  }
+  try {
+    const mirrored = mirroredStreams(config)
+    const contracts = await openContracts({ pool, config, upstreams, mirrored, log })
+    await contracts.refresh({ olderThanMs: 0, signal })
+    if (config.contract === null) return []
+    const described = await describedHere(pool)
+    return mirrored.map(({ name }) => name).filter((name) => described.has(name))
+  } finally {
+    upstreams.assignment?.close()
+    upstreams.tracking?.close()
+  }
+}
+
+/** Null where it is not complete: the database can be made ready by somebody who knows no credentials. */
+function upstreamConfig(environment: Call['environment']) {
+  try {
+    return loadConfig(environment)
+  } catch (error) {
+    if (error instanceof ConfigError) return null
+    throw error
   }
 }

@@ -19,6 +19,7 @@ export const verbs: Readonly<Record<string, () => Promise<Command>>> = {
   probe: async () => (await import('./probe.ts')).probe,
   source: async () => (await import('./source.ts')).source,
   schema: async () => (await import('./schema.ts')).schema,
+  contract: async () => (await import('./contract.ts')).contract,
   explain: async () => (await import('./explain.ts')).explain,
   migrate: async () => (await import('./migrate.ts')).migrate,
   webhooks: async () => (await import('./webhooks.ts')).webhooks,

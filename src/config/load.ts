@@ -134,6 +134,20 @@ export function loadStatusConfig(
   return config
 }
 
+/** What is needed to make tables of what the upstream says about itself, where the upstream itself need not be configured. */
+export function loadContractConfig(
+  environment: Environment,
+): Pick<Config, 'contract' | 'streams' | 'trackingBaseUrl' | 'related' | 'attachmentData' | 'keyFields'> {
+  const { values, perStreamValues, finish } = reader(environment)
+  const { CONTRACT, STREAMS, TRACKING_BASE_URL, RELATED, ATTACHMENT_DATA } = upstreamVariables
+  const config = {
+    ...values({ CONTRACT, STREAMS, TRACKING_BASE_URL, RELATED, ATTACHMENT_DATA }),
+    keyFields: perStreamValues('KEY', [...listStreams, ...relatedStreams], () => optionalText),
+  }
+  finish()
+  return config
+}
+
 export function loadConfig(environment: Environment): Config {
   const { values, perStreamValues, complain, finish } = reader(environment)
   const { lookback, requestTimeout, trackerHistory, relatedRefresh, ...upstream } = values(upstreamVariables)

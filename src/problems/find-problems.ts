@@ -2,9 +2,11 @@
 
 import type { Config } from '../config/load.ts'
 import { isStale } from '../config/parsers.ts'
+import { readContractChanges, readUnusableContracts } from '../store/queries/contract.ts'
 import { readSymptoms, type StreamSymptoms } from '../store/queries/symptoms.ts'
 import type { ServiceName, Stream } from '../streams/catalog.ts'
 import { sentence } from '../util/text.ts'
+import { type ContractSymptoms, contractDiffers, contractProblems } from './contract-problems.ts'
 import {
   accessLost,
   beliefsChanged,
@@ -38,6 +40,7 @@ type Given = {
   readonly symptoms: readonly StreamSymptoms[]
   readonly view: WorkerView
   readonly rules: ProblemRules
+  readonly contracts?: ContractSymptoms
   readonly now: Date
 }
 
@@ -48,7 +51,7 @@ const refusals: readonly (string | null)[] = [
   'UPSTREAM_TOKEN_REPEATED',
 ]
 
-export function findProblems({ symptoms, view, rules, now }: Given): readonly Problem[] {
+export function findProblems({ symptoms, view, rules, contracts, now }: Given): readonly Problem[] {
   const refused = refusedServices(symptoms, rules)
   const isDown = (service: string) => refused.has(service) || view.servicesDown.includes(service)
   return [
@@ -69,7 +72,9 @@ export function findProblems({ symptoms, view, rules, now }: Given): readonly Pr
       ...locallyDamaged(one),
       ...volatileFields(one),
       ...schemaDrift(one),
+      ...contractDiffers(one),
     ]),
+    ...(contracts ? contractProblems(contracts) : []),
   ]
 }
 
@@ -131,6 +136,8 @@ type Options = {
   readonly now: Date
 }
 
+const mostChanges = 1_000
+
 export async function readProblems({
   pool,
   streams,
@@ -141,6 +148,10 @@ export async function readProblems({
   const names = streams.map(({ name }) => name)
   return findProblems({
     symptoms: await readSymptoms(pool, names, eventsLastMs),
+    contracts: {
+      changes: await readContractChanges(pool, { limit: mostChanges, withinMs: eventsLastMs }),
+      unusable: await readUnusableContracts(pool),
+    },
     view,
     rules: {
       serviceOf: (name) => streams.find((stream) => stream.name === name)?.service ?? 'assignment',

@@ -23,6 +23,9 @@ export const problemKinds = [
   'local_damage',
   'volatile_field',
   'schema_drift',
+  'contract_differs',
+  'contract_changed',
+  'contract_unusable',
 ] as const
 export type ProblemKind = (typeof problemKinds)[number]
 
@@ -51,11 +54,19 @@ export const problemMeanings: Readonly<Record<ProblemKind, string>> = {
   volatile_field:
     'a field of the upstream has another value again and again, without a new row version; it is not compared any more',
   schema_drift: 'a field of the upstream is new, outgrew its column, or has values that do not fit',
+  contract_differs: 'records are not as the upstream describes them; the records decide',
+  contract_changed:
+    'the upstream describes itself otherwise than before: fields, types, bounds or operations',
+  contract_unusable:
+    'what the upstream says about itself cannot be used; types come from the data, and rows are read all the same',
 }
 
 /** What happened, rather than what lasts: worth knowing, and over by itself. */
 export const isNews = (kind: string): boolean =>
-  ['belief_changed', 'upstream_restored', 'local_damage', 'volatile_field', 'schema_drift'].includes(kind)
+  [
+    ...['belief_changed', 'upstream_restored', 'local_damage', 'volatile_field', 'schema_drift'],
+    ...['contract_differs', 'contract_changed'],
+  ].includes(kind)
 
 export const runbookOf = (kind: string): string => `docs/operations/${kind.replaceAll('_', '-')}.md`
 
@@ -331,7 +342,7 @@ function describeChange({
 /** Fields that changed within minutes of each other are one problem. */
 const driftGapMs = 10 * 60_000
 
-export function schemaDrift({ stream, drift }: StreamSymptoms): Problem[] {
+export function groupedDrift(drift: StreamSymptoms['drift']): StreamSymptoms['drift'][] {
   const groups: (typeof drift)[number][][] = []
   for (const change of drift.toSorted((a, b) => a.at.getTime() - b.at.getTime())) {
     const group = groups.at(-1)
@@ -339,7 +350,12 @@ export function schemaDrift({ stream, drift }: StreamSymptoms): Problem[] {
     if (group && last && change.at.getTime() - last.at.getTime() <= driftGapMs) group.push(change)
     else groups.push([change])
   }
-  return groups.flatMap((group): Problem[] => {
+  return groups
+}
+
+/** What the upstream's description of itself said otherwise is told as a difference from that. */
+export const schemaDrift = ({ stream, drift }: StreamSymptoms): Problem[] =>
+  groupedDrift(drift.filter(({ said = null }) => said === null)).flatMap((group): Problem[] => {
     const [first] = group
     if (!first) return []
     const named = group.slice(0, longestList).map(({ field, change }) => `${field} (${change})`)
@@ -352,4 +368,3 @@ export function schemaDrift({ stream, drift }: StreamSymptoms): Problem[] {
       }),
     ]
   })
-}

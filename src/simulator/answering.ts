@@ -120,8 +120,11 @@ function rightAnswer(parts: AnsweringParts, request: Incoming): Answer {
   const { behaviour, tokens, first } = parts
   const { service, method, path } = request
   if (service === 'auth') return signIn(parts, request)
-  if (service === 'assignment' && method === 'GET' && /^\/openapi\/v1\.json$/i.test(path))
-    return behaviour.openApiOff ? empty(404) : openApi(first.tables, behaviour, request.baseUrl ?? '')
+  const isDescribed = service === 'assignment' || service === 'tracking'
+  if (isDescribed && method === 'GET' && /^\/openapi\/v1\.json$/i.test(path))
+    return behaviour.openApiOff
+      ? empty(404)
+      : openApi(service, first.tables, behaviour, request.baseUrl ?? '')
   const found = findRoute(service, method, path, behaviour)
   if (!found) return empty(404)
   if ('allowed' in found) return empty(405, { allow: found.allowed.join(', ') })

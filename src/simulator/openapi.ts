@@ -12,9 +12,17 @@ import type { Tables } from './writes.ts'
 
 type Json = { readonly [name: string]: unknown }
 
-export function openApi(tables: Tables, behaviour: Behaviour, baseUrl: string): Answer {
+/** The others do not describe themselves. */
+type DescribedService = 'assignment' | 'tracking'
+
+export function openApi(
+  service: DescribedService,
+  tables: Tables,
+  behaviour: Behaviour,
+  baseUrl: string,
+): Answer {
   const described = routes.filter(
-    ({ service, isExtra }) => service === 'assignment' && (!isExtra || behaviour.moreLists),
+    (route) => route.service === service && (!route.isExtra || behaviour.moreLists),
   )
   const paths: Record<string, Record<string, Json>> = {}
   for (const route of described) {
@@ -24,13 +32,18 @@ export function openApi(tables: Tables, behaviour: Behaviour, baseUrl: string): 
   }
   const document = {
     openapi: '3.1.1',
-    info: { title: 'AssignmentService | v1', version: '1.0.0' },
+    info: { title: `${titles[service]} | v1`, version: '1.0.0' },
     servers: [{ url: `${baseUrl}/` }],
     paths,
-    components: { schemas: schemas(tables, behaviour) },
+    components: { schemas: schemas(service, tables, behaviour) },
     tags: [...new Set(described.map(tagOf))].map((name) => ({ name })),
   }
   return { ...json(200, document), contentType: 'application/json;charset=utf-8' }
+}
+
+const titles: Readonly<Record<DescribedService, string>> = {
+  assignment: 'AssignmentService',
+  tracking: 'TrackingService',
 }
 
 const tagOf = ({ segments }: Route) => segments[1] ?? ''
@@ -44,14 +57,14 @@ const reference = (name: string) => ({ $ref: `#/components/schemas/${name}` })
 const reasons: Readonly<Record<number, string>> = { 200: 'OK', 201: 'Created', 204: 'No Content' }
 
 function operation(route: Route, tables: Tables): Json {
-  const { summary, parameters, body, isForm, answers, isArray, status } = route
+  const { service, summary, parameters, body, isForm, answers, isArray, status } = route
   const schema =
     answers && reference(answers === 'extended' ? 'AssignmentExtended' : tables[answers].resource.schema.name)
   const answer = isArray ? { type: 'array', items: schema } : schema
   return {
     tags: [tagOf(route)],
     summary,
-    parameters: [...parameters.map(parameter), clientHeader],
+    parameters: [...parameters.map(parameter), ...(service === 'assignment' ? [clientHeader] : [])],
     ...(body && { requestBody: isForm ? formBody(tables[body].resource.schema) : jsonBody(body, tables) }),
     responses: { [status]: { description: reasons[status], ...(schema && { content: inParts(answer) }) } },
   }
@@ -167,13 +180,13 @@ const requiredFields: Readonly<Record<string, readonly string[]>> = {
   WebhookSubscription: ['url'],
 }
 
-function schemas(tables: Tables, behaviour: Behaviour): Json {
+function schemas(service: DescribedService, tables: Tables, behaviour: Behaviour): Json {
   const { counters, legacy } = servedVersionFields(behaviour)
   const served = [...counters, legacy]
   const isServed = ({ name }: Field) => !/^(?:Sys)?RowVersion$/.test(name) || served.includes(name)
   const cased = (name: string) => (behaviour.casing === 'camel' ? camelCase(name) : name)
   const described = Object.values(tables)
-    .filter(({ resource }) => resource.name !== 'tracker_object')
+    .filter(({ resource }) => (resource.name === 'tracker_object') === (service === 'tracking'))
     .map(({ resource: { schema } }) => {
       const properties = schema.fields
         .filter(isServed)
@@ -189,7 +202,8 @@ function schemas(tables: Tables, behaviour: Behaviour): Json {
         },
       ] as const
     })
-  return Object.fromEntries([['AssignmentExtended', extendedSchema] as const, ...described].sort(byName))
+  const extended = service === 'assignment' ? [['AssignmentExtended', extendedSchema] as const] : []
+  return Object.fromEntries([...extended, ...described].sort(byName))
 }
 
 const byName = ([a]: readonly [string, unknown], [b]: readonly [string, unknown]) => (a < b ? -1 : 1)

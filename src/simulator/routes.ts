@@ -248,7 +248,13 @@ const others: readonly Route[] = [
     remove('webhook_subscription', 'webhookSubscriptionId'),
     { ...changed, summary: 'Deletes a webhook subscription.' },
   ),
-  route('GET /api/TrackerObject', listTrackers, { service: 'tracking', parameters: trackerParameters }),
+  route('GET /api/TrackerObject', listTrackers, {
+    service: 'tracking',
+    parameters: trackerParameters,
+    summary: 'Gets the tracker objects that the user can see.',
+    answers: 'tracker_object',
+    isArray: true,
+  }),
 ]
 
 /** Lists that the interface does not name, as such services have them. */

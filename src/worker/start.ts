@@ -64,7 +64,7 @@ export async function start(beginning: Beginning): Promise<Live> {
   const context = opened.use(
     await waitUntilAvailable({
       what: 'Postgres',
-      open: () => openContext({ config, log, observer }),
+      open: () => openContext({ config, log, observer, contractAgeMs: 0 }),
       isPassing: isPassingFailure,
       ...{ signal, log },
     }),
@@ -169,10 +169,17 @@ function logOutcome(log: Logger, outcome: RunOutcome, durationMs: number): void 
 }
 
 const scheduleCheckMs = 30_000
+/** A description is asked for once a day; who did not answer is asked again sooner. */
+const contractCheckMs = 3_600_000
+const contractAgeMs = 24 * 3_600_000
 const reconcileCheckMs = 30_000
 
 /** Repairs the schedules and asks for missed reconciles, now and then. Returns what repairs the schedules at once. */
-function keepUp({ config, log, signal }: Beginning, { database, streams }: SyncContext, jobs: Jobs) {
+function keepUp(
+  { config, log, signal }: Beginning,
+  { database, streams, contracts }: SyncContext,
+  jobs: Jobs,
+) {
   const keepSchedules = () =>
     jobs.keepSchedules().catch((error) => log.debug({ err: error }, 'could not look at the schedules'))
   const reconciles = { pool: database.pool, schedule: config.scheduleReconcile }
@@ -185,6 +192,9 @@ function keepUp({ config, log, signal }: Beginning, { database, streams }: SyncC
   const regularly = [
     setInterval(keepSchedules, scheduleCheckMs).unref(),
     setInterval(makeUpForMissed, reconcileCheckMs).unref(),
+    setInterval(() => {
+      contracts.refresh({ olderThanMs: contractAgeMs, signal }).catch(() => {})
+    }, contractCheckMs).unref(),
   ]
   signal.addEventListener('abort', () => regularly.forEach(clearInterval))
   return keepSchedules

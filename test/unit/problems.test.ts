@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { isStale } from '../../src/config/parsers.ts'
+import { contractProblems } from '../../src/problems/contract-problems.ts'
 import { findProblems, type WorkerView } from '../../src/problems/find-problems.ts'
 import { problemKinds } from '../../src/problems/stream-problems.ts'
 import type { StreamSymptoms } from '../../src/store/queries/symptoms.ts'
@@ -209,7 +210,10 @@ describe('each problem', () => {
           changedAt: ago(1),
         },
       ],
-      drift: [{ field: 'a', change: 'new', at: ago(1) }],
+      drift: [
+        { field: 'a', change: 'new', at: ago(1) },
+        { field: 'b', change: 'widened', at: ago(1), said: 'integer int32' },
+      ],
       epochs: [
         { at: ago(4), runId: 7, position: '12', evidence: '9 of 31 pinned records fell', isRead: false },
       ],
@@ -231,7 +235,18 @@ describe('each problem', () => {
       { partsDown: [{ name: 'queue', since: ago(1) }] },
     )
     const service = find([], { servicesDown: ['tracking'] })
-    const all = [...found, ...service]
+    const contracts = contractProblems({
+      changes: [
+        {
+          ...{ service: 'assignment', stream: 'assignment', subject: 'TblAssignment.a', foundAt: ago(9) },
+          ...{ change: 'new field', before: null, after: 'integer' },
+        },
+      ],
+      unusable: [
+        { service: 'tracking', problem: 'http://host/x.json cannot be used: it is no JSON', since: ago(9) },
+      ],
+    })
+    const all = [...found, ...service, ...contracts]
     expect(new Set(all.map(({ kind }) => kind))).toEqual(new Set(problemKinds))
     for (const { kind, what, whatToDo, runbook } of all) {
       expect(what, kind).toMatch(/[.…]$/)

@@ -44,9 +44,22 @@ const matrix: Readonly<Record<string, Row>> = {
     [...base, ...storeParts.filter((part) => part !== 'admin').map((part) => `store/${part}`), 'sync/ports'],
     ['pg', 'drizzle-orm'],
   ),
+  contracts: row([
+    ...base,
+    ...['config', 'store/server', 'store/schema', 'store/runs', 'store/queries', 'upstream'],
+  ]),
   context: row([
     ...base,
-    ...['config', 'store/server', 'store/schema', 'store/runs', 'store/queries', 'sync', 'upstream'],
+    ...[
+      'contracts',
+      'config',
+      'store/server',
+      'store/schema',
+      'store/runs',
+      'store/queries',
+      'sync',
+      'upstream',
+    ],
   ]),
   problems: row([...base, 'config', 'store/queries', 'store/admin']),
   operator: row([...base, 'context', 'store/queries', 'store/admin', 'sync']),
@@ -60,7 +73,17 @@ const matrix: Readonly<Record<string, Row>> = {
   cli: row(
     [
       ...base,
-      ...['config', 'context', 'embedded-postgres', 'operator', 'problems', 'web', 'worker', 'worker/queue'],
+      ...[
+        'config',
+        'context',
+        'contracts',
+        'embedded-postgres',
+        'operator',
+        'problems',
+        'web',
+        'worker',
+        'worker/queue',
+      ],
       ...['store/queries', 'store/admin', 'store/server', 'store/schema', 'sync', 'upstream', 'simulator'],
     ],
     ['pg', 'ioredis'],
@@ -101,10 +124,12 @@ function wingOf(file: string): string {
 
 const wings = [...new Set(files.map(wingOf))].filter((wing) => wing !== 'main')
 
+const rootFiles = ['log', 'context', 'contracts']
+
 /** How a file of one wing would import from another. */
 function specifier(from: string, to: string): string {
-  const up = '../'.repeat(['log', 'context'].includes(from) ? 0 : from.split('/').length)
-  const there = ['log', 'context'].includes(to) ? `${to}.ts` : `${to}/any.ts`
+  const up = '../'.repeat(rootFiles.includes(from) ? 0 : from.split('/').length)
+  const there = rootFiles.includes(to) ? `${to}.ts` : `${to}/any.ts`
   const isSibling = from.startsWith('store/') && to.startsWith('store/')
   if (from === 'worker/queue' && to === 'worker') return '../any.ts'
   return isSibling ? `../${there.slice('store/'.length)}` : `${up || './'}${there}`

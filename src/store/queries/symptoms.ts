@@ -72,6 +72,8 @@ type Drift = {
   readonly field: string
   readonly change: 'new' | 'without a column' | 'widened' | 'values do not fit'
   readonly at: Date
+  /** What the upstream's description of itself said instead; null: it did not contradict. */
+  readonly said?: string | null
 }
 /** What was found out lately to change by itself. */
 type VolatileField = { readonly field: string; readonly evidence: string; readonly at: Date }
@@ -201,15 +203,28 @@ export async function readSymptoms(
      ) as flipped
      cross join lateral (
        select coalesce(jsonb_agg(
-         jsonb_build_object('field', source_name, 'change', change, 'at', at) order by at, source_name
+         jsonb_build_object('field', source_name, 'change', change, 'at', at, 'said', said) order by at, source_name
        ), '[]') as fields
        from tidemark.field
        cross join lateral (
          values (case when column_name is null then 'without a column' else 'new' end, first_seen_at),
                 ('widened', widened_at), ('values do not fit', rescued_since)
        ) as changed (change, at)
-       where field.stream = wanted.name and first_read_through_at is not null
-         and at > greatest(began, first_read_through_at)
+       cross join lateral (
+         select case
+           when change in ('widened', 'values do not fit') then described_as
+           when change = 'new' and records_seen > nulls_seen and exists (
+             select from tidemark.field as other where other.stream = wanted.name and other.described_as is not null
+           ) then 'nothing'
+         end as said
+       ) as contract
+       where field.stream = wanted.name and at > began
+         and (said is not null or at > first_read_through_at)
+         -- One that is described is told when the description names it.
+         and not (change = 'new' and (described_as is not null or exists (
+           select from tidemark.contract_change as gone
+           where gone.stream = wanted.name and gone.change = 'field gone' and lower(gone.subject) like '%.' || folded
+         )))
          -- Values of a field without a column are rescued from its first one on.
          and (change <> 'values do not fit' or column_name is not null)
      ) as drifted

@@ -1,7 +1,13 @@
 // The store: the side of Postgres of src/sync/ports/store.ts, with what each kind of run can do.
 
 import type { Logger } from '../../log.ts'
-import { type RunKind, type ServiceName, type Stream, versionedBy } from '../../streams/catalog.ts'
+import {
+  type FieldKinds,
+  type RunKind,
+  type ServiceName,
+  type Stream,
+  versionedBy,
+} from '../../streams/catalog.ts'
 import type { Store } from '../../sync/ports/store.ts'
 import { nextBackfill } from '../queries/backfills.ts'
 import type { RelatedOptions } from '../queries/due.ts'
@@ -69,6 +75,8 @@ type Options = {
   readonly fieldZones?: FieldZones
   /** Volatile fields by the name of the stream, in lower case, where the operator named them. */
   readonly volatileFields?: Readonly<Record<string, readonly string[] | null>>
+  /** Types of fields by the name of the stream, as the upstream describes them at the moment. */
+  readonly fieldKindsOf?: (stream: string) => FieldKinds | undefined
   /** How many connections one run writes with: 1 or 2. */
   readonly writeConnections?: 1 | 2
   /** How long the past of rows is kept, in the streams that keep it; null: it is not. */
@@ -93,6 +101,7 @@ export function openStore({
   sourceTimezone,
   fieldZones = {},
   volatileFields = {},
+  fieldKindsOf = () => undefined,
   writeConnections = 2,
   historyMs = defaultHistoryMs,
   related = { groups: [], refreshMs: null },
@@ -107,8 +116,10 @@ export function openStore({
     const stream = streams.find((candidate) => candidate.name === name)
     if (!stream)
       throw new Error(`There is no stream ${name}. There are ${streams.map((one) => one.name).join(', ')}.`)
+    const fieldKinds = fieldKindsOf(name)
     const chosen: Stream = {
       ...stream,
+      ...(fieldKinds && { fieldKinds }),
       fieldZones: fieldZones[name] ?? {},
       volatileFields: volatileFields[name] ?? null,
     }

@@ -230,5 +230,7 @@ const typeOfKind: Readonly<Record<FieldKind, ColumnType>> = {
 }
 
 /** By folded field name; empty for streams whose fields are not documented. */
-export const documentedTypes = ({ fieldKinds = {} }: MirroredStream): ReadonlyMap<string, ColumnType> =>
+export const documentedTypes = ({
+  fieldKinds = {},
+}: Pick<MirroredStream, 'fieldKinds'>): ReadonlyMap<string, ColumnType> =>
   new Map(Object.entries(fieldKinds).map(([field, { kind }]) => [foldName(field), typeOfKind[kind]]))

@@ -1,7 +1,17 @@
 // What reading came upon: records that are no rows, versions that came late, rows that are gone, rows only a reconcile found.
 
 import { sql } from 'drizzle-orm'
-import { index, integer, jsonb, numeric, primaryKey, text, unique, uniqueIndex } from 'drizzle-orm/pg-core'
+import {
+  boolean,
+  index,
+  integer,
+  jsonb,
+  numeric,
+  primaryKey,
+  text,
+  unique,
+  uniqueIndex,
+} from 'drizzle-orm/pg-core'
 import { at, bytes, count, identity, int8, tidemark } from './state.ts'
 
 /** Records that cannot be rows, each once, however often it came. */
@@ -250,6 +260,16 @@ export const fieldTable = tidemark.table(
     columnType: text('column_type'),
     /** Why it has no column, or another type than it should. */
     note: text('note'),
+    /** What the upstream says that its values are; empty: it does not describe the field. */
+    describedAs: text('described_as'),
+    /** What the upstream says that it means. */
+    description: text('description'),
+    /** The only values that it may have, as the upstream says. */
+    allowedValues: text('allowed_values').array(),
+    /** The upstream says that every record has it. */
+    isRequired: boolean('is_required'),
+    /** The upstream says that it may be null. */
+    isNullable: boolean('is_nullable'),
     /** When it first came. */
     firstSeenAt: at('first_seen_at').notNull().defaultNow(),
     /** When it last came with a value. */

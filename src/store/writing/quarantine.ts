@@ -45,7 +45,12 @@ export function startDictionary(): Dictionary {
          set records_seen = known.records_seen + $2, nulls_seen = known.nulls_seen + greatest($2 - counted.non_null, 0),
              rescued = known.rescued + counted.rescued,
              rescued_since = case when counted.rescued > 0 then coalesce(known.rescued_since, now()) else known.rescued_since end,
-             last_seen_at = case when counted.non_null > 0 then now() else known.last_seen_at end
+             last_seen_at = case when counted.non_null > 0 then now() else known.last_seen_at end,
+             -- One that the upstream describes has its column before it ever came.
+             first_seen_at = case
+               when counted.non_null > 0 and known.records_seen = known.nulls_seen and known.described_as is not null then now()
+               else known.first_seen_at
+             end
          from unnest($3::text[], $4::bigint[], $5::bigint[]) as counted (folded, non_null, rescued)
          where known.stream = $1 and known.folded = counted.folded`,
         [

@@ -1,7 +1,7 @@
 // The table of a stream as one run writes it: its shape and the encoder for that shape. Makes the table of a list stream
 // when the first rows come.
 
-import type { Pool } from 'pg'
+import type { ClientBase, Pool } from 'pg'
 import type { Json } from '../../json/json.ts'
 import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
@@ -10,6 +10,7 @@ import { createPageEncoder, type EncodePage } from '../encoding/page.ts'
 import type { LocalTimes } from '../encoding/plain-row.ts'
 import { fitsInt64, foldName } from '../schema/column-types.ts'
 import { createTable, type KeyColumn } from '../schema/create-table.ts'
+import { rekeyEmptyTable, suitsKey } from '../schema/rekey-table.ts'
 import { prepareHistory } from '../schema/row-history.ts'
 import { readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import { withConnection } from '../server/session.ts'
@@ -42,7 +43,10 @@ export async function openTable(
   const localTimes = await readLocalTimes(pool, stream, timeZone)
   return await withConnection(pool, async (client) => {
     const existing = await readTableSchema(client, stream)
-    if (existing) return tableOf(await prepareHistory(client, existing, source), settled, localTimes)
+    if (existing) {
+      const suited = await withSuitingKey(client, existing, source, rows)
+      return tableOf(await prepareHistory(client, suited, source), settled, localTimes)
+    }
     await createTable(client, stream, keyColumn(source, rows), source.log)
     const made = await readTableSchema(client, stream)
     if (!made)
@@ -51,6 +55,21 @@ export async function openTable(
       )
     return tableOf(await prepareHistory(client, made, source), settled, localTimes)
   })
+}
+
+/** A table that was made before its first rows may have another key than they. */
+async function withSuitingKey(
+  client: ClientBase,
+  tableSchema: TableSchema,
+  source: Source,
+  rows: readonly Row[],
+): Promise<TableSchema> {
+  if (source.stream.kind === 'changes' || source.keyField === null) return tableSchema
+  const wanted = keyColumn(source, rows)
+  const keys = rows.map(({ key }) => key)
+  return suitsKey(tableSchema, wanted, keys)
+    ? tableSchema
+    : await rekeyEmptyTable(client, tableSchema, wanted, source.log)
 }
 
 export const tableOf = (

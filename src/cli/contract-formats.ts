@@ -1,0 +1,137 @@
+// What the upstream says about itself, as text, as Markdown and as JSON.
+
+import type { StoredContract, UnusableContract } from '../store/queries/contract.ts'
+import type { ContractField, RecordType } from '../streams/contract.ts'
+import { count, plural } from '../util/text.ts'
+import type { Difference } from './contract-differences.ts'
+
+/** What was read, and whose records it describes. */
+export type Shown = {
+  readonly contracts: readonly StoredContract[]
+  readonly unusable: readonly UnusableContract[]
+  readonly types: ReadonlyMap<string, RecordType>
+  /** Those that were asked for. */
+  readonly streams: readonly string[]
+  /** Each was named, so all of it is wanted. */
+  readonly isNamed: boolean
+}
+
+/** One line, whatever the upstream wrote. */
+const oneLine = (text: string): string =>
+  text
+    .toWellFormed()
+    .replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')
+    .replaceAll(/\p{Cf}/gu, '')
+    .trim()
+
+const described = ({ streams, types }: Shown): readonly (readonly [string, RecordType])[] =>
+  streams.flatMap((name) => {
+    const type = types.get(name)
+    return type ? [[name, type] as const] : []
+  })
+
+const moment = (time: Date): string => time.toISOString().slice(0, 16).replace('T', ' ')
+
+function contractLine({ service, location, contract, lastReadAt }: StoredContract): string {
+  const { title, version, openApi, operations } = contract
+  const what = `${oneLine(title)}, version ${oneLine(version)} (OpenAPI ${openApi})`
+  return `${service} service: ${what}, ${plural(operations.length, 'operation')}, read ${moment(lastReadAt)} from ${location}`
+}
+
+export function asText(shown: Shown): string {
+  const width = Math.max(10, ...shown.streams.map((name) => name.length))
+  const lines = described(shown).flatMap(([stream, type]) => [
+    `  ${stream.padEnd(width)}  ${type.name}, ${plural(type.fields.length, 'field')}`,
+    ...(shown.isNamed ? fieldLines(type.fields) : []),
+  ])
+  const others = shown.streams.filter((name) => !shown.types.has(name))
+  return `${[
+    ...shown.contracts.map(contractLine),
+    ...shown.unusable.map(({ service, problem }) => `${service} service: ${oneLine(problem)}`),
+    ...lines,
+    ...(others.length > 0 ? [`  not described: ${others.join(', ')}`] : []),
+    ...shown.contracts.flatMap(({ contract }) => contract.remarks.map((remark) => `! ${oneLine(remark)}`)),
+  ].join('\n')}\n`
+}
+
+function fieldLines(fields: readonly ContractField[]): readonly string[] {
+  const width = Math.max(...fields.map(({ name }) => name.length), 0)
+  return fields.map((field) => {
+    const words = field.describe === null ? '' : `  ${oneLine(field.describe)}`
+    return `    ${oneLine(field.name).padEnd(width)}  ${saidOf(field)}${words}`
+  })
+}
+
+const saidOf = ({ says, isNullable, isRequired, bounds, values }: ContractField): string =>
+  [
+    `${oneLine(says)}${isNullable ? ' or null' : ''}`,
+    isRequired ? 'required' : null,
+    bounds && oneLine(bounds),
+    values && `one of ${values.map(oneLine).join(', ')}`,
+  ]
+    .filter((part) => part !== null)
+    .join(', ')
+
+/** Nothing of it is markup. */
+const cell = (text: string): string => oneLine(text).replaceAll(/[\\`*{}[\]<>#+!|~&]/g, '\\$&')
+
+const table = (rows: readonly (readonly string[])[]): readonly string[] =>
+  rows.map((cells) => `| ${cells.join(' | ')} |`)
+
+export function asMarkdown(shown: Shown): string {
+  const parts = described(shown).flatMap(([stream, { name, describe, fields }]) => [
+    `## ${stream}`,
+    '',
+    `${cell(name)}${describe === null ? '' : `: ${cell(describe)}`}`,
+    '',
+    ...table([
+      ['field', 'what it is', 'what it means'],
+      ['---', '---', '---'],
+      ...fields.map((field) => [cell(field.name), cell(saidOf(field)), cell(field.describe ?? '')]),
+    ]),
+    '',
+  ])
+  const head = shown.contracts.map((one) => `- ${cell(contractLine(one))}`)
+  return `${[...head, '', ...parts].join('\n')}\n`
+}
+
+export const asJson = (shown: Shown) => ({
+  services: shown.contracts.map(({ service, location, contract, firstReadAt, lastReadAt }) => ({
+    ...{ service, location, title: contract.title, version: contract.version, openapi: contract.openApi },
+    ...{ first_read_at: firstReadAt, last_read_at: lastReadAt, remarks: contract.remarks },
+    operations: contract.operations.map(({ method, path, summary, takes, answers }) => ({
+      ...{ method, path, summary, takes, answers },
+    })),
+  })),
+  unusable: shown.unusable,
+  streams: shown.streams.map((stream) => {
+    const type = shown.types.get(stream)
+    return { stream, type: type?.name ?? null, fields: (type?.fields ?? []).map(fieldAsJson) }
+  }),
+})
+
+const fieldAsJson = ({ name, says, isNullable, isRequired, bounds, values, describe }: ContractField) => ({
+  ...{ name, says, nullable: isNullable, required: isRequired, bounds, values, description: describe },
+})
+
+const meanings: Readonly<Record<Difference['kind'], (one: Difference) => string>> = {
+  'never had a value': ({ described: said, count: records }) =>
+    `described as ${said}; none of ${plural(records, 'record')} has a value`,
+  'not described': ({ column, count: values }) =>
+    `not described; ${plural(values, 'value')}, in a column of type ${column ?? 'none'}`,
+  'another type': ({ described: said, column }) => `described as ${said}; its column is ${column}`,
+  'values that do not fit': ({ described: said, count: values }) =>
+    `described as ${said}; ${count(values)} values do not fit`,
+}
+
+const differenceText = (one: Difference): string => oneLine(meanings[one.kind](one))
+
+export const differencesAsText = (differences: readonly Difference[]): string =>
+  `${differences.map((one) => `${one.stream}.${oneLine(one.field)}: ${differenceText(one)}`).join('\n')}\n`
+
+export const differencesAsMarkdown = (differences: readonly Difference[]): string =>
+  `${table([
+    ['stream', 'field', 'difference'],
+    ['---', '---', '---'],
+    ...differences.map((one) => [one.stream, cell(one.field), cell(differenceText(one))]),
+  ]).join('\n')}\n`

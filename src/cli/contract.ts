@@ -1,0 +1,113 @@
+// `tidemark contract`: what the upstream says about itself, what of it the records contradict, and what of it changed.
+
+import { describedHere } from '../contracts.ts'
+import { changeText } from '../problems/contract-problems.ts'
+import {
+  type ChangeLine,
+  readContractChanges,
+  readContracts,
+  readUnusableContracts,
+} from '../store/queries/contract.ts'
+import { readFieldsBeside } from '../store/queries/contract-fields.ts'
+import { pickStreams, relatedStreams, streams } from '../streams/catalog.ts'
+import { UsageError } from '../util/errors.ts'
+import { type Call, type Command, json } from './command.ts'
+import { type Difference, differencesOf, isContradiction } from './contract-differences.ts'
+import {
+  asJson,
+  asMarkdown,
+  asText,
+  differencesAsMarkdown,
+  differencesAsText,
+  type Shown,
+} from './contract-formats.ts'
+import { type ExitCode, exitCodes, worst } from './exit.ts'
+import { readMirror } from './mirror.ts'
+
+const formats = ['text', 'markdown', 'json'] as const
+type Format = (typeof formats)[number]
+
+export const contract: Command = {
+  name: 'contract',
+  summary: 'show what the upstream says about itself, and where its records are otherwise',
+  usage: '[history] [stream…] [--diff] [--format text|markdown|json] [--json]',
+  options: {
+    diff: {
+      type: 'boolean',
+      describe:
+        'compare with the records: fields without a value, fields that are not described, other types',
+    },
+    format: { type: 'string', value: 'FORMAT', describe: 'text (the default), markdown or json' },
+    json,
+  },
+  examples: [
+    'tidemark contract',
+    'tidemark contract assignment --format markdown',
+    'tidemark contract --diff',
+    'tidemark contract history',
+  ],
+  run,
+}
+
+async function run(call: Call): Promise<ExitCode> {
+  const { positionals, values } = call
+  const format = formatOf(call)
+  const [first, ...rest] = positionals
+  if (first === 'history') {
+    if (rest.length > 0 || values.diff)
+      throw new UsageError('`tidemark contract history` takes --format only.')
+    return await readMirror(call, async (pool) =>
+      tellHistory(call, format, await readContractChanges(pool, { limit: 1_000 })),
+    )
+  }
+  const known = [...streams, ...relatedStreams]
+  const wanted = pickStreams(positionals, known).map(({ name }) => name)
+  let code: ExitCode = exitCodes.done
+  const read = await readMirror(call, async (pool) => {
+    const shown: Shown = {
+      contracts: await readContracts(pool),
+      unusable: await readUnusableContracts(pool),
+      types: await describedHere(pool),
+      ...{ streams: wanted, isNamed: positionals.length > 0 },
+    }
+    if (!values.diff) return tell(call, format, shown)
+    const differences = differencesOf(await readFieldsBeside(pool, wanted), shown.types)
+    tellDifferences(call, format, differences)
+    if (differences.some(isContradiction)) code = exitCodes.failed
+  })
+  return worst([read, code])
+}
+
+function formatOf({ values }: Call): Format {
+  if (values.json) return 'json'
+  const format = formats.find((one) => one === (values.format ?? 'text'))
+  if (format) return format
+  throw new UsageError(`--format must be one of ${formats.join(', ')}, not "${values.format}".`)
+}
+
+const nothingRead =
+  'The upstream has not described itself here: `tidemark probe` says whether it does, `tidemark migrate` reads it.'
+
+function tell({ stdout }: Call, format: Format, shown: Shown): void {
+  if (format === 'json') stdout.json(asJson(shown))
+  else if (shown.contracts.length === 0 && shown.unusable.length === 0) stdout.say(nothingRead)
+  else stdout.write(format === 'markdown' ? asMarkdown(shown) : asText(shown))
+}
+
+function tellDifferences({ stdout }: Call, format: Format, differences: readonly Difference[]): void {
+  if (format === 'json') stdout.json({ differences })
+  else if (differences.length === 0) stdout.say('The records are as the upstream describes them.')
+  else
+    stdout.write(format === 'markdown' ? differencesAsMarkdown(differences) : differencesAsText(differences))
+}
+
+function tellHistory({ stdout }: Call, format: Format, changes: readonly ChangeLine[]): void {
+  if (format === 'json') stdout.json({ changes })
+  else if (changes.length === 0) stdout.say('The upstream has described itself in one way only so far.')
+  else for (const change of changes) stdout.say(`${format === 'markdown' ? '- ' : ''}${historyLine(change)}`)
+}
+
+function historyLine(change: ChangeLine): string {
+  const stream = change.stream === null ? '' : ` ${change.stream}:`
+  return `${change.foundAt.toISOString().slice(0, 16).replace('T', ' ')}${stream} ${changeText(change)}`
+}

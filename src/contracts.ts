@@ -1,0 +1,156 @@
+// What the services of the upstream say about themselves, as the mirror uses it: looked for, kept, and brought into the tables. A belief:
+// without it everything works as well, and nothing that goes wrong here keeps a stream from being read.
+
+import type { Config, UpstreamConfig } from './config/load.ts'
+import type { Logger } from './log.ts'
+import { readContracts, wasCheckedWithin } from './store/queries/contract.ts'
+import { keepContract } from './store/runs/keep-contract.ts'
+import { applyContract } from './store/schema/apply-contract.ts'
+import type { Database } from './store/server/connect.ts'
+import { withConnection } from './store/server/session.ts'
+import {
+  type FieldKinds,
+  type MirroredStream,
+  relatedStreams,
+  type ServiceName,
+  streams,
+} from './streams/catalog.ts'
+import type { Contract, ContractPlace, RecordType } from './streams/contract.ts'
+import type { Upstream } from './upstream/client.ts'
+import { describedStreams } from './upstream/contract/described-streams.ts'
+import { type Finding, findContract } from './upstream/contract/find-description.ts'
+import { messageOf } from './util/errors.ts'
+import { plural } from './util/text.ts'
+
+type Pool = Database['pool']
+
+export type ContractConfig = Pick<UpstreamConfig, 'contract'> & Pick<Config, 'keyFields'>
+
+export type ContractNeeds = {
+  readonly pool: Pool
+  readonly config: ContractConfig
+  /** Null: that service is not configured. */
+  readonly upstreams: Readonly<Record<ServiceName, Upstream | null>>
+  /** The streams whose tables are made. */
+  readonly mirrored: readonly MirroredStream[]
+  readonly log: Logger
+}
+export type Contracts = {
+  /** Undefined where nothing describes them. */
+  kindsOf(stream: string): FieldKinds | undefined
+  /** Asks the services whose description was not looked for within that time, and makes the tables what they say. */
+  refresh(options: { readonly olderThanMs: number; readonly signal: AbortSignal }): Promise<void>
+}
+
+const services = ['assignment', 'tracking'] as const
+
+/** Where a service may describe itself; undefined: what CONTRACT names is that of the other one. Null: it is not looked for. */
+export const contractPlaceOf = (
+  { contract }: Pick<UpstreamConfig, 'contract'>,
+  service: ServiceName,
+): ContractPlace | null | undefined =>
+  service === 'assignment' || contract === null || contract.kind === 'usual' ? contract : undefined
+
+export async function openContracts(needs: ContractNeeds): Promise<Contracts> {
+  const { pool, config, log } = needs
+  let known = new Map<string, FieldKinds>()
+  const learn = async () => {
+    if (config.contract === null) return
+    known = new Map([...(await describedHere(pool))].map(([name, type]) => [name, kindsIn(type)]))
+  }
+  await learn()
+  return {
+    kindsOf: (stream) => known.get(stream),
+    async refresh({ olderThanMs, signal }) {
+      if (config.contract === null) return
+      try {
+        for (const service of services) await lookAt(needs, service, { olderThanMs, signal })
+        await applyStored(needs)
+        await learn()
+      } catch (error) {
+        if (signal.aborted) throw error
+        log.warn(
+          { err: error },
+          'What the upstream says about itself could not be used. Its data are read all the same.',
+        )
+      }
+    },
+  }
+}
+
+const kindsIn = ({ fields }: RecordType): FieldKinds =>
+  Object.fromEntries(fields.flatMap(({ name, kind }) => (kind === null ? [] : [[name, { kind }] as const])))
+
+const everything: readonly MirroredStream[] = [...streams, ...relatedStreams]
+
+/** What is known of each stream by the descriptions that were read last. */
+export async function describedHere(pool: Pool): Promise<ReadonlyMap<string, RecordType>> {
+  const stored = await readContracts(pool)
+  return describedStreams(new Map(stored.map(({ service, contract }) => [service, contract])), everything)
+}
+
+async function lookAt(
+  { pool, config, upstreams, log }: ContractNeeds,
+  service: ServiceName,
+  { olderThanMs, signal }: Parameters<Contracts['refresh']>[0],
+): Promise<void> {
+  const place = contractPlaceOf(config, service)
+  const upstream = upstreams[service]
+  if (!place || (upstream === null && place.kind !== 'file')) return
+  if (olderThanMs > 0 && (await wasCheckedWithin(pool, service, olderThanMs))) return
+  const finding = await findContract(place, upstream, signal)
+  signal.throwIfAborted()
+  if (finding.found === 'no answer') {
+    log.info(
+      { service, why: finding.why },
+      'The upstream was asked how it describes itself, and did not answer.',
+    )
+    return
+  }
+  const contract = finding.found === 'contract' ? finding : null
+  const changes = await keepContract(
+    pool,
+    { service, contract: contract && { ...contract, location: contract.at }, problem: problemIn(finding) },
+    streamOfType(service, contract?.contract ?? null),
+  )
+  tell(log, service, finding, changes.length)
+}
+
+const problemIn = (finding: Finding): string | null =>
+  finding.found === 'unusable' ? `${finding.at} cannot be used: ${finding.why}` : null
+
+/** The stream whose records are of a type. */
+function streamOfType(service: ServiceName, contract: Contract | null): (type: string) => string | null {
+  const described = contract ? describedStreams(new Map([[service, contract]]), everything) : new Map()
+  const streamOf = new Map([...described].map(([stream, { name }]) => [name, stream]))
+  return (type) => streamOf.get(type) ?? null
+}
+
+function tell(log: Logger, service: ServiceName, finding: Finding, changeCount: number): void {
+  if (finding.found === 'unusable')
+    log.warn({ service, at: finding.at, why: finding.why }, 'The description of the upstream cannot be used.')
+  if (finding.found !== 'contract') return
+  const { at, contract } = finding
+  log.info(
+    { service, at, operations: contract.operations.length },
+    changeCount > 0
+      ? `The upstream describes itself otherwise than before: ${plural(changeCount, 'change')}.`
+      : 'The upstream describes itself.',
+  )
+}
+
+async function applyStored({ pool, config, mirrored, log }: ContractNeeds): Promise<void> {
+  const described = await describedHere(pool)
+  const wanted = mirrored.flatMap((stream) => {
+    const type = described.get(stream.name)
+    return type ? [{ stream, type, keyField: config.keyFields[stream.name] ?? null }] : []
+  })
+  for (const one of wanted)
+    await withConnection(pool, (client) => applyContract(client, [one], log)).catch((error) =>
+      // Somebody reads the table, or a view of theirs is in the way: the rows come all the same.
+      log.warn(
+        { stream: one.stream.name, why: messageOf(error) },
+        'The table could not be made what the upstream says that its records are.',
+      ),
+    )
+}

@@ -1,0 +1,77 @@
+// What needs a person, or is worth knowing, of what the upstream says about itself.
+
+import type { ChangeLine, UnusableContract } from '../store/queries/contract.ts'
+import type { StreamSymptoms } from '../store/queries/symptoms.ts'
+import { count, plural, sentence } from '../util/text.ts'
+import { groupedDrift, type Problem, problemOf } from './stream-problems.ts'
+
+export type ContractSymptoms = {
+  readonly changes: readonly ChangeLine[]
+  readonly unusable: readonly UnusableContract[]
+}
+
+const longestList = 8
+
+export const contractProblems = ({ changes, unusable }: ContractSymptoms): readonly Problem[] => [
+  ...unusable.map(contractUnusable),
+  ...contractChanged(changes),
+]
+
+const contractUnusable = ({ service, problem, since }: UnusableContract): Problem =>
+  problemOf('contract_unusable', null, service, {
+    since,
+    what: `What the ${service} service says about itself cannot be used: ${sentence(problem)} Rows are read all the same, and columns come from the data.`,
+    whatToDo: 'Set CONTRACT to where the description is, or to `off`. See what is there: `tidemark probe`.',
+  })
+
+/** Those of one look are one problem. What is neither mirrored nor an operation is in the history only. */
+function contractChanged(changes: readonly ChangeLine[]): readonly Problem[] {
+  const groups = new Map<string, ChangeLine[]>()
+  for (const change of changes) {
+    if (change.stream === null && !/^[A-Z]+ \//.test(change.subject)) continue
+    const key = `${change.service}:${change.foundAt.toISOString()}`
+    groups.set(key, [...(groups.get(key) ?? []), change])
+  }
+  return [...groups].flatMap(([key, group]): Problem[] => {
+    const [first] = group
+    if (!first) return []
+    const named = group.slice(0, longestList).map(changeText)
+    const more = group.length > longestList ? ` and ${count(group.length - longestList)} more` : ''
+    return [
+      problemOf('contract_changed', null, key, {
+        since: first.foundAt,
+        what: `The ${first.service} service describes itself otherwise than before, ${plural(group.length, 'change')}: ${named.join('; ')}${more}.`,
+        whatToDo: 'Check whether reports or programs need what changed: `tidemark contract history`.',
+      }),
+    ]
+  })
+}
+
+export function changeText({
+  subject,
+  change,
+  before,
+  after,
+}: Pick<ChangeLine, 'subject' | 'change' | 'before' | 'after'>): string {
+  if (change === 'operation gone' || change === 'field gone' || change === 'new operation')
+    return `${subject} (${change})`
+  if (before === null || after === null)
+    return `${subject} (${change}: ${after ?? before ?? 'not described'})`
+  return `${subject} (${change}: ${before} → ${after})`
+}
+
+/** What the records show to be otherwise than the contract says. */
+export const contractDiffers = ({ stream, drift }: StreamSymptoms): readonly Problem[] =>
+  groupedDrift(drift.filter(({ said = null }) => said !== null)).map((group) => {
+    const named = group
+      .slice(0, longestList)
+      .map(({ field, change, said }) =>
+        change === 'new' ? `${field} (not in the description)` : `${field} (described as ${said}: ${change})`,
+      )
+    const more = group.length > longestList ? ` and ${count(group.length - longestList)} more` : ''
+    return problemOf('contract_differs', stream, `${stream}:${group[0]?.at.toISOString()}`, {
+      since: group[0]?.at ?? null,
+      what: `${stream}: its records are not as the upstream describes them, in ${plural(group.length, 'field')}: ${named.join(', ')}${more}. The records decide.`,
+      whatToDo: `Tell the operator of the upstream. All differences: \`tidemark contract ${stream} --diff\`.`,
+    })
+  })

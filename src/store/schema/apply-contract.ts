@@ -1,0 +1,192 @@
+// Makes the table of a stream what the upstream says that its records are, before the first of them came: all columns with their types,
+// the view, and comments. What the data made of it stays as it is.
+
+import pg, { type ClientBase } from 'pg'
+import type { Logger } from '../../log.ts'
+import type { MirroredStream } from '../../streams/catalog.ts'
+import type { ContractField, RecordType } from '../../streams/contract.ts'
+import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../server/session.ts'
+import { type ColumnType, documentedTypes, foldName, printable } from './column-types.ts'
+import { createTable, type WantedKey } from './create-table.ts'
+import { growTable } from './grow-table.ts'
+import { qualified, readTableSchema, type TableSchema } from './table-schema.ts'
+import { viewOf } from './views.ts'
+
+export type Described = {
+  readonly stream: MirroredStream
+  readonly type: RecordType
+  /** The operator's choice of the key. */
+  readonly keyField: string | null
+}
+
+/** Each stream in transactions of its own. */
+export async function applyContract(
+  client: ClientBase,
+  described: readonly Described[],
+  log: Logger,
+): Promise<void> {
+  for (const one of described) {
+    await createTable(client, one.stream, await wantedKey(client, one), log)
+    // Another program may have made the table grow in between.
+    for (let attempt = 0; attempt < mostAttempts; attempt++) if (await addColumns(client, one, log)) break
+    await retryOnLockTimeout(`describe mirror.${one.stream.name}`, () =>
+      inTransaction(client, async () => {
+        await limitLockWaits(client)
+        await noteFields(client, one)
+        await describeColumns(client, one)
+      }),
+    )
+  }
+}
+
+const mostAttempts = 5
+
+/** As the data chose it, or the first candidate that is described. Of a changes stream it is always the same. */
+async function wantedKey(
+  client: ClientBase,
+  { stream, type, keyField }: Described,
+): Promise<WantedKey | null> {
+  if (stream.kind === 'changes') return { field: stream.keyFields[0] ?? '', type: 'bigint' }
+  const { rows } = await client.query<{ key_field: string | null }>(
+    'select key_field from tidemark.stream where name = $1',
+    [stream.name],
+  )
+  const chosen = rows[0]?.key_field ?? keyField
+  const candidates = chosen === null ? stream.keyFields : [chosen]
+  for (const candidate of candidates) {
+    const field = type.fields.find(({ name }) => foldName(name) === foldName(candidate))
+    if (field) return { field: field.name, type: keyType(columnTypeOf(field)) }
+  }
+  return null
+}
+
+/** What can be told apart by its text is a key of the type text. */
+const keyType = (type: ColumnType | null): ColumnType =>
+  type === 'bigint' || type === 'uuid' ? type : 'text'
+
+const columnTypeOf = ({ name, kind }: ContractField): ColumnType | null =>
+  kind === null ? null : (documentedTypes({ fieldKinds: { [name]: { kind } } }).get(foldName(name)) ?? null)
+
+/** False: somebody else changed the table meanwhile. */
+async function addColumns(client: ClientBase, { stream, type }: Described, log: Logger): Promise<boolean> {
+  const tableSchema = await readTableSchema(client, stream)
+  if (tableSchema === null) return true
+  const fields = missingFields(tableSchema, type)
+  if (fields.size === 0) return true
+  return await retryOnLockTimeout(`add columns to mirror.${stream.name}`, () =>
+    inTransaction(client, async () => {
+      await limitLockWaits(client)
+      return await growTable(client, tableSchema, { fields, widen: new Set() }, log)
+    }),
+  )
+}
+
+function missingFields({ columns, unplaced }: TableSchema, { fields }: RecordType): Map<string, ColumnType> {
+  const known = new Set([...columns.map(({ field }) => foldName(field)), ...unplaced])
+  return new Map(
+    fields.flatMap((field) => {
+      const type = columnTypeOf(field)
+      return type === null || known.has(foldName(field.name)) ? [] : [[field.name, type] as const]
+    }),
+  )
+}
+
+/** What is said of each field, in the dictionary. A field that is described no more loses its words. */
+async function noteFields(client: ClientBase, { stream, type }: Described): Promise<void> {
+  const { fields } = type
+  await client.query(
+    `with said as (
+       select * from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::boolean[], $7::boolean[])
+         as said (folded, described_as, description, allowed, is_required, is_nullable)
+     )
+     update tidemark.field as known
+     set described_as = said.described_as, description = said.description,
+         allowed_values = case when said.allowed is not null then array(select jsonb_array_elements_text(said.allowed::jsonb)) end,
+         is_required = said.is_required, is_nullable = said.is_nullable
+     from tidemark.field as mine left join said using (folded)
+     where mine.stream = $1 and known.stream = mine.stream and known.folded = mine.folded`,
+    [
+      stream.name,
+      fields.map(({ name }) => foldName(name)),
+      fields.map(({ says }) => printable(says)),
+      fields.map(({ describe }) => (describe === null ? null : printable(describe))),
+      fields.map(({ values }) => (values === null ? null : JSON.stringify(values.map(printable)))),
+      fields.map(({ isRequired }) => isRequired),
+      fields.map(({ isNullable }) => isNullable),
+    ],
+  )
+}
+
+type Commented = {
+  readonly name: string
+  readonly field: string
+  readonly description: string | null
+  readonly allowed_values: readonly string[] | null
+  readonly of_table: string | null
+  /** Null also where the view does not show the column. */
+  readonly of_view: string | null
+  readonly is_in_view: boolean
+}
+
+/** Comments on the table and on its view. Words that somebody else put there stay. */
+async function describeColumns(client: ClientBase, { stream, type }: Described): Promise<void> {
+  const view = `bi.${pg.escapeIdentifier(viewOf(stream).name)}`
+  const table = qualified(stream)
+  const { rows } = await client.query<Commented>(
+    `select column_name as name, source_name as field, description, allowed_values,
+       col_description(mine.attrelid, mine.attnum) as of_table,
+       col_description(shown.attrelid, shown.attnum) as of_view, shown.attnum is not null as is_in_view
+     from tidemark.field
+     join pg_attribute as mine on mine.attrelid = to_regclass($2) and mine.attname = column_name and not mine.attisdropped
+     left join pg_attribute as shown
+       on shown.attrelid = (select oid from pg_class where oid = to_regclass($3) and relkind = 'v') and shown.attname = column_name
+     where stream = $1`,
+    [stream.name, table, view],
+  )
+  const statements = rows.flatMap((column) => {
+    const wanted = commentOf(column)
+    const name = pg.escapeIdentifier(column.name)
+    const place = (where: string, now: string | null) =>
+      now === wanted || !isOurs(now, column)
+        ? []
+        : [`comment on column ${where}.${name} is ${pg.escapeLiteral(wanted)}`]
+    return [...place(table, column.of_table), ...(column.is_in_view ? place(view, column.of_view) : [])]
+  })
+  statements.push(...(await relationComments(client, { stream, type }, view)))
+  if (statements.length > 0) await client.query(statements.join(';\n'))
+}
+
+const isOurs = (comment: string | null, { field }: Commented): boolean =>
+  comment === null || comment === `field ${field}` || comment.startsWith(`field ${field}: `)
+
+const longestComment = 2_000
+
+/** `field assignmentPriority: Priority, 1 is highest. One of 1, 2, 3.` */
+function commentOf({ field, description, allowed_values: allowed }: Commented): string {
+  const values = allowed && allowed.length > 0 ? `One of ${allowed.join(', ')}.` : null
+  const words = [description, values].filter((part) => part !== null).join(' ')
+  const comment = words === '' ? `field ${field}` : `field ${field}: ${words}`
+  return comment.length > longestComment ? `${comment.slice(0, longestComment - 1)}…` : comment
+}
+
+/** What the records are, behind what Tidemark says of each table and view. */
+async function relationComments(
+  client: ClientBase,
+  { stream, type }: Pick<Described, 'stream' | 'type'>,
+  view: string,
+): Promise<readonly string[]> {
+  if (type.describe === null) return []
+  const { rows } = await client.query<{ kind: string; relation: string; words: string }>(
+    `select case relkind when 'v' then 'view' else 'table' end as kind, relation, obj_description(oid, 'pg_class') as words
+     from unnest($1::text[]) as relation join pg_class on oid = to_regclass(relation) where relkind in ('r', 'p', 'v')`,
+    [[qualified(stream), view]],
+  )
+  return rows.flatMap(({ kind, relation, words }) => {
+    const [own = ''] = (words ?? '').split(': “')
+    const wanted = `${own}: “${printable(type.describe ?? '').slice(0, longestComment)}”`
+    const isTidemarks = own === viewOf(stream).describe || own.startsWith(`${stream.name}, with deleted rows`)
+    return words === wanted || !isTidemarks
+      ? []
+      : [`comment on ${kind} ${relation} is ${pg.escapeLiteral(wanted)}`]
+  })
+}

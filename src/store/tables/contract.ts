@@ -1,0 +1,72 @@
+// What the upstream says about itself: the descriptions that were read, when they were looked for, and what changed from one to the next.
+
+import { index, json, text, unique } from 'drizzle-orm/pg-core'
+import { at, identity, int8, tidemark } from './state.ts'
+
+/** Descriptions of the upstream by itself (OpenAPI), each once. The newest of a service is the one that was read last. */
+export const contractTable = tidemark.table(
+  'contract',
+  {
+    id: identity(),
+    /** The service that it describes. */
+    service: text('service').notNull(),
+    /** Address or file where it was read. */
+    location: text('location').notNull(),
+    /** Version of OpenAPI. */
+    openApi: text('openapi').notNull(),
+    /** Its own title. */
+    title: text('title').notNull(),
+    /** Its own version. */
+    version: text('version').notNull(),
+    /** Tells whether it is the same as another one. */
+    fingerprint: text('fingerprint').notNull(),
+    /** What was understood of it: operations, types, and remarks on what could not be used. */
+    content: json('content').notNull(),
+    /** The whole of it, as JSON text. */
+    document: text('document').notNull(),
+    /** When it was first read. */
+    firstReadAt: at('first_read_at').notNull().defaultNow(),
+    /** When it was last read. */
+    lastReadAt: at('last_read_at').notNull().defaultNow(),
+  },
+  (table) => [unique('contract_once').on(table.service, table.fingerprint)],
+)
+
+/** When the description of each service was last looked for, and what was there. */
+export const contractCheckTable = tidemark.table('contract_check', {
+  /** The service. */
+  service: text('service').primaryKey(),
+  /** When it was last looked for; a look that nobody answered does not count. */
+  checkedAt: at('checked_at').notNull().defaultNow(),
+  /** The description that was there; empty: none. */
+  contractId: int8('contract_id'),
+  /** Why what was there cannot be used; empty: it can, or nothing was there. */
+  problem: text('problem'),
+  /** Since when. */
+  problemSince: at('problem_since'),
+})
+
+/** What changed from one description of a service to the next. */
+export const contractChangeTable = tidemark.table(
+  'contract_change',
+  {
+    id: identity(),
+    /** The service. */
+    service: text('service').notNull(),
+    /** The stream whose records have the field; empty: an operation, or a type that is not mirrored. */
+    stream: text('stream'),
+    /** A field as `Type.field`, or an operation. */
+    subject: text('subject').notNull(),
+    /** What happened to it: `new field`, `field gone`, `type changed`, `bound changed`, `new operation` or `operation gone`. */
+    change: text('change').notNull(),
+    /** What was said of it before. */
+    before: text('before'),
+    /** What is said of it now. */
+    after: text('after'),
+    /** When it was found. */
+    foundAt: at('found_at').notNull().defaultNow(),
+    /** The description that says so. */
+    contractId: int8('contract_id').notNull(),
+  },
+  (table) => [index('contract_change_by_time').on(table.foundAt)],
+)

@@ -1,0 +1,122 @@
+// Which records of a contract are those of each stream: by the path that lists them, or by the name of their type where no answer is
+// described. Pure.
+
+import type { MirroredStream, RelatedStream, ServiceName, Stream } from '../../streams/catalog.ts'
+import type { Contract, ContractField, ContractOperation, RecordType } from '../../streams/contract.ts'
+import { type OperationName, operations } from '../operations/table.ts'
+
+type Contracts = ReadonlyMap<ServiceName, Contract>
+
+/** By the name of the stream; those that nothing describes are missing. */
+export function describedStreams(
+  contracts: Contracts,
+  streams: readonly MirroredStream[],
+): ReadonlyMap<string, RecordType> {
+  return new Map(
+    streams.flatMap((stream) => {
+      const type = recordTypeOf(contracts, stream)
+      return type === null ? [] : [[stream.name, type] as const]
+    }),
+  )
+}
+
+function recordTypeOf(contracts: Contracts, stream: MirroredStream): RecordType | null {
+  const own = stream.kind === 'related' ? 'assignment' : stream.service
+  // One description may be that of both services.
+  const all = [own, 'assignment' as const, 'tracking' as const].flatMap(
+    (service) => contracts.get(service) ?? [],
+  )
+  for (const contract of new Set(all)) {
+    const type = stream.kind === 'related' ? relatedType(contract, stream) : listedType(contract, stream)
+    if (type !== null) return type
+  }
+  return null
+}
+
+function listedType(contract: Contract, stream: Stream): RecordType | null {
+  const listed = [stream.list, ...(stream.kind === 'changes' ? [stream.changes] : [])]
+  const found = listed.flatMap((name) => {
+    const path = pathOf(name)
+    const operation = path === null ? undefined : operationAt(contract, path)
+    return operation?.answers ? [typeIn(contract, operation.answers.type) ?? []].flat() : []
+  })
+  const [first, ...others] = found
+  if (first) return others.reduce(joined, first)
+  const path = pathOf(stream.list)
+  return path === null || !operationAt(contract, path) ? null : typeNamedAfter(contract, path)
+}
+
+const pathOf = (name: string): string | null =>
+  Object.hasOwn(operations, name) ? operations[name as OperationName].path : null
+
+const typeIn = (contract: Contract, name: string): RecordType | null =>
+  Object.hasOwn(contract.types, name) ? (contract.types[name] ?? null) : null
+
+/** Parameters may have other names there, and the whole may stand below another path. */
+function operationAt(contract: Contract, path: string): ContractOperation | undefined {
+  const wanted = comparable(path)
+  const reading = contract.operations.filter(({ method }) => method === 'GET')
+  return (
+    reading.find((one) => comparable(one.path) === wanted) ??
+    reading.find((one) => comparable(one.path).endsWith(wanted))
+  )
+}
+
+const comparable = (path: string): string =>
+  path
+    .toLowerCase()
+    .replaceAll(/\{[^}]*\}/g, '{}')
+    .replace(/\/$/, '')
+
+/** `TblAssignmentObject` for `/api/AssignmentObject`, whose answer is not described. */
+function typeNamedAfter(contract: Contract, path: string): RecordType | null {
+  const segment = path.split('/').at(-1)?.toLowerCase() ?? ''
+  const named = Object.values(contract.types).filter(({ name }) => plainName(name) === segment)
+  return named.length === 1 ? (named[0] ?? null) : null
+}
+
+const plainName = (name: string): string =>
+  name
+    .replace(/^.*[.+]/, '')
+    .replace(/^(?:Tbl|Tb|T_)(?=[A-Z])/, '')
+    .replace(/(?:Dto|DTO|Model|ViewModel|Entity|Record)$/, '')
+    .toLowerCase()
+
+/** Two answers that should be the same records: a field is what both say. */
+function joined(type: RecordType, other: RecordType): RecordType {
+  if (type === other) return type
+  const known = new Map(type.fields.map((field) => [field.name.toLowerCase(), field]))
+  for (const field of other.fields) {
+    const same = known.get(field.name.toLowerCase())
+    known.set(
+      field.name.toLowerCase(),
+      same && same.kind !== field.kind ? { ...same, kind: null } : (same ?? field),
+    )
+  }
+  return { ...type, fields: [...known.values()] }
+}
+
+const extendedPath = operations.getExtendedAssignment.path
+const parentField: ContractField = {
+  ...{ name: 'assignmentId', says: 'integer int32', kind: 'int32', isNullable: false, isRequired: true },
+  ...{ describe: null, values: null, bounds: null, holds: null },
+}
+
+/** What the extended read has in a group, as it is stored: with its parent, and with the bytes of files apart. */
+function relatedType(contract: Contract, stream: RelatedStream): RecordType | null {
+  const answer = operationAt(contract, extendedPath)?.answers
+  const groups = answer ? typeIn(contract, answer.type) : null
+  const group = groups?.fields.find(({ name }) => isSame(name, stream.group))
+  const type = group?.holds ? typeIn(contract, group.holds) : null
+  if (type === null) return null
+  const bulk = stream.group === 'Attachment' ? 'FileData' : ''
+  const isWanted = ({ name }: ContractField) =>
+    stream.bulkField
+      ? [...stream.keyFields, stream.bulkField].some((wanted) => isSame(name, wanted))
+      : !isSame(name, bulk)
+  const fields = type.fields.filter(isWanted)
+  const hasParent = fields.some(({ name }) => isSame(name, parentField.name))
+  return { ...type, fields: stream.belongsTo === 'many' || hasParent ? fields : [...fields, parentField] }
+}
+
+const isSame = (name: string, other: string): boolean => name.toLowerCase() === other.toLowerCase()
