@@ -13,6 +13,7 @@ import {
 } from '../store/queries/dictionary.ts'
 import { readOverview, type StreamOverview } from '../store/queries/overview.ts'
 import { type Checkpoint, readCheckpoints } from '../store/queries/positions.ts'
+import { readFirstLoads } from '../store/queries/progress.ts'
 import { newestInQuarantine, type QuarantineEntry, readQuarantine } from '../store/queries/quarantine.ts'
 import {
   type KeyEvents,
@@ -41,6 +42,7 @@ import {
   readRuns,
 } from '../store/queries/runs.ts'
 import { relatedStreams, type Stream } from '../streams/catalog.ts'
+import type { ReadingProgress } from '../streams/load-progress.ts'
 import { isObject } from '../streams/record.ts'
 
 export type BackfillLine = Awaited<ReturnType<typeof listBackfills>>[number]
@@ -53,6 +55,8 @@ export type Snapshot = {
   readonly latestRuns: readonly LatestRun[]
   readonly rates: RowRates
   readonly nextRuns: readonly NextRun[]
+  /** First loads, those that are complete among them. */
+  readonly loads: readonly ReadingProgress[]
 }
 
 /** By what a stream is read. */
@@ -142,10 +146,11 @@ export function openStatusQueries({ pool, streams, nextRuns, ...given }: Given):
   return {
     streams: names,
     async snapshot() {
-      const [overview, latestRuns, rates, next] = await Promise.all([
+      const [overview, latestRuns, rates, loads, next] = await Promise.all([
         readOverview(pool, names),
         readLatestRuns(pool, names),
         readRowRates(pool),
+        readFirstLoads(pool, names),
         nextRuns(),
       ])
       return {
@@ -153,6 +158,7 @@ export function openStatusQueries({ pool, streams, nextRuns, ...given }: Given):
         streams: overview.map((one) => ({ ...one, kind: kinds.get(one.stream) ?? 'list' })),
         latestRuns,
         rates,
+        loads,
         // The other schedules look whether something is to be done; mostly nothing is.
         nextRuns: next
           .filter(({ kind }) => kind === 'incremental' || kind === 'reconcile')

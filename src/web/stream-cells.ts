@@ -4,6 +4,7 @@
 import type { Problem } from '../problems/stream-problems.ts'
 import { streams } from '../streams/catalog.ts'
 import { bars, tideGauge, tideWords } from './charts.ts'
+import { firstLoadCell } from './first-load.ts'
 import {
   age,
   clock,
@@ -28,7 +29,10 @@ export const live = (cells: Cells, key: string): Html =>
   html`<span data-live="${key}">${cells.get(key)}</span>`
 
 export function cellsOf(snapshot: Snapshot, problems: readonly Problem[]): Cells {
-  const cells = new Map<string, Html | null>([['as-of', time(snapshot.at)]])
+  const cells = new Map<string, Html | null>([
+    ['as-of', time(snapshot.at)],
+    ['first-load', firstLoadCell(snapshot)],
+  ])
   for (const stream of snapshot.streams) {
     const pieces = { ...shownOf(stream, snapshot, problems), ...countsOf(stream) }
     for (const [name, content] of Object.entries(pieces)) cells.set(`${stream.stream}/${name}`, content)

@@ -8,6 +8,7 @@ export const emptySnapshot: Snapshot = {
   latestRuns: [],
   rates: { from: new Date(0), bucketMs: 15_000, buckets: 2, streams: new Map() },
   nextRuns: [],
+  loads: [],
 }
 
 export const statusQueriesWith = (more: Partial<StatusQueries> = {}): StatusQueries => ({

@@ -1,6 +1,7 @@
 // `/`: the verdict, what needs somebody, and how far each stream is.
 
 import { tideAxis, tideKey } from '../charts.ts'
+import { firstLoadCard } from '../first-load.ts'
 import { type Html, html } from '../html.ts'
 import type { Snapshot, StreamSnapshot } from '../status-queries.ts'
 import { type Cells, cellsOf, live } from '../stream-cells.ts'
@@ -17,6 +18,7 @@ export const overviewPage: Page = {
       title: 'Overview',
       heading: heading({ title: html`<span role="status">${live(cells, 'verdict')}</span>` }),
       body: html`<section class="card problems" aria-labelledby="problems"><h2 id="problems">Problems</h2><div data-live="problems">${cells.get('problems')}</div></section>
+${firstLoadCard(snapshot)}
 ${streamsCard(snapshot, cells)}
 <p class="as-of small quiet">As of ${live(cells, 'as-of')}</p>`,
     }

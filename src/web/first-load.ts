@@ -1,0 +1,99 @@
+// How far a first load is: a card of the overview while one goes on. Everything comes from what is recorded.
+
+import {
+  type Estimate,
+  estimate,
+  leftInWords,
+  outlookInWords,
+  percent,
+  type ReadingProgress,
+  rowsInWords,
+} from '../streams/load-progress.ts'
+import { bars } from './charts.ts'
+import { clock, count, foreign, type Html, html, shortSpan, state } from './html.ts'
+import type { Snapshot } from './status-queries.ts'
+
+type Seen = Pick<Snapshot, 'at' | 'streams' | 'loads'>
+
+const unfinished = ({ loads }: Pick<Seen, 'loads'>): readonly ReadingProgress[] =>
+  loads.filter(({ isComplete }) => !isComplete)
+
+/** Null when none goes on. */
+export function firstLoadCard(seen: Seen): Html | null {
+  const changing = firstLoadCell(seen)
+  if (changing === null) return null
+  return html`<section class="card" aria-labelledby="first-load"><h2 id="first-load">First load</h2>
+<div data-live="first-load">${changing}</div>
+<ol class="steps"><li><b>Load:</b> every record is read once.</li><li><b>Catch up:</b> what changed meanwhile is read. Then the stream is <b>read through</b> a moment, seconds ago.</li><li><b>First reconcile:</b> all of it is compared with the whole list, so that <b>deletions are known</b>. It begins by itself.</li></ol>
+<details><summary>How sure is this?</summary><p class="quiet small">The upstream does not say how many records it has. Where its list can be counted, Tidemark asks for pages further and further on until one is not full, and again every 5 minutes. The share never falls: when there are more than were counted, it waits. The time left comes from the slowest and the fastest 30 seconds of the last 5 minutes. Row versions are no measure: most rows may lie in a small part of them.</p></details></section>`
+}
+
+/** What changes of it. */
+export function firstLoadCell(seen: Seen): Html | null {
+  const loading = unfinished(seen)
+  if (loading.length === 0) return null
+  const { at, streams, loads } = seen
+  const complete = streams.filter(({ readThroughAt }) => readThroughAt !== null)
+  const took = (stream: string) => {
+    const load = loads.find((one) => one.stream === stream && one.isComplete)
+    return load ? shortSpan(estimate(load, at).elapsedMs) : ''
+  }
+  return html`<p class="lead">${count(complete.length)} of ${count(streams.length)} streams are complete. ${outlook(loading, at)} You can query what is here already; sums are too small until then.</p>
+<div class="cols">${loading.map((load) => html`<div class="c6">${loadOf(load, at)}</div>`)}</div>
+${
+  complete.length > 0 &&
+  html`<p class="small quiet">Complete: ${complete
+    .map(({ stream, rows }) => {
+      const span = took(stream)
+      return `${stream} (${rows === null ? 'not counted yet' : count(rows)}${span === '' ? '' : `, ${span}`})`
+    })
+    .join(' · ')}</p>`
+}`
+}
+
+/** When all of them will be, if each of them tells. */
+function outlook(loading: readonly ReadingProgress[], at: Date): string {
+  const lefts = loading.map((load) => estimate(load, at).left)
+  const known = lefts.flatMap((left) => left ?? [])
+  if (known.length < lefts.length || known.length === 0) return ''
+  const mosts = known.map(({ mostMs }) => mostMs)
+  const left: NonNullable<Estimate['left']> = {
+    leastMs: Math.max(...known.map(({ leastMs }) => leastMs)),
+    mostMs: mosts.some((one) => one === null) ? null : Math.max(...mosts.map((one) => one ?? 0)),
+  }
+  return `${loading.length === 1 ? 'The other one' : 'The others'} will be in ${leftInWords(left).replace(/^about /, 'about ')}.`
+}
+
+function loadOf(load: ReadingProgress, at: Date): Html {
+  const found = estimate(load, at)
+  const { stream, rows, requests, bytes, total, totalAt, totalRequests } = load
+  const words = found.share === null ? 'first load' : `about ${percent(found.share)} %`
+  const counted =
+    totalAt === null
+      ? 'not counted'
+      : html`counted at ${clock(totalAt, at)} in ${count(totalRequests ?? 0)} requests`
+  const left = total === null ? null : Math.max(0, total - rows)
+  return html`<figure><figcaption><span>${stream}: ${words}</span> <small>${rowsInWords(load)}, ${counted}</small></figcaption>
+${found.share !== null && bar(stream, found.share)}</figure>
+<dl class="facts"><div><dt>Read</dt><dd>${count(rows)} rows<small>${count(requests)} requests, ${megabytes(bytes)}</small></dd></div>
+<div><dt>Speed</dt><dd>${found.rowsPerSecond === null ? 'not known yet' : `${count(found.rowsPerSecond)} rows/s`}<small>last 30 s</small></dd></div>
+<div><dt>Left</dt><dd>${found.left ? leftInWords(found.left) : found.isCatchingUp ? 'catching up' : 'cannot be said yet'}<small>${left === null ? '' : `${count(left)} rows`}</small></dd></div></dl>
+${found.stalled && html`<p>${state('warn', foreign(outlookInWords(found, at) ?? '', 300))}</p>`}
+${pace(load)}`
+}
+
+const bar = (stream: string, share: number): Html => {
+  const read = `${(share * 100).toFixed(1)}%`
+  return html`<svg class="plot" height="14" role="img" aria-label="About ${percent(share)} percent of the rows of ${stream} are read"><rect class="f-none" width="100%" height="14" rx="4"/><rect class="f-read" width="${read}" height="14" rx="4"/></svg>`
+}
+
+/** Rows between two marks, which are five seconds apart. */
+function pace({ stream, marks }: ReadingProgress): Html | null {
+  const rows = marks.slice(1).map(([, now], index) => Math.max(0, now - (marks[index]?.[1] ?? 0)))
+  if (rows.length < 3) return null
+  const label = `Rows of ${stream} stored every five seconds, ${count(Math.max(...rows))} at most`
+  return html`<figure><figcaption><span class="small">Rows stored</span> <small>rows per 5 s, ${count(Math.max(...rows))} at most</small></figcaption>${bars(rows, { height: 40, label })}</figure>`
+}
+
+const megabytes = (bytes: number): string =>
+  bytes < 1_000_000 ? `${count(bytes / 1_000)} kB` : `${count(bytes / 1_000_000)} MB`
