@@ -52,6 +52,7 @@ export function createPageEncoder(
       rescued: new Map(),
       fields: new Map(),
       widen: new Set(),
+      retype: new Map(),
       rejected: [],
     }
     const copyRows = openCopyRows(rows.length)
@@ -69,7 +70,7 @@ export function createPageEncoder(
     }
     return {
       encoded: copyRows.end(),
-      growth: growthOf(notes),
+      growth: growthOf(notes, tableSchema),
       rejected: notes.rejected,
       rescued: sum(notes.rescued.values()),
       tally: {
@@ -83,11 +84,16 @@ export function createPageEncoder(
   }
 }
 
-function growthOf({ fields, widen }: PageNotes): Growth | null {
-  if (fields.size === 0 && widen.size === 0) return null
+function growthOf({ fields, widen, retype, nonNull }: PageNotes, { columns }: TableSchema): Growth | null {
+  // Where some values fit, the others are the exception.
+  const other = [...retype].filter(([column]) => nonNull[column] === 0)
+  if (fields.size === 0 && widen.size === 0 && other.length === 0) return null
   return {
     fields: new Map<string, ColumnType>([...fields.values()].map(({ field, type }) => [field, type])),
     widen,
+    ...(other.length > 0 && {
+      retype: new Map(other.map(([column, type]) => [columns[column]?.name ?? '', type])),
+    }),
   }
 }
 

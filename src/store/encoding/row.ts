@@ -103,6 +103,8 @@ export type PageNotes = {
   readonly fields: Map<string, { readonly field: string; readonly type: ColumnType }>
   /** Names of bigint columns that met a number they cannot hold. */
   readonly widen: Set<string>
+  /** By column whose type no value has proven yet, the type that values asked for which it cannot hold. */
+  readonly retype: Map<number, ColumnType>
   readonly rejected: Rejected[]
 }
 
@@ -121,6 +123,7 @@ type RowEncoder = {
   readonly versionIndexes: readonly number[]
   readonly encodeColumn: readonly Encode[]
   readonly canWiden: readonly boolean[]
+  readonly canRetype: readonly boolean[]
   /** Types of fields that are not taken from their values. */
   readonly knownTypes: ReadonlyMap<string, ColumnType>
   readonly cells: string[]
@@ -165,6 +168,10 @@ function prepareEncoder(tableSchema: TableSchema, settled: ReadonlySet<string>):
         index !== keyIndex &&
         !versionIndexes.includes(index) &&
         !settled.has(column.name),
+    ),
+    canRetype: columns.map(
+      ({ isUnproven = false, name }, index) =>
+        isUnproven && index !== keyIndex && !versionIndexes.includes(index) && !settled.has(name),
     ),
     // A row version is a number even where it is served as a string.
     knownTypes: new Map([...documented, ...versionFields(stream).map((field) => [field, 'bigint'] as const)]),
@@ -225,7 +232,7 @@ function placeValues(
   { key, record }: Pick<Row, 'key' | 'record'>,
   notes: PageNotes,
 ): Rescued | null {
-  const { cells, keyIndex, encodeColumn, canWiden, knownTypes } = encoder
+  const { cells, keyIndex, encodeColumn, canWiden, canRetype, knownTypes } = encoder
   const { columns } = encoder.tableSchema
   // One call for all of them: three times as fast as asking by name.
   const values = Object.values(record)
@@ -249,6 +256,7 @@ function placeValues(
         continue
       }
       if (canWiden[column] && isWiderNumber(value)) notes.widen.add(columns[column]?.name ?? '')
+      else if (canRetype[column]) noteRetype(notes, column, value)
     }
     const field = plan.fields[index] ?? ''
     if (column === unknownField) noteField(notes, knownTypes, field, value)
@@ -317,6 +325,11 @@ function noteField(
   if (type === null) return
   const common = known ? commonType(known.type, type) : type
   if (common !== known?.type) notes.fields.set(folded, { field: known?.field ?? field, type: common })
+}
+
+function noteRetype({ retype }: PageNotes, column: number, value: Json): void {
+  const [type, known] = [typeOf(value), retype.get(column)]
+  if (type !== null) retype.set(column, known ? commonType(known, type) : type)
 }
 
 function noteRepeated(notes: PageNotes, repeated: JsonObject): void {

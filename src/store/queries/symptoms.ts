@@ -70,7 +70,7 @@ type Flip = {
 }
 type Drift = {
   readonly field: string
-  readonly change: 'new' | 'without a column' | 'widened' | 'values do not fit'
+  readonly change: 'new' | 'without a column' | 'widened' | 'another type' | 'values do not fit'
   readonly at: Date
   /** What the upstream's description of itself said instead; null: it did not contradict. */
   readonly said?: string | null
@@ -208,11 +208,11 @@ export async function readSymptoms(
        from tidemark.field
        cross join lateral (
          values (case when column_name is null then 'without a column' else 'new' end, first_seen_at),
-                ('widened', widened_at), ('values do not fit', rescued_since)
+                (case when column_type in ('bigint', 'numeric') then 'widened' else 'another type' end, widened_at), ('values do not fit', rescued_since)
        ) as changed (change, at)
        cross join lateral (
          select case
-           when change in ('widened', 'values do not fit') then described_as
+           when change in ('widened', 'another type', 'values do not fit') then described_as
            when change = 'new' and records_seen > nulls_seen and exists (
              select from tidemark.field as other where other.stream = wanted.name and other.described_as is not null
            ) then 'nothing'

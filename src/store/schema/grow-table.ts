@@ -12,6 +12,8 @@ export type Growth = {
   readonly fields: ReadonlyMap<string, ColumnType>
   /** Names of bigint columns that met a number they cannot hold. */
   readonly widen: ReadonlySet<string>
+  /** Names of columns that never held a value, and the type that the first ones ask for. */
+  readonly retype?: ReadonlyMap<string, ColumnType>
 }
 
 // Postgres allows 1,600, but a row must fit a page of 8 kB even when every long value was moved out of it.
@@ -32,6 +34,7 @@ export async function growTable(
   if (rowCount === 0) return false
   const added = await addColumns(client, tableSchema, growth.fields)
   await widenColumns(client, tableSchema, growth.widen)
+  await retypeColumns(client, tableSchema, growth.retype ?? new Map())
   if (added.length === 0) return true
   await showColumns(client, viewOf(tableSchema.stream), added, log)
   if (tableSchema.history) await showColumns(client, historyViewOf(tableSchema.stream), added, log)
@@ -141,25 +144,61 @@ async function widenColumns(
   tableSchema: TableSchema,
   names: ReadonlySet<string>,
 ): Promise<void> {
-  for (const name of names) {
-    await client.query('savepoint widening')
-    try {
-      await withoutView(client, viewOf(tableSchema.stream), () =>
-        withoutView(client, historyViewOf(tableSchema.stream), async () => {
-          for (const table of tablesOf(tableSchema))
-            await client.query(`alter table ${table} alter column ${pg.escapeIdentifier(name)} type numeric`)
-        }),
-      )
-      await client.query('release savepoint widening')
-      await noteColumn(client, tableSchema, name, { type: 'numeric', note: null })
-    } catch (error) {
-      if (!isDependedUpon(error)) throw error
-      await client.query('rollback to savepoint widening')
-      await noteColumn(client, tableSchema, name, {
-        type: 'bigint',
-        note: 'should be numeric, but a view or another object depends on the column; values that do not fit are in _rescued',
-      })
-    }
+  for (const name of names)
+    await changeType(client, tableSchema, name, { from: 'bigint', to: 'numeric', using: '', note: null })
+}
+
+/** What the upstream said of a field is not what its values are. No value is there that could be lost. */
+async function retypeColumns(
+  client: ClientBase,
+  tableSchema: TableSchema,
+  types: ReadonlyMap<string, ColumnType>,
+): Promise<void> {
+  for (const [name, to] of types) {
+    const column = pg.escapeIdentifier(name)
+    const from = tableSchema.columns.find((one) => one.name === name)?.type ?? to
+    const filled = tablesOf(tableSchema).map(
+      (table) => `exists (select from ${table} where ${column} is not null)`,
+    )
+    const { rows } = await client.query<{ has_values: boolean }>(
+      `select ${filled.join(' or ')} as has_values`,
+    )
+    if (rows[0]?.has_values) continue
+    const note = `its values are ${to}, although the upstream says otherwise`
+    await changeType(client, tableSchema, name, { from, to, using: ` using null::${to}`, note })
+  }
+}
+
+async function changeType(
+  client: ClientBase,
+  tableSchema: TableSchema,
+  name: string,
+  change: {
+    readonly from: ColumnType
+    readonly to: ColumnType
+    readonly using: string
+    readonly note: string | null
+  },
+): Promise<void> {
+  const { from, to, using, note } = change
+  const column = pg.escapeIdentifier(name)
+  await client.query('savepoint widening')
+  try {
+    await withoutView(client, viewOf(tableSchema.stream), () =>
+      withoutView(client, historyViewOf(tableSchema.stream), async () => {
+        for (const table of tablesOf(tableSchema))
+          await client.query(`alter table ${table} alter column ${column} type ${to}${using}`)
+      }),
+    )
+    await client.query('release savepoint widening')
+    await noteColumn(client, tableSchema, name, { type: to, note })
+  } catch (error) {
+    if (!isDependedUpon(error)) throw error
+    await client.query('rollback to savepoint widening')
+    await noteColumn(client, tableSchema, name, {
+      type: from,
+      note: `should be ${to}, but a view or another object depends on the column; values that do not fit are in _rescued`,
+    })
   }
 }
 

@@ -5,7 +5,13 @@ import pg, { type ClientBase } from 'pg'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import { type ColumnType, columnTypes, foldName } from './column-types.ts'
 
-export type Column = { readonly field: string; readonly name: string; readonly type: ColumnType }
+export type Column = {
+  readonly field: string
+  readonly name: string
+  readonly type: ColumnType
+  /** Its type is that of a description, and no value has come yet: the first ones may ask for another. */
+  readonly isUnproven?: boolean
+}
 export type TableSchema = {
   readonly stream: MirroredStream
   /** Rises with every change of the columns, in the database too. */
@@ -44,6 +50,7 @@ type Row = {
   readonly type: string
   readonly is_key: boolean
   readonly field: string | null
+  readonly is_unproven: boolean | null
   readonly columns_version: number
   readonly unplaced: readonly string[]
   readonly volatile: readonly string[]
@@ -61,7 +68,7 @@ export async function readTableSchema(
               when 'timestamp with time zone' then 'timestamptz' when 'time without time zone' then 'time'
               else format_type(a.atttypid, a.atttypmod)
             end as type,
-            f.source_name as field,
+            f.source_name as field, f.described_as is not null and f.records_seen = f.nulls_seen as is_unproven,
             exists (
               select from pg_index i where i.indrelid = a.attrelid and i.indisprimary and a.attnum = any (i.indkey)
             ) as is_key,
@@ -83,7 +90,12 @@ export async function readTableSchema(
   const columns = rows.flatMap((row) =>
     row.field === null || isForeign(row)
       ? []
-      : [{ name: row.name, type: row.type as ColumnType, field: row.field }],
+      : [
+          {
+            ...{ name: row.name, type: row.type as ColumnType, field: row.field },
+            ...(row.is_unproven && { isUnproven: true }),
+          },
+        ],
   )
   const keyName = rows.find((row) => row.is_key)?.name
   const key = columns.find((column) => column.name === keyName)

@@ -249,6 +249,7 @@ async function grow(
   // Still bigint: something depends on the column, and asking again at every page would not change that.
   for (const column of tableSchema.columns)
     if (column.type === 'bigint' && growth.widen.has(column.name)) settledColumns.add(column.name)
+    else if (growth.retype?.has(column.name)) settledColumns.add(column.name)
   return tableOf(tableSchema, settledColumns, table.localTimes)
 }
 
