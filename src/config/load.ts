@@ -1,6 +1,6 @@
 // The configuration: the environment parsed into one frozen object, with all problems at once. The only reader of the environment.
 
-import { X509Certificate } from 'node:crypto'
+import { hkdfSync, X509Certificate } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { parseEnv } from 'node:util'
@@ -180,6 +180,18 @@ export function loadConfig(environment: Environment): Config {
   finish()
   return config
 }
+
+/** What deliveries of webhooks are signed with: chosen by the operator, or following from WEBHOOK_SECRET. */
+export const signingSecretOf = ({
+  webhookSecret,
+  webhookSigningSecret,
+}: Pick<Config, 'webhookSecret' | 'webhookSigningSecret'>): string | null =>
+  webhookSigningSecret ??
+  (webhookSecret === null
+    ? null
+    : Buffer.from(hkdfSync('sha256', webhookSecret, '', 'tidemark webhook signatures', 24)).toString(
+        'base64url',
+      ))
 
 function reader(environment: Environment) {
   const problems: string[] = []

@@ -286,6 +286,17 @@ export const workerVariables = {
       'must have at least 16 characters out of A–Z, a–z, 0–9, - and _',
     ),
   },
+  WEBHOOK_SIGNING_SECRET: {
+    describe: 'what the upstream signs its deliveries with, when you subscribed by hand and gave it a secret',
+    fallback:
+      'one that follows from `WEBHOOK_SECRET`; the worker gives it to the upstream when it subscribes',
+    form: 'text of 8 characters or more',
+    secret: true,
+    schema: optionalText.refine(
+      (secret) => secret === null || secret.length >= 8,
+      'must have at least 8 characters',
+    ),
+  },
   STALE_AFTER: {
     describe: 'how late a stream may be, by its own schedule, before it is a problem',
     fallback: '`15m`',

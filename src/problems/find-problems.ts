@@ -2,6 +2,7 @@
 
 import type { Config } from '../config/load.ts'
 import { isStale } from '../config/parsers.ts'
+import { type Notice, readNotices } from '../store/admin/notices.ts'
 import { readContractChanges, readUnusableContracts } from '../store/queries/contract.ts'
 import { readSymptoms, type StreamSymptoms } from '../store/queries/symptoms.ts'
 import type { ServiceName, Stream } from '../streams/catalog.ts'
@@ -41,6 +42,8 @@ type Given = {
   readonly view: WorkerView
   readonly rules: ProblemRules
   readonly contracts?: ContractSymptoms
+  /** What was noted by whoever met it. */
+  readonly notices?: readonly Notice[]
   readonly now: Date
 }
 
@@ -51,13 +54,21 @@ const refusals: readonly (string | null)[] = [
   'UPSTREAM_TOKEN_REPEATED',
 ]
 
-export function findProblems({ symptoms, view, rules, contracts, now }: Given): readonly Problem[] {
+export function findProblems({
+  symptoms,
+  view,
+  rules,
+  contracts,
+  notices = [],
+  now,
+}: Given): readonly Problem[] {
   const refused = refusedServices(symptoms, rules)
   const isDown = (service: string) => refused.has(service) || view.servicesDown.includes(service)
   return [
     ...partsDown(view),
     ...view.servicesDown.filter((service) => !refused.has(service)).map(serviceDown),
     ...[...refused].map(tokenRefused),
+    ...notices.map(webhooks),
     ...symptoms.flatMap((one) => [
       ...stopped(one),
       ...(isDown(rules.serviceOf(one.stream)) ? [] : [...failing(one), ...stale(one, rules.isStale, now)]),
@@ -160,6 +171,15 @@ export async function readProblems({
         return schedule !== undefined && isStale(schedule, config.staleAfterMs, readThroughAt, at)
       },
     },
+    notices: await readNotices(pool),
     now,
   })
 }
+
+const webhooks = ({ key, since, what }: Notice): Problem =>
+  problemOf('webhooks', null, key.replace(/^webhooks:/, ''), {
+    since,
+    what,
+    whatToDo:
+      'See what the upstream wants: `tidemark webhooks definitions` and `tidemark webhooks list`. Then subscribe by hand, or unset PUBLIC_URL.',
+  })

@@ -9,6 +9,7 @@ export const problemKinds = [
   'part_down',
   'service_down',
   'token_refused',
+  'webhooks',
   'stopped',
   'access_lost',
   'inconclusive',
@@ -34,6 +35,7 @@ export const problemMeanings: Readonly<Record<ProblemKind, string>> = {
   part_down: 'Postgres or the queue does not answer, and all runs wait for it',
   service_down: 'a service of the upstream does not answer as it should; its streams wait until it does',
   token_refused: 'the upstream refuses the sign-in, and nothing of that service is read',
+  webhooks: 'the worker is not subscribed to the webhooks of the upstream, although PUBLIC_URL is set',
   stopped: 'the upstream was restored from a backup; the stream waits for a person',
   access_lost:
     'the upstream shows no changes at all any more, although there are rows: a wrong CLIENT_GUID, or a lost right',

@@ -1,8 +1,10 @@
 // `/healthz`: the program runs. `/readyz`: it can do its work, and if not, which part is missing.
 
 import type { Registry } from 'prom-client'
-import type { Routes } from './server.ts'
+import type { Logger } from '../log.ts'
+import { type Routes, withBytes } from './server.ts'
 import { isSecret } from './sessions.ts'
+import { checkSignature } from './webhook-signature.ts'
 
 export type PartState = { readonly isUp: boolean; readonly since: Date }
 export type Readiness = {
@@ -29,30 +31,55 @@ export const healthRoutes =
     })
   }
 
-// `POST /hooks/<WEBHOOK_SECRET>`: the upstream says that something changed. The body is not read; the streams are.
+// `POST /hooks/<WEBHOOK_SECRET>`: the upstream says that something changed. The body is read for its signature only; the streams are
+// read for what changed.
 type Options = {
   /** Null switches the route off. */
   readonly secret: string | null
+  /** What deliveries are signed with; null: nobody knows. */
+  readonly signingSecret?: string | null
   readonly onDelivery: () => void
+  readonly log?: Logger
 }
 
 export const hookRoute =
-  ({ secret, onDelivery }: Options): Routes =>
+  ({ secret, signingSecret = null, onDelivery, log }: Options): Routes =>
   (server) => {
     if (secret === null) return
     const isOurs = isSecret(secret)
-    server.post<{ Params: { secret: string } }>(
-      '/hooks/:secret',
-      {
-        // Before the body: a wrong secret is answered like any unknown path, and its body is not read.
-        onRequest: async (request, reply) => {
-          if (!isOurs(request.params.secret)) return reply.callNotFound()
-          onDelivery()
+    const warned = new Set<string>()
+    const warnOnce = (text: string) => {
+      if (!warned.has(text)) log?.warn(text)
+      warned.add(text)
+    }
+    withBytes(server, (scope) =>
+      scope.post<{ Params: { secret: string } }>(
+        '/hooks/:secret',
+        {
+          // Before the body: a wrong secret is answered like any unknown path, and its body is not read.
+          onRequest: async (request, reply) => {
+            if (!isOurs(request.params.secret)) return reply.callNotFound()
+          },
         },
-      },
-      async (_request, reply) => reply.code(202).send(),
+        async ({ headers, body }, reply) => {
+          const bytes = Buffer.isBuffer(body) ? body : Buffer.alloc(0)
+          const signature = signingSecret === null ? 'none' : checkSignature(signingSecret, headers, bytes)
+          if (signature === 'unknown') warnOnce(unknownSignature)
+          if (signature === 'wrong') {
+            warnOnce(wrongSignature)
+            return reply.code(401).send({ error: 'the signature does not fit' })
+          }
+          onDelivery()
+          return reply.code(202).send()
+        },
+      ),
     )
   }
+
+const unknownSignature =
+  'Deliveries of webhooks are signed in a way that Tidemark does not know. They are believed because of the secret in their address.'
+const wrongSignature =
+  'A delivery of a webhook was refused: its signature was made with another secret. If you subscribed by hand, set WEBHOOK_SIGNING_SECRET to the secret that you gave.'
 
 // `GET /metrics`, in the text format of Prometheus.
 export const metricsRoute =

@@ -219,6 +219,19 @@ export function withForms(server: FastifyInstance, add: (scope: FastifyInstance)
   })
 }
 
+/** Adds routes that want the bytes of a body, whatever it is said to be. */
+export function withBytes(server: FastifyInstance, add: (scope: FastifyInstance) => void): void {
+  server.register(async (scope) => {
+    scope.removeContentTypeParser('*')
+    scope.addContentTypeParser(
+      '*',
+      { parseAs: 'buffer', bodyLimit: bodyLimitBytes },
+      (_request, body, done) => done(null, body),
+    )
+    add(scope)
+  })
+}
+
 /** Fields that were left empty are not there. Of one that comes twice the first holds. */
 export function fieldsOf({ body }: Pick<FastifyRequest, 'body'>): Fields {
   const fields = new Map<string, string>()

@@ -1,7 +1,7 @@
 // The worker, put together: HTTP first, so that it can be asked how it is doing while it still waits for Postgres or Redis. What
 // begins once they answer is in start.ts.
 
-import type { Config } from '../config/load.ts'
+import { type Config, signingSecretOf } from '../config/load.ts'
 import { configuredStreams, type SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
 import { actions, NotNow } from '../operator/actions.ts'
@@ -166,6 +166,8 @@ function monitoringRoutes(state: WorkerState, deliveries: RunDebounce): readonly
     metricsRoute({ registry, refresh }),
     hookRoute({
       secret: config.webhookSecret,
+      signingSecret: signingSecretOf(config),
+      log: state.log,
       onDelivery() {
         metrics.delivered()
         deliveries.announce()

@@ -1,13 +1,14 @@
 // What the worker does once Postgres and the queue answer: opens the mirror and the queue, works on the runs, keeps schedules and its
 // subscription, and alerts people. HTTP is not its business.
 
-import type { Config } from '../config/load.ts'
+import { type Config, signingSecretOf } from '../config/load.ts'
 import { openContext, type SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
 import { runAlertLoop } from '../problems/alert-loop.ts'
 import { partsDown, readProblems, type WorkerView } from '../problems/find-problems.ts'
 import type { Problem } from '../problems/stream-problems.ts'
 import { withAlertBook } from '../store/admin/alert-book.ts'
+import { forgetProblem } from '../store/admin/notices.ts'
 import { pausedStreams } from '../store/admin/streams.ts'
 import type { WorkerLine } from '../store/admin/watch.ts'
 import { checkTakesWrites } from '../store/server/connect.ts'
@@ -29,7 +30,7 @@ import {
   runUnlessPaused,
   wantedSchedules,
 } from './scheduled-runs.ts'
-import { keepSubscribed } from './subscription.ts'
+import { keepSubscribed, webhookNotice } from './subscription.ts'
 import { startWatch, type Watch } from './watch.ts'
 
 /** What there is once Postgres and the queue answered. */
@@ -206,9 +207,11 @@ function subscribeAndAlert(
   { assignmentService: upstream, database: { pool } }: SyncContext,
   { problems, view }: Pick<Live, 'problems'> & { readonly view: () => WorkerView },
 ): void {
-  const { publicUrl, webhookSecret: secret, alertWebhookUrl } = config
-  if (publicUrl !== null && secret !== null)
-    void keepSubscribed({ upstream, pool, publicUrl, secret, signal, log })
+  const { publicUrl, webhookSecret: secret, alertWebhookUrl, contract } = config
+  const signingSecret = signingSecretOf(config)
+  if (publicUrl !== null && secret !== null && signingSecret !== null)
+    void keepSubscribed({ upstream, pool, publicUrl, secret, signingSecret, contract, signal, log })
+  else void forgetProblem(pool, webhookNotice).catch(() => {})
   if (alertWebhookUrl !== null)
     void runAlertLoop({
       url: alertWebhookUrl,

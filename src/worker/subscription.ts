@@ -5,22 +5,28 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Pool } from '../context.ts'
 import type { Json, JsonObject } from '../json/json.ts'
 import type { Logger } from '../log.ts'
+import { forgetProblem, noteProblem } from '../store/admin/notices.ts'
 import { takeTurn } from '../store/server/session.ts'
 import { type Stream, streams } from '../streams/catalog.ts'
+import type { Contract, ContractPlace } from '../streams/contract.ts'
 import { chooseKeyField, isObject } from '../streams/record.ts'
 import type { Source } from '../sync/ports/source.ts'
 import type { Upstream } from '../upstream/client.ts'
+import { findContract } from '../upstream/contract/find-description.ts'
 import { openSource } from '../upstream/contract/source.ts'
 import { UpstreamError } from '../upstream/http/errors.ts'
 import { messageOf } from '../util/errors.ts'
 import { plural, sentence } from '../util/text.ts'
 import { parsedRecords } from '../wire/record-page.ts'
+import { correctedNames, describedNames, type FieldNames, seenNames } from './subscription-fields.ts'
 
 export type Served = { readonly definitions: readonly Json[]; readonly subscriptions: readonly Json[] }
 export type SubscriptionPlan = {
   /** Keys of subscriptions that are ours and not wanted: earlier addresses, duplicates, switched off. */
   readonly remove: readonly string[]
-  readonly create: readonly JsonObject[]
+  /** The definitions that lack one, by their keys. */
+  readonly create: readonly Json[]
+  readonly names: FieldNames
   readonly kept: number
 }
 /** The definitions are not what can be used; the sentence says what was seen. */
@@ -28,8 +34,6 @@ export type Unusable = { readonly unusable: string }
 
 const definitionKeys = ['WebhookDefinitionId', 'DefinitionId', 'Id', 'UID']
 const subscriptionKeys = ['WebhookSubscriptionId', 'SubscriptionId', 'Id', 'UID']
-const aboutAddress = /url|uri|callback|endpoint|address/i
-const aboutDefinition = /definition/i
 const aboutBeingOn = /^is_?(?:active|enabled)$|^(?:active|enabled)$/i
 
 /** One subscription for each definition that is about assignments, and never two. */
@@ -48,19 +52,18 @@ export function planSubscriptions(
   const idField = chooseKeyField(known, subscriptionKeys)
   if (ours.length > 0 && idField === null)
     return { unusable: whatIsThere('webhook subscriptions', subscriptions, subscriptionKeys) }
-  const names = subscriptionFields(known, keyField)
+  const seen = seenNames(known, keyField)
 
   const wanted = new Map(keys.map((key) => [textOf(key), key]))
   const remove: string[] = []
   let kept = 0
   for (const one of ours) {
-    const definition = textOf(one[names.definition] ?? '')
+    const definition = textOf(one[seen.definition] ?? '')
     const isRight = Object.values(one).includes(hookUrl) && isOn(one) && wanted.delete(definition)
     if (isRight) kept++
     else if (idField !== null) remove.push(textOf(one[idField] ?? null))
   }
-  const create = [...wanted.values()].map((key) => ({ [names.definition]: key, [names.address]: hookUrl }))
-  return { remove, create, kept }
+  return { remove, create: [...wanted.values()], names: seen, kept }
 }
 
 /** Whether a subscription that was just made will work; the sentence says why not. */
@@ -71,36 +74,10 @@ export function checkCreated(record: Json, hookUrl: string): Unusable | null {
   }
 }
 
-/** A service that does not know the name under which it was given the address says which field it misses. */
-function missedAddress(error: unknown): string | null {
-  const excerpt = error instanceof UpstreamError && error.status === 400 ? error.excerpt : null
-  const required = [...(excerpt ?? '').matchAll(/"(\w+)":\["The \1 field is required/g)]
-  return required.map(([, name = '']) => name).find((name) => aboutAddress.test(name)) ?? null
-}
-
 export function subscriptionKeyOf(record: Json): string | null {
   const idField = chooseKeyField([record], subscriptionKeys)
   const fields: JsonObject = isObject(record) ? record : {}
   return idField === null ? null : textOf(fields[idField] ?? null)
-}
-
-/** As other subscriptions spell them; with none to learn from, as the definitions spell theirs. */
-function subscriptionFields(
-  known: readonly JsonObject[],
-  definitionKey: string,
-): { definition: string; address: string } {
-  const names = [...new Set(known.flatMap((one) => Object.keys(one)))]
-  const isCamel = /^[a-z]/.test(definitionKey)
-  const definition =
-    names.find((name) => name.toLowerCase() === definitionKey.toLowerCase() && aboutDefinition.test(name)) ??
-    names.find((name) => aboutDefinition.test(name)) ??
-    (aboutDefinition.test(definitionKey)
-      ? definitionKey
-      : isCamel
-        ? 'webhookDefinitionId'
-        : 'WebhookDefinitionId')
-  const address = names.find((name) => aboutAddress.test(name)) ?? (isCamel ? 'callbackUrl' : 'CallbackUrl')
-  return { definition, address }
 }
 
 /** A number beyond 2^53 is kept as its text (P4). */
@@ -126,42 +103,52 @@ function fieldsOf(record: Json): string {
 }
 
 // Keeps the worker subscribed to the upstream's webhooks: looked at when it starts and every hour, by one worker at a time. When
-// that cannot be, it says why, once, and the schedules go on without.
+// that cannot be, it is a problem, which says why; the schedules go on without.
 type Options = {
   readonly upstream: Upstream
   readonly pool: Pool
   /** PUBLIC_URL. */
   readonly publicUrl: string
   readonly secret: string
+  /** What deliveries are to be signed with. */
+  readonly signingSecret: string
+  /** Where the upstream describes itself; null: that is not looked for. */
+  readonly contract: ContractPlace | null
   readonly signal: AbortSignal
   readonly log: Logger
 }
 
 const everyMs = 3_600_000
 const afterFailureMs = 60_000
+export const webhookNotice = 'webhooks:subscription'
 
 /** Ends with the signal. */
 export async function keepSubscribed(options: Options): Promise<void> {
-  const { signal, log } = options
+  const { pool, signal, log } = options
   let lastSaid = ''
   while (!signal.aborted) {
-    let pauseMs = everyMs
-    let said: string
-    let isFine = false
-    try {
-      ;({ said, isFine } = await subscribeOnce(options))
-    } catch (error) {
-      if (signal.aborted) return
-      pauseMs = afterFailureMs
-      said = `The worker could not subscribe to webhooks: ${sentence(messageOf(error))} It tries again in a minute; until then streams are read on their schedules.`
-    }
+    const outcome = await subscribeOnce(options).catch((error: unknown) => ({
+      isFine: false,
+      said: `The worker could not subscribe to webhooks: ${sentence(messageOf(error))} It tries again in a minute; until then streams are read on their schedules.`,
+      pauseMs: afterFailureMs,
+    }))
+    if (signal.aborted) return
+    const { said, isFine } = outcome
     if (said !== lastSaid) log[isFine ? 'info' : 'warn'](said)
     lastSaid = said
-    await wait(pauseMs, undefined, { signal, ref: false }).catch(() => {})
+    const noted = isFine
+      ? forgetProblem(pool, webhookNotice)
+      : noteProblem(pool, { key: webhookNotice, what: said })
+    await noted.catch((error) => log.debug({ err: error }, 'could not note how the subscription is'))
+    await wait('pauseMs' in outcome ? outcome.pauseMs : everyMs, undefined, { signal, ref: false }).catch(
+      () => {},
+    )
   }
 }
 
-async function subscribeOnce(options: Options): Promise<{ said: string; isFine: boolean }> {
+type Outcome = { readonly said: string; readonly isFine: boolean }
+
+async function subscribeOnce(options: Options): Promise<Outcome> {
   const client = await options.pool.connect()
   try {
     // It waits for the upstream, but not for ever: the others want to look after their subscription, too.
@@ -178,12 +165,8 @@ async function subscribeOnce(options: Options): Promise<{ said: string; isFine: 
   }
 }
 
-async function subscribe({
-  upstream,
-  publicUrl,
-  secret,
-  signal,
-}: Options): Promise<{ said: string; isFine: boolean }> {
+async function subscribe(options: Options): Promise<Outcome> {
+  const { upstream, publicUrl, secret, signal } = options
   const hooksUrl = `${publicUrl}/hooks/`
   const hookUrl = `${hooksUrl}${secret}`
   const list = async (name: Stream['name']) =>
@@ -192,30 +175,57 @@ async function subscribe({
     definitions: await list('webhook_definition'),
     subscriptions: await list('webhook_subscription'),
   }
-  const plan = planSubscriptions(served, { hookUrl, hooksUrl })
-  if ('unusable' in plan) return { said: notSubscribed(plan.unusable), isFine: false }
+  const first = planSubscriptions(served, { hookUrl, hooksUrl })
+  if ('unusable' in first) return { said: notSubscribed(first.unusable), isFine: false }
+  const described = first.create.length > 0 ? describedNames(await contractOf(options)) : null
+  const plan = described === null ? first : { ...first, names: described }
   const remove = (webhookSubscriptionId: string) =>
     upstream.call('deleteWebhookSubscription', { path: { webhookSubscriptionId } }, signal)
-  const post = async (body: JsonObject) =>
-    (await upstream.call('createWebhookSubscription', { body }, signal)).body
-  const create = (body: JsonObject) =>
-    post(body).catch((error: unknown) => {
-      const name = missedAddress(error)
-      if (name === null || Object.hasOwn(body, name)) throw error
-      const renamed = Object.entries(body).map(([known, value]) => [value === hookUrl ? name : known, value])
-      return post(Object.fromEntries(renamed))
-    })
   for (const key of plan.remove) await remove(key)
-  for (const body of plan.create) {
-    const created = await create(body)
-    const wrong = checkCreated(created, hookUrl)
+  let { names } = plan
+  for (const definition of plan.create) {
+    const created = await create(options, hookUrl, definition, names)
+    names = created.names
+    const wrong = checkCreated(created.record, hookUrl)
     if (!wrong) continue
-    const key = subscriptionKeyOf(created)
+    const key = subscriptionKeyOf(created.record)
     if (key !== null) await remove(key)
     return { said: notSubscribed(wrong.unusable), isFine: false }
   }
   const count = plan.kept + plan.create.length
   return { said: `subscribed to ${plural(count, 'kind')} of webhooks`, isFine: true }
+}
+
+async function contractOf({ contract: place, upstream, signal }: Options): Promise<Contract | null> {
+  if (place === null) return null
+  const found = await findContract(place, upstream, signal)
+  return found.found === 'contract' ? found.contract : null
+}
+
+const mostCorrections = 3
+
+/** What the upstream says it misses is tried under the name that it gave. */
+async function create(
+  { upstream, signingSecret, signal }: Options,
+  hookUrl: string,
+  definition: Json,
+  tried: FieldNames,
+): Promise<{ readonly record: Json; readonly names: FieldNames }> {
+  for (let names = tried, attempt = 1; ; attempt++) {
+    const body: JsonObject = {
+      [names.definition]: definition,
+      [names.address]: hookUrl,
+      ...(names.secret !== null && { [names.secret]: signingSecret }),
+    }
+    try {
+      return { record: (await upstream.call('createWebhookSubscription', { body }, signal)).body, names }
+    } catch (error) {
+      const isRefused = error instanceof UpstreamError && error.status === 400 && attempt <= mostCorrections
+      const corrected = isRefused ? correctedNames(names, error.said) : null
+      if (corrected === null) throw error
+      names = corrected
+    }
+  }
 }
 
 const notSubscribed = (why: string): string =>

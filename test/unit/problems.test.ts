@@ -5,6 +5,7 @@ import { isStale } from '../../src/config/parsers.ts'
 import { contractProblems } from '../../src/problems/contract-problems.ts'
 import { findProblems, type WorkerView } from '../../src/problems/find-problems.ts'
 import { problemKinds } from '../../src/problems/stream-problems.ts'
+import type { Notice } from '../../src/store/admin/notices.ts'
 import type { StreamSymptoms } from '../../src/store/queries/symptoms.ts'
 
 const now = new Date('2026-03-02T12:00:00Z')
@@ -36,8 +37,13 @@ const well: StreamSymptoms = {
 }
 const allWell: WorkerView = { partsDown: [], servicesDown: [] }
 
-const find = (symptoms: readonly Partial<StreamSymptoms>[], view: Partial<WorkerView> = {}) =>
+const find = (
+  symptoms: readonly Partial<StreamSymptoms>[],
+  view: Partial<WorkerView> = {},
+  notices: readonly Notice[] = [],
+) =>
   findProblems({
+    notices,
     symptoms: symptoms.map((one) => ({ ...well, ...one })),
     view: { ...allWell, ...view },
     rules: {
@@ -233,6 +239,7 @@ describe('each problem', () => {
         { stream: 'assignment_note', failing: failing(9, 'UPSTREAM_SIGN_IN') },
       ],
       { partsDown: [{ name: 'queue', since: ago(1) }] },
+      [{ key: 'webhooks:subscription', since: ago(1), what: 'The worker is not subscribed.' }],
     )
     const service = find([], { servicesDown: ['tracking'] })
     const contracts = contractProblems({

@@ -219,7 +219,12 @@ export async function readSymptoms(
          end as said
        ) as contract
        where field.stream = wanted.name and at > began
-         and (said is not null or at > first_read_through_at)
+         -- What the first row of a stream brings that was empty until then is not new: nobody could know it. The key is known from the
+         -- time when the table was made.
+         and (said is not null or (at > first_read_through_at and at > (
+           select first_seen_at from tidemark.field as known
+           where known.stream = wanted.name order by first_seen_at offset 1 limit 1
+         )))
          -- One that is described is told when the description names it.
          and not (change = 'new' and (described_as is not null or exists (
            select from tidemark.contract_change as gone

@@ -244,6 +244,16 @@ export const beliefTable = tidemark.table(
   (table) => [primaryKey({ columns: [table.stream, table.name] })],
 )
 
+/** Problems that no other table shows. */
+export const noticeTable = tidemark.table('notice', {
+  /** The same as long as it is the same problem. */
+  key: text('key').primaryKey(),
+  /** What it is. */
+  what: text('what').notNull(),
+  /** Since when. */
+  since: at('since').notNull().defaultNow(),
+})
+
 /** The dictionary: every field that was seen, and its column. */
 export const fieldTable = tidemark.table(
   'field',

@@ -1,0 +1,74 @@
+// How the fields of a webhook subscription are called: by what the upstream says of itself, by the complaints of its refusals, and by
+// the subscriptions that are there. Pure.
+
+import type { JsonObject } from '../json/json.ts'
+import type { Contract, ContractField } from '../streams/contract.ts'
+import type { ProblemDetails } from '../upstream/http/problem-details.ts'
+
+export type FieldNames = {
+  readonly definition: string
+  readonly address: string
+  /** What deliveries are signed with; null: there is no such field. */
+  readonly secret: string | null
+}
+
+const aboutAddress = /url|uri|callback|endpoint|address/i
+const aboutDefinition = /definition/i
+const aboutSecret = /secret|signing_?key/i
+
+const path = '/api/webhooks/subscription'
+
+/** Null when the description does not say what a subscription is made of. */
+export function describedNames(contract: Contract | null): FieldNames | null {
+  const operation = contract?.operations.find(
+    (one) => one.method.toUpperCase() === 'POST' && one.path.toLowerCase() === path,
+  )
+  const fields = contract?.types[operation?.takes ?? '']?.fields ?? []
+  const named = (pattern: RegExp) =>
+    fields.filter(({ name }) => pattern.test(name)).toSorted(likelierFirst)[0]
+  const [definition, address] = [named(aboutDefinition), named(aboutAddress)]
+  if (!definition || !address) return null
+  return { definition: definition.name, address: address.name, secret: named(aboutSecret)?.name ?? null }
+}
+
+const likelierFirst = (one: ContractField, other: ContractField): number =>
+  Number(other.isRequired) - Number(one.isRequired) || Number(isUri(other)) - Number(isUri(one))
+const isUri = ({ says }: ContractField): boolean => /ur[il]/i.test(says)
+
+/** As subscriptions spell them that are there; with none to learn from, as the definitions spell theirs. */
+export function seenNames(known: readonly JsonObject[], definitionKey: string): FieldNames {
+  const names = [...new Set(known.flatMap((one) => Object.keys(one)))]
+  const isCamel = /^[a-z]/.test(definitionKey)
+  const usual = isCamel ? 'webhookDefinitionId' : 'WebhookDefinitionId'
+  const definition =
+    names.find((name) => name.toLowerCase() === definitionKey.toLowerCase() && aboutDefinition.test(name)) ??
+    names.find((name) => aboutDefinition.test(name)) ??
+    (aboutDefinition.test(definitionKey) ? definitionKey : usual)
+  return {
+    definition,
+    address: names.find((name) => aboutAddress.test(name)) ?? (isCamel ? 'url' : 'Url'),
+    secret: names.find((name) => aboutSecret.test(name)) ?? null,
+  }
+}
+
+/** What a refusal says is missing or unknown; null when it says nothing of these fields. */
+export function correctedNames(names: FieldNames, said: ProblemDetails | null): FieldNames | null {
+  // The fields of a JSON body are named by a path.
+  const complaints = (said?.errors ?? []).map(
+    ([field, message]) => [field.replace(/^\$\./, ''), message] as const,
+  )
+  const missing = complaints
+    .filter(([, message]) => /required|missing/i.test(message))
+    .map(([field]) => field)
+  const isNews = (field: string, known: string) => field.toLowerCase() !== known.toLowerCase()
+  const address = missing.find((field) => aboutAddress.test(field) && isNews(field, names.address))
+  const definition = missing.find((field) => aboutDefinition.test(field) && isNews(field, names.definition))
+  const { secret } = names
+  const hasNoSecret = secret !== null && complaints.some(([field]) => !isNews(field, secret))
+  if (!address && !definition && !hasNoSecret) return null
+  return {
+    definition: definition ?? names.definition,
+    address: address ?? names.address,
+    secret: hasNoSecret ? null : secret,
+  }
+}
