@@ -45,6 +45,8 @@ export type Rejected = { readonly record: Json; readonly reason: string }
 export type Records = {
   readonly rows: readonly Row[]
   readonly rejected: readonly Rejected[]
+  /** No two rows have one key. */
+  readonly haveOwnKeys?: boolean
   /** When the records were here, by the clock of this process that never jumps; missing: only just now. */
   readonly readAtMs?: number
 }
@@ -109,7 +111,7 @@ function rowFinder(
     const version = versionAt === null ? null : versionFrom(page, versionAt)
     return key === null || (versionAt !== null && version === null)
       ? null
-      : new FoundRow(key, version, { page, index })
+      : new FoundRow(key, version, page, index)
   }
 }
 
@@ -119,20 +121,25 @@ function versionFrom(page: RecordPage, place: number): bigint | null {
 }
 
 /** A class, because all of them share one function: of an object that has its own, five thousand a page are dear. */
-class FoundRow implements Row {
+class FoundRow implements Row, Found {
   readonly key: string
   readonly version: bigint | null
-  readonly found: Found
+  readonly page: RecordPage
+  readonly index: number
 
-  constructor(key: string, version: bigint | null, found: Found) {
+  constructor(key: string, version: bigint | null, page: RecordPage, index: number) {
     this.key = key
     this.version = version
-    this.found = found
+    this.page = page
+    this.index = index
+  }
+
+  get found(): Found {
+    return this
   }
 
   get record(): JsonObject {
-    const { page, index } = this.found
-    return page.record(index) as JsonObject
+    return this.page.record(this.index) as JsonObject
   }
 }
 
@@ -183,7 +190,7 @@ export function withoutTwins(records: Records): Records {
     const other = kept.get(row.key)
     if (other === undefined || (row.version ?? 0n) >= (other.version ?? 0n)) kept.set(row.key, row)
   }
-  if (kept.size === records.rows.length) return records
+  if (kept.size === records.rows.length) return { ...records, haveOwnKeys: true }
   const textOf = ({ record }: Row) => JSON.stringify(record)
   const isTwin = (row: Row) => {
     const other = kept.get(row.key)
@@ -193,6 +200,7 @@ export function withoutTwins(records: Records): Records {
   return {
     ...records,
     rows: [...kept.values()],
+    haveOwnKeys: true,
     rejected: [
       ...records.rejected,
       ...twins.map(({ key, record }) => ({ record, reason: sharedKey(record, kept.get(key)?.record ?? {}) })),

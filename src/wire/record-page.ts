@@ -7,6 +7,8 @@ import type { FieldOrder } from './field-order.ts'
 
 export type RecordPage = {
   readonly bytes: Buffer
+  /** The same bytes, for reading several at a time. */
+  readonly view: DataView
   readonly length: number
   /** What the numbers of fields mean. */
   readonly order: FieldOrder
@@ -37,12 +39,12 @@ export const isNull = -1
 
 export function recordPage(
   bytes: Buffer,
-  { order, places, length }: Pick<RecordPage, 'order' | 'places' | 'length'>,
+  { view, order, places, length }: Pick<RecordPage, 'view' | 'order' | 'places' | 'length'>,
 ): RecordPage {
   const record = (index: number): Json =>
     parseJson(bytes.subarray(places.recordStarts[index], places.recordEnds[index]))
   return {
-    ...{ bytes, length, order, places, record },
+    ...{ bytes, view, length, order, places, record },
     *[Symbol.iterator]() {
       for (let index = 0; index < length; index++) yield record(index)
     },

@@ -47,7 +47,7 @@ export function scanRecords(bytes: Buffer, order: FieldOrder): RecordPage | null
   const end = scanList(scan, first)
   if (end === bad || skipSpace(bytes, end) !== bytes.length) return null
   if (scan.recordCount >= fewRecords) order.recordBytes = bytes.length / scan.recordCount
-  return recordPage(bytes, { order, places: placesOf(scan), length: scan.recordCount })
+  return recordPage(bytes, { view: scan.view, order, places: placesOf(scan), length: scan.recordCount })
 }
 
 const fewRecords = 16

@@ -3,7 +3,7 @@
 
 import { hash } from 'node:crypto'
 import type { Row } from '../../streams/record.ts'
-import type { Cells } from './cells.ts'
+import { type Cells, viewOf } from './cells.ts'
 import { copyNull } from './copy-text.ts'
 
 /** What each row begins with: the columns, and their types. */
@@ -132,7 +132,7 @@ const withoutEmptyEnd = (line: Buffer, emptyCells: number): Buffer =>
 function beginBinary(binary: Chunks, cells: Cells, most: number, cellCount: number): void {
   if (makeRoom(binary, leadingBytes + most) || cells.binary !== binary.last) {
     cells.binary = binary.last
-    cells.view = new DataView(binary.last.buffer, binary.last.byteOffset, binary.last.length)
+    cells.view = viewOf(binary.last)
   }
   const { view } = cells
   view.setInt16(binary.end, leadingCells + cellCount)

@@ -104,7 +104,8 @@ const sum = (numbers: Iterable<number>): number => {
 }
 
 // Which rows of a page are written, and in which order. Pure.
-export const rowsToWrite = (rows: readonly Row[]): readonly Row[] => inKeyOrder(newestOfEachKey(rows))
+export const rowsToWrite = (rows: readonly Row[], haveOwnKeys = false): readonly Row[] =>
+  inKeyOrder(haveOwnKeys ? rows : newestOfEachKey(rows))
 
 /** The newest version of each key; of equal versions the one that came last. */
 function newestOfEachKey(rows: readonly Row[]): readonly Row[] {
@@ -118,5 +119,10 @@ function newestOfEachKey(rows: readonly Row[]): readonly Row[] {
 }
 
 /** All writers take their row locks in the same order. The merge sorts for itself, and knows how other keys than numbers sort. */
-const inKeyOrder = (rows: readonly Row[]): readonly Row[] =>
-  rows.toSorted((one, other) => Number(one.key) - Number(other.key))
+function inKeyOrder(rows: readonly Row[]): readonly Row[] {
+  const keys = Float64Array.from(rows, ({ key }) => Number(key))
+  if (keys.every((key, index) => index === 0 || (keys[index - 1] as number) < key)) return rows
+  const places = Array.from(rows.keys())
+  places.sort((one, other) => (keys[one] as number) - (keys[other] as number))
+  return places.map((place) => rows[place] as Row)
+}

@@ -11,6 +11,7 @@ import {
   type LocalTime,
   mostCellBytes,
   newCells,
+  viewOf,
   writeBigint,
   writeBoolean,
   writeInstant,
@@ -113,6 +114,7 @@ function encodePlainRow(
   if (encoder.places?.order !== order || encoder.places.fieldCount !== order.names.length)
     encoder.places = placesOf(encoder.tableSchema, order)
   const { recordStarts, recordEnds, firstFields, valueStarts } = page.places
+  encoder.cells.source = page.view
   const first = firstFields[index] as number
   const fieldCount = (firstFields[index + 1] as number) - first
   const { places, cells } = encoder
@@ -148,7 +150,10 @@ function deletionAt(
 /** Makes room for a row, and begins it. */
 function prepareCells({ cells, localTimes, kinds }: PlainEncoder, recordBytes: number, rows: CopyRows): void {
   const most = recordBytes + (kinds.length + 2) * mostCellBytes + localTimes.length * longestSuffix
-  if (cells.text.length < most) cells.text = Buffer.alloc(2 * most)
+  if (cells.text.length < most) {
+    cells.text = Buffer.alloc(2 * most)
+    cells.textView = viewOf(cells.text)
+  }
   rows.beginBinary(cells, most, kinds.length)
   cells.isTextOnly = false
   // What fits no column: nothing.

@@ -129,7 +129,7 @@ export async function commitQuickly(
     /** Whether no row of the page is expected to be there, by what the pages before it were. */
     readonly isAllNew: () => boolean
     /** It has another record of a row of the page before. */
-    readonly sharesRows: boolean
+    readonly sharesRows: () => boolean
     /** It was tried to copy it straight into the table. */
     readonly mustMerge: boolean
   },
@@ -181,7 +181,7 @@ async function writeQuickly(
     return await mergePage(client, tableSchema, { telling, readAtMs: page.readAtMs })
   }
   await turn.mayRead()
-  if (sharesRows) await turn.take()
+  if (sharesRows()) await turn.take()
   await client.query(begin)
   const news = await probeRows(client, tableSchema, encoded, page.readAtMs)
   const { indexes } = news

@@ -19,7 +19,7 @@ export type NextPage = {
   /** How many of these rows the page before it held as well. */
   readonly repeatedCount: number
   /** It has another record of a row that the page before it held: which of them stays is only known behind that page. */
-  readonly sharesRows: boolean
+  readonly sharesRows: () => boolean
 }
 
 /** A source may go on changing while it is read. */
@@ -29,17 +29,23 @@ export function expectNewRows(): NewRows {
   let wasAllNew = false
   let refusals = 0
   let before: readonly Row[] = []
-  let keysBefore: ReadonlySet<string> = new Set()
+  let keysBefore: readonly string[] = []
   const areExpected = () => wasAllNew && refusals < mostRefusals
 
   return {
     areExpected,
     nextPage(rows) {
       const repeated = repeatedRows(rows, before)
-      const sharesRows = rows.some((row) => keysBefore.has(row.key) && !repeated.has(row))
+      const others = keysBefore
+      // Not asked of pages of new rows.
+      const sharesRows = () => {
+        const keys = new Set(others)
+        return rows.some((row) => keys.has(row.key) && !repeated.has(row))
+      }
       if (rows.length > 0) {
         before = lastRows(rows)
-        keysBefore = new Set(rows.map(({ key }) => key))
+        // Of the rows only these: a row keeps the bytes of its page.
+        keysBefore = rows.map(({ key }) => key)
       }
       return areExpected()
         ? { rows: rows.filter((row) => !repeated.has(row)), repeatedCount: 0, sharesRows }

@@ -80,7 +80,7 @@ type Order = {
   readonly own: Omit<OnItsWay, 'written'>
   /** How many of its rows the page before it held as well. */
   readonly repeatedCount: number
-  readonly sharesRows: boolean
+  readonly sharesRows: () => boolean
 }
 type Prepared = { readonly table: Table; readonly encoded: EncodedPage }
 /** A page on its way, on the connection that it got. */
@@ -131,7 +131,7 @@ function enqueue(writer: Writer, records: Records, reached: Pick<Page, 'to' | 'u
   const slot = writer.slots[writer.pageCount++ % writer.slots.length] as Slot
   const { rows, repeatedCount, sharesRows } = writer.newRows.nextPage(records.rows)
   const page: Page = {
-    rows: rowsToWrite(rows),
+    rows: rowsToWrite(rows, records.haveOwnKeys),
     rejected: records.rejected,
     readAtMs: records.readAtMs ?? performance.now(),
     ...reached,

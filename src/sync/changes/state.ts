@@ -252,9 +252,12 @@ export const sawAny = (reading: Reading, page: SeenPage): Reading => ({
   sharesVersions: reading.sharesVersions || sharesVersions(page),
 })
 
-const sharesVersions = ({ rows }: SeenPage): boolean => {
-  const versions = rows.flatMap(({ version }) => version ?? [])
-  return new Set(versions).size < versions.length
+const sharesVersions = (page: SeenPage): boolean => {
+  const versions = versionsOf(page)
+  const areRising = versions.every(
+    (version, index) => index === 0 || version > (versions[index - 1] ?? version),
+  )
+  return !areRising && new Set(versions).size < versions.length
 }
 
 const shows = (page: SeenPage, anchor: Anchor | null): boolean =>
