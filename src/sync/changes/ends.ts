@@ -1,6 +1,6 @@
 // Whether what was read is all there is. A short or empty page proves nothing: rights may empty pages after they were cut, and an
 // upstream may cut its answers before it sorts them. So the end is confirmed from the other end (P12), and now and then a page is
-// asked for again from its middle. Pure, and only judges: machine.ts says what comes next.
+// asked for again from its middle. Pure, and only judges: the rules in states/ say what comes next.
 
 import type { SeenPage } from '../lists/listing.ts'
 import { type ObservedPage, observe, type Reading, type State, versionsOf } from './state.ts'

@@ -1,5 +1,5 @@
 // What the reader of changes knows at any moment, the words in which it talks to the loop around it, and what it sees in an answer.
-// Pure, and nothing is decided here: machine.ts alone says what comes next.
+// Pure, and nothing is decided here: the rules in states/ alone say what comes next.
 
 import type { Listing, ListingQuestion, SeenPage } from '../lists/listing.ts'
 import type { ChangesRequest } from '../ports/source.ts'

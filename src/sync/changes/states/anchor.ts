@@ -1,0 +1,80 @@
+// An answer that lacked a record that is known (P11).
+
+import { otherwise, row, rule } from '../rules.ts'
+import type { Anchor, Reading } from '../state.ts'
+import { askFromAnchor } from './moves.ts'
+
+/** Where a few of the highest rows are gone, that is worth a look; where many are, nothing is proven. */
+const mostAnchors = 6
+
+type SeenAnchor = {
+  readonly reading: Reading<'anchor'>
+  readonly found: bigint | 'gone' | 'unclear'
+  readonly next: Anchor | null
+}
+
+export const anchorRow = row<'anchor', SeenAnchor>({
+  asks: 'An answer lacked a record that is known. What does the record itself say?',
+  action: ({ state: { asked } }) => ({ kind: 'look', anchor: asked }),
+  see: (reading, event) => {
+    if (event.kind !== 'looked') throw new Error(`A ${event.kind} came that nobody asked for`)
+    return { reading, found: event.found, next: event.next }
+  },
+  rules: [
+    rule(
+      'gone, and another is known',
+      'ahead',
+      ({ reading, found, next }) =>
+        found === 'gone' && reading.anchorsTried < mostAnchors && next !== null && next,
+      ({ reading }, anchor) => askFromAnchor(reading, anchor),
+    ),
+    // It has to show up until the reading is over.
+    rule(
+      'changed meanwhile',
+      'ahead',
+      ({ reading: { state }, found }) => typeof found === 'bigint' && found > state.asked.version && found,
+      ({ reading }, version) => askFromAnchor(reading, { key: reading.state.asked.key, version }),
+    ),
+    rule(
+      'there: asked again',
+      'ahead',
+      ({ reading: { state }, found }) => found === state.asked.version && state.looks === 0,
+      ({ reading }) => askFromAnchor(reading, reading.state.asked),
+    ),
+    // What is hidden or cannot be read tells nothing; another known record may show that the answer is the upstream's all the same.
+    rule(
+      'not shown: another is known',
+      'ahead',
+      ({ reading, found, next }) =>
+        (found === 'unclear' || found === reading.state.asked.version) &&
+        reading.anchorsTried < mostAnchors &&
+        next !== null &&
+        next,
+      ({ reading }, anchor) => askFromAnchor({ ...reading, lacked: reading.state.asked }, anchor),
+    ),
+    otherwise('nothing is proven', 'done', ({ reading, found }) => ({
+      reading: {
+        ...reading,
+        state: {
+          name: 'done',
+          isComplete: false,
+          isInconclusive: true,
+          note: whyInconclusive(reading.state.asked, found),
+        },
+      },
+    })),
+  ],
+})
+
+function whyInconclusive({ key, version }: Anchor, found: bigint | 'gone' | 'unclear'): string {
+  const lacked = `the answer lacked record ${key}, which has version ${version} here`
+  const said =
+    found === 'gone'
+      ? 'it and others before it are gone when asked for by id'
+      : found === 'unclear'
+        ? 'asked for by id, it cannot be read'
+        : found === version
+          ? 'asked for by id, it is there'
+          : `asked for by id, it has version ${found}`
+  return `${lacked}; ${said}: nothing was proven`
+}

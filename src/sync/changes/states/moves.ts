@@ -1,0 +1,162 @@
+// Where rules of the reader lead: to which state, with which position, and with which note. And what several states ask or see alike.
+
+import { beginListing, type SeenPage } from '../../lists/listing.ts'
+import type { SortOrder } from '../../ports/source.ts'
+import { middleOf, newestSince } from '../ends.ts'
+import { learnt } from '../hypotheses.ts'
+import type { Move } from '../rules.ts'
+import {
+  type Anchor,
+  type Ask,
+  type Event,
+  isAscending,
+  type ObservedPage,
+  outOfOrder,
+  type Reading,
+} from '../state.ts'
+
+export function pageOf(event: Event): SeenPage {
+  if (event.kind !== 'answer') throw new Error(`A ${event.kind} came that nobody asked for`)
+  return event.page
+}
+
+/** To ask at or above the version of the anchor, whether the upstream means above or at least. */
+export const lowest = (cursor: bigint, anchor: Anchor | null): bigint =>
+  anchor === null || anchor.version > cursor ? cursor : anchor.version - 1n
+
+/** Where the order among the rows of one version is drawn anew each time, it takes many passes to see them all. */
+const maxTiePasses = 24
+
+/** Whether what is asked from the other end is believed. */
+export const confirmsEnd = ({ sorting, isCut }: Reading): boolean => sorting === 'proven' && !isCut
+
+export const maySort = ({ sorting, isCut }: Reading): boolean =>
+  !isCut && (sorting === 'proven' || sorting === 'unknown')
+
+/** No row is stored, and no record was ever shown. */
+export const isNothingKnown = ({ options, cursor, highestServed }: Reading): boolean =>
+  cursor === 0n && options.anchor === null && highestServed === null
+
+export const isOutOfOrder = (versions: readonly bigint[]): string | false =>
+  !isAscending(versions) && outOfOrder(versions)
+
+export const isCertain = ({ position, cursor, anchor, lacked, isCut }: Reading): boolean =>
+  position === cursor && anchor === null && lacked === null && !isCut
+
+export function lookAtAnchor({ reading }: { readonly reading: Reading }, asked: Anchor): Move<'anchor'> {
+  return {
+    reading: { ...reading, state: { name: 'anchor', asked, looks: reading.anchorsTried } },
+    effects: { isLeftOut: true },
+  }
+}
+
+export function askFromAnchor(before: Reading, anchor: Anchor): Move<'ahead'> {
+  const reading = { ...before, anchor, anchorsTried: before.anchorsTried + 1 }
+  return { reading: ahead(reading, lowest(reading.cursor, anchor)) }
+}
+
+export const ahead = (
+  reading: Reading,
+  since = reading.cursor,
+  pageSize = reading.options.pageSize,
+): Reading<'ahead'> => ({ ...reading, state: { name: 'ahead', since, pageSize, below: null } })
+
+export const inRange = (reading: Reading, since: bigint, below: bigint | null): Reading<'ahead'> => ({
+  ...reading,
+  state: { name: 'ahead', since, pageSize: reading.options.pageSize, below },
+})
+
+export const newest = (reading: Reading, behind: ObservedPage | null, page = 1): Reading<'newest'> => ({
+  ...reading,
+  state: { name: 'newest', since: newestSince(reading, behind), page, behind },
+})
+
+export const lookInside = (reading: Reading, within: ObservedPage): Reading<'inside'> => ({
+  ...reading,
+  state: { name: 'inside', within, middle: middleOf(within), lacked: [], question: 'from the middle' },
+})
+
+/** What was concluded from the order of a listing holds no more. */
+export const sortsRefused = (reading: Reading, why: string): Move<'ahead'> => ({
+  reading: ahead({ ...reading, sorting: 'refused', unread: null }),
+  effects: { learnt: [learnt('sorting', 'refused', why)] },
+})
+
+export const prove = (reading: Reading, since: bigint, answers: readonly SeenPage[]): Reading<'proof'> => ({
+  ...reading,
+  state: { name: 'proof', since, answers, page: 1 },
+})
+
+/** From its first page on, with pages as large as they come: in one answer, if there is such a page size. */
+export function scan(reading: Reading, since: bigint): Reading<'scan'> {
+  const { maxPasses, largePageSize } = reading.options
+  const begun = beginListing({ askedSize: largePageSize, maxPasses, ceiling: null })
+  return { ...reading, state: { name: 'scan', since, listing: begun.listing, question: begun.step } }
+}
+
+/** All rows of the version with which the page ends, and which sorted pages begin with. */
+export function tie(reading: Reading, { since, pageSize, last }: ObservedPage): Reading<'tie'> {
+  const begun = beginListing({ askedSize: pageSize, maxPasses: maxTiePasses, ceiling: last })
+  return { ...reading, state: { name: 'tie', since, listing: begun.listing, question: begun.step } }
+}
+
+/** The proof was wrong, so nothing holds that was concluded from it, by this run or by those before it. */
+export function retract(reading: Reading, held: string): Move<'scan'> {
+  return takeBack(reading, `a page sorted by row version held ${held}`)
+}
+
+export function takeBack(reading: Reading, evidence: string): Move<'scan'> {
+  const { from, restsFrom = from } = reading.options
+  return {
+    reading: scan(
+      { ...reading, position: restsFrom, cursor: restsFrom, sorting: 'ignored', unread: null },
+      restsFrom,
+    ),
+    effects: { retreat: evidence, learnt: [learnt('sorting', 'ignored', evidence)] },
+  }
+}
+
+/** Only small answers are whole, so nothing holds that was concluded from the order of larger ones. */
+export function takeCutBack(before: Reading, evidence: string): Move<'ahead'> {
+  const { from, restsFrom = from } = before.options
+  const reading = { ...before, position: restsFrom, cursor: restsFrom, isCut: true, unread: null }
+  return {
+    reading: inRange(reading, restsFrom, null),
+    effects: { retreat: evidence, learnt: [learnt('sorted_before_cut', 'no', evidence)] },
+  }
+}
+
+export function giveUp(reading: Reading, note: string): Move<'done'> {
+  return { reading: { ...reading, state: { name: 'done', isComplete: false, note, isInconclusive: false } } }
+}
+
+export const neverShown = ({ cursor, highestServed }: Reading): string =>
+  `pages above version ${cursor} were empty or short, although the upstream showed version ${highestServed}: perhaps the integration user may not see what is between. What is behind it is read, and the position waits`
+
+export function end(reading: Reading, note: string | null = null): Move<'done'> {
+  const { lacked } = reading
+  const isRead = reading.position === reading.cursor
+  // As of when is not known: what was served is older than a record that is there.
+  const isComplete = isRead && lacked === null
+  const told = isRead
+    ? lacked === null
+      ? note
+      : `record ${lacked.key} is there and was not served: what came is stored, and the stream does not count as current`
+    : whatWaits(reading)
+  return { reading: { ...reading, state: { name: 'done', isComplete, note: told, isInconclusive: false } } }
+}
+
+const whatWaits = ({ position }: Reading): string =>
+  `pages above version ${position} showed nothing, or not all rows of one version: what came behind them is stored, and the position waits`
+
+export const ask = (request: Ask['request'], traits: Partial<Ask> = {}): Ask => ({
+  kind: 'ask',
+  mayBeNothing: false,
+  isOnlyLook: false,
+  mayYield: false,
+  ...traits,
+  request,
+})
+
+export const sortsOf = (reading: Reading): SortOrder | null =>
+  reading.sorting === 'refused' ? null : 'ascending'

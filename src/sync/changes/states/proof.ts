@@ -1,0 +1,147 @@
+// Does the upstream sort, and numbers as numbers?
+
+import type { SeenPage } from '../../lists/listing.ts'
+import { judge, learnt, proofQuestions, type SortingVerdict } from '../hypotheses.ts'
+import { type Far, isFar } from '../ranges.ts'
+import { otherwise, row, rule } from '../rules.ts'
+import { type Ask, type ObservedPage, type Reading, type State, versionsOf } from '../state.ts'
+import { judgeTextOrder, type TextVerdict, textRequest } from '../text-order.ts'
+import { ahead, ask, isCertain, pageOf, prove, retract, takeBack } from './moves.ts'
+import {
+  beyondTheGoal,
+  goOn,
+  leastRows,
+  muchIsAbove,
+  pastTheRange,
+  perhapsMuchIsAbove,
+  rangesTo,
+  rangesWereBegun,
+  topAtBeginning,
+} from './sorted.ts'
+
+type SeenProof = {
+  readonly reading: Reading<'proof'>
+  readonly answers: readonly SeenPage[]
+  /** Rights may hide the record at an end. */
+  readonly isHidden: boolean
+  readonly verdict: SortingVerdict | null
+}
+
+type SeenText = { readonly reading: Reading; readonly page: ObservedPage; readonly verdict: TextVerdict }
+
+export const proofRow = row<'proof', SeenProof>({
+  asks: 'Does the upstream sort? Four questions: the last record, the first, a page, the last again.',
+  action: ({ state }) => ask(proofRequest(state), { isOnlyLook: true }),
+  see: (reading, event) => {
+    const answer = pageOf(event)
+    const answers = [...reading.state.answers, answer]
+    const isHidden = answer.received === 0 && reading.state.page < mostHiddenEnds
+    return {
+      reading,
+      answers,
+      isHidden,
+      verdict: answers.length < proofQuestions.length ? null : judge(answers),
+    }
+  },
+  rules: [
+    rule(
+      'hidden, perhaps the next is shown',
+      'proof',
+      ({ isHidden }) => isHidden,
+      ({ reading }) => ({
+        reading: { ...reading, state: { ...reading.state, page: reading.state.page + 1 } },
+      }),
+    ),
+    rule(
+      'another question',
+      'proof',
+      ({ verdict }) => verdict === null,
+      ({ reading, answers }) => ({ reading: prove(reading, reading.state.since, answers) }),
+    ),
+    rule('sorting proven, and much is above', 'ranges', isMuchProven, ({ reading, verdict }, far) => ({
+      reading: {
+        ...reading,
+        sorting: 'proven',
+        state: { name: 'ranges', ...rangesTo(reading.cursor, far) },
+      },
+      effects: {
+        learnt: [learnt('sorting', 'proven', verdict?.evidence ?? ''), ...topAtBeginning(reading)],
+      },
+    })),
+    rule(
+      'sorting proven',
+      'ahead',
+      ({ verdict }) => verdict?.sorting === 'proven' && verdict,
+      ({ reading }, { evidence }) => ({
+        reading: ahead({ ...reading, sorting: 'proven' }),
+        effects: { learnt: [learnt('sorting', 'proven', evidence), ...firstTop(reading)] },
+      }),
+    ),
+    rule(
+      'sorted no more, and earlier runs relied on it',
+      'scan',
+      ({ reading: { options }, verdict }) =>
+        verdict?.sorting === 'ignored' && (options.restsFrom ?? options.from) < options.from && verdict,
+      ({ reading }, { evidence }) => takeBack(reading, evidence),
+    ),
+    otherwise('sorting not proven', 'ahead', ({ reading, verdict }) => ({
+      reading: ahead({ ...reading, sorting: 'ignored' }),
+      effects:
+        verdict?.sorting === 'ignored' ? { learnt: [learnt('sorting', 'ignored', verdict.evidence)] } : {},
+    })),
+  ],
+})
+
+export const textRow = row<'text', SeenText>({
+  asks: 'Are numbers sorted as text? A look at the end, then counting.',
+  action: ({ state }) => ask(textRequest(state), { isOnlyLook: true }),
+  see: (reading, event) => {
+    const { page } = reading.state
+    return { reading, page, verdict: judgeTextOrder(reading.cursor, reading.state, pageOf(event)) }
+  },
+  rules: [
+    rule(
+      'cannot be told yet',
+      'text',
+      ({ verdict }) => verdict.kind === 'look' && verdict,
+      ({ reading, page }, { count }) => ({ reading: { ...reading, state: { name: 'text', page, count } } }),
+    ),
+    rule(
+      'sorted as text, back to the start',
+      'scan',
+      ({ verdict }) => verdict.kind === 'text' && verdict.evidence,
+      ({ reading }, held) => retract(reading, held),
+    ),
+    pastTheRange,
+    beyondTheGoal,
+    rangesWereBegun,
+    perhapsMuchIsAbove,
+    muchIsAbove,
+    ...goOn,
+  ],
+})
+
+/** So many records at an end may be hidden before nothing is concluded from it. */
+const mostHiddenEnds = 8
+
+/** Nothing above it was given yet when the first load began: that counts from then, whenever the position gets there. */
+const firstTop = ({ options, highestServed }: Reading) =>
+  options.from === 0n && options.until === null && highestServed !== null
+    ? [learnt('first_top', String(highestServed), 'the highest version served when the first load began')]
+    : []
+
+/** The questions of the proof have shown the highest version, and how closely they lie where reading begins. */
+function isMuchProven({ reading, answers, verdict }: SeenProof): Far | false {
+  const { options, highestServed } = reading
+  const page = answers[proofQuestions.findIndex(({ pageSize }) => pageSize > 1)]
+  const upTo = options.until ?? (highestServed === null ? null : highestServed - 1n)
+  const mayBegin = (options.load?.readers ?? 1) > 1 && reading.unread === null && isCertain(reading)
+  if (verdict?.sorting !== 'proven' || !mayBegin || upTo === null || !page) return false
+  return isFar(versionsOf(page), upTo, leastRows(reading)) ?? false
+}
+
+function proofRequest({ since, answers, page }: State<'proof'>): Ask['request'] {
+  const question = proofQuestions[answers.length]
+  if (!question) throw new Error('The proof of sorting has no such question')
+  return { since, page, ...question }
+}

@@ -1,0 +1,210 @@
+// Pages that came sorted, behind which there is more: on to the next one, or, where much is above, in ranges side by side.
+
+import type { Unread } from '../../ports/store.ts'
+import { learnt } from '../hypotheses.ts'
+import { densityOf, type Far, isFar, readThrough, unreadAbove } from '../ranges.ts'
+import { type Move, otherwise, type Rule, row, rule } from '../rules.ts'
+import {
+  type Ask,
+  advance,
+  highest,
+  type Learnt,
+  type ObservedPage,
+  type RangesEnd,
+  type Reading,
+  type State,
+  versionsOf,
+} from '../state.ts'
+import {
+  ahead,
+  ask,
+  confirmsEnd,
+  end,
+  isCertain,
+  pageOf,
+  sortsRefused,
+  takeBack,
+  takeCutBack,
+  tie,
+} from './moves.ts'
+
+/** A page that came sorted, and there is more. */
+type SeenSorted = { readonly reading: Reading; readonly page: ObservedPage }
+
+type SeenRanges = { readonly reading: Reading } & Omit<RangesEnd, 'kind'>
+
+export const pastTheRange = rule<SeenSorted, 'done', bigint>(
+  'past the range',
+  'done',
+  ({ reading: { options }, page }) => options.until !== null && page.last > options.until && options.until,
+  ({ reading }, until) => end(advance(reading, until)),
+)
+
+export const beyondTheGoal = rule<SeenSorted, 'done', true>(
+  'beyond the goal',
+  'done',
+  ({ reading, page }) => reading.goal !== null && page.last > reading.goal,
+  (seen) => end(belowLast(seen)),
+)
+
+// What an earlier run, or this one, has read above counts.
+export const rangesWereBegun = rule<SeenSorted, 'ranges', Unread>(
+  'ranges were begun',
+  'ranges',
+  (seen) => mayReadRanges(seen) && begunRanges(seen),
+  (seen, unread) => readRanges(seen, { unread, density: densityOf(seen.page.versions) ?? 0 }),
+)
+
+export const perhapsMuchIsAbove = rule<SeenSorted, 'top', true>(
+  'perhaps much is above',
+  'top',
+  isTopWanted,
+  (seen) => ({ reading: { ...belowLast(seen), state: { name: 'top', page: seen.page } } }),
+)
+
+export const muchIsAbove = rule<SeenSorted, 'ranges', Far>(
+  'much is above',
+  'ranges',
+  (seen) => mayReadRanges(seen) && isMuchAbove(seen),
+  (seen, far) => ({
+    ...readRanges(seen, rangesTo(belowLast(seen).cursor, far)),
+    effects: { learnt: topAtBeginning(seen.reading) },
+  }),
+)
+
+export const goOn: readonly Rule<SeenSorted>[] = [
+  rule(
+    'several versions',
+    'ahead',
+    ({ page }) => !page.isOneVersion,
+    (seen) => ({ reading: ahead(belowLast(seen)) }),
+  ),
+  rule(
+    'one version, a larger page may hold it',
+    'ahead',
+    ({ reading, page }) => page.pageSize < reading.options.largePageSize,
+    (seen) => ({ reading: ahead(belowLast(seen), seen.page.since, seen.reading.options.largePageSize) }),
+  ),
+  otherwise('one version fills the largest page', 'tie', (seen) => ({
+    reading: tie(belowLast(seen), seen.page),
+  })),
+]
+
+export const topRow = row<'top', SeenSorted>({
+  asks: 'Much is perhaps above. Which version is the highest now?',
+  action: ({ state: { page } }) => ask(highestAbove(page), { isOnlyLook: true }),
+  see: (reading, event) => {
+    const { page } = reading.state
+    return { reading: { ...reading, top: highest(versionsOf(pageOf(event)), page.last) }, page }
+  },
+  rules: [
+    muchIsAbove,
+    otherwise('not much is above', 'ahead', ({ reading }) => ({ reading: ahead(reading) })),
+  ],
+})
+
+export const rangesRow = row<'ranges', SeenRanges>({
+  asks: 'What is above, in ranges of versions that are read side by side.',
+  action: ({ state: { unread, density } }) => ({ kind: 'ranges', unread, density }),
+  see: (reading, event) => {
+    if (event.kind !== 'ranges') throw new Error(`A ${event.kind} came that nobody asked for`)
+    const { unread, fell } = event
+    return { reading: { ...advance(reading, readThrough(unread)), unread }, unread, fell }
+  },
+  rules: [
+    rule(
+      'out of order, back to the start',
+      'scan',
+      ({ fell }) => fell?.how === 'out of order' && fell.why,
+      ({ reading }, why) => takeBack(reading, why),
+    ),
+    rule(
+      'one was cut before it was sorted, back to the start',
+      'ahead',
+      ({ fell }) => fell?.how === 'cut' && fell.why,
+      ({ reading }, why) => takeCutBack(reading, why),
+    ),
+    rule(
+      'Sorts refused in one',
+      'ahead',
+      ({ fell }) => fell?.how === 'refused' && fell.why,
+      ({ reading }, why) => sortsRefused(reading, why),
+    ),
+    rule(
+      'all read',
+      'ahead',
+      ({ unread }) => unread.ranges.length === 0,
+      ({ reading }) => ({ reading: ahead({ ...reading, unread: null }) }),
+    ),
+    // That one is read from below, and the others count when it is.
+    otherwise('one could not be read to its end', 'ahead', ({ reading, unread }) => ({
+      reading: ahead({ ...reading, rangesAfter: unread.ranges[0]?.upTo ?? unread.upTo }),
+    })),
+  ],
+})
+
+// Ranges rest on the order alone, so nothing else may be in doubt.
+const mayReadRanges = ({ reading, page }: SeenSorted): boolean =>
+  reading.options.load !== undefined && confirmsEnd(reading) && isCertain(reading) && !page.isOneVersion
+
+function begunRanges({ reading, page }: SeenSorted): Unread | false {
+  const unread = unreadAhead(reading, page)
+  return unread !== null && page.last > reading.rangesAfter && unreadAbove(unread, page.last - 1n)
+}
+
+const unreadAhead = ({ unread }: Reading, { last }: ObservedPage): Unread | null =>
+  unread !== null && unread.upTo >= last ? unread : null
+
+/** The range that is wanted ends there, or what was there by then: later ones are read when these are. */
+function endOfMuch({ options, goal, top }: Reading): bigint | null {
+  const highestKnown = goal ?? top
+  return options.until ?? (highestKnown === null ? null : highestKnown - 1n)
+}
+
+function isTopWanted(seen: SeenSorted): boolean {
+  const { reading, page } = seen
+  const isWorthIt = page.isPerhapsCut && mayBegin(seen) && endOfMuch(reading) === null
+  return isWorthIt && mayReadRanges(seen)
+}
+
+export const mayBegin = ({ reading, page }: SeenSorted): boolean =>
+  (reading.options.load?.readers ?? 1) > 1 && unreadAhead(reading, page) === null
+
+function isMuchAbove(seen: SeenSorted): Far | false {
+  const { reading, page } = seen
+  const upTo = endOfMuch(reading)
+  return upTo !== null && mayBegin(seen) && (isFar(page.versions, upTo, leastRows(reading)) ?? false)
+}
+
+export const leastRows = ({ options: { load }, largestAnswer }: Reading): number =>
+  (load?.leastPages ?? 0) * largestAnswer
+
+/** Nothing above it was given yet when this began: that counts from then, whenever the position gets there. */
+export function topAtBeginning({ options, goal, top, highestServed }: Reading): Learnt[] {
+  const highestKnown = goal ?? top ?? highestServed
+  return options.until === null && highestKnown !== null
+    ? [learnt('first_top', String(highestKnown), 'the highest version when reading in ranges began')]
+    : []
+}
+
+export const rangesTo = (above: bigint, { upTo, density }: Far): Omit<State<'ranges'>, 'name'> => ({
+  unread: { upTo, ranges: [{ above, upTo }] },
+  density,
+})
+
+const readRanges = (
+  seen: SeenSorted,
+  { unread, density }: Omit<State<'ranges'>, 'name'>,
+): Move<'ranges'> => ({
+  reading: { ...belowLast(seen), state: { name: 'ranges', unread, density } },
+})
+
+/** The last version may go on behind the end of the page: only what is below it is complete (P6). */
+export const belowLast = ({ reading, page }: SeenSorted): Reading => advance(reading, page.last - 1n)
+
+const highestAbove = ({ since }: ObservedPage): Ask['request'] => ({
+  since,
+  page: 1,
+  pageSize: 1,
+  sorts: 'descending',
+})
