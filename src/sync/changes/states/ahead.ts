@@ -244,7 +244,7 @@ function isOneOldRow({ reading, page }: SeenAhead): boolean {
 const isPoll = (reading: Reading): boolean => confirmsEnd(reading) && reading.options.until === null
 
 /** There is more, and this page, not cut as far as is known, shows nothing of it: rights may hide a whole page. */
-export function isHidden({ reading, page }: SeenAhead): boolean {
+function isHidden({ reading, page }: SeenAhead): boolean {
   if (!confirmsEnd(reading) || reading.goal === null || page.last >= reading.goal) return false
   // What cannot be a row was shown all the same.
   if (page.rows.length < page.received) return false

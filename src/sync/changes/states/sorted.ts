@@ -167,7 +167,7 @@ function isTopWanted(seen: SeenSorted): boolean {
   return isWorthIt && mayReadRanges(seen)
 }
 
-export const mayBegin = ({ reading, page }: SeenSorted): boolean =>
+const mayBegin = ({ reading, page }: SeenSorted): boolean =>
   (reading.options.load?.readers ?? 1) > 1 && unreadAhead(reading, page) === null
 
 function isMuchAbove(seen: SeenSorted): Far | false {
