@@ -4,8 +4,10 @@
 import type { Config, UpstreamConfig } from './config/load.ts'
 import type { Logger } from './log.ts'
 import { readContracts, wasCheckedWithin } from './store/queries/contract.ts'
+import { readSchemaMap } from './store/queries/dictionary.ts'
+import { confirmedReferences } from './store/queries/references.ts'
 import { keepContract } from './store/runs/keep-contract.ts'
-import { applyContract } from './store/schema/apply-contract.ts'
+import { applyContract, noteReferences } from './store/schema/apply-contract.ts'
 import type { Database } from './store/server/connect.ts'
 import { withConnection } from './store/server/session.ts'
 import {
@@ -141,6 +143,11 @@ function tell(log: Logger, service: ServiceName, finding: Finding, changeCount: 
 
 async function applyStored({ pool, config, mirrored, log }: ContractNeeds): Promise<void> {
   const described = await describedHere(pool)
+  if (described.size > 0) {
+    const views = await readSchemaMap(pool, mirrored)
+    const names = mirrored.map(({ name }) => name)
+    await noteReferences(pool, names, await confirmedReferences(pool, views))
+  }
   const wanted = mirrored.flatMap((stream) => {
     const type = described.get(stream.name)
     return type ? [{ stream, type, keyField: config.keyFields[stream.name] ?? null }] : []

@@ -2,6 +2,7 @@
 // nothing in them may look like one.
 
 import type { ColumnMap, ViewMap } from '../store/queries/dictionary.ts'
+import type { Holding, LikelyReference, Reference } from '../store/queries/references.ts'
 import { count } from '../util/text.ts'
 
 // What there is to say about a column, in one line, whatever the upstream called its field.
@@ -19,10 +20,12 @@ const oneLine = (text: string): string =>
     .replaceAll(/\p{Cf}|[\ufffe\uffff]/gu, '')
     .trim()
 
-function describeColumn({ name, field, nullShare, firstSeenAt, rescued, note }: ColumnMap): string {
+function describeColumn(column: ColumnMap): string {
+  const { name, field, nullShare, firstSeenAt, rescued, note, description = null } = column
   if (field === null) return ownColumns[name] ?? ''
   return [
     `field ${oneLine(field)}`,
+    description && oneLine(description).replace(/[.;]$/, ''),
     nullShare === null || nullShare === 0 ? null : `${percent(nullShare)} empty`,
     firstSeenAt === null ? null : `first seen ${firstSeenAt.slice(0, 10)}`,
     rescued === 0 ? null : `${count(rescued)} values did not fit`,
@@ -39,7 +42,7 @@ function percent(share: number): string {
   return rounded === 100 && share < 1 ? 'above 99 %' : `${rounded} %`
 }
 
-export function asDbtSources(views: readonly ViewMap[]): string {
+export function asDbtSources(views: readonly ViewMap[], { references, notNull }: Holding): string {
   return `${[
     'version: 2',
     '',
@@ -51,7 +54,14 @@ export function asDbtSources(views: readonly ViewMap[]): string {
     ...views.flatMap(({ name, columns }) => [
       `      - name: ${text(name)}`,
       '        columns:',
-      ...columns.flatMap(columnLines),
+      ...columns.flatMap((column) => [
+        ...columnLines(column),
+        ...testLines(
+          column,
+          notNull.has(`${name}.${column.name}`),
+          references.find((one) => one.from === name && one.column === column.name),
+        ),
+      ]),
     ]),
   ].join('\n')}\n`
 }
@@ -63,7 +73,23 @@ function columnLines(column: ColumnMap): readonly string[] {
     `            data_type: ${text(column.type)}`,
     ...(isPlain(column.name) ? [] : ['            quote: true']),
     ...(description === '' ? [] : [`            description: ${text(description)}`]),
-    ...(column.isKey ? ['            data_tests: [unique, not_null]'] : []),
+  ]
+}
+
+/** Only what holds of every row now: a test that fails on its first day tells nothing. */
+function testLines(
+  column: ColumnMap,
+  isFilled: boolean,
+  reference: Reference | undefined,
+): readonly string[] {
+  const tests = [...(column.isKey ? ['unique'] : []), ...(column.isKey || isFilled ? ['not_null'] : [])]
+  if (!reference) return tests.length > 0 ? [`            data_tests: [${tests.join(', ')}]`] : []
+  return [
+    '            data_tests:',
+    ...tests.map((test) => `              - ${test}`),
+    '              - relationships:',
+    `                  to: ${text(`source('tidemark', '${reference.to}')`)}`,
+    `                  field: ${text(reference.key)}`,
   ]
 }
 
@@ -76,50 +102,15 @@ const text = (value: string): string =>
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
 
-// Which columns likely point to another table: those that are named as its key is, or end so. The upstream tells of no references,
-// so these are guesses, and called so.
-export type Reference = { readonly from: string; readonly column: string; readonly to: string }
-
-/** A key that says nothing of its table is found by the table's name. */
-const sayingNothing: readonly string[] = ['id', 'uid']
-
-type Target = { readonly view: ViewMap; readonly key: ColumnMap; readonly name: string }
-
-export function likelyReferences(views: readonly ViewMap[]): readonly Reference[] {
-  const targets = views.flatMap((view): Target[] => {
-    const key = view.columns.find(({ isKey }) => isKey)
-    if (!key) return []
-    return [{ view, key, name: sayingNothing.includes(key.name) ? `${view.name}_${key.name}` : key.name }]
-  })
-  return views.flatMap((view) =>
-    view.columns.flatMap((column): Reference[] => {
-      const target = targetOf(view, column, targets)
-      return target ? [{ from: view.name, column: column.name, to: target.view.name }] : []
-    }),
-  )
-}
-
-function targetOf(view: ViewMap, column: ColumnMap, targets: readonly Target[]): Target | undefined {
-  const [best] = targets
-    .filter(
-      ({ key, name }) =>
-        column.type === key.type && (column.name === name || column.name.endsWith(`_${name}`)),
-    )
-    // Of two tables with such a key, the one that is named after it; of `x_note_id` rather `note_id` than `id`.
-    .toSorted((a, b) => b.name.length - a.name.length || Number(isNamesake(b)) - Number(isNamesake(a)))
-  const isOwnKey = best?.view === view && best.key.name === column.name
-  return isOwnKey ? undefined : best
-}
-
-const isNamesake = ({ view, name }: Target): boolean => name.startsWith(view.name)
-
 // The data dictionary as Markdown: a table for each view.
 export function asMarkdown(views: readonly ViewMap[], references: readonly Reference[]): string {
   return views
     .map(({ name, columns, unplaced }) => {
       const rows = columns.map((column) => {
-        const to = references.find(({ from, column: one }) => from === name && one === column.name)?.to
-        const role = [column.isKey ? 'key' : null, to ? `likely → ${to}` : null].filter(Boolean).join(', ')
+        const reference = references.find(({ from, column: one }) => from === name && one === column.name)
+        const role = [column.isKey ? 'key' : null, reference ? referenceText(reference) : null]
+          .filter(Boolean)
+          .join(', ')
         return [cell(column.name), column.type, role, cell(describeColumn(column))]
       })
       const table = [['column', 'type', 'role', 'what it holds'], ['---', '---', '---', '---'], ...rows]
@@ -134,13 +125,17 @@ export function asMarkdown(views: readonly ViewMap[], references: readonly Refer
     .join('\n')
 }
 
+/** All of its values are there, or which share of them. */
+const referenceText = ({ to, share }: Reference): string =>
+  share === 1 ? `→ ${to}` : `→ ${to} (${percent(share)})`
+
 /** Nothing of it is markup. An underscore inside a word is none. */
 const cell = (text: string): string =>
   text.replaceAll(/[\\`*{}[\]<>()#+!|~&]|(?<![\p{L}\p{N}])_|_(?![\p{L}\p{N}])/gu, '\\$&')
 
 // Tables, keys and likely references as a Mermaid diagram. Its words are few: what is not a letter, digit or underscore of ASCII
 // becomes one, and the true name stands in the comment.
-export function asMermaid(views: readonly ViewMap[], references: readonly Reference[]): string {
+export function asMermaid(views: readonly ViewMap[], references: readonly LikelyReference[]): string {
   const isReference = (view: ViewMap, column: ColumnMap) =>
     references.some(({ from, column: name }) => from === view.name && name === column.name)
   const entities = views.flatMap((view) => [

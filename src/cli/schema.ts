@@ -1,19 +1,25 @@
 // `tidemark schema`: what is in the mirror, as a dictionary, a diagram or sources for dbt.
 
+import type { Pool } from '../context.ts'
 import { readSchemaMap, type ViewMap } from '../store/queries/dictionary.ts'
+import { confirmedReferences, type Reference, whatHolds } from '../store/queries/references.ts'
 import { type MirroredStream, pickStreams, relatedStreams, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { type Call, type Command, json } from './command.ts'
 import type { ExitCode } from './exit.ts'
 import { readMirror } from './mirror.ts'
-import { asDbtSources, asMarkdown, asMermaid, likelyReferences, type Reference } from './schema-formats.ts'
+import { asDbtSources, asMarkdown, asMermaid } from './schema-formats.ts'
 
-const formats: Readonly<
-  Record<string, (views: readonly ViewMap[], references: readonly Reference[]) => string>
-> = {
-  markdown: asMarkdown,
-  mermaid: asMermaid,
-  dbt: asDbtSources,
+type Print = (
+  pool: Pool,
+  views: readonly ViewMap[],
+  references: readonly Reference[],
+) => string | Promise<string>
+
+const formats: Readonly<Record<string, Print>> = {
+  markdown: (_pool, views, references) => asMarkdown(views, references),
+  mermaid: (_pool, views, references) => asMermaid(views, references),
+  dbt: async (pool, views, references) => asDbtSources(views, await whatHolds(pool, views, references)),
 }
 
 export const schema: Command = {
@@ -43,10 +49,12 @@ async function run(call: Call): Promise<ExitCode> {
   return await readMirror(call, async (pool) => {
     const all = await readSchemaMap(pool, known)
     const views = all.filter(({ stream }) => wanted.some(({ name }) => name === stream))
-    const references = likelyReferences(all).filter(({ from }) => views.some(({ name }) => name === from))
+    const references = (await confirmedReferences(pool, all)).filter(({ from }) =>
+      views.some(({ name }) => name === from),
+    )
     if (values.json) stdout.json(asJson(views, references))
     else if (views.length === 0) stdout.say('Nothing is mirrored yet: `tidemark sync` reads the upstream.')
-    else stdout.write(print(views, references))
+    else stdout.write(await print(pool, views, references))
   })
 }
 
@@ -58,11 +66,17 @@ const asJson = (views: readonly ViewMap[], references: readonly Reference[]) =>
       type: column.type,
       field: column.field,
       is_key: column.isKey,
-      likely_refers_to: references.find((one) => one.from === name && one.column === column.name)?.to ?? null,
+      ...referenceOf(references.find((one) => one.from === name && one.column === column.name)),
       null_share: column.nullShare,
       first_seen_at: column.firstSeenAt,
       rescued: column.rescued,
       note: column.note,
+      description: column.description ?? null,
     })),
     fields_without_column: unplaced,
   }))
+
+const referenceOf = (reference: Reference | undefined) => ({
+  refers_to: reference?.to ?? null,
+  resolved_share: reference?.share ?? null,
+})

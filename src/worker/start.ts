@@ -173,6 +173,8 @@ const scheduleCheckMs = 30_000
 /** A description is asked for once a day; who did not answer is asked again sooner. */
 const contractCheckMs = 3_600_000
 const contractAgeMs = 24 * 3_600_000
+/** Then the first rows tell which columns refer to which. */
+const firstRowsMs = 120_000
 const reconcileCheckMs = 30_000
 
 /** Repairs the schedules and asks for missed reconciles, now and then. Returns what repairs the schedules at once. */
@@ -189,13 +191,16 @@ function keepUp(
     askForMissed(reconciles, reconciled, jobs.requestRun, new Date()).catch((error) =>
       log.debug({ err: error }, 'could not look up which reconciles were missed'),
     )
+  const lookAtContract = () =>
+    contracts
+      .refresh({ olderThanMs: contractAgeMs, signal })
+      .catch((error) => log.debug({ err: error }, 'could not look at what the upstream says about itself'))
   void makeUpForMissed()
   const regularly = [
     setInterval(keepSchedules, scheduleCheckMs).unref(),
     setInterval(makeUpForMissed, reconcileCheckMs).unref(),
-    setInterval(() => {
-      contracts.refresh({ olderThanMs: contractAgeMs, signal }).catch(() => {})
-    }, contractCheckMs).unref(),
+    setInterval(lookAtContract, contractCheckMs).unref(),
+    setTimeout(lookAtContract, firstRowsMs).unref(),
   ]
   signal.addEventListener('abort', () => regularly.forEach(clearInterval))
   return keepSchedules

@@ -3,9 +3,9 @@
 import { readFileSync } from 'node:fs'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { likelyReferences } from '../../src/cli/schema-formats.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { readSchemaMap } from '../../src/store/queries/dictionary.ts'
+import { confirmedReferences, whatHolds } from '../../src/store/queries/references.ts'
 import { streams } from '../../src/streams/catalog.ts'
 import { neverAborted, openTestContext } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
@@ -131,12 +131,22 @@ describe.skipIf(!hasPostgres)('analysts', () => {
     })
     expect(columns.at(-1)).not.toMatchObject({ isKey: true })
     expect(columns.find(({ name }) => name === '_synced_at')).toMatchObject({ field: null })
-    expect(likelyReferences(views)).toEqual(
-      expect.arrayContaining([
-        { from: 'assignment_note', column: 'assignment_id', to: 'assignment' },
-        { from: 'tracker_object_history', column: 'tracker_object_id', to: 'tracker_object' },
-      ]),
-    )
+    const references = await confirmedReferences(database.pool, views)
+    const found = (from: string, column: string) =>
+      references.find((one) => one.from === from && one.column === column)
+    expect(found('assignment_note', 'assignment_id')).toMatchObject({
+      to: 'assignment',
+      key: 'assignment_id',
+    })
+    expect(found('tracker_object_history', 'tracker_object_id')).toMatchObject({
+      to: 'tracker_object',
+      share: 1,
+    })
+    const { notNull, references: whole } = await whatHolds(database.pool, views, references)
+    expect(notNull.has('assignment.assignment_status_id')).toBe(true)
+    expect(whole).toContainEqual(found('tracker_object_history', 'tracker_object_id'))
+    // Only the name says so of a column that no row has a value in.
+    expect(found('assignment', 'parent_assignment_id')).toBeUndefined()
   })
 
   it('can read, and do nothing else', async () => {

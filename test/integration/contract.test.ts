@@ -111,6 +111,12 @@ describe.skipIf(!hasPostgres)('the contract', () => {
     expect(rows[0]).toMatchObject({ rows: 40, rescued: 0 })
     expect(rows[0].prices).toBeGreaterThan(0)
     expect((await columnsOf('bi.webhook_subscription')).length).toBe(7)
+    // Which columns refer to which, the rows tell.
+    const words = async () =>
+      (await columnsOf('bi.assignment_note')).find(({ name }) => name === 'assignment_id')?.words
+    expect(await words()).toBe('field assignmentId: Assignment.')
+    await context.contracts.refresh({ olderThanMs: 86_400_000, signal: neverAborted })
+    expect(await words()).toBe('field assignmentId: Assignment. Refers to bi.assignment.')
   })
 
   it('of the stand-in itself makes all views at the first start, those of trackers too', async () => {

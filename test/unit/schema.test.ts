@@ -1,8 +1,11 @@
 // The dictionary, the diagram and the sources for dbt hold whatever fields are called.
 
 import { describe, expect, it } from 'vitest'
-import { asDbtSources, asMarkdown, asMermaid, likelyReferences } from '../../src/cli/schema-formats.ts'
+import { asDbtSources, asMarkdown, asMermaid } from '../../src/cli/schema-formats.ts'
 import type { ColumnMap, ViewMap } from '../../src/store/queries/dictionary.ts'
+import { likelyReferences } from '../../src/store/queries/references.ts'
+
+const nothing = { references: [], notNull: new Set<string>() }
 
 const column = (name: string, more: Partial<ColumnMap> = {}): ColumnMap => ({
   name,
@@ -134,7 +137,7 @@ describe('asMermaid', () => {
 
 describe('asDbtSources', () => {
   it('is YAML of known lines, with every text in double quotes, and no template', () => {
-    const text = asDbtSources([hostileView])
+    const text = asDbtSources([hostileView], nothing)
     expect(text).not.toMatch(/\{\{|\{%|\{#|\}\}|%\}|[\u007f-\u009f\u2028\u2029\ufeff]/)
     const values = text
       .trimEnd()
@@ -159,7 +162,7 @@ describe('asDbtSources', () => {
 
   it('tests the key and quotes what must be', () => {
     expect(
-      asDbtSources([view('assignment', 'assignment_id', column('größe', { field: 'Größe' }))]),
+      asDbtSources([view('assignment', 'assignment_id', column('größe', { field: 'Größe' }))], nothing),
     ).toContain(
       [
         '      - name: "assignment"',
@@ -174,5 +177,46 @@ describe('asDbtSources', () => {
         '            description: "field Größe"',
       ].join('\n'),
     )
+  })
+  it('tests what holds of every row, and only that', () => {
+    const note = view('assignment_note', 'assignment_note_id', column('assignment_id'), column('title'))
+    const reference = {
+      from: 'assignment_note',
+      column: 'assignment_id',
+      to: 'assignment',
+      key: 'assignment_id',
+    }
+    const text = asDbtSources([note], {
+      references: [{ ...reference, values: 9, share: 1 }],
+      notNull: new Set(['assignment_note.assignment_id']),
+    })
+    expect(text).toContain(
+      [
+        '            data_tests:',
+        '              - not_null',
+        '              - relationships:',
+        `                  to: "source('tidemark', 'assignment')"`,
+        '                  field: "assignment_id"',
+        '          - name: "title"',
+        '            data_type: "bigint"',
+        '            description: "field title"',
+        '',
+      ].join('\n'),
+    )
+  })
+
+  it('says which share of its values a reference finds', () => {
+    const note = view('assignment_note', 'assignment_note_id', column('assignment_id'))
+    const reference = {
+      from: 'assignment_note',
+      column: 'assignment_id',
+      to: 'assignment',
+      key: 'assignment_id',
+    }
+    const role = (share: number) =>
+      asMarkdown([note], [{ ...reference, values: 9, share }])
+        .match(/→ [^|]*/)?.[0]
+        .trim()
+    expect([role(1), role(0.97)]).toEqual(['→ assignment', '→ assignment (97 %)'])
   })
 })

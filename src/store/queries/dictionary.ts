@@ -15,6 +15,8 @@ export type ColumnMap = {
   readonly firstSeenAt: string | null
   readonly rescued: number
   readonly note: string | null
+  /** What the upstream says that it means. */
+  readonly description?: string | null
 }
 export type ViewMap = {
   readonly name: string
@@ -49,7 +51,7 @@ export async function readSchemaMap(
                     where indrelid = to_regclass(format('mirror.%I', wanted.stream)) and indisprimary
                       and keyed.attname = shown.attname
                   ),
-                  'nullShare', null_share, 'firstSeenAt', first_seen_at, 'rescued', coalesce(rescued, 0), 'note', note
+                  'nullShare', null_share, 'firstSeenAt', first_seen_at, 'rescued', coalesce(rescued, 0), 'note', note, 'description', description
                 ) order by attnum)
          from pg_attribute as shown
          left join tidemark.field on field.stream = wanted.stream and field.column_name = shown.attname

@@ -117,11 +117,34 @@ async function noteFields(client: ClientBase, { stream, type }: Described): Prom
   )
 }
 
+/** Which columns of these streams refer to which views; all others refer to none. */
+export async function noteReferences(
+  client: Pick<ClientBase, 'query'>,
+  streams: readonly string[],
+  references: readonly { readonly from: string; readonly column: string; readonly to: string }[],
+): Promise<void> {
+  await client.query(
+    `update tidemark.field as known set refers_to = found.to_view
+     from tidemark.field as mine
+     left join unnest($2::text[], $3::text[], $4::text[]) as found (from_stream, column_name, to_view)
+       on found.from_stream = mine.stream and found.column_name = mine.column_name
+     where mine.stream = any ($1) and known.stream = mine.stream and known.folded = mine.folded
+       and known.refers_to is distinct from found.to_view`,
+    [
+      streams,
+      references.map(({ from }) => from),
+      references.map(({ column }) => column),
+      references.map(({ to }) => to),
+    ],
+  )
+}
+
 type Commented = {
   readonly name: string
   readonly field: string
   readonly description: string | null
   readonly allowed_values: readonly string[] | null
+  readonly refers_to: string | null
   readonly of_table: string | null
   /** Null also where the view does not show the column. */
   readonly of_view: string | null
@@ -133,7 +156,7 @@ async function describeColumns(client: ClientBase, { stream, type }: Described):
   const view = `bi.${pg.escapeIdentifier(viewOf(stream).name)}`
   const table = qualified(stream)
   const { rows } = await client.query<Commented>(
-    `select column_name as name, source_name as field, description, allowed_values,
+    `select column_name as name, source_name as field, description, allowed_values, refers_to,
        col_description(mine.attrelid, mine.attnum) as of_table,
        col_description(shown.attrelid, shown.attnum) as of_view, shown.attnum is not null as is_in_view
      from tidemark.field
@@ -161,10 +184,11 @@ const isOurs = (comment: string | null, { field }: Commented): boolean =>
 
 const longestComment = 2_000
 
-/** `field assignmentPriority: Priority, 1 is highest. One of 1, 2, 3.` */
-function commentOf({ field, description, allowed_values: allowed }: Commented): string {
+/** `field assignmentPriority: Priority, 1 is highest. One of 1, 2, 3. Refers to bi.x.` */
+function commentOf({ field, description, allowed_values: allowed, refers_to: to }: Commented): string {
   const values = allowed && allowed.length > 0 ? `One of ${allowed.join(', ')}.` : null
-  const words = [description, values].filter((part) => part !== null).join(' ')
+  const reference = to === null ? null : `Refers to bi.${to}.`
+  const words = [description, values, reference].filter((part) => part !== null).join(' ')
   const comment = words === '' ? `field ${field}` : `field ${field}: ${words}`
   return comment.length > longestComment ? `${comment.slice(0, longestComment - 1)}…` : comment
 }

@@ -276,6 +276,8 @@ export const fieldTable = tidemark.table(
     description: text('description'),
     /** The only values that it may have, as the upstream says. */
     allowedValues: text('allowed_values').array(),
+    /** View that its values are keys of, where rows confirmed that. */
+    refersTo: text('refers_to'),
     /** The upstream says that every record has it. */
     isRequired: boolean('is_required'),
     /** The upstream says that it may be null. */

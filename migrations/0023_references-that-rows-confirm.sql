@@ -1,0 +1,1 @@
+ALTER TABLE "tidemark"."field" ADD COLUMN "refers_to" text;

@@ -1,0 +1,119 @@
+// Which columns point to another table. The upstream tells of no references: they are proposed by names and types, and only those that
+// the rows confirm are shown. Read-only.
+
+import pg, { type ClientBase } from 'pg'
+import type { ColumnMap, ViewMap } from './dictionary.ts'
+
+/** By its names alone. */
+export type LikelyReference = { readonly from: string; readonly column: string; readonly to: string }
+export type Reference = LikelyReference & {
+  /** The key of the other view. */
+  readonly key: string
+  /** How many different values were looked up. */
+  readonly values: number
+  /** Which share of them the other view has: more than 0, up to 1. */
+  readonly share: number
+}
+/** A key that says nothing of its table is found by the table's name. */
+const sayingNothing: readonly string[] = ['id', 'uid']
+
+type Target = { readonly view: ViewMap; readonly key: ColumnMap; readonly name: string }
+
+export function likelyReferences(views: readonly ViewMap[]): readonly LikelyReference[] {
+  const targets = views.flatMap((view): Target[] => {
+    const key = view.columns.find(({ isKey }) => isKey)
+    if (!key) return []
+    return [{ view, key, name: sayingNothing.includes(key.name) ? `${view.name}_${key.name}` : key.name }]
+  })
+  return views.flatMap((view) =>
+    view.columns.flatMap((column): LikelyReference[] => {
+      const target = targetOf(view, column, targets)
+      return target ? [{ from: view.name, column: column.name, to: target.view.name }] : []
+    }),
+  )
+}
+
+function targetOf(view: ViewMap, column: ColumnMap, targets: readonly Target[]): Target | undefined {
+  const [best] = targets
+    .filter(
+      ({ key, name }) =>
+        column.type === key.type && (column.name === name || column.name.endsWith(`_${name}`)),
+    )
+    // Of two tables with such a key, the one that is named after it; of `x_note_id` rather `note_id` than `id`.
+    .toSorted((a, b) => b.name.length - a.name.length || Number(isNamesake(b)) - Number(isNamesake(a)))
+  const isOwnKey = best?.view === view && best.key.name === column.name
+  return isOwnKey ? undefined : best
+}
+
+const isNamesake = ({ view, name }: Target): boolean => name.startsWith(view.name)
+
+/** A column of which less is found there only has a similar name. */
+const leastShare = 0.5
+const mostRows = 200_000
+const mostValues = 10_000
+
+/** Those that the rows confirm: a column without values confirms nothing. */
+export async function confirmedReferences(
+  client: Pick<ClientBase, 'query'>,
+  views: readonly ViewMap[],
+): Promise<readonly Reference[]> {
+  const confirmed: Reference[] = []
+  for (const { from, column, to } of likelyReferences(views)) {
+    const key = views.find(({ name }) => name === to)?.columns.find(({ isKey }) => isKey)?.name
+    if (key === undefined) continue
+    const [value, found] = [pg.escapeIdentifier(column), pg.escapeIdentifier(key)]
+    const { rows } = await client.query<{ values: number; resolved: number }>(
+      `select count(*)::int as values, count(*) filter (where exists (
+         select from ${inBi(to)} as there where there.${found} = sample.value
+       ))::int as resolved
+       from (
+         select distinct ${value} as value
+         from (select ${value} from ${inBi(from)} where ${value} is not null limit ${mostRows}) as known limit ${mostValues}
+       ) as sample`,
+    )
+    const { values = 0, resolved = 0 } = rows[0] ?? {}
+    const share = values === 0 ? 0 : resolved / values
+    if (share >= leastShare) confirmed.push({ from, column, to, key, values, share })
+  }
+  return confirmed
+}
+
+const inBi = (name: string): string => `bi.${pg.escapeIdentifier(name)}`
+
+/** What holds of every living row now, as a test may ask for it. */
+export type Holding = {
+  readonly references: readonly Reference[]
+  /** Columns that are never null, as `view.column`. */
+  readonly notNull: ReadonlySet<string>
+}
+
+export async function whatHolds(
+  client: Pick<ClientBase, 'query'>,
+  views: readonly ViewMap[],
+  references: readonly Reference[],
+): Promise<Holding> {
+  const whole: Reference[] = []
+  for (const reference of references.filter(({ share }) => share === 1)) {
+    const { from, column, to, key } = reference
+    const [value, found] = [pg.escapeIdentifier(column), pg.escapeIdentifier(key)]
+    const { rowCount } = await client.query(
+      `select from ${inBi(from)} as here where ${value} is not null
+         and not exists (select from ${inBi(to)} as there where there.${found} = here.${value}) limit 1`,
+    )
+    if (rowCount === 0) whole.push(reference)
+  }
+  const notNull = new Set<string>()
+  for (const { name, columns } of views) {
+    const candidates = columns.filter(
+      ({ isKey, field, nullShare }) => !isKey && field !== null && nullShare === 0,
+    )
+    if (candidates.length === 0) continue
+    const filled = candidates.map(({ name: column }) => `count(*) = count(${pg.escapeIdentifier(column)})`)
+    const { rows } = await client.query<{ filled: readonly boolean[]; has_rows: boolean }>(
+      `select array[${filled.join(', ')}] as filled, count(*) > 0 as has_rows from ${inBi(name)}`,
+    )
+    for (const [index, column] of candidates.entries())
+      if (rows[0]?.has_rows && rows[0].filled[index]) notNull.add(`${name}.${column.name}`)
+  }
+  return { references: whole, notNull }
+}
