@@ -20,6 +20,7 @@ export default defineConfig({
           name: 'alone',
           include: ['test/{unit,property}/**/*.test.ts'],
           testTimeout: 30_000,
+          hookTimeout: 60_000,
           ...shared,
         },
       },
