@@ -24,13 +24,17 @@ async function run([verb, ...rest]: readonly string[]): Promise<ExitCode> {
     if (verb === '--version') return say(`tidemark ${version()}`)
     if (verb === 'help' && rest[0] !== undefined) return await run([rest[0], '--help'])
     if (verb === undefined || verb === '--help' || verb === '-h' || verb === 'help') {
-      say(programHelp(await Promise.all(Object.values(verbs).map((load) => load()))).trimEnd())
+      say(programHelp(await commands()).trimEnd())
       return verb === undefined ? exitCodes.usage : exitCodes.done
     }
     return await call(await findVerb(verbs, verb)(), rest)
   } catch (error) {
     return end(causeOf(error), rest.includes('--json'))
   }
+}
+
+function commands(): Promise<readonly Command[]> {
+  return Promise.all(Object.values(verbs).map((load) => load()))
 }
 
 async function call(command: Command, words: readonly string[]): Promise<ExitCode> {
@@ -40,7 +44,7 @@ async function call(command: Command, words: readonly string[]): Promise<ExitCod
   const environment = environmentFor(command)
   const log = openLog({ level: loadLogLevel(environment) ?? 'info', isColoured: hasColour(given) })
   const { signal } = stopping
-  const code = await command.run({ positionals, values, environment, log, signal, stdout, stderr })
+  const code = await command.run({ positionals, values, environment, log, signal, stdout, stderr, commands })
   // What failed after Ctrl-C failed because of it.
   return signal.aborted && code !== exitCodes.done ? exitCodes.interrupted : code
 }

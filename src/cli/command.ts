@@ -26,6 +26,8 @@ export type Call = {
   readonly environment: Environment
   readonly stdout: Output
   readonly stderr: Output
+  /** All that there are. */
+  readonly commands: () => Promise<readonly Command[]>
 }
 
 export type Command = {

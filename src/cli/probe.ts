@@ -29,10 +29,10 @@ async function run(call: Call): Promise<ExitCode> {
   const { values, stdout } = call
   expectNoWords('probe', call)
   const checks: Check[] = []
-  for await (const check of probeAll(call)) {
+  for await (const check of everyCheck(call)) {
     checks.push(check)
     if (values.json) continue
-    stdout.write(`${stdout.mark(markOf(check))} `)
+    stdout.write(`${stdout.mark(markOfCheck(check))} `)
     stdout.say(`${check.name.padEnd(30)} ${check.says}`)
   }
   if (values.json) {
@@ -43,9 +43,14 @@ async function run(call: Call): Promise<ExitCode> {
   return worst(checks.map(exitCodeOfCheck))
 }
 
-const markOf = ({ isFine, isWarning = false }: Check) => (!isFine ? 'bad' : isWarning ? 'warning' : 'good')
+export const markOfCheck = ({ isFine, isWarning = false }: Check) =>
+  !isFine ? 'bad' : isWarning ? 'warning' : 'good'
 
-async function* probeAll({ environment, log, signal }: Call): AsyncGenerator<Check> {
+export async function* everyCheck({
+  environment,
+  log,
+  signal,
+}: Pick<Call, 'environment' | 'log' | 'signal'>): AsyncGenerator<Check> {
   let config: Config
   try {
     config = loadConfig(environment)

@@ -4,6 +4,7 @@ import type { Command } from './command.ts'
 
 /** Loaded when called, so that a verb starts without the parts of all others. */
 export const verbs: Readonly<Record<string, () => Promise<Command>>> = {
+  init: async () => (await import('./init.ts')).init,
   serve: async () => (await import('./serve.ts')).serveCommand,
   sync: async () => (await import('./sync.ts')).sync,
   status: async () => (await import('./status.ts')).status,
@@ -21,9 +22,11 @@ export const verbs: Readonly<Record<string, () => Promise<Command>>> = {
   schema: async () => (await import('./schema.ts')).schema,
   contract: async () => (await import('./contract.ts')).contract,
   explain: async () => (await import('./explain.ts')).explain,
+  sql: async () => (await import('./sql.ts')).sql,
   migrate: async () => (await import('./migrate.ts')).migrate,
   webhooks: async () => (await import('./webhooks.ts')).webhooks,
   api: async () => (await import('./api.ts')).api,
+  completion: async () => (await import('./completion.ts')).completion,
   demo: async () => (await import('./demo.ts')).demo,
   simulate: async () => (await import('./simulate.ts')).simulate,
 }

@@ -1,33 +1,17 @@
-// The real program on a terminal: a pseudo-terminal that `script` makes.
+// The real program on a terminal: what it shows while it works, and what it asks.
 
-import { spawn, spawnSync } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
-import { stripVTControlCharacters } from 'node:util'
+import { chmodSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseEnv, stripVTControlCharacters } from 'node:util'
 import { describe, expect, inject, it } from 'vitest'
-import type { Environment } from '../../src/config/load.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { isForChanges } from '../support/asked.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
 import { runTidemark } from '../support/program.ts'
+import { hasTerminal, onTerminal } from '../support/terminal.ts'
 
-const hasTerminal = spawnSync('script', ['-qec', 'true', '/dev/null']).status === 0
-const program = fileURLToPath(new URL('../../bin/tidemark.js', import.meta.url))
 const soon = { timeout: 30_000, interval: 100 }
-
-function onTerminal(words: readonly string[], columns: number, environment: Environment) {
-  const command = `stty cols ${columns} rows 30; exec ${process.execPath} ${program} ${words.join(' ')}`
-  const child = spawn('script', ['-qec', command, '/dev/null'], {
-    cwd: inject('scratch'),
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, TERM: 'xterm', LANG: 'C.UTF-8', ...environment },
-  })
-  let shown = ''
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    shown += text
-  })
-  const ended = new Promise<number | null>((resolve) => child.on('close', resolve))
-  return { ended, shown: () => shown, type: (text: string) => child.stdin.write(text) }
-}
 
 describe.skipIf(!hasPostgres || !hasTerminal)('on a terminal', () => {
   const database = createTestDatabase()
@@ -86,5 +70,62 @@ describe.skipIf(!hasPostgres)('the status for programs', () => {
       code: 2,
       stderr: expect.stringContaining('needs a terminal'),
     })
+  })
+})
+
+describe.skipIf(!hasTerminal)('tidemark init', () => {
+  it('asks until it works, shows no key, and writes .env for one user alone', async () => {
+    await using simulator = await startSimulator({ assignments: 20 })
+    const { credentials } = simulator
+    const directory = mkdtempSync(join(inject('scratch'), 'init-'))
+    const file = join(directory, '.env')
+    writeFileSync(file, '# mine\nLOG_LEVEL=warn\nAPI_KEY=an-old-key-of-the-tests\n')
+    chmodSync(file, 0o644)
+    const init = onTerminal(['init'], 100, {}, directory)
+    const shown = () => stripVTControlCharacters(init.shown())
+    const answer = async (question: string, text: string) => {
+      await expect.poll(() => shown().trimEnd().endsWith(question), soon).toBe(true)
+      init.type(`${text}\r`)
+    }
+    await answer('Assignment service URL', 'not a url')
+    await expect.poll(shown, soon).toMatch(/✗ Assignment service URL: .+/)
+    await answer('Assignment service URL   (not a url)', simulator.assignmentUrl)
+    await expect.poll(shown, soon).toContain('✓ tcp 127.0.0.1')
+    await answer('Identity provider URL', simulator.authUrl)
+    await answer('Client GUID', credentials.clientGuid)
+    await answer('Subject ID', credentials.subjectId)
+    await answer('API key                  (as it is)', 'a-wrong-key-of-the-tests')
+    await expect.poll(shown, soon).toMatch(/✗ sign-in assignment: .*SUBJECT_ID/)
+    await answer(`Client GUID              (${credentials.clientGuid})`, '')
+    await answer(`Subject ID               (${credentials.subjectId})`, '')
+    await answer('API key                  (as it is)', credentials.apiKey)
+    await expect.poll(shown, soon).toContain('✓ stream assignment: readable')
+    await answer('Tracking service URL (empty: none)', '')
+    await answer('Postgres URL (empty: Tidemark starts one)', '')
+    expect(await init.ended).toBe(0)
+    expect(shown()).toMatch(
+      /wrote \.env, readable by you alone; (\d+) of \1 checks passed\s+Next: tidemark serve/,
+    )
+    for (const key of [credentials.apiKey, 'a-wrong-key-of-the-tests', 'an-old-key-of-the-tests'])
+      expect(init.shown()).not.toContain(key)
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    expect(readFileSync(file, 'utf8')).toMatch(/^# mine\nLOG_LEVEL=warn\n/)
+    expect(parseEnv(readFileSync(file, 'utf8'))).toEqual({
+      LOG_LEVEL: 'warn',
+      ASSIGNMENT_BASE_URL: simulator.assignmentUrl,
+      AUTH_URL: simulator.authUrl,
+      CLIENT_GUID: credentials.clientGuid,
+      SUBJECT_ID: credentials.subjectId,
+      API_KEY: credentials.apiKey,
+    })
+  })
+
+  it('writes nothing when it is interrupted', async () => {
+    const directory = mkdtempSync(join(inject('scratch'), 'init-'))
+    const init = onTerminal(['init'], 100, {}, directory)
+    await expect.poll(init.shown, soon).toContain('Assignment service URL')
+    init.type('\x03')
+    expect(await init.ended).toBe(130)
+    expect(() => statSync(join(directory, '.env'))).toThrow()
   })
 })

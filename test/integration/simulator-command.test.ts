@@ -20,6 +20,7 @@ async function start(...words: string[]): Promise<Running> {
     environment: {},
     stdout: openOutput(stdout, {}),
     stderr: openOutput(new PassThrough(), {}),
+    commands: async () => [],
   })
   const printed = await Promise.race([nextText(stdout), ended.then(() => 'ended early')])
   return {

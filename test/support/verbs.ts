@@ -51,6 +51,7 @@ export async function callCommand(
   words: readonly string[],
   environment: Environment,
   { log, stdout, stderr, said } = openTerminal('trace'),
+  commands: readonly Command[] = Object.values(verbs),
 ): Promise<Said & { readonly code: number }> {
   const code = await command.run({
     ...parseCall(command, words),
@@ -59,6 +60,7 @@ export async function callCommand(
     log,
     stdout,
     stderr,
+    commands: async () => commands,
   })
   return { code, ...said() }
 }

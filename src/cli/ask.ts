@@ -1,0 +1,75 @@
+// Questions to a person, one line each. On a terminal a secret is not shown while it is typed; elsewhere lines are read as they come.
+
+import { createInterface } from 'node:readline'
+import { Writable } from 'node:stream'
+import { UsageError } from '../util/errors.ts'
+import { Interrupted } from './exit.ts'
+import type { Output } from './output.ts'
+
+export type Question = {
+  readonly text: string
+  /** What holds when nothing is typed. */
+  readonly known?: string | null
+  readonly isSecret?: boolean
+}
+export type Questions = {
+  /** Without blanks around it; empty when nothing was typed and nothing is known. */
+  ask(question: Question): Promise<string>
+  close(): void
+}
+
+const nameWidth = 24
+
+export function openQuestions(terminal: Output, signal: AbortSignal): Questions {
+  const { stdin } = process
+  const isTTY = stdin.isTTY === true
+  let isHidden = false
+  const echo = new Writable({
+    write(chunk, _encoding, done) {
+      if (!isHidden) terminal.write(String(chunk))
+      done()
+    },
+  })
+  const lines = createInterface({ input: stdin, output: echo, terminal: isTTY })
+  const typed: string[] = []
+  let waiting: PromiseWithResolvers<string> | null = null
+  let isOver = false
+  lines.on('line', (line) => {
+    if (waiting) waiting.resolve(line)
+    else typed.push(line)
+    waiting = null
+  })
+  // Ctrl-C is a key like others while a line is typed.
+  lines.on('SIGINT', () => waiting?.reject(new Interrupted('Interrupted. Nothing was written.')))
+  lines.on('close', () => {
+    isOver = true
+    waiting?.reject(new UsageError('Standard input ended before all was answered. Nothing was written.'))
+  })
+  signal.addEventListener('abort', () =>
+    waiting?.reject(new Interrupted('Interrupted. Nothing was written.')),
+  )
+
+  async function nextLine(): Promise<string> {
+    const there = typed.shift()
+    if (there !== undefined) return there
+    if (isOver) throw new UsageError('Standard input ended before all was answered. Nothing was written.')
+    waiting = Promise.withResolvers<string>()
+    return await waiting.promise
+  }
+
+  return {
+    async ask({ text, known = null, isSecret = false }) {
+      const shown = known === null || known === '' ? '' : ` (${isSecret ? 'as it is' : known})`
+      terminal.write(`? ${terminal.plain(`${text.padEnd(nameWidth)}${shown}`.trimEnd())}  `)
+      isHidden = isSecret
+      const line = (
+        await nextLine().finally(() => {
+          isHidden = false
+        })
+      ).trim()
+      if (isSecret || !isTTY) terminal.write(`${isSecret && line !== '' ? terminal.plain('••••••••') : ''}\n`)
+      return line === '' ? (known ?? '') : line
+    },
+    close: () => lines.close(),
+  }
+}

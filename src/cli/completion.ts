@@ -1,0 +1,140 @@
+// `tidemark completion`: a script with which a shell completes verbs, their words and options, streams, and paths of the upstream. It holds
+// everything itself: pressing Tab starts no program.
+
+import { streams } from '../streams/catalog.ts'
+import { operations } from '../upstream/operations/table.ts'
+import { UsageError } from '../util/errors.ts'
+import type { Command, Option } from './command.ts'
+import { exitCodes } from './exit.ts'
+
+export const completion: Command = {
+  name: 'completion',
+  summary: 'print a script with which a shell completes what you type',
+  usage: 'bash|zsh|fish',
+  options: {},
+  examples: [
+    'tidemark completion bash > ~/.local/share/bash-completion/completions/tidemark',
+    'tidemark completion zsh > ~/.zfunc/_tidemark',
+    'tidemark completion fish > ~/.config/fish/completions/tidemark.fish',
+  ],
+  ignoresDemo: true,
+  async run({ positionals, stdout, commands }) {
+    const [shell = ''] = positionals
+    const write = Object.hasOwn(shells, shell) && positionals.length === 1 ? shells[shell] : undefined
+    if (!write) throw new UsageError('`tidemark completion` takes the name of a shell: bash, zsh or fish.')
+    stdout.write(write(await commands()))
+    return exitCodes.done
+  },
+}
+
+/** Second words of verbs that have several. A test compares them with how each verb is used. */
+export const wordsOf: Readonly<Record<string, readonly string[]>> = {
+  completion: ['bash', 'zsh', 'fish'],
+  contract: ['history'],
+  deletions: ['list', 'approve', 'reject'],
+  quarantine: ['list', 'retry', 'drop'],
+  source: ['adopt'],
+  webhooks: ['definitions', 'list', 'get', 'create', 'update', 'delete'],
+  api: [
+    ...new Set(Object.values(operations).map(({ method }) => method)),
+    ...new Set(Object.values(operations).map(({ path }) => path.replaceAll(/\{.*/g, ''))),
+  ],
+}
+
+const candidates = ({ name, usage }: Command): readonly string[] => [
+  ...(wordsOf[name] ?? []),
+  ...(/stream/.test(usage) ? streams.map((stream) => stream.name) : []),
+]
+const takesFile = ({ value = '' }: Option): boolean => value.startsWith('FILE')
+const optionsOf = ({ options }: Command): readonly (readonly [string, Option])[] => [
+  ...Object.entries(options),
+  ['help', { type: 'boolean', describe: 'how it is used' }],
+]
+const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
+
+const shells: Readonly<Record<string, (commands: readonly Command[]) => string>> = {
+  bash: (commands) =>
+    `# Completes tidemark in bash. Made by: tidemark completion bash
+_tidemark() {
+  local cur="\${COMP_WORDS[COMP_CWORD]}" prev="\${COMP_WORDS[COMP_CWORD-1]}" words='' options=''
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    COMPREPLY=($(compgen -W ${quoted([...commands.map(({ name }) => name), 'help', '--help', '--version'].join(' '))} -- "$cur"))
+    return
+  fi
+  case "\${COMP_WORDS[1]}" in
+${commands
+  .map((command) => {
+    const files = optionsOf(command).flatMap(([name, option]) => (takesFile(option) ? [`--${name}`] : []))
+    const options = optionsOf(command).map(([name]) => `--${name}`)
+    const file =
+      files.length > 0
+        ? `\n      case "$prev" in ${files.join('|')}) COMPREPLY=($(compgen -f -- "$cur")); return ;; esac`
+        : ''
+    return `    ${command.name})${file}
+      words=${quoted(candidates(command).join(' '))}
+      options=${quoted(options.join(' '))} ;;`
+  })
+  .join('\n')}
+    help) words=${quoted(commands.map(({ name }) => name).join(' '))} ;;
+  esac
+  case "$cur" in
+    -*) COMPREPLY=($(compgen -W "$options" -- "$cur")) ;;
+    *) COMPREPLY=($(compgen -W "$words" -- "$cur")) ;;
+  esac
+}
+complete -F _tidemark tidemark
+`,
+
+  zsh: (commands) =>
+    `#compdef tidemark
+# Completes tidemark in zsh. Made by: tidemark completion zsh
+_tidemark() {
+  local -a verbs found options
+  verbs=(
+${commands.map(({ name, summary }) => `    ${quoted(`${name}:${summary}`)}`).join('\n')}
+  )
+  if (( CURRENT == 2 )); then
+    _describe 'verb' verbs
+    return
+  fi
+  case $words[2] in
+${commands
+  .map((command) => {
+    const options = optionsOf(command).map(([name, { describe }]) => quoted(`--${name}:${describe}`))
+    const files = optionsOf(command).flatMap(([name, option]) => (takesFile(option) ? [`--${name}`] : []))
+    const file =
+      files.length > 0 ? `\n      [[ $words[CURRENT-1] == (${files.join('|')}) ]] && { _files; return }` : ''
+    return `    ${command.name})${file}
+      found=(${candidates(command).map(quoted).join(' ')})
+      options=(${options.join(' ')}) ;;`
+  })
+  .join('\n')}
+  esac
+  if [[ $words[CURRENT] == -* ]]; then
+    _describe -o 'option' options
+  else
+    compadd -a found
+  fi
+}
+if [[ $funcstack[1] == _tidemark ]]; then _tidemark "$@"; else compdef _tidemark tidemark; fi
+`,
+
+  fish: (commands) =>
+    [
+      '# Completes tidemark in fish. Made by: tidemark completion fish',
+      'complete -c tidemark -f',
+      ...commands.flatMap((command) => {
+        const after = `-n ${quoted(`__fish_seen_subcommand_from ${command.name}`)}`
+        const words = candidates(command)
+        return [
+          `complete -c tidemark -n __fish_use_subcommand -a ${command.name} -d ${quoted(command.summary)}`,
+          ...(words.length > 0 ? [`complete -c tidemark ${after} -a ${quoted(words.join(' '))}`] : []),
+          ...optionsOf(command).map(([name, option]) => {
+            const value = option.type === 'string' ? (takesFile(option) ? ' -r -F' : ' -x') : ''
+            return `complete -c tidemark ${after} -l ${name}${value} -d ${quoted(option.describe)}`
+          }),
+        ]
+      }),
+      '',
+    ].join('\n'),
+}

@@ -1,0 +1,37 @@
+// The file .env, written for one user alone: what is set in it changes, and all else in it stays.
+
+import { chmodSync, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+
+/** An empty value switches its line off. */
+export function writeDotEnv(file: string, values: Readonly<Record<string, string>>): void {
+  const before = existsSync(file) ? readFileSync(file, 'utf8').replace(/^\ufeff/, '') : ''
+  const draft = `${file}.new`
+  // The mode is that of the file before anything is in it (P9).
+  writeFileSync(draft, '', { mode: 0o600 })
+  chmodSync(draft, 0o600)
+  writeFileSync(draft, withValues(before, values))
+  renameSync(draft, file)
+}
+
+export function withValues(before: string, values: Readonly<Record<string, string>>): string {
+  const left = new Map(Object.entries(values))
+  const lines = before === '' ? [] : before.replace(/\n$/, '').split('\n')
+  const changed = lines.map((line) => {
+    const [, name = ''] = /^\s*(?:export\s+)?([A-Z][A-Z0-9_]*)\s*=/.exec(line) ?? []
+    const value = left.get(name)
+    if (value === undefined) return line
+    left.delete(name)
+    return value === '' ? `# ${name}=` : `${name}=${quoted(value)}`
+  })
+  const added = [...left]
+    .filter(([, value]) => value !== '')
+    .map(([name, value]) => `${name}=${quoted(value)}`)
+  return `${[...changed, ...added].join('\n')}\n`
+}
+
+/** As node:util's parseEnv reads it: the first kind of quotes that the value has none of. */
+function quoted(value: string): string {
+  if (/^[\w:/.@%+,~&?=-]*$/.test(value)) return value
+  const quote = ["'", '"', '`'].find((one) => !value.includes(one))
+  return quote === undefined ? value : `${quote}${value}${quote}`
+}

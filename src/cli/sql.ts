@@ -1,0 +1,180 @@
+// `tidemark sql`: asks the mirror a question in SQL and says how current the answer is. It can change nothing. Without a query it opens psql
+// where there is one, with the same limits.
+
+import { spawn } from 'node:child_process'
+import type { Pool, QueryResult } from 'pg'
+import { loadMirrorConfig } from '../config/load.ts'
+import { readOverview } from '../store/queries/overview.ts'
+import { withConnection } from '../store/server/session.ts'
+import { streams } from '../streams/catalog.ts'
+import { UsageError } from '../util/errors.ts'
+import { formatDuration, plural, visible } from '../util/text.ts'
+import { type Call, type Command, json } from './command.ts'
+import { type ExitCode, exitCodes } from './exit.ts'
+import { readMirror } from './mirror.ts'
+
+const longestSeconds = 30
+
+export const sql: Command = {
+  name: 'sql',
+  summary: 'ask the mirror in SQL, without being able to change it',
+  usage: '["QUERY"] [--csv | --json]',
+  options: {
+    csv: { type: 'boolean', describe: 'print comma-separated values, with a header' },
+    json,
+  },
+  examples: [
+    'tidemark sql "select status_name, count(*) from bi.assignment group by 1 order by 2 desc"',
+    'tidemark sql --csv "select * from tidemark.freshness"',
+    'tidemark sql    # opens psql, where there is one',
+  ],
+  run,
+}
+
+async function run(call: Call): Promise<ExitCode> {
+  const { positionals, values } = call
+  const query = positionals.join(' ').trim()
+  if (values.csv && values.json) throw new UsageError('--csv and --json exclude each other.')
+  if (query === '') return await openPsql(call)
+  return await readMirror(call, async (pool) => {
+    const startedAt = performance.now()
+    const answer = await ask(pool, query)
+    show(call, answer)
+    if (values.json || values.csv) return
+    const took = formatDuration(performance.now() - startedAt)
+    call.stdout.say(`${plural(answer.rows.length, 'row')}, ${took}.${await currency(pool, query)}`)
+  })
+}
+
+type Answer = QueryResult<(string | null)[]>
+
+/** One statement alone, in a transaction that only reads: what it would change is refused by Postgres. */
+async function ask(pool: Pool, text: string): Promise<Answer> {
+  return await withConnection(pool, async (client) => {
+    await client.query(`begin read only; set local statement_timeout = '${longestSeconds}s'`)
+    try {
+      // By this protocol Postgres takes no second statement. All values come as text, exactly as Postgres writes them.
+      const types = { getTypeParser: () => (value: string) => value }
+      const config = { text, queryMode: 'extended', rowMode: 'array' as const, types }
+      return await client.query<(string | null)[]>(config)
+    } catch (error) {
+      throw explained(error)
+    } finally {
+      await client.query('rollback').catch(() => {})
+    }
+  })
+}
+
+function explained(error: unknown): unknown {
+  const code = error instanceof Error && 'code' in error ? error.code : null
+  if (code === '57014') return new UsageError(`The query took longer than ${longestSeconds} s and was ended.`)
+  if (code === '25006')
+    return new UsageError(
+      'The mirror can only be read here. What you change in it is noticed and read again.',
+    )
+  // Of the query: its words, its names, its values.
+  if (typeof code === 'string' && /^(42|22|0A)/.test(code) && error instanceof Error)
+    return new UsageError(`Postgres says: ${error.message}.`)
+  return error
+}
+
+function show({ values, stdout }: Call, { fields, rows }: Answer): void {
+  const names = fields.map(({ name }) => name)
+  if (values.json)
+    stdout.json(rows.map((row) => Object.fromEntries(names.map((name, index) => [name, row[index] ?? null]))))
+  else if (values.csv)
+    for (const row of [names, ...rows]) stdout.write(`${row.map((cell) => csv(cell)).join(',')}\n`)
+  else
+    stdout.say(
+      table(
+        names,
+        rows,
+        fields.map(({ dataTypeID }) => numeric.has(dataTypeID)),
+      ),
+    )
+}
+
+const csv = (cell: string | null): string =>
+  cell === null ? '' : /[",\r\n]/.test(cell) || cell === '' ? `"${cell.replaceAll('"', '""')}"` : cell
+
+/** OIDs of int2, int4, int8, float4, float8, numeric and oid. */
+const numeric: ReadonlySet<number> = new Set([21, 23, 20, 700, 701, 1700, 26])
+
+/** As psql has it. */
+function table(
+  names: readonly string[],
+  given: readonly (readonly (string | null)[])[],
+  areNumbers: readonly boolean[],
+): string {
+  const rows = given.map((row) => row.map((cell) => visible(cell ?? '').replaceAll(/\s+/g, ' ')))
+  const widths = names.map((name, column) =>
+    Math.max(name.length, ...rows.map((row) => row[column]?.length ?? 0)),
+  )
+  const pad = (text: string, column: number) => {
+    const width = widths[column] ?? 0
+    return areNumbers[column] ? text.padStart(width) : text.padEnd(width)
+  }
+  const line = (cells: readonly string[]) => ` ${cells.map(pad).join(' | ')}`.trimEnd()
+  const ruler = widths.map((width) => '-'.repeat(width + 2)).join('+')
+  return [line(names), ruler, ...rows.map(line)].join('\n')
+}
+
+/** Of the streams that the query names. */
+async function currency(pool: Pool, query: string): Promise<string> {
+  const named = streams.filter(({ name }) => new RegExp(`\\b${name}\\b`, 'i').test(query))
+  if (named.length === 0) return ''
+  const found = await readOverview(
+    pool,
+    named.map(({ name }) => name),
+  )
+  const clock = (moment: Date | null) =>
+    moment === null ? 'nothing yet' : `${moment.toISOString().slice(0, 19).replace('T', ' ')}`
+  const told = found.map(
+    (one) =>
+      `${one.stream}: settled through ${clock(
+        streams.find(({ name }) => name === one.stream)?.kind === 'list'
+          ? one.readThroughAt
+          : one.settledThroughAt,
+      )}, deletions known through ${clock(one.deletionsKnownAt)}`,
+  )
+  return ` ${told.join('; ')} (UTC).`
+}
+
+// ── psql ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** The password goes by the environment: arguments can be read by everybody on the machine (P9). */
+async function openPsql(call: Call): Promise<ExitCode> {
+  const { environment, stdout, signal } = call
+  if (!stdout.isTTY) throw new UsageError('`tidemark sql` needs a query where there is no terminal.')
+  const { databaseUrl } = loadMirrorConfig(environment)
+  return await readMirror(call, async (pool) => {
+    const url = new URL(databaseUrl ?? urlOf(pool))
+    const psql = spawn('psql', [], {
+      stdio: 'inherit',
+      signal,
+      env: { ...environment, ...psqlSettings(url) },
+    })
+    const ended = Promise.withResolvers<void>()
+    psql.on('error', () =>
+      ended.reject(new UsageError('There is no psql here. Give the query: `tidemark sql "select …"`.')),
+    )
+    psql.on('exit', () => ended.resolve())
+    await ended.promise
+  }).then(() => exitCodes.done)
+}
+
+const urlOf = (pool: Pool): string => pool.options.connectionString ?? ''
+
+function psqlSettings(url: URL): Readonly<Record<string, string>> {
+  const parts: readonly (readonly [string, string])[] = [
+    ['PGHOST', url.hostname],
+    ['PGPORT', url.port || '5432'],
+    ['PGUSER', decodeURIComponent(url.username)],
+    ['PGPASSWORD', decodeURIComponent(url.password)],
+    ['PGDATABASE', decodeURIComponent(url.pathname.slice(1))],
+    ['PGSSLMODE', url.searchParams.get('sslmode') ?? ''],
+    ['PGSSLROOTCERT', url.searchParams.get('sslrootcert') ?? ''],
+    ['PGOPTIONS', `-c default_transaction_read_only=on -c statement_timeout=${longestSeconds}s`],
+  ]
+  return Object.fromEntries(parts.filter(([, value]) => value !== ''))
+}

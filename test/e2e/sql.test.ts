@@ -1,0 +1,64 @@
+// Questions in SQL: answered as Postgres has them, with how current they are, and unable to change anything.
+
+import { describe, expect, it } from 'vitest'
+import { sql } from '../../src/cli/sql.ts'
+import { startSimulator } from '../../src/simulator/simulator.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { environmentFor } from '../support/environment.ts'
+import { runTidemark } from '../support/program.ts'
+import { callCommand, callVerb } from '../support/verbs.ts'
+
+describe.skipIf(!hasPostgres)('tidemark sql', () => {
+  const database = createTestDatabase()
+  const ask = (...words: readonly string[]) => callCommand(sql, words, { DATABASE_URL: database.url })
+
+  it('prints an aligned table, and how current the streams are that were asked for', async () => {
+    await using simulator = await startSimulator({ assignments: 12 })
+    await callVerb(['sync', 'assignment'], environmentFor(simulator, database))
+    const { stdout } = await ask(
+      'select count(*) as rows, $$a$$ as text, 1.50::numeric as n from bi.assignment',
+    )
+    expect(stdout.split('\n').slice(0, 3)).toEqual([
+      ' rows | text |    n',
+      '------+------+------',
+      '   12 | a    | 1.50',
+    ])
+    expect(stdout).toMatch(
+      /\n1 row, .+\. assignment: settled through .+, deletions known through .+ \(UTC\)\.\n$/,
+    )
+  })
+
+  it('prints CSV and JSON exactly', async () => {
+    const query = `select 9007199254740993 as big, null as nothing, '' as empty, 'a "b",c' as text`
+    expect((await ask('--csv', query)).stdout).toBe(
+      'big,nothing,empty,text\n9007199254740993,,"","a ""b"",c"\n',
+    )
+    expect(JSON.parse((await ask('--json', query)).stdout)).toEqual([
+      { big: '9007199254740993', nothing: null, empty: '', text: 'a "b",c' },
+    ])
+  })
+
+  it.each([
+    ['delete from mirror.assignment', /only be read/],
+    ['commit; delete from mirror.assignment', /multiple commands/],
+    [
+      'set session characteristics as transaction read write; delete from mirror.assignment',
+      /multiple commands/,
+    ],
+    ['create table bi.mine (a int)', /only be read/],
+    ['selct 1', /Postgres says: syntax error/],
+    ['select nothing', /Postgres says: column "nothing" does not exist/],
+  ])('refuses %s', async (query, message) => {
+    await expect(ask(query)).rejects.toThrow(message)
+  })
+
+  it('lets no value move the cursor, and ends with 2 when the query is wrong', async () => {
+    expect((await ask(`select e'\\x1b[2J' as value`)).stdout).toContain('\\u{1b}[2J')
+    const environment = { DATABASE_URL: database.url }
+    expect(await runTidemark(['sql', 'select 1/0'], environment)).toMatchObject({
+      code: 2,
+      stderr: 'Postgres says: division by zero.\n',
+    })
+    expect(await runTidemark(['sql'], environment)).toMatchObject({ code: 2, stdout: '' })
+  })
+})
