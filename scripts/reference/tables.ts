@@ -4,6 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { is } from 'drizzle-orm'
 import { getTableConfig, getViewConfig, PgColumn, PgTable } from 'drizzle-orm/pg-core'
 import { historyColumns, ownColumns } from '../../src/store/schema/own-columns.ts'
+import * as actions from '../../src/store/tables/actions.ts'
 import * as findings from '../../src/store/tables/findings.ts'
 import * as progress from '../../src/store/tables/progress.ts'
 import * as runs from '../../src/store/tables/runs.ts'
@@ -17,7 +18,7 @@ export function tablesPage(checkout: URL): string {
   const source = readdirSync(folder)
     .map((name) => readFileSync(new URL(name, folder), 'utf8'))
     .join('\n')
-  const described = [state, runs, findings, progress]
+  const described = [state, runs, findings, progress, actions]
     .flatMap((module) => Object.values(module))
     .filter((value): value is PgTable => is(value, PgTable))
     .map(getTableConfig)

@@ -276,6 +276,17 @@ export const workerVariables = {
       'must have at least 16 characters',
     ),
   },
+  VIEWER_TOKEN: {
+    describe:
+      'token that signs in to the console to look, and not to act; once it is set, nobody sees a page without signing in',
+    fallback: 'whoever reaches the address of this machine may look',
+    form: '16 characters or more',
+    secret: true,
+    schema: optionalText.refine(
+      (token) => token === null || token.length >= 16,
+      'must have at least 16 characters',
+    ),
+  },
   WEBHOOK_SECRET: {
     describe: 'last part of the path that receives webhooks',
     fallback: 'webhooks are not received',

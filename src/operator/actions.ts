@@ -11,15 +11,17 @@ import { pickStream, type RunKind, type RunRequest, type Stream } from '../strea
 import { parseInt64 } from '../streams/record.ts'
 import { probeStream } from '../sync/beliefs/probe-run.ts'
 import { messageOf, UsageError } from '../util/errors.ts'
-import { count, formatDuration, sentence } from '../util/text.ts'
+import { count, formatDuration, plural, sentence } from '../util/text.ts'
 import { askedSpan, planBackfill } from './backfill.ts'
 import type { BackgroundTasks } from './background-tasks.ts'
+import { rejectBlockedDeletions } from './deletions.ts'
 import { asChangesStream } from './positions.ts'
 import {
   droppedSentence,
   dropRecords,
   entryIn,
   expectEntry,
+  expectRecords,
   nothingTried,
   retrySelected,
   retrySentence,
@@ -38,8 +40,12 @@ export type Order = {
   /** A stream, or the id of what is meant. */
   readonly target: string
   readonly fields: Readonly<Record<string, string>>
-  /** Who gives it, for what is recorded. */
+  /** Who gives it, in one line. */
   readonly by: string
+  /** The name that they gave; empty when they gave none. */
+  readonly who: string
+  readonly door: 'console' | 'HTTP'
+  readonly address: string
 }
 export type Outcome = {
   /** In one line. */
@@ -120,6 +126,18 @@ async function approve(context: ActionContext, { target, fields }: Order): Promi
   )
 }
 
+async function reject({ sync: { database, streams } }: ActionContext, order: Order): Promise<Outcome> {
+  const stream = pickStream(order.target, streams).name
+  const { reason } = order.fields
+  if (reason === undefined) throw new UsageError('Say why the rows are kept: the reason is recorded.')
+  const { missing } = await rejectBlockedDeletions(database.pool, { stream, by: order.by, reason })
+  const rows = missing === null ? 'The rows' : plural(missing, 'row')
+  return {
+    text: `${stream}: ${rows} stay as they are. Nobody is asked again until a listing lacks other rows.`,
+    json: { stream, rejected: missing },
+  }
+}
+
 async function backfill(context: ActionContext, { target, fields, by }: Order): Promise<Outcome> {
   const { pool } = context.sync.database
   const { stream, span } = await askedSpan(context.sync, target, fields)
@@ -162,6 +180,8 @@ async function dropQuarantine({ sync: { database } }: ActionContext, order: Orde
   const { target, fields, by } = order
   const selection = selectionOf(target)
   const through = fields.through === undefined ? null : entryIn(fields.through)
+  if (fields.records !== undefined)
+    await expectRecords(database.pool, { selection, through, records: fields.records })
   const dropped = await dropRecords(database.pool, { selection, through, reason: fields.reason ?? '', by })
   return { text: droppedSentence(dropped), json: { dropped } }
 }
@@ -173,6 +193,7 @@ export const actions = {
   acknowledge,
   probe,
   approve,
+  reject,
   backfill,
   cancelBackfill: stopBackfill,
   retryQuarantine,

@@ -5,6 +5,7 @@ import { type Json, repeatedFields } from '../json/json.ts'
 import { parseJson } from '../json/parse.ts'
 import { dropFromQuarantine, settleQuarantined } from '../store/admin/requests.ts'
 import {
+  countQuarantine,
   type QuarantineEntry,
   type QuarantineSelection,
   readQuarantine,
@@ -104,6 +105,22 @@ export function entryIn(text: string): bigint {
 export async function expectEntry(pool: Pool, { id }: QuarantineSelection): Promise<void> {
   if (id === null || (await streamOfEntry(pool, id)) !== null) return
   throw new UsageError(`There is no record ${id} in quarantine: \`tidemark quarantine\` lists what is there.`)
+}
+
+/** Whether it is as many as somebody confirmed. */
+export async function expectRecords(
+  pool: Pool,
+  given: {
+    readonly selection: QuarantineSelection
+    readonly through: bigint | null
+    readonly records: string
+  },
+): Promise<void> {
+  const there = await countQuarantine(pool, given.selection, given.through)
+  if (given.records !== String(there))
+    throw new UsageError(
+      `Nothing was dropped: ${plural(there, 'record')} would go, and ${given.records} was typed. Look again, and type that number.`,
+    )
 }
 
 // Taking records out of quarantine for good, with a reason that is kept with them.

@@ -8,7 +8,7 @@ import type { Viewer } from './sessions.ts'
 
 /** Null for a viewer who cannot act. */
 export const actionForm = (viewer: Viewer, action: string, fields: Html): Html | null =>
-  viewer.csrfToken === null
+  !viewer.canAct || viewer.csrfToken === null
     ? null
     : html`<form class="act" method="post" action="${action}"><input type="hidden" name="csrf" value="${viewer.csrfToken}">${fields}</form>`
 
@@ -29,21 +29,27 @@ ${paused === null ? html`<a class="btn" href="/streams/${stream}/pause">Pause…
 }
 
 export const backfillLink = (stream: string, checkpoint: string): Html =>
-  html`<a href="${addressOf('/backfill', { stream, 'from-checkpoint': checkpoint })}">Backfill from ${checkpoint}…</a>`
+  html`<a href="${addressOf('/backfills', { stream, 'from-checkpoint': checkpoint })}">Backfill from ${checkpoint}…</a>`
 
 export const cancelForm = (viewer: Viewer, backfill: string): Html | null =>
   actionForm(viewer, `/backfills/${backfill}/cancel`, html`<button>Cancel backfill ${backfill}</button>`)
 
-/** `target` is the id of an entry, or a stream for all of it; then `through` is the newest entry that there is to see. */
+/** Of one entry. */
+export const entryForms = (viewer: Viewer, id: string): Html =>
+  html`${actionForm(viewer, `/quarantine/${id}/retry`, html`<button>Try again now</button>`)}
+${actionForm(viewer, `/quarantine/${id}/drop`, html`${dropReason}<button class="harm">Drop entry ${id}</button>`)}`
+
+/** Of all of a stream, up to the newest entry that there is to see. Dropping them asks for their number. */
 export const quarantineForms = (
   viewer: Viewer,
-  target: string,
-  what: string,
-  through: string | null = null,
+  stream: string,
+  { records, through }: { readonly records: number; readonly through: string },
 ): Html =>
-  html`${actionForm(viewer, `/quarantine/${target}/retry`, html`<button>Retry ${what}</button>`)}
-${actionForm(
-  viewer,
-  `/quarantine/${target}/drop`,
-  html`${through !== null && html`<input type="hidden" name="through" value="${through}">`}<label>Reason <input name="reason" required maxlength="300" autocomplete="off"></label><button>Drop ${what}</button>`,
-)}`
+  html`${actionForm(viewer, `/quarantine/${stream}/retry`, html`<button class="go">Try all of ${stream} again</button>`)}
+<details><summary>Drop all of them…</summary>${actionForm(
+    viewer,
+    `/quarantine/${stream}/drop`,
+    html`<input type="hidden" name="through" value="${through}">${dropReason}<label>Type the number of records <input name="records" inputmode="numeric" required autocomplete="off" placeholder="${records}"></label><button class="harm">Drop all of ${stream}</button>`,
+  )}</details>`
+
+const dropReason = html`<label>Reason, kept with the record <input name="reason" required maxlength="300" autocomplete="off"></label>`

@@ -19,8 +19,9 @@ const routes = [
   ['acknowledge', '/streams/:target/acknowledge', '/streams/:target'],
   ['probe', '/streams/:target/probe', '/upstream'],
   ['approve', '/streams/:target/approve', '/streams/:target'],
-  ['backfill', '/streams/:target/backfill', '/checkpoints'],
-  ['cancelBackfill', '/backfills/:target/cancel', '/checkpoints'],
+  ['reject', '/streams/:target/reject', '/streams/:target'],
+  ['backfill', '/streams/:target/backfill', '/backfills'],
+  ['cancelBackfill', '/backfills/:target/cancel', '/backfills'],
   ['retryQuarantine', '/quarantine/:target/retry', '/quarantine'],
   ['dropQuarantine', '/quarantine/:target/drop', '/quarantine'],
 ] as const satisfies readonly (readonly [ActionName, string, string])[]
@@ -60,8 +61,17 @@ export const actionRoutes =
             const { target } = request.params
             if (url.startsWith('/streams/') && !options.streams.includes(target))
               return reply.code(404).send({ error: 'There is no such stream.', streams: options.streams })
-            const by = `${session ? 'console' : 'HTTP'}, ${clientAddress(request)}`
-            const { status, text, json } = await answer(options, name, { target, fields, by })
+            const address = clientAddress(request)
+            const by = session
+              ? { who: session.name, door: 'console' as const }
+              : { who: '', door: 'HTTP' as const }
+            const { status, text, json } = await answer(options, name, {
+              target,
+              fields,
+              by: inWords({ ...by, address }),
+              ...by,
+              address,
+            })
             if (!session) return reply.code(status).send(json)
             authentication.leaveMessage(session, request, reply, { isGood: status < 300, text })
             return reply.redirect(pageOf(page, request.params.target), 303)
@@ -69,6 +79,10 @@ export const actionRoutes =
         )
     })
   }
+
+/** As it is recorded with what was done. */
+const inWords = ({ who, door, address }: Pick<Order, 'who' | 'door' | 'address'>): string =>
+  who === '' ? `${door}, ${address}` : `${who} (${door}, ${address})`
 
 const pageOf = (page: string, target: string): string => page.replace(':target', encodeURIComponent(target))
 
@@ -92,7 +106,7 @@ async function answer({ perform, log }: Options, name: ActionName, order: Order)
 export function mayAct(authentication: Authentication, request: FastifyRequest, csrf: string): boolean {
   if (bearerOf(request) !== null) return true
   const session = authentication.sessionOf(request)
-  return session !== null && authentication.isOwnForm(session, csrf)
+  return session?.role === 'operator' && authentication.isOwnForm(session, csrf)
 }
 
 /** Before the body is read. Returning a reply ends the request. */
@@ -104,12 +118,15 @@ export async function refuseStrangers(
   const bearer = bearerOf(request)
   if (authentication === null || checkToken === null) return reply.code(404).send({ error: 'not found' })
   const verdict = bearer === null ? 'wrong' : checkToken(request, reply, bearer)
-  if (verdict === 'right') return
+  if (verdict === 'operator') return
+  if (verdict === 'viewer') return reply.code(403).send({ error: viewersLook })
   if (verdict !== 'wrong')
     return reply
       .code(429)
       .send({ error: `Too many wrong tokens. Try again in ${verdict.waitSeconds} seconds.` })
-  if (bearer === null && authentication.sessionOf(request) !== null) {
+  const session = bearer === null ? authentication.sessionOf(request) : null
+  if (session !== null) {
+    if (session.role !== 'operator') return reply.code(403).send({ error: viewersLook })
     if (isFromHere(request)) return
     return reply.code(403).send({ error: 'Another site sent this form, so nothing was done.' })
   }
@@ -120,11 +137,13 @@ export async function refuseStrangers(
     .send({ error: 'Sign in, or send the token as `Authorization: Bearer …`.' })
 }
 
+const viewersLook = 'You are signed in as a viewer: you may look, not act. Sign in with ADMIN_TOKEN.'
+
 /** A browser shows what it gets; others read it. */
 const wantsPage = ({ headers }: FastifyRequest): boolean => headers.accept?.includes('text/html') === true
 
 /** Null without one; then the cookie counts. What else is in the header is for a proxy that knows its users. */
-function bearerOf({ headers }: FastifyRequest): string | null {
+export function bearerOf({ headers }: FastifyRequest): string | null {
   const { authorization = '' } = headers
   if (!/^Bearer\b/i.test(authorization)) return null
   return /^Bearer\s+(\S+)$/i.exec(authorization)?.[1] ?? ''

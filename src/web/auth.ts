@@ -7,9 +7,11 @@ import {
   isSecret,
   type Message,
   openSessions,
+  type Role,
   readOnlyViewer,
   type Session,
   sessionMs,
+  type Tokens,
   type Viewer,
 } from './sessions.ts'
 
@@ -17,8 +19,13 @@ export type Authentication = {
   /** What pages need to know. A message that was left for this page is forgotten with the answer. */
   viewerOf(request: FastifyRequest, reply: FastifyReply): Viewer
   sessionOf(request: FastifyRequest): Session | null
-  isAdminToken(given: string): boolean
-  signIn(request: FastifyRequest, reply: FastifyReply): void
+  /** Whose token this is; null: nobody's. */
+  roleOf(given: string): Role | null
+  signIn(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    who: { readonly role: Role; readonly name: string },
+  ): void
   signOut(reply: FastifyReply): void
   isOwnForm(session: Session, csrf: string): boolean
   /** For the next page. */
@@ -30,10 +37,13 @@ const messageCookie = 'tidemark_message'
 const messageSeconds = 60
 
 /** Null without a token: then nobody can sign in. */
-export function openAuthentication(adminToken: string | null, now?: () => number): Authentication | null {
-  if (adminToken === null) return null
-  const sessions = openSessions({ adminToken, ...(now && { now }) })
-  const isAdminToken = isSecret(adminToken)
+export function openAuthentication(tokens: Tokens, now?: () => number): Authentication | null {
+  if (tokens.operator === null && tokens.viewer === null) return null
+  const sessions = openSessions({ tokens, ...(now && { now }) })
+  const isToken = (['operator', 'viewer'] as const).flatMap((role) => {
+    const token = tokens[role]
+    return token === null ? [] : [[role, isSecret(token)] as const]
+  })
   const sessionOf = (request: FastifyRequest) => sessions.read(cookieOf(request, sessionCookie))
 
   return {
@@ -42,12 +52,15 @@ export function openAuthentication(adminToken: string | null, now?: () => number
       if (session === null) return { ...readOnlyViewer, canSignIn: true }
       const message = sessions.unseal(session, cookieOf(request, messageCookie))
       if (message) addCookie(reply, messageCookie, '', { seconds: 0, isSecure: false })
-      return { canAct: true, canSignIn: false, csrfToken: sessions.csrfTokenOf(session), message }
+      const { role, name } = session
+      const canAct = role === 'operator'
+      const canSignIn = !canAct && tokens.operator !== null
+      return { canAct, role, name, canSignIn, csrfToken: sessions.csrfTokenOf(session), message }
     },
     sessionOf,
-    isAdminToken,
-    signIn(request, reply) {
-      const { cookie } = sessions.open()
+    roleOf: (given) => isToken.find(([, isIt]) => isIt(given))?.[0] ?? null,
+    signIn(request, reply, { role, name }) {
+      const { cookie } = sessions.open(role, name)
       addCookie(reply, sessionCookie, cookie, { seconds: sessionMs / 1000, isSecure: cameByHttps(request) })
     },
     signOut(reply) {
@@ -150,14 +163,14 @@ function networkOf(address: string): string {
     .join(':')
 }
 
-// Whether a token that somebody gives is ADMIN_TOKEN, wherever it is given. Wrong ones are counted and logged, and after too many even
+// Whose token somebody gives, wherever it is given. Wrong ones are counted and logged, and after too many even
 // the right one has to wait, or guessing would go on.
 /** How long to wait is in a header of the answer already. */
-export type Verdict = 'right' | 'wrong' | { readonly waitSeconds: number }
+export type Verdict = Role | 'wrong' | { readonly waitSeconds: number }
 export type TokenCheck = (request: FastifyRequest, reply: FastifyReply, token: string) => Verdict
 
 type Options = {
-  readonly authentication: Pick<Authentication, 'isAdminToken'>
+  readonly authentication: Pick<Authentication, 'roleOf'>
   readonly attempts: Attempts
   readonly log: Logger
   readonly now?: () => number
@@ -173,7 +186,8 @@ export const openTokenCheck =
       reply.header('retry-after', waitSeconds)
       return { waitSeconds }
     }
-    if (authentication.isAdminToken(token)) return 'right'
+    const role = authentication.roleOf(token)
+    if (role !== null) return role
     attempts.failed(address, now())
     log.warn({ address }, 'somebody gave a wrong token')
     return 'wrong'

@@ -1,10 +1,11 @@
-// Lists to take along: the rows of a stream as CSV.
+// Lists to take along: the rows of a stream as CSV, and the record of who did what as NDJSON.
 
 import { Readable } from 'node:stream'
 import type { RowCursor } from '../store/queries/rows.ts'
-import { rowsAsked, tellingColumns } from './pages/rows.ts'
+import { rowsAsked } from './pages/rows.ts'
 import type { Routes } from './server.ts'
 import type { StatusQueries } from './status-queries.ts'
+import { tellingColumns } from './telling-columns.ts'
 
 type Options = { readonly statusQueries: () => StatusQueries | null }
 
@@ -17,6 +18,17 @@ const longestCell = 1_000_000
 export const downloadRoutes =
   ({ statusQueries }: Options): Routes =>
   (server) => {
+    server.get('/actions.ndjson', async (_request, reply) => {
+      const queries = statusQueries()
+      if (!queries) return reply.code(503).send({ error: 'The worker still waits for its database.' })
+      return reply
+        .headers({
+          'content-type': 'application/x-ndjson; charset=utf-8',
+          'cache-control': 'no-store',
+          'x-content-type-options': 'nosniff',
+        })
+        .send(Readable.from(actionLines(queries)))
+    })
     server.get<{ Params: { name: string } }>('/streams/:name/rows.csv', async (request, reply) => {
       const queries = statusQueries()
       if (!queries) return reply.code(503).send({ error: 'The worker still waits for its database.' })
@@ -36,6 +48,17 @@ export const downloadRoutes =
         .send(Readable.from(startingWith(first.value, lines)))
     })
   }
+
+/** The newest first. */
+async function* actionLines(queries: StatusQueries): AsyncGenerator<string> {
+  for (let before: string | null = null; ; ) {
+    const actions = await queries.actions({ stream: null, before, limit: pageSize })
+    for (const action of actions) yield `${JSON.stringify(action)}\n`
+    const last = actions.at(-1)
+    if (!last) return
+    before = last.id
+  }
+}
 
 /** At most 10,000 rows: more are for the database itself. */
 async function* rowLines(

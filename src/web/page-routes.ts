@@ -6,16 +6,21 @@ import type { Problem } from '../problems/stream-problems.ts'
 import { withTimeout } from '../util/waiting.ts'
 import type { Assets } from './assets.ts'
 import { type Html, html, markupOf } from './html.ts'
+import { actionsPage } from './pages/actions.ts'
 import { checkpointsPage } from './pages/checkpoints.ts'
 import { approvePage, backfillPage } from './pages/confirm.ts'
 import { dictionaryPage } from './pages/dictionary.ts'
+import { findPage } from './pages/find.ts'
 import { heading, layout, type Page, type Shown } from './pages/layout.ts'
 import { overviewPage } from './pages/overview.ts'
+import { problemsPage } from './pages/problems.ts'
 import { quarantinePage } from './pages/quarantine.ts'
 import { recordPage } from './pages/record.ts'
+import { runPage } from './pages/run.ts'
 import { runsPage } from './pages/runs.ts'
 import { streamPages } from './pages/stream.ts'
 import { upstreamPage } from './pages/upstream.ts'
+import { queuePage, workersPage } from './pages/workers.ts'
 import type { Routes } from './server.ts'
 import type { Viewer } from './sessions.ts'
 import type { StatusQueries } from './status-queries.ts'
@@ -66,6 +71,12 @@ const pages: readonly Page[] = [
   upstreamPage,
   ...streamPages,
   recordPage,
+  problemsPage,
+  runPage,
+  findPage,
+  workersPage,
+  queuePage,
+  actionsPage,
 ]
 const reloadSeconds = 3
 const defaultTimeoutMs = 15_000

@@ -194,7 +194,8 @@ export const byKnownNames =
     })
   }
 
-const isLoopback = (host: string): boolean =>
+/** A name or an address that only this machine has. */
+export const isLoopback = (host: string): boolean =>
   /^(?:.+\.)?localhost$/i.test(host) || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
 
 /** Without its port, and an IPv6 address without its brackets. */

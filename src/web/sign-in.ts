@@ -7,6 +7,7 @@ import { type Html, html } from './html.ts'
 import { sendPage } from './page-routes.ts'
 import { layout } from './pages/layout.ts'
 import { fieldsOf, type Routes, withForms } from './server.ts'
+import { longestName } from './sessions.ts'
 
 type Options = {
   /** Null without a token: then there is no way to sign in. */
@@ -31,23 +32,30 @@ export const signInRoutes =
     }
     withForms(server, (scope) => {
       scope.get('/sign-in', async (request, reply) =>
-        authentication.sessionOf(request) ? reply.redirect('/', 303) : show(request, reply, 200, null),
+        authentication.sessionOf(request)?.role === 'operator'
+          ? reply.redirect('/', 303)
+          : show(request, reply, 200, null),
       )
       scope.post('/sign-in', async (request, reply) => {
         if (!isFromHere(request))
           return show(request, reply, 403, 'Another site sent this form. Sign in here.')
-        const { token = '', to = '/' } = fieldsOf(request)
+        const { token = '', to = '/', name = '' } = fieldsOf(request)
         const verdict = checkToken(request, reply, token)
         if (verdict === 'wrong')
-          return show(request, reply, 401, 'This is not the token. The token is the value of ADMIN_TOKEN.')
-        if (verdict !== 'right')
+          return show(
+            request,
+            reply,
+            401,
+            'This is neither the value of ADMIN_TOKEN nor that of VIEWER_TOKEN.',
+          )
+        if (typeof verdict !== 'string')
           return show(
             request,
             reply,
             429,
             `Too many wrong tokens. Try again in ${verdict.waitSeconds} seconds.`,
           )
-        authentication.signIn(request, reply)
+        authentication.signIn(request, reply, { role: verdict, name: printable(name) })
         return reply.redirect(destinationOf(to), 303)
       })
       scope.post('/sign-out', async (request, reply) => {
@@ -65,7 +73,10 @@ export const signInRoutes =
 
 /** Only places of this worker. */
 const destinationOf = (wanted: string | null): string =>
-  wanted !== null && /^\/[a-z]*$/.test(wanted) ? wanted : '/'
+  wanted !== null && /^\/(?:[\w-]+\/?){0,4}$/.test(wanted) ? wanted : '/'
+
+/** A name for the record is one line. */
+const printable = (name: string): string => name.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, ' ').trim()
 
 const signInForm = (
   to: string,
@@ -73,7 +84,8 @@ const signInForm = (
 ): Html => html`<form class="card dialogue" method="post" action="/sign-in">
 <input type="hidden" name="to" value="${to}">
 ${problem !== null && html`<p class="note bad" role="alert">${problem}</p>`}
+<label>Your name, for the record <input name="name" maxlength="${longestName}" autocomplete="name"></label>
 <label>Token <input name="token" type="password" required autofocus autocomplete="current-password"></label>
-<p class="hint">The value of <code>ADMIN_TOKEN</code>. You stay signed in for twelve hours.</p>
+<p class="hint">With the value of <code>ADMIN_TOKEN</code> you may act, with that of <code>VIEWER_TOKEN</code> look. You stay signed in for twelve hours.</p>
 <button class="go">Sign in</button>
 </form>`

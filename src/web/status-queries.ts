@@ -3,6 +3,7 @@
 import type { Json } from '../json/json.ts'
 import { parseJson } from '../json/parse.ts'
 import type { Problem } from '../problems/stream-problems.ts'
+import { type ActionLine, readActions } from '../store/queries/actions.ts'
 import { listBackfills } from '../store/queries/backfills.ts'
 import {
   type BeliefLine,
@@ -11,10 +12,16 @@ import {
   readFieldStreams,
   readFields,
 } from '../store/queries/dictionary.ts'
+import { type DeletionEvidence, readDeletionEvidence } from '../store/queries/evidence.ts'
 import { readOverview, type StreamOverview } from '../store/queries/overview.ts'
 import { type Checkpoint, readCheckpoints } from '../store/queries/positions.ts'
 import { readFirstLoads } from '../store/queries/progress.ts'
-import { newestInQuarantine, type QuarantineEntry, readQuarantine } from '../store/queries/quarantine.ts'
+import {
+  countQuarantine,
+  newestInQuarantine,
+  type QuarantineEntry,
+  readQuarantine,
+} from '../store/queries/quarantine.ts'
 import {
   type KeyEvents,
   type KeyNotes,
@@ -26,12 +33,14 @@ import {
 } from '../store/queries/row-story.ts'
 import {
   type RowCursor,
+  type RowLine,
   type RowPage,
   type RowSearch,
   readRowPage,
   rowTable,
   sqlOf,
 } from '../store/queries/rows.ts'
+import { countRuns, type RunStory, type RunsOfHost, readRun } from '../store/queries/run-story.ts'
 import {
   type LatestRun,
   type RowRates,
@@ -41,9 +50,11 @@ import {
   readRowRates,
   readRuns,
 } from '../store/queries/runs.ts'
+import { readWorkers, type WorkerSeen } from '../store/queries/watch.ts'
 import { relatedStreams, type Stream } from '../streams/catalog.ts'
 import type { ReadingProgress } from '../streams/load-progress.ts'
 import { isObject } from '../streams/record.ts'
+import { tellingColumns } from './telling-columns.ts'
 
 export type BackfillLine = Awaited<ReturnType<typeof listBackfills>>[number]
 export type NextRun = { readonly stream: string; readonly kind: string; readonly at: Date }
@@ -94,6 +105,14 @@ export type RecordShown = {
   readonly canCompare: boolean
 }
 
+/** Some rows of one stream that match. */
+export type FoundIn = {
+  readonly stream: string
+  readonly rows: readonly RowLine[]
+  readonly columns: readonly string[]
+  readonly hasMore: boolean
+}
+
 /** Lists are cut at the limit; null is no restriction. */
 export type StatusQueries = {
   /** The names of the configured streams. */
@@ -112,8 +131,16 @@ export type StatusQueries = {
     stream: string | null,
     page: { readonly after: string; readonly limit: number; readonly mostCharacters: number },
   ): Promise<readonly QuarantineEntry[]>
-  /** The highest id of a stream; null when it has none. */
-  newestInQuarantine(stream: string): Promise<string | null>
+  /** How many of a stream there are, and the highest id; null when it has none. */
+  quarantineOf(stream: string): Promise<{ readonly records: number; readonly through: string } | null>
+  deletionEvidence(stream: string): Promise<DeletionEvidence>
+  actions(page: Parameters<typeof readActions>[1]): Promise<readonly ActionLine[]>
+  workers(): Promise<readonly WorkerSeen[]>
+  run(id: string): Promise<RunStory | null>
+  /** Of the last so many milliseconds. */
+  runsSince(ms: number): Promise<readonly RunsOfHost[]>
+  /** Of the queue; null while it does not answer. */
+  queueCounts(): Promise<Readonly<Record<string, number>> | null>
   fields(
     search: { readonly stream: string | null; readonly text: string },
     limit: number,
@@ -125,6 +152,8 @@ export type StatusQueries = {
   /** Null when nothing of that name is mirrored. */
   record(stream: string, key: string): Promise<RecordShown | null>
   settings(stream: string): readonly Setting[]
+  /** Nothing of what is searched in one stream keeps the others waiting. */
+  find(text: string): Promise<readonly FoundIn[]>
   rows(stream: string, asked: RowsAsked): Promise<RowsShown | null>
   /** What a backfill would take, by the names of the verb's options. Rejects with a UsageError when it cannot be right. */
   planBackfill(
@@ -133,7 +162,7 @@ export type StatusQueries = {
   ): Promise<{ readonly text: string; readonly from: string; readonly to: string }>
 }
 
-type Given = Pick<StatusQueries, 'problems' | 'planBackfill' | 'settings'> & {
+type Given = Pick<StatusQueries, 'problems' | 'planBackfill' | 'settings' | 'queueCounts'> & {
   readonly pool: Parameters<typeof readOverview>[0]
   readonly streams: readonly Stream[]
   /** Of the queue; none when it does not answer. */
@@ -173,11 +202,22 @@ export function openStatusQueries({ pool, streams, nextRuns, ...given }: Given):
     checkpoints: (stream, limit) => readCheckpoints(pool, { stream, limit }),
     backfills: (stream) => listBackfills(pool, stream),
     quarantine: (stream, page) => readQuarantine(pool, { stream, id: null }, page),
-    newestInQuarantine: (stream) => newestInQuarantine(pool, stream),
+    async quarantineOf(stream) {
+      const through = await newestInQuarantine(pool, stream)
+      if (through === null) return null
+      return { through, records: await countQuarantine(pool, { stream, id: null }, BigInt(through)) }
+    },
+    deletionEvidence: (stream) => readDeletionEvidence(pool, stream),
+    actions: (page) => readActions(pool, page),
+    workers: () => readWorkers(pool),
+    run: (id) => readRun(pool, id),
+    runsSince: (ms) => countRuns(pool, ms),
+    queueCounts: given.queueCounts,
     fields: (search, limit) => readFields(pool, search, limit),
     fieldStreams: () => readFieldStreams(pool),
     beliefs: () => readBeliefs(pool),
     record: (name, key) => readRecord(pool, streams, name, key),
+    find: (text) => findInAll(pool, streams, text),
     rows: (name, asked) => readRows(pool, streams, name, asked),
   }
 }
@@ -232,4 +272,33 @@ async function readRecord(
     settledAt: (stream?.kind === 'list' ? overview[0]?.readThroughAt : overview[0]?.settledThroughAt) ?? null,
     canCompare: stream?.lookup != null && isKey,
   }
+}
+
+const rowsFound = 5
+/** For all streams together. */
+const findMs = 1_500
+
+async function findInAll(
+  pool: Given['pool'],
+  streams: readonly Stream[],
+  text: string,
+): Promise<readonly FoundIn[]> {
+  const enoughMs = findMs / Math.max(1, streams.length)
+  const found: FoundIn[] = []
+  for (const stream of streams) {
+    const table = await rowTable(pool, stream)
+    if (!table) continue
+    const names = tellingColumns(table.columns.map(({ name }) => name)).slice(0, 3)
+    const columns = table.columns.filter(({ name }) => names.includes(name))
+    const search = { text, deleted: 'shown', changed: 'any time' } as const
+    const options = { columns, search, after: null, limit: rowsFound, mostCharacters: 300, enoughMs }
+    const { rows, next } = await readRowPage(pool, table, options)
+    found.push({
+      stream: stream.name,
+      rows,
+      columns: columns.map(({ name }) => name),
+      hasMore: next !== null,
+    })
+  }
+  return found
 }

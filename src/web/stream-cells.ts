@@ -114,7 +114,7 @@ function countsOf(stream: StreamSnapshot): Record<string, Html | null> {
         ? html`not blocked`
         : html`<a href="${addressOf('/approve', { stream: name })}">blocked</a>`,
     missed: notable(stream.missedRows, addressOf('/runs', { stream: name, kind: 'reconcile' })),
-    backfills: notable(stream.unfinishedBackfills, addressOf('/checkpoints', { stream: name })),
+    backfills: notable(stream.unfinishedBackfills, '/backfills'),
     related: related && html`${count(related.read)} read<small>${count(related.waiting)} waiting</small>`,
   }
 }

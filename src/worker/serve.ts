@@ -4,9 +4,10 @@
 import { type Config, signingSecretOf } from '../config/load.ts'
 import { configuredStreams, type SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
-import { actions, NotNow } from '../operator/actions.ts'
+import { NotNow } from '../operator/actions.ts'
 import { planAskedBackfill } from '../operator/backfill.ts'
 import { type BackgroundTasks, openBackgroundTasks } from '../operator/background-tasks.ts'
+import { performRecorded } from '../operator/record-action.ts'
 import { askUpstream, type UpstreamSays } from '../operator/upstream-record.ts'
 import { pausedStreams } from '../store/admin/streams.ts'
 import { readBeliefs } from '../store/queries/dictionary.ts'
@@ -23,9 +24,9 @@ import { type LiveEvents, openLiveEvents } from '../web/live-events.ts'
 import { addStateGauges, type Metrics, openMetrics } from '../web/metrics.ts'
 import { healthRoutes, hookRoute, metricsRoute } from '../web/monitoring.ts'
 import { pageRoutes } from '../web/page-routes.ts'
-import { queueBoard } from '../web/queue-board.ts'
+import { forReaders } from '../web/readers.ts'
 import { recordRoutes } from '../web/records.ts'
-import { byKnownNames, type Routes, startHttpServer } from '../web/server.ts'
+import { byKnownNames, isLoopback, type Routes, startHttpServer } from '../web/server.ts'
 import { readOnlyViewer } from '../web/sessions.ts'
 import { signInRoutes } from '../web/sign-in.ts'
 import { openStatusQueries, type StatusQueries } from '../web/status-queries.ts'
@@ -180,9 +181,9 @@ function monitoringRoutes(state: WorkerState, deliveries: RunDebounce): readonly
 function consoleRoutes(state: WorkerState, events: LiveEvents): readonly Routes[] {
   const { config, log, streams } = state
   const assets = readAssets()
-  const authentication = openAuthentication(config.adminToken)
+  const tokens = { operator: config.adminToken, viewer: config.viewerToken }
+  const authentication = openAuthentication(tokens)
   const checkToken = authentication && openTokenCheck({ authentication, attempts: openAttempts(), log })
-  const queues = () => (state.live && partsOf(state).queue?.isUp ? state.live.jobs.queues : null)
   return [
     actionRoutes({
       ...{ authentication, checkToken, log },
@@ -191,21 +192,22 @@ function consoleRoutes(state: WorkerState, events: LiveEvents): readonly Routes[
     }),
     assets.routes,
     byKnownNames({ listensOn: config.httpHost, publicUrl: config.publicUrl, names: config.httpNames }, [
-      recordRoutes({
-        ...{ authentication, checkToken, assets },
-        statusQueries: () => state.statusQueries,
-        compare: compareOf(state),
-      }),
-      queueBoard({ authentication, queues, assets, log }),
       signInRoutes({ authentication, checkToken, assets }),
-      events.routes,
-      downloadRoutes({ statusQueries: () => state.statusQueries }),
-      pageRoutes({
-        statusQueries: () => state.statusQueries,
-        viewerOf: authentication?.viewerOf ?? (() => readOnlyViewer),
-        assets,
-        log,
-      }),
+      forReaders({ authentication, checkToken, tokens, isLocal: isLoopback(config.httpHost), assets }, [
+        recordRoutes({
+          ...{ authentication, checkToken, assets },
+          statusQueries: () => state.statusQueries,
+          compare: compareOf(state),
+        }),
+        events.routes,
+        downloadRoutes({ statusQueries: () => state.statusQueries }),
+        pageRoutes({
+          statusQueries: () => state.statusQueries,
+          viewerOf: authentication?.viewerOf ?? (() => readOnlyViewer),
+          assets,
+          log,
+        }),
+      ]),
     ]),
   ]
 }
@@ -216,8 +218,9 @@ const performOf =
     const { live, tasks, config, log } = state
     if (!live) throw new NotNow('The worker is starting: it waits for its database or its queue.')
     const { pageSize } = config
-    return await actions[name](
+    return await performRecorded(
       { sync: live.context, requestRun: requestRunOf(state), tasks, pageSize, log },
+      name,
       order,
     )
   }
@@ -250,6 +253,8 @@ const statusQueriesOf = ({ context, jobs, parts, problems }: Live, config: Confi
     nextRuns: async () =>
       parts.states().queue?.isUp ? await withTimeout(nextTicksMs, jobs.nextTicks()).catch(() => []) : [],
     planBackfill: (stream, options) => planAskedBackfill(context, stream, options, config.pageSize),
+    queueCounts: async () =>
+      parts.states().queue?.isUp ? await withTimeout(nextTicksMs, jobs.counts()).catch(() => null) : null,
     settings: (stream) => settingsOf(config, context.streams, stream),
   })
 

@@ -145,10 +145,17 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
       const page = await signedIn(viewport)
       await page.getByRole('link', { name: 'Review deletions' }).click()
       expect(await page.getByRole('main').innerText()).toContain(
-        '10 of 20 rows of assignment_note were missing',
+        '10 of 20 rows of assignment_note (50.0 %) were missing',
       )
       await expectNoBarriers(page)
-      await press(page, 'Approve 10 deletions')
+      await page.getByLabel('Why you believe it').fill('an archive job')
+      await page.getByLabel('Type the number of rows').fill('9')
+      await press(page, 'Mark 10 rows as deleted')
+      await expectTold(page, 'Approve that number and no other')
+      await page.goto(`${worker.url}/approve?stream=assignment_note`)
+      await page.getByLabel('Why you believe it').fill('an archive job')
+      await page.getByLabel('Type the number of rows').fill('10')
+      await press(page, 'Mark 10 rows as deleted')
       await expectTold(page, /0 marked deleted|has begun/)
       await expect
         .poll(
@@ -165,7 +172,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
          from unnest(array['no key', 'no version']) as reason`,
       )
       const page = await signedIn(viewport, '/quarantine?stream=assignment')
-      await press(page, 'Retry all of assignment')
+      await press(page, 'Try all of assignment again')
       await expectTold(page, /0 became rows|has begun/)
       const kept = async () => (await rows('select from tidemark.quarantine where dropped_at is null')).length
       const entry = page.locator('tbody details.actions').first()
@@ -176,7 +183,11 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
       await expectTold(page, '1 record dropped')
       expect(await kept()).toBe(1)
       await page.goto(`${worker.url}/quarantine?stream=assignment`)
-      await page.getByLabel('Reason').first().fill('a test of ours')
+      const all = page.getByRole('region', { name: 'All of them' })
+      await all.locator('summary').click()
+      await expectNoBarriers(page)
+      await all.getByLabel('Reason').fill('a test of ours')
+      await all.getByLabel('Type the number of records').fill('1')
       await press(page, 'Drop all of assignment')
       await expectTold(page, '1 record dropped')
       expect(await kept()).toBe(0)
@@ -184,7 +195,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
   })
 
   it('leads through the backfill dialogue by keyboard alone', async () => {
-    const page = await signedIn(desktop, '/backfill')
+    const page = await signedIn(desktop, '/backfills')
     const focused = () =>
       page.evaluate<string>('document.activeElement.name || document.activeElement.textContent.trim()')
     async function tabTo(name: string): Promise<void> {
@@ -206,14 +217,29 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
       .toEqual([{ status: 'done' }])
   })
 
-  it('shows the queues to those who are signed in, and asks nobody else for anything', async () => {
+  it('records who did it, as the page of actions and a list to take along tell', async () => {
     const page = await browser.open()
-    await page.goto(`${worker.url}/queues`)
+    await page.goto(`${worker.url}/sign-in`)
+    await page.getByLabel('Your name').fill('ops-1')
     await page.getByLabel('Token').fill(adminToken)
     await press(page, 'Sign in')
-    expect(page.url()).toBe(`${worker.url}/queues`)
-    await page.getByRole('link', { name: 'tidemark-ticks' }).first().click()
-    await page.waitForURL(/tidemark-ticks/)
-    await page.getByText('assignment/lookback').first().waitFor()
+    await page.goto(`${worker.url}/streams/assignment/pause`)
+    await page.getByLabel('Reason').fill('vendor maintenance')
+    await press(page, 'Pause')
+    await expectTold(page, 'is paused')
+    await press(page, 'Resume')
+    await page.goto(`${worker.url}/actions?stream=assignment`)
+    const line = page.getByRole('row').filter({ hasText: 'vendor maintenance' })
+    expect(await line.innerText()).toMatch(
+      /ops-1[\s\S]*console, 127\.0\.0\.1[\s\S]*pause assignment[\s\S]*paused no yes[\s\S]*done/,
+    )
+    const context = page.context().request
+    const told = await (await context.get(`${worker.url}/actions.ndjson`)).text()
+    expect(
+      told
+        .trimEnd()
+        .split('\n')
+        .map((one) => JSON.parse(one).action),
+    ).toEqual(expect.arrayContaining(['pause', 'resume', 'approve']))
   })
 })

@@ -13,7 +13,12 @@ describe('an action', () => {
     const done = await browsing.submit(pausing, { reason: ' for a test ', empty: ' ' })
     expect([done.status, done.headers.get('location')]).toEqual([303, '/streams/assignment'])
     expect(orders).toEqual([
-      { target: 'assignment', fields: { reason: 'for a test' }, by: 'console, 127.0.0.1' },
+      {
+        target: 'assignment',
+        fields: { reason: 'for a test' },
+        by: 'console, 127.0.0.1',
+        ...{ who: '', door: 'console', address: '127.0.0.1' },
+      },
     ])
     expect(await (await browsing.get('/')).text()).toContain('&lt;b&gt;assignment&lt;/b&gt; is noted')
     expect(await (await browsing.get('/')).text()).not.toContain('is noted')

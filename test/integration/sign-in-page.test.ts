@@ -122,13 +122,16 @@ describe('a session', () => {
     const browsing = openBrowsing(url)
     await browsing.signIn(adminToken)
     const [, id = '', expires = '', signature = ''] =
-      /tidemark_session=([^.]+)\.(\d+)\.(.+)$/.exec(browsing.cookies()) ?? []
+      /tidemark_session=([^.]+)\.(\d+)\.operator\.\.(.+)$/.exec(browsing.cookies()) ?? []
     const forged = [
-      `${id}.${Number(expires) + 1}.${signature}`,
-      `${id}.${expires}.${'A'.repeat(43)}`,
-      `${id}.${expires}.`,
-      `${'A'.repeat(22)}.${expires}.${signature}`,
-      `${id}.${expires}.${signature}x`,
+      `${id}.${Number(expires) + 1}.operator..${signature}`,
+      `${id}.${expires}.operator..${'A'.repeat(43)}`,
+      `${id}.${expires}.operator.QQ.${signature}`,
+      `${id}.${expires}.viewer..${signature}`,
+      `${id}.${expires}.nobody..${signature}`,
+      `${id}.${expires}.operator..`,
+      `${'A'.repeat(22)}.${expires}.operator..${signature}`,
+      `${id}.${expires}.operator..${signature}x`,
       '%00',
     ]
     for (const cookie of forged) {

@@ -12,6 +12,7 @@ import { signInRoutes } from '../../src/web/sign-in.ts'
 import { quietLog } from './database.ts'
 
 export const adminToken = 'an-admin-token-of-the-tests'
+export const viewerToken = 'a-viewer-token-of-the-tests'
 const servers: HttpServer[] = []
 afterEach(async () => {
   await Promise.all(servers.splice(0).map((server) => server.close()))
@@ -28,7 +29,7 @@ export async function serveActions(token: string | null = adminToken): Promise<S
     if (order.target === 'broken') throw new Error('password=hunter2')
     return { text: `<b>${order.target}</b> is noted`, json: { noted: order.target } }
   }
-  const authentication = openAuthentication(token, now)
+  const authentication = openAuthentication({ operator: token, viewer: token && viewerToken }, now)
   const checkToken =
     authentication && openTokenCheck({ authentication, attempts: openAttempts(), log: quietLog, now })
   const assets = readAssets()

@@ -63,7 +63,7 @@ const matrix: Readonly<Record<string, Row>> = {
   ]),
   problems: row([...base, 'config', 'store/queries', 'store/admin']),
   operator: row([...base, 'context', 'store/queries', 'store/admin', 'sync']),
-  web: row([...base, 'operator', 'problems', 'store/queries'], ['fastify', 'prom-client', '@bull-board']),
+  web: row([...base, 'operator', 'problems', 'store/queries'], ['fastify', 'prom-client']),
   'worker/queue': row([...base, 'sync'], ['bullmq', 'ioredis', 'pg', 'cron-parser']),
   worker: row([
     ...base,

@@ -51,6 +51,21 @@ export async function newestInQuarantine(client: Queryable, stream: string): Pro
   return rows[0]?.id ?? null
 }
 
+/** How many there are, up to an id. */
+export async function countQuarantine(
+  client: Queryable,
+  { stream, id }: QuarantineSelection,
+  through: bigint | null,
+): Promise<number> {
+  const { rows } = await client.query<{ records: number }>(
+    `select count(*)::int as records from tidemark.quarantine
+     where dropped_at is null and ($1::text is null or stream = $1) and ($2::bigint is null or id = $2)
+       and ($3::bigint is null or id <= $3)`,
+    [stream, id?.toString() ?? null, through?.toString() ?? null],
+  )
+  return rows[0]?.records ?? 0
+}
+
 /** The stream of an entry that is still in quarantine. */
 export async function streamOfEntry(client: Queryable, id: bigint): Promise<string | null> {
   const { rows } = await client.query<{ stream: string }>(

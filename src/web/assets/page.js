@@ -22,7 +22,8 @@ function show({ cells, isWhole }) {
 
 function listen() {
   source?.close()
-  if (document.visibilityState !== 'visible') return
+  // Nothing on this page follows what happens.
+  if (!document.querySelector('[data-live]') || document.visibilityState !== 'visible') return
   source = new EventSource('/events')
   source.addEventListener('update', ({ data }) => show(JSON.parse(data)))
   source.addEventListener('away', () => say('waiting for the database'))

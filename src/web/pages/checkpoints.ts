@@ -8,7 +8,7 @@ import type { BackfillLine } from '../status-queries.ts'
 import type { Page, PageContext } from './layout.ts'
 import { type Column, chosen, filterForm, select, table } from './tables.ts'
 
-const most = 100
+const most = 50
 
 export const checkpointsPage: Page = {
   path: '/checkpoints',
@@ -21,29 +21,31 @@ ${await checkpointList(context, stream)}`
   },
 }
 
-export async function checkpointList(
-  { statusQueries, viewer, now }: PageContext,
-  stream: string | null,
-): Promise<Html> {
-  const [checkpoints, backfills] = await Promise.all([
-    statusQueries.checkpoints(stream, most),
-    statusQueries.backfills(stream),
-  ])
-  return html`${
-    backfills.length > 0 &&
-    table({
-      caption: 'Backfills, the newest first',
-      columns: backfillColumns(now, viewer),
-      rows: backfills,
-      empty: '',
-    })
-  }
+export async function checkpointList(context: PageContext, stream: string | null): Promise<Html> {
+  const { statusQueries, viewer, now } = context
+  const checkpoints = await statusQueries.checkpoints(stream, most)
+  return html`${await backfillList(context, stream)}
 ${table({
   caption: `Checkpoints, the newest first${checkpoints.length === most ? `: ${most}, and there are more` : ''}`,
   columns: checkpointColumns(now, viewer),
   rows: checkpoints,
   empty: 'There is no checkpoint yet. The first run makes one.',
 })}`
+}
+
+/** Nothing when there never was one of this stream; null: of all. */
+export async function backfillList(
+  { statusQueries, viewer, now }: PageContext,
+  stream: string | null,
+): Promise<Html | null> {
+  const backfills = await statusQueries.backfills(stream)
+  if (backfills.length === 0 && stream !== null) return null
+  return table({
+    caption: 'Backfills, the newest first',
+    columns: backfillColumns(now, viewer),
+    rows: backfills.slice(0, most),
+    empty: 'There was no backfill yet.',
+  })
 }
 
 const checkpointColumns = (now: Date, viewer: Viewer): readonly Column<Checkpoint>[] => [

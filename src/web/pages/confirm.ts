@@ -1,36 +1,50 @@
-// Pages that ask before something big. `/backfill` shows what a backfill takes before it begins.
+// Pages that ask before something big. `/backfills` shows what goes on and what was, and what a new one takes before it begins.
 
+import type { DeletionEvidence } from '../../store/queries/evidence.ts'
 import type { BlockedDeletions } from '../../store/queries/symptoms.ts'
 import { UsageError } from '../../util/errors.ts'
+import { plural } from '../../util/text.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
-import { count, foreign, type Html, html } from '../html.ts'
+import { count, foreign, type Html, html, state } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import type { StatusQueries } from '../status-queries.ts'
-import type { Page } from './layout.ts'
-import { chosen } from './tables.ts'
+import { backfillList } from './checkpoints.ts'
+import { heading, type Page } from './layout.ts'
+import { recordAddress } from './rows.ts'
+import { chosen, plainTable } from './tables.ts'
 
 export const backfillPage: Page = {
-  path: '/backfill',
-  title: 'Backfill',
-  async body({ statusQueries, viewer, query }) {
-    if (!viewer.canAct)
-      return html`<p class="note">Sign in to start a backfill.${viewer.canSignIn && html` <a href="/sign-in?to=/backfill">Sign in</a>`}</p>`
+  path: '/backfills',
+  title: 'Backfills',
+  async body(context) {
+    const { statusQueries, viewer, query } = context
     const known = statusQueries.streams.filter(hasPositions)
     const stream = chosen(query, 'stream', known)
     const fields = Object.fromEntries(
       [...query].map(([name, value]) => [name, value.trim()] as const).filter(([, value]) => value !== ''),
     )
     const isAsked = stream !== null && places.some(([name]) => fields[name] !== undefined)
-    return html`<p class="lead">A backfill reads a part of the past again. It runs beside the ordinary runs: it leaves rows that are newer as they are, and does not move the position of the stream. First see what it takes; nothing is read before you start it.</p>
-<form class="card dialogue" method="get" action="/backfill">
+    return {
+      title: 'Backfills',
+      heading: heading({
+        title: 'Read a part of the past again',
+        lead: 'A backfill runs beside the ordinary runs. It never moves the position, and leaves rows that are newer as they are.',
+      }),
+      body: html`${await backfillList(context, null)}
+${
+  viewer.canAct
+    ? html`<form class="card dialogue" method="get" action="/backfills"><h2>New backfill</h2>
 <label>Stream <select name="stream">${known.map(
-      (name) => html`<option${name === stream && html` selected`}>${name}</option>`,
-    )}</select></label>
+        (name) => html`<option${name === stream && html` selected`}>${name}</option>`,
+      )}</select></label>
 <fieldset><legend>From (fill in one)</legend>${places.map(([name, title, example]) => input(name, title, example, fields[name] ?? null))}</fieldset>
 ${input('to-version', 'Up to row version', 'if empty, up to the position of the stream', fields['to-version'] ?? null)}
 <button${!isAsked && html` class="go"`}>Show what it takes</button>
 </form>
 ${isAsked && (await estimate(statusQueries, viewer, stream, fields))}`
+    : html`<section class="card"><h2>New backfill</h2><p>You may look, not act. An operator can start one here${viewer.canSignIn && html` after <a href="/sign-in?to=/backfills">signing in</a>`}, or anyone on the worker’s machine:</p><pre class="term" tabindex="0">tidemark backfill ${known[0] ?? 'STREAM'} --at 2026-01-31T14:30:00Z</pre></section>`
+}`,
+    }
   },
 }
 
@@ -56,7 +70,7 @@ async function estimate(
 ${actionForm(
   viewer,
   `/streams/${stream}/backfill`,
-  html`<input type="hidden" name="from-version" value="${from}"><input type="hidden" name="to-version" value="${to}"><button class="go">Start the backfill</button> <a href="/checkpoints">Do not start</a>`,
+  html`<input type="hidden" name="from-version" value="${from}"><input type="hidden" name="to-version" value="${to}"><button class="go">Start the backfill</button> <a class="btn" href="/backfills">Do not start</a>`,
 )}</section>`
   } catch (error) {
     if (!(error instanceof UsageError)) throw error
@@ -64,9 +78,10 @@ ${actionForm(
   }
 }
 
-// `/approve` shows how many deletions are blocked, and what approving them does.
+// `/approve` shows what speaks for blocked deletions and against them, and asks for a reason and the number.
 export const approvePage: Page = {
   path: '/approve',
+  place: '/problems',
   title: 'Blocked deletions',
   async body({ statusQueries, viewer, query }) {
     const stream = chosen(query, 'stream', statusQueries.streams)
@@ -76,20 +91,59 @@ export const approvePage: Page = {
       return html`<p class="note">No deletions are blocked here. <a href="/">All streams</a></p>`
     const { missing } = blocked
     if (missing === null)
-      return html`<p class="note">Deletions of ${stream} are blocked, but their number is not known. Run a reconcile first: it counts them. <a href="/">All streams</a></p>`
-    return html`<p class="lead">${whatIsBlocked(stream, { ...blocked, missing })}</p>${approveForm(stream, missing, viewer)}`
+      return html`<p class="note">Deletions of ${stream} are blocked, but their number is not known. Run a reconcile first: it counts them. <a href="/streams/${stream}/read">Read again…</a></p>`
+    const evidence = await statusQueries.deletionEvidence(stream)
+    return {
+      title: 'Blocked deletions',
+      heading: heading({
+        title: `Mark ${count(missing)} rows of ${stream} as deleted?`,
+        crumbs: [['/problems', 'Problems']],
+        lead: 'They are missing from the list of the upstream. Nothing happens until you confirm.',
+      }),
+      body: html`<div class="cols">${whatIsKnown(stream, { ...blocked, missing }, evidence)}${whatWillHappen(stream, missing, viewer)}</div>`,
+    }
   },
 }
 
-const whatIsBlocked = (
-  stream: string,
-  { missing, living, seen }: BlockedDeletions & { readonly missing: number },
-): string =>
-  `${count(missing)}${living === null ? '' : ` of ${count(living)}`} rows of ${stream} were missing from the last listing of the upstream${seen === null ? '' : `, which showed ${count(seen)} records`}. So many at once can mean that the upstream showed only a part, for example because the integration user lost a permission. That is why Tidemark has not marked them deleted. If they are really gone, approve: Tidemark lists the stream once more and marks the rows that are still missing as deleted. They stay in the table, and are restored if their records come back.`
+type Blocked = BlockedDeletions & { readonly missing: number }
 
-const approveForm = (stream: string, missing: number, viewer: Viewer): Html | null =>
-  actionForm(
-    viewer,
-    `/streams/${stream}/approve`,
-    html`<input type="hidden" name="rows" value="${missing}"><button class="go">Approve ${count(missing)} deletions</button> <a href="/">Leave them blocked</a>`,
-  )
+const whatIsKnown = (stream: string, blocked: Blocked, evidence: DeletionEvidence): Html => {
+  const { missing, living, seen } = blocked
+  const { samples, lookedAndGone, mostInARun } = evidence
+  const share = living === null || living === 0 ? '' : ` (${((100 * missing) / living).toFixed(1)} %)`
+  return html`<section class="card c7"><p>${count(missing)}${living === null ? '' : ` of ${count(living)}`} rows of ${stream}${share} were missing from the last listing of the upstream${seen !== null && `, which showed ${count(seen)} records`}. So many at once can mean that the upstream showed only a part, for example because the integration user lost a permission.</p>
+<h2>What speaks for it</h2><ul class="steps">${
+    lookedAndGone > 0
+      ? html`<li>${state('ok', '')} ${plural(lookedAndGone, 'row')} that ${lookedAndGone === 1 ? 'was' : 'were'} looked up by key ${lookedAndGone === 1 ? 'is' : 'are'} gone</li>`
+      : html`<li>${state('todo', '')} None of them was looked up by key yet</li>`
+  }</ul>
+<h2>What speaks against it</h2><ul class="steps"><li>${state('warn', '')} ${mostInARun === 0 ? 'No run has ever marked a row of it deleted' : `Never before did a run mark more than ${plural(mostInARun, 'row')} deleted`}</li><li>${state('warn', '')} Whether the integration user still may see everything is not known: <code>tidemark probe</code></li></ul>
+${
+  samples.length > 0 &&
+  html`<h3>Some of them</h3>${plainTable({
+    caption: html`<span class="hidden">Some of the missing rows</span>`,
+    columns: [
+      {
+        title: 'Key',
+        cell: ({ key }) => html`<a href="${recordAddress(stream, key)}">${foreign(key, 80)}</a>`,
+      },
+      { title: 'Looked up', cell: ({ evidence: said }) => (said === null ? 'not yet' : foreign(said, 200)) },
+    ],
+    rows: samples,
+  })}`
+}</section>`
+}
+
+const whatWillHappen = (stream: string, missing: number, viewer: Viewer): Html => {
+  const number = html`<label>Type the number of rows <input name="rows" inputmode="numeric" required autocomplete="off" placeholder="${missing}"></label>`
+  const reason = (words: string) =>
+    html`<label>${words} <textarea name="reason" rows="2" required maxlength="300"></textarea></label>`
+  return html`<section class="card c5"><h2>What will happen</h2><ol class="steps"><li>Tidemark lists ${stream} once more.</li><li>Every row that is still missing is looked up by its key, where the upstream offers that. Normal reading goes on meanwhile.</li><li>Those that are gone get <code>_deleted_at</code> and leave <code>bi.${stream}</code>. They stay in <code>mirror</code>, and a row that comes back lives again.</li></ol>
+${
+  viewer.canAct
+    ? html`${actionForm(viewer, `/streams/${stream}/approve`, html`${reason('Why you believe it')}${number}<div class="bar"><button class="harm">Mark ${count(missing)} rows as deleted</button><a class="btn" href="/problems">Cancel</a></div>`)}
+<details><summary>They are not gone: keep the rows…</summary>${actionForm(viewer, `/streams/${stream}/reject`, html`${reason('Why they are kept')}<button>Keep the rows</button>`)}</details>
+<p class="small quiet">Recorded: your name, address, time, reason, and the number you typed. If another number is missing by then, nothing is marked and you are asked again.</p>`
+    : html`<p>You may look, not act. An operator can do this here, or anyone on the worker’s machine:</p><pre class="term" tabindex="0">tidemark deletions approve ${stream} --rows ${missing}</pre>`
+}</section>`
+}

@@ -38,19 +38,26 @@ type Layout = {
 
 const places = [
   ['/', 'Overview'],
+  ['/problems', 'Problems'],
+  ['/find', 'Data'],
   ['/runs', 'Runs'],
-  ['/checkpoints', 'Checkpoints'],
+  ['/upstream', 'Upstream'],
+  ['/workers', 'Workers'],
+  ['/backfills', 'Backfills'],
+] as const
+
+/** Less often needed. */
+const morePlaces = [
   ['/quarantine', 'Quarantine'],
   ['/dictionary', 'Dictionary'],
-  ['/upstream', 'Upstream'],
+  ['/checkpoints', 'Checkpoints'],
+  ['/actions', 'Who did what'],
 ] as const
 
 const styles = ['page.css', 'parts.css'] as const
 const strokes = 'M2 8c3.3-3 6.7-3 10 0s6.7 3 10 0M2 13.5c3.3-3 6.7-3 10 0s6.7 3 10 0M5 20h14'
 const waves = html`<svg viewBox="0 0 24 24" aria-hidden="true"><path d="${strokes}" fill="none" stroke="currentColor" stroke-width="2.2" stroke-linecap="round"/></svg>`
 const icon = `data:image/svg+xml,${encodeURIComponent(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><path d="${strokes}" fill="none" stroke="#1596a5" stroke-width="2.6" stroke-linecap="round"/></svg>`)}`
-
-const queuesPlace = ['/queues', 'Queues'] as const
 
 export const layout = (page: Layout): Html => html`<!doctype html>
 <html lang="en">
@@ -71,33 +78,35 @@ ${page.viewer.message && html`<p class="message ${page.viewer.message.isGood ? '
 ${page.heading ?? heading({ title: page.title })}
 ${page.body}
 </main>
-<footer><p>${page.asOf && html`<span>As of ${stamp(page.asOf)}</span>`}${whoIs(page.viewer)}</p></footer>
+<footer><p><span>${morePlaces.map(([address, name], index) => html`${index > 0 && ' · '}<a href="${address}">${name}</a>`)}</span>${page.asOf && html`<span>As of ${stamp(page.asOf)}</span>`}${whoIs(page.viewer)}</p></footer>
 </body>
 </html>
 `
 
 const top = ({ path, viewer, problems }: Layout): Html => html`<header class="top">
 <a class="brand" href="/">${waves}Tidemark</a>
-<nav aria-label="Main"><ul class="nav">${[...places, ...(viewer.canAct ? [queuesPlace] : [])].map(
+<nav aria-label="Main"><ul class="nav">${places.map(
   ([address, name]) =>
-    html`<li><a href="${address}"${address === path && html` aria-current="page"`}>${name}${address === '/' && html` <span data-live="problem-badge">${problems && badge(problems)}</span>`}</a></li>`,
+    html`<li><a href="${address}"${address === path && html` aria-current="page"`}>${name}${address === '/problems' && problems && html` <span data-live="problem-badge">${badge(problems)}</span>`}</a></li>`,
 )}</ul></nav>
+<form class="find" role="search" method="get" action="/find"><label class="hidden" for="q">Find a record by key, number or text</label><input id="q" name="q" type="search" placeholder="Find a record" maxlength="100" autocomplete="off"></form>
 <span class="live" role="status" data-connection></span>
 ${account(viewer)}
 </header>`
 
-const account = ({ canAct, canSignIn, csrfToken }: Viewer): Html | null => {
-  if (canAct)
+const account = ({ role, canSignIn, csrfToken }: Viewer): Html | null => {
+  if (role !== null)
     return html`<form class="account" method="post" action="/sign-out"><input type="hidden" name="csrf" value="${csrfToken}"><button>Sign out</button></form>`
   return canSignIn ? html`<p class="account"><a href="/sign-in">Sign in</a></p>` : null
 }
 
-const whoIs = ({ canAct, canSignIn }: Viewer): Html | null =>
-  canAct
-    ? html`<span>Signed in as operator</span>`
-    : canSignIn
-      ? html`<span>You may look, not act, until you sign in</span>`
-      : html`<span>You may look, not act: no <code>ADMIN_TOKEN</code> is set</span>`
+const whoIs = ({ role, name, canSignIn }: Viewer): Html => {
+  if (role !== null)
+    return html`<span>Signed in ${name !== '' && html`as ${foreign(name, 60)} `}(${role})${canSignIn && html`: you may look, not act. <a href="/sign-in">Sign in as operator</a>`}</span>`
+  return canSignIn
+    ? html`<span>You may look, not act, until you sign in</span>`
+    : html`<span>You may look, not act: no <code>ADMIN_TOKEN</code> is set</span>`
+}
 
 /** The head of a page: where it belongs, what it is, one sentence about it, and what can be done. */
 export const heading = (head: {

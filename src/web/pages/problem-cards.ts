@@ -5,10 +5,10 @@ import { ageInWords, clock, foreign, type Html, html, state } from '../html.ts'
 import type { Snapshot } from '../status-queries.ts'
 import { addressOf } from './tables.ts'
 
-type Care = 'needs you' | 'heals' | 'news'
+export type Care = 'needs you' | 'heals' | 'news'
 
 /** What somebody has to do about it. */
-const careOf = ({ kind }: Pick<Problem, 'kind'>): Care =>
+export const careOf = ({ kind }: Pick<Problem, 'kind'>): Care =>
   kind === 'service_down' ? 'heals' : isNews(kind) ? 'news' : 'needs you'
 
 const countOf = (problems: readonly Problem[], care: Care): number =>
@@ -74,8 +74,9 @@ function placeOf({ kind, stream }: Problem): readonly [address: string, words: s
       return [addressOf('/approve', { stream }), 'Review deletions…']
     case 'quarantine':
       return [addressOf('/quarantine', { stream }), 'Look at it']
-    case 'failing':
     case 'missed_rows':
+      return [`/streams/${stream}`, 'Look at it']
+    case 'failing':
     case 'stuck':
     case 'inconclusive':
     case 'stale':

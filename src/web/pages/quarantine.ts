@@ -1,7 +1,8 @@
 // `/quarantine`: records that cannot be rows, whole as far as a page can hold them.
 
 import type { QuarantineEntry } from '../../store/queries/quarantine.ts'
-import { quarantineForms } from '../action-forms.ts'
+import { plural } from '../../util/text.ts'
+import { entryForms, quarantineForms } from '../action-forms.ts'
 import { age, count, foreign, type Html, html } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import type { Page } from './layout.ts'
@@ -12,19 +13,20 @@ const mostCharacters = 2_000
 
 export const quarantinePage: Page = {
   path: '/quarantine',
+  place: '/problems',
   title: 'Quarantine',
   async body({ statusQueries, viewer, query, now }) {
     const stream = chosen(query, 'stream', statusQueries.streams)
     const after = idIn(query, 'after') ?? '0'
     const page = { after, limit: pageSize + 1, mostCharacters: mostCharacters + 1 }
     // Before the list is read, so that it is nothing that the list does not lead to.
-    const newest = viewer.canAct && stream !== null ? await statusQueries.newestInQuarantine(stream) : null
+    const whole = viewer.canAct && stream !== null ? await statusQueries.quarantineOf(stream) : null
     const found = await statusQueries.quarantine(stream, page)
     const shown = found.slice(0, pageSize)
     const last = found.length > pageSize ? (shown.at(-1)?.id ?? null) : null
     return html`<p class="lead">Records that cannot be stored as rows are kept here whole, so that nothing is lost. When a record was mended upstream, it becomes a row at its next change, or with a retry.</p>
 ${filterForm('/quarantine', [select('Stream', 'stream', statusQueries.streams, stream)])}
-${viewer.canAct && stream !== null && shown.length > 0 && html`<section class="card more" aria-label="All of them">${quarantineForms(viewer, stream, `all of ${stream}`, newest)}</section>`}
+${stream !== null && whole !== null && html`<section class="card more" aria-label="All of them"><h2>${plural(whole.records, 'record')} of ${stream}</h2>${quarantineForms(viewer, stream, whole)}</section>`}
 ${table({
   caption: 'Records in quarantine, the oldest first',
   columns: columns(now, viewer),
@@ -55,4 +57,4 @@ ${repeatedText !== null && html`<p>Earlier values of fields that came twice:</p>
 ]
 
 const entryActions = (viewer: Viewer, id: string): Html =>
-  html`<details class="actions"><summary>Retry or drop<span class="hidden"> entry ${id}</span></summary>${quarantineForms(viewer, id, `entry ${id}`)}</details>`
+  html`<details class="actions"><summary>Retry or drop<span class="hidden"> entry ${id}</span></summary>${entryForms(viewer, id)}</details>`

@@ -7,8 +7,9 @@ import { plural } from '../../util/text.ts'
 import { actionForm } from '../action-forms.ts'
 import { clock, count, foreign, type Html, html, kindInWords, shortSpan } from '../html.ts'
 import type { RecordShown } from '../status-queries.ts'
+import { tellingColumns } from '../telling-columns.ts'
 import { heading, type Page, type PageContext, type Shown } from './layout.ts'
-import { recordAddress, tellingColumns } from './rows.ts'
+import { recordAddress } from './rows.ts'
 import { addressOf } from './tables.ts'
 
 export const recordPage: Page = {

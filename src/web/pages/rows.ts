@@ -10,12 +10,12 @@ import {
 import { plural } from '../../util/text.ts'
 import { clock, count, foreign, type Html, html } from '../html.ts'
 import type { RowsShown } from '../status-queries.ts'
+import { tellingColumns } from '../telling-columns.ts'
 import type { Page, PageContext } from './layout.ts'
 import { streamPage } from './stream-frame.ts'
 import { addressOf } from './tables.ts'
 
 const pageSize = 50
-const usualColumns = 6
 const mostColumns = 20
 const longestSearch = 100
 
@@ -39,25 +39,6 @@ function cursorIn(query: URLSearchParams): RowCursor | null {
   const [at, key] = [query.get('at'), query.get('key')]
   const isMoment = at !== null && /^\d{4,6}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?[+-]\d\d(:\d\d)?$/.test(at)
   return isMoment && key !== null && key.length <= 1_000 && !key.includes('\0') ? { at, key } : null
-}
-
-// The columns that tell most people which row it is.
-const telling = [
-  /number/,
-  /subject|name|title/,
-  /status/,
-  /customer/,
-  /city|place/,
-  /text|description|note/,
-  /type/,
-]
-
-/** Names of the columns to show, when nobody chose any. */
-export function tellingColumns(names: readonly string[]): readonly string[] {
-  const found = telling.flatMap((pattern) =>
-    names.filter((name) => pattern.test(name) && !/_id|idext|uid/.test(name)).slice(0, 1),
-  )
-  return [...new Set([...found, ...names])].slice(0, usualColumns)
 }
 
 export const rowsTab: Page = {

@@ -47,7 +47,7 @@ ${table({ caption: 'Runs, the newest first', columns: columns(now, stream === nu
 }
 
 const columns = (now: Date, withStream: boolean): readonly Column<RunLine>[] => [
-  { title: 'Run', cell: ({ id }) => id, isNumber: true },
+  { title: 'Run', cell: ({ id }) => html`<a href="/runs/${id}">${id}</a>`, isNumber: true },
   ...(withStream ? [{ title: 'Stream', cell: streamLink }] : []),
   { title: 'Kind', cell: ({ kind }) => kindInWords(kind) },
   { title: 'Outcome', cell: outcome },

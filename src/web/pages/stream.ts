@@ -137,7 +137,7 @@ const readTab: Page = {
             )}${choice(
               'From an older position (backfill)',
               'You name a version, a checkpoint or a time. First see what it takes; nothing is read before you start it.',
-              html`<p><a class="btn" href="/backfill?stream=${stream}">Backfill…</a></p>`,
+              html`<p><a class="btn" href="/backfills?stream=${stream}">Backfill…</a></p>`,
             )}</div>`
           : html`<section class="card"><p>${stream} is read whole each time: <b>Read now</b> is all there is.</p></section>`,
       ),

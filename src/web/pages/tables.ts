@@ -24,7 +24,7 @@ export function table<Row>(options: {
 
 /** Without a frame of its own. */
 export function plainTable<Row>(options: {
-  readonly caption: string
+  readonly caption: Html | string
   readonly columns: readonly Column<Row>[]
   readonly rows: readonly Row[]
 }): Html {

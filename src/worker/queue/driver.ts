@@ -4,7 +4,6 @@
 import { createHash } from 'node:crypto'
 import {
   type BackendFactory,
-  type Queue as BullQueue,
   createPostgresBackend,
   createRedisBackend,
   type IQueueBackend,
@@ -40,9 +39,6 @@ export const placed = (driver: Driver): { connection: Driver; prefix?: string } 
   connection: driver,
   ...(driver.kind === 'redis' && { prefix: driver.prefix }),
 })
-
-/** As tools of others know a queue; they work with any backend, and their types with one. */
-export const forTools = (queue: object): BullQueue => queue as BullQueue
 
 export const { Queue, Worker } = withBackend<IQueueBackend, Driver>(backend)
 

@@ -1,6 +1,5 @@
 // The working side of the queues, put together: schedules tick, ticks request runs, requests become runs.
 
-import type { Queue as BullQueue } from 'bullmq'
 import type { Logger } from '../../log.ts'
 import type { RunRequest } from '../../streams/catalog.ts'
 import type { RunOutcome } from '../../sync/perform-run.ts'
@@ -12,8 +11,6 @@ import { type DoRun, startRunWorker } from './run-worker.ts'
 import { type NextTick, startTickWorker, type Tick, type Wanted } from './schedules.ts'
 
 export type Jobs = {
-  /** For those who look into them. */
-  readonly queues: readonly BullQueue[]
   requestRun(request: RunRequest): Promise<void>
   counts(): Promise<QueueCounts>
   /** Rejects while the queue cannot be used. */
@@ -82,7 +79,6 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
 
   let changedInARow = 0
   return {
-    queues: [runs.queue, ticks.queue],
     requestRun: runs.requestRun,
     counts: runs.counts,
     ping: queue.ping,

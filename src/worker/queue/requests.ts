@@ -1,15 +1,13 @@
 // The queue of runs. Any number of requests for the same stream and kind become one run that is under way and at most one after it,
 // across all workers. A run begins after the request that asked for it, so no request is lost.
 
-import type { Queue as BullQueue } from 'bullmq'
 import type { Logger } from '../../log.ts'
 import type { RunRequest } from '../../streams/catalog.ts'
-import { type Driver, forTools, placed, Queue } from './driver.ts'
+import { type Driver, placed, Queue } from './driver.ts'
 
 export type QueueCounts = { readonly waiting: number; readonly active: number; readonly delayed: number }
 
 export type RunQueue = {
-  readonly queue: BullQueue
   requestRun(request: RunRequest): Promise<void>
   counts(): Promise<QueueCounts>
   close(): Promise<void>
@@ -22,7 +20,6 @@ export function openRunQueue(driver: Driver, onError: (error: Error) => void): R
   const queue = new Queue<RunRequest>(runQueueName, placed(driver))
   queue.on('error', onError)
   return {
-    queue: forTools(queue),
     async requestRun(request) {
       await queue.add('run', request, {
         deduplication: { id: placeOf(request), keepLastIfActive: true },

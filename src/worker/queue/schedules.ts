@@ -1,10 +1,10 @@
 // Keeps the schedules of the tick queue as they should be: upserted only when missing, changed or astray, removed when nothing
 // wants them. Guarded, because an upsert of a cron schedule near its slot can run it twice.
 
-import { type Queue as BullQueue, ErrorCode } from 'bullmq'
+import { ErrorCode } from 'bullmq'
 import { CronExpressionParser } from 'cron-parser'
 import type { RunKind } from '../../streams/catalog.ts'
-import { type Driver, forTools, placed, Queue, Worker } from './driver.ts'
+import { type Driver, placed, Queue, Worker } from './driver.ts'
 import { lockOptions } from './run-worker.ts'
 
 export type Tick = { readonly stream: string; readonly kind: RunKind }
@@ -111,7 +111,6 @@ const nextSlot = (cron: string, nowMs: number): number =>
 
 // Turns the ticks of the schedules into run requests. It does nothing else, so that a tick takes no longer than adding a job.
 export type TickWorker = {
-  readonly queue: BullQueue
   /** Makes the schedules what they should be. Returns how many were not. */
   keepSchedules(): Promise<number>
   /** When each schedule ticks next. */
@@ -153,7 +152,6 @@ export async function startTickWorker(options: Options): Promise<TickWorker> {
   )
   worker.on('error', onError)
   return {
-    queue: forTools(queue),
     keepSchedules: () => keep(false),
     next: async () => nextTicks(await queue.getJobSchedulers(), schedules),
     async close() {

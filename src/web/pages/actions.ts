@@ -1,0 +1,79 @@
+// `/actions`: who did what, from where, why, and how it stood before and afterwards.
+
+import type { ActionLine, Standing } from '../../store/queries/actions.ts'
+import { clock, count, foreign, type Html, html, state, type Tone } from '../html.ts'
+import type { Page } from './layout.ts'
+import { addressOf, type Column, chosen, filterForm, idIn, select, table } from './tables.ts'
+
+const pageSize = 50
+
+export const actionsPage: Page = {
+  path: '/actions',
+  title: 'Who did what',
+  async body({ statusQueries, query, now }) {
+    const stream = chosen(query, 'stream', statusQueries.streams)
+    const before = idIn(query, 'before')
+    const found = await statusQueries.actions({ stream, before, limit: pageSize + 1 })
+    const shown = found.slice(0, pageSize)
+    const oldest = found.length > pageSize ? (shown.at(-1)?.id ?? null) : null
+    return html`<p class="lead">What people did here and over HTTP, for two years. What programs on the machine of the worker do by themselves is in the runs.</p>
+${filterForm('/actions', [select('Stream', 'stream', statusQueries.streams, stream)])}
+${table({ caption: 'Actions, the newest first', columns: columns(now), rows: shown, empty: 'Nobody has done anything here yet.' })}
+<nav class="pages" aria-label="More actions">${before !== null && html`<a class="btn" href="${addressOf('/actions', { stream })}">Newest</a>`}${
+      oldest !== null &&
+      html`<a class="btn" rel="next" href="${addressOf('/actions', { stream, before: oldest })}">Older</a>`
+    }<a class="btn" href="/actions.ndjson">All as NDJSON</a></nav>`
+  },
+}
+
+const columns = (now: Date): readonly Column<ActionLine>[] => [
+  { title: 'When', cell: ({ at }) => html`<span class="nowrap">${clock(at, now)}</span>` },
+  {
+    title: 'Who',
+    cell: ({ who, door, address }) =>
+      html`${who === '' ? html`<span class="quiet">no name</span>` : foreign(who, 60)}<br><span class="small quiet">${door}, ${address}</span>`,
+  },
+  {
+    title: 'What',
+    cell: ({ action, target }) => html`${words[action] ?? action} <b>${foreign(target, 80)}</b>`,
+  },
+  {
+    title: 'Why',
+    cell: ({ reason, confirmed }) =>
+      html`${reason !== null && html`“${foreign(reason, 300)}”`}${confirmed !== null && html` <span class="small quiet">confirmed ${count(Number(confirmed))}</span>`}`,
+  },
+  { title: 'Before and after', cell: ({ before, after }) => difference(before, after) },
+  {
+    title: 'Result',
+    cell: ({ result, told }) =>
+      html`${state(tones[result] ?? 'todo', result)}<br><span class="small quiet">${foreign(told, 300)}</span>`,
+  },
+]
+
+const words: Readonly<Record<string, string>> = {
+  sync: 'read',
+  acknowledge: 'acknowledged missed rows of',
+  probe: 'checked',
+  approve: 'approved deletions of',
+  reject: 'rejected deletions of',
+  cancelBackfill: 'stopped backfill',
+  retryQuarantine: 'tried again, in quarantine:',
+  dropQuarantine: 'dropped from quarantine:',
+}
+const tones: Readonly<Record<string, Tone>> = { done: 'ok', begun: 'busy', refused: 'warn', failed: 'bad' }
+
+/** Only what changed. */
+function difference(before: Standing | null, after: Standing | null): Html | null {
+  const names = Object.keys(after ?? {}).filter((name) => before?.[name] !== after?.[name])
+  if (names.length === 0) return null
+  return html`${names.map((name) => html`<span class="small"><code>${name}</code> <del>${inWords(before?.[name])}</del> <ins>${inWords(after?.[name])}</ins></span><br>`)}`
+}
+
+const inWords = (value: Standing[string] | undefined): string =>
+  value === true
+    ? 'yes'
+    : value === false
+      ? 'no'
+      : value === null || value === undefined
+        ? 'none'
+        : String(value)

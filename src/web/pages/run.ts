@@ -1,0 +1,126 @@
+// `/runs/:id`: one run: what it did, what it came upon, and what it said.
+
+import type { RunStory } from '../../store/queries/run-story.ts'
+import { formatDuration, plural } from '../../util/text.ts'
+import { actionForm, hasPositions } from '../action-forms.ts'
+import { clock, count, foreign, type Html, html, kindInWords, runState, shortSpan } from '../html.ts'
+import { heading, type Page } from './layout.ts'
+import { recordAddress } from './rows.ts'
+import { plainTable } from './tables.ts'
+
+export const runPage: Page = {
+  path: '/runs/:id',
+  place: '/runs',
+  title: 'Run',
+  async body({ statusQueries, params, viewer, now }) {
+    const id = /^\d{1,18}$/.test(params.id ?? '') ? (params.id ?? '') : null
+    const run = id === null ? null : await statusQueries.run(id)
+    if (run === null)
+      return {
+        title: 'No such run',
+        heading: heading({ title: 'There is no such run', crumbs: [['/runs', 'Runs']] }),
+        body: html`<section class="card"><p>Runs are kept for 90 days. <a href="/runs">All runs</a></p></section>`,
+        status: 404,
+      }
+    return {
+      title: `Run ${run.id}`,
+      heading: heading({
+        title: `Run ${run.id}: ${kindInWords(run.kind)} of ${run.stream}`,
+        crumbs: [
+          ['/', 'Streams'],
+          [`/streams/${run.stream}`, run.stream],
+          [`/streams/${run.stream}/runs`, 'Runs'],
+        ],
+        lead: html`${runState(run.status)} <span class="quiet">· ${when(run, now)} on ${foreign(run.host, 60)} (${run.pid})</span>`,
+        bar: again(run, viewer),
+      }),
+      body: html`${said(run)}
+${numbers(run)}
+<div class="cols">${cameUpon(run)}${reached(run, now)}</div>`,
+    }
+  },
+}
+
+const again = ({ stream, kind }: RunStory, viewer: Parameters<typeof actionForm>[0]): Html | null =>
+  !(
+    kind === 'incremental' ||
+    kind === 'list' ||
+    ((kind === 'lookback' || kind === 'reconcile') && hasPositions(stream))
+  )
+    ? null
+    : actionForm(
+        viewer,
+        `/streams/${stream}/sync`,
+        html`<input type="hidden" name="kind" value="${kind === 'list' ? 'incremental' : kind}"><button>Run again</button>`,
+      )
+
+function when({ startedAt, finishedAt, polls }: RunStory, now: Date): Html {
+  if (finishedAt === null)
+    return html`since ${clock(startedAt, now)} UTC, ${shortSpan(now.getTime() - startedAt.getTime())}`
+  const span = html`${clock(startedAt, now)} – ${clock(finishedAt, now)} UTC`
+  return polls > 1
+    ? html`${span}, ${count(polls)} runs that found nothing`
+    : html`${span}, ${formatDuration(finishedAt.getTime() - startedAt.getTime())}`
+}
+
+function said({ error, errorCode, note, status }: RunStory): Html | null {
+  if (error !== null)
+    return html`<div class="note bad"><b>It failed${errorCode !== null && html` (${foreign(errorCode, 60)})`}.</b> ${foreign(error, 1_000)}</div>`
+  if (note === null) return null
+  return html`<div class="note${status === 'inconclusive' && ' warn'}">${foreign(note, 1_000)}</div>`
+}
+
+const fact = (title: string, value: Html | string, meaning?: string): Html =>
+  html`<div><dt>${title}</dt><dd>${value}${meaning && html`<small>${meaning}</small>`}</dd></div>`
+
+const numbers = (run: RunStory): Html =>
+  html`<section class="card" aria-label="Numbers"><dl class="facts">
+${fact('New', count(run.inserted), 'rows')}
+${fact('Changed', count(run.updated), 'rows')}
+${fact('Unchanged', count(run.unchanged), 'records that came again as they were')}
+${fact('Marked deleted', count(run.markedDeleted), 'rows')}
+${run.quarantined > 0 && fact('Quarantine', html`<a href="/quarantine?stream=${run.stream}">${count(run.quarantined)}</a>`, 'records that cannot be rows')}
+${run.rescued > 0 && fact('Misfit values', count(run.rescued), 'kept in _rescued')}
+${fact('Requests', count(run.requests), size(run.bytes))}
+${run.positionTo !== null && run.positionTo !== '0' && fact('Position', count(Number(run.positionTo)), run.positionFrom === run.positionTo ? 'as before' : `from ${count(Number(run.positionFrom ?? 0))}`)}
+</dl></section>`
+
+const size = (bytes: number): string =>
+  bytes >= 1_000_000 ? `${(bytes / 1_000_000).toFixed(1)} MB` : `${count(Math.ceil(bytes / 1_000))} kB`
+
+function cameUpon({ stream, causes, differences, lateArrivals }: RunStory): Html {
+  const parts = [
+    causes !== null && Object.keys(causes).length > 0
+      ? html`<p>${plural(
+          Object.values(causes).reduce((sum, one) => sum + one, 0),
+          'difference',
+        )}: ${Object.entries(causes).map(([cause, rows], index) => html`${index > 0 && ', '}${count(rows)} ${cause}`)}.</p>`
+      : null,
+    differences.length > 0
+      ? plainTable({
+          caption: 'Rows that differed, the first of them',
+          columns: [
+            {
+              title: 'Key',
+              cell: ({ key }) => html`<a href="${recordAddress(stream, key)}">${foreign(key, 80)}</a>`,
+            },
+            { title: 'Cause', cell: ({ cause }) => cause },
+            { title: 'Columns', cell: ({ fields }) => foreign(fields.slice(0, 6).join(', ') || 'all', 200) },
+            { title: 'Cure', cell: ({ cure }) => (cure === null ? null : foreign(cure, 200)) },
+          ],
+          rows: differences,
+        })
+      : null,
+    lateArrivals.length > 0
+      ? html`<p>Late commits: ${lateArrivals.map(({ key, lateMs }, index) => html`${index > 0 && ', '}<a href="${recordAddress(stream, key)}">${foreign(key, 60)}</a> (${shortSpan(lateMs)} late)`)}.</p>`
+      : null,
+  ].filter((part) => part !== null)
+  return html`<section class="card c7"><h2>What it came upon</h2>${parts.length > 0 ? parts : html`<p class="quiet">Nothing out of the ordinary.</p>`}</section>`
+}
+
+const reached = ({ checkpoints }: RunStory, now: Date): Html =>
+  html`<section class="card c5"><h2>Positions it reached</h2>${
+    checkpoints.length === 0
+      ? html`<p class="quiet">None that is still kept. <a href="/checkpoints">Checkpoints</a></p>`
+      : html`<ol class="story">${checkpoints.map(({ position, at }) => html`<li><b>${count(Number(position))}</b><span class="small quiet">${clock(new Date(at), now)}</span></li>`)}</ol>`
+  }</section>`

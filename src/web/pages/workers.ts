@@ -1,0 +1,145 @@
+// `/workers`: which workers there are and what each does. `/queue`: what runs next and why.
+
+import type { WorkerSeen } from '../../store/queries/watch.ts'
+import { streams } from '../../streams/catalog.ts'
+import { plural } from '../../util/text.ts'
+import { age, count, foreign, type Html, html, kindInWords, shortSpan, state } from '../html.ts'
+import type { NextRun, Setting } from '../status-queries.ts'
+import { heading, type Page, type PageContext } from './layout.ts'
+import { plainTable } from './tables.ts'
+
+const hourMs = 3_600_000
+
+export const workersPage: Page = {
+  path: '/workers',
+  title: 'Workers',
+  async body({ statusQueries, now }) {
+    const [workers, runs] = await Promise.all([statusQueries.workers(), statusQueries.runsSince(hourMs)])
+    const there = workers.filter(({ isGone }) => !isGone)
+    const runsOf = ({ host, pid }: WorkerSeen) => runs.find((one) => one.host === host && one.pid === pid)
+    return {
+      title: 'Workers',
+      heading: heading({
+        title:
+          there.length === 0
+            ? 'No worker has been heard from'
+            : there.length === 1
+              ? 'One worker'
+              : `${there.length} workers`,
+        lead: 'Workers share the work by themselves. When one ends, another goes on where it was.',
+        bar: html`<a class="btn" href="/queue">What runs next</a>`,
+      }),
+      body: html`${there.length === 0 && noWorker}
+<section class="card">${
+        workers.length === 0
+          ? html`<p>No worker has said anything yet; each does so within half a minute.</p>`
+          : plainTable({
+              caption: 'Workers, as each last said',
+              columns: [
+                {
+                  title: 'Worker',
+                  cell: ({ host, pid }) => html`${foreign(host, 60)} <span class="quiet small">${pid}</span>`,
+                },
+                { title: 'State', cell: (one) => standing(one, now) },
+                { title: 'Doing now', cell: (one) => doing(one, now) },
+                { title: 'Runs, last hour', cell: (one) => count(runsOf(one)?.runs ?? 0), isNumber: true },
+                { title: 'Failed', cell: (one) => count(runsOf(one)?.failed ?? 0), isNumber: true },
+                { title: 'Version', cell: ({ version }) => version },
+                {
+                  title: 'Up for',
+                  cell: ({ startedAt, isGone }) =>
+                    isGone ? '–' : shortSpan(now.getTime() - startedAt.getTime()),
+                },
+              ],
+              rows: workers.toSorted((a, b) => Number(a.isGone) - Number(b.isGone)),
+            })
+      }</section>`,
+    }
+  },
+}
+
+const noWorker = html`<div class="note bad"><b>No worker has been heard from for a minute.</b> Nothing is read until one runs. What you see is what Postgres holds. On the machine of the worker: <code>tidemark serve</code></div>`
+
+const standing = ({ isGone, seenAt, runs, waits }: WorkerSeen, now: Date): Html => {
+  if (isGone)
+    return html`${state('idle', 'Gone')} <span class="small quiet">last heard ${age(seenAt, now)}</span>`
+  if (waits.length > 0 && runs.length === 0) return state('warn', 'Waiting')
+  return state('ok', runs.length > 0 ? 'Working' : 'Idle')
+}
+
+function doing({ isGone, runs, waits }: WorkerSeen, now: Date): Html | null {
+  if (isGone) return null
+  const parts = [
+    ...runs.map(
+      ({ stream, kind, since }) =>
+        html`${kindInWords(kind)} of <a href="/streams/${stream}">${stream}</a> <span class="quiet small">for ${shortSpan(now.getTime() - new Date(since).getTime())}</span>`,
+    ),
+    ...waits.map(
+      ({ what, until }) =>
+        html`waits for ${foreign(what, 100)} until ${new Date(until).toISOString().slice(11, 19)}`,
+    ),
+  ]
+  return parts.length === 0
+    ? html`<span class="quiet">nothing at this moment</span>`
+    : html`${parts.map((part, index) => html`${index > 0 && html`<br>`}${part}`)}`
+}
+
+export const queuePage: Page = {
+  path: '/queue',
+  place: '/workers',
+  title: 'Queue',
+  async body(context) {
+    const { statusQueries } = context
+    const [counts, snapshot] = await Promise.all([statusQueries.queueCounts(), statusQueries.snapshot()])
+    return {
+      title: 'Queue',
+      heading: heading({
+        title: counts === null ? 'The queue does not answer' : waitingInWords(counts),
+        crumbs: [['/workers', 'Workers']],
+        lead: 'The queue only says what is to be done next. If it is lost, Tidemark fills it again within half a minute; no rows are lost.',
+      }),
+      body: html`${counts === null && html`<div class="note bad"><b>Nothing is read until the queue is back.</b> It goes on by itself then. <a href="/problems">Problems</a></div>`}
+<div class="cols"><section class="card c8"><h2>Next</h2>${next(snapshot.nextRuns, context)}</section>
+${counts && numbers(counts)}</div>`,
+    }
+  },
+}
+
+type Counts = Readonly<Record<string, number>>
+
+function waitingInWords({ waiting = 0, delayed = 0 }: Counts): string {
+  const all = waiting + delayed
+  return all === 0 ? 'Nothing waits' : `${plural(all, 'run')} wait`
+}
+
+const numbers = (counts: Counts): Html =>
+  html`<section class="card c4"><h2>Now</h2><dl class="facts">${Object.entries(counts).map(
+    ([name, amount]) => html`<div><dt>${name}</dt><dd>${count(amount)}</dd></div>`,
+  )}</dl></section>`
+
+/** Those of one moment and one kind are one line. */
+function next(runs: readonly NextRun[], { statusQueries, now }: PageContext): Html {
+  if (runs.length === 0) return html`<p>Nothing is scheduled, or the queue does not answer.</p>`
+  return plainTable({
+    caption: html`<span class="hidden">What runs next</span>`,
+    columns: [
+      { title: 'When', cell: ({ at }) => age(at, now) },
+      {
+        title: 'What',
+        cell: ({ stream, kind }) => html`${kindInWords(kind)} of <a href="/streams/${stream}">${stream}</a>`,
+      },
+      { title: 'Why', cell: (run) => whyOf(run, statusQueries.settings(run.stream)) },
+    ],
+    rows: runs.toSorted((a, b) => a.at.getTime() - b.at.getTime()),
+  })
+}
+
+function whyOf({ stream, kind }: NextRun, settings: readonly Setting[]): Html | null {
+  const isOwn = kind === 'incremental' || kind === 'list'
+  const variable = isOwn ? `SCHEDULE_${stream.toUpperCase()}` : `SCHEDULE_${kind.toUpperCase()}`
+  const setting = settings.find((one) => one.variable === variable)
+  const byWebhook = isOwn && streams.find((one) => one.name === stream)?.kind === 'changes'
+  return setting === undefined
+    ? null
+    : html`${setting.value} <span class="small quiet"><code>${variable}</code>${byWebhook && ', or at once when a webhook says so'}</span>`
+}

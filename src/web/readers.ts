@@ -1,0 +1,71 @@
+// Who may read the pages: everybody who reaches an address of this machine, until a token for viewers is set; anywhere else only those who
+// signed in, because pages hold personal data.
+
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { bearerOf, type Rights } from './actions.ts'
+import type { Assets } from './assets.ts'
+import { html } from './html.ts'
+import { sendPage } from './page-routes.ts'
+import { heading, layout } from './pages/layout.ts'
+import type { Routes } from './server.ts'
+import { readOnlyViewer, type Tokens } from './sessions.ts'
+
+type Options = Rights & {
+  readonly tokens: Tokens
+  /** Only this machine reaches the address. */
+  readonly isLocal: boolean
+  readonly assets: Pick<Assets, 'urlOf'>
+}
+
+/** Routes that answer only those who may read. */
+export const forReaders =
+  (options: Options, routes: readonly Routes[]): Routes =>
+  (server) => {
+    const { tokens, isLocal } = options
+    const isOpen = isLocal && tokens.viewer === null
+    server.register(async (scope) => {
+      if (!isOpen) scope.addHook('onRequest', (request, reply) => admit(options, request, reply))
+      for (const add of routes) add(scope)
+    })
+  }
+
+/** Returning a reply ends the request. */
+async function admit(
+  { authentication, checkToken, assets }: Options,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply | undefined> {
+  const isPage = request.headers.accept?.includes('text/html') === true
+  if (authentication === null || checkToken === null)
+    return isPage ? sendPage(reply, closed(assets), 403) : reply.code(403).send({ error: closedText })
+  if (authentication.sessionOf(request) !== null) return
+  const bearer = bearerOf(request)
+  const verdict = bearer === null ? 'wrong' : checkToken(request, reply, bearer)
+  if (verdict === 'operator' || verdict === 'viewer') return
+  if (verdict !== 'wrong')
+    return reply
+      .code(429)
+      .send({ error: `Too many wrong tokens. Try again in ${verdict.waitSeconds} seconds.` })
+  if (bearer === null && isPage) {
+    const [path = '/'] = request.url.split('?')
+    return reply.redirect(`/sign-in?${new URLSearchParams({ to: path })}`, 303)
+  }
+  return reply
+    .code(401)
+    .header('www-authenticate', 'Bearer')
+    .send({ error: 'Sign in, or send the token as `Authorization: Bearer …`.' })
+}
+
+const closedText =
+  'The pages hold personal data, and this address can be reached from other machines. Set ADMIN_TOKEN (to act) or VIEWER_TOKEN (to look), or let HTTP_HOST be 127.0.0.1.'
+
+const closed = (assets: Pick<Assets, 'urlOf'>) =>
+  layout({
+    title: 'Nobody can sign in yet',
+    path: '',
+    viewer: readOnlyViewer,
+    assets,
+    problems: null,
+    heading: heading({ title: 'Nobody can sign in yet' }),
+    body: html`<section class="card"><p>${closedText}</p></section>`,
+  })
