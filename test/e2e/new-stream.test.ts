@@ -97,7 +97,7 @@ describe.skipIf(!hasPostgres)('an entry more in the table of streams', () => {
       const page = await (await fetch(`${url}/`)).text()
       const metrics = await (await fetch(`${url}/metrics`)).text()
       for (const stream of ['depot', 'visit']) {
-        expect(page).toContain(`id="stream-${stream}"`)
+        expect(page).toContain(`href="/streams/${stream}"`)
         expect(metrics).toContain(`tidemark_lag_seconds{stream="${stream}"}`)
       }
     } finally {
