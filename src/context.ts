@@ -5,6 +5,7 @@ import type { Config, MirrorConfig, UpstreamConfig } from './config/load.ts'
 import { type Contracts, openContracts } from './contracts.ts'
 import type { Logger } from './log.ts'
 import { isRelatedDue } from './store/queries/due.ts'
+import { forgetProblem, noteProblem } from './store/queries/notices.ts'
 import { claimSources, type WantedSource } from './store/runs/claim-sources.ts'
 import { compareOnce } from './store/runs/comparison.ts'
 import { openStore } from './store/runs/open-store.ts'
@@ -28,10 +29,11 @@ import { pollList } from './sync/lists/poll.ts'
 import type { RunOutcome } from './sync/perform-run.ts'
 import type { Source } from './sync/ports/source.ts'
 import type { Difference, Store, Written } from './sync/ports/store.ts'
-import { readRelated } from './sync/related/read-related.ts'
+import { type RelatedContext, readRelated } from './sync/related/read-related.ts'
 import { openUpstream, type Upstream } from './upstream/client.ts'
 import { openRelatedSource } from './upstream/contract/extended-read.ts'
 import { maskSource, openSource } from './upstream/contract/source.ts'
+import { UpstreamError } from './upstream/http/errors.ts'
 import type { UpstreamObserver } from './upstream/http/transport.ts'
 import { openWaits } from './upstream/waits.ts'
 import { openPriorityGate } from './util/waiting.ts'
@@ -197,17 +199,42 @@ export async function openContext(options: {
         { stream: asChosen(stream, config, contracts), timeZone: config.sourceTimezone, log },
         page,
       ),
-    readRelated: ({ onWritten, ...hooks }) =>
-      readRelated({
-        ...hooks,
-        store,
-        source: relatedSource,
-        streams: related,
-        now: () => new Date(),
-        ...(onWritten && { onWritten: (written) => onWritten(written, null) }),
-      }),
+    readRelated: (hooks) =>
+      readAndNote(database, { ...hooks, store, source: relatedSource, streams: related }, log),
     [Symbol.asyncDispose]: () => everything.disposeAsync(),
   }
+}
+
+const relatedNotice = 'related_off:assignment'
+
+async function readAndNote(
+  database: Database,
+  { onWritten, ...given }: ReadOptions & Pick<RelatedContext, 'store' | 'source' | 'streams'>,
+  log: Logger,
+): Promise<RunOutcome> {
+  const outcome = await readRelated({
+    ...given,
+    now: () => new Date(),
+    ...(onWritten && { onWritten: (written) => onWritten(written, null) }),
+  })
+  await noteWhetherOffered(database, outcome, log)
+  return outcome
+}
+
+/** At once, and not after some failures: no related record changes here until somebody does something. */
+async function noteWhetherOffered(
+  { pool }: Database,
+  { status, error }: RunOutcome,
+  log: Logger,
+): Promise<void> {
+  const isOff = error instanceof UpstreamError && error.code === 'UPSTREAM_NOT_OFFERED'
+  if (!isOff && status !== 'done') return
+  const what =
+    'Related records cannot be read: the upstream answers extended reads of assignments with 404, though the assignments are there. The rows that are here are kept as they are.'
+  const noting = isOff ? noteProblem(pool, { key: relatedNotice, what }) : forgetProblem(pool, relatedNotice)
+  await noting.catch((cause) =>
+    log.debug({ err: cause }, 'could not note whether extended reads are offered'),
+  )
 }
 
 /** While a first load goes on, the records are counted at the upstream. */

@@ -13,9 +13,11 @@ import { otherSources, otherSourceText, waysOut } from '../store/queries/sources
 import { openDatabase } from '../store/server/connect.ts'
 import type { ServiceName, Stream } from '../streams/catalog.ts'
 import type { ContractPlace } from '../streams/contract.ts'
+import { readRecords } from '../streams/record.ts'
 import type { Upstream } from '../upstream/client.ts'
 import { findContract } from '../upstream/contract/find-description.ts'
 import { openSource } from '../upstream/contract/source.ts'
+import { UpstreamError } from '../upstream/http/errors.ts'
 import type { RequestOf } from '../upstream/operations/request.ts'
 import type { OperationName } from '../upstream/operations/table.ts'
 import { messageOf } from '../util/errors.ts'
@@ -100,6 +102,8 @@ export async function* probeService(
         if (place !== undefined) yield await probeContract(place, upstream, signal)
       }
       yield rights.check
+      if (stream.name === 'assignment' && config.related.length > 0 && rights.received > 0)
+        yield await probeExtended(upstream, stream, signal)
       if (!rights.check.isFine || stream.kind !== 'changes' || rights.received === 0) continue
       const versionField = config.versionFields[stream.name] ?? null
       const source = openSource(upstream, stream)
@@ -158,6 +162,23 @@ async function probeRights(upstream: Upstream, stream: Stream, signal: AbortSign
     return { check: { name, isFine: true, isWarning, says }, received: records.length }
   } catch (error) {
     return { check: failed(name, error), received: 0 }
+  }
+}
+
+/** Related records come with it. */
+async function probeExtended(upstream: Upstream, stream: Stream, signal: AbortSignal): Promise<Check> {
+  const name = 'extended read'
+  try {
+    const { records } = await openSource(upstream, stream).list({ page: 1, pageSize: 1 }, signal)
+    const [row] = readRecords(records, stream.keyFields, null).rows
+    if (!row)
+      return { name, isFine: true, isWarning: true, says: 'not tried: there is no assignment to try it with' }
+    await upstream.call('getExtendedAssignment', { path: { assignmentId: Number(row.key) } }, signal)
+    return { name, isFine: true, says: `answers for assignment ${row.key}` }
+  } catch (error) {
+    const isOff = error instanceof UpstreamError && error.status === 404
+    const advice = isOff ? '. It is switched off, and RELATED needs it' : ''
+    return { name, isFine: false, says: `${messageOf(error)}${advice}` }
   }
 }
 

@@ -128,7 +128,7 @@ async function whyNothing(
 async function drainRelated(context: SyncContext, hooks: ReadOptions): Promise<RunOutcome> {
   for (;;) {
     const outcome = await context.readRelated(hooks)
-    if (!outcome.yielded || outcome.status !== 'done') return outcome
+    if (outcome.isComplete || outcome.status !== 'done') return outcome
   }
 }
 

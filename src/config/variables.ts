@@ -213,9 +213,9 @@ export const upstreamVariables = {
   RELATED_REFRESH: {
     describe:
       'after how long related records are read again although their assignment did not change; `off`: never',
-    fallback: '`7d`',
+    fallback: '`1d`',
     form: 'duration of an hour or more, or `off`',
-    schema: durationOrOff('7d', 3_600_000),
+    schema: durationOrOff('1d', 3_600_000),
   },
 } as const satisfies Record<string, Variable>
 

@@ -2,8 +2,8 @@
 
 import type { Config } from '../config/load.ts'
 import { isStale } from '../config/parsers.ts'
-import { type Notice, readNotices } from '../store/admin/notices.ts'
 import { readContractChanges, readUnusableContracts } from '../store/queries/contract.ts'
+import { type Notice, readNotices } from '../store/queries/notices.ts'
 import { readSymptoms, type StreamSymptoms } from '../store/queries/symptoms.ts'
 import type { ServiceName, Stream } from '../streams/catalog.ts'
 import { sentence } from '../util/text.ts'
@@ -19,6 +19,7 @@ import {
   locallyDamaged,
   missedRows,
   type Problem,
+  type ProblemKind,
   problemOf,
   quarantined,
   schemaDrift,
@@ -68,7 +69,7 @@ export function findProblems({
     ...partsDown(view),
     ...view.servicesDown.filter((service) => !refused.has(service)).map(serviceDown),
     ...[...refused].map(tokenRefused),
-    ...notices.map(webhooks),
+    ...notices.flatMap(noticeProblem),
     ...symptoms.flatMap((one) => [
       ...stopped(one),
       ...(isDown(rules.serviceOf(one.stream)) ? [] : [...failing(one), ...stale(one, rules.isStale, now)]),
@@ -176,10 +177,15 @@ export async function readProblems({
   })
 }
 
-const webhooks = ({ key, since, what }: Notice): Problem =>
-  problemOf('webhooks', null, key.replace(/^webhooks:/, ''), {
-    since,
-    what,
-    whatToDo:
-      'See what the upstream wants: `tidemark webhooks definitions` and `tidemark webhooks list`. Then subscribe by hand, or unset PUBLIC_URL.',
-  })
+const noticed = {
+  webhooks:
+    'See what the upstream wants: `tidemark webhooks definitions` and `tidemark webhooks list`. Then subscribe by hand, or unset PUBLIC_URL.',
+  related_off:
+    'Ask the operator of the upstream to switch extended reads on: `tidemark probe` shows when they answer. Or remove RELATED.',
+} as const satisfies Partial<Record<ProblemKind, string>>
+
+function noticeProblem({ key, since, what }: Notice): Problem[] {
+  const [kind = '', subject = ''] = key.split(':')
+  const known = Object.keys(noticed).find((one): one is keyof typeof noticed => one === kind)
+  return known ? [problemOf(known, null, subject, { since, what, whatToDo: noticed[known] })] : []
+}

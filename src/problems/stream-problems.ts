@@ -10,6 +10,7 @@ export const problemKinds = [
   'service_down',
   'token_refused',
   'webhooks',
+  'related_off',
   'stopped',
   'access_lost',
   'inconclusive',
@@ -36,6 +37,7 @@ export const problemMeanings: Readonly<Record<ProblemKind, string>> = {
   service_down: 'a service of the upstream does not answer as it should; its streams wait until it does',
   token_refused: 'the upstream refuses the sign-in, and nothing of that service is read',
   webhooks: 'the worker is not subscribed to the webhooks of the upstream, although PUBLIC_URL is set',
+  related_off: 'the upstream has switched off extended reads, without which no related records can be read',
   stopped: 'the upstream was restored from a backup; the stream waits for a person',
   access_lost:
     'the upstream shows no changes at all any more, although there are rows: a wrong CLIENT_GUID, or a lost right',

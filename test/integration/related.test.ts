@@ -190,7 +190,7 @@ describe.skipIf(!hasPostgres)('related records', () => {
       simulator.source.bulkUpdate('assignment')
       await head(context)
       simulator.faults.add({ kind: 404, path: 'extended' })
-      expect((await related(context)).error?.message).toMatch(/^None of 20 extended reads could be used/)
+      expect((await related(context)).error?.message).toContain('extended reads are switched off')
     })
   })
 

@@ -5,7 +5,7 @@ import { isStale } from '../../src/config/parsers.ts'
 import { contractProblems } from '../../src/problems/contract-problems.ts'
 import { findProblems, type WorkerView } from '../../src/problems/find-problems.ts'
 import { problemKinds } from '../../src/problems/stream-problems.ts'
-import type { Notice } from '../../src/store/admin/notices.ts'
+import type { Notice } from '../../src/store/queries/notices.ts'
 import type { StreamSymptoms } from '../../src/store/queries/symptoms.ts'
 
 const now = new Date('2026-03-02T12:00:00Z')
@@ -239,7 +239,10 @@ describe('each problem', () => {
         { stream: 'assignment_note', failing: failing(9, 'UPSTREAM_SIGN_IN') },
       ],
       { partsDown: [{ name: 'queue', since: ago(1) }] },
-      [{ key: 'webhooks:subscription', since: ago(1), what: 'The worker is not subscribed.' }],
+      [
+        { key: 'webhooks:subscription', since: ago(1), what: 'The worker is not subscribed.' },
+        { key: 'related_off:assignment', since: ago(1), what: 'Related records cannot be read.' },
+      ],
     )
     const service = find([], { servicesDown: ['tracking'] })
     const contracts = contractProblems({

@@ -30,7 +30,7 @@ export async function isRelatedDue(
   const { rows } = await client.query<{ is_due: boolean }>(
     `with clean as (
        -- When the last run began that left no backlog, for any of the groups.
-       select case when count(read_through_at) = cardinality($1::text[]) then min(read_through_at) end as at
+       select case when count(last_success_at) = cardinality($1::text[]) then min(last_success_at) end as at
        from tidemark.stream where name = any ($1)
      )
      select coalesce(clean.at < now() - interval '${certainly}', true)

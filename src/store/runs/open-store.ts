@@ -60,7 +60,11 @@ const kindsOfRuns: { readonly [Kind in RunKind]: KindOfRun<Kind> } = {
   deletions: { ...silent, roles: (parts) => ({ shown: shownRowsOf(parts) }) },
   related: {
     ...silent,
-    roles: (parts) => ({ backlog: backlogOf(parts), keyFields: relatedKeyFieldsOf(parts) }),
+    roles: (parts) => ({
+      backlog: backlogOf(parts),
+      keyFields: relatedKeyFieldsOf(parts),
+      shown: shownRowsOf(parts),
+    }),
   },
 }
 

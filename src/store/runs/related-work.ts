@@ -105,12 +105,20 @@ export function backlogOf({ session, stream, onMarked, related }: RunParts): Rel
   const { client, lease, afterWrites, fencedAfterWrites } = session
   /** What was asked to be read again after this may have changed after it was read (P8). */
   let pickedAt = ''
+  let againLeft = mostAgain
+  let isAgedPicked = false
   return {
     due: (limit) =>
       afterWrites(async () => {
         pickedAt = await clockText(client)
-        return await dueAssignments({ client, stream, related }, limit)
+        const backlog = { client, stream, related }
+        const due = await dueAssignments(backlog, limit, Math.min(limit, againLeft))
+        againLeft -= due.filter(({ isAgain }) => isAgain).length
+        if (due.length > 0 || isAgedPicked) return due
+        isAgedPicked = true
+        return await agedAssignments(backlog)
       }),
+    otherRead: (besides) => afterWrites(() => otherRead(client, besides)),
     linked: (assignmentIds) => afterWrites(() => linked(client, assignmentIds)),
     othersWith: (group, besides, limit) => afterWrites(() => othersWith(client, group, besides, limit)),
     link: (families) => fencedAfterWrites(() => addLinks(client, families)),
@@ -120,7 +128,12 @@ export function backlogOf({ session, stream, onMarked, related }: RunParts): Rel
         await noteRead(client, families, related.groups, pickedAt)
         await setAside(client, aside)
       }),
-    noteComplete: () => fencedAfterWrites(() => noteComplete(client, related.groups, lease.runId)),
+    noteEnd: (hasBacklog) =>
+      fencedAfterWrites(async () => {
+        const isDone = !hasBacklog && (againLeft > 0 || !(await hasMore({ client, stream, related })))
+        await noteEnd({ client, stream, related }, lease.runId, isDone)
+        return { isDone }
+      }),
   }
 }
 
@@ -161,49 +174,95 @@ async function clockText(client: ClientBase): Promise<string> {
 
 type Backlog = Pick<RunParts, 'stream' | 'related'> & { readonly client: ClientBase }
 
-async function dueAssignments(backlog: Backlog, limit: number): Promise<readonly Due[]> {
-  const { client, stream, related } = backlog
+/** So many are read again in one run because they changed, and the others by the next: a bulk update changes everything at once. */
+const mostAgain = 200
+/** Of five, one is of those that wait longest: otherwise new changes could keep them waiting for ever. */
+const oldestShare = 0.2
+
+type Picked = Due & { readonly isAgain: boolean }
+
+async function dueAssignments(
+  { client, stream, related }: Backlog,
+  limit: number,
+  mostAgainNow: number,
+): Promise<readonly Picked[]> {
   const tableSchema = await readTableSchema(client, stream)
   if (!tableSchema) return []
   const key = pg.escapeIdentifier(tableSchema.key.name)
-  const { rows } = await client.query<Due>(
-    `(select known.assignment_id::text as "assignmentId", '' as hash, true as "isGone"
-      from tidemark.related_fetch as known
-      left join ${qualified(stream)} as mine on mine.${key} = known.assignment_id and mine._deleted_at is null
-      where mine.${key} is null limit $1)
-     union all
-     (select mine.${key}::text, encode(mine._hash, 'hex'), false
+  const waiting = `select mine.${key}::text as "assignmentId", encode(mine._hash, 'hex') as hash, false as "isGone", mine._synced_at as at
       from ${qualified(stream)} as mine
       left join tidemark.related_fetch as known on known.assignment_id = mine.${key}
-      where mine._deleted_at is null and ${isDue}
-      -- What changed last is what people look at first.
-      order by mine._synced_at desc limit $1)
+      where mine._deleted_at is null`
+  const { rows } = await client.query<Picked>(
+    `with gone as (
+       select known.assignment_id::text as "assignmentId", '' as hash, true as "isGone"
+       from tidemark.related_fetch as known
+       left join ${qualified(stream)} as mine on mine.${key} = known.assignment_id and mine._deleted_at is null
+       where mine.${key} is null limit $1
+     ), news as (
+       ${waiting} and known.assignment_id is null order by at desc limit $1
+     ), again as (
+       -- What changed last is what people look at first.
+       select * from (${waiting} and known.assignment_id is not null and ${isDue} order by at desc limit $3) as newest
+       union
+       select * from (${waiting} and known.assignment_id is not null and ${isDue} order by at limit $4) as oldest
+     ), spread as (
+       select *, row_number() over (order by at desc) / (1 - $5::float8) as place, false as "isAgain" from news
+       union all
+       select *, row_number() over (order by at desc), true from again
+     )
+     select "assignmentId", hash, "isGone", false as "isAgain" from gone
+     union all
+     (select "assignmentId", hash, "isGone", "isAgain" from spread order by place)
      limit $1`,
-    [limit, related.groups],
+    [
+      limit,
+      related.groups,
+      mostAgainNow - Math.floor(mostAgainNow * oldestShare),
+      Math.floor(mostAgainNow * oldestShare),
+      oldestShare,
+    ],
   )
-  return rows.length > 0 ? rows : await agedAssignments(backlog, key, limit)
+  return rows
 }
 
-/** Never read, read as of another row of the assignment, without groups that are wanted now; or set aside long enough. */
-const isDue = `(known.assignment_id is null or known.hash <> mine._hash or known.retry_at <= now()
+/** Read as of another row of the assignment, without groups that are wanted now; or set aside long enough. */
+const isDue = `(known.hash <> mine._hash or known.retry_at <= now()
   or (known.problem is null and not known.groups @> $2::text[]))`
 
+async function hasMore(backlog: Backlog): Promise<boolean> {
+  return (await dueAssignments(backlog, 1, 1)).length > 0
+}
+
+/** Runs come this often, and reading everything again takes half of the time in which it gets old. */
+const agedEveryMs = 10_000
+const fewestAged = 10
+
 /** The longest unread come first. */
-async function agedAssignments(
-  { client, stream, related }: Backlog,
-  key: string,
-  limit: number,
-): Promise<readonly Due[]> {
-  if (related.refreshMs === null) return []
+async function agedAssignments({ client, stream, related }: Backlog): Promise<readonly Due[]> {
+  const tableSchema = await readTableSchema(client, stream)
+  if (!tableSchema || related.refreshMs === null) return []
+  const key = pg.escapeIdentifier(tableSchema.key.name)
   const { rows } = await client.query<Due>(
     `select mine.${key}::text as "assignmentId", encode(mine._hash, 'hex') as hash, false as "isGone"
      from tidemark.related_fetch as known
      join ${qualified(stream)} as mine on mine.${key} = known.assignment_id and mine._deleted_at is null
-     where known.fetched_at < now() - make_interval(secs => $2::float8 / 1000) and known.problem is null
-     order by known.fetched_at limit $1`,
-    [limit, related.refreshMs],
+     where known.fetched_at < now() - make_interval(secs => $1::float8 / 1000) and known.problem is null
+     order by known.fetched_at
+     limit greatest($2, (select ceil(2 * $3::float8 / $1 * count(*)) from tidemark.related_fetch)::int)`,
+    [related.refreshMs, fewestAged, agedEveryMs],
   )
   return rows
+}
+
+async function otherRead(client: ClientBase, besides: readonly string[]): Promise<string | null> {
+  const { rows } = await client.query<{ id: string }>(
+    `select assignment_id::text as id from tidemark.related_fetch
+     where problem is null and fetched_at is not null and assignment_id <> all ($1::bigint[])
+     order by assignment_id desc limit 1`,
+    [besides],
+  )
+  return rows[0]?.id ?? null
 }
 
 async function linked(client: ClientBase, assignmentIds: readonly string[]): Promise<readonly RelatedLink[]> {
@@ -274,13 +333,36 @@ async function setAside(client: ClientBase, aside: readonly SetAside[]): Promise
   )
 }
 
-async function noteComplete(client: ClientBase, groups: readonly string[], runId: string): Promise<void> {
+/**
+ * How current the groups are: as the assignment that was read longest ago of those whose records may have changed since, set aside or
+ * not. One that was never read is as old as its row here.
+ */
+async function noteEnd({ client, stream, related }: Backlog, runId: string, isDone: boolean): Promise<void> {
+  const tableSchema = await readTableSchema(client, stream)
+  if (!tableSchema) return
+  const key = pg.escapeIdentifier(tableSchema.key.name)
   await client.query(
-    `insert into tidemark.stream (name, last_success_at, read_through_at, first_read_through_at)
-     select name, now(), started_at, now() from unnest($1::text[]) as wanted (name), tidemark.run where id = $2
+    `with behind as (
+       select min(coalesce(known.fetched_at, mine._first_seen_at)) as since, bool_or(known.fetched_at is null) as is_unread
+       from ${qualified(stream)} as mine
+       left join tidemark.related_fetch as known on known.assignment_id = mine.${key}
+       where mine._deleted_at is null
+         and (known.assignment_id is null or known.problem is not null or known.fetched_at is null
+           or known.hash <> mine._hash or not known.groups @> $1::text[])
+     ), current as (
+       select least(run.started_at, behind.since) as at, coalesce(behind.is_unread, false) as is_unread, run.started_at
+       from behind, tidemark.run where run.id = $2
+     )
+     insert into tidemark.stream (name, last_success_at, read_through_at, first_read_through_at)
+     select name, case when $3 then started_at end, case when not is_unread then at end,
+       case when not is_unread then now() end
+     from unnest($1::text[]) as wanted (name), current
      on conflict (name) do update set
-       last_success_at = excluded.last_success_at, read_through_at = excluded.read_through_at,
+       last_success_at = coalesce(excluded.last_success_at, stream.last_success_at),
+       -- Before everything was read once, nothing is known of the whole.
+       read_through_at = case when stream.first_read_through_at is null and excluded.first_read_through_at is null
+         then stream.read_through_at else (select at from current) end,
        first_read_through_at = coalesce(stream.first_read_through_at, excluded.first_read_through_at)`,
-    [groups, runId],
+    [related.groups, runId, isDone],
   )
 }

@@ -75,7 +75,11 @@ export type RunRoles = {
   readonly deletions: { readonly shown: ShownRows }
   /** It only learns. */
   readonly probe: Readonly<Record<never, never>>
-  readonly related: { readonly backlog: RelatedBacklog; readonly keyFields: RelatedKeyFields }
+  readonly related: {
+    readonly backlog: RelatedBacklog
+    readonly keyFields: RelatedKeyFields
+    readonly shown: Pick<ShownRows, 'clock' | 'count' | 'markGone'>
+  }
 }
 
 export type Belief = {
@@ -460,10 +464,16 @@ export type SetAside = { readonly due: Due; readonly problem: string }
 export type RelatedLink = { readonly assignmentId: string; readonly stream: string; readonly key: string }
 
 export type RelatedBacklog = {
-  /** First what was deleted or changed, the last change first; then what was read too long ago. */
+  /**
+   * First what was deleted or changed: mostly the last changes, and always some of those that wait longest. Then what was read too long
+   * ago. Of what has to be read again, so much only that many changes at once, or everything that got old, do not ask the upstream for
+   * everything at once.
+   */
   due(limit: number): Promise<readonly Due[]>
   /** What these assignments had when they were last read. */
   linked(assignmentIds: readonly string[]): Promise<readonly RelatedLink[]>
+  /** Another assignment that was read before; null: there is none. */
+  otherRead(besides: readonly string[]): Promise<string | null>
   /** Other assignments that had records of a group when they were last read. */
   othersWith(group: string, besides: readonly string[], limit: number): Promise<readonly string[]>
   /** Before the records are written: notes which ones each assignment has, besides those it had. */
@@ -473,8 +483,8 @@ export type RelatedBacklog = {
    * more (P7, P8).
    */
   settle(families: readonly Family[], aside: readonly SetAside[]): Promise<void>
-  /** There is no backlog. */
-  noteComplete(): Promise<void>
+  /** Notes how current the groups are, and whether nothing waits any more. */
+  noteEnd(hasBacklog: boolean): Promise<{ readonly isDone: boolean }>
 }
 
 /** By which field the rows of each group are told apart. */

@@ -16,12 +16,14 @@ type Context = {
   readonly signal: AbortSignal
 }
 type Page = { readonly stream: RelatedStream; readonly keyField: string; readonly records: Records }
-type Batch = {
+export type Batch = {
   /** Everything that is on the pages. */
   readonly shown: readonly Family[]
   /** What may be believed. */
   readonly families: readonly Family[]
   readonly aside: readonly SetAside[]
+  /** Those that the upstream does not know, asked for in two ways. */
+  readonly gone: readonly Due[]
   readonly pages: readonly Page[]
   /** What ended the reading before all were read. What was read until then is here. */
   readonly failure: Failure | null
@@ -74,16 +76,18 @@ export async function readFamilies(
         return group === undefined ? [] : [{ due, problem: silenceOf(group) }]
       }),
     ],
+    gone: [...first.gone, ...again.gone],
     pages: pagesOf(context.streams, keys, understood),
     failure: first.failure ?? again.failure,
   }
 }
 
 type Answered = { readonly due: Due; readonly answer: JsonObject }
+type NotThere = { readonly due: Due; readonly isNotThere: true }
 
 async function readAll(context: Context, wanted: readonly Due[], atOnce: number) {
   const { signal } = context
-  const results: (Answered | SetAside)[] = new Array(wanted.length)
+  const results: (Answered | SetAside | NotThere)[] = new Array(wanted.length)
   const waiting = wanted.entries()
   const failures: Failure[] = []
   async function readOn(): Promise<void> {
@@ -104,19 +108,23 @@ async function readAll(context: Context, wanted: readonly Due[], atOnce: number)
   return {
     answers: results.filter((result) => 'answer' in result),
     aside: results.filter((result) => 'problem' in result),
+    gone: results.filter((result) => 'isNotThere' in result).map(({ due }) => due),
     failure: failures[0] ?? null,
   }
 }
 
-async function readOne({ source, signal, streams }: Context, due: Due): Promise<Answered | SetAside> {
+async function readOne(
+  { source, signal, streams }: Context,
+  due: Due,
+): Promise<Answered | SetAside | NotThere> {
   const looked = (await source.lookup?.(due.assignmentId, signal)) ?? 'unclear'
+  if (looked === 'gone') return { due, isNotThere: true }
   const answer = typeof looked === 'object' ? looked.found : null
   const hasGroups = answer !== null && streams.some((stream) => groupRecords(answer, stream, '0') !== null)
-  return hasGroups ? { due, answer } : { due, problem: problemOf(looked === 'gone', answer !== null) }
+  return hasGroups ? { due, answer } : { due, problem: problemOf(answer !== null) }
 }
 
-function problemOf(isGone: boolean, hasAnswer: boolean): string {
-  if (isGone) return 'the upstream says that there is no such assignment'
+function problemOf(hasAnswer: boolean): string {
   return hasAnswer
     ? 'the answer has none of the groups that were asked for'
     : 'the upstream does not answer for it, or answers with another assignment'

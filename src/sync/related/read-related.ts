@@ -5,8 +5,8 @@ import type { RelatedStream } from '../../streams/catalog.ts'
 import { plural } from '../../util/text.ts'
 import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'
-import type { Due, Run, Store, Written } from '../ports/store.ts'
-import { readFamilies } from './batch.ts'
+import { type Due, isDoubtful, type Run, type Store, type Written } from '../ports/store.ts'
+import { type Batch, readFamilies } from './batch.ts'
 
 export type RelatedContext = {
   readonly store: Store
@@ -47,14 +47,17 @@ async function readBacklog(context: RelatedContext, run: Run<'related'>): Promis
   for (;;) {
     const picked = await run.backlog.due(pickedAtOnce)
     if (picked.length === 0) {
-      await run.backlog.noteComplete()
-      return { note: note(), isComplete: true, yielded: false }
+      // What waits still is left to the next run.
+      const { isDone } = await run.backlog.noteEnd(false)
+      return { note: note(), isComplete: isDone, yielded: false }
     }
     for (let start = 0; start < picked.length; start += size) {
       signal.throwIfAborted()
       asideCount += await readBatch(context, run, picked.slice(start, start + size))
-      if (context.shouldYield?.() || now().getTime() >= endsAtMs)
+      if (context.shouldYield?.() || now().getTime() >= endsAtMs) {
+        await run.backlog.noteEnd(true)
         return { note: note(), isComplete: false, yielded: true }
+      }
     }
   }
 }
@@ -67,11 +70,9 @@ async function readBatch(
 ): Promise<number> {
   const { streams } = context
   const living = picked.filter(({ isGone }) => !isGone)
-  const { shown, families, aside, pages, failure } = await readFamilies(context, run, living)
-  if (!failure && living.length >= hopelessReads && aside.length === living.length)
-    throw new Error(
-      `None of ${living.length} extended reads could be used: ${aside[0]?.problem}. Check the permissions of the integration user, or remove RELATED.`,
-    )
+  const askedAt = await run.shown.clock()
+  const batch = await readFamilies(context, run, living)
+  const { shown, families, pages, failure } = batch
   await run.backlog.link(shown)
   for (const { stream, keyField, records } of pages) {
     const written = await run.pages.commit(records, null, { into: { stream, keyField } })
@@ -79,7 +80,40 @@ async function readBatch(
   }
   const nothing = streams.map(({ name }) => ({ stream: name, keys: [] }))
   const gone = picked.filter(({ isGone }) => isGone).map((due) => ({ due, children: nothing }))
+  const isBelieved = !failure && batch.gone.length > 0 && (await mayBeGone(context, run, batch))
+  const aside = [
+    ...batch.aside,
+    ...(isBelieved
+      ? []
+      : batch.gone.map((due) => ({ due, problem: 'the upstream says that there is no such assignment' }))),
+  ]
+  // Whatever is thrown next: these come later, and others come before them.
   await run.backlog.settle([...families, ...gone], aside)
+  if (isBelieved)
+    await run.shown.markGone(
+      batch.gone.map(({ assignmentId }) => ({ key: assignmentId, evidence: goneEvidence })),
+      askedAt,
+    )
   if (failure) throw failure.error
+  if (living.length >= hopelessReads && aside.length === living.length)
+    throw new Error(
+      `None of ${living.length} extended reads could be used: ${aside[0]?.problem}. Check the permissions of the integration user, or remove RELATED.`,
+    )
   return aside.length
+}
+
+const goneEvidence = 'asked for with its related records, and then by its id, it is gone'
+
+/** Of few assignments, and while another one is shown, a 404 is believed (P7): another client, or a lost right, hides all of them. */
+async function mayBeGone(
+  { source, signal }: RelatedContext,
+  run: Run<'related'>,
+  batch: Batch,
+): Promise<boolean> {
+  const missing = batch.gone.length
+  const living = (await run.shown.count(false)) ?? 0
+  if (isDoubtful({ living, missing, seen: Math.max(0, living - missing) })) return false
+  if (batch.families.length > 0) return true
+  const other = await run.backlog.otherRead(batch.gone.map(({ assignmentId }) => assignmentId))
+  return other !== null && typeof (await source.lookup?.(other, signal)) === 'object'
 }

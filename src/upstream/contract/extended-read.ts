@@ -7,6 +7,7 @@ import { isObject, toInt64 } from '../../streams/record.ts'
 import type { Lookup, Source } from '../../sync/ports/source.ts'
 import { systemClock } from '../../util/waiting.ts'
 import type { Upstream } from '../client.ts'
+import { UpstreamError } from '../http/errors.ts'
 import { openRateLimit } from '../http/pacing.ts'
 import type { RequestOf } from '../operations/request.ts'
 import { lookupAfter } from './source.ts'
@@ -40,7 +41,7 @@ export function openRelatedSource(
     changes: notOffered,
     list: notOffered,
     listHasPages: false,
-    async lookup(assignmentId, signal) {
+    lookup: explained(upstream, async (assignmentId, signal) => {
       await yieldTo(signal)
       await limit.take(signal)
       try {
@@ -53,7 +54,42 @@ export function openRelatedSource(
       } catch (error) {
         return lookupAfter(error)
       }
-    },
+    }),
+  }
+}
+
+type Look = NonNullable<Source['lookup']>
+
+/** A 404 may mean that there is no such assignment, or that there are no extended reads: the assignment itself is asked for (P7). */
+function explained(upstream: Upstream, extended: Look): Look {
+  let lastFound: string | null = null
+  return async (assignmentId, signal) => {
+    const answer = await extended(assignmentId, signal)
+    if (typeof answer === 'object') lastFound = assignmentId
+    if (answer !== 'gone' || (await plainLook(upstream, assignmentId, signal)) !== 'found') return answer
+    const other = lastFound === null ? 'gone' : await extended(lastFound, signal)
+    // This one alone cannot be read.
+    if (typeof other === 'object') return 'unclear'
+    throw new UpstreamError({
+      code: 'UPSTREAM_NOT_OFFERED',
+      ...{
+        method: 'GET',
+        path: `/api/Assignment/extended/Id/${assignmentId}`,
+        status: 404,
+        retryable: false,
+      },
+      problem: `status 404, though GET /api/Assignment/Id/${assignmentId} shows the assignment: extended reads are switched off, so no related records can be read.`,
+    })
+  }
+}
+
+async function plainLook(upstream: Upstream, assignmentId: string, signal: AbortSignal): Promise<string> {
+  try {
+    await upstream.call('getAssignment', { path: { assignmentId } }, signal)
+    return 'found'
+  } catch (error) {
+    const answer = lookupAfter(error)
+    return typeof answer === 'object' ? 'found' : answer
   }
 }
 

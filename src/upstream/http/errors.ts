@@ -27,6 +27,8 @@ export type UpstreamErrorCode =
   | 'UPSTREAM_HTML'
   | 'UPSTREAM_CONTENT_TYPE'
   | 'UPSTREAM_JSON'
+  /** An operation of the interface that this service does not have, or has switched off. */
+  | 'UPSTREAM_NOT_OFFERED'
   /** JSON, but not what this operation answers. */
   | 'UPSTREAM_SHAPE'
 
