@@ -195,7 +195,7 @@ describe('loadConfig', () => {
     expect(all).toMatchObject({
       attachmentData: false,
       trackerHistoryMs: null,
-      relatedRefreshMs: 604_800_000,
+      relatedRefreshMs: 86_400_000,
     })
     expect(loadConfig({ ...complete, RELATED: 'customer, attachment' }).related).toEqual([
       'customer',
