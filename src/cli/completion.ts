@@ -29,6 +29,7 @@ export const completion: Command = {
 
 /** Second words of verbs that have several. A test compares them with how each verb is used. */
 export const wordsOf: Readonly<Record<string, readonly string[]>> = {
+  alerts: ['test'],
   completion: ['bash', 'zsh', 'fish'],
   contract: ['history'],
   deletions: ['list', 'approve', 'reject'],

@@ -18,6 +18,7 @@ export const verbs: Readonly<Record<string, () => Promise<Command>>> = {
   verify: async () => (await import('./verify.ts')).verify,
   quarantine: async () => (await import('./quarantine.ts')).quarantine,
   probe: async () => (await import('./probe.ts')).probe,
+  alerts: async () => (await import('./alerts.ts')).alerts,
   source: async () => (await import('./source.ts')).source,
   schema: async () => (await import('./schema.ts')).schema,
   contract: async () => (await import('./contract.ts')).contract,

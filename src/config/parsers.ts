@@ -199,3 +199,19 @@ export const lastSlot = (schedule: Schedule, moment: Date): Date =>
 /** The reading that was due this long ago must be in the mirror. */
 export const isStale = (schedule: Schedule, staleAfterMs: number, readThroughAt: Date, now: Date): boolean =>
   readThroughAt < lastSlot(schedule, new Date(now.getTime() - staleAfterMs))
+
+/** `22:00-06:30 Europe/Oslo`. Null: none. */
+export const quietHours = optionalText.transform((value, context) => {
+  if (value === null) return null
+  const [, from = '', to = '', zone = 'UTC'] =
+    /^(\d{1,2}:\d{2})\s*[-–]\s*(\d{1,2}:\d{2})(?:\s+(\S+))?$/.exec(value.trim()) ?? []
+  const minutesOf = (clock: string): number | null => {
+    const [hours = 99, minutes = 99] = clock.split(':').map(Number)
+    return hours < 24 && minutes < 60 ? hours * 60 + minutes : null
+  }
+  const [begin, end] = [minutesOf(from), minutesOf(to)]
+  if (begin !== null && end !== null && begin !== end && isTimeZone(zone))
+    return { from: begin, to: end, timeZone: zone }
+  context.addIssue('must be two times and a time zone, such as 22:00-06:30 Europe/Oslo')
+  return z.NEVER
+})

@@ -13,6 +13,7 @@ import {
   integer,
   nameList,
   optionalText,
+  quietHours,
   relatedList,
   required,
   roleName,
@@ -322,6 +323,33 @@ export const workerVariables = {
     schema: url(/^https?:$/, 'https://hooks.slack.com/services/…')
       .optional()
       .transform((value) => value ?? null),
+  },
+  ALERT_FORMAT: {
+    describe: 'form of the messages: `json` is plain JSON for programs',
+    fallback: 'as the address takes it: `teams` for hosts of Microsoft, else `slack`',
+    form: '`slack`, `teams` or `json`',
+    schema: z
+      .enum(['slack', 'teams', 'json'], { error: 'must be slack, teams or json' })
+      .optional()
+      .transform((value) => value ?? null),
+  },
+  ALERT_QUIET_HOURS: {
+    describe: 'when nobody is told; what began then and still lasts is told at the end',
+    fallback: 'people are told at any hour',
+    form: 'two times and a time zone, such as `22:00-06:30 Europe/Oslo`',
+    schema: quietHours,
+  },
+  CONSOLE_URL: {
+    describe: 'address at which people reach the console, for links in alerts',
+    fallback: 'alerts have no links to it',
+    form: 'URL',
+    schema: httpUrl.optional().transform((value) => value ?? null),
+  },
+  RUNBOOKS_URL: {
+    describe: 'address under which the pages of `docs/operations` can be read, for links in alerts',
+    fallback: 'alerts name the page by its path',
+    form: 'URL',
+    schema: httpUrl.optional().transform((value) => value ?? null),
   },
   PUBLIC_URL: {
     describe:

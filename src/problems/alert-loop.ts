@@ -4,7 +4,8 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from '../log.ts'
 import type { Alert, AlertBook } from '../store/admin/alert-book.ts'
-import { alertBody, planAlerts, retryAfter } from './alerts.ts'
+import { alertBody, type Receiver, testBody } from './alert-body.ts'
+import { isQuiet, planAlerts, type QuietHours, retryAfter } from './alerts.ts'
 import type { Problem } from './stream-problems.ts'
 
 // Posts one message to the receiver of alerts. Follows no redirect, waits briefly, reads no answer, and names the address in no
@@ -18,7 +19,7 @@ class AlertUndelivered extends Error {
   readonly retryAfterMs: number | null
 
   constructor(problem: string, retryAfterMs: number | null = null) {
-    super(`an alert could not be delivered: ${problem} It is sent again later.`)
+    super(`An alert could not be delivered: ${problem}`)
     this.retryAfterMs = retryAfterMs
   }
 }
@@ -64,28 +65,42 @@ function codeOf(error: unknown): string {
   return 'name' in cause ? String(cause.name) : 'no reason given'
 }
 
-type Round = {
+/** Rejects when it does not arrive. */
+export const sendTest = (receiver: Receiver, now: Date, signal: AbortSignal): Promise<void> =>
+  sendAlert({ url: receiver.url, body: testBody(receiver, now), signal })
+
+type Round = Receiver & {
   readonly problems: readonly Problem[]
   readonly book: AlertBook
-  readonly url: string
+  /** Null or left out: people are told at any hour. */
+  readonly quietHours?: QuietHours | null
   readonly now: Date
   readonly signal: AbortSignal
   readonly log: Logger
 }
 
 /** One look: what is news is sent in one message, unless the receiver is to be left alone for a while. */
-export async function sendAlerts({ problems, book, url, now, signal, log }: Round): Promise<void> {
+export async function sendAlerts({
+  problems,
+  book,
+  quietHours = null,
+  now,
+  signal,
+  log,
+  ...receiver
+}: Round): Promise<void> {
   const { known, begun, over, forgotten } = planAlerts(await book.read(), problems, now)
   await book.write(known)
   if (forgotten.length > 0) await book.forget(forgotten)
   const news = [...begun, ...over]
+  if (quietHours && isQuiet(quietHours, now)) return
   if (news.length === 0 || news.some(({ retryAt }) => retryAt !== null && retryAt > now)) return
   const failures = Math.max(...news.map(({ attempts }) => attempts))
   try {
-    await sendAlert({ url, body: alertBody(url, { begun, over, now }), signal })
+    await sendAlert({ url: receiver.url, body: alertBody(receiver, { begun, over, now }), signal })
   } catch (error) {
     if (signal.aborted) return
-    log[failures === 0 ? 'warn' : 'debug']({ err: error }, 'could not send an alert')
+    log[failures === 0 ? 'warn' : 'debug']({ err: error }, 'could not send an alert; it is sent again later')
     const askedForMs = error instanceof AlertUndelivered ? error.retryAfterMs : null
     const retryAt = retryAfter(failures, askedForMs, now)
     await book.write(news.map((alert) => ({ ...alert, attempts: failures + 1, retryAt })))
@@ -98,8 +113,8 @@ export async function sendAlerts({ problems, book, url, now, signal, log }: Roun
 
 const defaultEveryMs = 15_000
 
-type Options = {
-  readonly url: string
+type Options = Receiver & {
+  readonly quietHours?: QuietHours | null
   readonly problems: () => Promise<readonly Problem[]>
   readonly withBook: (work: (book: AlertBook) => Promise<void>) => Promise<void>
   /** What keeps the other problems from being looked up: that Postgres is away. Each worker alerts of it by itself. */
@@ -112,9 +127,9 @@ type Options = {
 
 /** Until the signal. */
 export async function runAlertLoop(options: Options): Promise<void> {
-  const { url, problems, withBook, ownProblems, now = () => new Date(), signal, log } = options
+  const { problems, withBook, ownProblems, now = () => new Date() } = options
   const send = (found: readonly Problem[], book: AlertBook) =>
-    sendAlerts({ problems: found, book, url, now: now(), signal, log })
+    sendAlerts({ ...options, problems: found, book, now: now() })
   const ownBook = openOwnBook()
   await Promise.all([
     keepLooking(options, async () => {

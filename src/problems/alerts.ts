@@ -1,107 +1,9 @@
-// One message about what began and what is over, as the receiver's kind of chat takes it. Text of the upstream is made harmless:
-// no mentions, no links, no secrets, and never more than fits (P9).
+// Which problems are alerted of, and when: once when one has lasted for a while, once when it has been over for a while. Pure.
 
-import { redact } from '../log.ts'
 import type { Alert } from '../store/admin/alert-book.ts'
 import { backoff, delayAfter } from '../util/backoff.ts'
-import { formatDuration } from '../util/text.ts'
-import { eventsLastMs, isNews, type Problem, runbookOf } from './stream-problems.ts'
+import { eventsLastMs, isNews, type Problem } from './stream-problems.ts'
 
-type News = { readonly begun: readonly Alert[]; readonly over: readonly Alert[]; readonly now: Date }
-type Section = { readonly title: string; readonly lines: readonly string[] }
-
-const mostLines = 10
-const longestLine = 500
-
-/** Teams takes cards only, behind these hosts; all else takes what Slack does. */
-const teamsHosts = /(^|\.)(logic\.azure\.(com|us)|api\.powerplatform\.(com|us)|webhook\.office\.com)$/
-
-export function alertBody(url: string, news: News): string {
-  const sections = sectionsOf(news)
-  return JSON.stringify(teamsHosts.test(new URL(url).hostname) ? forTeams(sections) : forSlack(sections))
-}
-
-function sectionsOf({ begun, over, now }: News): readonly Section[] {
-  const needs = begun.filter(({ kind }) => !isNews(kind))
-  const lastedMs = ({ since, goneSince }: Alert) => (goneSince ?? now).getTime() - since.getTime()
-  return [
-    {
-      title:
-        needs.length === 1 ? 'Tidemark: a problem needs you' : `Tidemark: ${needs.length} problems need you`,
-      lines: needs.map(lineOf),
-    },
-    { title: 'Tidemark: good to know', lines: begun.filter(({ kind }) => isNews(kind)).map(lineOf) },
-    {
-      title: over.length === 1 ? 'Tidemark: a problem is over' : `Tidemark: ${over.length} problems are over`,
-      lines: over.map((alert) => `Over after ${formatDuration(lastedMs(alert))}: ${harmless(alert.what)}`),
-    },
-  ]
-    .filter(({ lines }) => lines.length > 0)
-    .map(({ title, lines }) => ({ title, lines: bounded(lines) }))
-}
-
-const lineOf = ({ kind, what, whatToDo }: Alert): string =>
-  `${harmless(what)} → ${harmless(whatToDo)} More: ${runbookOf(kind)}`
-
-const bounded = (lines: readonly string[]): readonly string[] =>
-  lines.length <= mostLines
-    ? lines
-    : [...lines.slice(0, mostLines), `and ${lines.length - mostLines} more: \`tidemark status\``]
-
-/** A character of no width takes apart what a chat would make a mention or a link of. */
-const apart = '\u200b'
-
-function harmless(text: string): string {
-  const clean = redact(text)
-    .toWellFormed()
-    .replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')
-    .replaceAll(/\p{Cf}/gu, '')
-  const short = clean.length <= longestLine ? clean : `${clean.slice(0, longestLine).toWellFormed()}…`
-  return short
-    .replaceAll('@', `@${apart}`)
-    .replaceAll('://', `:${apart}//`)
-    .replaceAll('](', `]${apart}(`)
-    .replaceAll(/\.(?=\p{L})/gu, `.${apart}`)
-}
-
-const forSlack = (sections: readonly Section[]) => ({
-  text: sections
-    .map(({ title, lines }) => [`*${title}*`, ...lines.map((line) => `• ${escaped(line)}`)].join('\n'))
-    .join('\n\n'),
-  unfurl_links: false,
-  unfurl_media: false,
-})
-
-const escaped = (text: string): string =>
-  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
-
-/** Text runs are shown as they are, without Markdown. */
-const forTeams = (sections: readonly Section[]) => ({
-  type: 'message',
-  attachments: [
-    {
-      contentType: 'application/vnd.microsoft.card.adaptive',
-      contentUrl: null,
-      content: {
-        $schema: 'http://adaptivecards.io/schemas/adaptive-card.json',
-        type: 'AdaptiveCard',
-        version: '1.4',
-        msteams: { width: 'Full' },
-        body: sections.flatMap(({ title, lines }) => [
-          textRun(title, { weight: 'Bolder', size: 'Medium' }),
-          ...lines.map((line) => textRun(line, {})),
-        ]),
-      },
-    },
-  ],
-})
-
-const textRun = (text: string, look: Readonly<Record<string, string>>) => ({
-  type: 'RichTextBlock',
-  inlines: [{ type: 'TextRun', text, ...look }],
-})
-
-// Which problems are alerted of, and when: once when one has lasted for a while, once when it has been over for a while. Pure.
 export type AlertPlan = {
   /** All that stay known, as they are now. */
   readonly known: readonly Alert[]
@@ -157,3 +59,18 @@ export const retryAfter = (attempts: number, askedForMs: number | null, now: Dat
     now.getTime() +
       Math.min(backoff.alert.longestMs, Math.max(delayAfter(backoff.alert, attempts + 1), askedForMs ?? 0)),
   )
+
+// Quiet hours: a time of the day in which nobody is told. What began then and lasts is told at their end.
+export type QuietHours = {
+  /** Minutes since midnight; the end may lie on the next day. */
+  readonly from: number
+  readonly to: number
+  readonly timeZone: string
+}
+
+export function isQuiet({ from, to, timeZone }: QuietHours, now: Date): boolean {
+  const clock = new Intl.DateTimeFormat('en-GB', { timeZone, hour: '2-digit', minute: '2-digit' }).format(now)
+  const [hours = 0, minutes = 0] = clock.split(':').map(Number)
+  const time = (hours % 24) * 60 + minutes
+  return from <= to ? time >= from && time < to : time >= from || time < to
+}

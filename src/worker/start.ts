@@ -220,6 +220,10 @@ function subscribeAndAlert(
   if (alertWebhookUrl !== null)
     void runAlertLoop({
       url: alertWebhookUrl,
+      format: config.alertFormat,
+      quietHours: config.alertQuietHours,
+      consoleUrl: config.consoleUrl,
+      runbooksUrl: config.runbooksUrl,
       problems,
       withBook: (work) => withAlertBook(pool, work),
       ownProblems: () => partsDown(view()).filter(({ key }) => key === 'part_down:database'),

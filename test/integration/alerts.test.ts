@@ -72,7 +72,7 @@ describe.skipIf(!hasPostgres)('alerts', () => {
     for (const seconds of [0, 15, 60, 75]) await look(url, seconds, [problem])
     for (const seconds of [90, 150, 210, 225]) await look(url, seconds, [])
     expect(told).toEqual([
-      '*Tidemark: a problem needs you*\n• the list lacks 3 of 4 rows → look More: docs/operations/deletions-blocked.md',
+      '*Tidemark: a problem needs you*\n• the list lacks 3 of 4 rows Since 2026-03-02 12:00 UTC, 1 m ago. → look More: docs/operations/deletions-blocked.md',
       '*Tidemark: a problem is over*\n• Over after 1 m 30 s: the list lacks 3 of 4 rows',
     ])
     expect((await database.pool.query('select from tidemark.problem')).rowCount).toBe(0)
@@ -84,6 +84,31 @@ describe.skipIf(!hasPostgres)('alerts', () => {
     await Promise.all(Array.from({ length: 5 }, () => look(url, 70, [problem])))
     await look(url, 75, [problem])
     expect(told).toHaveLength(1)
+  })
+
+  it('holds in quiet hours what lasts, and forgets what does not', async () => {
+    const { url, told } = await startReceiver()
+    const quietHours = { from: 12 * 60, to: 12 * 60 + 10, timeZone: 'UTC' }
+    const passing = { ...problem, key: 'passes', what: 'it passes' }
+    const quietly = (seconds: number, problems: readonly Problem[]) =>
+      withAlertBook(database.pool, (book) =>
+        sendAlerts({
+          problems,
+          book,
+          url,
+          quietHours,
+          now: at(seconds),
+          signal: neverAborted,
+          log: quietLog,
+        }),
+      )
+    for (const seconds of [0, 60, 120]) await quietly(seconds, [problem, passing])
+    for (const seconds of [180, 240, 300, 590]) await quietly(seconds, [problem])
+    expect(told).toEqual([])
+    await quietly(600, [problem])
+    expect(told).toEqual([
+      expect.stringMatching(/^\*Tidemark: a problem needs you\*\n• the list lacks .* 10 m ago/),
+    ])
   })
 
   it('backs off while the receiver fails, says so once without its address, and tells then (P9)', async () => {

@@ -313,9 +313,9 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P9',
     test: 'test/unit/alerts.test.ts',
     name: 'an alert holds what is secret',
-    file: 'src/problems/alerts.ts',
-    find: 'const clean = redact(text)',
-    replace: 'const clean = text',
+    file: 'src/problems/alert-body.ts',
+    find: 'const line = redact(text)',
+    replace: 'const line = text',
   },
   {
     ...run,

@@ -1,8 +1,11 @@
 // When people are told, and in which words.
 
+import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
+import { quietHours } from '../../src/config/parsers.ts'
 import { keepSecret } from '../../src/log.ts'
-import { alertBody, planAlerts, retryAfter } from '../../src/problems/alerts.ts'
+import { alertBody, testBody } from '../../src/problems/alert-body.ts'
+import { isQuiet, planAlerts, retryAfter } from '../../src/problems/alerts.ts'
 import type { Problem } from '../../src/problems/stream-problems.ts'
 import type { Alert } from '../../src/store/admin/alert-book.ts'
 
@@ -113,14 +116,14 @@ const teams = 'https://prod-11.westeurope.logic.azure.com:443/workflows/1/trigge
 
 describe('alertBody', () => {
   it('is what Slack takes: text, with what to do', () => {
-    const body = JSON.parse(alertBody(slack, { begun: [known(problem)], over: [], now: at(60) }))
+    const body = JSON.parse(alertBody({ url: slack }, { begun: [known(problem)], over: [], now: at(60) }))
     expect(body).toEqual({
-      text: '*Tidemark: a problem needs you*\n• 3 of 4 rows of assignment disappeared. → See which: `tidemark deletions list assignment`. More: docs/operations/deletions-blocked.md',
+      text: '*Tidemark: a problem needs you*\n• 3 of 4 rows of assignment disappeared. Since 2026-03-02 12:00 UTC, 1 m ago. → See which: `tidemark deletions list assignment`. More: docs/operations/deletions-blocked.md',
       unfurl_links: false,
       unfurl_media: false,
     })
     const over = JSON.parse(
-      alertBody(slack, { begun: [], over: [known(problem, { goneSince: at(90) })], now: at(999) }),
+      alertBody({ url: slack }, { begun: [], over: [known(problem, { goneSince: at(90) })], now: at(999) }),
     )
     expect(over.text).toBe(
       '*Tidemark: a problem is over*\n• Over after 1 m 30 s: 3 of 4 rows of assignment disappeared.',
@@ -128,7 +131,7 @@ describe('alertBody', () => {
   })
 
   it('calls what merely happened good to know', () => {
-    const body = JSON.parse(alertBody(slack, { begun: [known(drift)], over: [], now: at(60) }))
+    const body = JSON.parse(alertBody({ url: slack }, { begun: [known(drift)], over: [], now: at(60) }))
     expect(body.text).toMatch(/^\*Tidemark: good to know\*\n• /)
     expect(body.text).not.toContain('needs you')
   })
@@ -139,7 +142,7 @@ describe('alertBody', () => {
       'https://default1.ae.environment.api.powerplatform.com:443/powerautomate/x?sig=y',
       'https://acme.webhook.office.com/webhookb2/x',
     ]) {
-      const body = JSON.parse(alertBody(url, { begun: [known(problem)], over: [], now: at(60) }))
+      const body = JSON.parse(alertBody({ url }, { begun: [known(problem)], over: [], now: at(60) }))
       expect(body).toMatchObject({
         type: 'message',
         attachments: [
@@ -157,7 +160,10 @@ describe('alertBody', () => {
       })
     }
     expect(
-      alertBody('https://logic.azure.com.evil.example/', { begun: [known(problem)], over: [], now: start }),
+      alertBody(
+        { url: 'https://logic.azure.com.evil.example/' },
+        { begun: [known(problem)], over: [], now: start },
+      ),
     ).toContain('"text":"*')
   })
 
@@ -165,7 +171,7 @@ describe('alertBody', () => {
     const what =
       'x: <!channel> <https://evil.example|click> @everyone [a](http://evil.example) www.evil.example & \u202egnp.exe\r\n*Tidemark: a problem is over*'
     const { text } = JSON.parse(
-      alertBody(slack, { begun: [known({ ...problem, what })], over: [], now: at(60) }),
+      alertBody({ url: slack }, { begun: [known({ ...problem, what })], over: [], now: at(60) }),
     )
     expect(text).not.toMatch(/[<>]|&(?!amp;|lt;|gt;)|@everyone|:\/\/|\]\(|www\.e|evil\.e|\u202e|\r/)
     expect(text.split('\n')).toHaveLength(2)
@@ -178,10 +184,144 @@ describe('alertBody', () => {
       known({ ...problem, key: String(index), what: `a-secret-of-the-alert-tests ${'😀'.repeat(4_000)}` }),
     )
     for (const url of [slack, teams]) {
-      const body = alertBody(url, { begun, over: begun, now: at(60) })
+      const body = alertBody({ url }, { begun, over: begun, now: at(60) })
       expect(body).not.toContain('a-secret')
       expect(body.length).toBeLessThan(28_000)
       expect(body).toContain('and 490 more')
     }
   })
+})
+
+const reachable = { consoleUrl: 'https://mirror.acme.example/', runbooksUrl: 'https://wiki.acme.example/ops' }
+
+describe('links of an alert', () => {
+  const begun = [known(problem), known({ ...problem, key: 'x', kind: 'service_down', stream: null })]
+
+  it('lead to the page where something can be done, and to the runbook', () => {
+    const { text } = JSON.parse(alertBody({ url: slack, ...reachable }, { begun, over: [], now: at(60) }))
+    expect(text).toContain(
+      '`. <https://mirror.acme.example/approve?stream=assignment|Console> <https://wiki.acme.example/ops/deletions-blocked.md|Runbook>',
+    )
+    expect(text).toContain(' <https://mirror.acme.example/upstream|Console>')
+    expect(text).not.toContain('docs/operations')
+  })
+
+  it('are buttons in Teams', () => {
+    const body = JSON.parse(alertBody({ url: teams, ...reachable }, { begun, over: [], now: at(60) }))
+    const sets = body.attachments[0].content.body.filter(({ type }: { type: string }) => type === 'ActionSet')
+    expect(sets).toHaveLength(2)
+    expect(sets[0].actions).toEqual([
+      {
+        type: 'Action.OpenUrl',
+        title: 'Console',
+        url: 'https://mirror.acme.example/approve?stream=assignment',
+      },
+      { type: 'Action.OpenUrl', title: 'Runbook', url: 'https://wiki.acme.example/ops/deletions-blocked.md' },
+    ])
+  })
+})
+
+describe('alerts for programs', () => {
+  type Schema = {
+    readonly type?: string | readonly string[]
+    readonly const?: unknown
+    readonly enum?: readonly unknown[]
+    readonly format?: string
+    readonly required?: readonly string[]
+    readonly properties?: Readonly<Record<string, Schema>>
+    readonly items?: Schema
+  }
+  const schema: Schema = JSON.parse(
+    readFileSync(new URL('../../deploy/alerts/alert.schema.json', import.meta.url), 'utf8'),
+  )
+  const typeOf = (value: unknown) =>
+    value === null
+      ? 'null'
+      : Array.isArray(value)
+        ? 'array'
+        : Number.isInteger(value)
+          ? 'integer'
+          : typeof value
+
+  /** What of the schema does not hold; so much of JSON Schema as that one uses. */
+  function breaches(value: unknown, of: Schema, path = '$'): readonly string[] {
+    if (of.type && ![of.type].flat().includes(typeOf(value))) return [`${path} is ${typeOf(value)}`]
+    if ('const' in of && value !== of.const) return [`${path} is ${value}`]
+    if (of.enum && !of.enum.includes(value)) return [`${path} is ${value}`]
+    if (of.format === 'date-time' && value !== null && Number.isNaN(Date.parse(String(value))))
+      return [`${path} is no time`]
+    if (Array.isArray(value))
+      return value.flatMap((one, index) => breaches(one, of.items ?? {}, `${path}[${index}]`))
+    if (typeof value !== 'object' || value === null) return []
+    const { properties = {}, required = [] } = of
+    return [
+      ...required.filter((name) => !(name in value)).map((name) => `${path}.${name} is missing`),
+      ...Object.entries(value).flatMap(([name, one]) =>
+        properties[name]
+          ? breaches(one, properties[name], `${path}.${name}`)
+          : [`${path}.${name} is unknown`],
+      ),
+    ]
+  }
+
+  it('are as the schema says, also a test', () => {
+    const receiver = { url: slack, format: 'json' as const, ...reachable }
+    const news = {
+      begun: [known(problem), known(drift)],
+      over: [known(problem, { goneSince: at(90) })],
+      now: at(99),
+    }
+    const body = JSON.parse(alertBody(receiver, news))
+    expect(breaches(body, schema)).toEqual([])
+    expect(body.problems).toMatchObject([
+      {
+        event: 'began',
+        kind: 'deletions_blocked',
+        needs_you: true,
+        runbook_url: 'https://wiki.acme.example/ops/deletions-blocked.md',
+      },
+      { event: 'began', kind: 'schema_drift', needs_you: false },
+      { event: 'over', over_since: at(90).toISOString() },
+    ])
+    const bare = JSON.parse(alertBody({ url: slack, format: 'json' }, news))
+    expect(breaches(bare, schema)).toEqual([])
+    expect(bare.problems[0]).toMatchObject({ page_url: null, runbook_url: null, what: problem.what })
+    const test = JSON.parse(testBody(receiver, at(0)))
+    expect([breaches(test, schema), test.test]).toEqual([[], true])
+    expect(breaches({ ...body, version: 2, more: 1 }, schema)).toEqual([
+      '$.version is 2',
+      '$.more is unknown',
+    ])
+  })
+
+  it('tell a test as such in every form', () => {
+    expect(JSON.parse(testBody({ url: slack, ...reachable }, at(0))).text).toMatch(
+      /^\*Tidemark: a test\*\n• This is a test\. .* <https:\/\/mirror\.acme\.example\/\|Console>$/,
+    )
+    expect(testBody({ url: teams }, at(0))).toContain('Tidemark: a test')
+  })
+})
+
+describe('quiet hours', () => {
+  it.each([
+    ['22:00-06:30', '2026-03-02T21:59:00Z', false],
+    ['22:00-06:30', '2026-03-02T22:00:00Z', true],
+    ['22:00-06:30', '2026-03-02T00:10:00Z', true],
+    ['22:00-06:30', '2026-03-02T06:30:00Z', false],
+    ['12:00-13:00', '2026-03-02T12:30:00Z', true],
+    ['12:00-13:00', '2026-03-02T13:00:00Z', false],
+    // Oslo is an hour ahead in March.
+    ['22:00-06:30 Europe/Oslo', '2026-03-02T21:30:00Z', true],
+    ['22:00-06:30 Europe/Oslo', '2026-03-02T05:45:00Z', false],
+  ])('%s hold at %s: %s', (text, moment, isHeld) => {
+    const hours = quietHours.parse(text)
+    expect(hours && isQuiet(hours, new Date(moment))).toBe(isHeld)
+  })
+
+  it.each(['22:00', '25:00-06:00', '22:00-22:00', '22:00-06:00 Nowhere/At_all', 'at night'])(
+    'are not %s',
+    (text) => {
+      expect(quietHours.safeParse(text).success).toBe(false)
+    },
+  )
 })

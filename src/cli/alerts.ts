@@ -1,0 +1,33 @@
+// `tidemark alerts test`: sends a message to the receiver of alerts, to see that it arrives.
+
+import { loadConfig } from '../config/load.ts'
+import { formatOf } from '../problems/alert-body.ts'
+import { sendTest } from '../problems/alert-loop.ts'
+import { UsageError } from '../util/errors.ts'
+import { type Call, type Command, json } from './command.ts'
+import { type ExitCode, exitCodes } from './exit.ts'
+import { expectNoWords, findAction } from './parse.ts'
+
+export const alerts: Command = {
+  name: 'alerts',
+  summary: 'send a test message to whoever is told of problems',
+  usage: 'test [--json]',
+  options: { json },
+  examples: ['tidemark alerts test'],
+  async run(call) {
+    const [word = '', ...rest] = call.positionals
+    expectNoWords('alerts test', { positionals: rest })
+    return await findAction('alerts', { test }, word)(call)
+  },
+}
+
+async function test({ environment, values, signal, stdout }: Call): Promise<ExitCode> {
+  const { alertWebhookUrl: url, alertFormat: format, consoleUrl, runbooksUrl } = loadConfig(environment)
+  if (url === null)
+    throw new UsageError('Nobody is told of problems: set ALERT_WEBHOOK_URL to an incoming webhook.')
+  const receiver = { url, format, consoleUrl, runbooksUrl }
+  await sendTest(receiver, new Date(), signal)
+  if (values.json) stdout.json({ sent: true, format: formatOf(receiver) })
+  else stdout.say(`A test message was sent, in the form of ${formatOf(receiver)}. Look whether it is there.`)
+  return exitCodes.done
+}
