@@ -13,6 +13,7 @@ import {
   readFields,
 } from '../store/queries/dictionary.ts'
 import { type DeletionEvidence, readDeletionEvidence } from '../store/queries/evidence.ts'
+import { type Happening, readHappenings } from '../store/queries/happenings.ts'
 import { readOverview, type StreamOverview } from '../store/queries/overview.ts'
 import { type Checkpoint, readCheckpoints } from '../store/queries/positions.ts'
 import { readFirstLoads } from '../store/queries/progress.ts'
@@ -50,12 +51,23 @@ import {
   readRowRates,
   readRuns,
 } from '../store/queries/runs.ts'
-import { readWorkers, type WorkerSeen } from '../store/queries/watch.ts'
+import {
+  type MinuteBucket,
+  readMinutes,
+  readRequests,
+  readStates,
+  readWorkers,
+  type ServiceBucket,
+  type StateSpan,
+  type WorkerSeen,
+} from '../store/queries/watch.ts'
 import { relatedStreams, type Stream } from '../streams/catalog.ts'
 import type { ReadingProgress } from '../streams/load-progress.ts'
 import { isObject } from '../streams/record.ts'
+import type { DaySpan } from './history-charts.ts'
 import { tellingColumns } from './telling-columns.ts'
 
+export type { Happening } from '../store/queries/happenings.ts'
 export type BackfillLine = Awaited<ReturnType<typeof listBackfills>>[number]
 export type NextRun = { readonly stream: string; readonly kind: string; readonly at: Date }
 export type StreamSnapshot = StreamOverview & { readonly kind: Stream['kind'] }
@@ -135,6 +147,12 @@ export type StatusQueries = {
   quarantineOf(stream: string): Promise<{ readonly records: number; readonly through: string } | null>
   deletionEvidence(stream: string): Promise<DeletionEvidence>
   actions(page: Parameters<typeof readActions>[1]): Promise<readonly ActionLine[]>
+  /** The newest first. */
+  happenings(): Promise<readonly Happening[]>
+  /** In time order; buckets in which nothing was noted are left out. */
+  minutes(stream: string, span: DaySpan): Promise<readonly MinuteBucket[]>
+  states(span: DaySpan): Promise<readonly StateSpan[]>
+  requests(span: DaySpan): Promise<readonly ServiceBucket[]>
   workers(): Promise<readonly WorkerSeen[]>
   run(id: string): Promise<RunStory | null>
   /** Of the last so many milliseconds. */
@@ -209,6 +227,10 @@ export function openStatusQueries({ pool, streams, nextRuns, ...given }: Given):
     },
     deletionEvidence: (stream) => readDeletionEvidence(pool, stream),
     actions: (page) => readActions(pool, page),
+    happenings: () => readHappenings(pool, names),
+    minutes: (stream, span) => readMinutes(pool, [stream], span),
+    states: (span) => readStates(pool, names, span),
+    requests: (span) => readRequests(pool, span),
     workers: () => readWorkers(pool),
     run: (id) => readRun(pool, id),
     runsSince: (ms) => countRuns(pool, ms),

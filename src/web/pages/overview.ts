@@ -2,17 +2,25 @@
 
 import { tideAxis, tideKey } from '../charts.ts'
 import { firstLoadCard } from '../first-load.ts'
-import { type Html, html } from '../html.ts'
-import type { Snapshot, StreamSnapshot } from '../status-queries.ts'
+import { dayUntil, stateTimeline } from '../history-charts.ts'
+import { clock, foreign, type Html, html } from '../html.ts'
+import type { Happening, Snapshot, StreamSnapshot } from '../status-queries.ts'
 import { type Cells, cellsOf, live } from '../stream-cells.ts'
 import { heading, type Page, problemCells } from './layout.ts'
+import { recordAddress } from './rows.ts'
 
 export const overviewPage: Page = {
   path: '/',
   title: 'Overview',
   isLive: true,
   async body(context) {
-    const [snapshot, problems] = await Promise.all([context.statusQueries.snapshot(), context.problems])
+    const day = dayUntil(context.now, 1)
+    const [snapshot, problems, states, late] = await Promise.all([
+      context.statusQueries.snapshot(),
+      context.problems,
+      context.statusQueries.states(day),
+      context.statusQueries.happenings(),
+    ])
     const cells: Cells = new Map([...cellsOf(snapshot, problems), ...problemCells(problems, snapshot)])
     return {
       title: 'Overview',
@@ -20,6 +28,7 @@ export const overviewPage: Page = {
       body: html`<section class="card problems" aria-labelledby="problems"><h2 id="problems">Problems</h2><div data-live="problems">${cells.get('problems')}</div></section>
 ${firstLoadCard(snapshot)}
 ${streamsCard(snapshot, cells)}
+<div class="cols"><section class="card c8">${stateTimeline(context.statusQueries.streams, states, day)}</section>${whatHappened(late, context.now)}</div>
 <p class="as-of small quiet">As of ${live(cells, 'as-of')}</p>`,
     }
   },
@@ -34,6 +43,16 @@ const streamsCard = (
 <thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col">Stream</th><th role="columnheader" scope="col">State</th><th role="columnheader" scope="col" class="gauge"><span class="hidden">How far</span>${tideAxis}</th><th role="columnheader" scope="col" class="num">Rows</th><th role="columnheader" scope="col">Rows changed per minute, last 30</th><th role="columnheader" scope="col">Next read</th></tr></thead>
 <tbody role="rowgroup">${streams.map((stream) => row(stream, cells))}</tbody></table></div>
 <p class="small quiet">Use <b>settled through</b> as “data as of” in reports. Rows that were deleted upstream can still be counted until <b>deletions known through</b>.</p></section>`
+
+const whatHappened = (happenings: readonly Happening[], now: Date): Html =>
+  html`<section class="card c4" aria-labelledby="happened"><h2 id="happened">What happened</h2>${
+    happenings.length === 0
+      ? html`<p class="quiet">Nothing out of the ordinary in 7 days.</p>`
+      : html`<ol class="story">${happenings.map(
+          (one) =>
+            html`<li${one.tone !== '' && html` class="${one.tone}"`}><span>${foreign(one.text, 200)}${one.key !== null && html` <a href="${recordAddress(one.stream, one.key)}">${one.stream} ${foreign(one.key, 40)}</a>`}${one.runId !== null && html` <a href="/runs/${one.runId}">run ${one.runId}</a>`}</span><span class="small quiet">${clock(one.at, now)}${one.key === null && html` · <a href="/streams/${one.stream}">${one.stream}</a>`}</span></li>`,
+        )}</ol>`
+  }<p class="small"><a href="/runs?outcome=changed">Runs</a> · <a href="/actions">Who did what</a></p></section>`
 
 function row({ stream, kind }: StreamSnapshot, cells: Cells): Html {
   const cell = (name: string) => live(cells, `${stream}/${name}`)

@@ -4,6 +4,7 @@ import type { StreamOverview } from '../../store/queries/overview.ts'
 import { kinds } from '../../streams/catalog.ts'
 import { plural } from '../../util/text.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
+import { dayUntil, lagChart, rowsChart } from '../history-charts.ts'
 import { type Html, html, kindInWords } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import type { Setting, Snapshot, StreamSnapshot } from '../status-queries.ts'
@@ -24,8 +25,9 @@ const overviewTab: Page = {
     streamPage(
       context,
       '',
-      ({ stream, snapshot, cells }) => html`${current(stream, cells)}
+      async ({ stream, snapshot, cells }) => html`${current(stream, cells)}
 ${attention(stream, context.viewer)}
+${await lastDay(context, stream.stream)}
 <div class="cols">${rowsWritten(stream, cells)}${runTable(stream.stream, snapshot, cells)}</div>
 ${caught(stream, cells)}
 <p class="as-of small quiet">As of ${live(cells, 'as-of')}</p>`,
@@ -62,8 +64,18 @@ ${actionForm(viewer, `/streams/${stream}/acknowledge`, html`<button>Acknowledge 
     : html`<section class="note warn more" aria-label="Waits for you">${parts}</section>`
 }
 
+/** How far behind it was, and what came. */
+async function lastDay({ statusQueries, now }: PageContext, stream: string): Promise<Html> {
+  const [fine, coarse] = [dayUntil(now, 5), dayUntil(now, 15)]
+  const [ages, rows] = await Promise.all([
+    statusQueries.minutes(stream, fine),
+    statusQueries.minutes(stream, coarse),
+  ])
+  return html`<section class="card">${lagChart(ages, fine)}</section><section class="card">${rowsChart(rows, coarse)}</section>`
+}
+
 const rowsWritten = ({ stream }: StreamSnapshot, cells: Cells): Html =>
-  html`<section class="card c7"><figure><figcaption><span>Rows written</span> <small>rows per minute, last 30 minutes; new, changed and deleted ones</small></figcaption>${live(cells, `${stream}/rate`)}</figure></section>`
+  html`<section class="card c7"><figure><figcaption><span>Rows written lately</span> <small>rows per minute, last 30 minutes; new, changed and deleted ones</small></figcaption>${live(cells, `${stream}/rate`)}</figure></section>`
 
 function runTable(stream: string, { latestRuns, nextRuns }: Snapshot, cells: Cells): Html {
   const has = (kind: string) =>

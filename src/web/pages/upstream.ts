@@ -7,6 +7,7 @@ import { beliefKind, beliefs, expiryOf, verdictOf } from '../../streams/beliefs.
 import { type ServiceName, streams } from '../../streams/catalog.ts'
 import { plural } from '../../util/text.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
+import { dayUntil, failuresChart, latencyChart } from '../history-charts.ts'
 import { age, foreign, type Html, html, state } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import type { StreamSnapshot } from '../status-queries.ts'
@@ -17,10 +18,13 @@ export const upstreamPage: Page = {
   path: '/upstream',
   title: 'Upstream',
   async body({ statusQueries, viewer, now, ...context }) {
-    const [lines, problems, snapshot] = await Promise.all([
+    const [fine, coarse] = [dayUntil(now, 5), dayUntil(now, 15)]
+    const [lines, problems, snapshot, answers, failed] = await Promise.all([
       statusQueries.beliefs(),
       context.problems,
       statusQueries.snapshot(),
+      statusQueries.requests(fine),
+      statusQueries.requests(coarse),
     ])
     const named = [...new Set([...statusQueries.streams, ...lines.map(({ stream }) => stream)])]
     const shown = named.filter(
@@ -28,6 +32,15 @@ export const upstreamPage: Page = {
     )
     return html`<p class="lead">Nothing is believed because it was seen once. Runs test what they rely on, and once a day Tidemark asks for the rest. When a belief falls, what rested on it is taken back, and reading goes on without it.</p>
 <div class="cols">${services(snapshot.streams).map((service) => serviceCard(service, problems, now))}</div>
+<div class="cols">${services(snapshot.streams).map(
+      ({ name }) =>
+        html`<section class="card c6">${latencyChart(
+          name,
+          answers.filter((one) => one.service === name),
+          fine,
+        )}</section>`,
+    )}</div>
+<section class="card">${failuresChart(failed, coarse)}</section>
 ${shown.map((stream) =>
   streamPart(
     stream,

@@ -1,0 +1,60 @@
+// What happened lately that somebody may want to know: late commits, quarantines, reconciles that found something, and what people did.
+// Read-only.
+
+import type { ClientBase } from 'pg'
+import { latestRunsSql } from './runs.ts'
+
+export type Happening = {
+  readonly at: Date
+  readonly stream: string
+  readonly tone: '' | 'warn' | 'bad'
+  readonly text: string
+  /** Of a row that it is about. */
+  readonly key: string | null
+  readonly runId: string | null
+}
+
+const most = 8
+/** Each kind is found by an index, or among the newest of the ledger. */
+const recentRuns = 2_000
+
+/** Of the last seven days, the newest first. */
+export async function readHappenings(
+  client: Pick<ClientBase, 'query'>,
+  streams: readonly string[],
+): Promise<readonly Happening[]> {
+  const { rows } = await client.query<Happening>(
+    `with late as (
+       select found_at as at, stream, 'warn' as tone,
+         format('A late commit was caught: it became visible %s s after its version had been passed', round(late_ms / 1000.0, 1)) as text,
+         key, null::text as "runId"
+       from unnest($1::text[]) as wanted (name)
+       cross join lateral (
+         select * from tidemark.late_arrival where stream = wanted.name order by found_at desc limit ${most}
+       ) as newest
+     ), aside as (
+       select first_seen_at, stream, 'bad', format('A record went into quarantine: %s', left(reason, 120)), null, null
+       from tidemark.quarantine where stream = any ($1) and dropped_at is null order by id desc limit ${most}
+     ), audits as (
+       select finished_at, stream, '',
+         format('%s: %s new, %s changed, %s marked deleted', initcap(kind), inserted, updated, marked_deleted), null, id::text
+       from unnest($1::text[]) as wanted (name)
+       cross join lateral ${latestRunsSql('wanted.name', { ofKinds: `array['reconcile', 'backfill', 'verify']`, where: `status = 'done'`, limit: 3 })} as run
+     ), failed as (
+       select finished_at, stream, 'bad', format('A %s failed:', kind), null, id::text
+       from (select * from tidemark.run order by id desc limit ${recentRuns}) as recent
+       where stream = any ($1) and status = 'failed' order by id desc limit ${most}
+     ), done as (
+       select at, coalesce(stream, target), '',
+         format('%s: %s%s', coalesce(nullif(who, ''), door), told, case when reason is null then '' else format(' “%s”', reason) end),
+         null, null
+       from tidemark.action where result in ('done', 'begun') and stream is not null order by id desc limit ${most}
+     )
+     select * from (
+       select * from late union all select * from aside union all select * from audits union all select * from failed union all select * from done
+     ) as together
+     where at > now() - interval '7 days' order by at desc limit ${most}`,
+    [streams],
+  )
+  return rows
+}

@@ -1,0 +1,127 @@
+// The charts of the last day: sums that agree with their bars, lines that end where nothing is known, sentences.
+
+import { describe, expect, it } from 'vitest'
+import type { MinuteBucket, ServiceBucket } from '../../src/store/queries/watch.ts'
+import {
+  dayUntil,
+  failuresChart,
+  lagChart,
+  latencyChart,
+  quantileMs,
+  rowsChart,
+  stateTimeline,
+} from '../../src/web/history-charts.ts'
+import { markupOf } from '../../src/web/html.ts'
+
+const now = new Date('2026-11-22T14:02:31Z')
+const span = dayUntil(now, 15)
+const at = (bucket: number) => new Date(span.from.getTime() + bucket * span.bucketMs)
+const minute = (bucket: number, more: Partial<MinuteBucket> = {}): MinuteBucket => ({
+  ...{ stream: 'assignment', at: at(bucket), inserted: 0, updated: 0, deleted: 0, quarantined: 0 },
+  ...{ readAge: 3, settledAge: 600, deletionsAge: 3_000 },
+  ...more,
+})
+const service = (bucket: number, more: Partial<ServiceBucket> = {}): ServiceBucket => ({
+  ...{ service: 'assignment', at: at(bucket), requests: 10, bytes: 1, failures: {} },
+  latency: [0, 0, 10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+  ...more,
+})
+
+describe('a day', () => {
+  it('is made of whole buckets, so that those of one chart stay what they are', () => {
+    expect(span).toEqual({
+      from: new Date('2026-11-21T14:15:00Z'),
+      to: new Date('2026-11-22T14:15:00Z'),
+      bucketMs: 900_000,
+    })
+    expect(dayUntil(new Date('2026-11-22T14:14:59Z'), 15)).toEqual(span)
+  })
+})
+
+describe('rows written', () => {
+  it('are bars that add up to their legend', () => {
+    const chart = markupOf(
+      rowsChart(
+        [minute(0, { inserted: 30 }), minute(4, { inserted: 10, updated: 50, quarantined: 1 })],
+        span,
+      ),
+    )
+    expect(chart).toContain('bars add up to 91 in 24 h')
+    expect(chart).toContain(
+      'aria-label="91 rows written in 24 hours: 40 new, 50 changed, 0 deleted, 1 quarantined"',
+    )
+    const heights = (name: string) =>
+      [
+        ...chart.matchAll(
+          new RegExp(`class="${name}" x="[\\d.]+%" width="[\\d.]+%" y="[\\d.]+" height="([\\d.]+)"`, 'g'),
+        ),
+      ].map(([, one]) => Number(one))
+    expect(heights('f-ok').map((one) => one / (heights('f-ok')[1] ?? 1))).toEqual([expect.closeTo(3, 1), 1])
+    expect(heights('f-idle')).toEqual([])
+  })
+
+  it('say so when nothing was noted', () => {
+    expect(markupOf(rowsChart([], span))).toContain('Nothing was noted in this time.')
+  })
+})
+
+describe('how far behind', () => {
+  it('is a line that ends where no worker looked, with the worst moment in words', () => {
+    const buckets = [
+      minute(0),
+      minute(1),
+      minute(2, { readAge: 1_260 }),
+      minute(6),
+      minute(7, { settledAge: null }),
+    ]
+    const chart = markupOf(lagChart(buckets, span))
+    expect(chart).toContain(
+      `aria-label="Worst age of read through in 24 hours: 21 min at ${at(2).toISOString().slice(11, 16)} UTC; last 3 s"`,
+    )
+    expect(chart.match(/<polyline class="ln"/g)).toHaveLength(2)
+    expect(chart.match(/<polyline class="ln two"/g)).toHaveLength(2)
+    expect(chart).toContain('Show the numbers')
+  })
+})
+
+describe('the timeline', () => {
+  it('has each stream’s spans where they were, and those without a worker in its numbers', () => {
+    const half = new Date((span.from.getTime() + span.to.getTime()) / 2)
+    const spans = [
+      { stream: 'assignment', from: span.from, to: half, state: 'up to date' },
+      { stream: 'assignment', from: half, to: span.to, state: null },
+    ]
+    const chart = markupOf(stateTimeline(['assignment', '<b>'], spans, span))
+    expect(chart).toContain('class="f-ok" x="0.00%" width="50.00%"')
+    expect(chart).toContain('there were 1 times when a stream was not up to date')
+    expect(chart).toContain('no worker')
+    expect(chart).not.toContain('<b>')
+  })
+})
+
+describe('the upstream', () => {
+  it.each([
+    [[10], 0.5, 10],
+    [[0, 0, 5, 5], 0.5, 40],
+    [[0, 0, 5, 5], 0.95, 80],
+    [[0, 0], 0.5, null],
+  ])('answers %j: a share of %d took up to %s ms', (latency, share, ms) =>
+    expect(quantileMs(latency, share)).toBe(ms),
+  )
+
+  it('is told by the median and the slow ones, and by what failed', () => {
+    expect(markupOf(latencyChart('assignment', [service(0), service(1)], span))).toContain(
+      'half are faster: 40 ms',
+    )
+    expect(markupOf(latencyChart('assignment', [], span))).toContain('Nothing was noted')
+    const chart = markupOf(
+      failuresChart(
+        [service(0, { failures: { '429': 70 } }), service(3, { failures: { '5xx': 7, none: 1 } })],
+        span,
+      ),
+    )
+    expect(chart).toContain('aria-label="78 requests failed in 24 hours"')
+    expect(chart).toContain('429, slow down: 70')
+    expect(markupOf(failuresChart([service(0)], span))).toContain('None.')
+  })
+})
