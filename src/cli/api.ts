@@ -9,7 +9,8 @@ import { callUpstream, readFormFields, readJsonFile } from './upstream-call.ts'
 export const api: Command = {
   name: 'api',
   summary: 'call any operation of the upstream, signed in',
-  usage: '<METHOD> <path> [--query NAME=VALUE]… [--body FILE] [--form FILE | --form NAME=VALUE]…',
+  usage:
+    '<METHOD> <path> [--query NAME=VALUE]… [--body FILE] [--form FILE | --form NAME=VALUE]… [--merge] [--dry-run]',
   options: {
     query: {
       type: 'string',
@@ -25,11 +26,19 @@ export const api: Command = {
       describe:
         'fields of the attachment form: a JSON file, or one by one; FileData=@FILE reads a file, its name and its size',
     },
+    merge: {
+      type: 'boolean',
+      describe: 'with PUT of a record: read it first, and change only the fields that are given',
+    },
+    'dry-run': {
+      type: 'boolean',
+      describe: 'write nothing; print what would be sent, and what it would change',
+    },
   },
   examples: [
     'tidemark api GET /api/Assignment --query Page=1 --query PageSize=5',
     'tidemark api GET /api/Assignment/Id/5',
-    'tidemark api PUT /api/Assignment --body assignment.json',
+    'tidemark api PUT /api/Assignment --body change.json --merge --dry-run',
     'tidemark api POST /api/Assignment/Id/5/attachment --form FileData=@photo.jpg',
   ],
   async run(call) {

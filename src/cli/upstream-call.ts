@@ -12,6 +12,7 @@ import { type Logger, redact } from '../log.ts'
 import { type NamedAssignment, readRelatedAgain } from '../store/admin/requests.ts'
 import { openDatabase } from '../store/server/connect.ts'
 import { isObject } from '../streams/record.ts'
+import type { Upstream } from '../upstream/client.ts'
 import { UpstreamError } from '../upstream/http/errors.ts'
 import { ParameterError } from '../upstream/operations/parameters.ts'
 import { type AnyRequest, prepareRequest, type RequestOf } from '../upstream/operations/request.ts'
@@ -22,6 +23,7 @@ import { openDriver } from '../worker/queue/driver.ts'
 import { openRunQueue } from '../worker/queue/requests.ts'
 import type { Call } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
+import { checkUnchanged, planWrite, replacesRecord, replaceWarning } from './merge-write.ts'
 
 const embeddedUrlFile = '.tidemark/url'
 
@@ -93,15 +95,19 @@ async function embeddedUrl(): Promise<string | null> {
 export async function callUpstream(call: Call, name: OperationName, request: AnyRequest): Promise<ExitCode> {
   const operation: Operation = operations[name]
   checkBeforeSending(operation, request)
+  checkOptions(call, name, operation)
   const { log, signal } = call
   const config = loadConfig(call.environment)
   const upstream = openConfiguredUpstream({ config, log }, operation.service)
   if (!upstream)
     throw new UsageError(`${operation.path} belongs to the tracking service: set TRACKING_BASE_URL.`)
   const isWrite = operation.method !== 'GET'
+  const wants = { isMerge: call.values.merge === true, isDryRun: call.values['dry-run'] === true }
   const requestRun = () => requestRunAfterWrite({ config, log }, name, assignmentOf(request))
   try {
-    const { body, status } = await upstream.call(name, request as RequestOf<OperationName>, signal)
+    const toSend = await planned(call, upstream, { name, operation, request, ...wants })
+    if (toSend === null) return exitCodes.done
+    const { body, status } = await upstream.call(name, toSend as RequestOf<OperationName>, signal)
     if (body === null) log.info({ status }, 'done; the upstream answered without a body')
     else print(call, body)
     if (isWrite) await requestRun()
@@ -115,6 +121,47 @@ export async function callUpstream(call: Call, name: OperationName, request: Any
   } finally {
     upstream.close()
   }
+}
+
+function checkOptions({ values }: Call, name: OperationName, { method, path }: Operation): void {
+  if (values['dry-run'] === true && method === 'GET')
+    throw new UsageError('--dry-run is for what writes: a GET changes nothing.')
+  if (values.merge === true && !replacesRecord(name))
+    throw new UsageError(`--merge is for a PUT that replaces a record, and ${method} ${path} is none.`)
+}
+
+type Wanted = {
+  readonly name: OperationName
+  readonly operation: Operation
+  readonly request: AnyRequest
+  readonly isMerge: boolean
+  readonly isDryRun: boolean
+}
+
+/** What is sent in the end; null: nothing, because it was only to be shown. */
+async function planned(
+  { stdout, log, signal }: Call,
+  upstream: Upstream,
+  { name, operation, request, isMerge, isDryRun }: Wanted,
+): Promise<AnyRequest | null> {
+  const given = request.body as Json | undefined
+  if (!replacesRecord(name) || !isObject(given) || !(isMerge || isDryRun)) {
+    if (replacesRecord(name)) log.warn(replaceWarning)
+    if (!isDryRun) return request
+    const { target, body } = prepareRequest(operation, request)
+    stdout.json({ would: `${operation.method} ${target}`, body: given ?? body })
+    return null
+  }
+  const writing = { upstream, name, body: given, isMerge, signal }
+  const plan = await planWrite(writing)
+  if (isDryRun) {
+    if (!isMerge) log.warn(replaceWarning)
+    const shown = { would: `${operation.method} ${operation.path}`, changes: plan.changes }
+    stdout.write(`${redact(JSON.stringify(shown, null, 2))}\n`)
+    return null
+  }
+  await checkUnchanged(writing, plan)
+  return { ...request, body: plan.body }
 }
 
 function assignmentOf({ path }: AnyRequest): NamedAssignment | null {

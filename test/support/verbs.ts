@@ -69,7 +69,7 @@ export async function callVerb(
   [name = '', ...words]: readonly string[],
   environment: Environment,
 ): Promise<Called> {
-  const terminal = openTerminal('error')
+  const terminal = openTerminal('warn')
   try {
     return { ...(await callCommand(findVerb(verbs, name), words, environment, terminal)), error: null }
   } catch (error) {
