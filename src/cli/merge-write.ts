@@ -37,7 +37,7 @@ export const replaceWarning =
   'This PUT replaces the whole record: what the body leaves out is emptied, and without sysDeleted a deleted record comes back. --merge changes only what is given; --dry-run shows what would change.'
 
 /** The record is another one by now than the one that the change was made for. */
-export class RecordChanged extends Error {
+class RecordChanged extends Error {
   override readonly name = 'RecordChanged'
 }
 
