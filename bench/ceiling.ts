@@ -5,7 +5,7 @@ import { createPageEncoder, type EncodedPage } from '../src/store/encoding/page.
 import { readTableSchema, type TableSchema } from '../src/store/schema/table-schema.ts'
 import type { Database } from '../src/store/server/connect.ts'
 import { mergePage, stagePage } from '../src/store/writing/stage-page.ts'
-import { streams } from '../src/streams/catalog.ts'
+import { knownStreams as streams } from '../src/streams/catalog.ts'
 import { writeThroughStore } from './mirror-writes.ts'
 import { type Pages, pageSize } from './records.ts'
 

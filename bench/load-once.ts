@@ -4,7 +4,7 @@
 import { loadConfig } from '../src/config/load.ts'
 import { openContext } from '../src/context.ts'
 import { openLog } from '../src/log.ts'
-import { streams } from '../src/streams/catalog.ts'
+import { knownStreams as streams } from '../src/streams/catalog.ts'
 
 const kind = process.argv[2] === 'lookback' ? 'lookback' : 'incremental'
 const config = loadConfig(process.env)

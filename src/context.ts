@@ -2,7 +2,7 @@
 // stream that is configured.
 
 import type { Config, MirrorConfig, UpstreamConfig } from './config/load.ts'
-import { type Contracts, openContracts } from './contracts.ts'
+import { type Contracts, knowAddedStreams, openContracts } from './contracts.ts'
 import type { Logger } from './log.ts'
 import { isRelatedDue } from './store/queries/due.ts'
 import { forgetProblem, noteProblem } from './store/queries/notices.ts'
@@ -13,6 +13,7 @@ import { countAgainAfterMs, isLoadToBeCounted, noteLoadCount } from './store/run
 import { expectMigrated, migrateDatabase } from './store/schema/migrate.ts'
 import { type Database, openDatabase } from './store/server/connect.ts'
 import {
+  asFoundOut,
   type MirroredStream,
   type RelatedStream,
   relatedStreams,
@@ -151,6 +152,7 @@ export async function openContext(options: {
   const waits = openWaits(options.observer)
   const upstreams = openUpstreams({ ...options, observer: waits.observer })
   opened.defer(upstreams.close)
+  await knowAddedStreams({ ...options, pool: database.pool, upstream: upstreams.assignment })
   const contracts = await contractsFor(options, database, upstreams)
   const related = wantedRelated(config, contracts)
   const relatedOptions = { groups: related.map(({ name }) => name), refreshMs: config.relatedRefreshMs }
@@ -170,13 +172,14 @@ export async function openContext(options: {
     requestsPerSecond: config.requestsPerSecond,
     yieldTo: priorityGate.yieldTo,
   })
-  const contextOf = <Kind extends Stream>(stream: Kind): ReadingContext<Kind> => ({
-    store,
-    source: upstreams.sourceOf(stream),
-    stream,
-    ...howToRead(stream, config),
-    now: () => new Date(),
-  })
+  const contextOf = <Kind extends Stream>(given: Kind): ReadingContext<Kind> => {
+    const stream = asFoundOut(given)
+    return {
+      ...{ store, stream, source: upstreams.sourceOf(stream) },
+      ...howToRead(stream, config),
+      now: () => new Date(),
+    }
+  }
   const everything = opened.move()
   return {
     database,

@@ -5,9 +5,12 @@ import type { Config, UpstreamConfig } from './config/load.ts'
 import type { Logger } from './log.ts'
 import { readContracts, wasCheckedWithin } from './store/queries/contract.ts'
 import { readSchemaMap } from './store/queries/dictionary.ts'
+import { learnAddedStreams } from './store/queries/found-out.ts'
 import { confirmedReferences } from './store/queries/references.ts'
 import { keepContract } from './store/runs/keep-contract.ts'
+import { noteStream } from './store/runs/note-stream.ts'
 import { applyContract, noteReferences } from './store/schema/apply-contract.ts'
+import { createTable } from './store/schema/create-table.ts'
 import type { Database } from './store/server/connect.ts'
 import { withConnection } from './store/server/session.ts'
 import {
@@ -16,11 +19,13 @@ import {
   relatedStreams,
   type ServiceName,
   streams,
+  unknownStreams,
 } from './streams/catalog.ts'
 import type { Contract, ContractPlace, RecordType } from './streams/contract.ts'
 import type { Upstream } from './upstream/client.ts'
 import { describedStreams } from './upstream/contract/described-streams.ts'
 import { type Finding, findContract } from './upstream/contract/find-description.ts'
+import { findOut } from './upstream/contract/find-out.ts'
 import { messageOf } from './util/errors.ts'
 import { plural } from './util/text.ts'
 
@@ -83,12 +88,13 @@ export async function openContracts(needs: ContractNeeds): Promise<Contracts> {
 const kindsIn = ({ fields }: RecordType): FieldKinds =>
   Object.fromEntries(fields.flatMap(({ name, kind }) => (kind === null ? [] : [[name, { kind }] as const])))
 
-const everything: readonly MirroredStream[] = [...streams, ...relatedStreams]
+/** A stream that the settings add goes before related records of its name. */
+const everything = (): readonly MirroredStream[] => [...relatedStreams, ...streams]
 
 /** What is known of each stream by the descriptions that were read last. */
 export async function describedHere(pool: Pool): Promise<ReadonlyMap<string, RecordType>> {
   const stored = await readContracts(pool)
-  return describedStreams(new Map(stored.map(({ service, contract }) => [service, contract])), everything)
+  return describedStreams(new Map(stored.map(({ service, contract }) => [service, contract])), everything())
 }
 
 async function lookAt(
@@ -123,7 +129,7 @@ const problemIn = (finding: Finding): string | null =>
 
 /** The stream whose records are of a type. */
 function streamOfType(service: ServiceName, contract: Contract | null): (type: string) => string | null {
-  const described = contract ? describedStreams(new Map([[service, contract]]), everything) : new Map()
+  const described = contract ? describedStreams(new Map([[service, contract]]), everything()) : new Map()
   const streamOf = new Map([...described].map(([stream, { name }]) => [name, stream]))
   return (type) => streamOf.get(type) ?? null
 }
@@ -161,3 +167,39 @@ async function applyStored({ pool, config, mirrored, log }: ContractNeeds): Prom
       ),
     )
 }
+
+// Lists that the settings add: nobody wrote down what they are like.
+/** What nobody found out yet is asked for. One that does not answer, or has no records, is read as a list until the next start. */
+export async function knowAddedStreams({
+  pool,
+  config,
+  upstream,
+  migrates = true,
+  log,
+}: Pick<ContractNeeds, 'pool' | 'log'> & {
+  readonly config: Pick<Config, 'keyFields'>
+  readonly upstream: Upstream
+  /** False: nothing is asked, and no table is made. */
+  readonly migrates?: boolean
+}): Promise<void> {
+  await learnAddedStreams(pool)
+  if (!migrates) return
+  const signal = AbortSignal.timeout(longestFindingMs)
+  for (const added of unknownStreams())
+    try {
+      const found = await findOut(upstream, added, config.keyFields[added.name] ?? null, signal)
+      if (found !== null) await noteStream(pool, added.name, found)
+    } catch (error) {
+      log.warn(
+        { stream: added.name, path: added.path, why: messageOf(error) },
+        'A list that STREAMS names could not be looked at. It is read whole, if at all, until the next start.',
+      )
+    }
+  for (const stream of streams)
+    if (stream.isAdded && stream.kind === 'changes')
+      await withConnection(pool, (client) =>
+        createTable(client, stream, { field: stream.keyFields[0] ?? '', type: 'bigint' }, log),
+      )
+}
+
+const longestFindingMs = 30_000

@@ -7,7 +7,14 @@ import { hasColour, openOutput } from './cli/output.ts'
 import { commandHelp, findVerb, parseCall, programHelp } from './cli/parse.ts'
 import { demoDirectory, runningDemo } from './cli/running-demo.ts'
 import { verbs } from './cli/verbs.ts'
-import { ConfigError, dotEnvWarning, type Environment, loadLogLevel, readEnvironment } from './config/load.ts'
+import {
+  ConfigError,
+  dotEnvWarning,
+  type Environment,
+  loadLogLevel,
+  readAddedStreams,
+  readEnvironment,
+} from './config/load.ts'
 import { openLog, redact } from './log.ts'
 import { messageOf } from './util/errors.ts'
 
@@ -44,6 +51,8 @@ async function call(command: Command, words: readonly string[]): Promise<ExitCod
   const environment = environmentFor(command)
   const log = openLog({ level: loadLogLevel(environment) ?? 'info', isColoured: hasColour(given) })
   const { signal } = stopping
+  if (readAddedStreams(environment).length > 0)
+    await (await import('./cli/learn-streams.ts')).learnStreams(environment, log)
   const code = await command.run({ positionals, values, environment, log, signal, stdout, stderr, commands })
   // What failed after Ctrl-C failed because of it.
   return signal.aborted && code !== exitCodes.done ? exitCodes.interrupted : code

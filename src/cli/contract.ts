@@ -21,6 +21,7 @@ import {
   differencesAsText,
   type Shown,
 } from './contract-formats.ts'
+import { showLists } from './contract-streams.ts'
 import { type ExitCode, exitCodes, worst } from './exit.ts'
 import { readMirror } from './mirror.ts'
 
@@ -30,7 +31,7 @@ type Format = (typeof formats)[number]
 export const contract: Command = {
   name: 'contract',
   summary: 'show what the upstream says about itself, and where its records are otherwise',
-  usage: '[history] [stream…] [--diff] [--format text|markdown|json] [--json]',
+  usage: '[history | streams | stream…] [--diff] [--format text|markdown|json] [--json]',
   options: {
     diff: {
       type: 'boolean',
@@ -45,6 +46,7 @@ export const contract: Command = {
     'tidemark contract assignment --format markdown',
     'tidemark contract --diff',
     'tidemark contract history',
+    'tidemark contract streams',
   ],
   run,
 }
@@ -61,6 +63,11 @@ async function run(call: Call): Promise<ExitCode> {
     )
   }
   const known = [...streams, ...relatedStreams]
+  if (first === 'streams') {
+    if (rest.length > 0 || values.diff)
+      throw new UsageError('`tidemark contract streams` takes --format only.')
+    return await showLists(call, format)
+  }
   const wanted = pickStreams(positionals, known).map(({ name }) => name)
   let code: ExitCode = exitCodes.done
   const read = await readMirror(call, async (pool) => {

@@ -3,6 +3,7 @@
 import type { Pool } from 'pg'
 import { loadMirrorConfig } from '../config/load.ts'
 import { hasCluster } from '../embedded-postgres/location.ts'
+import { learnAddedStreams } from '../store/queries/found-out.ts'
 import { expectMigrated } from '../store/schema/migrate.ts'
 import { type Database, openDatabase } from '../store/server/connect.ts'
 import { UsageError } from '../util/errors.ts'
@@ -36,6 +37,7 @@ async function withMirror(
   })
   try {
     await expectMigrated(database)
+    await learnAddedStreams(database.pool)
     await untilInterrupted(signal, work(database.pool))
     return exitCodes.done
   } finally {

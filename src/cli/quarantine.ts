@@ -45,12 +45,12 @@ const actions: Readonly<Record<string, (call: Call, target: string | undefined) 
   drop,
 }
 
-const mirroredNames = [...streams, ...relatedStreams].map(({ name }) => name)
+const mirroredNames = () => [...streams, ...relatedStreams].map(({ name }) => name)
 
 async function run(call: Call): Promise<ExitCode> {
   const [first, ...rest] = call.positionals
   const known = Object.keys(actions)
-  const [near] = first === undefined ? [] : nearest(first, [...known, ...mirroredNames])
+  const [near] = first === undefined ? [] : nearest(first, [...known, ...mirroredNames()])
   if (first !== undefined && first !== near && near !== undefined && known.includes(near))
     findAction('quarantine', actions, first)
   // `list` may be left out before a stream or an id.

@@ -6,9 +6,9 @@ import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { parseEnv } from 'node:util'
 import type { z } from 'zod'
 import { keepSecret } from '../log.ts'
-import { relatedStreams, streams } from '../streams/catalog.ts'
+import { type AddedStream, addStreams, relatedStreams, streams } from '../streams/catalog.ts'
 import { nearest } from '../util/text.ts'
-import { fieldList, optionalText, type Schedule, schedule } from './parsers.ts'
+import { addedIn, fieldList, optionalText, type Schedule, schedule } from './parsers.ts'
 import { mirrorVariables, upstreamVariables, type Variable, variables, workerVariables } from './variables.ts'
 
 // Variables of a family, such as SCHEDULE_<STREAM>, that are none but look like one. They would be passed over in silence.
@@ -78,8 +78,9 @@ export type Config = MirrorConfig &
     readonly schedules: Readonly<Record<string, Schedule>>
   }
 
-const listStreams = streams.filter(({ kind }) => kind === 'list')
-const changesStreams = streams.filter(({ kind }) => kind === 'changes')
+// Of one that the settings add it is only known later which it is.
+const listStreams = () => streams.filter(({ kind, isAdded }) => kind === 'list' || isAdded)
+const changesStreams = () => streams.filter(({ kind, isAdded }) => kind === 'changes' || isAdded)
 
 /** The variables of this process, with those of a `.env` file in the working directory beneath them; null: without it. */
 export function readEnvironment(file: string | null = '.env'): Environment {
@@ -127,7 +128,7 @@ export function loadStatusConfig(
   const { STREAMS, TRACKING_BASE_URL } = upstreamVariables
   const { STALE_AFTER } = workerVariables
   const { staleAfter, ...wanted } = values({ STREAMS, TRACKING_BASE_URL, STALE_AFTER })
-  const schedules = perStreamValues('SCHEDULE', streams, ({ defaultSchedule }) => schedule(defaultSchedule))
+  const schedules = schedulesFrom(environment, perStreamValues)
   const config = { ...values(mirrorVariables), ...wanted, staleAfterMs: staleAfter, schedules }
   trustAuthorities(config, complain)
   finish()
@@ -142,7 +143,7 @@ export function loadContractConfig(
   const { CONTRACT, STREAMS, TRACKING_BASE_URL, RELATED, ATTACHMENT_DATA } = upstreamVariables
   const config = {
     ...values({ CONTRACT, STREAMS, TRACKING_BASE_URL, RELATED, ATTACHMENT_DATA }),
-    keyFields: perStreamValues('KEY', [...listStreams, ...relatedStreams], () => optionalText),
+    keyFields: perStreamValues('KEY', [...listStreams(), ...relatedStreams], () => optionalText),
   }
   finish()
   return config
@@ -154,6 +155,9 @@ export function loadConfig(environment: Environment): Config {
   for (const { name, service } of streams)
     if (service === 'tracking' && upstream.streams?.includes(name) && !upstream.trackingBaseUrl)
       complain(`STREAMS names ${name}, which needs TRACKING_BASE_URL`)
+  for (const { name, isAdded } of streams)
+    if (isAdded && upstream.related?.includes(name))
+      complain(`STREAMS adds ${name}, and RELATED copies records of that name: give it another one`)
   if (upstream.attachmentData && !upstream.related.includes('attachment'))
     complain('ATTACHMENT_DATA needs RELATED to be true, or to name attachment')
   const { staleAfter, ...worker } = values(workerVariables)
@@ -171,10 +175,10 @@ export function loadConfig(environment: Environment): Config {
     trackingApiKey: upstream.trackingApiKey ?? upstream.apiKey,
     ...worker,
     staleAfterMs: staleAfter,
-    schedules: perStreamValues('SCHEDULE', streams, (stream) => schedule(stream.defaultSchedule)),
-    keyFields: perStreamValues('KEY', [...listStreams, ...relatedStreams], () => optionalText),
-    versionFields: perStreamValues('VERSION', changesStreams, () => optionalText),
-    volatileFields: perStreamValues('VOLATILE', changesStreams, () => fieldList),
+    schedules: schedulesFrom(environment, perStreamValues),
+    keyFields: perStreamValues('KEY', [...listStreams(), ...relatedStreams], () => optionalText),
+    versionFields: perStreamValues('VERSION', changesStreams(), () => optionalText),
+    volatileFields: perStreamValues('VOLATILE', changesStreams(), () => fieldList),
   })
   trustAuthorities(config, complain)
   finish()
@@ -193,8 +197,34 @@ export const signingSecretOf = ({
         'base64url',
       ))
 
+/** The usual schedule of a stream that the settings add follows from what is found out about it later. */
+function schedulesFrom(
+  environment: Environment,
+  perStreamValues: ReturnType<typeof reader>['perStreamValues'],
+): Config['schedules'] {
+  const read = perStreamValues('SCHEDULE', streams, ({ defaultSchedule }) => schedule(defaultSchedule))
+  const schedules = { ...read }
+  for (const { name } of streams.filter(({ isAdded }) => isAdded)) {
+    if (readVariable(environment, `SCHEDULE_${name.toUpperCase()}`, []) !== undefined) continue
+    const usual = () => streams.find((stream) => stream.name === name)?.defaultSchedule ?? '1h'
+    Object.defineProperty(schedules, name, {
+      enumerable: true,
+      get: () => schedule(usual()).parse(undefined),
+    })
+  }
+  return Object.freeze(schedules)
+}
+
+/** Makes the streams that the settings add known to the whole program, and returns them. */
+export function readAddedStreams(environment: Environment): readonly AddedStream[] {
+  const added = addedIn(readVariable(environment, 'STREAMS', []))
+  addStreams(added)
+  return added
+}
+
 function reader(environment: Environment) {
   const problems: string[] = []
+  readAddedStreams(environment)
   const read = (name: string, variable: Pick<Variable, 'schema'> & Partial<Variable>): unknown => {
     const problemCount = problems.length
     const raw = readVariable(environment, name, problems)

@@ -2,7 +2,7 @@
 
 import { CronExpressionParser } from 'cron-parser'
 import { z } from 'zod'
-import { relatedStreams, streams } from '../streams/catalog.ts'
+import { type AddedStream, knownStreams, relatedStreams, streams } from '../streams/catalog.ts'
 import type { ContractPlace } from '../streams/contract.ts'
 import { formatDuration, parseDuration } from '../util/text.ts'
 
@@ -106,7 +106,21 @@ export const relatedList = text.default('false').transform((value, context): rea
   return z.NEVER
 })
 
-const streamNames: readonly string[] = streams.map((stream) => stream.name)
+const streamNames = (): readonly string[] => streams.map((stream) => stream.name)
+
+const addedEntry = /^([a-z][a-z0-9_]{0,39})=(\/[A-Za-z0-9._~/-]*[A-Za-z0-9])$/
+
+/** Lists that STREAMS adds as `name=/path`. What is written wrongly is told when the variable is read. */
+export const addedIn = (value: string | undefined): readonly AddedStream[] =>
+  (value ?? '').split(',').flatMap((part) => {
+    const [, name, path] = addedEntry.exec(part.trim()) ?? []
+    const isKnown = knownStreams.some((stream) => stream.name === name)
+    return name === undefined || path === undefined || isKnown ? [] : [{ name, path }]
+  })
+
+/** All that are in the table stand behind the word `all`. */
+const namesIn = (part: string): readonly string[] =>
+  part === 'all' ? knownStreams.map(({ name }) => name) : [part.split('=')[0] ?? part]
 
 export const streamList = text.optional().transform((value, context): readonly string[] | null => {
   if (value === undefined) return null
@@ -114,9 +128,21 @@ export const streamList = text.optional().transform((value, context): readonly s
     .split(',')
     .map((name) => name.trim())
     .filter(Boolean)
-  const unknown = names.filter((name) => !streamNames.includes(name))
-  if (unknown.length === 0 && names.length > 0) return names
-  context.addIssue(`must be a comma-separated list out of ${streamNames.join(', ')}`)
+  const added = addedIn(value)
+  const isKnown = (part: string) =>
+    part.includes('=')
+      ? added.some(({ name, path }) => `${name}=${path}` === part)
+      : part === 'all' || knownStreams.some(({ name }) => name === part)
+  const wanted = [...new Set(names.flatMap(namesIn))]
+  if (
+    names.length > 0 &&
+    names.every(isKnown) &&
+    new Set(added.map(({ name }) => name)).size === added.length
+  )
+    return wanted
+  context.addIssue(
+    `must be a comma-separated list out of ${knownStreams.map(({ name }) => name).join(', ')}, all, and lists of the upstream such as customer=/api/Customer, each with a name of its own`,
+  )
   return z.NEVER
 })
 
@@ -159,7 +185,7 @@ export const fieldTimezones = text.default('').transform((value, context) => {
     .map((one) => one.trim())
     .filter(Boolean)) {
     const [, stream = '', field = '', zone = ''] = /^([a-z_]+)\.([^=\s]+)=(\S+)$/.exec(part) ?? []
-    if (!streamNames.includes(stream) || !isTimeZone(zone)) {
+    if (!streamNames().includes(stream) || !isTimeZone(zone)) {
       context.addIssue(
         `must be a list such as assignment.plannedStart=Europe/Oslo; "${part}" names no stream or no time zone`,
       )

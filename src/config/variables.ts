@@ -142,9 +142,10 @@ export const upstreamVariables = {
     schema: text.optional(),
   },
   STREAMS: {
-    describe: 'which streams are copied',
+    describe:
+      'which streams are copied; a list of the upstream that has no name here is added as `name=/path`, and `all` stands for those that have one',
     fallback: 'all that are configured',
-    form: 'names, comma-separated',
+    form: 'names, comma-separated, such as `all,customer=/api/Customer`',
     schema: streamList,
   },
   CONTRACT: {

@@ -35,6 +35,8 @@ type CommonStream = {
   /** Candidates for the key, the first that fits wins; compared without regard to case. */
   readonly keyFields: readonly string[]
   readonly defaultSchedule: string
+  /** The settings name it; no code does. */
+  readonly isAdded?: true
   /** Fields whose types the upstream describes. */
   readonly fieldKinds?: FieldKinds
   /** Time zones of fields whose date-times have no offset, by the field's name in lower case. */
@@ -82,7 +84,8 @@ export type MirroredStream = Stream | RelatedStream
 
 const versionFields = ['RowVersion', 'SysRowVersion']
 
-export const streams = [
+/** The entry points of the table; the settings may add lists of the upstream that nobody wrote down. */
+export const knownStreams = [
   {
     name: 'assignment',
     kind: 'changes',
@@ -143,6 +146,78 @@ export const streams = [
     defaultSchedule: '1h',
   },
 ] as const satisfies readonly Stream[]
+
+// Streams that the settings add, each by the path of its list. What kind they are, and by which key, is found by asking.
+export type AddedStream = { readonly name: string; readonly path: string }
+export type FoundOut = {
+  readonly kind: Stream['kind']
+  readonly keyField: string | null
+  readonly hasLookup: boolean
+}
+
+const everyStream: { added: readonly AddedStream[]; found: ReadonlyMap<string, FoundOut> } = {
+  added: [],
+  found: new Map(),
+}
+
+/** All that can be mirrored. */
+export let streams: readonly Stream[] = [...knownStreams]
+
+/** For this process: its settings are read before anything else asks. */
+export function addStreams(added: readonly AddedStream[]): void {
+  if (JSON.stringify(added) === JSON.stringify(everyStream.added)) return
+  everyStream.added = added
+  everyStream.found = new Map()
+  streams = withAdded()
+}
+
+export function noteFoundOut(found: ReadonlyMap<string, FoundOut>): void {
+  everyStream.found = new Map([...everyStream.found, ...found])
+  streams = withAdded()
+}
+
+/** Those of which nobody knows yet what they are like. */
+export const unknownStreams = (): readonly AddedStream[] =>
+  everyStream.added.filter(({ name }) => !everyStream.found.has(name))
+
+export const addedStreams = (): readonly AddedStream[] => everyStream.added
+
+/** The same stream, as what was found out meanwhile says. */
+export const asFoundOut = <Any extends { readonly name: string; readonly isAdded?: true }>(
+  stream: Any,
+): Any =>
+  stream.isAdded ? ((streams.find(({ name }) => name === stream.name) as Any | undefined) ?? stream) : stream
+
+const withAdded = (): readonly Stream[] => [
+  ...knownStreams,
+  ...everyStream.added.map((added) => addedStream(added, everyStream.found.get(added.name))),
+]
+
+/** A list until it is known to have a `neworchanged`. */
+export function addedStream(
+  { name, path }: AddedStream,
+  found: FoundOut = { kind: 'list', keyField: null, hasLookup: false },
+): Stream {
+  const type = path.split('/').at(-1) ?? ''
+  const keys = [`${type}Id`, ...(type.endsWith('s') ? [`${type.slice(0, -1)}Id`] : []), 'Id', 'UID']
+  const common = {
+    name,
+    service: 'assignment',
+    list: `GET ${path}`,
+    lookup: found.hasLookup ? `GET ${path}/Id/{id}` : null,
+    keyFields: found.keyField === null ? keys : [found.keyField],
+    isAdded: true,
+  } as const
+  return found.kind === 'list'
+    ? { ...common, kind: 'list', defaultSchedule: '1h' }
+    : {
+        ...common,
+        kind: 'changes',
+        changes: `GET ${path}/neworchanged/{rowVersion}`,
+        versionFields,
+        defaultSchedule: '30s',
+      }
+}
 
 const keysOf = (name: string) => [`${name}Id`, 'Id', 'UID']
 

@@ -26,7 +26,7 @@ import {
   prepareRequest,
   type RequestOf,
 } from './operations/request.ts'
-import { type Operation, type OperationName, operations } from './operations/table.ts'
+import { type Operation, type OperationName, operationNamed } from './operations/table.ts'
 
 export type UpstreamOptions = {
   readonly service: ServiceName
@@ -194,7 +194,7 @@ function prepare(
   request: AnyRequest,
   { mostBytes, givesWay = false }: HowToCall = {},
 ): Asked {
-  const operation: Operation = operations[name]
+  const operation = operationNamed(name)
   if (operation.service !== service)
     throw new Error(`${name} is an operation of the ${operation.service} service, not of ${service}`)
   const prepared = prepareRequest(operation, request)

@@ -54,7 +54,10 @@ export async function serve(options: {
   const metrics = openMetrics()
   const state: WorkerState = {
     ...{ config, log, metrics, signal: stopping.signal },
-    streams: configuredStreams(config),
+    // Of some it is found out only later what they are like.
+    get streams() {
+      return configuredStreams(config)
+    },
     tasks: openBackgroundTasks({ log }),
     live: null,
     statusQueries: null,
@@ -122,15 +125,17 @@ const requestRunOf =
     await withTimeout(askMs, state.live.jobs.requestRun(request))
   }
 
+const changesStreamsOf = ({ streams }: WorkerState): readonly string[] =>
+  streams.filter(({ kind }) => kind === 'changes').map(({ name }) => name)
+
 function openDeliveries(state: WorkerState): RunDebounce {
-  const changesStreams = state.streams.filter(({ kind }) => kind === 'changes').map(({ name }) => name)
   const requestRun = requestRunOf(state)
   return openRunDebounce({
     windowMs: webhookWindowMs,
     log: state.log,
     async requestRun() {
       const paused = state.live ? await pausedStreams(state.live.context.database.pool) : new Set()
-      for (const stream of changesStreams)
+      for (const stream of changesStreamsOf(state))
         if (!paused.has(stream)) await requestRun({ stream, kind: 'incremental', cause: 'webhook' })
     },
   })

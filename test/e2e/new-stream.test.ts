@@ -42,9 +42,9 @@ function addEntries(): void {
     cpSync(join(checkout, name), join(copy, name), { recursive: true })
   symlinkSync(join(checkout, 'node_modules'), join(copy, 'node_modules'))
   const file = join(copy, 'src/streams/catalog.ts')
-  const [before, after, ...more] = readFileSync(file, 'utf8').split('export const streams = [')
+  const [before, after, ...more] = readFileSync(file, 'utf8').split('export const knownStreams = [')
   expect([after === undefined, more]).toEqual([false, []])
-  writeFileSync(file, `${before}export const streams = [${entries}${after}`)
+  writeFileSync(file, `${before}export const knownStreams = [${entries}${after}`)
 }
 
 const patience = { timeout: 40_000, interval: 100 }

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
-import { streams } from '../../src/streams/catalog.ts'
+import { knownStreams as streams } from '../../src/streams/catalog.ts'
 import { verifyStream } from '../../src/sync/reconcile/verify.ts'
 import { askForMissed, isTaken, restMs } from '../../src/worker/scheduled-runs.ts'
 import { openTestContext, neverAborted as signal } from '../support/context.ts'

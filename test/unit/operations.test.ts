@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { streams } from '../../src/streams/catalog.ts'
+import { knownStreams as streams } from '../../src/streams/catalog.ts'
 import { findOperation } from '../../src/upstream/operations/find.ts'
 import { type AnyRequest, pathParameterNames, prepareRequest } from '../../src/upstream/operations/request.ts'
 import {

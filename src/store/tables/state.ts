@@ -41,6 +41,8 @@ export const streamTable = tidemark.table('stream', {
   firstReadThroughAt: at('first_read_through_at'),
   /** Field of the upstream that is the key, where it was found in the data. */
   keyField: text('key_field'),
+  /** Of a stream that the settings add: what was found out by asking, as `{kind, keyField, hasLookup}`. */
+  foundOut: jsonb('found_out'),
   /** How far back the recent past is read again, in milliseconds. */
   lookbackMs: int8('lookback_ms'),
   /** Why it is so far. */

@@ -3,7 +3,7 @@
 
 import type { MirroredStream, RelatedStream, ServiceName, Stream } from '../../streams/catalog.ts'
 import type { Contract, ContractField, ContractOperation, RecordType } from '../../streams/contract.ts'
-import { type OperationName, operations } from '../operations/table.ts'
+import { operationNamed, operations } from '../operations/table.ts'
 
 type Contracts = ReadonlyMap<ServiceName, Contract>
 
@@ -36,18 +36,16 @@ function recordTypeOf(contracts: Contracts, stream: MirroredStream): RecordType 
 function listedType(contract: Contract, stream: Stream): RecordType | null {
   const listed = [stream.list, ...(stream.kind === 'changes' ? [stream.changes] : [])]
   const found = listed.flatMap((name) => {
-    const path = pathOf(name)
-    const operation = path === null ? undefined : operationAt(contract, path)
+    const operation = operationAt(contract, pathOf(name))
     return operation?.answers ? [typeIn(contract, operation.answers.type) ?? []].flat() : []
   })
   const [first, ...others] = found
   if (first) return others.reduce(joined, first)
   const path = pathOf(stream.list)
-  return path === null || !operationAt(contract, path) ? null : typeNamedAfter(contract, path)
+  return operationAt(contract, path) ? typeNamedAfter(contract, path) : null
 }
 
-const pathOf = (name: string): string | null =>
-  Object.hasOwn(operations, name) ? operations[name as OperationName].path : null
+const pathOf = (name: string): string => operationNamed(name).path
 
 const typeIn = (contract: Contract, name: string): RecordType | null =>
   Object.hasOwn(contract.types, name) ? (contract.types[name] ?? null) : null

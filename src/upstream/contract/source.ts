@@ -16,7 +16,7 @@ import type { Upstream, UpstreamAnswer } from '../client.ts'
 import { UpstreamError } from '../http/errors.ts'
 import { ParameterError } from '../operations/parameters.ts'
 import { type AnyRequest, pathParameterNames, type RequestOf } from '../operations/request.ts'
-import { type Operation, type OperationName, operations } from '../operations/table.ts'
+import { type Operation, type OperationName, operationNamed } from '../operations/table.ts'
 
 /** `sortField` is what `Sorts` names; null: nobody knows yet which field that is, and nothing can be sorted. */
 export function openSource(
@@ -75,26 +75,57 @@ export function openSource(
       }
     },
     listHasPages: pageSizeName(list) !== null,
-    lookup:
-      lookup &&
-      (async (key, signal) => {
-        const [parameter = ''] = pathParameterNames(lookup.operation.path)
-        try {
-          const request = { path: { [parameter]: key } } as unknown as RequestOf<OperationName>
-          const { body } = await upstream.call(lookup.name, request, signal)
-          return foundRecord(body, key, stream)
-        } catch (error) {
-          return lookupAfter(error)
-        }
-      }),
+    lookup: lookup === null ? filteredLookup(upstream, stream, list) : lookedUp(lookup),
+  }
+
+  function lookedUp(lookup: Named): NonNullable<Source['lookup']> {
+    return async (key, signal) => {
+      const [parameter = ''] = pathParameterNames(lookup.operation.path)
+      try {
+        const request = { path: { [parameter]: key } } as unknown as RequestOf<OperationName>
+        const { body } = await upstream.call(lookup.name, request, signal)
+        return foundRecord(body, key, stream)
+      } catch (error) {
+        return lookupAfter(error)
+      }
+    }
+  }
+}
+
+/**
+ * One record by its key through its list, where a stream that the settings add has no other look. Gone is only what the list lacks while
+ * the same condition the other way round shows something: one that is not heeded, or shows nothing to anybody, proves nothing (P7, P11).
+ */
+function filteredLookup(upstream: Upstream, stream: Stream, list: Named): Source['lookup'] {
+  const [field] = stream.keyFields
+  if (!stream.isAdded || stream.kind !== 'changes' || field === undefined) return null
+  const ask = async (condition: string, signal: AbortSignal) => {
+    const request = {
+      query: { Filters: condition, Page: 1, PageSize: 2 },
+    } as unknown as RequestOf<OperationName>
+    return listOf(list, await upstream.callForRecords(list.name, request, signal)).records
+  }
+  return async (key, signal) => {
+    try {
+      const records = await ask(`${field}==${key}`, signal)
+      const { rows } = readRecords(records, stream.keyFields, null)
+      const row = rows.find((one) => one.key === key)
+      if (row) return { found: row.record }
+      if (records.length > 0) return 'unclear'
+      const others = readRecords(await ask(`${field}!=${key}`, signal), stream.keyFields, null).rows
+      return others.length > 0 && others.every((one) => one.key !== key) ? 'gone' : 'unclear'
+    } catch (error) {
+      const said = lookupAfter(error)
+      // It is the list that is not there.
+      return said === 'gone' ? 'unclear' : said
+    }
   }
 }
 
 type Named = { readonly name: OperationName; readonly operation: Operation }
 
 function named(name: string): Named {
-  if (!Object.hasOwn(operations, name)) throw new Error(`the table of operations has no ${name}`)
-  return { name: name as OperationName, operation: operations[name as OperationName] }
+  return { name: name as OperationName, operation: operationNamed(name) }
 }
 
 function pageQuery(list: Named, page: number, pageSize: number): Readonly<Record<string, number>> {

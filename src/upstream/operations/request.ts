@@ -82,8 +82,8 @@ function pathText(operation: Operation, values: Readonly<Record<string, unknown>
   const kinds: Readonly<Record<string, ParameterKind>> = pathParameters
   refuseUnknown(operation, values, pathParameterNames(operation.path))
   return operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
-    const kind = kinds[name]
-    if (kind === undefined) throw new Error(`pathParameters does not say what {${name}} may be`)
+    // Of a list that only the settings know nobody says what its ids are.
+    const kind = kinds[name] ?? 'segment'
     return encodeURIComponent(parameterText(name, kind, values[name]))
   })
 }

@@ -113,6 +113,14 @@ export const operations = {
   },
 } as const satisfies Record<string, Operation>
 
+/** An operation of the table, or a list that the settings name: `GET /api/Customer`. */
+export function operationNamed(name: string): Operation {
+  if (Object.hasOwn(operations, name)) return operations[name as OperationName]
+  const [, path] = /^GET (\/\S+)$/.exec(name) ?? []
+  if (path === undefined) throw new Error(`the table of operations has no ${name}`)
+  return path.includes('{') && !path.includes('/neworchanged/') ? { ...get, path } : { ...getPaged, path }
+}
+
 export type OperationName = keyof typeof operations
 
 export const operationNames = Object.keys(operations) as readonly OperationName[]

@@ -1,0 +1,140 @@
+// `tidemark contract streams`: the lists that the upstream names, which of them are mirrored, and the line of settings for the others. How
+// many records each has is asked page by page, each time twice as far, so it is a guess.
+
+import { type Config, ConfigError, loadConfig } from '../config/load.ts'
+import { openConfiguredUpstream } from '../context.ts'
+import { readContracts } from '../store/queries/contract.ts'
+import { streams } from '../streams/catalog.ts'
+import type { Contract, ContractOperation } from '../streams/contract.ts'
+import type { Upstream } from '../upstream/client.ts'
+import { type OperationName, operationNamed } from '../upstream/operations/table.ts'
+import { count } from '../util/text.ts'
+import { isRecordPage } from '../wire/record-page.ts'
+import type { Call } from './command.ts'
+import type { ExitCode } from './exit.ts'
+import { readMirror } from './mirror.ts'
+
+type ListOffered = {
+  readonly path: string
+  readonly type: string
+  readonly hasChanges: boolean
+  /** The stream that mirrors it; null: none does. */
+  readonly stream: string | null
+  /** What STREAMS would add. */
+  readonly setting: string
+}
+
+/** Lists without parameters in their paths. */
+function listsOffered(contract: Contract): readonly ListOffered[] {
+  const paths = new Set(contract.operations.map(({ path }) => path.toLowerCase()))
+  const mirrored = new Map(streams.map(({ name, list }) => [operationNamed(list).path.toLowerCase(), name]))
+  const isList = ({ method, path, answers, parameters }: ContractOperation) =>
+    method === 'GET' &&
+    !path.includes('{') &&
+    // An answer that is not described may be a list all the same, where it can be paged.
+    (answers?.isList ?? parameters.some(({ name }) => /^page(?:size)?$/i.test(name)))
+  return contract.operations.filter(isList).map(({ path, answers }) => {
+    const hasChanges = [...paths].some((one) => one.startsWith(`${path.toLowerCase()}/neworchanged/{`))
+    return {
+      ...{ path, hasChanges, type: answers?.type ?? 'not described' },
+      stream: mirrored.get(path.toLowerCase()) ?? null,
+      setting: `${nameOf(path)}=${path}`,
+    }
+  })
+}
+
+/** `work_order` for `/api/WorkOrder`. */
+const nameOf = (path: string): string =>
+  (path.split('/').at(-1) ?? '')
+    .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9_]/g, '_')
+    .replace(/^(?=[^a-z])/, 'list_')
+    .slice(0, 40)
+
+export async function showLists(call: Call, format: string): Promise<ExitCode> {
+  const { stdout, signal, environment, log } = call
+  const config = configOrNull(environment)
+  return await readMirror(call, async (pool) => {
+    const [contract] = await readContracts(pool)
+    const lists = contract ? listsOffered(contract.contract) : []
+    const upstream = config && openConfiguredUpstream({ config, log }, 'assignment')
+    try {
+      const sized = []
+      for (const one of lists)
+        sized.push({ ...one, records: upstream ? await guessSize(upstream, one.path, signal) : null })
+      if (format === 'json') stdout.json({ lists: sized })
+      else if (sized.length === 0)
+        stdout.say('No list is known by what the upstream says about itself: `tidemark contract`.')
+      else stdout.write(asTable(sized, format === 'markdown'))
+    } finally {
+      upstream?.close()
+    }
+  })
+}
+
+function configOrNull(environment: Call['environment']): Config | null {
+  try {
+    return loadConfig(environment)
+  } catch (error) {
+    if (error instanceof ConfigError) return null
+    throw error
+  }
+}
+
+/** From, and to below; null for the end: it cannot be told. */
+type Size = { readonly from: number; readonly below: number | null } | null
+const mostPages = 2 ** 30
+
+async function guessSize(upstream: Upstream, path: string, signal: AbortSignal): Promise<Size> {
+  const recordsAt = async (page: number) => {
+    const request = { query: { Page: page, PageSize: 1 } }
+    const { body } = await upstream.callForRecords(`GET ${path}` as OperationName, request as never, signal)
+    return isRecordPage(body) || Array.isArray(body) ? body.length : null
+  }
+  try {
+    const first = await recordsAt(1)
+    if (first === null || first === 0) return first === null ? null : { from: 0, below: 1 }
+    // Pages are not heeded: that is all there is.
+    if (first > 1) return { from: first, below: first + 1 }
+    for (let page = 2; page < mostPages; page *= 2)
+      if ((await recordsAt(page)) === 0) return { from: page / 2, below: page }
+    return null
+  } catch (error) {
+    if (signal.aborted) throw error
+    return null
+  }
+}
+
+function sizeText(size: Size): string {
+  if (size === null) return 'size not known'
+  const { from, below } = size
+  if (below === null) return `${count(from)} or more`
+  return below - from <= 1 ? count(from) : `${count(from)} to ${count(below - 1)}`
+}
+
+type Sized = ListOffered & { readonly records: Size }
+
+function asTable(lists: readonly Sized[], isMarkdown: boolean): string {
+  const rows = lists.map(({ path, type, hasChanges, stream, setting, records }) => [
+    path,
+    type,
+    hasChanges ? 'changes' : 'whole list',
+    sizeText(records),
+    stream === null ? `STREAMS=…,${setting}` : `mirrored as ${stream}`,
+  ])
+  const head = ['list', 'records', 'read by', 'about how many', 'to mirror it']
+  if (isMarkdown)
+    return `${[head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n')}\n`
+  const widths = head.map((_, column) =>
+    Math.max(...[head, ...rows].map((cells) => cells[column]?.length ?? 0)),
+  )
+  return `${[head, ...rows]
+    .map((cells) =>
+      cells
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n')}\n`
+}

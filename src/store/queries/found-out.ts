@@ -1,0 +1,15 @@
+// What was found out about streams that the settings add.
+
+import type { ClientBase } from 'pg'
+import { addedStreams, type FoundOut, noteFoundOut } from '../../streams/catalog.ts'
+
+/** Makes this program know what others found out. Does nothing where the settings add no stream. */
+export async function learnAddedStreams(client: Pick<ClientBase, 'query'>): Promise<void> {
+  const names = addedStreams().map(({ name }) => name)
+  if (names.length === 0) return
+  const { rows } = await client.query<{ name: string; found: FoundOut }>(
+    'select name, found_out as found from tidemark.stream where name = any ($1) and found_out is not null',
+    [names],
+  )
+  noteFoundOut(new Map(rows.map(({ name, found }) => [name, found])))
+}

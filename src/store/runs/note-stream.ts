@@ -1,0 +1,13 @@
+// Keeps what was found out about a stream that the settings add. What a program has begun to read in one way is not read in another by the next.
+
+import type { Pool } from 'pg'
+import { type FoundOut, noteFoundOut } from '../../streams/catalog.ts'
+
+export async function noteStream(pool: Pool, name: string, found: FoundOut): Promise<void> {
+  const { rows } = await pool.query<{ found: FoundOut }>(
+    `insert into tidemark.stream (name, found_out) values ($1, $2)
+     on conflict (name) do update set found_out = coalesce(stream.found_out, excluded.found_out) returning found_out as found`,
+    [name, found],
+  )
+  noteFoundOut(new Map([[name, rows[0]?.found ?? found]]))
+}

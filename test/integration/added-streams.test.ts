@@ -1,0 +1,150 @@
+// Lists of the upstream that no code knows: mirrored by a line of the settings, as what they are found to be.
+
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { contract } from '../../src/cli/contract.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import { addStreams } from '../../src/streams/catalog.ts'
+import { reconcileStream } from '../../src/sync/reconcile/reconcile.ts'
+import { neverAborted, openTestContext } from '../support/context.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { environmentFor } from '../support/environment.ts'
+import { callCommand } from '../support/verbs.ts'
+
+const settings = { STREAMS: 'assignment,client=/api/Customer,hook=/api/Webhooks' }
+
+describe.skipIf(!hasPostgres)('a list that the settings add', () => {
+  const database = createTestDatabase({ forEach: true })
+  let simulator: Simulator
+  beforeAll(async () => {
+    simulator = await startSimulator({ look: 'recorded', assignments: 60, behaviour: { moreLists: true } })
+  })
+  afterAll(() => simulator.close())
+  // Those of one configuration are those of the whole process.
+  afterEach(() => addStreams([]))
+
+  const rowsOf = async (sql: string) => (await database.pool.query(sql)).rows
+
+  it('becomes a changes stream where it has a twin that shows what changed, and a list stream otherwise', async () => {
+    await using context = await openTestContext(database, simulator, settings)
+    const [, client, hook] = context.streams
+    expect([client?.name, client?.kind, hook?.name, hook?.kind]).toEqual([
+      'client',
+      'changes',
+      'hook',
+      'list',
+    ])
+    if (!client || !hook) throw new Error('no streams')
+    expect([client.keyFields, hook.keyFields]).toEqual([['customerId'], ['webhookDefinitionId']])
+    for (const stream of [client, hook]) {
+      const outcome = await context.read(stream, 'incremental', { signal: neverAborted })
+      expect(outcome).toMatchObject({ status: 'done', tally: { quarantined: 0, rescued: 0 } })
+      expect(outcome.tally.inserted).toBeGreaterThan(0)
+    }
+    const [{ count, position }] = await rowsOf(
+      "select (select count(*)::int from bi.client) as count, position::text from tidemark.stream where name = 'client'",
+    )
+    expect(count).toBe(simulator.source.count('customer'))
+    expect(BigInt(position)).toBeGreaterThan(0n)
+    const again = await context.read(client, 'incremental', { signal: neverAborted })
+    expect(again).toMatchObject({ status: 'done', tally: { inserted: 0, updated: 0, requests: 1 } })
+  })
+
+  it('loses its rows by a look through the list, where no record can be asked for by its id', async () => {
+    await using context = await openTestContext(database, simulator, settings)
+    const client = context.streams.find(({ name }) => name === 'client')
+    if (client?.kind !== 'changes') throw new Error('no changes stream')
+    await context.read(client, 'incremental', { signal: neverAborted })
+    const [gone = 0] = simulator.source.ids('customer')
+    simulator.source.remove('customer', gone, 'hard')
+    const reconciled = await reconcileStream({
+      ...context.contextOf(client),
+      signal: neverAborted,
+      approved: 0,
+    })
+    expect(reconciled).toMatchObject({ status: 'done', findings: { missing: 1, marked: 1, unclear: 0 } })
+    expect(
+      await rowsOf('select customer_id::int as id from mirror.client where _deleted_at is not null'),
+    ).toEqual([{ id: gone }])
+    // A list that shows nothing whatever is asked, or heeds no filter, proves nothing.
+    const { lookup } = context.sourceOf(client)
+    simulator.behaviour.rights = 'no-lists'
+    expect(await lookup?.('999999', neverAborted)).toBe('unclear')
+    simulator.behaviour.rights = 'all'
+    simulator.behaviour.filters = 'ignored'
+    expect(await lookup?.('999999', neverAborted)).toBe('unclear')
+    simulator.behaviour.filters = 'honoured'
+    expect(await lookup?.('999999', neverAborted)).toBe('gone')
+  })
+
+  it('stays what it was found to be, also for programs that ask nobody', async () => {
+    {
+      await using _first = await openTestContext(database, simulator, settings)
+    }
+    addStreams([])
+    await using context = await openTestContext(database, simulator, settings)
+    expect(context.streams.map(({ kind }) => kind)).toEqual(['changes', 'changes', 'list'])
+    const { schedules } = loadConfig(environmentFor(simulator, database, settings))
+    expect([schedules.client, schedules.hook]).toEqual([{ everyMs: 30_000 }, { everyMs: 3_600_000 }])
+  })
+
+  it('has its columns and comments from what the upstream says about itself', async () => {
+    await using _context = await openTestContext(database, simulator, { ...settings, CONTRACT: '' })
+    const [{ words }] = await rowsOf(
+      "select col_description('bi.client'::regclass, attnum) as words from pg_attribute where attrelid = 'bi.client'::regclass and attname = 'credit_limit'",
+    )
+    expect(words).toBe('field creditLimit: Credit limit.')
+  })
+
+  it('is offered by what the upstream says about itself, with the line that mirrors it and a guess of its size', async () => {
+    await using _context = await openTestContext(database, simulator, { ...settings, CONTRACT: '' })
+    const environment = environmentFor(simulator, database, { STREAMS: 'assignment,client=/api/Customer' })
+    const { stdout } = await callCommand(contract, ['streams', '--json'], environment)
+    const { lists }: { lists: { path: string }[] } = JSON.parse(stdout)
+    const customers = simulator.source.count('customer')
+    expect(lists.find(({ path }) => path === '/api/Customer')).toMatchObject({
+      stream: 'client',
+      hasChanges: true,
+    })
+    expect(lists.find(({ path }) => path === '/api/Employee')).toMatchObject({
+      ...{ stream: null, setting: 'employee=/api/Employee', type: 'TblEmployee', hasChanges: true },
+    })
+    const { records } = lists.find(({ path }) => path === '/api/Customer') as unknown as {
+      records: { from: number; below: number }
+    }
+    expect(records.from).toBeLessThanOrEqual(customers)
+    expect(records.below).toBeGreaterThan(customers)
+    expect(lists.map(({ path }) => path)).toContain('/api/AssignmentObject')
+  })
+
+  it('that is not there keeps no other stream from being read', async () => {
+    await using context = await openTestContext(database, simulator, {
+      STREAMS: 'assignment,depot=/api/Depot',
+    })
+    const [assignment, depot] = context.streams
+    if (!assignment || !depot) throw new Error('no streams')
+    expect(await context.read(assignment, 'incremental', { signal: neverAborted })).toMatchObject({
+      status: 'done',
+    })
+    expect(await context.read(depot, 'incremental', { signal: neverAborted })).toMatchObject({
+      status: 'failed',
+    })
+  })
+
+  it.each([
+    ['assignment=/api/Customer', 'STREAMS'],
+    ['client=api/Customer', 'STREAMS'],
+    ['client=/api/A,client=/api/B', 'STREAMS'],
+    ['Client=/api/Customer', 'STREAMS'],
+  ])('is refused when it is written wrongly: %s', (value, words) => {
+    expect(() => loadConfig(environmentFor(simulator, database, { STREAMS: value }))).toThrow(words)
+  })
+
+  it('cannot have the name of related records that are copied', () => {
+    const environment = environmentFor(simulator, null, {
+      STREAMS: 'all,customer=/api/Customer',
+      RELATED: 'true',
+    })
+    expect(() => loadConfig(environment)).toThrow('STREAMS adds customer')
+  })
+})
