@@ -5,12 +5,7 @@ import type { Config } from '../config/load.ts'
 import { lastSlot, type Schedule } from '../config/parsers.ts'
 import type { Pool, ReadOptions, SyncContext } from '../context.ts'
 import { pausedStreams } from '../store/admin/streams.ts'
-import {
-  hasReconcileSince,
-  isProbeDue,
-  readLookbackState,
-  streamsLackingReconcile,
-} from '../store/queries/due.ts'
+import { isProbeDue, readLookbackState, streamsLackingReconcile } from '../store/queries/due.ts'
 import { type RunKind, type RunRequest, kinds as runKinds, type Stream } from '../streams/catalog.ts'
 import { probeStream } from '../sync/beliefs/probe-run.ts'
 import { runNextBackfill } from '../sync/changes/incremental.ts'
@@ -142,30 +137,32 @@ export function failureScopeOf(thrown: unknown, isRecorded: boolean): FailureSco
 type Reconciles = {
   readonly pool: Pool
   readonly schedule: Schedule
+  readonly lookbackMs: number
 }
 
 /** Whoever owes one tries it again sooner than that; a slot that has only just come is still under way. */
 export const restMs = 15 * 60_000
 
 export async function askForMissed(
-  { pool, schedule }: Reconciles,
+  reconciles: Reconciles,
   streams: readonly string[],
   requestRun: (request: RunRequest) => Promise<void>,
   now: Date,
 ): Promise<void> {
-  const slot = lastSlot(schedule, new Date(now.getTime() - restMs))
-  for (const stream of await streamsLackingReconcile(pool, streams, slot, restMs))
+  const slot = lastSlot(reconciles.schedule, new Date(now.getTime() - restMs))
+  for (const stream of await streamsLackingReconcile(reconciles.pool, streams, {
+    ...reconciles,
+    slot,
+    restMs,
+  }))
     await requestRun({ stream, kind: 'reconcile', cause: 'again' })
 }
 
 /** Asked for again by one worker, and taken by another meanwhile. */
-export async function isTaken(
-  { pool, schedule }: Reconciles,
-  request: RunRequest,
-  now: Date,
-): Promise<boolean> {
+export async function isTaken(reconciles: Reconciles, request: RunRequest, now: Date): Promise<boolean> {
   if (request.kind !== 'reconcile' || request.cause !== 'again') return false
-  return await hasReconcileSince(pool, request.stream, lastSlot(schedule, now))
+  const owed = { ...reconciles, slot: lastSlot(reconciles.schedule, now), restMs: 0 }
+  return (await streamsLackingReconcile(reconciles.pool, [request.stream], owed)).length === 0
 }
 
 // Keeps the worker's own runs off streams that an operator has paused. What an operator asks for by hand is done all the same.

@@ -114,7 +114,7 @@ async function startRuns(
   const { pool } = context.database
   const streams = new Map(context.streams.map((stream) => [stream.name, stream]))
   const isPaused = async (stream: string) => (await pausedStreams(pool)).has(stream)
-  const reconciles = { pool, schedule: config.scheduleReconcile }
+  const reconciles = { ...config, pool, schedule: config.scheduleReconcile }
   return await startJobs({
     queue,
     schedules: wantedSchedules(config, context.streams, kinds),
@@ -185,7 +185,7 @@ function keepUp(
 ) {
   const keepSchedules = () =>
     jobs.keepSchedules().catch((error) => log.debug({ err: error }, 'could not look at the schedules'))
-  const reconciles = { pool: database.pool, schedule: config.scheduleReconcile }
+  const reconciles = { ...config, pool: database.pool, schedule: config.scheduleReconcile }
   const reconciled = streams.filter(({ kind }) => kind === 'changes').map(({ name }) => name)
   const makeUpForMissed = () =>
     askForMissed(reconciles, reconciled, jobs.requestRun, new Date()).catch((error) =>

@@ -17,6 +17,7 @@ const hourMs = 3_600_000
 // Its last slot is past, and its next one does not come during a test.
 const everyYear = '0 3 1 2 *'
 const schedule = { everyMs: 2 * hourMs }
+const lookbackMs = hourMs / 2
 
 describe.skipIf(!hasPostgres)('a reconcile that was missed', () => {
   describe('by the ledger', () => {
@@ -36,7 +37,7 @@ describe.skipIf(!hasPostgres)('a reconcile that was missed', () => {
     async function asked(): Promise<readonly string[]> {
       const requests: string[] = []
       await askForMissed(
-        { pool: database.pool, schedule },
+        { pool: database.pool, schedule, lookbackMs },
         ['assignment', 'assignment_note'],
         async ({ stream }) => void requests.push(stream),
         new Date(),
@@ -53,6 +54,31 @@ describe.skipIf(!hasPostgres)('a reconcile that was missed', () => {
       await set('last_reconcile_at', 26)
       expect(await asked()).toEqual(['assignment'])
       await set('last_reconcile_at', 1)
+      expect(await asked()).toEqual([])
+    })
+
+    it('is taken once more when a first load was compared before its look-back had gone by (P13)', async () => {
+      const minutes = (ago: number) => ago / 60
+      await set('first_read_through_at', minutes(29))
+      await set('last_reconcile_at', minutes(28))
+      await attempt('done', 28)
+      expect(await asked()).toEqual([])
+      await set('first_read_through_at', minutes(31))
+      expect(await asked()).toEqual(['assignment'])
+      await database.pool.query(`update tidemark.stream set lookback_ms = 3600000 where name = 'assignment'`)
+      expect(await asked()).toEqual([])
+      await database.pool.query(`update tidemark.stream set lookback_ms = null where name = 'assignment'`)
+      await attempt('running', 1)
+      expect(await asked()).toEqual([])
+      await database.pool.query(`delete from tidemark.run where status = 'running'`)
+      await database.pool.query(
+        `update tidemark.stream set settled_through_version = 7 where name = 'assignment'`,
+      )
+      expect(await asked()).toEqual([])
+      await database.pool.query(
+        `update tidemark.stream set settled_through_version = null where name = 'assignment'`,
+      )
+      await set('last_reconcile_at', 0)
       expect(await asked()).toEqual([])
     })
 
@@ -81,7 +107,8 @@ describe.skipIf(!hasPostgres)('a reconcile that was missed', () => {
     })
 
     it('is over for all who owe it when one has taken it; what an operator or a tick asks for is done', async () => {
-      const owed = { pool: database.pool, schedule }
+      const owed = { pool: database.pool, schedule, lookbackMs }
+      await set('first_read_through_at', 30)
       const reconcile = { stream: 'assignment', kind: 'reconcile' } as const
       const taken = (cause: 'again' | 'operator' | 'tick') =>
         isTaken(owed, { ...reconcile, cause }, new Date())
@@ -105,7 +132,7 @@ describe.skipIf(!hasPostgres)('a reconcile that was missed', () => {
       expect(await verifyStream(wanted)).toMatchObject({ status: 'done', kind: 'verify' })
       const requests: string[] = []
       await askForMissed(
-        { pool: database.pool, schedule },
+        { pool: database.pool, schedule, lookbackMs },
         ['assignment'],
         async ({ stream }) => void requests.push(stream),
         new Date(),

@@ -105,37 +105,43 @@ export async function isProbeDue(client: Queryable, stream: string, everyMs: num
 }
 
 // Which streams lack a reconcile that they should have had by now.
+export type ReconcilesOwed = {
+  /** The last one that the schedule asked for. */
+  readonly slot: Date
+  /** What failed is left alone for that long. */
+  readonly restMs: number
+  readonly lookbackMs: number
+}
+
 /**
- * Streams that were complete before a slot of the schedule and have had no reconcile since. One that is under way counts, also in
- * another program. What failed is left alone for a while, and what ended without proving anything for longer: it costs a whole list.
+ * Streams that were complete before a slot of the schedule and have had no reconcile since. And those of which a first load was compared
+ * before its look-back had gone by: nothing could be settled then, so they are compared once more (P13). One that is under way counts,
+ * also in another program. What ended without proving anything is left alone for longer than what failed: it costs a whole list.
  */
 export async function streamsLackingReconcile(
   client: Queryable,
   streams: readonly string[],
-  slot: Date,
-  restMs: number,
+  { slot, restMs, lookbackMs }: ReconcilesOwed,
 ): Promise<readonly string[]> {
   const { rows } = await client.query<{ name: string }>(
     `select name from tidemark.stream
+     cross join lateral (
+       select first_read_through_at + greatest(lookback_ms, $4) * interval '1 millisecond' as may_settle_at
+     ) as first_load
+     cross join lateral (
+       select settled_through_version is null and may_settle_at < now() and last_reconcile_at < may_settle_at as is_unsettled
+     ) as compared
      where name = any($1) and paused_at is null and stopped_reason is null
        -- After a first load nothing is settled, and no deletion known, before the list has been compared (P13).
-       and (first_read_through_at < $2 or last_reconcile_at is null)
-       and first_read_through_at is not null and coalesce(last_reconcile_at, '-infinity') < $2
+       and first_read_through_at is not null
+       and (last_reconcile_at is null or is_unsettled or (first_read_through_at < $2 and last_reconcile_at < $2))
        and not exists (
          select from tidemark.run
          where run.stream = stream.name and kind = 'reconcile'
-           and (status = 'running' or (status = 'done' and finished_at >= greatest($2, now() - interval '2 hours'))
-                or finished_at > now() - $3::float8 * interval '1 millisecond'))
+           and (status = 'running' or finished_at > now() - $3::float8 * interval '1 millisecond'
+                or (status = 'done' and is_unsettled is not true and finished_at >= greatest($2, now() - interval '2 hours'))))
      order by name`,
-    [streams, slot, restMs],
+    [streams, slot, restMs, lookbackMs],
   )
   return rows.map(({ name }) => name)
-}
-
-export async function hasReconcileSince(client: Queryable, stream: string, slot: Date): Promise<boolean> {
-  const { rowCount } = await client.query(
-    'select from tidemark.stream where name = $1 and last_reconcile_at >= $2',
-    [stream, slot],
-  )
-  return (rowCount ?? 0) > 0
 }
