@@ -363,8 +363,16 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P13',
     name: 'the list is not compared after a first load',
     file: 'src/store/queries/due.ts',
-    find: '(first_read_through_at < $2 or last_reconcile_at is null)',
-    replace: 'first_read_through_at < $2',
+    find: '(last_reconcile_at is null or is_unsettled or (',
+    replace: '(is_unsettled or (',
+  },
+  {
+    test: 'test/integration/missed-reconcile.test.ts',
+    promise: 'P13',
+    name: 'what could not be settled after a first load waits for the night',
+    file: 'src/store/queries/due.ts',
+    find: '(last_reconcile_at is null or is_unsettled or (',
+    replace: '(last_reconcile_at is null or (',
   },
   {
     test: 'test/integration/reconcile.test.ts',
