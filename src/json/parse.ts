@@ -1,6 +1,7 @@
 // A JSON parser of our own, several times slower than JSON.parse: it keeps every number exactly (P4) and the earlier
 // values of repeated fields (P5). It reads only texts that JSON.parse has read before, so it checks nothing.
 
+import { deepest, expectBounded, JsonError, nestedTooDeep } from './bounds.ts'
 import { type Json, type JsonArray, repeatedFields } from './json.ts'
 import { findFields, inexactSource, isExact } from './scan.ts'
 
@@ -137,24 +138,10 @@ function nextToken(reader: Reader): string {
 
 // Reads JSON without losing a digit (P4) or a repeated field (P5). JSON.parse does the work; a scan of the text finds
 // what it would lose, and only a text with repeated fields or numbers in arrays is read by the parser of our own.
-export type JsonProblem = 'not UTF-8' | 'not JSON' | 'nested too deep'
-
-export class JsonError extends Error {
-  override readonly name = 'JsonError'
-  readonly problem: JsonProblem
-
-  constructor(problem: JsonProblem, message: string, options?: ErrorOptions) {
-    super(message, options)
-    this.problem = problem
-  }
-}
-
-// JSON.parse reads any depth, but whatever walks the value afterwards would run out of stack.
-const deepest = 500
-
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 export function parseJson(bytes: Uint8Array): Json {
+  expectBounded(bytes)
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
   // Not toString: of more than a megabyte it makes strings outside the heap, which pile up until the next full collection.
   const text = decodeUtf8(buffer)
@@ -208,8 +195,7 @@ type Walk = {
 
 function walkValue(value: Json, walk: Walk, depth: number): void {
   if (typeof value !== 'object' || value === null) return
-  if (depth > deepest)
-    throw new JsonError('nested too deep', `the JSON is nested deeper than ${deepest} levels`)
+  if (depth > deepest) throw nestedTooDeep()
   if (Array.isArray(value)) walkArray(value, walk, depth)
   else walkObject(value as MutableObject, walk, depth)
 }

@@ -87,6 +87,8 @@ export type HowToCall = {
 }
 
 const defaultMaxResponseBytes = 256 * 1024 * 1024
+// All records of an answer are held until they are written, which takes several times their bytes (P10).
+const mostListBytes = 48 * 1024 * 1024
 
 export function openUpstream(options: UpstreamOptions): Upstream {
   const { service, requestTimeoutMs, log, observer = {}, clock = systemClock, random = Math.random } = options
@@ -142,7 +144,7 @@ export function openUpstream(options: UpstreamOptions): Upstream {
     call: async (name, request, signal) =>
       await call(prepare(service, name, request as AnyRequest), readAnswer, signal),
     async callForRecords(name, request, signal, how = {}) {
-      const asked = prepare(service, name, request as AnyRequest, how)
+      const asked = { ...prepare(service, name, request as AnyRequest, how), largestBytes: mostListBytes }
       const asking = () => call(asked, recordsOf(name), signal)
       return await (asked.givesWay ? crowd.add(asking) : asking())
     },
@@ -183,6 +185,7 @@ type Asked = {
   readonly prepared: PreparedRequest
   readonly allowance: SignInAllowance
   readonly mostBytes: number | undefined
+  readonly largestBytes?: number
   readonly givesWay: boolean
   wasRejected: boolean
   wasChecked: boolean
@@ -273,7 +276,7 @@ async function exchange(
 
 function httpRequest(
   { baseUrl, clientGuid }: Parts,
-  { operation, mostBytes, prepared: { contentType, body, target } }: Asked,
+  { operation, mostBytes, largestBytes, prepared: { contentType, body, target } }: Asked,
   token: string,
 ): HttpRequest {
   return {
@@ -286,6 +289,7 @@ function httpRequest(
     },
     body,
     ...(mostBytes !== undefined && { mostBytes }),
+    ...(largestBytes !== undefined && { largestBytes }),
   }
 }
 

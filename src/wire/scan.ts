@@ -2,6 +2,8 @@
 // are. Strict: what it takes, JSON.parse takes as well. What it does not take is read by the parser of src/json/, which says why.
 
 import { isUtf8 } from 'node:buffer'
+import { JsonError } from '../json/bounds.ts'
+
 import { type FieldOrder, isNameAt, noField, numberOf } from './field-order.ts'
 import { isNull, type Places, type RecordPage, recordPage } from './record-page.ts'
 
@@ -19,6 +21,13 @@ const closeBrace = 0x7d
 
 /** Where something begins that is not what it should be. */
 const bad = 0
+
+/** Of an answer that holds more, the list of its records alone would take all memory (P10). */
+const mostRecords = 300_000
+// Places of fields take eight bytes each: no more than twice what they are about. A record for which there are none is parsed.
+const placesOfByte = 1 / 4
+const enoughPlaces = 100_000
+const mostPlaces = ({ length }: Buffer): number => enoughPlaces + Math.ceil(length * placesOfByte)
 
 /** So far from the end of the bytes a name can be compared without looking whether they end. */
 const longestName = 70_000
@@ -39,7 +48,10 @@ type Scan = {
   valueEnds: Int32Array
 }
 
-/** Null: it is no list, or none that this scan reads. `order` learns what the records show. */
+/**
+ * Null: it is no list, or none that this scan reads. `order` learns what the records show. Throws a JsonError when there are too many
+ * records.
+ */
 export function scanRecords(bytes: Buffer, order: FieldOrder): RecordPage | null {
   const first = skipSpace(bytes, 0)
   if (bytes[first] !== openBracket || !isUtf8(bytes)) return null
@@ -54,8 +66,9 @@ const fewRecords = 16
 
 function startScan(bytes: Buffer, order: FieldOrder): Scan {
   // As many as there would be if they were like those of the list before.
-  const records = fewRecords + Math.ceil((1.1 * bytes.length) / order.recordBytes)
-  const fields = records * order.names.length
+  const likely = fewRecords + Math.ceil((1.1 * bytes.length) / order.recordBytes)
+  const records = Math.min(mostRecords, likely)
+  const fields = Math.min(records * order.names.length, mostPlaces(bytes))
   return {
     bytes,
     view: new DataView(bytes.buffer, bytes.byteOffset, bytes.length),
@@ -80,6 +93,8 @@ function scanList(scan: Scan, start: number): number {
   let at = skipSpace(bytes, start + 1)
   if (bytes[at] === closeBracket) return at + 1
   for (;;) {
+    if (scan.recordCount === mostRecords)
+      throw new JsonError('too large', `the answer holds more than ${mostRecords} records`)
     makeRoom(scan, at - start)
     const end = scanRecord(scan, at)
     if (end === bad) return bad
@@ -95,7 +110,7 @@ function makeRoom(scan: Scan, scanned: number): void {
   const { recordCount, fieldEnd, order, bytes } = scan
   const share = recordCount === 0 ? 1 : (1.05 * bytes.length) / scanned
   if (recordCount === scan.recordStarts.length) {
-    const most = Math.max(2 * recordCount, Math.ceil(recordCount * share))
+    const most = Math.min(mostRecords, Math.max(2 * recordCount, Math.ceil(recordCount * share)))
     scan.recordStarts = grown(scan.recordStarts, most)
     scan.recordEnds = grown(scan.recordEnds, most)
     scan.firstFields = grown(scan.firstFields, most + 1)
@@ -116,9 +131,10 @@ function grown(places: Int32Array, length: number): Int32Array {
 }
 
 function scanRecord(scan: Scan, start: number): number {
-  const { recordCount, fieldEnd } = scan
-  const isObject = scan.bytes[start] === openBrace
-  let end = isObject ? scanFields(scan, start) : bad
+  const { recordCount, fieldEnd, bytes } = scan
+  const isObject = bytes[start] === openBrace
+  const hasPlaces = fieldEnd < mostPlaces(bytes)
+  let end = isObject && hasPlaces ? scanFields(scan, start) : bad
   if (end === bad) {
     scan.valueStarts.fill(0, fieldEnd, fieldEnd + scan.order.names.length)
     end = skipValue(scan.bytes, start, 0)

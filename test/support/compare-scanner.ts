@@ -2,8 +2,9 @@
 // they differ.
 
 import assert from 'node:assert/strict'
+import { JsonError } from '../../src/json/bounds.ts'
 import { type Json, repeatedFields } from '../../src/json/json.ts'
-import { JsonError, parseJson } from '../../src/json/parse.ts'
+import { parseJson } from '../../src/json/parse.ts'
 import { createPageEncoder, type EncodedPage } from '../../src/store/encoding/page.ts'
 import { type Row, readRecords } from '../../src/streams/record.ts'
 import type { FieldOrder } from '../../src/wire/field-order.ts'

@@ -1,8 +1,9 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
+import { JsonError } from '../../src/json/bounds.ts'
 import { type Json, type JsonObject, repeatedFields } from '../../src/json/json.ts'
-import { JsonError, parseJson } from '../../src/json/parse.ts'
+import { parseJson } from '../../src/json/parse.ts'
 import { findFields } from '../../src/json/scan.ts'
 
 setFlagsFromString('--expose-gc')

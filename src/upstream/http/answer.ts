@@ -1,8 +1,9 @@
 // Reads what an answer holds, and names what else may come instead: another status, a redirect, a page of HTML, a type
 // that is not JSON, JSON that is cut off.
 
+import { JsonError } from '../../json/bounds.ts'
 import type { Json } from '../../json/json.ts'
-import { JsonError, parseJson } from '../../json/parse.ts'
+import { parseJson } from '../../json/parse.ts'
 import type { FieldOrder } from '../../wire/field-order.ts'
 import type { RecordPage } from '../../wire/record-page.ts'
 import { scanRecords } from '../../wire/scan.ts'
@@ -149,9 +150,9 @@ function readJson<Body>(request: HttpRequest, answer: HttpAnswer, parse: (bytes:
   } catch (cause) {
     if (!(cause instanceof JsonError)) throw cause
     throw unusable(request, answer, {
-      code: 'UPSTREAM_JSON',
+      code: cause.problem === 'too large' ? 'UPSTREAM_TOO_LARGE' : 'UPSTREAM_JSON',
       retryable: cause.problem === 'not JSON',
-      problem: `${cause.message} (${answer.bytes.length} bytes).`,
+      problem: `${cause.message} (${answer.bytes.length} bytes).${cause.problem === 'too large' ? ' Set a smaller PAGE_SIZE.' : ''}`,
       cause,
     })
   }

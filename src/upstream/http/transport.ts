@@ -142,6 +142,8 @@ export type HttpRequest = {
   readonly body: string | null
   /** A page as long as that is none; left out: only the size of an answer is bounded. */
   readonly mostBytes?: number
+  /** Left out: an answer may be as large as any. */
+  readonly largestBytes?: number
 }
 export type HttpAnswer = {
   readonly status: number
@@ -185,6 +187,7 @@ export function openTransport(options: {
     async send(request, signal) {
       signal.throwIfAborted()
       const { method, url, headers, body, mostBytes = Number.POSITIVE_INFINITY } = request
+      const largest = Math.min(maxResponseBytes, request.largestBytes ?? maxResponseBytes)
       const stream = client.stream(url, {
         method,
         headers: { ...headers },
@@ -199,7 +202,7 @@ export function openTransport(options: {
           const announced = Number(stream.response?.headers['content-length'] ?? 0)
           const longest = Math.max(answer.size() + chunk.length, announced)
           if (longest > mostBytes) throw unpagedError(request, mostBytes)
-          if (longest > maxResponseBytes) throw tooLargeError(request, maxResponseBytes)
+          if (longest > largest) throw tooLargeError(request, largest)
           answer.add(chunk, announced)
         }
       } catch (cause) {
