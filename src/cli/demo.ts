@@ -15,8 +15,10 @@ import { lockKeys } from '../store/server/session.ts'
 import { streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { count, formatDuration } from '../util/text.ts'
+import { type Demo, newOneTimeKey } from '../web/demo.ts'
 import { serve } from '../worker/serve.ts'
 import { type Call, type Command, wholeNumber } from './command.ts'
+import { openDemo } from './demo-incidents.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import type { Environment, Output } from './output.ts'
 import { expectNoWords } from './parse.ts'
@@ -28,7 +30,7 @@ export const demo: Command = {
   usage: '[--port N] [--assignments N] [--churn N]',
   options: {
     port: { type: 'string', value: 'N', describe: 'port of the console (HTTP_PORT, or 8080)' },
-    assignments: { type: 'string', value: 'N', describe: 'how many assignments there are (5000)' },
+    assignments: { type: 'string', value: 'N', describe: 'how many assignments there are (60000)' },
     churn: { type: 'string', value: 'N', describe: 'how many of them change per second (5)' },
   },
   examples: ['tidemark demo', 'tidemark demo --assignments 100000 --churn 50'],
@@ -42,7 +44,7 @@ async function run(call: Call): Promise<ExitCode> {
   const { environment, values, log, stdout, signal } = call
   expectNoWords('demo', call)
   const size = {
-    assignments: wholeNumber(values, 'assignments', { least: 0, most: 1_000_000 }) ?? 5_000,
+    assignments: wholeNumber(values, 'assignments', { least: 0, most: 1_000_000 }) ?? 60_000,
     churnPerSecond: wholeNumber(values, 'churn', { least: 0, most: 1_000 }) ?? 5,
   }
   const wantedPort = wholeNumber(values, 'port', { least: 0, most: 65_535 }) ?? loadHttpPort(environment)
@@ -81,13 +83,17 @@ type Mirroring = {
 
 async function mirror({ database, simulator, port, log, signal, stdout }: Mirroring): Promise<void> {
   const settings = settingsFor(simulator, database.url, port)
-  const worker = await serve({ config: loadConfig(settings), log })
+  const key = newOneTimeKey()
+  let play: Demo | null = null
+  const worker = await serve({ config: loadConfig(settings), log, demo: () => play })
   using _announced = announceDemo(settings)
   try {
     const told = signal.aborted ? Promise.resolve([]) : once(signal, 'abort')
     await Promise.race([told, worker.live])
     if (signal.aborted) return
-    stdout.write(introduceDemo({ databaseUrl: database.url, pageUrl: worker.url }))
+    const { context, jobs } = await worker.live
+    play = openDemo({ simulator, context, requestRun: jobs.requestRun, key, signal, log })
+    stdout.write(introduceDemo({ databaseUrl: database.url, pageUrl: worker.url, key: key.text }))
     await reportCounts({ pool: database.pool, signal, stdout })
   } finally {
     setTimeout(() => process.exit(exitCodes.done), lastResortMs).unref()
@@ -128,19 +134,26 @@ function settingsFor(simulator: Simulator, databaseUrl: string, port: number): E
     HTTP_PORT: String(port),
     PUBLIC_URL: `http://127.0.0.1:${port}`,
     WEBHOOK_SECRET: randomBytes(24).toString('base64url'),
+    ADMIN_TOKEN: randomBytes(24).toString('base64url'),
+    // Short enough to watch a late commit being caught.
+    LOOKBACK: '30s',
+    SCHEDULE_ASSIGNMENT: '3s',
+    SCHEDULE_ASSIGNMENT_NOTE: '3s',
   }
 }
 
 // ── what the terminal shows: where everything is, something to paste, and how the mirror grows and follows ───────
 
-type Places = { readonly databaseUrl: string; readonly pageUrl: string }
+type Places = { readonly databaseUrl: string; readonly pageUrl: string; readonly key: string }
 
-export function introduceDemo({ databaseUrl, pageUrl }: Places): string {
+export function introduceDemo({ databaseUrl, pageUrl, key }: Places): string {
   const query =
     'select city, count(*), round(sum(price)) as price from bi.assignment group by 1 order by 2 desc'
   return `
   A made-up field-service system is being mirrored. Ctrl-C stops the demo.
 
+  Console            ${pageUrl}/demo?key=${key}
+                     (you are the operator: break it, watch it notice; the key works once)
   the console        ${pageUrl}/
   for a BI tool      ${databaseUrl}
                      (schema bi has one view for each stream)

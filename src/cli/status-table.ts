@@ -209,7 +209,9 @@ function columnsThatFit(widths: readonly number[], width: number): readonly numb
 }
 
 function readingLines({ readings, now }: Status, out: Look, width: number): readonly string[] {
-  const lines = readings.flatMap((reading) => {
+  // What looks for something mostly finds nothing.
+  const shown = readings.filter(({ reading, rows }) => reading === 'first load' || rows > 0)
+  const lines = shown.flatMap((reading) => {
     const seen = estimate(reading, now)
     const facts = [
       rowsInWords(reading),

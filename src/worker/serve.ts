@@ -19,6 +19,7 @@ import { withTimeout } from '../util/waiting.ts'
 import { actionRoutes, type Perform } from '../web/actions.ts'
 import { readAssets } from '../web/assets.ts'
 import { openAttempts, openAuthentication, openTokenCheck } from '../web/auth.ts'
+import { type Demo, demoRoutes } from '../web/demo.ts'
 import { downloadRoutes } from '../web/downloads.ts'
 import { type LiveEvents, openLiveEvents } from '../web/live-events.ts'
 import { addStateGauges, type Metrics, openMetrics } from '../web/metrics.ts'
@@ -48,8 +49,10 @@ const closeMs = 3_000
 export async function serve(options: {
   readonly config: Config
   readonly log: Logger
+  /** What there is to break, where the upstream is made up. */
+  readonly demo?: () => Demo | null
 }): Promise<TidemarkWorker> {
-  const { config, log } = options
+  const { config, log, demo = () => null } = options
   const stopping = new AbortController()
   const metrics = openMetrics()
   const state: WorkerState = {
@@ -68,7 +71,7 @@ export async function serve(options: {
     host: config.httpHost,
     port: config.httpPort,
     log,
-    routes: [...monitoringRoutes(state, deliveries), ...consoleRoutes(state, events)],
+    routes: [...monitoringRoutes(state, deliveries), ...consoleRoutes(state, events, demo)],
   })
   const begun = start({ config, log, metrics, signal: stopping.signal }).then((started) => {
     state.live = started
@@ -183,7 +186,7 @@ function monitoringRoutes(state: WorkerState, deliveries: RunDebounce): readonly
 }
 
 /** For people: pages and actions. */
-function consoleRoutes(state: WorkerState, events: LiveEvents): readonly Routes[] {
+function consoleRoutes(state: WorkerState, events: LiveEvents, demo: () => Demo | null): readonly Routes[] {
   const { config, log, streams } = state
   const assets = readAssets()
   const tokens = { operator: config.adminToken, viewer: config.viewerToken }
@@ -198,6 +201,7 @@ function consoleRoutes(state: WorkerState, events: LiveEvents): readonly Routes[
     assets.routes,
     byKnownNames({ listensOn: config.httpHost, publicUrl: config.publicUrl, names: config.httpNames }, [
       signInRoutes({ authentication, checkToken, assets }),
+      demoRoutes({ authentication, checkToken, demo, assets, log }),
       forReaders({ authentication, checkToken, tokens, isLocal: isLoopback(config.httpHost), assets }, [
         recordRoutes({
           ...{ authentication, checkToken, assets },

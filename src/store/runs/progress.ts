@@ -262,7 +262,7 @@ async function noteTotal(
   total: number,
 ): Promise<void> {
   await pool.query(
-    `update tidemark.progress set total = rows + $4, total_at = now(), total_requests = 0
+    `update tidemark.progress set total = case when reading = 'backfill' then rows else 0 end + $4, total_at = now(), total_requests = 0
      where stream = $1 and reading = $2 and run_id = $3 and total is null`,
     [stream.name, reading, runId, total],
   )

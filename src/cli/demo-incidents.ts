@@ -1,0 +1,361 @@
+// What the demo lets go wrong: three incidents that lose rows in most tools that copy data, and a few harder ones, each broken and mended by
+// a button, with what Tidemark did about it read from where it writes that down.
+
+import { setTimeout as wait } from 'node:timers/promises'
+import type { SyncContext } from '../context.ts'
+import type { Logger } from '../log.ts'
+import type { Simulator } from '../simulator/simulator.ts'
+import type { RunRequest } from '../streams/catalog.ts'
+import { messageOf, UsageError } from '../util/errors.ts'
+import { count, formatDuration, plural } from '../util/text.ts'
+import type { Demo, DemoCard, DemoShown, DemoStep, OneTimeKey } from '../web/demo.ts'
+import { type Proof, proveCopy } from './demo-proof.ts'
+
+type Parts = {
+  readonly simulator: Simulator
+  readonly context: SyncContext
+  readonly requestRun: (request: RunRequest) => Promise<void>
+  readonly key: OneTimeKey
+  readonly signal: AbortSignal
+  readonly log: Logger
+}
+
+type Incident = { readonly at: Date; readonly id: number }
+type Late = Incident & { readonly version: bigint; shownAt: Date | null }
+type State = Parts & {
+  late: Late | null
+  vanished: Incident | null
+  bad: (Incident & { mendedAt: Date | null }) | null
+  harder: { readonly words: string; readonly at: Date; endedAt: Date | null } | null
+  proof: Proof | null
+  provingSince: Date | null
+  proofError: string | null
+}
+
+/** How long a commit stays hidden: longer than a run of the reader. */
+const hiddenMs = 12_000
+const outageMs = 30_000
+const goodOnes = 40
+
+export function openDemo(parts: Parts): Demo {
+  const state: State = {
+    ...parts,
+    ...{ late: null, vanished: null, bad: null, harder: null },
+    ...{ proof: null, provingSince: null, proofError: null },
+  }
+  return {
+    key: parts.key,
+    show: () => show(state),
+    async press(name) {
+      const press = Object.hasOwn(buttons, name) ? buttons[name] : undefined
+      if (!press) throw new UsageError('The demo has no such button.')
+      if (name !== 'prove' && !(await isLoaded(state)))
+        throw new UsageError('Everything is being read for the first time. Wait until that is over.')
+      return await press(state)
+    },
+  }
+}
+
+async function isLoaded({ context }: State): Promise<boolean> {
+  const { rows } = await context.database.pool.query<{ is_loaded: boolean }>(
+    `select bool_and(first_read_through_at is not null) as is_loaded
+     from tidemark.stream where name in ('assignment', 'assignment_note')`,
+  )
+  return rows[0]?.is_loaded ?? false
+}
+
+/** One that the churn leaves alone for long enough, most likely. */
+function someAssignment({ simulator }: State): number {
+  const ids = simulator.source.ids('assignment')
+  const id = ids[Math.floor(Math.random() * ids.length)]
+  if (id === undefined) throw new UsageError('There are no work orders: start the demo with some.')
+  return id
+}
+
+/** The program ends sooner, perhaps. */
+const later = ({ signal }: State, ms: number, work: () => void) =>
+  void wait(ms, undefined, { signal, ref: false }).then(work, () => {})
+
+const buttons: Readonly<Record<string, (state: State) => string | Promise<string>>> = {
+  'late-commit'(state) {
+    const { source } = state.simulator
+    const id = someAssignment(state)
+    const { version, commit } = source.changeLate('assignment', id)
+    const late: Late = { at: new Date(), id, version, shownAt: null }
+    state.late = late
+    // Another record moves the position past it.
+    source.change('assignment', someAssignment(state))
+    later(state, hiddenMs, () => {
+      commit()
+      late.shownAt = new Date()
+    })
+    return `Work order ${id} was changed, and nobody can see it for ${hiddenMs / 1000} s.`
+  },
+  vanish(state) {
+    const id = someAssignment(state)
+    state.simulator.source.remove('assignment', id, 'hard')
+    state.vanished = { at: new Date(), id }
+    return `Work order ${id} is gone upstream, and nobody was told.`
+  },
+  async reconcile({ requestRun }) {
+    await requestRun({ stream: 'assignment', kind: 'reconcile', cause: 'operator' })
+    return 'The reconcile of assignment was requested and begins in a moment.'
+  },
+  'bad-record'(state) {
+    const { source } = state.simulator
+    for (let index = 0; index < goodOnes; index++) source.insert('assignment')
+    const { id } = source.insertMalformed('no-row-version', 'assignment')
+    state.bad = { at: new Date(), id, mendedAt: null }
+    return `${goodOnes} good work orders and a bad one, ${id}, were made.`
+  },
+  mend(state) {
+    const { bad, simulator } = state
+    if (!bad) throw new UsageError('There is no bad record to mend.')
+    simulator.source.change('assignment', bad.id)
+    bad.mendedAt = new Date()
+    return `Work order ${bad.id} was mended upstream. Try it again in the quarantine, or wait until it is read.`
+  },
+  outage: (state) =>
+    faulty(state, 'The upstream answers 503 for 30 s', () => state.simulator.faults.add({ kind: 503 })),
+  throttle: (state) =>
+    faulty(state, 'The upstream answers 429 for 30 s', () =>
+      state.simulator.faults.add({ kind: 429, retryAfterSeconds: 10 }),
+    ),
+  shuffle: (state) =>
+    faulty(state, 'The upstream shows its lists in another order each time, for 30 s', () => {
+      const { behaviour } = state.simulator
+      const { order, sorts } = behaviour
+      Object.assign(behaviour, { order: 'unstable', sorts: 'ignored' })
+      return () => Object.assign(behaviour, { order, sorts })
+    }),
+  prove: (state) => prove(state),
+  'delete-many'(state) {
+    const { source } = state.simulator
+    const gone = source.ids('assignment').filter((id) => id % 10 < 3)
+    for (const id of gone) source.remove('assignment', id, 'hard')
+    state.harder = {
+      words: `${count(gone.length)} work orders are gone upstream`,
+      at: new Date(),
+      endedAt: new Date(),
+    }
+    return `${state.harder.words}. Reconcile: so many deletions wait for your decision.`
+  },
+}
+
+function faulty(state: State, words: string, begin: () => () => void): string {
+  if (state.harder && state.harder.endedAt === null)
+    throw new UsageError('One at a time: the last one still lasts.')
+  const end = begin()
+  const harder = { words, at: new Date(), endedAt: null as Date | null }
+  state.harder = harder
+  later(state, outageMs, () => {
+    end()
+    harder.endedAt = new Date()
+  })
+  return `${words}.`
+}
+
+// ── what is shown ────────────────────────────────────────────────────────────────────────────────────────────
+
+async function show(state: State): Promise<DemoShown> {
+  const { context, simulator } = state
+  const { rows } = await context.database.pool.query<{ at: Date | null; settled: Date | null }>(
+    `select read_through_at as at, deletions_known_at as settled from tidemark.stream where name = 'assignment'`,
+  )
+  const through = rows[0]?.at ?? null
+  const orders = count(simulator.source.count('assignment'))
+  const lead =
+    through === null
+      ? `This is a made-up field-service system with ${orders} work orders. They are being read for the first time; wait until that is over.`
+      : `This is a made-up field-service system with ${orders} work orders. Now let three things go wrong; each of them loses rows in most tools.`
+  return {
+    lead,
+    cards: [
+      await lateCard(state),
+      await vanishedCard(state),
+      await badCard(state),
+      harderCard(state),
+      proofCard(state),
+      queryCard,
+    ],
+  }
+}
+
+async function lateCard({ late, context }: State): Promise<DemoCard> {
+  const { rows } = await context.database.pool.query<{ found_at: Date; late_ms: string }>(
+    `select found_at, late_ms from tidemark.late_arrival
+     where stream = 'assignment' and key = $1 and version = $2 order by id limit 1`,
+    [String(late?.id ?? 0), String(late?.version ?? 0)],
+  )
+  const found = rows[0] ?? null
+  const steps: DemoStep[] = []
+  if (late) steps.push({ text: `Work order ${late.id} changed, still hidden`, at: late.at })
+  if (late?.shownAt) steps.push({ text: 'Visible now; ordinary reading is past it', at: late.shownAt })
+  if (late?.shownAt && found) {
+    const tookMs = found.found_at.getTime() - late.shownAt.getTime()
+    steps.push({
+      text: `Look-back found and stored it, ${formatDuration(tookMs)} after it showed`,
+      at: found.found_at,
+    })
+  }
+  return {
+    title: '1. A late commit',
+    lead: `A record gets its row version now and becomes visible ${hiddenMs / 1000} s later, when the mirror has passed that version.`,
+    ...(late === null
+      ? { tone: 'todo', words: 'not tried yet' }
+      : found
+        ? { tone: 'ok', words: 'caught' }
+        : { tone: 'busy', words: late.shownAt ? 'passed over' : 'hidden' }),
+    steps,
+    links: found && late ? [[`/records/assignment/${late.id}`, 'The row’s story']] : [],
+    buttons: [{ name: 'late-commit', words: late ? 'Again' : 'Break it', isMain: !late }],
+  }
+}
+
+async function vanishedCard({ vanished, context }: State): Promise<DemoCard> {
+  const { rows } = await context.database.pool.query<{ gone_at: Date | null; known: Date | null }>(
+    `select (select _deleted_at from mirror.assignment where assignment_id = $1) as gone_at,
+       (select deletions_known_at from tidemark.stream where name = 'assignment') as known`,
+    [vanished?.id ?? 0],
+  )
+  const goneAt = vanished ? (rows[0]?.gone_at ?? null) : null
+  const steps: DemoStep[] = []
+  if (vanished) steps.push({ text: `Work order ${vanished.id} is gone upstream`, at: vanished.at })
+  if (vanished && !goneAt)
+    steps.push(
+      rows[0]?.known
+        ? { text: 'The mirror still has it. Deletions are known through', at: rows[0].known }
+        : { text: 'The mirror still has it. Deletions are not known before the first reconcile', at: null },
+    )
+  if (goneAt) steps.push({ text: 'Noticed, proven, and marked as deleted', at: goneAt })
+  return {
+    title: '2. A vanished record',
+    lead: 'The upstream deletes a record and tells nobody: no version, no webhook. It is searched for each minute; a reconcile finds it at once.',
+    ...(vanished === null
+      ? { tone: 'todo', words: 'not tried yet' }
+      : goneAt
+        ? { tone: 'ok', words: 'marked' }
+        : { tone: 'busy', words: 'your turn' }),
+    steps,
+    links: vanished ? [[`/records/assignment/${vanished.id}`, 'The row’s story']] : [],
+    buttons: [
+      ...(vanished && !goneAt ? [{ name: 'reconcile', words: 'Reconcile now', isMain: true }] : []),
+      { name: 'vanish', words: vanished ? 'Again' : 'Break it', isMain: !vanished },
+    ],
+  }
+}
+
+async function badCard({ bad, context }: State): Promise<DemoCard> {
+  const { rows } = await context.database.pool.query<{ open: Date | null; stored: boolean }>(
+    `select (
+         select min(first_seen_at) from tidemark.quarantine
+         where stream = 'assignment' and dropped_at is null and first_seen_at >= $2::timestamptz
+       ) as open,
+       exists (select from mirror.assignment where assignment_id = $1) as stored`,
+    [bad?.id ?? 0, bad?.at ?? new Date()],
+  )
+  const { open = null, stored = false } = rows[0] ?? {}
+  const isClosed = bad !== null && open === null && stored
+  const steps: DemoStep[] = []
+  if (bad)
+    steps.push({ text: `${goodOnes} good work orders and one without a row version, ${bad.id}`, at: bad.at })
+  if (open) steps.push({ text: 'Put aside whole; the good ones are stored, and nothing waits', at: open })
+  if (bad?.mendedAt) steps.push({ text: 'Mended upstream', at: bad.mendedAt })
+  if (isClosed) steps.push({ text: 'It is a row now, and out of the quarantine', at: null })
+  return {
+    title: '3. A bad record',
+    lead: `The upstream sends a work order that cannot be a row, among ${goodOnes} good ones.`,
+    ...(bad === null
+      ? { tone: 'todo', words: 'not tried yet' }
+      : isClosed
+        ? { tone: 'ok', words: 'closed' }
+        : open
+          ? { tone: 'warn', words: 'in quarantine' }
+          : { tone: 'busy', words: 'on its way' }),
+    steps,
+    links: open ? [['/quarantine?stream=assignment', 'Look at it, try again']] : [],
+    buttons: [
+      ...(bad && !bad.mendedAt ? [{ name: 'mend', words: 'Mend it upstream', isMain: true }] : []),
+      { name: 'bad-record', words: bad ? 'Again' : 'Break it', isMain: !bad },
+    ],
+  }
+}
+
+const harderCard = ({ harder }: State): DemoCard => ({
+  title: 'Something harder',
+  lead: 'See on the console what Tidemark does about it. The proof says whether a row was lost.',
+  ...(harder === null
+    ? { tone: 'todo', words: 'not tried yet' }
+    : harder.endedAt
+      ? { tone: 'ok', words: 'over' }
+      : { tone: 'busy', words: 'goes on' }),
+  steps: harder
+    ? [
+        { text: harder.words, at: harder.at },
+        ...(harder.endedAt ? [{ text: 'Over', at: harder.endedAt }] : []),
+      ]
+    : [],
+  links: [['/problems', 'Problems']],
+  buttons: [
+    { name: 'outage', words: 'Upstream down for 30 s' },
+    { name: 'throttle', words: 'Answer 429' },
+    { name: 'shuffle', words: 'Shuffle the pages' },
+    { name: 'delete-many', words: 'Delete 30 % of the list' },
+  ],
+})
+
+function proofCard({ proof, provingSince, proofError }: State): DemoCard {
+  const words = proof && (proof.total === 0 ? 'no difference' : plural(proof.total, 'difference'))
+  const steps: DemoStep[] = proof
+    ? [
+        {
+          text: `${count(proof.compared)} records were compared with the upstream, value by value`,
+          at: proof.at,
+        },
+        ...proof.differences.map((text) => ({ text, at: null })),
+      ]
+    : []
+  return {
+    title: 'Proof',
+    lead: 'Every record of the made-up upstream beside its row. For your own upstream there is tidemark verify.',
+    ...(provingSince
+      ? { tone: 'busy', words: 'comparing' }
+      : proofError
+        ? { tone: 'bad', words: 'could not be compared' }
+        : proof
+          ? { tone: proof.total === 0 ? 'ok' : 'warn', words: words ?? '' }
+          : { tone: 'todo', words: 'not compared yet' }),
+    steps: proofError ? [{ text: proofError, at: null }] : steps,
+    links: [],
+    buttons: [{ name: 'prove', words: proof ? 'Compare again' : 'Compare', isMain: !proof }],
+  }
+}
+
+const queryCard: DemoCard = {
+  title: 'Query it',
+  lead: 'In this directory: npx tidemark sql "select city, count(*) from bi.assignment group by 1 order by 2 desc". The terminal in which the demo runs shows an address for BI tools.',
+  tone: 'idle',
+  words: 'schema bi',
+  steps: [],
+  links: [['/find', 'Find a record']],
+  buttons: [],
+}
+
+/** In the background: it takes seconds. */
+function prove(state: State): string {
+  if (state.provingSince) throw new UsageError('They are being compared already.')
+  state.provingSince = new Date()
+  state.proofError = null
+  void proveCopy(state, state.signal)
+    .then((proof) => {
+      state.proof = proof
+    })
+    .catch((error) => {
+      state.proofError = messageOf(error)
+      state.log.warn({ err: error }, 'the copy could not be compared with the made-up upstream')
+    })
+    .finally(() => {
+      state.provingSince = null
+    })
+  return 'All records are being compared.'
+}

@@ -1,0 +1,156 @@
+// `/demo`: things that go wrong at a made-up upstream, for people who want to see what becomes of them. The page is only there in the demo,
+// which says what there is to break and what came of it; its address carries a key that signs in once.
+
+import { randomInt } from 'node:crypto'
+import type { FastifyRequest } from 'fastify'
+import type { Logger } from '../log.ts'
+import { messageOf, UsageError } from '../util/errors.ts'
+import { actionForm } from './action-forms.ts'
+import { mayAct, type Rights, refuseStrangers } from './actions.ts'
+import type { Assets } from './assets.ts'
+import { clock, foreign, type Html, html, state, type Tone } from './html.ts'
+import { sendPage } from './page-routes.ts'
+import { heading, layout } from './pages/layout.ts'
+import { fieldsOf, type Routes, withForms } from './server.ts'
+import { isSecret, type Viewer } from './sessions.ts'
+
+export type DemoStep = { readonly text: string; readonly at: Date | null }
+export type DemoButton = { readonly name: string; readonly words: string; readonly isMain?: boolean }
+export type DemoCard = {
+  readonly title: string
+  readonly lead: string
+  readonly tone: Tone
+  readonly words: string
+  readonly steps: readonly DemoStep[]
+  readonly links: readonly (readonly [address: string, words: string])[]
+  readonly buttons: readonly DemoButton[]
+}
+export type DemoShown = { readonly lead: string; readonly cards: readonly DemoCard[] }
+export type Demo = {
+  /** Part of the address; null once it was used. */
+  readonly key: OneTimeKey
+  show(): Promise<DemoShown>
+  /** Presses a button, and says in one line what came of it. Rejects with a UsageError when there is no such button now. */
+  press(name: string): Promise<string>
+}
+
+export type OneTimeKey = { readonly text: string; take(given: string): boolean }
+
+const letters = 'ABCDEFGHJKLMNPQRSTUVWXYZ23456789'
+
+/** Twelve signs that nobody mistakes for others. */
+export function newOneTimeKey(): OneTimeKey {
+  const group = () => Array.from({ length: 4 }, () => letters[randomInt(letters.length)]).join('')
+  const text = [group(), group(), group()].join('-')
+  const isIt = isSecret(text)
+  let isLeft = true
+  return {
+    text,
+    take(given) {
+      if (!isLeft || !isIt(given)) return false
+      isLeft = false
+      return true
+    },
+  }
+}
+
+type Options = Rights & {
+  /** Null outside of the demo, and until it is ready. */
+  readonly demo: () => Demo | null
+  readonly assets: Pick<Assets, 'urlOf'>
+  readonly log: Logger
+}
+
+export const demoRoutes =
+  ({ demo, authentication, checkToken, assets, log }: Options): Routes =>
+  (server) => {
+    if (authentication === null) return
+    withForms(server, (scope) => {
+      scope.get('/demo', async (request, reply) => {
+        const there = demo()
+        if (!there) return reply.code(404).send({ error: 'not found' })
+        const given = keyIn(request)
+        if (given !== null && there.key.take(given)) {
+          authentication.signIn(request, reply, { role: 'operator', name: 'Demo' })
+          return reply.redirect('/demo', 303)
+        }
+        const viewer = authentication.viewerOf(request, reply)
+        return sendPage(reply, pageOf(await there.show(), viewer, assets, given !== null))
+      })
+      scope.post<{ Params: { button: string } }>(
+        '/demo/:button',
+        {
+          onRequest: async (request, reply) =>
+            refuseStrangers({ authentication, checkToken }, request, reply),
+        },
+        async (request, reply) => {
+          const there = demo()
+          const session = authentication.sessionOf(request)
+          if (!there) return reply.code(404).send({ error: 'not found' })
+          const isOwn = mayAct(authentication, request, fieldsOf(request).csrf ?? '')
+          const outcome = isOwn
+            ? await pressed(there, request.params.button, log)
+            : {
+                isGood: false,
+                text: 'That form was out of date, and nothing was done. This page has a new one.',
+              }
+          if (!session) return reply.code(outcome.isGood ? 200 : 400).send(outcome)
+          authentication.leaveMessage(session, request, reply, outcome)
+          return reply.redirect('/demo', 303)
+        },
+      )
+    })
+  }
+
+const keyIn = ({ url }: FastifyRequest): string | null => new URLSearchParams(url.split('?')[1]).get('key')
+
+async function pressed(demo: Demo, button: string, log: Logger) {
+  try {
+    return { isGood: true, text: await demo.press(button) }
+  } catch (error) {
+    if (!(error instanceof UsageError)) log.warn({ err: error, button }, 'the demo could not do that')
+    return { isGood: false, text: messageOf(error) }
+  }
+}
+
+const reloadSeconds = 5
+
+function pageOf(shown: DemoShown, viewer: Viewer, assets: Pick<Assets, 'urlOf'>, hasKey: boolean): Html {
+  const isWaiting = shown.cards.some(({ tone }) => tone === 'busy')
+  return layout({
+    title: 'Demo',
+    path: '/demo',
+    viewer,
+    assets,
+    problems: null,
+    asOf: new Date(),
+    // While something is on its way, and nobody is in the middle of a form: there is none on this page.
+    ...(isWaiting && { reloadSeconds }),
+    heading: heading({
+      title: 'Break it. Watch it notice.',
+      lead: shown.lead,
+      bar: html`<a class="btn" href="/">The console</a>`,
+    }),
+    body: html`${
+      hasKey &&
+      !viewer.canAct &&
+      html`<p class="note warn">The key of this address was used already. Who used it can act; start the demo again for another one.</p>`
+    }<div class="cols">${shown.cards.map((card, index) => cardOf(card, index, viewer))}</div>`,
+  })
+}
+
+function cardOf(card: DemoCard, index: number, viewer: Viewer): Html {
+  const now = new Date()
+  const id = `card-${index}`
+  return html`<section class="card c6" aria-labelledby="${id}"><div class="bar spread"><h2 id="${id}">${card.title}</h2>${state(card.tone, card.words)}</div>
+<p>${card.lead}</p>
+${
+  card.steps.length > 0 &&
+  html`<ol class="steps">${card.steps.map(({ text, at }) => html`<li>${foreign(text, 300)}${at && html` <span class="quiet small">${clock(at, now)}</span>`}</li>`)}</ol>`
+}
+<div class="bar">${card.buttons.map(
+    ({ name, words, isMain }) =>
+      actionForm(viewer, `/demo/${name}`, html`<button${isMain && html` class="go"`}>${words}</button>`) ??
+      html`<button disabled>${words}</button>`,
+  )}${card.links.map(([address, words]) => html`<a class="btn" href="${address}">${words}</a>`)}</div></section>`
+}

@@ -1,0 +1,77 @@
+// The page of the demo: its address signs in once, and what is broken with its buttons is noticed, mended and proven.
+
+import { describe, expect, it } from 'vitest'
+import { inFreshDirectory } from '../support/program.ts'
+
+const patience = { timeout: 90_000, interval: 500 }
+
+describe('the page of the demo', () => {
+  it('signs in once, and shows each incident from its beginning to its end', {
+    timeout: 240_000,
+  }, async () => {
+    const demo = inFreshDirectory().start(['demo', '--assignments', '400', '--churn', '1'], {
+      HTTP_PORT: '0',
+    })
+    try {
+      const address = () => /(http:\S+\/demo\?key=[A-Z2-9-]{14})\n/.exec(demo.stdout())?.[1]
+      await expect.poll(address, patience).toBeDefined()
+      const url = new URL(address() ?? '')
+      const entered = await fetch(url, { redirect: 'manual' })
+      expect([entered.status, entered.headers.get('location')]).toEqual([303, '/demo'])
+      const cookie = entered.headers.get('set-cookie')?.split(';')[0] ?? ''
+      // A copy of the address is of no use to anybody.
+      const again = await fetch(url, { redirect: 'manual' })
+      expect([again.status, again.headers.get('set-cookie')]).toEqual([200, null])
+      expect(await again.text()).toContain('was used already')
+
+      const headers = { cookie, accept: 'text/html' }
+      const page = async () => await (await fetch(`${url.origin}/demo`, { headers })).text()
+      const cardOf = async (title: string) =>
+        (await page()).split('<section').find((card) => card.includes(title)) ?? ''
+      const press = async (path: string, more: Record<string, string> = {}) => {
+        const csrf = /name="csrf" value="([^"]+)"/.exec(await page())?.[1] ?? ''
+        const body = new URLSearchParams({ csrf, ...more })
+        const { status } = await fetch(`${url.origin}${path}`, {
+          method: 'POST',
+          headers,
+          body,
+          redirect: 'manual',
+        })
+        expect(status).toBe(303)
+      }
+      expect((await fetch(`${url.origin}/demo/vanish`, { method: 'POST' })).status).toBe(401)
+      await expect.poll(page, patience).toContain('Now let three things go wrong')
+
+      await press('/demo/late-commit')
+      await press('/demo/vanish')
+      await press('/demo/bad-record')
+      expect(await cardOf('1. A late commit')).toContain('still hidden')
+      await expect.poll(() => cardOf('2. A vanished record'), patience).toContain('The mirror still has it')
+      await press('/demo/prove')
+      await expect.poll(() => cardOf('Proof'), patience).toMatch(/assignment \d+ is here, but gone upstream/)
+      await press('/demo/reconcile')
+      await expect.poll(() => cardOf('2. A vanished record'), patience).toContain('marked as deleted')
+
+      await expect.poll(() => cardOf('3. A bad record'), patience).toContain('Put aside whole')
+      await press('/demo/mend')
+      await expect
+        .poll(async () => {
+          await press('/quarantine/assignment/retry')
+          return await cardOf('3. A bad record')
+        }, patience)
+        .toContain('out of the quarantine')
+      await expect
+        .poll(() => cardOf('1. A late commit'), patience)
+        .toMatch(/Look-back found and stored it, .+ after it showed/)
+      await expect
+        .poll(async () => {
+          await press('/demo/prove')
+          return await cardOf('Proof')
+        }, patience)
+        .toContain('no difference')
+    } finally {
+      demo.child.kill('SIGINT')
+    }
+    expect(await demo.ended).toMatchObject({ code: 0, stderr: '' })
+  })
+})
