@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { readFieldStreams, readFields } from '../../src/store/queries/dictionary.ts'
 import { readOverview } from '../../src/store/queries/overview.ts'
 import { readQuarantine } from '../../src/store/queries/quarantine.ts'
-import { readLatestRuns, readRowRates, readRuns } from '../../src/store/queries/runs.ts'
+import { latestRunsSql, readLatestRuns, readRowRates, readRuns } from '../../src/store/queries/runs.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { fillStore, hostileTexts } from '../support/hostile-store.ts'
 
@@ -30,6 +30,31 @@ describe.skipIf(!hasPostgres)('the lists', () => {
     expect(failed.length).toBeGreaterThan(0)
     const changed = await read({ outcome: 'changed' })
     expect(changed).toEqual(runs.filter(({ inserted, updated }) => inserted + updated > 0))
+  })
+
+  it('find the last run of each kind by index, also of kinds that there are none of in a long ledger', async () => {
+    const { pool } = database
+    await pool.query(
+      `insert into tidemark.run (stream, kind, status, host, pid, finished_at)
+       select 'webhook_definition', kind, 'done', 'h', 1, now() - interval '40 days'
+       from generate_series(1, 10000), unnest(array['list', 'verify']) as kind`,
+    )
+    await pool.query('analyze tidemark.run')
+    const { rows } = await pool.query<{ 'QUERY PLAN': string }>(
+      `explain select last.* from unnest(array['webhook_definition', 'assignment_object']) as wanted (stream)
+       cross join lateral ${latestRunsSql('wanted.stream')} as last`,
+    )
+    const plan = rows.map((row) => row['QUERY PLAN']).join('\n')
+    expect(plan).toContain('using run_by_kind')
+    expect(plan).not.toContain('run_pkey')
+    const latest = await readLatestRuns(pool, ['webhook_definition', 'assignment_object'])
+    expect(
+      latest
+        .filter(({ stream }) => stream === 'webhook_definition')
+        .map(({ kind }) => kind)
+        .sort(),
+    ).toEqual(['list', 'verify'])
+    await pool.query(`delete from tidemark.run where stream = 'webhook_definition'`)
   })
 
   it('spread the rows of a run over the time it took, to the end of the last whole bucket', async () => {

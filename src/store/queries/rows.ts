@@ -111,7 +111,7 @@ const defaultEnoughMs = 1_200
 export async function readRowPage(client: Queryable, table: RowTable, options: Options): Promise<RowPage> {
   const { search, limit, enoughMs = defaultEnoughMs } = options
   const where = conditions(table, search)
-  const endsAtMs = performance.now() + enoughMs
+  const startedAtMs = performance.now()
   // Who types a key wants that row first, and not all that mention it.
   const meant = options.after === null ? await rowOfKey(client, table, where, search.text) : []
   const found: RowCursor[] = [...meant]
@@ -124,7 +124,8 @@ export async function readRowPage(client: Queryable, table: RowTable, options: O
     looked += window.looked
     found.push(...window.found.filter(({ key }) => !meant.some((one) => one.key === key)))
     const isEnd = window.looked < size
-    if (found.length > limit || isEnd || performance.now() > endsAtMs) {
+    const tookMs = performance.now() - startedAtMs
+    if (found.length > limit || isEnd || tookMs > enoughMs) {
       const shown = found.slice(0, limit)
       const isFull = found.length > limit
       const next = isFull
@@ -140,7 +141,9 @@ export async function readRowPage(client: Queryable, table: RowTable, options: O
       }
     }
     cursor = window.last
-    size = Math.min(largestWindow, size * 4)
+    // No more than fits into the time that is left, by what the rows before took.
+    const fitting = Math.floor((looked / tookMs) * (enoughMs - tookMs))
+    size = Math.max(firstWindow, Math.min(largestWindow, size * 4, fitting))
   }
 }
 

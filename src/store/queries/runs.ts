@@ -21,8 +21,11 @@ export function latestRunsSql(
     select latest.* from unnest(${ofKinds}) as wanted_kind (name)
     cross join lateral (
       select * from tidemark.run
-      where run.stream = ${stream} and run.kind = wanted_kind.name and ${where}
-      order by run.id desc limit ${limit}
+      -- The kind is a span of one, so that only the index by stream and kind gives the order: where there is no run of a kind, the
+      -- planner would rather read the whole ledger backwards, expecting one to come soon.
+      where run.stream = ${stream} and (run.kind, run.id) >= (wanted_kind.name, 0)
+        and (run.kind, run.id) <= (wanted_kind.name, 9223372036854775807) and ${where}
+      order by run.kind desc, run.id desc limit ${limit}
     ) as latest
   )`
 }

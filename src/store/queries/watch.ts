@@ -137,26 +137,27 @@ export async function readRequests(
   { from, to, bucketMs }: Span,
 ): Promise<readonly ServiceBucket[]> {
   const { rows } = await client.query<ServiceBucket>(
-    `with lines as (
+    `with lines as materialized (
        select *, date_bin($3::float8 * interval '1 millisecond', at, $1) as bucket
        from tidemark.service_minute where at >= $1 and at < $2
+     ), failed as (
+       select service, bucket, jsonb_object_agg(class, amount) as failures from (
+         select service, bucket, class, sum(one::bigint) as amount
+         from lines cross join jsonb_each_text(failures) as found (class, one) group by 1, 2, 3
+       ) as by_class group by 1, 2
+     ), answered as (
+       select service, bucket, array_agg(amount order by place) as latency from (
+         select service, bucket, place, sum(one)::float8 as amount
+         from lines cross join unnest(latency) with ordinality as found (one, place) group by 1, 2, 3
+       ) as by_place group by 1, 2
      )
-     select service, bucket as at, sum(requests)::float8 as requests, sum(bytes)::float8 as bytes,
-       (
-         select coalesce(jsonb_object_agg(class, amount), '{}') from (
-           select class, sum(one::bigint) as amount
-           from lines as same cross join jsonb_each_text(same.failures) as found (class, one)
-           where same.service = lines.service and same.bucket = lines.bucket group by class
-         ) as by_class
-       ) as failures,
-       (
-         select array_agg(amount order by place) from (
-           select place, sum(one)::float8 as amount
-           from lines as same cross join unnest(same.latency) with ordinality as found (one, place)
-           where same.service = lines.service and same.bucket = lines.bucket group by place
-         ) as by_place
-       ) as latency
-     from lines group by service, bucket order by service, bucket`,
+     select service, bucket as at, requests, bytes, coalesce(failures, '{}') as failures, latency
+     from (
+       select service, bucket, sum(requests)::float8 as requests, sum(bytes)::float8 as bytes
+       from lines group by service, bucket
+     ) as summed
+     left join failed using (service, bucket) left join answered using (service, bucket)
+     order by service, bucket`,
     [from, to, bucketMs],
   )
   return rows
