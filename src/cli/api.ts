@@ -4,13 +4,14 @@ import { type Found, findOperation } from '../upstream/operations/find.ts'
 import type { AnyRequest } from '../upstream/operations/request.ts'
 import { UsageError } from '../util/errors.ts'
 import type { Call, Command } from './command.ts'
+import { checkAsDescribed, describedOperation, readDescription, unchecked } from './described.ts'
 import { callUpstream, readFormFields, readJsonFile } from './upstream-call.ts'
 
 export const api: Command = {
   name: 'api',
   summary: 'call any operation of the upstream, signed in',
   usage:
-    '<METHOD> <path> [--query NAME=VALUE]… [--body FILE] [--form FILE | --form NAME=VALUE]… [--merge] [--dry-run]',
+    '<METHOD> <path> [--query NAME=VALUE]… [--body FILE] [--form FILE | --form NAME=VALUE]… [--merge] [--dry-run] [--unchecked]',
   options: {
     query: {
       type: 'string',
@@ -34,6 +35,7 @@ export const api: Command = {
       type: 'boolean',
       describe: 'write nothing; print what would be sent, and what it would change',
     },
+    unchecked,
   },
   examples: [
     'tidemark api GET /api/Assignment --query Page=1 --query PageSize=5',
@@ -42,15 +44,17 @@ export const api: Command = {
     'tidemark api POST /api/Assignment/Id/5/attachment --form FileData=@photo.jpg',
   ],
   async run(call) {
-    const { found, query } = whatIsAsked(call)
+    const { found, query } = await whatIsAsked(call)
     const request = await requestOf(call, found, query)
+    await checkAsDescribed(call, found.operation, request)
     return await callUpstream(call, found.name, request)
   },
 }
 
 type Asked = { readonly found: Found; readonly query: URLSearchParams }
 
-function whatIsAsked({ positionals }: Call): Asked {
+async function whatIsAsked(call: Call): Promise<Asked> {
+  const { positionals } = call
   const [method, target, ...rest] = positionals
   if (!method || !target || rest.length > 0)
     throw new UsageError(
@@ -63,8 +67,13 @@ function whatIsAsked({ positionals }: Call): Asked {
   const [path = '', ...more] = target.split('?')
   // A value of the query may hold more of them.
   const query = more.join('?')
-  const found = findOperation(method.toUpperCase(), path.startsWith('/') ? path : `/${path}`)
+  const whole = path.startsWith('/') ? path : `/${path}`
+  const found = findOperation(method.toUpperCase(), whole)
   if ('nearest' in found) {
+    // Nobody wrote it down, and the upstream may name it all the same.
+    const description = await readDescription(call)
+    const described = description && describedOperation(description, method.toUpperCase(), whole)
+    if (described) return { found: described, query: new URLSearchParams(query) }
     const advice = found.nearest.length > 0 ? ` The nearest are ${found.nearest.join(', ')}.` : ''
     throw new UsageError(`The upstream has no operation ${method.toUpperCase()} ${path}.${advice}`)
   }

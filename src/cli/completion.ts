@@ -4,7 +4,8 @@
 import { streams } from '../streams/catalog.ts'
 import { operations } from '../upstream/operations/table.ts'
 import { UsageError } from '../util/errors.ts'
-import type { Command, Option } from './command.ts'
+import type { Call, Command, Option } from './command.ts'
+import { readDescription } from './described.ts'
 import { exitCodes } from './exit.ts'
 
 export const completion: Command = {
@@ -18,11 +19,12 @@ export const completion: Command = {
     'tidemark completion fish > ~/.config/fish/completions/tidemark.fish',
   ],
   ignoresDemo: true,
-  async run({ positionals, stdout, commands }) {
+  async run(call) {
+    const { positionals, stdout, commands } = call
     const [shell = ''] = positionals
     const write = Object.hasOwn(shells, shell) && positionals.length === 1 ? shells[shell] : undefined
     if (!write) throw new UsageError('`tidemark completion` takes the name of a shell: bash, zsh or fish.')
-    stdout.write(write(await commands()))
+    stdout.write(write(await withDescribed(call, await commands())))
     return exitCodes.done
   },
 }
@@ -31,7 +33,7 @@ export const completion: Command = {
 export const wordsOf: Readonly<Record<string, readonly string[]>> = {
   alerts: ['test'],
   completion: ['bash', 'zsh', 'fish'],
-  contract: ['history'],
+  contract: ['history', 'streams'],
   deletions: ['list', 'approve', 'reject'],
   quarantine: ['list', 'retry', 'drop'],
   source: ['adopt'],
@@ -42,8 +44,21 @@ export const wordsOf: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
-const candidates = ({ name, usage }: Command): readonly string[] => [
+/** A verb with further words, such as the paths that the upstream describes. */
+type Completed = Command & { readonly words?: readonly string[] }
+
+/** What the upstream says about itself now: the script asks nobody later. */
+async function withDescribed(call: Call, commands: readonly Command[]): Promise<readonly Completed[]> {
+  const operations = (await readDescription(call))?.contract.operations ?? []
+  const paths = operations.map(({ path }) => path.replaceAll(/\{.*/g, ''))
+  const known = wordsOf.api ?? []
+  const words = [...new Set(paths)].filter((path) => !known.includes(path) && /^[\w./-]+$/.test(path))
+  return commands.map((command) => (command.name === 'api' ? { ...command, words } : command))
+}
+
+const candidates = ({ name, usage, words = [] }: Completed): readonly string[] => [
   ...(wordsOf[name] ?? []),
+  ...words,
   ...(/stream/.test(usage) ? streams.map((stream) => stream.name) : []),
 ]
 const takesFile = ({ value = '' }: Option): boolean => value.startsWith('FILE')

@@ -17,7 +17,7 @@ import type { Upstream } from '../upstream/client.ts'
 import { UpstreamError } from '../upstream/http/errors.ts'
 import { ParameterError } from '../upstream/operations/parameters.ts'
 import { type AnyRequest, prepareRequest, type RequestOf } from '../upstream/operations/request.ts'
-import { type Operation, type OperationName, operations } from '../upstream/operations/table.ts'
+import { type Operation, type OperationName, operationNamed } from '../upstream/operations/table.ts'
 import { messageOf, UsageError } from '../util/errors.ts'
 import { visible } from '../util/text.ts'
 import { openDriver } from '../worker/queue/driver.ts'
@@ -83,7 +83,7 @@ async function requestRun(
 }
 
 /** Only of a server that is there already: none is started for this. */
-async function embeddedUrl(): Promise<string | null> {
+export async function embeddedUrl(): Promise<string | null> {
   try {
     return (await readFile(embeddedUrlFile, 'utf8')).trim() || null
   } catch {
@@ -94,7 +94,7 @@ async function embeddedUrl(): Promise<string | null> {
 // One call of the upstream for a person: what it answers is printed as its own JSON, with every digit, less what is known to
 // be secret (P9). A write is followed by a run request.
 export async function callUpstream(call: Call, name: OperationName, request: AnyRequest): Promise<ExitCode> {
-  const operation: Operation = operations[name]
+  const operation = operationNamed(name)
   checkBeforeSending(operation, request)
   checkOptions(call, name, operation)
   const { log, signal } = call

@@ -2,9 +2,10 @@
 // to say, so it is given as JSON and shown as JSON.
 
 import { isObject } from '../streams/record.ts'
-import type { OperationName } from '../upstream/operations/table.ts'
+import { type OperationName, operationNamed } from '../upstream/operations/table.ts'
 import { UsageError } from '../util/errors.ts'
 import type { Call, Command } from './command.ts'
+import { checkAsDescribed, unchecked } from './described.ts'
 import type { ExitCode } from './exit.ts'
 import { findAction } from './parse.ts'
 import { callUpstream, readJsonFile } from './upstream-call.ts'
@@ -23,8 +24,8 @@ const actions: Readonly<Record<string, Action>> = {
 export const webhooks: Command = {
   name: 'webhooks',
   summary: 'list and change the upstream’s webhook subscriptions',
-  usage: '<definitions|list|get ID|create FILE|update FILE|delete ID>',
-  options: {},
+  usage: '<definitions|list|get ID|create FILE|update FILE|delete ID> [--unchecked]',
+  options: { unchecked },
   examples: [
     'tidemark webhooks definitions',
     'tidemark webhooks list',
@@ -48,6 +49,7 @@ async function run(call: Call): Promise<ExitCode> {
   const body = await readJsonFile(`webhooks ${word}`, argument)
   if (!isObject(body))
     throw new UsageError(`webhooks ${word}: ${argument} must hold one subscription as a JSON object.`)
+  await checkAsDescribed(call, operationNamed(operation), { body })
   return await callUpstream(call, operation, { body })
 }
 

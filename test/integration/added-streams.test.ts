@@ -1,6 +1,9 @@
 // Lists of the upstream that no code knows: mirrored by a line of the settings, as what they are found to be.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest'
+import { api } from '../../src/cli/api.ts'
 import { contract } from '../../src/cli/contract.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
@@ -115,6 +118,16 @@ describe.skipIf(!hasPostgres)('a list that the settings add', () => {
     expect(records.from).toBeLessThanOrEqual(customers)
     expect(records.below).toBeGreaterThan(customers)
     expect(lists.map(({ path }) => path)).toContain('/api/AssignmentObject')
+    // What the upstream describes can be called as well, and what is sent is checked against it.
+    const called = await callCommand(api, ['GET', '/api/customer?Page=1&PageSize=2'], environment)
+    expect(JSON.parse(called.stdout)).toHaveLength(2)
+    const file = join(inject('scratch'), 'assignment-body.json')
+    await writeFile(file, '{"assignmentId":1,"price":"much"}')
+    const written = simulator.source.versionOf('assignment', 1)
+    await expect(callCommand(api, ['PUT', '/api/Assignment', '--body', file], environment)).rejects.toThrow(
+      /price must match pattern/,
+    )
+    expect(simulator.source.versionOf('assignment', 1)).toBe(written)
   })
 
   it('that is not there keeps no other stream from being read', async () => {

@@ -23,6 +23,18 @@ export async function readContracts(client: Pick<ClientBase, 'query'>): Promise<
   return rows
 }
 
+/** The whole description, as JSON text; null where none was read. */
+export async function readDocument(
+  client: Pick<ClientBase, 'query'>,
+  service: ServiceName,
+): Promise<string | null> {
+  const { rows } = await client.query<{ document: string }>(
+    'select document from tidemark.contract where service = $1 order by last_read_at desc, id desc limit 1',
+    [service],
+  )
+  return rows[0]?.document ?? null
+}
+
 /** Whether the description of a service was looked for so lately. */
 export async function wasCheckedWithin(
   client: Pick<ClientBase, 'query'>,

@@ -30,7 +30,7 @@ function operationsAt(path: string): readonly Found[] {
   })
 }
 
-function matchPath(
+export function matchPath(
   template: readonly string[],
   wanted: readonly string[],
 ): Readonly<Record<string, string>> | null {
@@ -64,7 +64,7 @@ const reserved = new Set(
 )
 
 function canBe(name: string, value: string): boolean {
-  const kind = pathParameters[name as keyof typeof pathParameters]
+  const kind = pathParameters[name as keyof typeof pathParameters] ?? 'segment'
   return kind === 'segment' ? !reserved.has(value.toLowerCase()) : /^-?\d+$/.test(value)
 }
 

@@ -113,9 +113,20 @@ export const operations = {
   },
 } as const satisfies Record<string, Operation>
 
+const describedOperations = new Map<string, Operation>()
+
+/** One that only the upstream's description of itself names. Returns its name. */
+export function describeOperation(operation: Operation): OperationName {
+  const name = `${operation.method} ${operation.path}`
+  describedOperations.set(name, operation)
+  return name as OperationName
+}
+
 /** An operation of the table, or a list that the settings name: `GET /api/Customer`. */
 export function operationNamed(name: string): Operation {
   if (Object.hasOwn(operations, name)) return operations[name as OperationName]
+  const described = describedOperations.get(name)
+  if (described) return described
   const [, path] = /^GET (\/\S+)$/.exec(name) ?? []
   if (path === undefined) throw new Error(`the table of operations has no ${name}`)
   return path.includes('{') && !path.includes('/neworchanged/') ? { ...get, path } : { ...getPaged, path }

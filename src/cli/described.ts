@@ -1,0 +1,93 @@
+// What the upstream says about itself, for verbs that send something: operations that no table of ours has, and whether a request is one
+// that it describes. Read from the mirror; without one nothing is known, and everything is sent.
+
+import { loadMirrorConfig } from '../config/load.ts'
+import { readContracts, readDocument } from '../store/queries/contract.ts'
+import { openDatabase } from '../store/server/connect.ts'
+import type { Contract, ContractOperation } from '../streams/contract.ts'
+import { checkRequest } from '../upstream/contract/check-request.ts'
+import { type Found, matchPath } from '../upstream/operations/find.ts'
+import type { AnyRequest } from '../upstream/operations/request.ts'
+import { describeOperation, type Method, type Operation } from '../upstream/operations/table.ts'
+import { UsageError } from '../util/errors.ts'
+import type { Call, Option } from './command.ts'
+import { embeddedUrl } from './upstream-call.ts'
+
+type Description = { readonly contract: Contract; readonly document: unknown }
+
+/** Null where none was read, or the mirror cannot be asked. */
+export async function readDescription({
+  environment,
+  log,
+}: Pick<Call, 'environment' | 'log'>): Promise<Description | null> {
+  try {
+    const url = loadMirrorConfig(environment).databaseUrl ?? (await embeddedUrl())
+    if (url === null) return null
+    const database = await openDatabase({ url, log: log.child({}, { level: 'error' }), isReadOnly: true })
+    try {
+      const known = (await readContracts(database.pool)).find(({ service }) => service === 'assignment')
+      const document = await readDocument(database.pool, 'assignment')
+      return known && document !== null ? { contract: known.contract, document: JSON.parse(document) } : null
+    } finally {
+      await database.close()
+    }
+  } catch (error) {
+    log.debug({ err: error }, 'could not look up what the upstream says about itself')
+    return null
+  }
+}
+
+const methods: readonly string[] = ['GET', 'POST', 'PUT', 'DELETE'] satisfies readonly Method[]
+
+/** Null: the upstream describes none with that method and path. */
+export function describedOperation({ contract }: Description, method: string, path: string): Found | null {
+  for (const one of contract.operations) {
+    if (one.method !== method || !methods.includes(method)) continue
+    const values = matchPath(one.path.split('/'), path.split('/'))
+    if (!values) continue
+    const operation = operationOf(one)
+    return { name: describeOperation(operation), operation, path: values }
+  }
+  return null
+}
+
+const operationOf = ({ method, path, parameters, takes }: ContractOperation): Operation => ({
+  method: method as Method,
+  ...{ path, service: 'assignment', success: 200, body: takes === null ? 'none' : 'json' },
+  query: Object.fromEntries(
+    parameters.filter((one) => one.in === 'query').map(({ name }) => [name, 'text' as const]),
+  ),
+})
+
+export const unchecked: Option = {
+  type: 'boolean',
+  describe: 'send it although it is not as the upstream describes it',
+}
+
+/** Of what only reads, the upstream's own answer says as much. */
+export async function checkAsDescribed(call: Call, operation: Operation, request: AnyRequest): Promise<void> {
+  if (operation.method === 'GET' || call.values.unchecked === true) return
+  const description = await readDescription(call)
+  if (description) expectDescribed(description, operation, request, call.values.merge === true)
+}
+
+/** Throws a `UsageError` that names each field and the rule it breaks. */
+function expectDescribed(
+  { contract, document }: Description,
+  { method, path }: Operation,
+  request: AnyRequest,
+  isPart: boolean,
+): void {
+  const shape = (text: string) => text.toLowerCase().replaceAll(/\{[^}]*\}/g, '{}')
+  const known = contract.operations.find((one) => one.method === method && shape(one.path) === shape(path))
+  if (!known) return
+  const complaints = checkRequest(document, {
+    ...{ method, path: known.path, body: request.body as never },
+    parameters: { ...request.path, ...request.query },
+    // What is merged into a record has the rest from there.
+  }).filter((complaint) => !(isPart && complaint.endsWith(' is required')))
+  if (complaints.length === 0) return
+  throw new UsageError(
+    `The request is not as the upstream describes it, so it was not sent:\n${complaints.map((one) => `  ${one}`).join('\n')}\nTo send it all the same: --unchecked.`,
+  )
+}
