@@ -188,6 +188,38 @@ describe.skipIf(!hasPostgres)('rows and records on the pages', () => {
     expect(stale.status).toBe(403)
   })
 
+  it('are found among all streams by one search, with runs and fields of that name', async () => {
+    const shown = await page('/find?q=17')
+    expect(rowsOf(shown)[0]).toBe('17')
+    const [run] = (await database.pool.query('select id::text from tidemark.run limit 1')).rows
+    expect(await page(`/find?q=${run.id}`)).toContain(`href="/runs/${run.id}"`)
+    expect(await page('/find?q=subject')).toMatch(
+      /field <a href="\/streams\/assignment\/fields\?search=Subject">/,
+    )
+    const nothing = await page('/find?q=%3Cnothing%3E')
+    expect(nothing).toContain('No record found')
+    expect(nothing).not.toContain('<nothing>')
+    expect(await page('/find')).toContain('href="/streams/assignment_note/rows"')
+  })
+
+  it('lead to the run that wrote them, which says what it did', async () => {
+    const [, run = ''] = /href="\/runs\/(\d+)"/.exec(await page('/records/assignment/29')) ?? []
+    const shown = await page(`/runs/${run}`)
+    expect(shown).toMatch(/Run \d+: (incremental|reconcile) of assignment/)
+    expect(shown).toMatch(/<dt>New<\/dt><dd>230<small>rows/)
+    for (const path of ['/runs/999999', '/runs/x', '/runs/1e3', `/runs/${'9'.repeat(30)}`])
+      expect([path, (await browsing.get(path)).status]).toEqual([path, 404])
+  })
+
+  it('are read by workers, of which each says what it does', async () => {
+    await expect.poll(() => page('/workers'), { timeout: 15_000 }).toContain('One worker')
+    const queue = await page('/queue')
+    expect(queue).toMatch(/Nothing waits|wait</)
+    expect(queue).toContain('every 1 h')
+    await database.pool.query(`update tidemark.worker set seen_at = now() - interval '2 minutes'`)
+    expect(await page('/workers')).toContain('No worker has been heard from for a minute.')
+  })
+
   it('may take so long and no longer, and change nothing', async () => {
     const looks = looksWithin(database.pool, 50)
     await expect(looks.query('select pg_sleep(5)')).rejects.toMatchObject({ code: '57014' })

@@ -2,7 +2,7 @@
 
 import type { StreamOverview } from '../../store/queries/overview.ts'
 import { kinds } from '../../streams/catalog.ts'
-import { plural } from '../../util/text.ts'
+import { formatDuration, plural } from '../../util/text.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
 import { dayUntil, lagChart, rowsChart } from '../history-charts.ts'
 import { type Html, html, kindInWords } from '../html.ts'
@@ -127,12 +127,13 @@ const readTab: Page = {
   place: '/',
   title: 'Read again',
   body: (context) =>
-    streamPage(context, '', ({ stream: { stream, rows, lastReconcileAt } }) =>
-      orCommand(context.viewer, `tidemark reconcile ${stream}`, () =>
+    streamPage(context, '', async ({ stream: { stream, rows } }) => {
+      const takes = await reconcileTakes(context, stream, rows)
+      return orCommand(context.viewer, `tidemark reconcile ${stream}`, () =>
         hasPositions(stream)
           ? html`<div class="cols">${choice(
               'Compare everything (reconcile)',
-              `The whole list of the upstream is read${rows === null ? '' : `, about ${plural(rows, 'record')}`}, and each row is compared both ways: what is missing, late or deleted is found. ${lastReconcileAt === null ? 'There was none yet.' : `The last one was at ${lastReconcileAt.toISOString().slice(0, 16).replace('T', ' ')} UTC.`}`,
+              `The whole list of the upstream is read, and each row is compared both ways: what is missing, late or deleted is found. ${takes}`,
               actionForm(
                 context.viewer,
                 `/streams/${stream}/sync`,
@@ -152,8 +153,23 @@ const readTab: Page = {
               html`<p><a class="btn" href="/backfills?stream=${stream}">Backfill…</a></p>`,
             )}</div>`
           : html`<section class="card"><p>${stream} is read whole each time: <b>Read now</b> is all there is.</p></section>`,
-      ),
-    ),
+      )
+    }),
+}
+
+/** From the last one; it costs the upstream most of all that can be asked for here. */
+async function reconcileTakes(
+  { statusQueries }: PageContext,
+  stream: string,
+  rows: number | null,
+): Promise<string> {
+  const filter = { stream, kind: 'reconcile', outcome: 'done' }
+  const [last] = await statusQueries.runs(filter, { before: null, limit: 1 })
+  const about = rows === null ? '' : `about ${plural(rows, 'record')}`
+  if (!last || last.finishedAt === null)
+    return `It reads ${about || 'all records'}; there was none yet that tells how long that takes.`
+  const took = formatDuration(last.finishedAt.getTime() - last.startedAt.getTime())
+  return `The last one, run ${last.id}, took ${plural(last.requests, 'request')} and ${took}${about && `; there are ${about} now`}.`
 }
 
 const choice = (title: string, text: string, form: Html | null): Html =>
