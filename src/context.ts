@@ -125,6 +125,8 @@ export type SyncContext = AsyncDisposable & {
   /** What every run of a stream needs, whatever its kind. */
   contextOf<Kind extends Stream>(stream: Kind): ReadingContext<Kind>
   read(stream: Stream, kind: ScheduledKind, options: ReadOptions): Promise<RunOutcome>
+  /** An assignment with the related records that are wanted. */
+  readonly extendedLookup: NonNullable<Source['lookup']>
   /** The backlog of related records. */
   readRelated(options: ReadOptions): Promise<RunOutcome>
   /** Whether there may be such a backlog. */
@@ -190,6 +192,7 @@ export async function openContext(options: {
     sourceOf: upstreams.sourceOf,
     contextOf,
     related,
+    extendedLookup: async (id, signal) => (await relatedSource.lookup?.(id, signal)) ?? 'unclear',
     async read(stream, kind, hooks) {
       const given = { ...contextOf(stream), ...hooks, kind }
       if (kind === 'lookback') return await readStream(given)

@@ -2,8 +2,9 @@
 // nothing.
 
 import { loadConfig } from '../config/load.ts'
-import { configuredStreams, openContext, type SyncContext } from '../context.ts'
+import { mirroredStreams, openContext, type SyncContext } from '../context.ts'
 import { parseJson } from '../json/parse.ts'
+import { askForRelated, type RelatedSays } from '../operator/related-record.ts'
 import { askUpstream, type UpstreamSays } from '../operator/upstream-record.ts'
 import {
   type KeyNotes,
@@ -12,7 +13,7 @@ import {
   readRow,
   storyTable,
 } from '../store/queries/row-story.ts'
-import { pickStream, type Stream } from '../streams/catalog.ts'
+import { type MirroredStream, pickStream } from '../streams/catalog.ts'
 import { isObject } from '../streams/record.ts'
 import { UsageError } from '../util/errors.ts'
 import { type Call, type Command, json } from './command.ts'
@@ -23,7 +24,7 @@ export const explain: Command = {
   summary: 'tell the story of one row: how it came here, and what the upstream says now',
   usage: '<stream> <key> [--json]',
   options: { json },
-  examples: ['tidemark explain assignment 4711'],
+  examples: ['tidemark explain assignment 4711', 'tidemark explain customer 12'],
   run,
 }
 
@@ -31,17 +32,36 @@ async function run(call: Call): Promise<ExitCode> {
   const { environment, values, log, signal, stdout } = call
   const { stream, key } = whatIsAsked(call)
   const config = loadConfig(environment)
-  const wanted = pickStream(stream, configuredStreams(config))
+  const wanted = pickStream(stream, mirroredStreams(config))
   await using context = await openContext({ config, log, migrates: false })
   const row = await readStoredRow(context, wanted, key)
   const notes = await readNotes(context, wanted, key, row)
-  const upstream = await askUpstream(context, wanted, key, signal)
+  const upstream = await askAbout(context, wanted, key, row, signal)
   if (signal.aborted) throw new Interrupted('Interrupted.')
   const story = { stream: wanted, key, row, notes, upstream }
   if (values.json) stdout.json(asJson(story))
   else stdout.say(asText(story))
   if (upstream.says === 'failed') return exitCodeOf(upstream.error)
   return upstream.says === 'unclear' ? exitCodes.upstream : exitCodes.done
+}
+
+type Says = UpstreamSays | RelatedSays | { readonly says: 'never seen' }
+
+async function askAbout(
+  context: SyncContext,
+  stream: MirroredStream,
+  key: string,
+  row: RowStory | null,
+  signal: AbortSignal,
+): Promise<Says> {
+  if (stream.kind === 'related') {
+    const table = await storyTable(context.database.pool, stream)
+    const keyField = table?.tableSchema.key.field ?? ''
+    return await askForRelated(context, stream, { key, keyField }, signal)
+  }
+  const upstream = await askUpstream(context, stream, key, signal)
+  // What neither the upstream nor the mirror knows is not gone.
+  return upstream.says === 'gone' && row === null ? { says: 'never seen' } : upstream
 }
 
 function whatIsAsked({ positionals }: Call): { readonly stream: string; readonly key: string } {
@@ -56,7 +76,7 @@ function whatIsAsked({ positionals }: Call): { readonly stream: string; readonly
 /** Null when there is none. */
 async function readStoredRow(
   { database }: SyncContext,
-  stream: Stream,
+  stream: MirroredStream,
   key: string,
 ): Promise<RowStory | null> {
   const table = await storyTable(database.pool, stream)
@@ -72,7 +92,7 @@ const keyKinds: Readonly<Record<string, string>> = { bigint: 'a whole number', u
 
 async function readNotes(
   { database }: SyncContext,
-  stream: Stream,
+  stream: MirroredStream,
   key: string,
   row: RowStory | null,
 ): Promise<KeyNotes> {
@@ -83,11 +103,11 @@ async function readNotes(
 }
 
 type Story = {
-  readonly stream: Stream
+  readonly stream: MirroredStream
   readonly key: string
   readonly row: RowStory | null
   readonly notes: KeyNotes
-  readonly upstream: UpstreamSays
+  readonly upstream: Says
 }
 
 function asText({ stream, key, row, notes, upstream }: Story): string {
@@ -138,9 +158,14 @@ function inRuns({ runs }: RowStory): string {
   return names.length === 1 ? `by ${names[0]}` : `by one of ${names.join(', ')}, which wrote at the same time`
 }
 
-function inUpstream(upstream: UpstreamSays): string {
+function inUpstream(upstream: Says): string {
   if (upstream.says === 'failed') return `could not be asked: ${upstream.error.message}`
   if (upstream.says === 'gone') return 'has no such record'
+  if (upstream.says === 'never seen') return 'has no such record, and none was ever seen here'
+  if (upstream.says === 'shown') return `shows it with assignment ${upstream.assignment}`
+  if (upstream.says === 'not shown')
+    return `does not show it with ${upstream.assignments.map((id) => `assignment ${id}`).join(', ')} any more`
+  if (upstream.says === 'of no assignment') return 'was not asked: no assignment is known to have it'
   if (upstream.says === 'unclear') return 'gave no clear answer; try again'
   if (upstream.says !== 'found') return upstream.says
   const { difference } = upstream

@@ -2,12 +2,15 @@
 
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
+import { reconcileStream } from '../../src/sync/reconcile/reconcile.ts'
+import { openTestContext, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
 import { runTidemark } from '../support/program.ts'
+import { streamOf } from '../support/streams.ts'
 
 describe.skipIf(!hasPostgres)('explain', () => {
-  const database = createTestDatabase()
+  const database = createTestDatabase({ forEach: true })
   it('tells what the mirror holds, the run that wrote it, and what the upstream says now', async () => {
     await using simulator = await startSimulator({ assignments: 10, firstRowVersion: 9_007_199_254_740_993n })
     const environment = environmentFor(simulator, database)
@@ -32,7 +35,7 @@ describe.skipIf(!hasPostgres)('explain', () => {
     expect(changed.upstream).toMatchObject({ says: 'found', equal: false })
     expect(changed.upstream.different).toContain('subject')
     expect(gone).toMatchObject({ mirror: { deleted_at: null }, upstream: { says: 'gone' } })
-    expect(never).toMatchObject({ mirror: null, upstream: { says: 'gone' } })
+    expect(never).toMatchObject({ mirror: null, upstream: { says: 'never seen' } })
     expect(text.code).toBe(0)
     expect(text.stdout).toMatch(/last changed .*by run \d+ \(incremental\)/)
     // Beyond what a JavaScript number holds (P4).
@@ -40,6 +43,55 @@ describe.skipIf(!hasPostgres)('explain', () => {
       'select row_version from mirror.assignment where assignment_id = 3',
     )
     expect(text.stdout).toContain(`${rows[0].row_version}`)
+  })
+
+  it('names the run that wrote the row, and none that wrote others at the same time', async () => {
+    await using simulator = await startSimulator({ assignments: 20 })
+    await using context = await openTestContext(database, simulator, {}, true)
+    const assignment = streamOf('assignment')
+    await context.read(assignment, 'incremental', { signal })
+    simulator.source.change('assignment', 5)
+    simulator.source.change('assignment', 6)
+    // A reconcile that brings one row, and in the middle of it an incremental run that brings the other.
+    await database.pool.query(
+      `begin; set local tidemark.writer = 'on'; update mirror.assignment set _hash = '', row_version = 1 where assignment_id = 7; commit`,
+    )
+    let isBetween = false
+    const stop = simulator.onRequest(async ({ path, query }) => {
+      if (isBetween || !path.endsWith('/api/Assignment') || query.Page === undefined) return
+      isBetween = true
+      await context.read(assignment, 'incremental', { signal })
+    })
+    await reconcileStream({ ...context.contextOf(assignment), signal, approved: 0 })
+    stop()
+    const environment = environmentFor(simulator, database)
+    const runsOf = async (key: string) => {
+      const { stdout } = await runTidemark(['explain', 'assignment', key, '--json'], environment)
+      return JSON.parse(stdout).mirror.runs.map((run: { kind: string }) => run.kind)
+    }
+    expect(await Promise.all(['5', '7'].map(runsOf))).toEqual([['incremental'], ['reconcile']])
+  })
+
+  it('tells of related records, and which assignment shows them', async () => {
+    await using simulator = await startSimulator({ assignments: 6 })
+    await using context = await openTestContext(database, simulator, { RELATED: 'true' }, true)
+    await context.read(streamOf('assignment'), 'lookback', { signal })
+    await context.readRelated({ signal })
+    const product = simulator.source.insert('assignment_product', { AssignmentId: 3 })
+    simulator.source.change('assignment', 3)
+    await context.read(streamOf('assignment'), 'incremental', { signal })
+    await context.readRelated({ signal })
+    const environment = { ...environmentFor(simulator, database), RELATED: 'true' }
+    const explained = async () =>
+      JSON.parse(
+        (await runTidemark(['explain', 'assignment_product', `${product.id}`, '--json'], environment)).stdout,
+      )
+    expect(await explained()).toMatchObject({
+      mirror: { runs: [{ kind: 'related' }] },
+      upstream: { says: 'shown', assignment: '3' },
+    })
+    simulator.source.remove('assignment_product', product.id, 'hard')
+    expect((await explained()).upstream).toEqual({ says: 'not shown', assignments: ['3'] })
   })
 
   it('compares times in the zones of their fields (P4)', async () => {

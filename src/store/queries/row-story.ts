@@ -14,7 +14,7 @@ export type RowStory = {
   readonly deletedReason: string | null
   /** The whole row as JSON text; numbers exactly. */
   readonly text: string
-  /** Runs that wrote rows when this one was written; mostly one. */
+  /** The run that wrote it; several when that was not noted, and these wrote rows of the table at that time. */
   readonly runs: readonly StoryRun[]
 }
 type StoryRun = {
@@ -55,15 +55,37 @@ export async function readRow(
   if (!row) return null
   const { rows: runs } = await client.query<StoryRun>(
     // Compared in Postgres: a Date has no microseconds.
-    `select run.id::text, run.kind, run.started_at as "startedAt", run.finished_at as "finishedAt"
-     from tidemark.run, ${qualified(stream)} as mine
-     where mine.${pg.escapeIdentifier(tableSchema.key.name)} = $2 and run.stream = $1
-       and run.started_at <= mine._synced_at and coalesce(run.finished_at, 'infinity') >= mine._synced_at
-       and (run.status = 'running' or run.inserted + run.updated + run.marked_deleted > 0)
+    `with mine as (
+       select _synced_at, _deleted_reason from ${qualified(stream)} where ${pg.escapeIdentifier(tableSchema.key.name)} = $2
+     ), noted as (
+       select page.run_id from tidemark.page, mine where page."table" = $1 and page.written_at = mine._synced_at
+     )
+     select run.id::text, run.kind, run.started_at as "startedAt", run.finished_at as "finishedAt"
+     from tidemark.run, mine
+     where run.id in (select run_id from noted)
+       -- Not noted: rows that were marked, and those of before it was.
+       or not exists (select from noted) and run.stream = $3 and (run.kind = 'related') = $4
+         and run.started_at <= mine._synced_at and coalesce(run.finished_at, 'infinity') >= mine._synced_at
+         and case when mine._deleted_reason = 'absent' then run.marked_deleted else run.inserted + run.updated end > 0
      order by run.id`,
-    [stream.name, key],
+    [stream.name, key, stream.kind === 'related' ? 'assignment' : stream.name, stream.kind === 'related'],
   )
   return { ...row, runs }
+}
+
+/** Assignments that had this related record when they were last read, the newest first. */
+export async function assignmentsWith(
+  client: Queryable,
+  stream: string,
+  key: string,
+  limit: number,
+): Promise<readonly string[]> {
+  const { rows } = await client.query<{ id: string }>(
+    `select assignment_id::text as id from tidemark.related_link
+     where stream = $1 and key = $2 order by assignment_id desc limit $3`,
+    [stream, key, limit],
+  )
+  return rows.map(({ id }) => id)
 }
 
 export async function readKeyNotes(client: Queryable, stream: string, key: string): Promise<KeyNotes> {

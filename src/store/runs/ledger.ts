@@ -260,6 +260,9 @@ export async function thinHistory(client: Pick<ClientBase, 'query'>, stream: str
      ), forgotten as (
        delete from tidemark.run
        where stream = $1 and status <> 'running' and started_at < now() - interval '90 days'
+       returning id
+     ), pages as (
+       delete from tidemark.page using forgotten where page.run_id = forgotten.id
      ), mended as (
        delete from tidemark.local_change
        where stream = $1 and run_id is not null and noted_at < now() - interval '90 days'

@@ -29,13 +29,22 @@ async function advance(client: ClientBase, lease: RunLease, statement: pg.QueryC
   return { position, columnsVersion: moved.columns_version }
 }
 
+/** Which run wrote the rows of this moment. `run`, `table` and `rows` are parameters. */
+const notePageSql = (run: string, table: string, rows: string): string => `
+        page as (
+          insert into tidemark.page ("table", written_at, run_id)
+          select ${table}, now(), ${run} where ${rows}::bigint > 0 and exists (select from fence)
+        )`
+const writtenRows = ({ counts }: PageEnd): number => counts.inserted + counts.updated
+
 /** The stream's own. It never goes down but by a retreat (P2). */
 export const livePosition = (lease: RunLease, { position: start, unread }: StartingPoint): PositionStore => ({
   start,
   unread,
   hold: (client) => holdLease(client, lease),
-  advance: (client, { to, unread: left, table }) =>
-    advance(client, lease, {
+  advance: (client, page) => {
+    const { to, unread: left, table } = page
+    return advance(client, lease, {
       name: 'tidemark_advance_live',
       text: `
         with fence as materialized (
@@ -49,12 +58,16 @@ export const livePosition = (lease: RunLease, { position: start, unread }: Start
           where name = $1 and position < $4 is not true and $7 is not null and exists (select from fence)
         ), noted as (
           insert into tidemark.checkpoint (stream, position, run_id) select $1, position, $5 from moved
-        )
+        ), ${notePageSql('$5', '$6', '$8')}
         select exists (select from fence) as is_mine, (select position::text from moved) as position,
           columns_version
         from tidemark.stream where name = $6`,
-      values: [...leaseOf(lease), to?.toString() ?? null, lease.runId, table, unreadText(left)],
-    }),
+      values: [
+        ...[...leaseOf(lease), to?.toString() ?? null, lease.runId, table],
+        ...[unreadText(left), writtenRows(page)],
+      ],
+    })
+  },
   retreat: (client, reason, to) =>
     withinLease(client, lease, async () => {
       await client.query(retreatSql, [lease.stream, to.toString(), lease.runId, reason])
@@ -89,16 +102,16 @@ export const noPosition = (lease: RunLease, { position: start }: StartingPoint):
   start,
   unread: null,
   hold: (client) => holdLease(client, lease),
-  advance: (client, { table }) =>
+  advance: (client, page) =>
     advance(client, lease, {
       name: 'tidemark_advance_nothing',
       text: `
         with fence as materialized (
           ${holdSql}
-        )
+        ), ${notePageSql('$5', '$4', '$6')}
         select exists (select from fence) as is_mine, null as position, columns_version
         from tidemark.stream where name = $4`,
-      values: [...leaseOf(lease), table],
+      values: [...leaseOf(lease), page.table, lease.runId, writtenRows(page)],
     }),
   retreat: async () => {},
   end: async () => {},
@@ -166,7 +179,11 @@ export const backfillPosition = (
   },
 })
 
-const advanceBackfill = (lease: RunLease, id: string, { to, unread, table, counts }: PageEnd) => ({
+const advanceBackfill = (
+  lease: RunLease,
+  id: string,
+  { to, unread, table, counts }: PageEnd,
+): pg.QueryConfig => ({
   name: 'tidemark_advance_backfill',
   text: `
     with fence as materialized (
@@ -177,7 +194,7 @@ const advanceBackfill = (lease: RunLease, id: string, { to, unread, table, count
           updated = updated + $7, quarantined = quarantined + $8, unread = ${unreadSql('$11')}
       where id = $9 and status = 'running' and exists (select from fence)
       returning position
-    )
+    ), ${notePageSql('$12', '$10', '($6::bigint + $7::bigint)')}
     select exists (select from fence) as is_mine, (select position::text from moved) as position,
       columns_version
     from tidemark.stream where name = $10`,
@@ -191,6 +208,7 @@ const advanceBackfill = (lease: RunLease, id: string, { to, unread, table, count
     id,
     table,
     unreadText(unread),
+    lease.runId,
   ],
 })
 

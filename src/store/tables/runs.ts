@@ -4,6 +4,20 @@ import { sql } from 'drizzle-orm'
 import { boolean, index, integer, jsonb, text } from 'drizzle-orm/pg-core'
 import { at, count, identity, int8, tidemark } from './state.ts'
 
+/** Which run wrote rows of a table at a time: all rows of a page have the same time. */
+export const pageTable = tidemark.table(
+  'page',
+  {
+    /** The table of the mirror. */
+    table: text('table').notNull(),
+    /** `_synced_at` of its rows. */
+    writtenAt: at('written_at').notNull(),
+    /** The run. */
+    runId: int8('run_id').notNull(),
+  },
+  (table) => [index('page_by_time').on(table.table, table.writtenAt), index('page_by_run').on(table.runId)],
+)
+
 /** The history of runs, one line each; runs in a row that found nothing share one. */
 export const runTable = tidemark.table(
   'run',
