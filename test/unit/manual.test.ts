@@ -9,7 +9,7 @@ import { findVerb, parseCall } from '../../src/cli/parse.ts'
 import { verbs } from '../../src/cli/verbs.ts'
 import { variables } from '../../src/config/variables.ts'
 import { problemKinds, runbookOf } from '../../src/problems/stream-problems.ts'
-import { kinds, streams } from '../../src/streams/catalog.ts'
+import { kinds, relatedStreams, streams } from '../../src/streams/catalog.ts'
 import { addStateGauges, openMetrics } from '../../src/web/metrics.ts'
 import { anchorsOf, blocksOf, callsOf, checkout, inlineCode, pages, textOf } from '../support/manual.ts'
 
@@ -114,7 +114,7 @@ describe('commands', () => {
 
   it('are verbs with options that there are, of streams that there are', () => {
     expect(calls.length).toBeGreaterThan(100)
-    const names: readonly string[] = streams.map(({ name }) => name)
+    const names: readonly string[] = [...streams, ...relatedStreams].map(({ name }) => name)
     for (const [path, words] of calls) {
       const [verb = '', ...rest] = words
       if (verb.startsWith('<') || verb.startsWith('--')) continue
