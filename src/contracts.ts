@@ -115,13 +115,19 @@ async function lookAt(
     )
     return
   }
-  const contract = finding.found === 'contract' ? finding : null
+  const contract = finding.found === 'contract' && isOf(service, finding.contract) ? finding : null
   const changes = await keepContract(
     pool,
     { service, contract: contract && { ...contract, location: contract.at }, problem: problemIn(finding) },
     streamOfType(service, contract?.contract ?? null),
   )
-  tell(log, service, finding, changes.length)
+  if (contract !== null || finding.found !== 'contract') tell(log, service, finding, changes.length)
+}
+
+/** Two services of one host may show the same description: it is that of the one whose records it names. */
+function isOf(service: ServiceName, contract: Contract): boolean {
+  const own = streams.filter((stream) => stream.service === service)
+  return service === 'assignment' || describedStreams(new Map([[service, contract]]), own).size > 0
 }
 
 const problemIn = (finding: Finding): string | null =>

@@ -132,6 +132,21 @@ describe.skipIf(!hasPostgres)('the contract', () => {
     ])
   })
 
+  it('of one service is not taken for that of another on the same host', async () => {
+    const upstream = await start({ assignments: 0, notes: 0, objects: 0, trackers: 0 })
+    const sameHost = { CONTRACT: '', TRACKING_BASE_URL: upstream.assignmentUrl }
+    await using _context = await openTestContext(database, upstream, sameHost)
+    const { rows } = await database.pool.query('select service from tidemark.contract')
+    expect(rows).toEqual([{ service: 'assignment' }])
+    const checks = await database.pool.query(
+      'select service, problem from tidemark.contract_check order by service',
+    )
+    expect(checks.rows).toEqual([
+      { service: 'assignment', problem: null },
+      { service: 'tracking', problem: null },
+    ])
+  })
+
   it('gives way to the data: another key, and values of another type', async () => {
     const upstream = await start()
     const description = JSON.parse(await readFile(recorded, 'utf8'))
