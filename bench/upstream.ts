@@ -1,4 +1,4 @@
-// A static upstream in a process of its own, so that what it costs is not counted: `node bench/upstream.ts <records> <latency ms> [look]`.
+// A static upstream in a process of its own, so that what it costs is not counted: `node bench/upstream.ts <records> [look]`.
 // The records are the stand-in's, taken once from it as bytes; a page is a slice of them. Prints its address when it is ready.
 
 import { createServer, type ServerResponse } from 'node:http'
@@ -7,9 +7,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { looks } from '../src/simulator/resources.ts'
 import { startSimulator } from '../src/simulator/simulator.ts'
 
-const [count = '', latency = '0', lookName = 'recorded'] = process.argv.slice(2)
+const [count = '', lookName = 'recorded'] = process.argv.slice(2)
 const look = looks.find((known) => known === lookName) ?? 'recorded'
-const latencyMs = Number(latency)
 
 type Records = { readonly bytes: Buffer; readonly starts: Float64Array; readonly versions: Float64Array }
 const versionField = look === 'recorded' ? 'sysRowVersion' : 'RowVersion'
@@ -114,10 +113,12 @@ const server = createServer(async (request, response) => {
     response.writeHead(200, { 'content-type': 'application/json', 'content-length': token.length }).end(token)
     return
   }
+  // `/30ms/assignment/…`: answers come so much later.
+  const latencyMs = Number(/^\/(\d+)ms\//.exec(url.pathname)?.[1] ?? 0)
   if (latencyMs > 0) await wait(latencyMs)
   const key = /\/api\/Assignment\/Id\/(\d+)$/.exec(url.pathname)?.[1]
   if (key !== undefined) answerRecord(response, key)
-  else if (url.pathname.startsWith('/assignment/api/Assignment')) answerPage(response, url)
+  else if (url.pathname.includes('/assignment/api/Assignment')) answerPage(response, url)
   else response.writeHead(404).end()
 })
 server.listen(Number(process.env.BENCH_UPSTREAM_PORT ?? 0), '127.0.0.1', () => {

@@ -1,0 +1,18 @@
+// What a page costs this program may not grow unnoticed: it is measured in turns of a bare loop, so that a slow or busy machine fails
+// nothing. The figures of whole loads are those of `npm run bench`.
+
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { expect, it } from 'vitest'
+
+const program = fileURLToPath(new URL('../../bench/page-cpu.ts', import.meta.url))
+// It takes 0.95 to 0.97 of them on an idle machine and on one with ten programs to a processor. Parsing the records takes 3.6.
+const mostTurns = 1.4
+
+it('a page is taken from its bytes to those of COPY within its time', { timeout: 120_000 }, async () => {
+  const { stdout } = await promisify(execFile)(process.execPath, [program])
+  const { turns, plainBytes, pageBytes } = JSON.parse(stdout)
+  expect(plainBytes / pageBytes).toBeGreaterThan(0.4)
+  expect(turns).toBeLessThan(mostTurns)
+})
