@@ -112,9 +112,13 @@ function stalledSince(
   const forMs = now.getTime() - (lastAt ?? beganAt).getTime()
   if (isComplete || forMs < stallsAfterMs) return null
   const isWaiting = waitsUntil !== null && waitsUntil > now
-  const why = endedAt === null ? waitsFor : (error ?? 'no worker goes on with it')
+  const why =
+    endedAt === null ? waitsFor : error === null ? 'no worker goes on with it' : firstSentence(error)
   return { forMs, why, until: isWaiting && endedAt === null ? waitsUntil : null }
 }
+
+/** What went wrong; what was asked and answered is told where the run is. */
+const firstSentence = (text: string): string => text.split(/(?<=\.)\s+(?=[A-Z])/)[0] ?? text
 
 // ── words ────────────────────────────────────────────────────────────────────────────────────────────────────
 

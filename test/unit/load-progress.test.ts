@@ -90,7 +90,10 @@ describe('the estimate of a reading', () => {
   })
 
   it('tells why no run goes on with it', () => {
-    const over = progress(60, (second) => second, { endedAt: at(60), error: 'it answered 503.' })
+    const over = progress(60, (second) => second, {
+      endedAt: at(60),
+      error: 'it answered 503. It was asked with ?Page=1. It says: no.',
+    })
     expect(outlookInWords(estimate(over, at(120)), at(120))).toBe('stalled for 1 m: it answered 503')
     expect(outlookInWords(estimate({ ...over, error: null }, at(120)), at(120))).toBe(
       'stalled for 1 m: no worker goes on with it',
