@@ -3,11 +3,11 @@
 import { describe, expect, it } from 'vitest'
 import { inFreshDirectory } from '../support/program.ts'
 
-const patience = { timeout: 90_000, interval: 500 }
+const patience = { timeout: 120_000, interval: 500 }
 
 describe('the page of the demo', () => {
   it('signs in once, and shows each incident from its beginning to its end', {
-    timeout: 240_000,
+    timeout: 300_000,
   }, async () => {
     const demo = inFreshDirectory().start(['demo', '--assignments', '400', '--churn', '1'], {
       HTTP_PORT: '0',
