@@ -45,6 +45,18 @@ describe('the scanner', { timeout: 120_000 }, () => {
     expect(rows).toBeGreaterThan(2_000)
   })
 
+  it('asks the parser which of two flags counts that differ only in case', async () => {
+    const order = newFieldOrder()
+    const table = hostileTable(seededRandom(1))
+    const record = (flags: string) => `{"AssignmentId":1,"SysRowVersion":1,${flags}}`
+    for (const flags of [
+      '"SysDeleted":true',
+      '"sysdeleted":null,"SysDeleted":true',
+      '"SysDeleted":true,"sysdeleted":null',
+    ])
+      await compareScanner(Buffer.from(`[${record(flags)}]`), order, table)
+  })
+
   it('takes nothing that the parser refuses', async () => {
     await compareSeeds(50_000, 800, { oddity: 0.02, damage: 0.8 })
   })

@@ -40,6 +40,8 @@ type Places = {
   /** Fields that have no column, or share one with another: a row is only plain without them. */
   readonly mustBeNull: Int32Array
   readonly deletionFlag: number
+  /** The same in other case: which of them counts is told by the order in which a record has them. */
+  readonly otherFlags: readonly number[]
 }
 
 type PlainEncoder = {
@@ -86,20 +88,22 @@ function placesOf({ columns }: TableSchema, order: FieldOrder): Places {
   const columnOf = new Map(columns.map((column, index) => [foldName(column.field), index]))
   const fieldOf = new Int32Array(columns.length)
   const mustBeNull: number[] = []
-  let deletionFlag = 0
+  const flags: number[] = []
   for (let field = 1; field < order.names.length; field++) {
     const folded = foldName(order.names[field] ?? '')
     const column = columnOf.get(folded)
     if (column === undefined || fieldOf[column] !== 0) mustBeNull.push(field)
     else fieldOf[column] = field
-    if (folded === 'sysdeleted') deletionFlag ||= field
+    if (folded === 'sysdeleted') flags.push(field)
   }
+  const [deletionFlag = 0, ...otherFlags] = flags
   return {
     order,
     fieldCount: order.names.length,
     fieldOf,
     mustBeNull: Int32Array.from(mustBeNull),
     deletionFlag,
+    otherFlags,
   }
 }
 
@@ -136,11 +140,15 @@ function encodePlainRow(
 
 /** Whether the source says that the record is deleted; null: it says so in another way than by a boolean. */
 function deletionAt(
-  { deletionFlag }: Places,
+  { deletionFlag, otherFlags }: Places,
   { bytes, places: { firstFields, valueStarts } }: Found['page'],
   index: number,
 ): boolean | null {
-  const place = (firstFields[index] as number) + deletionFlag
+  const first = firstFields[index] as number
+  const isOfRecord = (field: number) =>
+    first + field < (firstFields[index + 1] as number) && valueStarts[first + field] !== 0
+  if (otherFlags.some(isOfRecord)) return null
+  const place = first + deletionFlag
   if (deletionFlag === 0 || place >= (firstFields[index + 1] as number)) return false
   const start = valueStarts[place] as number
   if (start <= 0) return false
