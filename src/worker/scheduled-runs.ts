@@ -103,7 +103,8 @@ export async function isRunDue(context: SyncContext, lookbackFloorMs: number, ti
   const state = await readLookbackState(context.database.pool, tick.stream)
   // While the first load goes on, most of what the list shows is not here yet.
   if (tick.kind === 'deletions') return state?.isLoaded ?? false
-  if (!state?.hasPosition) return false
+  // A look-back meanwhile would read again what was read just now; the list is compared when the load is over.
+  if (!state?.hasPosition || state.isLoading) return false
   if (tick.kind === 'probe')
     return state.isLoaded && (await isProbeDue(context.database.pool, tick.stream, probeEveryMs))
   const lookbackMs = currentLookback(state.lookbackMs, lookbackFloorMs)

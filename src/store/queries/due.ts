@@ -58,6 +58,8 @@ export type LookbackState = {
   readonly hasPosition: boolean
   /** Everything was read once. */
   readonly isLoaded: boolean
+  /** The first load is under way. */
+  readonly isLoading: boolean
   /** Null when it never ended well. */
   readonly sinceLastMs: number | null
   readonly lookbackMs: number | null
@@ -73,6 +75,9 @@ export async function readLookbackState(client: Queryable, stream: string): Prom
     `select
        position > 0 as "hasPosition",
        first_read_through_at is not null as "isLoaded",
+       first_read_through_at is null and exists (
+         select from tidemark.run where run.stream = stream.name and kind = 'incremental' and status = 'running'
+       ) as "isLoading",
        lookback_ms::float8 as "lookbackMs",
        (
          select extract(epoch from now() - finished_at)::float8 * 1000 from ${lastLookback} as latest
