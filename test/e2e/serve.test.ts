@@ -149,7 +149,7 @@ describe.skipIf(!hasPostgres)('tidemark serve with webhooks', () => {
       )
       return rowCount
     }
-    await expect.poll(ended, inTime).toBe(1)
+    await expect.poll(ended, inTime).toBeGreaterThan(0)
     await expect.poll(() => differences(database.pool, simulator, 'assignment'), inTime).toEqual([])
     expect(await statusOf(`${url}/readyz`)).toBe(200)
     program.child.kill('SIGTERM')
