@@ -158,16 +158,11 @@ function faulty(state: State, words: string, begin: () => () => void): string {
 // ── what is shown ────────────────────────────────────────────────────────────────────────────────────────────
 
 async function show(state: State): Promise<DemoShown> {
-  const { context, simulator } = state
-  const { rows } = await context.database.pool.query<{ at: Date | null; settled: Date | null }>(
-    `select read_through_at as at, deletions_known_at as settled from tidemark.stream where name = 'assignment'`,
-  )
-  const through = rows[0]?.at ?? null
-  const orders = count(simulator.source.count('assignment'))
-  const lead =
-    through === null
-      ? `This is a made-up field-service system with ${orders} work orders. They are being read for the first time; wait until that is over.`
-      : `This is a made-up field-service system with ${orders} work orders. Now let three things go wrong; each of them loses rows in most tools.`
+  const orders = count(state.simulator.source.count('assignment'))
+  const next = (await isLoaded(state))
+    ? 'Now let three things go wrong; each of them loses rows in most tools.'
+    : 'They are being read for the first time; wait until that is over.'
+  const lead = `This is a made-up field-service system with ${orders} work orders. ${next}`
   return {
     lead,
     cards: [

@@ -110,7 +110,8 @@ describe.skipIf(!hasPostgres)('who has the password of BI', () => {
     // Those that a run holds can be seen: whoever waits for one has it when the run has ended.
     const { rows: seen } = await bi.query<{ key: string }>(
       `select (classid::bigint << 32) | objid::bigint as key from pg_locks
-       where locktype = 'advisory' and pid <> pg_backend_pid()`,
+       where locktype = 'advisory' and pid <> pg_backend_pid()
+         and database = (select oid from pg_database where datname = current_database())`,
     )
     const waiting = await Promise.all(seen.map(() => asBi()))
     const taken = seen.map(({ key }, index) => waiting[index]?.query('select pg_advisory_lock($1)', [key]))

@@ -60,7 +60,7 @@ describe('reading', () => {
             const request = () => {
               time += 1000
               requests += 1
-              if (requests > 20_000) throw new Error('asks without end')
+              if (requests > 100_000) throw new Error('asks without end')
             }
             const perhapsChange = (chance: number) => {
               while (changesLeft > 0 && random.chance(chance)) {
