@@ -16,6 +16,7 @@ import { type ModelStore, modelStore } from '../support/model-store.ts'
 import { modelStream, ordinaryWorld } from '../support/model-upstream.ts'
 import { oddWorlds } from '../support/model-worlds.ts'
 import { seededRandom } from '../support/random.ts'
+import { worldSeed } from '../support/worlds.ts'
 
 const plans = fc.record({
   world: oddWorlds,
@@ -158,7 +159,7 @@ describe('beliefs', () => {
         {
           numRuns,
           examples: foundEarlier.map((plan) => [plan]),
-          ...(process.env.SEED && { seed: Number(process.env.SEED) }),
+          ...worldSeed(),
         },
       )
     },

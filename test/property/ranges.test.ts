@@ -9,6 +9,7 @@ import { watch, withOtherTiming } from '../support/model-checks.ts'
 import { modelStore } from '../support/model-store.ts'
 import { modelStream } from '../support/model-upstream.ts'
 import { type Random, seededRandom } from '../support/random.ts'
+import { worldSeed } from '../support/worlds.ts'
 
 type Row = { readonly id: number; readonly version: bigint }
 type Sorted = {
@@ -105,7 +106,7 @@ describe('reading in ranges', () => {
             expect(missing).toEqual([])
           },
         ),
-        { numRuns, ...(process.env.SEED && { seed: Number(process.env.SEED) }) },
+        { numRuns, ...worldSeed() },
       )
       expect(rangesKept, 'states with ranges').toBeGreaterThan(numRuns)
       expect(mostAtOnce).toBeGreaterThan(6)

@@ -11,6 +11,7 @@ import { type ModelStore, modelStore } from '../support/model-store.ts'
 import { type ModelUpstream, modelStream, modelUpstream, type World } from '../support/model-upstream.ts'
 import { hidingWorlds, openWorlds, veiledWorlds } from '../support/model-worlds.ts'
 import { seededRandom } from '../support/random.ts'
+import { worldSeed } from '../support/worlds.ts'
 
 const plans = fc.record({
   world: fc.oneof(
@@ -142,7 +143,7 @@ describe('reading', () => {
             if (!isGivenUp) expect(stale()).toEqual([])
           },
         ),
-        { numRuns, ...(process.env.SEED && { seed: Number(process.env.SEED) }) },
+        { numRuns, ...worldSeed() },
       )
     },
     120_000 + 30 * numRuns,
