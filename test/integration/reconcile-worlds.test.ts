@@ -10,6 +10,7 @@ import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { seededRandom } from '../support/random.ts'
 import { differences } from '../support/same-as-source.ts'
 import { streamOf } from '../support/streams.ts'
+import { worldSeed } from '../support/worlds.ts'
 
 const assignment = streamOf('assignment')
 
@@ -87,7 +88,7 @@ describe.skipIf(!hasPostgres)('reconciles', () => {
       }),
       {
         numRuns: Number(process.env.RECONCILE_WORLDS ?? 12),
-        ...(process.env.SEED && { seed: Number(process.env.SEED) }),
+        ...worldSeed(),
       },
     )
   }, 120_000)
