@@ -223,11 +223,13 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
     await page.getByLabel('Your name').fill('ops-1')
     await page.getByLabel('Token').fill(adminToken)
     await press(page, 'Sign in')
+    await page.waitForURL((url) => url.pathname !== '/sign-in')
     await page.goto(`${worker.url}/streams/assignment/pause`)
     await page.getByLabel('Reason').fill('vendor maintenance')
     await press(page, 'Pause')
     await expectTold(page, 'is paused')
     await press(page, 'Resume')
+    await expectTold(page, 'is read again')
     await page.goto(`${worker.url}/actions?stream=assignment`)
     const line = page.getByRole('row').filter({ hasText: 'vendor maintenance' })
     expect(await line.innerText()).toMatch(

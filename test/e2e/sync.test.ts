@@ -35,7 +35,8 @@ describe.skipIf(!hasPostgres)('a sync that is told to stop', () => {
   const database = createTestDatabase()
   it('commits the page in hand and ends with the status of an interruption', async () => {
     await using simulator = await startSimulator({ assignments: 3000 })
-    const environment = environmentFor(simulator, database, { PAGE_SIZE: '100' })
+    // One page after the other: the position rises with each.
+    const environment = environmentFor(simulator, database, { PAGE_SIZE: '100', LOAD_CONNECTIONS: '1' })
     const asked = untilAsked(simulator, 14)
     const program = startTidemark(['sync', 'assignment'], environment)
     await asked
