@@ -118,10 +118,7 @@ export const addedIn = (value: string | undefined): readonly AddedStream[] =>
     return name === undefined || path === undefined || isKnown ? [] : [{ name, path }]
   })
 
-/** All that are in the table stand behind the word `all`. */
-const namesIn = (part: string): readonly string[] =>
-  part === 'all' ? knownStreams.map(({ name }) => name) : [part.split('=')[0] ?? part]
-
+/** Null, as without the setting: every stream of the table whose service is configured, and those that are added. */
 export const streamList = text.optional().transform((value, context): readonly string[] | null => {
   if (value === undefined) return null
   const names = value
@@ -133,7 +130,7 @@ export const streamList = text.optional().transform((value, context): readonly s
     part.includes('=')
       ? added.some(({ name, path }) => `${name}=${path}` === part)
       : part === 'all' || knownStreams.some(({ name }) => name === part)
-  const wanted = [...new Set(names.flatMap(namesIn))]
+  const wanted = names.includes('all') ? null : [...new Set(names.map((part) => part.split('=')[0] ?? part))]
   if (
     names.length > 0 &&
     names.every(isKnown) &&

@@ -5,7 +5,7 @@ import type { ServiceName } from '../streams/catalog.ts'
 import { isNews, type Problem } from './stream-problems.ts'
 
 /** Who does something about a problem: a person, Tidemark itself, or nobody, because it only has to be known. */
-type Care = 'needs you' | 'heals' | 'news'
+export type Care = 'needs you' | 'heals' | 'news'
 export const careOf = ({ kind }: Pick<Problem, 'kind'>): Care =>
   kind === 'service_down' ? 'heals' : isNews(kind) ? 'news' : 'needs you'
 

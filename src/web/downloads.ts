@@ -5,7 +5,7 @@ import type { RowCursor } from '../store/queries/rows.ts'
 import { rowsAsked } from './pages/rows.ts'
 import type { Routes } from './server.ts'
 import type { StatusQueries } from './status-queries.ts'
-import { tellingColumns } from './telling-columns.ts'
+import { summaryColumns } from './summary-columns.ts'
 
 type Options = { readonly statusQueries: () => StatusQueries | null }
 
@@ -66,7 +66,7 @@ async function* rowLines(
   stream: string,
   query: URLSearchParams,
 ): AsyncGenerator<string> {
-  const asked = { ...rowsAsked(query), choose: tellingColumns, limit: pageSize, mostCharacters: longestCell }
+  const asked = { ...rowsAsked(query), choose: summaryColumns, limit: pageSize, mostCharacters: longestCell }
   let after: RowCursor | null = null
   for (let rows = 0, pages = 0; rows < mostRows && pages < mostPages; pages++) {
     const shown = await queries.rows(stream, { ...asked, after })

@@ -65,7 +65,7 @@ import { relatedStreams, type Stream } from '../streams/catalog.ts'
 import type { ReadingProgress } from '../streams/load-progress.ts'
 import { isObject } from '../streams/record.ts'
 import type { DaySpan } from './history-charts.ts'
-import { tellingColumns } from './telling-columns.ts'
+import { summaryColumns } from './summary-columns.ts'
 
 export type { Happening } from '../store/queries/happenings.ts'
 export type BackfillLine = Awaited<ReturnType<typeof listBackfills>>[number]
@@ -310,7 +310,7 @@ async function findInAll(
   for (const stream of streams) {
     const table = await rowTable(pool, stream)
     if (!table) continue
-    const names = tellingColumns(table.columns.map(({ name }) => name)).slice(0, 3)
+    const names = summaryColumns(table.columns.map(({ name }) => name)).slice(0, 3)
     const columns = table.columns.filter(({ name }) => names.includes(name))
     const search = { text, deleted: 'shown', changed: 'any time' } as const
     const options = { columns, search, after: null, limit: rowsFound, mostCharacters: 300, enoughMs }

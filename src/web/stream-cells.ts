@@ -2,6 +2,7 @@
 // later, so that it says the same with and without its script.
 
 import type { Problem } from '../problems/stream-problems.ts'
+import { stateOfStream } from '../problems/stream-state.ts'
 import { streams } from '../streams/catalog.ts'
 import { bars, tideGauge, tideWords } from './charts.ts'
 import { firstLoadCell } from './first-load.ts'
@@ -126,24 +127,14 @@ const notable = (amount: number, address: string): Html =>
 const serviceOf = (name: string) => streams.find((stream) => stream.name === name)?.service
 
 /** In a few words, the worst first. */
-function stateOf(
-  { stream, stoppedReason, paused, readThroughAt, running }: StreamSnapshot,
-  problems: readonly Problem[],
-  now: Date,
-): Html {
-  const has = (kind: string, key = stream) => problems.some((one) => one.key === `${kind}:${key}`)
-  const service = serviceOf(stream) ?? ''
-  if (stoppedReason !== null) return state('bad', 'Stopped')
-  if (paused)
-    return html`${state('idle', 'Paused')} <span class="small quiet">by ${foreign(paused.by, 60)} since ${clock(new Date(paused.at), now)}${paused.reason && html`: “${foreign(paused.reason)}”`}</span>`
-  if (has('access_lost')) return state('bad', 'Access lost')
-  if (has('deletions_blocked')) return state('bad', 'Deletions blocked')
-  if (has('token_refused', service)) return state('bad', 'Sign-in refused')
-  if (has('service_down', service)) return state('warn', 'Behind, retrying')
-  if (has('failing')) return state('bad', 'Runs fail')
-  if (has('stuck') || has('inconclusive')) return state('bad', 'Comes no further')
-  if (has('stale')) return state('warn', 'Behind')
-  if (readThroughAt !== null) return state('ok', 'Up to date')
-  if (running.length === 0) return state('todo', 'Not read yet')
-  return html`${state('busy', 'First load')} <span class="small quiet">${running.map(kindInWords).join(', ')}</span>`
+/** In the words of every other place, with what only a page has room for. */
+function stateOf(stream: StreamSnapshot, problems: readonly Problem[], now: Date): Html {
+  const { tone, words } = stateOfStream(stream, serviceOf(stream.stream) ?? 'assignment', problems)
+  const shown = state(tone, `${words[0]?.toUpperCase()}${words.slice(1)}`)
+  const { paused, running } = stream
+  if (paused && tone === 'idle')
+    return html`${shown} <span class="small quiet">by ${foreign(paused.by, 60)} since ${clock(new Date(paused.at), now)}${paused.reason && html`: “${foreign(paused.reason)}”`}</span>`
+  if (tone === 'busy')
+    return html`${shown} <span class="small quiet">${running.map(kindInWords).join(', ')}</span>`
+  return shown
 }

@@ -446,7 +446,7 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P16',
     name: 'what somebody changed without a trace stays as it is',
     file: 'src/store/writing/merge-sql.ts',
-    find: "const mends = telling === 'differences'",
+    find: "const mends = returns === 'differences'",
     replace: 'const mends = false',
   },
   {

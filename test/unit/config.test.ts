@@ -10,6 +10,7 @@ import {
   readEnvironment,
 } from '../../src/config/load.ts'
 import { variables } from '../../src/config/variables.ts'
+import { configuredStreams } from '../../src/context.ts'
 import { redact } from '../../src/log.ts'
 
 const complete = {
@@ -179,6 +180,15 @@ describe('loadConfig', () => {
 
   it('asks for TRACKING_BASE_URL when trackers are wanted', () => {
     expect(problemsOf({ ...complete, STREAMS: 'tracker_object' })).toContain('TRACKING_BASE_URL')
+  })
+
+  it('takes "all" for every stream that is configured, without trackers where there is no service for them', () => {
+    const namesOf = (environment: Record<string, string>) =>
+      configuredStreams(loadConfig({ ...complete, ...environment })).map(({ name }) => name)
+    expect(namesOf({ STREAMS: 'all' })).toEqual(namesOf({}))
+    expect(namesOf({ STREAMS: 'all' })).not.toContain('tracker_object')
+    const TRACKING_BASE_URL = 'https://tracking.example'
+    expect(namesOf({ STREAMS: 'all, assignment_note', TRACKING_BASE_URL })).toContain('tracker_object')
   })
 
   it('takes cron expressions, with five fields or more', () => {

@@ -35,20 +35,20 @@ import { shownRowsOf } from './shown-rows.ts'
 const seenOf = ({ session, seenKeys }: RunParts) => seenKeysOf(session, seenKeys)
 const listingOf = (parts: RunParts) => ({ seen: seenOf(parts), absent: absentRowsOf(parts) })
 const readingOf = (parts: RunParts) => ({ seen: seenOf(parts), position: positionOf(parts) })
-const silent = { position: noPosition, telling: 'counts' } as const
+const silent = { position: noPosition, returns: 'counts' } as const
 
 const kindsOfRuns: { readonly [Kind in RunKind]: KindOfRun<Kind> } = {
   incremental: { ...silent, position: livePosition, roles: readingOf },
   lookback: {
     ...silent,
-    telling: 'arrivals',
+    returns: 'arrivals',
     roles: (parts) => ({ ...readingOf(parts), pinned: pinnedRecordsOf(parts) }),
   },
   backfill: { ...silent, position: backfillPosition, roles: readingOf },
   list: { ...silent, roles: (parts) => ({ seen: seenOf(parts), absences: listAbsencesOf(parts) }) },
   reconcile: {
     ...silent,
-    telling: 'differences',
+    returns: 'differences',
     roles: (parts) => ({ ...listingOf(parts), reconciliation: reconciliationOf(parts) }),
   },
   verify: {

@@ -14,7 +14,7 @@ import type { Busy, Position, Run, RunCore, RunEnd, RunRoles } from '../../sync/
 import type { RelatedOptions } from '../queries/due.ts'
 import { type Connection, takeConnection } from '../server/session.ts'
 import type { PositionStore } from '../writing/commit-page.ts'
-import type { Telling } from '../writing/merge-sql.ts'
+import type { MergeReturns } from '../writing/merge-sql.ts'
 import { openWriters, startPageWriter, type WriterOptions, type Writers } from '../writing/page-writer.ts'
 import {
   giveBackLease,
@@ -39,7 +39,7 @@ export type KindOfRun<Kind extends RunKind> = {
   /** Which position its pages move; `id` is that of the backfill. */
   position(lease: RunLease, start: StartingPoint, id: string): PositionStore
   /** What it hears of the rows it wrote. */
-  readonly telling: Telling
+  readonly returns: MergeReturns
   roles(parts: RunParts): RunRoles[Kind]
 }
 
@@ -208,7 +208,7 @@ function openRunWriters(
     startPageWriter({
       ...{ pool, positions, timeZone, keptMs, log, keyField },
       stream: table,
-      telling: needs.telling,
+      returns: needs.returns,
       connections: table.name === stream.name ? options.connections : 1,
       onCommit(outcome) {
         onCommit(outcome)

@@ -11,7 +11,7 @@ import type { EncodedPage } from '../encoding/page.ts'
 import { type Growth, growTable } from '../schema/grow-table.ts'
 import { readTableSchema } from '../schema/table-schema.ts'
 import { limitLockWaits, retryOnLockTimeout } from '../server/session.ts'
-import type { Telling } from './merge-sql.ts'
+import type { MergeReturns } from './merge-sql.ts'
 import { probeRows } from './probe-rows.ts'
 import { quarantine } from './quarantine.ts'
 import {
@@ -82,7 +82,7 @@ export type Committed = Merged & {
 export type CommitContext = {
   readonly stream: MirroredStream
   readonly positions: PositionStore
-  readonly telling: Telling
+  readonly returns: MergeReturns
   /** Of date-times without an offset. */
   readonly timeZone: string
   readonly log: Logger
@@ -149,7 +149,7 @@ export async function commitQuickly(
 
 async function writeQuickly(
   client: ClientBase,
-  { telling, timeZone }: CommitContext,
+  { returns, timeZone }: CommitContext,
   page: Page,
   {
     table: { tableSchema },
@@ -160,7 +160,7 @@ async function writeQuickly(
     mustMerge,
   }: Parameters<typeof commitQuickly>[3],
 ): Promise<Merged> {
-  const mayInsert = !mustMerge && telling === 'counts' && tableSchema.history === null
+  const mayInsert = !mustMerge && returns === 'counts' && tableSchema.history === null
   const begin = `${beginSql(timeZone)}; `
   const insert = async (copies: Copies, before: string) => {
     await turn.mayCopy()
@@ -174,11 +174,11 @@ async function writeQuickly(
     return { ...nothingMerged, inserted: encoded.rows.length }
   }
   await prepareStaging(client, tableSchema)
-  if (telling === 'differences') {
+  if (returns === 'differences') {
     // What somebody changed here without a trace shows only beside the whole record (P16).
     await stageRows(client, encoded.all, begin)
     await turn.take()
-    return await mergePage(client, tableSchema, { telling, readAtMs: page.readAtMs })
+    return await mergePage(client, tableSchema, { returns, readAtMs: page.readAtMs })
   }
   await turn.mayRead()
   if (sharesRows()) await turn.take()
@@ -192,7 +192,7 @@ async function writeQuickly(
   }
   await stageRows(client, encoded.only(indexes), '')
   await turn.take()
-  return await mergePage(client, tableSchema, { telling, readAtMs: page.readAtMs })
+  return await mergePage(client, tableSchema, { returns, readAtMs: page.readAtMs })
 }
 
 /** A page without rows needs no table. */
@@ -222,8 +222,8 @@ export async function commitCarefully(
       await client.query(beginSql(context.timeZone))
       const changed = growth ? await grow(client, context, { table, growth, settledColumns }) : table
       await prepareStaging(client, changed.tableSchema, false)
-      const { telling } = context
-      const into = { ...changed, telling, readAtMs: page.readAtMs }
+      const { returns } = context
+      const into = { ...changed, returns, readAtMs: page.readAtMs }
       const encoded = growth && (await changed.encode(page.rows))
       const merged = encoded
         ? await mergeWhole(client, into, page.rows, encoded)

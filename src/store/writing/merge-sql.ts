@@ -49,14 +49,14 @@ export type MergedArrival = FoundDifference & {
  * What a merge answers with: how many rows it wrote; or what these were before; or also which records are older than their row, and
  * then it mends what somebody changed here without a trace.
  */
-export type Telling = 'counts' | 'arrivals' | 'differences'
+export type MergeReturns = 'counts' | 'arrivals' | 'differences'
 
 /**
  * Answers with MergedCounts, or with a MergedArrival for each row that was written, and for each that has a newer version where
  * differences are told. Its parameter: how many milliseconds ago the page was read.
  */
-export function mergeSql(tableSchema: TableSchema, telling: Telling): string {
-  const mends = telling === 'differences'
+export function mergeSql(tableSchema: TableSchema, returns: MergeReturns): string {
+  const mends = returns === 'differences'
   const table = qualified(tableSchema.stream)
   const names = columnNames(tableSchema)
   const key = pg.escapeIdentifier(tableSchema.key.name)
@@ -73,12 +73,12 @@ export function mergeSql(tableSchema: TableSchema, telling: Telling): string {
       where mine.${key} is null or ${isNews(tableSchema, incomingRow(tableSchema, 'page', mends))}${older}
     ), `
   const outcome =
-    telling !== 'counts'
+    returns !== 'counts'
       ? `select before.*, merged.key is not null as is_written, coalesce(merged.is_new, false) as is_new
          from before left join merged using (key)`
       : 'select count(*) filter (where is_new) as inserted, count(*) filter (where not is_new) as updated from merged'
   return `
-    with ${telling === 'counts' ? '' : before}merged as (
+    with ${returns === 'counts' ? '' : before}merged as (
       insert into ${table} as mine
         (${names.join(', ')}, _first_seen_at, _synced_at, _deleted_at, _deleted_reason, _hash, _rescued)
       select ${names.map((name) => `page.${name}`).join(', ')}, now(), now(),

@@ -15,11 +15,11 @@ import {
   insertSql,
   type MergedArrival,
   type MergedCounts,
+  type MergeReturns,
   mergeSettings,
   mergeSql,
   stageSql,
   stagingSql,
-  type Telling,
 } from './merge-sql.ts'
 
 // COPY … FROM STDIN of bytes that are in memory already. The data follows the statement at once, without waiting for
@@ -143,7 +143,7 @@ export async function prepareStaging(
 }
 
 type Merging = {
-  readonly telling: Telling
+  readonly returns: MergeReturns
   /** As in Records: what was proven gone since then stays so. */
   readonly readAtMs: number
 }
@@ -153,10 +153,10 @@ export async function mergePage(
   tableSchema: TableSchema,
   merging: Merging,
 ): Promise<Merged> {
-  const text = mergeSql(tableSchema, merging.telling)
+  const text = mergeSql(tableSchema, merging.returns)
   const ageMs = performance.now() - merging.readAtMs
   const statement = { name: `tidemark_merge_${digest(text)}`, text, values: [ageMs] }
-  if (merging.telling === 'counts') {
+  if (merging.returns === 'counts') {
     const { rows } = await client.query<MergedCounts>(statement)
     return { inserted: Number(rows[0]?.inserted ?? 0), updated: Number(rows[0]?.updated ?? 0), arrivals: [] }
   }
@@ -177,7 +177,7 @@ export type Separated = Merged & { readonly refused: readonly Rejected[] }
 type Into = {
   readonly tableSchema: TableSchema
   readonly encode: EncodePage
-  readonly telling: Telling
+  readonly returns: MergeReturns
   readonly readAtMs: number
 }
 
@@ -222,11 +222,11 @@ type Attempt =
 
 /** Leaves nothing behind of rows that Postgres refuses. */
 async function mergeIfTaken(client: ClientBase, into: Into, page: EncodedPage): Promise<Attempt> {
-  const { tableSchema, telling, readAtMs } = into
+  const { tableSchema, returns, readAtMs } = into
   await client.query(`savepoint part; ${emptyStagingSql}`)
   try {
     await copyIn(client, '', stageSql, page.encoded.all)
-    const merged = await mergePage(client, tableSchema, { telling, readAtMs })
+    const merged = await mergePage(client, tableSchema, { returns, readAtMs })
     await client.query('release savepoint part')
     return { merged: { ...merged, refused: page.rejected }, refusal: null }
   } catch (error) {

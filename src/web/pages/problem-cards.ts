@@ -1,15 +1,10 @@
 // Problems as the pages show them: the verdict that heads the overview, and a card for each with the one thing to press.
 
-import { isNews, type Problem } from '../../problems/stream-problems.ts'
+import type { Problem } from '../../problems/stream-problems.ts'
+import { type Care, careOf } from '../../problems/stream-state.ts'
 import { ageInWords, clock, foreign, type Html, html, state } from '../html.ts'
 import type { Snapshot } from '../status-queries.ts'
 import { addressOf } from './tables.ts'
-
-export type Care = 'needs you' | 'heals' | 'news'
-
-/** What somebody has to do about it. */
-export const careOf = ({ kind }: Pick<Problem, 'kind'>): Care =>
-  kind === 'service_down' ? 'heals' : isNews(kind) ? 'news' : 'needs you'
 
 const countOf = (problems: readonly Problem[], care: Care): number =>
   problems.filter((one) => careOf(one) === care).length

@@ -1,8 +1,9 @@
 // `/problems`: what needs somebody, what heals by itself, and what is worth knowing, each with what to press.
 
+import { type Care, careOf } from '../../problems/stream-state.ts'
 import { type Html, html } from '../html.ts'
 import { heading, type Page } from './layout.ts'
-import { type Care, careOf, problemCards, verdict } from './problem-cards.ts'
+import { problemCards, verdict } from './problem-cards.ts'
 
 const parts = [
   ['needs you', 'Need you'],

@@ -7,7 +7,7 @@ import { plural } from '../../util/text.ts'
 import { actionForm } from '../action-forms.ts'
 import { clock, count, foreign, type Html, html, kindInWords, shortSpan } from '../html.ts'
 import type { RecordShown } from '../status-queries.ts'
-import { tellingColumns } from '../telling-columns.ts'
+import { summaryColumns } from '../summary-columns.ts'
 import { heading, type Page, type PageContext, type Shown } from './layout.ts'
 import { recordAddress } from './rows.ts'
 import { addressOf } from './tables.ts'
@@ -84,7 +84,7 @@ function compareBar(
 
 function leadOf({ row }: RecordShown): Html | null {
   const fields = row && Object.entries(row.values)
-  const names = tellingColumns(fields?.map(([name]) => name) ?? [])
+  const names = summaryColumns(fields?.map(([name]) => name) ?? [])
   const texts = names.map((name) => row?.values[name]).filter((one) => typeof one === 'string' && one !== '')
   return texts.length === 0
     ? null

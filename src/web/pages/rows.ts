@@ -10,7 +10,7 @@ import {
 import { plural } from '../../util/text.ts'
 import { clock, count, foreign, type Html, html } from '../html.ts'
 import type { RowsShown } from '../status-queries.ts'
-import { tellingColumns } from '../telling-columns.ts'
+import { summaryColumns } from '../summary-columns.ts'
 import type { Page, PageContext } from './layout.ts'
 import { streamPage } from './stream-frame.ts'
 import { addressOf } from './tables.ts'
@@ -52,7 +52,7 @@ export const rowsTab: Page = {
         ...asked,
         limit: pageSize,
         mostCharacters: 300,
-        choose: tellingColumns,
+        choose: summaryColumns,
       })
       if (shown === null)
         return html`<section class="card"><p>Nothing of ${stream} is stored yet. Its table is made by the first record that comes.</p></section>`

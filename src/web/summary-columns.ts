@@ -1,7 +1,7 @@
 // The columns that tell most people which row it is, by their names.
 
 const usualColumns = 6
-const telling = [
+const summary = [
   /number/,
   /subject|name|title/,
   /status/,
@@ -12,8 +12,8 @@ const telling = [
 ]
 
 /** Names of the columns to show, when nobody chose any. */
-export function tellingColumns(names: readonly string[]): readonly string[] {
-  const found = telling.flatMap((pattern) =>
+export function summaryColumns(names: readonly string[]): readonly string[] {
+  const found = summary.flatMap((pattern) =>
     names.filter((name) => pattern.test(name) && !/_id|idext|uid/.test(name)).slice(0, 1),
   )
   const rest = names.filter((name) => !/^sys_|_id$|_id_|version|uid|idext/.test(name))
