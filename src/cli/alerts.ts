@@ -26,8 +26,8 @@ async function test({ environment, values, signal, stdout }: Call): Promise<Exit
   if (url === null)
     throw new UsageError('Nobody is told of problems: set ALERT_WEBHOOK_URL to an incoming webhook.')
   const receiver = { url, format, consoleUrl, runbooksUrl }
-  await sendTest(receiver, new Date(), signal)
+  const sent = await sendTest(receiver, new Date(), signal)
   if (values.json) stdout.json({ sent: true, format: formatOf(receiver) })
-  else stdout.say(`A test message was sent, in the form of ${formatOf(receiver)}. Look whether it is there.`)
+  else stdout.say(sent)
   return exitCodes.done
 }

@@ -34,6 +34,8 @@ export type ActionContext = {
   readonly requestRun: (request: RunRequest) => Promise<void>
   readonly tasks: BackgroundTasks
   readonly pageSize: number
+  /** Says in one line what was sent; null: nobody is told of problems. */
+  readonly sendTestAlert: (() => Promise<string>) | null
   readonly log: Logger
 }
 export type Order = {
@@ -186,7 +188,18 @@ async function dropQuarantine({ sync: { database } }: ActionContext, order: Orde
   return { text: droppedSentence(dropped), json: { dropped } }
 }
 
+async function testAlert({ sendTestAlert }: ActionContext): Promise<Outcome> {
+  if (sendTestAlert === null)
+    throw new UsageError('Nobody is told of problems: set ALERT_WEBHOOK_URL to an incoming webhook.')
+  // It names no address: that is the secret (P9).
+  const text = await sendTestAlert().catch((cause) => {
+    throw new NotNow(messageOf(cause), { cause })
+  })
+  return { text, json: { sent: true } }
+}
+
 export const actions = {
+  testAlert,
   sync,
   pause,
   resume,

@@ -4,7 +4,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from '../log.ts'
 import type { Alert, AlertBook } from '../store/admin/alert-book.ts'
-import { alertBody, type Receiver, testBody } from './alert-body.ts'
+import { alertBody, formatOf, type Receiver, testBody } from './alert-body.ts'
 import { isQuiet, planAlerts, type QuietHours, retryAfter } from './alerts.ts'
 import type { Problem } from './stream-problems.ts'
 
@@ -65,9 +65,11 @@ function codeOf(error: unknown): string {
   return 'name' in cause ? String(cause.name) : 'no reason given'
 }
 
-/** Rejects when it does not arrive. */
-export const sendTest = (receiver: Receiver, now: Date, signal: AbortSignal): Promise<void> =>
-  sendAlert({ url: receiver.url, body: testBody(receiver, now), signal })
+/** Says in one line what was sent. Rejects when it does not arrive. */
+export async function sendTest(receiver: Receiver, now: Date, signal: AbortSignal): Promise<string> {
+  await sendAlert({ url: receiver.url, body: testBody(receiver, now), signal })
+  return `A test message was sent, in the form of ${formatOf(receiver)}. Look whether it is there.`
+}
 
 type Round = Receiver & {
   readonly problems: readonly Problem[]

@@ -36,8 +36,8 @@ export const cancelForm = (viewer: Viewer, backfill: string): Html | null =>
 
 /** Of one entry. */
 export const entryForms = (viewer: Viewer, id: string): Html =>
-  html`${actionForm(viewer, `/quarantine/${id}/retry`, html`<button>Try again now</button>`)}
-${actionForm(viewer, `/quarantine/${id}/drop`, html`${dropReason}<button class="harm">Drop entry ${id}</button>`)}`
+  html`${actionForm(viewer, `/quarantine/${id}/retry`, html`<button>Try again<span class="hidden"> entry ${id}</span></button>`)}
+<details class="actions"><summary>Drop…<span class="hidden"> entry ${id}</span></summary>${actionForm(viewer, `/quarantine/${id}/drop`, html`${dropReason}<button class="harm">Drop entry ${id}</button>`)}</details>`
 
 /** Of all of a stream, up to the newest entry that there is to see. Dropping them asks for their number. */
 export const quarantineForms = (

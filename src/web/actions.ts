@@ -24,6 +24,7 @@ const routes = [
   ['cancelBackfill', '/backfills/:target/cancel', '/backfills'],
   ['retryQuarantine', '/quarantine/:target/retry', '/quarantine'],
   ['dropQuarantine', '/quarantine/:target/drop', '/quarantine'],
+  ['testAlert', '/alerts/test', '/problems'],
 ] as const satisfies readonly (readonly [ActionName, string, string])[]
 
 /** Null without a token: then nobody can act. */
@@ -44,21 +45,21 @@ export const actionRoutes =
     if (authentication === null) return
     withForms(server, (scope) => {
       for (const [name, url, page] of routes)
-        scope.post<{ Params: { target: string } }>(
+        scope.post<{ Params: { target?: string } }>(
           url,
           {
             onRequest: async (request, reply) => refuseStrangers(options, request, reply),
           },
           async (request, reply) => {
+            const { target = 'alerts' } = request.params
             const session = bearerOf(request) === null ? authentication.sessionOf(request) : null
             const { csrf = '', ...fields } = fieldsOf(request)
             if (!mayAct(authentication, request, csrf)) {
               const text = 'That form was out of date, and nothing was done. This page has a new one.'
               if (!session || !wantsPage(request)) return reply.code(403).send({ error: text })
               authentication.leaveMessage(session, request, reply, { isGood: false, text })
-              return reply.redirect(pageOf(page, request.params.target), 303)
+              return reply.redirect(pageOf(page, target), 303)
             }
-            const { target } = request.params
             if (url.startsWith('/streams/') && !options.streams.includes(target))
               return reply.code(404).send({ error: 'There is no such stream.', streams: options.streams })
             const address = clientAddress(request)
@@ -74,7 +75,7 @@ export const actionRoutes =
             })
             if (!session) return reply.code(status).send(json)
             authentication.leaveMessage(session, request, reply, { isGood: status < 300, text })
-            return reply.redirect(pageOf(page, request.params.target), 303)
+            return reply.redirect(pageOf(page, target), 303)
           },
         )
     })

@@ -9,6 +9,7 @@ import {
   type ReadingProgress,
   rowsInWords,
 } from '../streams/load-progress.ts'
+import { plural } from '../util/text.ts'
 import { bars } from './charts.ts'
 import { clock, count, foreign, type Html, html, shortSpan, state } from './html.ts'
 import type { Snapshot } from './status-queries.ts'
@@ -26,6 +27,12 @@ export function firstLoadCard(seen: Seen): Html | null {
 <div data-live="first-load">${changing}</div>
 <ol class="steps"><li><b>Load:</b> every record is read once.</li><li><b>Catch up:</b> what changed meanwhile is read. Then the stream is <b>read through</b> a moment, seconds ago.</li><li><b>First reconcile:</b> all of it is compared with the whole list, so that <b>deletions are known</b>. It begins by itself.</li></ol>
 <details><summary>How sure is this?</summary><p class="quiet small">The upstream does not say how many records it has. Where its list can be counted, Tidemark asks for pages further and further on until one is not full, and again every 5 minutes. The share never falls: when there are more than were counted, it waits. The time left comes from the slowest and the fastest 30 seconds of the last 5 minutes. Row versions are no measure: most rows may lie in a small part of them.</p></details></section>`
+}
+
+/** That of one stream, for its own page. */
+export function firstLoadOf(seen: Pick<Seen, 'at' | 'loads'>, stream: string): Html | null {
+  const load = unfinished(seen).find((one) => one.stream === stream)
+  return load ? loadOf(load, seen.at) : null
 }
 
 /** What changes of it. */
@@ -75,7 +82,7 @@ function loadOf(load: ReadingProgress, at: Date): Html {
   const left = total === null ? null : Math.max(0, total - rows)
   return html`<figure><figcaption><span>${stream}: ${words}</span> <small>${rowsInWords(load)}, ${counted}</small></figcaption>
 ${found.share !== null && bar(stream, found.share)}</figure>
-<dl class="facts"><div><dt>Read</dt><dd>${count(rows)} rows<small>${count(requests)} requests, ${megabytes(bytes)}</small></dd></div>
+<dl class="facts"><div><dt>Read</dt><dd>${count(rows)} rows<small>${plural(requests, 'request')}, ${megabytes(bytes)}</small></dd></div>
 <div><dt>Speed</dt><dd>${found.rowsPerSecond === null ? 'not known yet' : `${count(found.rowsPerSecond)} rows/s`}<small>last 30 s</small></dd></div>
 <div><dt>Left</dt><dd>${found.left ? leftInWords(found.left) : found.isCatchingUp ? 'catching up' : 'cannot be said yet'}<small>${left === null ? '' : `${count(left)} rows`}</small></dd></div></dl>
 ${found.stalled && html`<p>${state('warn', foreign(outlookInWords(found, at) ?? '', 300))}</p>`}

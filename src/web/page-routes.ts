@@ -55,6 +55,8 @@ type Options = {
   readonly statusQueries: () => StatusQueries | null
   readonly viewerOf: (request: FastifyRequest, reply: FastifyReply) => Viewer
   readonly assets: Assets
+  /** There is a made-up upstream to break. */
+  readonly isDemo?: boolean
   /** A Postgres that is frozen keeps its connections and never answers. */
   readonly timeoutMs?: number
   readonly log: Logger
@@ -82,7 +84,7 @@ const reloadSeconds = 3
 const defaultTimeoutMs = 15_000
 
 export const pageRoutes =
-  ({ statusQueries, viewerOf, assets, timeoutMs = defaultTimeoutMs, log }: Options): Routes =>
+  ({ statusQueries, viewerOf, assets, isDemo = false, timeoutMs = defaultTimeoutMs, log }: Options): Routes =>
   (server) => {
     // Every open page asks again every few seconds; one line in the log is enough.
     let isLogged = false
@@ -91,7 +93,16 @@ export const pageRoutes =
         const viewer = viewerOf(request, reply)
         const now = new Date()
         const page = (shown: Shown, problems: readonly Problem[] | null, more = {}) =>
-          layout({ path: place, viewer, assets, problems, asOf: isLive ? null : now, ...shown, ...more })
+          layout({
+            path: place,
+            viewer,
+            assets,
+            isDemo,
+            problems,
+            asOf: isLive ? null : now,
+            ...shown,
+            ...more,
+          })
         const alone = (text: Html): Shown => ({ title, heading: heading({ title }), body: text })
         const there = statusQueries()
         if (!there) return sendPage(reply, page(alone(waiting), null, { reloadSeconds }), 503)

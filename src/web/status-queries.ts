@@ -80,6 +80,8 @@ export type Snapshot = {
   readonly nextRuns: readonly NextRun[]
   /** First loads, those that are complete among them. */
   readonly loads: readonly ReadingProgress[]
+  /** Where the pages of docs/operations can be read; null: they are named by their path. */
+  readonly runbooksUrl: string | null
 }
 
 /** By what a stream is read. */
@@ -129,6 +131,8 @@ export type FoundIn = {
 export type StatusQueries = {
   /** The names of the configured streams. */
   readonly streams: readonly string[]
+  /** In which form people are told of problems; null: nobody is told. */
+  readonly alertFormat: string | null
   snapshot(): Promise<Snapshot>
   problems(): Promise<readonly Problem[]>
   /** The newest first, those older than an id. */
@@ -136,7 +140,7 @@ export type StatusQueries = {
     filter: RunFilter,
     page: { readonly before: string | null; readonly limit: number },
   ): Promise<readonly RunLine[]>
-  checkpoints(stream: string | null, limit: number): Promise<readonly Checkpoint[]>
+  checkpoints(page: Parameters<typeof readCheckpoints>[1]): Promise<readonly Checkpoint[]>
   backfills(stream: string | null): Promise<readonly BackfillLine[]>
   /** The oldest first, those after an id. */
   quarantine(
@@ -180,7 +184,8 @@ export type StatusQueries = {
   ): Promise<{ readonly text: string; readonly from: string; readonly to: string }>
 }
 
-type Given = Pick<StatusQueries, 'problems' | 'planBackfill' | 'settings' | 'queueCounts'> & {
+type Given = Pick<StatusQueries, 'problems' | 'planBackfill' | 'settings' | 'queueCounts' | 'alertFormat'> & {
+  readonly runbooksUrl: string | null
   readonly pool: Parameters<typeof readOverview>[0]
   readonly streams: readonly Stream[]
   /** Of the queue; none when it does not answer. */
@@ -206,6 +211,7 @@ export function openStatusQueries({ pool, streams, nextRuns, ...given }: Given):
         latestRuns,
         rates,
         loads,
+        runbooksUrl: given.runbooksUrl,
         // The other schedules look whether something is to be done; mostly nothing is.
         nextRuns: next
           .filter(({ kind }) => kind === 'incremental' || kind === 'reconcile')
@@ -213,11 +219,12 @@ export function openStatusQueries({ pool, streams, nextRuns, ...given }: Given):
           .map((one) => (kinds.get(one.stream) === 'list' ? { ...one, kind: 'list' } : one)),
       }
     },
+    alertFormat: given.alertFormat,
     problems: given.problems,
     planBackfill: given.planBackfill,
     settings: given.settings,
     runs: (filter, page) => readRuns(pool, filter, page),
-    checkpoints: (stream, limit) => readCheckpoints(pool, { stream, limit }),
+    checkpoints: (page) => readCheckpoints(pool, page),
     backfills: (stream) => listBackfills(pool, stream),
     quarantine: (stream, page) => readQuarantine(pool, { stream, id: null }, page),
     async quarantineOf(stream) {

@@ -5,7 +5,7 @@ import type { Problem } from '../problems/stream-problems.ts'
 import { stateOfStream } from '../problems/stream-state.ts'
 import { streams } from '../streams/catalog.ts'
 import { bars, tideGauge, tideWords } from './charts.ts'
-import { firstLoadCell } from './first-load.ts'
+import { firstLoadCell, firstLoadOf } from './first-load.ts'
 import {
   age,
   clock,
@@ -65,6 +65,7 @@ function shownOf(
     rate: html`${bars(rates, { height: 26, label: `Rows changed per minute, last 30 minutes: ${words}` })}<span class="small quiet">${words}</span>`,
     rows: stream.rows === null ? html`not counted yet` : html`${count(stream.rows)}`,
     next: nextOf(stream, snapshot),
+    'first-load': firstLoadOf(snapshot, stream.stream),
     read: moment(stream.readThroughAt, at),
     settled: moment(settledOf(stream), at),
     deletions: moment(stream.deletionsKnownAt, at),
@@ -90,8 +91,12 @@ const moment = (at: Date | null, now: Date): Html =>
     ? html`not yet`
     : html`${clock(at, now)}<small>${shortSpan(now.getTime() - at.getTime())} ago</small>`
 
-function nextOf({ stream, paused, stoppedReason }: StreamSnapshot, { nextRuns, at }: Snapshot): Html | null {
+function nextOf(
+  { stream, paused, stoppedReason, readThroughAt, running }: StreamSnapshot,
+  { nextRuns, at }: Snapshot,
+): Html | null {
   if (paused || stoppedReason !== null) return html`<span class="quiet">not read</span>`
+  if (readThroughAt === null && running.length > 0) return html`<span class="quiet">going on</span>`
   const next = nextRuns.find((run) => run.stream === stream && ['incremental', 'list'].includes(run.kind))
   if (!next) return html`<span class="quiet">not known</span>`
   const aheadMs = next.at.getTime() - at.getTime()

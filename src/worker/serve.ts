@@ -9,6 +9,8 @@ import { planAskedBackfill } from '../operator/backfill.ts'
 import { type BackgroundTasks, openBackgroundTasks } from '../operator/background-tasks.ts'
 import { performRecorded } from '../operator/record-action.ts'
 import { askUpstream, type UpstreamSays } from '../operator/upstream-record.ts'
+import { formatOf, type Receiver } from '../problems/alert-body.ts'
+import { sendTest } from '../problems/alert-loop.ts'
 import { pausedStreams } from '../store/admin/streams.ts'
 import { readBeliefs } from '../store/queries/dictionary.ts'
 import { readOverview } from '../store/queries/overview.ts'
@@ -52,7 +54,7 @@ export async function serve(options: {
   /** What there is to break, where the upstream is made up. */
   readonly demo?: () => Demo | null
 }): Promise<TidemarkWorker> {
-  const { config, log, demo = () => null } = options
+  const { config, log, demo = null } = options
   const stopping = new AbortController()
   const metrics = openMetrics()
   const state: WorkerState = {
@@ -186,7 +188,11 @@ function monitoringRoutes(state: WorkerState, deliveries: RunDebounce): readonly
 }
 
 /** For people: pages and actions. */
-function consoleRoutes(state: WorkerState, events: LiveEvents, demo: () => Demo | null): readonly Routes[] {
+function consoleRoutes(
+  state: WorkerState,
+  events: LiveEvents,
+  demo: (() => Demo | null) | null,
+): readonly Routes[] {
   const { config, log, streams } = state
   const assets = readAssets()
   const tokens = { operator: config.adminToken, viewer: config.viewerToken }
@@ -201,7 +207,7 @@ function consoleRoutes(state: WorkerState, events: LiveEvents, demo: () => Demo 
     assets.routes,
     byKnownNames({ listensOn: config.httpHost, publicUrl: config.publicUrl, names: config.httpNames }, [
       signInRoutes({ authentication, checkToken, assets }),
-      demoRoutes({ authentication, checkToken, demo, assets, log }),
+      ...(demo ? [demoRoutes({ authentication, checkToken, demo, assets, log })] : []),
       forReaders({ authentication, checkToken, tokens, isLocal: isLoopback(config.httpHost), assets }, [
         recordRoutes({
           ...{ authentication, checkToken, assets },
@@ -214,6 +220,7 @@ function consoleRoutes(state: WorkerState, events: LiveEvents, demo: () => Demo 
           statusQueries: () => state.statusQueries,
           viewerOf: authentication?.viewerOf ?? (() => readOnlyViewer),
           assets,
+          isDemo: demo !== null,
           log,
         }),
       ]),
@@ -227,12 +234,21 @@ const performOf =
     const { live, tasks, config, log } = state
     if (!live) throw new NotNow('The worker is starting: it waits for its database or its queue.')
     const { pageSize } = config
+    const receiver = receiverOf(config)
+    const sendTestAlert =
+      receiver && (() => sendTest(receiver, new Date(), AbortSignal.timeout(longestLookupMs)))
     return await performRecorded(
-      { sync: live.context, requestRun: requestRunOf(state), tasks, pageSize, log },
+      { sync: live.context, requestRun: requestRunOf(state), tasks, pageSize, sendTestAlert, log },
       name,
       order,
     )
   }
+
+/** Who is told of problems; null: nobody. */
+function receiverOf(config: Config): Receiver | null {
+  const { alertWebhookUrl: url, alertFormat: format, consoleUrl, runbooksUrl } = config
+  return url === null ? null : { url, format, consoleUrl, runbooksUrl }
+}
 
 /** The upstream is asked for one record; it may take a while, but not for ever. */
 const longestLookupMs = 10_000
@@ -265,7 +281,14 @@ const statusQueriesOf = ({ context, jobs, parts, problems }: Live, config: Confi
     queueCounts: async () =>
       parts.states().queue?.isUp ? await withTimeout(nextTicksMs, jobs.counts()).catch(() => null) : null,
     settings: (stream) => settingsOf(config, context.streams, stream),
+    runbooksUrl: config.runbooksUrl,
+    alertFormat: formatOfReceiver(config),
   })
+
+function formatOfReceiver(config: Config): string | null {
+  const receiver = receiverOf(config)
+  return receiver && formatOf(receiver)
+}
 
 const progressOf = ({ database, streams }: SyncContext) =>
   readProgress(

@@ -175,6 +175,11 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
       await press(page, 'Try all of assignment again')
       await expectTold(page, /0 became rows|has begun/)
       const kept = async () => (await rows('select from tidemark.quarantine where dropped_at is null')).length
+      await page
+        .getByRole('button', { name: /^Try again entry/ })
+        .first()
+        .click()
+      await page.goto(`${worker.url}/quarantine?stream=assignment`)
       const entry = page.locator('tbody details.actions').first()
       await entry.locator('summary').click()
       await expectNoBarriers(page)

@@ -10,7 +10,7 @@ import { startSimulator } from '../../src/simulator/simulator.ts'
 import { withAlertBook } from '../../src/store/admin/alert-book.ts'
 import { neverAborted } from '../support/context.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
-import { startTestWorker } from '../support/worker.ts'
+import { adminToken, startTestWorker } from '../support/worker.ts'
 
 const start = new Date('2026-03-02T12:00:00Z')
 const at = (seconds: number) => new Date(start.getTime() + 1000 * seconds)
@@ -188,6 +188,15 @@ describe.skipIf(!hasPostgres)('alerts', () => {
       expect(await worker.metric('tidemark_problems{kind="deletions_blocked"}')).toBe(1)
       expect(await worker.metric('tidemark_problems{kind="stopped"}')).toBe(0)
       expect(worker.logged().join()).not.toContain('canary')
+      // From the page of problems, or by a script.
+      const headers = { authorization: `Bearer ${adminToken}` }
+      const answer = await fetch(`${worker.url}/alerts/test`, { method: 'POST', headers })
+      expect([answer.status, await answer.json()]).toEqual([200, { sent: true }])
+      expect(told.at(-1)).toContain('This is a test')
+      const { rows } = await database.pool.query('select action, target, result, told from tidemark.action')
+      expect(rows).toEqual([
+        { action: 'testAlert', target: 'alerts', result: 'done', told: expect.stringContaining('was sent') },
+      ])
     } finally {
       await worker.stop()
     }

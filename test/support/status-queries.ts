@@ -9,10 +9,12 @@ export const emptySnapshot: Snapshot = {
   rates: { from: new Date(0), bucketMs: 15_000, buckets: 2, streams: new Map() },
   nextRuns: [],
   loads: [],
+  runbooksUrl: null,
 }
 
 export const statusQueriesWith = (more: Partial<StatusQueries> = {}): StatusQueries => ({
   streams: ['assignment'],
+  alertFormat: null,
   snapshot: async () => emptySnapshot,
   problems: async () => [],
   runs: async () => [],

@@ -79,19 +79,30 @@ export type Checkpoint = {
   readonly moved_by: string | null
 }
 
-/** The newest first. */
+/** The newest first, those with a lower id than `before`, reached at `until` at the latest; null: whatever there is. */
 export async function readCheckpoints(
   client: Pick<ClientBase, 'query'>,
-  options: { readonly stream: string | null; readonly limit: number },
+  {
+    stream,
+    limit,
+    before = null,
+    until = null,
+  }: {
+    readonly stream: string | null
+    readonly limit: number
+    readonly before?: string | null
+    readonly until?: Date | null
+  },
 ): Promise<readonly Checkpoint[]> {
   const { rows } = await client.query<Checkpoint>(
     `select id::text, stream, position::text, reached_at, reason, moved_by
      from tidemark.checkpoint as known
-     where $1::text is null or stream = $1
+     where ($1::text is null or stream = $1) and ($3::bigint is null or known.id < $3)
+       and ($4::timestamptz is null or reached_at <= $4)
      -- Without the table it would be the text above, and 9 the newest of ten.
      order by known.id desc
      limit $2`,
-    [options.stream, options.limit],
+    [stream, limit, before, until],
   )
   return rows
 }

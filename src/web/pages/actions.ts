@@ -59,6 +59,7 @@ const words: Readonly<Record<string, string>> = {
   cancelBackfill: 'stopped backfill',
   retryQuarantine: 'tried again, in quarantine:',
   dropQuarantine: 'dropped from quarantine:',
+  testAlert: 'sent a test of',
 }
 const tones: Readonly<Record<string, Tone>> = { done: 'ok', begun: 'busy', refused: 'warn', failed: 'bad' }
 

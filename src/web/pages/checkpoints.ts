@@ -6,9 +6,19 @@ import { age, count, foreign, type Html, html, runState, time } from '../html.ts
 import type { Viewer } from '../sessions.ts'
 import type { BackfillLine } from '../status-queries.ts'
 import type { Page, PageContext } from './layout.ts'
-import { type Column, chosen, filterForm, select, table } from './tables.ts'
+import {
+  addressOf,
+  type Column,
+  chosen,
+  filterForm,
+  idIn,
+  minuteIn,
+  moment,
+  select,
+  table,
+} from './tables.ts'
 
-const most = 50
+const pageSize = 50
 
 export const checkpointsPage: Page = {
   path: '/checkpoints',
@@ -16,21 +26,42 @@ export const checkpointsPage: Page = {
   async body(context) {
     const { statusQueries, query } = context
     const stream = chosen(query, 'stream', statusQueries.streams)
-    return html`${filterForm('/checkpoints', [select('Stream', 'stream', statusQueries.streams, stream)])}
-${await checkpointList(context, stream)}`
+    return await checkpointList(context, stream, '/checkpoints', [
+      select('Stream', 'stream', statusQueries.streams, stream),
+    ])
   },
 }
 
-export async function checkpointList(context: PageContext, stream: string | null): Promise<Html> {
-  const { statusQueries, viewer, now } = context
-  const checkpoints = await statusQueries.checkpoints(stream, most)
-  return html`${await backfillList(context, stream)}
+/** What there is at a path, and what else can be chosen there. */
+export async function checkpointList(
+  context: PageContext,
+  stream: string | null,
+  path: string,
+  choices: readonly Html[] = [],
+): Promise<Html> {
+  const { statusQueries, viewer, now, query } = context
+  const before = idIn(query, 'before')
+  const until = minuteIn(query, 'until')
+  const found = await statusQueries.checkpoints({ stream, before, until, limit: pageSize + 1 })
+  const shown = found.slice(0, pageSize)
+  const oldest = found.length > pageSize ? (shown.at(-1)?.id ?? null) : null
+  const asked = { stream: choices.length > 0 ? stream : null, until: query.get('until') }
+  return html`<p class="lead">A checkpoint is a position that was reached: every change up to it had been read then. Any of them can be read again from.</p>
+${filterForm(path, [...choices, moment('Reached at this time (UTC), or before', 'until', query.get('until'))])}
+${before === null && until === null && (await backfillList(context, stream))}
 ${table({
-  caption: `Checkpoints, the newest first${checkpoints.length === most ? `: ${most}, and there are more` : ''}`,
+  caption: 'Checkpoints, the newest first',
   columns: checkpointColumns(now, viewer),
-  rows: checkpoints,
-  empty: 'There is no checkpoint yet. The first run makes one.',
-})}`
+  rows: shown,
+  empty:
+    before === null && until === null
+      ? 'There is no checkpoint yet. The first run makes one.'
+      : 'No checkpoint is as old as that.',
+})}
+<nav class="pages" aria-label="More checkpoints">${before !== null && html`<a class="btn" href="${addressOf(path, asked)}">Newest</a>`}${
+    oldest !== null &&
+    html`<a class="btn" rel="next" href="${addressOf(path, { ...asked, before: oldest })}">Older</a>`
+  }</nav>`
 }
 
 /** Nothing when there never was one of this stream; null: of all. */
@@ -43,7 +74,7 @@ export async function backfillList(
   return table({
     caption: 'Backfills, the newest first',
     columns: backfillColumns(now, viewer),
-    rows: backfills.slice(0, most),
+    rows: backfills.slice(0, pageSize),
     empty: 'There was no backfill yet.',
   })
 }

@@ -50,12 +50,12 @@ ${isAsked && (await estimate(statusQueries, viewer, stream, fields))}`
 
 const places = [
   ['from-version', 'Above row version', 'for example 120000'],
-  ['from-checkpoint', 'From checkpoint', 'its number, from the page Checkpoints'],
+  ['from-checkpoint', 'From checkpoint', html`its number: see <a href="/checkpoints">Checkpoints</a>`],
   ['at', 'From the position at this time', 'for example 2025-01-31T14:30:00Z; without an offset it is UTC'],
 ] as const
 
-const input = (name: string, title: string, hint: string, value: string | null): Html =>
-  html`<label>${title} <input name="${name}" value="${value}" autocomplete="off" aria-describedby="${name}-hint"><span class="hint" id="${name}-hint">${hint}</span></label>`
+const input = (name: string, title: string, hint: Html | string, value: string | null): Html =>
+  html`<div class="field"><label>${title} <input name="${name}" value="${value}" autocomplete="off" aria-describedby="${name}-hint"></label><span class="hint" id="${name}-hint">${hint}</span></div>`
 
 async function estimate(
   statusQueries: StatusQueries,

@@ -47,7 +47,20 @@ ${withRows.length === 0 && html`<section class="card"><h2>No record found</h2><p
 }
 
 const streamLinks = (streams: readonly string[]): Html =>
-  html`<section class="card"><h2>Or look through the rows of</h2><ul class="key">${streams.map((name) => html`<li><a href="/streams/${name}/rows">${name}</a></li>`)}</ul></section>`
+  html`<section class="card"><h2>Or look through the rows of a stream</h2><dl class="pairs">${streams.map(
+    (name) =>
+      html`<dt><b>${name}</b></dt><dd><ul class="key">${rowChoices.map(
+        ([words, choice]) =>
+          html`<li><a href="${addressOf(`/streams/${name}/rows`, choice)}"><span class="hidden">${name}: </span>${words}</a></li>`,
+      )}</ul></dd>`,
+  )}</dl></section>`
+
+const rowChoices: readonly (readonly [words: string, choice: Readonly<Record<string, string>>])[] = [
+  ['all', {}],
+  ['changed in the last hour', { changed: 'last hour' }],
+  ['changed in the last day', { changed: 'last day' }],
+  ['deleted', { deleted: 'only' }],
+]
 
 const records = ({ stream, rows, columns, hasMore }: FoundIn, text: string, now: Date): Html =>
   html`<section class="card"><div class="bar spread"><h2>${stream}</h2>${hasMore && html`<a class="btn" href="${addressOf(`/streams/${stream}/rows`, { q: text })}">Search all of ${stream}</a>`}</div>

@@ -12,7 +12,7 @@ export const problemCells = (problems: readonly Problem[], snapshot: Snapshot) =
   [
     ['verdict', verdict(problems, snapshot)],
     ['problem-badge', badge(problems)],
-    ['problems', problemCards(problems, snapshot.at)],
+    ['problems', problemCards(problems, snapshot)],
   ] as const
 
 const badge = (problems: readonly Problem[]): Html | null => {
@@ -32,6 +32,8 @@ type Layout = {
   readonly heading?: Html | null
   readonly body: Html
   readonly asOf?: Date | null
+  /** There is a made-up upstream to break. */
+  readonly isDemo?: boolean
   /** The page loads itself again after this long. */
   readonly reloadSeconds?: number
 }
@@ -83,12 +85,12 @@ ${page.body}
 </html>
 `
 
-const top = ({ path, viewer, problems }: Layout): Html => html`<header class="top">
+const top = ({ path, viewer, problems, isDemo }: Layout): Html => html`<header class="top">
 <a class="brand" href="/">${waves}Tidemark</a>
 <nav aria-label="Main"><ul class="nav">${places.map(
   ([address, name]) =>
     html`<li><a href="${address}"${address === path && html` aria-current="page"`}>${name}${address === '/problems' && problems && html` <span data-live="problem-badge">${badge(problems)}</span>`}</a></li>`,
-)}</ul></nav>
+)}${isDemo && html`<li><a href="/demo"${path === '/demo' && html` aria-current="page"`}>Demo</a></li>`}</ul></nav>
 <form class="find" role="search" method="get" action="/find"><label class="hidden" for="q">Find a record by key, number or text</label><input id="q" name="q" type="search" placeholder="Find a record" maxlength="100" autocomplete="off"></form>
 <span class="live" role="status" data-connection></span>
 ${account(viewer)}

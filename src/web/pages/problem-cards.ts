@@ -35,8 +35,11 @@ export function verdict(problems: readonly Problem[], { streams }: Pick<Snapshot
 
 const inWords = (amount: number): string => (numbers[amount] ?? String(amount)).toLowerCase()
 
-export const problemCards = (problems: readonly Problem[], now: Date): Html | null =>
-  problems.length === 0 ? null : html`<div>${inOrder(problems).map((one) => card(one, now))}</div>`
+export const problemCards = (
+  problems: readonly Problem[],
+  snapshot: Pick<Snapshot, 'at' | 'runbooksUrl'>,
+): Html | null =>
+  problems.length === 0 ? null : html`<div>${inOrder(problems).map((one) => card(one, snapshot))}</div>`
 
 const order: readonly Care[] = ['needs you', 'heals', 'news']
 
@@ -45,16 +48,21 @@ const inOrder = (problems: readonly Problem[]): readonly Problem[] =>
 
 const tones = { 'needs you': 'bad', heals: 'warn', news: 'idle' } as const
 
-const card = (problem: Problem, now: Date): Html => {
+const card = (problem: Problem, { at: now, runbooksUrl }: Pick<Snapshot, 'at' | 'runbooksUrl'>): Html => {
   const { what, whatToDo, runbook, since } = problem
   const { title, rest } = headOf(what)
   const [address, words] = placeOf(problem)
   return html`<article class="problem"><div><h3>${state(tones[careOf(problem)], foreign(title, 300))}</h3>
 ${rest !== '' && html`<p>${foreign(rest, 500)}</p>`}
 <p class="small">${withCode(whatToDo)}</p>
-<p class="small quiet">${since && html`since ${clock(since, now)} UTC, ${ageInWords(now.getTime() - since.getTime())} · `}More: ${runbook}</p></div>
+<p class="small quiet">${since && html`since ${clock(since, now)} UTC, ${ageInWords(now.getTime() - since.getTime())} · `}More: ${runbookLink(runbook, runbooksUrl)}</p></div>
 <div class="bar"><a class="btn${problem.kind === 'deletions_blocked' && ' go'}" href="${address}">${words}</a></div></article>`
 }
+
+const runbookLink = (path: string, runbooksUrl: string | null): Html =>
+  runbooksUrl === null
+    ? html`${path}`
+    : html`<a href="${runbooksUrl.replace(/\/+$/, '')}/${path.replace(/^.*\//, '')}">what to do, step by step</a>`
 
 /** Its first sentence is the headline, when it is short enough for one. */
 function headOf(what: string): { readonly title: string; readonly rest: string } {

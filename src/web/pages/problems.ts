@@ -1,7 +1,9 @@
 // `/problems`: what needs somebody, what heals by itself, and what is worth knowing, each with what to press.
 
 import { type Care, careOf } from '../../problems/stream-state.ts'
+import { actionForm } from '../action-forms.ts'
 import { type Html, html } from '../html.ts'
+import type { Viewer } from '../sessions.ts'
 import { heading, type Page } from './layout.ts'
 import { problemCards, verdict } from './problem-cards.ts'
 
@@ -14,13 +16,13 @@ const parts = [
 export const problemsPage: Page = {
   path: '/problems',
   title: 'Problems',
-  async body({ statusQueries, problems: known, now }) {
+  async body({ statusQueries, viewer, problems: known }) {
     const [problems, snapshot] = await Promise.all([known, statusQueries.snapshot()])
     const section = ([care, title]: (typeof parts)[number]): Html | null => {
       const own = problems.filter((one) => careOf(one) === care)
       return own.length === 0
         ? null
-        : html`<section class="card" aria-label="${title}"><h2>${title}</h2>${problemCards(own, now)}</section>`
+        : html`<section class="card" aria-label="${title}"><h2>${title}</h2>${problemCards(own, snapshot)}</section>`
     }
     const quarantined = snapshot.streams.filter((one) => one.quarantined > 0)
     return {
@@ -31,7 +33,18 @@ export const problemsPage: Page = {
       }),
       body: html`${problems.length === 0 && html`<section class="card"><h2>No problems</h2><p>Nothing needs you. <a href="/">The overview</a> shows how far each stream is, <a href="/actions">who did what</a> what was decided before.</p></section>`}
 ${parts.map(section)}
-${quarantined.length > 0 && html`<section class="card"><h2>Quarantine</h2><p>Records that cannot be rows are kept whole: ${quarantined.map(({ stream, quarantined: records }, index) => html`${index > 0 && ', '}<a href="/quarantine?stream=${stream}">${records} of ${stream}</a>`)}.</p></section>`}`,
+${quarantined.length > 0 && html`<section class="card"><h2>Quarantine</h2><p>Records that cannot be rows are kept whole: ${quarantined.map(({ stream, quarantined: records }, index) => html`${index > 0 && ', '}<a href="/quarantine?stream=${stream}">${records} of ${stream}</a>`)}.</p></section>`}
+${alerting(statusQueries.alertFormat, viewer)}`,
     }
   },
 }
+
+const alerting = (format: string | null, viewer: Viewer): Html =>
+  html`<section class="card" aria-labelledby="alerts"><h2 id="alerts">Alerts</h2>${
+    format === null
+      ? html`<p>Nobody is told of problems. To have them sent to Slack, Teams or a program of yours, set <code>ALERT_WEBHOOK_URL</code>.</p>`
+      : html`<div class="bar spread"><p>A problem that lasts for a minute is sent to <code>ALERT_WEBHOOK_URL</code>, in the form of ${format}, and again when it is over.</p>${
+          actionForm(viewer, '/alerts/test', html`<button>Send a test message</button>`) ??
+          html`<code class="small">tidemark alerts test</code>`
+        }</div>`
+  }</section>`

@@ -3,7 +3,7 @@
 import type { QuarantineEntry } from '../../store/queries/quarantine.ts'
 import { plural } from '../../util/text.ts'
 import { entryForms, quarantineForms } from '../action-forms.ts'
-import { age, count, foreign, type Html, html } from '../html.ts'
+import { age, count, foreign, html } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import type { Page } from './layout.ts'
 import { addressOf, type Column, chosen, filterForm, idIn, select, table } from './tables.ts'
@@ -53,8 +53,5 @@ const columns = (now: Date, viewer: Viewer): readonly Column<QuarantineEntry>[] 
 <pre tabindex="0">${foreign(text, mostCharacters)}</pre>
 ${repeatedText !== null && html`<p>Earlier values of fields that came twice:</p><pre tabindex="0">${foreign(repeatedText, mostCharacters)}</pre>`}</details>`,
   },
-  ...(viewer.canAct ? [{ title: 'Act', cell: ({ id }: QuarantineEntry) => entryActions(viewer, id) }] : []),
+  ...(viewer.canAct ? [{ title: 'Act', cell: ({ id }: QuarantineEntry) => entryForms(viewer, id) }] : []),
 ]
-
-const entryActions = (viewer: Viewer, id: string): Html =>
-  html`<details class="actions"><summary>Retry or drop<span class="hidden"> entry ${id}</span></summary>${entryForms(viewer, id)}</details>`

@@ -98,7 +98,7 @@ function verdict({ row, settledAt }: RecordShown, compared: Compared, now: Date)
   if (row === null)
     return html`<div class="note warn"><b>The mirror holds no such row.</b> What was noted about its key stands below.</div>`
   if (row.deletedAt !== null)
-    return html`<div class="note warn"><b>Deleted.</b> ${deletedBecause(row)} since ${clock(row.deletedAt, now)} UTC. It is no longer in <code>bi</code>, and stays in <code>mirror</code>.</div>`
+    return html`<div class="note warn"><b>Deleted.</b> ${deletedBecause(row)} noticed at ${clock(row.deletedAt, now)} UTC. The row is no longer in <code>bi</code>, and stays in <code>mirror</code>.</div>`
   const isSettled = settledAt !== null && settledAt >= row.syncedAt
   return html`<div class="note"><b>It last changed ${shortSpan(now.getTime() - row.syncedAt.getTime())} ago.</b> ${
     isSettled
@@ -108,7 +108,9 @@ function verdict({ row, settledAt }: RecordShown, compared: Compared, now: Date)
 }
 
 const deletedBecause = ({ deletedReason }: Pick<RowStory, 'deletedReason'>): string =>
-  deletedReason === 'source' ? 'The upstream says so' : 'It is gone from the upstream'
+  deletedReason === 'source'
+    ? 'The upstream itself marks the record as deleted,'
+    : 'The record is gone from the upstream,'
 
 function answer({ upstream, at }: NonNullable<Compared>, row: RecordShown['row'], now: Date): Html {
   const when = html`Asked at ${clock(at, now)} UTC, with one request.`
@@ -173,7 +175,7 @@ function rowEvents(row: RowStory): readonly Event[] {
             at: row.deletedAt,
             tone: 'bad' as const,
             title: 'Marked deleted',
-            text: html`${deletedBecause(row)}.`,
+            text: html`${deletedBecause(row).replace(/,$/, '.')}`,
           },
         ]),
   ]
@@ -271,7 +273,7 @@ const valueRow = (
   here: Json,
   there: { readonly isSame: boolean; readonly value: Json | undefined } | null,
 ): Html =>
-  html`<tr role="row"><th role="rowheader" scope="row" class="wide"><code>${foreign(name, 80)}</code></th><td role="cell" data-l="Here" class="value">${shown(here)}</td>${
+  html`<tr role="row"><th role="rowheader" scope="row" class="wide name"><code>${foreign(name, 80)}</code></th><td role="cell" data-l="Here" class="value">${shown(here)}</td>${
     there &&
     html`<td role="cell" data-l="Upstream" class="value">${there.isSame ? html`<span class="quiet nowrap">the same</span>` : there.value === undefined ? html`<mark>not there</mark>` : html`<mark>${shown(there.value)}</mark>`}</td>`
   }</tr>`

@@ -4,6 +4,7 @@ import type { StreamOverview } from '../../store/queries/overview.ts'
 import { kinds } from '../../streams/catalog.ts'
 import { formatDuration, plural } from '../../util/text.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
+import { tideAxis, tideKey } from '../charts.ts'
 import { dayUntil, lagChart, rowsChart } from '../history-charts.ts'
 import { type Html, html, kindInWords } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
@@ -25,7 +26,8 @@ const overviewTab: Page = {
     streamPage(
       context,
       '',
-      async ({ stream, snapshot, cells }) => html`${current(stream, cells)}
+      async ({ stream, snapshot, cells }) => html`${firstLoad(stream, cells)}
+${current(stream, cells)}
 ${attention(stream, context.viewer)}
 ${await lastDay(context, stream.stream)}
 <div class="cols">${rowsWritten(stream, cells)}${runTable(stream.stream, snapshot, cells)}</div>
@@ -34,20 +36,36 @@ ${caught(stream, cells)}
     ),
 }
 
+/** While it goes on. */
+const firstLoad = ({ stream }: StreamSnapshot, cells: Cells): Html | null =>
+  cells.get(`${stream}/first-load`)
+    ? html`<section class="card" aria-labelledby="first-load"><h2 id="first-load">When will it be ready?</h2><div>${live(cells, `${stream}/first-load`)}</div><p class="quiet">What is here already can be queried; sums are too small until then.</p></section>`
+    : null
+
 const fact = (title: string, value: Html | string | null, meaning?: string): Html =>
   html`<div><dt>${title}</dt><dd>${value}${meaning && html`<small>${meaning}</small>`}</dd></div>`
 
-function current({ stream, kind }: StreamSnapshot, cells: Cells): Html {
+function current({ stream, kind, settledThroughAt }: StreamSnapshot, cells: Cells): Html {
   const cell = (name: string) => live(cells, `${stream}/${name}`)
-  return html`<section class="card" aria-labelledby="current"><h2 id="current">How current is it?</h2>
-<div>${cell('gauge')}</div>
+  return html`<section class="card" aria-labelledby="current"><div class="bar spread"><h2 id="current">How current is it?</h2>${tideKey}</div>
+<div>${tideAxis}${cell('gauge')}</div>
 <dl class="facts">
 ${fact('Read through', cell('read'), 'every change that was visible then is here')}
-${fact('Settled through', cell('settled'), kind === 'list' ? 'the list is compared whole' : 'late commits before this were looked for')}
+${fact('Settled through', cell('settled'), settledMeaning({ kind, settledThroughAt }))}
 ${fact('Deletions known through', cell('deletions'), 'rows deleted upstream before this are marked')}
 ${fact('Rows', cell('rows'), 'living and deleted, as Postgres counts them')}
 ${kind === 'changes' && fact('Position', cell('position'), 'the highest version without a gap below it')}
 </dl></section>`
+}
+
+function settledMeaning({
+  kind,
+  settledThroughAt,
+}: Pick<StreamSnapshot, 'kind' | 'settledThroughAt'>): string {
+  if (kind === 'list') return 'the list is compared whole'
+  return settledThroughAt === null
+    ? 'waits for the look-back to go by, and for a reconcile after it'
+    : 'late commits before this were looked for'
 }
 
 /** What of this stream waits for somebody, with what to press. */
@@ -202,7 +220,7 @@ const fieldsTab = tab('/fields', 'Fields', (context, stream) =>
 )
 const checkpointsTab = tab('/checkpoints', 'Checkpoints', async (context, stream) =>
   hasPositions(stream)
-    ? await checkpointList(context, stream)
+    ? await checkpointList(context, stream, `/streams/${stream}/checkpoints`)
     : html`<section class="card"><p>${stream} is read whole each time: it has no positions, and so no checkpoints.</p></section>`,
 )
 const settingsTab = tab('/settings', 'Settings', async ({ statusQueries }, stream) =>

@@ -6,6 +6,8 @@ import { type Html, html } from '../html.ts'
 export type Column<Row> = {
   readonly title: string
   readonly isNumber?: boolean
+  /** Mostly one word, which is not to be broken. */
+  readonly isWord?: boolean
   readonly cell: (row: Row) => Html | string | number | null
 }
 
@@ -27,10 +29,15 @@ export function plainTable<Row>(options: {
   readonly caption: Html | string
   readonly columns: readonly Column<Row>[]
   readonly rows: readonly Row[]
+  /** What it is called by who moves it to and fro with the keyboard, where it may be wider than its frame. */
+  readonly scrolls?: string
 }): Html {
-  const { caption, columns, rows } = options
-  const number = ({ isNumber }: Column<Row>) => isNumber && html` class="num"`
-  return html`<div class="scroll" tabindex="-1"><table role="table" class="stack"><caption>${caption}</caption>
+  const { caption, columns, rows, scrolls } = options
+  const number = ({ isNumber, isWord }: Column<Row>) =>
+    isNumber ? html` class="num"` : isWord && html` class="word"`
+  const frame =
+    scrolls === undefined ? html`tabindex="-1"` : html`tabindex="0" role="region" aria-label="${scrolls}"`
+  return html`<div class="scroll" ${frame}><table role="table" class="stack"><caption>${caption}</caption>
 <thead role="rowgroup"><tr role="row">${columns.map(
     (column) => html`<th scope="col" role="columnheader"${number(column)}>${column.title}</th>`,
   )}</tr></thead>
@@ -67,6 +74,16 @@ export const select = (
   html`<label>${label} <select name="${name}"><option value="">all</option>${values.map(
     (one) => html`<option value="${one}"${one === value && html` selected`}>${inWords(one)}</option>`,
   )}</select></label>`
+
+/** To the minute, as browsers let people choose it; null: none, or none that there is. */
+export function minuteIn(query: URLSearchParams, name: string): Date | null {
+  const value = query.get(name) ?? ''
+  const time = new Date(`${value}:59.999Z`)
+  return /^\d{4}-\d\d-\d\dT\d\d:\d\d$/.test(value) && !Number.isNaN(time.getTime()) ? time : null
+}
+
+export const moment = (label: string, name: string, value: string | null): Html =>
+  html`<label>${label} <input type="datetime-local" name="${name}" value="${value}"></label>`
 
 export const filterForm = (path: string, fields: readonly Html[]): Html =>
   html`<form class="card" method="get" action="${path}"><div class="bar">${fields} <button class="go">Show</button></div></form>`

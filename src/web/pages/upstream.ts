@@ -102,6 +102,7 @@ ${beliefTable({
   caption: `${plural(lines.length, 'belief')}: ${parts.join(', ')}`,
   columns: columns(now),
   rows: inOrder(lines, now),
+  scrolls: `How ${stream} behaves`,
 })}</section>`
 }
 
@@ -133,7 +134,7 @@ const columns = (now: Date): readonly Column<BeliefLine>[] => [
     cell: ({ name }) => html`${capitalized(beliefKind(name)?.claim ?? name)} <code>${name}</code>`,
   },
   { title: 'Holds', cell: (line) => verdict(line, now) },
-  { title: 'Value', cell: ({ value }) => html`<strong>${foreign(value)}</strong>` },
+  { title: 'Value', isWord: true, cell: ({ value }) => html`<strong>${foreign(value)}</strong>` },
   { title: 'Evidence', cell: (line) => evidence(line, now) },
   { title: 'Tested', cell: ({ testedAt }) => age(testedAt, now) },
   { title: 'Doubted from', cell: (line) => doubted(line, now) },

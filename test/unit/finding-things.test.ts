@@ -1,0 +1,127 @@
+// What people look for on the pages stands where they look: links, forms and words.
+
+import { describe, expect, it } from 'vitest'
+import type { Problem } from '../../src/problems/stream-problems.ts'
+import type { Checkpoint } from '../../src/store/queries/positions.ts'
+import { type Html, html, markupOf } from '../../src/web/html.ts'
+import { checkpointsPage } from '../../src/web/pages/checkpoints.ts'
+import { backfillPage } from '../../src/web/pages/confirm.ts'
+import { findPage } from '../../src/web/pages/find.ts'
+import { layout, type Page, type Shown } from '../../src/web/pages/layout.ts'
+import { problemsPage } from '../../src/web/pages/problems.ts'
+import { readOnlyViewer, type Viewer } from '../../src/web/sessions.ts'
+import type { StatusQueries } from '../../src/web/status-queries.ts'
+import { emptySnapshot, statusQueriesWith } from '../support/status-queries.ts'
+
+const shownBy = (shown: Html | Shown): string => markupOf('body' in shown ? shown.body : shown)
+const operator: Viewer = { ...readOnlyViewer, canAct: true, role: 'operator', csrfToken: 'csrf' }
+
+const show = async (
+  page: Page,
+  queries: Partial<StatusQueries> = {},
+  {
+    query = '',
+    problems = [],
+    viewer = operator,
+  }: { query?: string; problems?: readonly Problem[]; viewer?: Viewer } = {},
+): Promise<string> =>
+  shownBy(
+    await page.body({
+      statusQueries: statusQueriesWith(queries),
+      viewer,
+      query: new URLSearchParams(query),
+      params: {},
+      problems: Promise.resolve(problems),
+      now: new Date('2026-01-02T03:04:05Z'),
+    }),
+  )
+
+describe('checkpoints', () => {
+  const checkpoint = (id: number): Checkpoint => ({
+    ...{ id: String(id), stream: 'assignment', position: '7', reason: null, moved_by: null },
+    reached_at: new Date('2026-01-02T03:00:00Z'),
+  })
+  const many = Array.from({ length: 51 }, (_, index) => checkpoint(100 - index))
+
+  it('are found by the time at which they were reached, and lead on to older ones', async () => {
+    const asked: unknown[] = []
+    const checkpoints: StatusQueries['checkpoints'] = async (page) => {
+      asked.push(page)
+      return many
+    }
+    const text = await show(
+      checkpointsPage,
+      { checkpoints },
+      { query: 'stream=assignment&until=2026-01-02T03:00&before=101' },
+    )
+    expect(asked).toEqual([
+      { stream: 'assignment', before: '101', until: new Date('2026-01-02T03:00:59.999Z'), limit: 51 },
+    ])
+    expect(text).toContain('href="/checkpoints?stream=assignment&amp;until=2026-01-02T03%3A00&amp;before=51"')
+    expect(text).toContain('type="datetime-local" name="until" value="2026-01-02T03:00"')
+    expect(text).not.toContain('Backfill from 50…')
+  })
+
+  it.each(['2026-01-02', '2026-13-40T99:99', "'; drop"])('are not asked for by %s', async (until) => {
+    const asked: unknown[] = []
+    const checkpoints: StatusQueries['checkpoints'] = async (page) => {
+      asked.push(page.until)
+      return []
+    }
+    await show(checkpointsPage, { checkpoints }, { query: new URLSearchParams({ until }).toString() })
+    expect(asked).toEqual([null])
+  })
+
+  it('are a step away from the form of a backfill', async () => {
+    expect(await show(backfillPage)).toContain('<a href="/checkpoints">Checkpoints</a>')
+  })
+})
+
+describe('the search', () => {
+  it('offers what changed in the last hour, and what was deleted, of each stream', async () => {
+    const text = await show(findPage)
+    expect(text).toContain('href="/streams/assignment/rows?changed=last+hour"')
+    expect(text).toContain('href="/streams/assignment/rows?deleted=only"')
+  })
+})
+
+describe('the page of problems', () => {
+  const problem: Problem = {
+    ...{ key: 'quarantine:assignment', kind: 'quarantine', stream: 'assignment', since: null },
+    ...{ what: 'One is kept.', whatToDo: 'Look.', runbook: 'docs/operations/quarantine.md' },
+  }
+
+  it('links the runbook where it can be read, and names it elsewhere', async () => {
+    expect(await show(problemsPage, {}, { problems: [problem] })).toContain(
+      'More: docs/operations/quarantine.md',
+    )
+    const snapshot = async () => ({ ...emptySnapshot, runbooksUrl: 'https://wiki.example/ops/' })
+    expect(await show(problemsPage, { snapshot }, { problems: [problem] })).toContain(
+      '<a href="https://wiki.example/ops/quarantine.md">',
+    )
+  })
+
+  it('says whether anybody is told, and lets operators try it out', async () => {
+    expect(await show(problemsPage)).toContain('Nobody is told of problems')
+    expect(await show(problemsPage, { alertFormat: 'teams' })).toMatch(
+      /in the form of teams[\s\S]*action="\/alerts\/test"/,
+    )
+    const looked = await show(problemsPage, { alertFormat: 'teams' }, { viewer: readOnlyViewer })
+    expect(looked).toContain('tidemark alerts test')
+    expect(looked).not.toContain('action="/alerts/test"')
+  })
+})
+
+describe('the navigation', () => {
+  it('leads back to the demo, where there is one', () => {
+    const page = (isDemo: boolean) =>
+      markupOf(
+        layout({
+          ...{ title: 'x', path: '/', viewer: readOnlyViewer, problems: null, isDemo },
+          ...{ assets: { urlOf: (name: string) => name }, body: html`<p>a page</p>` },
+        }),
+      )
+    expect(page(true)).toContain('href="/demo"')
+    expect(page(false)).not.toContain('href="/demo"')
+  })
+})
