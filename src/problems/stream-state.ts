@@ -1,8 +1,9 @@
 // In which state a stream is, in a few words: the same on pages, in the terminal and in the history of minutes. Pure.
 
+import type { NotedState } from '../store/admin/watch.ts'
 import type { StreamStanding } from '../store/queries/watch.ts'
 import type { ServiceName } from '../streams/catalog.ts'
-import { isNews, type Problem } from './stream-problems.ts'
+import { isNews, type Problem, type ProblemKind } from './stream-problems.ts'
 
 /** Who does something about a problem: a person, Tidemark itself, or nobody, because it only has to be known. */
 export type Care = 'needs you' | 'heals' | 'news'
@@ -11,30 +12,54 @@ export const careOf = ({ kind }: Pick<Problem, 'kind'>): Care =>
 
 /** `ok`: up to date. `busy`: loading. `warn`: gets better by itself. `bad`: needs a person. */
 export type Tone = 'ok' | 'busy' | 'idle' | 'todo' | 'warn' | 'bad'
-export type StreamState = { readonly tone: Tone; readonly words: string }
+export type StreamState = {
+  readonly tone: Tone
+  readonly words: string
+  /** What `tidemark.freshness` calls it, for reports. */
+  readonly state: NotedState
+  /** What is wrong. */
+  readonly reason: string | null
+}
 
-/** The worst first. */
+type Standing = Omit<StreamState, 'reason'>
+
+const stopped = { tone: 'bad', words: 'stopped', state: 'stopped' } as const
+const paused = { tone: 'idle', words: 'paused', state: 'paused' } as const
+
+/** Which state a problem puts a stream into, the worst first. While deletions wait for a person, changes go on coming. */
+const byProblem: readonly (readonly [kind: ProblemKind, Standing])[] = [
+  ['access_lost', { tone: 'bad', words: 'access lost', state: 'stopped' }],
+  ['deletions_blocked', { tone: 'bad', words: 'deletions blocked', state: 'live' }],
+  ['token_refused', { tone: 'bad', words: 'sign-in refused', state: 'stopped' }],
+  ['service_down', { tone: 'warn', words: 'behind, retrying', state: 'behind' }],
+  ['failing', { tone: 'bad', words: 'runs fail', state: 'behind' }],
+  ['stuck', { tone: 'bad', words: 'comes no further', state: 'behind' }],
+  ['inconclusive', { tone: 'bad', words: 'comes no further', state: 'behind' }],
+  ['stale', { tone: 'warn', words: 'behind', state: 'behind' }],
+]
+
 export function stateOfStream(
-  { stream, stoppedReason, paused, readThroughAt, running }: StreamStanding,
+  { stream, stoppedReason, paused: pause, readThroughAt, running }: StreamStanding,
   service: ServiceName,
   problems: readonly Problem[],
 ): StreamState {
-  const has = (kind: string, key: string = stream) => problems.some((one) => one.key === `${kind}:${key}`)
-  if (stoppedReason !== null) return { tone: 'bad', words: 'stopped' }
-  if (paused !== null) return { tone: 'idle', words: 'paused' }
-  if (has('access_lost')) return { tone: 'bad', words: 'access lost' }
-  if (has('deletions_blocked')) return { tone: 'bad', words: 'deletions blocked' }
-  if (has('token_refused', service)) return { tone: 'bad', words: 'sign-in refused' }
-  if (has('service_down', service)) return { tone: 'warn', words: 'behind, retrying' }
-  if (has('failing')) return { tone: 'bad', words: 'runs fail' }
-  if (has('stuck') || has('inconclusive')) return { tone: 'bad', words: 'comes no further' }
-  if (has('stale')) return { tone: 'warn', words: 'behind' }
-  if (readThroughAt !== null) return { tone: 'ok', words: 'up to date' }
-  return running.length > 0 ? { tone: 'busy', words: 'first load' } : { tone: 'todo', words: 'not read yet' }
+  if (stoppedReason !== null) return { ...stopped, reason: stoppedReason }
+  if (pause !== null) return { ...paused, reason: null }
+  const isLoaded = readThroughAt !== null
+  for (const [kind, standing] of byProblem) {
+    const cause = problems.find(({ key }) => key === `${kind}:${stream}` || key === `${kind}:${service}`)
+    if (!cause) continue
+    const state = isLoaded || standing.state === 'stopped' ? standing.state : 'loading'
+    return { ...standing, state, reason: cause.what }
+  }
+  if (isLoaded) return { tone: 'ok', words: 'up to date', state: 'live', reason: null }
+  const begun = running.length > 0
+  const [tone, words] = begun ? (['busy', 'first load'] as const) : (['todo', 'not read yet'] as const)
+  return { tone, words, state: 'loading', reason: null }
 }
 
 /** As the history of minutes has it. */
-export const minuteStateOf = ({ tone }: StreamState) =>
+export const minuteStateOf = ({ tone }: Pick<StreamState, 'tone'>) =>
   (
     ({
       ok: 'up to date',

@@ -10,10 +10,10 @@ import type { Problem } from '../problems/stream-problems.ts'
 import { minuteStateOf, stateOfStream } from '../problems/stream-state.ts'
 import {
   forgetWorker,
-  type MinuteState,
   noteRequests,
   noteStates,
   noteWorker,
+  type SeenState,
   thinMinutes,
   type WorkerLine,
 } from '../store/admin/watch.ts'
@@ -91,14 +91,15 @@ function workerLine(): Pick<WorkerLine, 'id' | 'host' | 'pid' | 'version' | 'sta
   return { id, host, pid, version, startedAt: new Date() }
 }
 
-async function statesOf({ context, problems }: Options): Promise<ReadonlyMap<string, MinuteState>> {
+async function statesOf({ context, problems }: Options): Promise<ReadonlyMap<string, SeenState>> {
   const { database, streams } = context
   const names = streams.map(({ name }) => name)
   const [standings, found] = await Promise.all([readStandings(database.pool, names), problems()])
   return new Map(
     standings.map((one) => {
       const service = streams.find(({ name }) => name === one.stream)?.service ?? 'assignment'
-      return [one.stream, minuteStateOf(stateOfStream(one, service, found))]
+      const { tone, state, reason } = stateOfStream(one, service, found)
+      return [one.stream, { inMinute: minuteStateOf({ tone }), state, reason }]
     }),
   )
 }

@@ -33,10 +33,46 @@ describe.skipIf(!hasPostgres)('the minutes', () => {
   }
 
   it('keep the worst of what workers saw', async () => {
-    await noteStates(database.pool, new Map([['assignment', 'behind']]))
-    await noteStates(database.pool, new Map([['assignment', 'up to date']]))
+    await noteStates(
+      database.pool,
+      new Map([['assignment', { inMinute: 'behind', state: 'behind', reason: 'slow' }]]),
+    )
+    await noteStates(
+      database.pool,
+      new Map([['assignment', { inMinute: 'up to date', state: 'live', reason: null }]]),
+    )
     const { rows } = await database.pool.query('select distinct state from tidemark.minute')
     expect(rows).toEqual([{ state: 'behind' }])
+  })
+
+  it('stand in the freshness for reports, until nobody looks any more', async () => {
+    const freshness = async () => {
+      const { rows } = await database.pool.query(
+        `select state, loaded_share as share, reason from tidemark.freshness where stream = 'note'`,
+      )
+      return rows
+    }
+    const stands = (change: string) =>
+      database.pool.query(`update tidemark.stream set ${change} where name = 'note'`)
+    await database.pool.query(`insert into tidemark.stream (name) values ('note')`)
+    expect(await freshness()).toEqual([{ state: 'loading', share: null, reason: null }])
+    await database.pool.query(
+      `insert into tidemark.progress (stream, reading, run_id, began_at, updated_at, share)
+       values ('note', 'first load', 1, now(), now(), 0.25)`,
+    )
+    expect(await freshness()).toEqual([{ state: 'loading', share: 0.25, reason: null }])
+    await stands('read_through_at = now(), last_success_at = now()')
+    expect(await freshness()).toEqual([{ state: 'live', share: 1, reason: null }])
+    await noteStates(
+      database.pool,
+      new Map([['note', { inMinute: 'needs you', state: 'stopped', reason: 'no right' }]]),
+    )
+    expect(await freshness()).toEqual([{ state: 'stopped', share: 1, reason: 'no right' }])
+    await stands(`paused_at = now(), pause_reason = 'a move'`)
+    expect(await freshness()).toEqual([{ state: 'paused', share: 1, reason: 'a move' }])
+    await stands(`paused_at = null, last_success_at = now() - interval '2 hours'`)
+    await database.pool.query(`update tidemark.standing set seen_at = now() - interval '6 minutes'`)
+    expect(await freshness()).toEqual([{ state: 'behind', share: 1, reason: 'No worker is running.' }])
   })
 
   it('add rows up, take the worst ages, and tell when no worker looked', async () => {

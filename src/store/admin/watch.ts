@@ -39,20 +39,37 @@ export async function forgetWorker(client: Queryable, id: string): Promise<void>
 export const minuteStates = ['up to date', 'loading', 'paused', 'behind', 'needs you'] as const
 export type MinuteState = (typeof minuteStates)[number]
 
-/** The worst ages and states of the minute, whichever worker looks. */
-export async function noteStates(client: Queryable, states: ReadonlyMap<string, MinuteState>): Promise<void> {
+/** In the words of `tidemark.freshness`. */
+export type NotedState = 'loading' | 'live' | 'behind' | 'stopped' | 'paused'
+export type SeenState = {
+  readonly inMinute: MinuteState
+  readonly state: NotedState
+  readonly reason: string | null
+}
+
+/** How each stream is now, and the worst ages and states of the minute, whichever worker looks. */
+export async function noteStates(client: Queryable, states: ReadonlyMap<string, SeenState>): Promise<void> {
+  const seen = JSON.stringify([...states].map(([stream, state]) => ({ stream, ...state })))
+  await client.query(
+    `insert into tidemark.standing as known (stream, state, reason, seen_at)
+     select stream, state, reason, now() from jsonb_to_recordset($1) as seen (stream text, state text, reason text)
+     order by stream
+     on conflict (stream) do update
+     set state = excluded.state, reason = excluded.reason, seen_at = excluded.seen_at`,
+    [seen],
+  )
   await client.query(
     `insert into tidemark.minute as known (stream, at, read_age, settled_age, deletions_age, state)
      select name, date_trunc('minute', now()), extract(epoch from now() - read_through_at),
-       extract(epoch from now() - settled_through_at), extract(epoch from now() - deletions_known_at), seen.state
-     from jsonb_each_text($1) as seen (stream, state) join tidemark.stream on name = seen.stream
+       extract(epoch from now() - settled_through_at), extract(epoch from now() - deletions_known_at), seen."inMinute"
+     from jsonb_to_recordset($1) as seen (stream text, "inMinute" text) join tidemark.stream on name = seen.stream
      on conflict (stream, at, minutes) do update
      set read_age = greatest(known.read_age, excluded.read_age),
          settled_age = greatest(known.settled_age, excluded.settled_age),
          deletions_age = greatest(known.deletions_age, excluded.deletions_age),
          state = case when array_position($2::text[], known.state) > array_position($2, excluded.state)
                    then known.state else excluded.state end`,
-    [JSON.stringify(Object.fromEntries(states)), minuteStates],
+    [seen, minuteStates],
   )
 }
 

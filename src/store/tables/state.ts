@@ -9,6 +9,7 @@ import {
   jsonb,
   pgSchema,
   primaryKey,
+  real,
   text,
   timestamp,
 } from 'drizzle-orm/pg-core'
@@ -161,7 +162,22 @@ export const checkpointTable = tidemark.table(
   ],
 )
 
-/** How far each stream has been read, for BI to join. */
+/** How each stream is, as a worker last saw it. */
+export const standingTable = tidemark.table('standing', {
+  /** The stream. */
+  stream: text('stream').primaryKey(),
+  /** `loading`, `live`, `behind`, `stopped` or `paused`. */
+  state: text('state').notNull(),
+  /** What is wrong with it; empty: nothing. */
+  reason: text('reason'),
+  /** When the worker looked. */
+  seenAt: at('seen_at').notNull(),
+})
+
+/**
+ * How far each stream has been read, for BI to join. What a worker noted counts for five minutes; without a worker, a stream that was
+ * not read for an hour is behind.
+ */
 export const freshnessView = tidemark
   .view('freshness', {
     stream: text('stream'),
@@ -172,7 +188,14 @@ export const freshnessView = tidemark
     settledThroughVersion: int8('settled_through_version'),
     settledThroughTime: at('settled_through_time'),
     deletionsKnownThrough: at('deletions_known_through'),
+    state: text('state'),
+    loadedShare: real('loaded_share'),
+    reason: text('reason'),
   })
   .as(
-    sql`select name as stream, nullif(position, 0) as read_through_version, read_through_at as read_through_time, last_success_at, last_reconcile_at, settled_through_version, settled_through_at as settled_through_time, deletions_known_at as deletions_known_through from tidemark.stream`,
+    sql`select name as stream, nullif(position, 0) as read_through_version, read_through_at as read_through_time, last_success_at, last_reconcile_at, settled_through_version, settled_through_at as settled_through_time, deletions_known_at as deletions_known_through,
+  case when paused_at is not null then 'paused' when seen.state <> 'paused' then seen.state when read_through_at is null then 'loading' when last_success_at > now() - interval '1 hour' then 'live' else 'behind' end as state,
+  case when read_through_at is not null then 1::real else (select share from tidemark.progress where progress.stream = name and reading = 'first load') end as loaded_share,
+  case when paused_at is not null then pause_reason when seen.stream is not null then seen.reason when read_through_at is null or last_success_at > now() - interval '1 hour' then null else 'No worker is running.' end as reason
+  from tidemark.stream left join tidemark.standing as seen on seen.stream = name and seen.seen_at > now() - interval '5 minutes'`,
   )

@@ -1,0 +1,56 @@
+// In which state a stream is: by its worst problem, and in the words of tidemark.freshness.
+
+import { describe, expect, it } from 'vitest'
+import type { Problem, ProblemKind } from '../../src/problems/stream-problems.ts'
+import { stateOfStream } from '../../src/problems/stream-state.ts'
+
+const loaded = {
+  stream: 'note',
+  stoppedReason: null,
+  paused: null,
+  readThroughAt: new Date(),
+  running: [],
+}
+const problem = (kind: ProblemKind, of = 'note'): Problem => ({
+  key: `${kind}:${of}`,
+  kind,
+  stream: of === 'note' ? of : null,
+  since: new Date(),
+  what: `what ${kind} means`,
+  whatToDo: '',
+  runbook: '',
+})
+const stateWith = (
+  problems: readonly Problem[],
+  standing: Partial<Parameters<typeof stateOfStream>[0]> = {},
+) => stateOfStream({ ...loaded, ...standing }, 'assignment', problems)
+
+describe('stateOfStream', () => {
+  it('tells a stream that is behind from one to which nothing comes until a person acts', () => {
+    expect(stateWith([])).toMatchObject({ state: 'live', tone: 'ok', reason: null })
+    expect(stateWith([problem('failing')])).toMatchObject({ state: 'behind', reason: 'what failing means' })
+    expect(stateWith([problem('token_refused', 'assignment')])).toMatchObject({ state: 'stopped' })
+    expect(stateWith([problem('token_refused', 'tracking')])).toMatchObject({ state: 'live' })
+    expect(stateWith([], { paused: { at: '2026-01-01' } })).toMatchObject({ state: 'paused', tone: 'idle' })
+  })
+
+  it('goes by the worst problem', () => {
+    const found = stateWith([problem('stale'), problem('inconclusive'), problem('access_lost')])
+    expect(found).toMatchObject({ words: 'access lost', state: 'stopped', reason: 'what access_lost means' })
+  })
+
+  it('calls a stream live while only deletions wait, and says that they do', () => {
+    expect(stateWith([problem('deletions_blocked')])).toMatchObject({
+      state: 'live',
+      tone: 'bad',
+      reason: 'what deletions_blocked means',
+    })
+  })
+
+  it('calls a first load loading, also one that fails', () => {
+    const begun = { readThroughAt: null, running: ['incremental'] }
+    expect(stateWith([], begun)).toMatchObject({ state: 'loading', words: 'first load' })
+    expect(stateWith([problem('failing')], begun)).toMatchObject({ state: 'loading', words: 'runs fail' })
+    expect(stateWith([problem('access_lost')], begun)).toMatchObject({ state: 'stopped' })
+  })
+})
