@@ -10,10 +10,12 @@ import { claimSources, type WantedSource } from './store/runs/claim-sources.ts'
 import { compareOnce } from './store/runs/comparison.ts'
 import { openStore } from './store/runs/open-store.ts'
 import { countAgainAfterMs, isLoadToBeCounted, noteLoadCount } from './store/runs/progress.ts'
+import { readAgainByKey } from './store/runs/related-work.ts'
 import { expectMigrated, migrateDatabase } from './store/schema/migrate.ts'
 import { type Database, openDatabase } from './store/server/connect.ts'
 import {
   asFoundOut,
+  keyOwner,
   type MirroredStream,
   type RelatedStream,
   relatedStreams,
@@ -167,6 +169,7 @@ export async function openContext(options: {
     historyMs: config.trackerHistoryMs,
     related: relatedOptions,
   })
+  if (options.migrates !== false) await readAgainByKey(database.pool, related)
   // Incremental runs are short; one that is not still leaves the backlog some reads a second.
   const priorityGate = openPriorityGate({ longestMs: 1_000 })
   const relatedSource = openRelatedSource(upstreams.assignment, {
@@ -360,11 +363,10 @@ function wantedRelated(
   return wanted
     .filter(({ name, bulkField }) => (bulkField ? config.attachmentData : config.related.includes(name)))
     .map((stream) => {
-      const owner = relatedStreams.find(({ group }) => group === stream.group) ?? stream
-      const key = config.keyFields[owner.name] ?? null
+      const key = config.keyFields[keyOwner(stream).name] ?? null
       return {
         ...stream,
-        ...(key !== null && { keyFields: [key] }),
+        ...(key !== null && { keyFields: [key], isKeyChosen: true as const }),
         // Asked anew each time: it may be read again meanwhile.
         get fieldKinds() {
           return { ...stream.fieldKinds, ...contracts?.kindsOf(stream.name) }

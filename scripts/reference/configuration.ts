@@ -48,8 +48,8 @@ ${table(
     [
       code('KEY_<STREAM>'),
       'the first usual name that every record has',
-      'name of a field',
-      'The field that is the key of a list stream or of a group of related records. Its table is made with this key at the first reading.',
+      'name of a field, or several with commas between',
+      'The field that is the key of a list stream or of a group of related records, or several that make it together. A table that has another key gets this one at the next reading, with its rows.',
     ],
     [
       code('VERSION_<STREAM>'),

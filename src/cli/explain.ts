@@ -11,10 +11,11 @@ import {
   type RowStory,
   readKeyNotes,
   readRow,
+  type StoryTable,
   storyTable,
 } from '../store/queries/row-story.ts'
 import { type MirroredStream, pickStream } from '../streams/catalog.ts'
-import { isObject } from '../streams/record.ts'
+import { isComposite, isObject, keyParts, typedKey } from '../streams/record.ts'
 import { UsageError } from '../util/errors.ts'
 import { type Call, type Command, json } from './command.ts'
 import { type ExitCode, exitCodeOf, exitCodes, Interrupted } from './exit.ts'
@@ -30,13 +31,15 @@ export const explain: Command = {
 
 async function run(call: Call): Promise<ExitCode> {
   const { environment, values, log, signal, stdout } = call
-  const { stream, key } = whatIsAsked(call)
+  const asked = whatIsAsked(call)
   const config = loadConfig(environment)
-  const wanted = pickStream(stream, mirroredStreams(config))
+  const wanted = pickStream(asked.stream, mirroredStreams(config))
   await using context = await openContext({ config, log, migrates: false })
-  const row = await readStoredRow(context, wanted, key)
+  const table = await storyTable(context.database.pool, wanted)
+  const key = meantKey(wanted, table, asked.key)
+  const row = table && (await readRow(context.database.pool, table, key))
   const notes = await readNotes(context, wanted, key, row)
-  const upstream = await askAbout(context, wanted, key, row, signal)
+  const upstream = await askAbout(context, wanted, { table, key, row }, signal)
   if (signal.aborted) throw new Interrupted('Interrupted.')
   const story = { stream: wanted, key, row, notes, upstream }
   if (values.json) stdout.json(asJson(story))
@@ -50,12 +53,14 @@ type Says = UpstreamSays | RelatedSays | { readonly says: 'never seen' }
 async function askAbout(
   context: SyncContext,
   stream: MirroredStream,
-  key: string,
-  row: RowStory | null,
+  {
+    table,
+    key,
+    row,
+  }: { readonly table: StoryTable | null; readonly key: string; readonly row: RowStory | null },
   signal: AbortSignal,
 ): Promise<Says> {
   if (stream.kind === 'related') {
-    const table = await storyTable(context.database.pool, stream)
     const keyField = table?.tableSchema.key.field ?? ''
     return await askForRelated(context, stream, { key, keyField }, signal)
   }
@@ -73,19 +78,16 @@ function whatIsAsked({ positionals }: Call): { readonly stream: string; readonly
   return { stream, key }
 }
 
-/** Null when there is none. */
-async function readStoredRow(
-  { database }: SyncContext,
-  stream: MirroredStream,
-  key: string,
-): Promise<RowStory | null> {
-  const table = await storyTable(database.pool, stream)
-  if (!table) return null
-  if (table.takesKey(key)) return await readRow(database.pool, table, key)
+/** In the text that rows have it in. */
+function meantKey(stream: MirroredStream, table: StoryTable | null, typed: string): string {
+  if (!table) return typed
   const { field, type } = table.tableSchema.key
-  throw new UsageError(
-    `"${key}" cannot be a key of ${stream.name}: its key ${field} is ${keyKinds[type] ?? 'a text'}.`,
-  )
+  const key = typedKey(field, typed)
+  if (key !== null && table.takesKey(key)) return key
+  const kind = isComposite(field)
+    ? `made of ${keyParts(field).join(' and ')}: give it as ${keyParts(field).join(',')}, or as a JSON array`
+    : (keyKinds[type] ?? 'a text')
+  throw new UsageError(`"${typed}" cannot be a key of ${stream.name}: its key ${field} is ${kind}.`)
 }
 
 const keyKinds: Readonly<Record<string, string>> = { bigint: 'a whole number', uuid: 'a UUID' }

@@ -8,7 +8,7 @@ import type { z } from 'zod'
 import { keepSecret } from '../log.ts'
 import { type AddedStream, addStreams, relatedStreams, streams } from '../streams/catalog.ts'
 import { nearest } from '../util/text.ts'
-import { addedIn, fieldList, optionalText, type Schedule, schedule } from './parsers.ts'
+import { addedIn, fieldList, keyChoice, optionalText, type Schedule, schedule } from './parsers.ts'
 import { mirrorVariables, upstreamVariables, type Variable, variables, workerVariables } from './variables.ts'
 
 // Variables of a family, such as SCHEDULE_<STREAM>, that are none but look like one. They would be passed over in silence.
@@ -64,7 +64,7 @@ export type UpstreamConfig = Omit<
   readonly trackingAuthUrl: string
   readonly trackingSubjectId: string
   readonly trackingApiKey: string
-  /** Field that is the key of a list stream, where the operator named one. */
+  /** Field that is the key of a list stream, or several with commas between, where the operator named them. */
   readonly keyFields: Readonly<Record<string, string | null>>
   /** Field that is the row version of a changes stream, where the operator named one. */
   readonly versionFields: Readonly<Record<string, string | null>>
@@ -143,7 +143,7 @@ export function loadContractConfig(
   const { CONTRACT, STREAMS, TRACKING_BASE_URL, RELATED, ATTACHMENT_DATA } = upstreamVariables
   const config = {
     ...values({ CONTRACT, STREAMS, TRACKING_BASE_URL, RELATED, ATTACHMENT_DATA }),
-    keyFields: perStreamValues('KEY', [...listStreams(), ...relatedStreams], () => optionalText),
+    keyFields: perStreamValues('KEY', [...listStreams(), ...relatedStreams], () => keyChoice),
   }
   finish()
   return config
@@ -176,7 +176,7 @@ export function loadConfig(environment: Environment): Config {
     ...worker,
     staleAfterMs: staleAfter,
     schedules: schedulesFrom(environment, perStreamValues),
-    keyFields: perStreamValues('KEY', [...listStreams(), ...relatedStreams], () => optionalText),
+    keyFields: perStreamValues('KEY', [...listStreams(), ...relatedStreams], () => keyChoice),
     versionFields: perStreamValues('VERSION', changesStreams(), () => optionalText),
     volatileFields: perStreamValues('VOLATILE', changesStreams(), () => fieldList),
   })

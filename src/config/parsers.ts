@@ -167,6 +167,19 @@ const isTimeZone = (zone: string): boolean => {
 
 export const timeZone = text.default('UTC').refine(isTimeZone, 'must be a time zone name such as Europe/Oslo')
 
+const mostKeyFields = 8
+
+/** One field, or several that make the key together, with commas between. */
+export const keyChoice = optionalText.transform((value, context) => {
+  if (value === null) return null
+  const fields = value.split(',').map((field) => field.trim())
+  const names = new Set(fields.map((field) => field.toLowerCase()))
+  if (!fields.includes('') && names.size === fields.length && fields.length <= mostKeyFields)
+    return fields.join(',')
+  context.addIssue(`must name a field, or up to ${mostKeyFields} different ones with commas between them`)
+  return z.NEVER
+})
+
 /** Names of fields in lower case; `none` is an empty list, and null is what nobody chose. */
 export const fieldList = optionalText.transform((value) => {
   if (value === null) return null

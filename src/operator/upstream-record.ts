@@ -2,9 +2,9 @@
 
 import type { SyncContext } from '../context.ts'
 import type { JsonObject } from '../json/json.ts'
-import { readVersionField } from '../store/queries/positions.ts'
+import { readKeyField, readVersionField } from '../store/queries/positions.ts'
 import { type Stream, versionedBy } from '../streams/catalog.ts'
-import { readRecords } from '../streams/record.ts'
+import { isComposite, readRecords } from '../streams/record.ts'
 import type { Lookup, Source } from '../sync/ports/source.ts'
 import type { Difference } from '../sync/ports/store.ts'
 import { errorOf } from '../util/errors.ts'
@@ -21,7 +21,9 @@ export async function askUpstream(
   signal: AbortSignal,
 ): Promise<UpstreamSays> {
   const source: Source = context.sourceOf(stream)
-  if (!source.lookup) return { says: 'cannot be asked for one record' }
+  const keyField = await readKeyField(context.database.pool, stream.name)
+  // The upstream finds records by one field.
+  if (!source.lookup || isComposite(keyField ?? '')) return { says: 'cannot be asked for one record' }
   let answer: Lookup
   try {
     answer = await source.lookup(key, signal)

@@ -240,14 +240,23 @@ export function deletionsBlocked({ stream, blockedDeletions }: StreamSymptoms): 
   ]
 }
 
-export function quarantined({ stream, quarantined: records, quarantinedSince }: StreamSymptoms): Problem[] {
+export function quarantined({
+  stream,
+  quarantined: records,
+  quarantinedSince,
+  keyAdvice,
+}: StreamSymptoms): Problem[] {
   if (records === 0) return []
   const are = records === 1 ? 'is' : 'are'
+  const advice =
+    keyAdvice === null
+      ? ''
+      : `Some of them have the key of another record. Set \`${keyAdvice}\` and start Tidemark again: the next reading gives the table this key, and its rows stay. `
   return [
     ofStream('quarantine', stream, {
       since: quarantinedSince,
       what: `${stream}: ${plural(records, 'record')} cannot be stored as rows and ${are} kept in quarantine.`,
-      whatToDo: `See why: \`tidemark quarantine list ${stream}\`. When they are mended upstream: \`tidemark quarantine retry ${stream}\`. Or drop them with a reason.`,
+      whatToDo: `${advice}See why: \`tidemark quarantine list ${stream}\`. When they are mended upstream: \`tidemark quarantine retry ${stream}\`. Or drop them with a reason.`,
     }),
   ]
 }

@@ -32,7 +32,7 @@ type CommonStream = {
   /** Operations of the upstream, by their names in the table of operations. */
   readonly list: string
   readonly lookup: string | null
-  /** Candidates for the key, the first that fits wins; compared without regard to case. */
+  /** Candidates for the key, the first that fits wins; compared without regard to case. One may be several fields, with commas between. */
   readonly keyFields: readonly string[]
   readonly defaultSchedule: string
   /** The settings name it; no code does. */
@@ -73,6 +73,8 @@ export type RelatedStream = {
   /** Whether a record belongs to one assignment, or many point to it. */
   readonly belongsTo: 'one' | 'many'
   readonly keyFields: readonly string[]
+  /** The operator named the key. */
+  readonly isKeyChosen?: true
   /** Fields whose types are documented. */
   readonly fieldKinds?: FieldKinds
   readonly fieldZones?: Readonly<Record<string, string>>
@@ -275,6 +277,13 @@ export const relatedStreams = [
     bulkField: 'FileData',
   },
 ] as const satisfies readonly RelatedStream[]
+
+/** The group by whose setting the key is chosen: the bytes of attachments share that of attachments. */
+export const keyOwner = ({ group }: Pick<RelatedStream, 'group'>): RelatedStream => {
+  const owner = relatedStreams.find((one) => one.group === group)
+  if (!owner) throw new Error(`No stream is of the group ${group}.`)
+  return owner
+}
 
 // The streams that somebody named.
 type Named = { readonly name: string }

@@ -1,8 +1,10 @@
 // What makes a record a row: its key and, in a changes stream, its row version. Everything else about a record is
-// the mirror's business. Field names are matched without regard to case.
+// the mirror's business. Field names are matched without regard to case. Where several fields make the key together it is named by all
+// of them, with commas between, and a JSON array of their values is its text.
 
 import { createHash } from 'node:crypto'
 import type { Json, JsonObject } from '../json/json.ts'
+import { parseJson } from '../json/parse.ts'
 import {
   hasFields,
   isRecordPage,
@@ -29,6 +31,11 @@ export function parseInt64(text: string): bigint | null {
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 export const isUuid = (text: string): boolean => text.length === 36 && uuid.test(text)
+
+/** The fields that make a key together; mostly one. */
+export const keyParts = (keyField: string): readonly string[] => keyField.split(',')
+
+export const isComposite = (keyField: string): boolean => keyField.includes(',')
 
 /** A record that can be a row. The key is in canonical text: digits for integers, lower case for UUIDs. */
 export type Row = {
@@ -62,14 +69,14 @@ export function readRecords(
   const readAtMs = performance.now()
   const rows: Row[] = []
   const rejected: Rejected[] = []
-  const keyOf = fieldReader(keyFields)
+  const keyOf = keyReader(keyFields)
   const versionOf = versionFields && fieldReader(versionFields)
   const read = (record: Json) => {
     if (!isObject(record)) {
       rejected.push({ record, reason: 'not an object' })
       return
     }
-    const key = keyText(keyOf(record))
+    const key = keyOf(record)
     if (key === null) {
       rejected.push({ record, reason: `no usable key in ${keyFields.join(', ')}` })
       return
@@ -83,7 +90,7 @@ export function readRecords(
   }
   if (!isRecordPage(records)) for (const record of records) read(record)
   else {
-    const find = rowFinder(records, keyFields, versionFields)
+    const find = keyFields.some(isComposite) ? () => null : rowFinder(records, keyFields, versionFields)
     for (let index = 0; index < records.length; index++) {
       const row = find(index)
       if (row) rows.push(row)
@@ -180,79 +187,6 @@ export function versionsIn(records: RecordList, field: string): readonly bigint[
   return versions
 }
 
-/**
- * Two records with one key in one answer: the row takes the one with the higher version, or the later one, and the other is kept apart,
- * whole, with the name of a field that tells them apart (P5).
- */
-export function withoutTwins(records: Records): Records {
-  const kept = new Map<string, Row>()
-  for (const row of records.rows) {
-    const other = kept.get(row.key)
-    if (other === undefined || (row.version ?? 0n) >= (other.version ?? 0n)) kept.set(row.key, row)
-  }
-  if (kept.size === records.rows.length) return { ...records, haveOwnKeys: true }
-  const textOf = ({ record }: Row) => JSON.stringify(record)
-  const isTwin = (row: Row) => {
-    const other = kept.get(row.key)
-    return other !== undefined && other !== row && textOf(other) !== textOf(row)
-  }
-  const twins = records.rows.filter(isTwin)
-  return {
-    ...records,
-    rows: [...kept.values()],
-    haveOwnKeys: true,
-    rejected: [
-      ...records.rejected,
-      ...twins.map(({ key, record }) => ({ record, reason: sharedKey(record, kept.get(key)?.record ?? {}) })),
-    ],
-  }
-}
-
-const sharedKeyReason = 'another record of the same answer has its key'
-/** What differs between two records for other reasons than that they are two. */
-const changing = /version|date|time|updat|modif|delet/i
-
-/** Why a record is kept apart whose key another one has, the row. */
-export function sharedKey(record: JsonObject, other: JsonObject): string {
-  const differing = Object.keys(record).filter((field) => {
-    const [one, two] = [keyText(record[field]), keyText(other[field])]
-    return one !== null && two !== null && one !== two && !changing.test(field)
-  })
-  const field = differing.find((name) => /(?:id|number|code|type)$/i.test(name)) ?? differing[0]
-  return field === undefined ? sharedKeyReason : `${sharedKeyReason}; ${field} tells them apart`
-}
-
-/**
- * The first candidate that every record has a usable value of, spelt as in the records; null when there is none. Records of one
- * answer are told apart by their keys: a candidate that other records share would make one row of them (P5).
- */
-export function chooseKeyField(
-  records: readonly Json[],
-  candidates: readonly string[],
-  areOneAnswer = false,
-): string | null {
-  const objects = records.filter(isObject)
-  const first = objects[0]
-  if (!first) return null
-  for (const candidate of candidates) {
-    const read = fieldReader([candidate])
-    const keys = objects.map((record) => keyText(read(record)))
-    if (keys.includes(null) || (areOneAnswer && isShared(keys, objects))) continue
-    return Object.keys(first).find((name) => name.toLowerCase() === candidate.toLowerCase()) ?? null
-  }
-  return null
-}
-
-function isShared(keys: readonly (string | null)[], records: readonly JsonObject[]): boolean {
-  const known = new Map<string | null, string>()
-  return records.some((record, index) => {
-    const text = JSON.stringify(record)
-    const other = known.get(keys[index] ?? null)
-    known.set(keys[index] ?? null, text)
-    return other !== undefined && other !== text
-  })
-}
-
 /** Names a record that has no key, so that two passes over a list can tell it again. */
 export const fingerprint = (record: Json): string =>
   createHash('sha256').update(JSON.stringify(record)).digest('base64url')
@@ -312,10 +246,52 @@ function integerSource(value: Json | undefined): string | null {
   return text !== null && integerText.test(text) ? text : null
 }
 
-function keyText(value: Json | undefined): string | null {
+/** The key of a record by the first of some fields that it has, or null where that is no usable one. */
+export function keyReader(keyFields: readonly string[]): (record: JsonObject) => string | null {
+  const [only = ''] = keyFields
+  if (!isComposite(only)) {
+    const read = fieldReader(keyFields)
+    return (record) => keyText(read(record))
+  }
+  const readers = keyParts(only).map((part) => fieldReader([part]))
+  return (record) => {
+    const texts = readers.map((read) => keyText(read(record)))
+    return texts.includes(null) ? null : compositeKey(texts.filter((text) => text !== null))
+  }
+}
+
+/** `[4711,"B"]`, of the texts of its parts; null when it is too long for an index of Postgres. */
+function compositeKey(texts: readonly string[]): string | null {
+  const parts = texts.map((text) => (toInt64(text) === null ? JSON.stringify(text) : text))
+  const key = `[${parts.join(',')}]`
+  return key.length > longestKey ? null : key
+}
+
+const longestKey = 500
+
+/** A key of several fields as a person writes it, `[4711,"B"]` or `4711,B`, in its own text; null where it is none of these fields. */
+export function typedKey(keyField: string, typed: string): string | null {
+  if (!isComposite(keyField)) return typed
+  const values = typed.startsWith('[') ? listIn(typed) : typed.split(',').map((one) => one.trim())
+  const parts = keyParts(keyField)
+  if (values?.length !== parts.length) return null
+  const record = Object.fromEntries(parts.map((part, index) => [part, values[index] ?? null]))
+  return keyReader([keyField])(record)
+}
+
+function listIn(text: string): readonly Json[] | null {
+  try {
+    const parsed = parseJson(Buffer.from(text))
+    return Array.isArray(parsed) ? parsed : null
+  } catch {
+    return null
+  }
+}
+
+export function keyText(value: Json | undefined): string | null {
   const integer = toInt64(value)
   if (integer !== null) return integer.toString()
-  if (typeof value !== 'string' || value === '' || value.length > 500) return null
+  if (typeof value !== 'string' || value === '' || value.length > longestKey) return null
   if (value.includes('\0') || !value.isWellFormed()) return null
   return isUuid(value) ? value.toLowerCase() : value
 }

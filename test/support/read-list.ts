@@ -2,7 +2,8 @@
 // `node test/support/read-list.ts <base URL>`.
 
 import { openLog } from '../../src/log.ts'
-import { readRecords, withoutTwins } from '../../src/streams/record.ts'
+import { readRecords } from '../../src/streams/record.ts'
+import { withoutTwins } from '../../src/streams/twins.ts'
 import { openUpstream } from '../../src/upstream/client.ts'
 import { openSource } from '../../src/upstream/contract/source.ts'
 import { streamOf } from './streams.ts'

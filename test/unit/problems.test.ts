@@ -26,6 +26,7 @@ const well: StreamSymptoms = {
   blockedDeletions: null,
   quarantined: 0,
   quarantinedSince: null,
+  keyAdvice: null,
   missedRows: 0,
   missedSince: null,
   failing: [],

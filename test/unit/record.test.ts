@@ -1,14 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Json } from '../../src/json/json.ts'
 import { parseJson } from '../../src/json/parse.ts'
-import {
-  chooseKeyField,
-  fingerprint,
-  isObject,
-  readRecords,
-  toInt64,
-  withoutTwins,
-} from '../../src/streams/record.ts'
+import { fingerprint, isObject, readRecords, toInt64, typedKey } from '../../src/streams/record.ts'
 
 const parse = (text: string): Json => parseJson(Buffer.from(text))
 const read = (
@@ -91,63 +84,27 @@ describe('readRecords', () => {
     expect(rows.map(({ version }) => version)).toEqual([5n, 10n, 7n, 11n])
   })
 
+  it('P4: makes one key of several fields, exact and in one way', () => {
+    const together = (text: string) => read(text, ['Id,Kind'], null).rows.map(({ key }) => key)
+    expect(
+      together('[{"Id":5,"Kind":"a,b"},{"id":"5","kind":"a,b"},{"Id":9007199254740993,"Kind":2}]'),
+    ).toEqual(['[5,"a,b"]', '[5,"a,b"]', '[9007199254740993,2]'])
+    const { rows, rejected } = read('[{"Id":5},{"Id":5,"Kind":null},{"Id":5,"Kind":1.5}]', ['Id,Kind'], null)
+    expect(rows).toEqual([])
+    expect(rejected.map(({ reason }) => reason)).toEqual(Array(3).fill('no usable key in Id,Kind'))
+    const long = { Id: 'x'.repeat(300), Kind: 'y'.repeat(300) }
+    expect(readRecords([long], ['Id,Kind'], null).rows).toEqual([])
+  })
+
+  it('takes a key of several fields as a person writes it', () => {
+    for (const typed of ['5,b', '5, b', '[5,"b"]', '["5", "b"]'])
+      expect(typedKey('Id,Kind', typed)).toBe('[5,"b"]')
+    for (const typed of ['5', '[5]', '[5', '5,b,c', '[5,null]']) expect(typedKey('Id,Kind', typed)).toBeNull()
+    expect(typedKey('Id', '5,b')).toBe('5,b')
+  })
+
   it('does not take what an object inherits for a field', () => {
     expect(readRecords([{}], ['constructor'], null).rows).toEqual([])
-  })
-})
-
-describe('withoutTwins', () => {
-  it('P5: keeps one of two records with one key as the row, and the other whole, with a field that tells them apart', () => {
-    const records = [
-      { id: 1, v: 9, uid: 'a', updated: 'x' },
-      { id: 1, v: 7, uid: 'b', updated: 'y' },
-      { id: 2, v: 8, uid: 'c', updated: 'z' },
-      { id: 2, v: 8, uid: 'c', updated: 'z' },
-    ]
-    const { rows, rejected } = withoutTwins(readRecords(records, ['id'], ['v']))
-    expect(rows.map(({ key, version }) => [key, version])).toEqual([
-      ['1', 9n],
-      ['2', 8n],
-    ])
-    expect(rejected).toEqual([
-      { record: records[1], reason: 'another record of the same answer has its key; uid tells them apart' },
-    ])
-    const alike = withoutTwins(
-      readRecords(
-        [
-          { id: 1, n: { a: 1 } },
-          { id: 1, n: { a: 2 } },
-        ],
-        ['id'],
-        null,
-      ),
-    )
-    expect(alike.rows.map(({ record }) => record)).toEqual([{ id: 1, n: { a: 2 } }])
-    expect(alike.rejected).toMatchObject([{ reason: 'another record of the same answer has its key' }])
-  })
-})
-
-describe('chooseKeyField', () => {
-  it('takes the first candidate that every record has, as the records spell it', () => {
-    expect(chooseKeyField([{ uid: 'a', id: 1 }, { uid: 'b' }], ['Id', 'UID'])).toBe('uid')
-    expect(chooseKeyField([{ uid: 'a', id: 1 }], ['Id', 'UID'])).toBe('id')
-  })
-
-  it('P5: takes none that different records of one answer share; the same record may come twice', () => {
-    const vans = [
-      { id: 0, uid: 'a' },
-      { id: 0, uid: 'b' },
-      { id: 0, uid: 'b' },
-    ]
-    expect(chooseKeyField(vans, ['Id', 'UID'], true)).toBe('uid')
-    expect(chooseKeyField(vans, ['Id'], true)).toBeNull()
-    expect(chooseKeyField(vans, ['Id', 'UID'])).toBe('id')
-  })
-
-  it('knows none when there is none, or no record', () => {
-    expect(chooseKeyField([{ name: 'a' }], ['Id'])).toBeNull()
-    expect(chooseKeyField([], ['Id'])).toBeNull()
-    expect(chooseKeyField([1, null], ['Id'])).toBeNull()
   })
 })
 

@@ -2,6 +2,7 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { MirroredStream } from '../../streams/catalog.ts'
+import { isComposite, keyParts, typedKey } from '../../streams/record.ts'
 import { keyCheck } from '../schema/column-types.ts'
 import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 
@@ -140,6 +141,7 @@ export async function readKeyEvents(
   key: string,
 ): Promise<KeyEvents> {
   const { stream } = tableSchema
+  const { field } = tableSchema.key
   const { rows: differences } = await client.query<KeyDifference>(
     `select cause, fields, found_at as "foundAt", run_id::text as "runId", cure
      from tidemark.difference where stream = $1 and key = $2 order by id desc limit ${mostEvents}`,
@@ -148,9 +150,17 @@ export async function readKeyEvents(
   const { rows: quarantine } = await client.query<KeyQuarantine>(
     `select id::text, reason, first_seen_at as "firstSeenAt", times_seen::float8 as "timesSeen", dropped_at as "droppedAt"
      from tidemark.quarantine as kept
-     where stream = $1 and jsonb_typeof(record) = 'object' and record ->> $3 = $2
+     where stream = $1 and jsonb_typeof(record) = 'object'
+       and case when $4::jsonb is null then record ->> $3 = $2
+         else $4 = (select jsonb_agg(record -> part order by place) from unnest($5::text[]) with ordinality as parts (part, place)) end
      order by kept.id desc limit ${mostEvents}`,
-    [stream.name, key, tableSchema.key.field],
+    [
+      stream.name,
+      key,
+      field,
+      isComposite(field) && typedKey(field, key) === key ? key : null,
+      keyParts(field),
+    ],
   )
   const { rows: related } =
     stream.name === 'assignment'

@@ -119,6 +119,8 @@ export type StreamSymptoms = {
     | null
   readonly quarantined: number
   readonly quarantinedSince: Date | null
+  /** The setting that would tell records apart which have one key, such as `KEY_CUSTOMER=Id,Client`. */
+  readonly keyAdvice: string | null
   readonly missedRows: number
   readonly missedSince: Date | null
   readonly failing: readonly Failing[]
@@ -164,7 +166,7 @@ export async function readSymptoms(
          order by id desc limit 1
        ) as "stuckNote",
        blocked_deletions as "blockedDeletions",
-       aside.records as quarantined, aside.since as "quarantinedSince",
+       aside.records as quarantined, aside.since as "quarantinedSince", aside.advice as "keyAdvice",
        missed.rows as "missedRows", missed.since as "missedSince",
        failing.kinds as failing, flipped.beliefs as "flippedBeliefs", drifted.fields as drift, changed.tables as "localChanges",
        begun.epochs, volatile.fields as "volatileFields"
@@ -172,7 +174,8 @@ export async function readSymptoms(
      join tidemark.stream on stream.name = wanted.name
      cross join recently
      cross join lateral (
-       select count(*)::int as records, min(first_seen_at) as since
+       select count(*)::int as records, min(first_seen_at) as since,
+         min(substring(reason from '; (KEY_[A-Z0-9_]+=.*) tells them apart$')) as advice
        from tidemark.quarantine where stream = wanted.name and dropped_at is null
      ) as aside
      cross join lateral (

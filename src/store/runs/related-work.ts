@@ -2,7 +2,7 @@
 // themselves are written like those of any stream.
 
 import pg, { type ClientBase } from 'pg'
-import { relatedStreams } from '../../streams/catalog.ts'
+import { type RelatedStream, relatedStreams } from '../../streams/catalog.ts'
 import type {
   Due,
   Family,
@@ -157,6 +157,26 @@ export function relatedKeyFieldsOf({ session }: RunParts): RelatedKeyFields {
       known.set(group, field)
     },
   }
+}
+
+/** Of groups whose key an operator has chosen anew: every assignment that has such records is read again, and the first gives it to the table. */
+export async function readAgainByKey(
+  client: Pick<ClientBase, 'query'>,
+  streams: readonly RelatedStream[],
+): Promise<void> {
+  const chosen = streams.flatMap(({ name, isKeyChosen, keyFields: [keyField = ''] }) =>
+    isKeyChosen ? [{ name, keyField }] : [],
+  )
+  if (chosen.length === 0) return
+  await client.query(
+    `update tidemark.related_fetch set retry_at = now()
+     where problem is null and assignment_id in (
+       select assignment_id from unnest($1::text[], $2::text[]) as chosen (name, key_field)
+       join tidemark.stream on stream.name = chosen.name and lower(stream.key_field) <> lower(chosen.key_field)
+       join tidemark.related_link on related_link.stream = chosen.name
+     )`,
+    [chosen.map(({ name }) => name), chosen.map(({ keyField }) => keyField)],
+  )
 }
 
 async function storedKeyField(client: ClientBase, group: string): Promise<string | null> {

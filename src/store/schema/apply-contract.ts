@@ -5,6 +5,7 @@ import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import type { ContractField, RecordType } from '../../streams/contract.ts'
+import { isComposite } from '../../streams/record.ts'
 import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../server/session.ts'
 import { type ColumnType, documentedTypes, foldName, printable } from './column-types.ts'
 import { createTable, type WantedKey } from './create-table.ts'
@@ -54,6 +55,7 @@ async function wantedKey(
   const chosen = rows[0]?.key_field ?? keyField
   const candidates = chosen === null ? stream.keyFields : [chosen]
   for (const candidate of candidates) {
+    if (isComposite(candidate)) return { field: candidate, type: 'text' }
     const field = type.fields.find(({ name }) => foldName(name) === foldName(candidate))
     if (field) return { field: field.name, type: keyType(columnTypeOf(field)) }
   }

@@ -5,7 +5,7 @@ import pg from 'pg'
 import type { Json } from '../../json/json.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import type { FieldKind } from '../../streams/field-types.ts'
-import { isUuid } from '../../streams/record.ts'
+import { isComposite, isUuid, keyParts } from '../../streams/record.ts'
 
 // ISO date-times: which texts are one that Postgres reads as exactly that moment, and how they are cut to microseconds
 // (P4). Without an offset they are left to the time zone of the connection.
@@ -175,6 +175,20 @@ export const foldName = (field: string): string => printable(field.toLowerCase()
 
 /** The comment by which a column, whatever it is called, can be traced to its field. */
 export const fieldComment = (field: string): string => pg.escapeLiteral(`field ${printable(field)}`)
+
+/** Of a key that several fields make together, which has a column of its own. */
+const ownKeyColumn = '_key'
+
+export const keyColumnName = (keyField: string): string =>
+  isComposite(keyField) ? ownKeyColumn : columnName(keyField)
+
+/** As a literal. */
+export const keyComment = (keyField: string): string =>
+  isComposite(keyField)
+    ? pg.escapeLiteral(
+        `the values of ${keyParts(keyField).map(printable).join(', ')}, which make the key together`,
+      )
+    : fieldComment(keyField)
 
 const maxBytes = 63
 // Postgres gives these to every table.

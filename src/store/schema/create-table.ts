@@ -5,7 +5,7 @@ import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
 import { inTransaction, limitLockWaits, retryOnLockTimeout, takeTurn } from '../server/session.ts'
-import { type ColumnType, columnName, fieldComment, foldName, printable } from './column-types.ts'
+import { type ColumnType, foldName, keyColumnName, keyComment, printable } from './column-types.ts'
 import { commentsOn, definitions, ownColumns } from './own-columns.ts'
 import { qualified } from './table-schema.ts'
 import { showColumns, viewOf } from './views.ts'
@@ -35,7 +35,7 @@ export async function createTable(
       ])
       await watchTable(client, stream)
       if (key === null) return
-      if (await isReplaced(client, stream)) await adoptTable(client, stream, columnName(key.field), log)
+      if (await isReplaced(client, stream)) await adoptTable(client, stream, keyColumnName(key.field), log)
       if (key.type === null || (await hasTable(client, stream))) return
       await create(client, stream, key, log)
       await watchTable(client, stream)
@@ -59,13 +59,13 @@ async function create(
   log: Logger,
 ): Promise<void> {
   const table = qualified(stream)
-  const name = columnName(key.field)
+  const name = keyColumnName(key.field)
   const column = pg.escapeIdentifier(name)
   await client.query(`
     create table ${table} (${column} ${key.type} primary key, ${definitions(ownColumns)});
     create index on ${table} (_synced_at);
     comment on table ${table} is ${pg.escapeLiteral(`${stream.name}, with deleted rows and Tidemark’s own columns`)};
-    comment on column ${table}.${column} is ${fieldComment(key.field)};
+    comment on column ${table}.${column} is ${keyComment(key.field)};
     ${commentsOn(table, ownColumns)}`)
   await client.query(
     `insert into tidemark.field (stream, folded, source_name, column_name, column_type) values ($1, $2, $3, $4, $5)

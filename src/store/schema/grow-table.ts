@@ -4,7 +4,7 @@
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import { type ColumnType, columnName, fieldComment, foldName, printable } from './column-types.ts'
-import { qualified, type TableSchema, versionFields } from './table-schema.ts'
+import { partIndexSql, qualified, type TableSchema, versionFields } from './table-schema.ts'
 import { historyViewOf, showColumns, viewOf, withoutView } from './views.ts'
 
 export type Growth = {
@@ -67,6 +67,8 @@ async function addColumns(
           `alter table ${table} add column ${table === tableSchema.history?.table ? 'if not exists ' : ''}${column} ${type}`,
           `comment on column ${table}.${column} is ${fieldComment(field)}`,
         )
+      const partIndex = partIndexSql(tableSchema.stream, tableSchema.key.field, { name, field })
+      if (partIndex !== null) statements.push(partIndex)
       owners.set(name, field)
       added.push(name)
     }

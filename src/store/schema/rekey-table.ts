@@ -1,13 +1,16 @@
-// Gives a table that has no rows yet another key: it was made by what the upstream says about itself, and the data chose otherwise.
+// Gives a table another key than it was made with: an empty one, made by what the upstream says about itself, when the data chooses
+// otherwise; any one, when an operator chooses otherwise (KEY_<STREAM>). One transaction, and the same rows before and after it.
 
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
+import { isComposite, keyParts } from '../../streams/record.ts'
+import { sharedKeyReason } from '../../streams/twins.ts'
 import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../server/session.ts'
-import { foldName, keyCheck } from './column-types.ts'
+import { foldName, keyCheck, keyColumnName, keyComment, printable } from './column-types.ts'
 import type { KeyColumn } from './create-table.ts'
 import { growTable } from './grow-table.ts'
-import { type Column, qualified, readTableSchema, type TableSchema } from './table-schema.ts'
-import { viewOf, withoutView } from './views.ts'
+import { type Column, partIndexSql, qualified, readTableSchema, type TableSchema } from './table-schema.ts'
+import { historyViewOf, showColumns, viewOf, withoutView } from './views.ts'
 
 /** Whether the first rows can be rows of the table. */
 export const suitsKey = (
@@ -16,8 +19,8 @@ export const suitsKey = (
   keys: readonly string[],
 ): boolean => foldName(key.field) === foldName(wanted.field) && keys.every(keyCheck(key.type))
 
-/** Returns the table as it is then; as it was when it has rows, or a past that is kept. */
-export async function rekeyEmptyTable(
+/** Returns the table as it is then; as it was when only the type differs and there are rows, or a past that is kept. */
+export async function rekeyTable(
   client: ClientBase,
   tableSchema: TableSchema,
   wanted: KeyColumn,
@@ -25,65 +28,205 @@ export async function rekeyEmptyTable(
 ): Promise<TableSchema> {
   const { stream } = tableSchema
   const table = qualified(stream)
-  const { rows } = await client.query<{ has_rows: boolean }>(
-    `select exists (select from ${table}) as has_rows`,
-  )
-  if (rows[0]?.has_rows || tableSchema.history) return tableSchema
+  const isOtherField = foldName(tableSchema.key.field) !== foldName(wanted.field)
+  if (!isOtherField && (tableSchema.history || (await hasRows(client, table)))) return tableSchema
   return await retryOnLockTimeout(`change the key of ${table}`, () =>
     inTransaction(client, async () => {
       await limitLockWaits(client)
       await client.query(`lock table ${table} in access exclusive mode`)
-      const { rowCount } = await client.query(`select from ${table} limit 1`)
-      if ((rowCount ?? 0) > 0) return tableSchema
-      const column = await columnFor(client, tableSchema, wanted, log)
-      if (column === null) return tableSchema
-      await moveKey(client, tableSchema, column, wanted)
-      log.info({ table, key: column.name }, 'The first records have another key than was expected.')
-      return (await readTableSchema(client, stream)) ?? tableSchema
+      const known = (await readTableSchema(client, stream)) ?? tableSchema
+      if (foldName(known.key.field) === foldName(wanted.field) && (await hasRows(client, table))) return known
+      const changed = isComposite(wanted.field)
+        ? await withOwnColumn(client, known, wanted)
+        : await withColumn(client, known, wanted, log)
+      if (changed === null) return known
+      const removed = await moveKey(client, changed, log)
+      await forget(client, changed.tableSchema, wanted)
+      const rekeyed = await readTableSchema(client, stream)
+      if (!rekeyed) throw new Error(`${table} has no primary key after its key was changed.`)
+      log.info(
+        { table, key: wanted.field, keyBefore: known.key.field, comeAgain: removed },
+        'The table has another key now. Rows that it could not tell from their columns are read again.',
+      )
+      return rekeyed
     }),
   )
 }
 
-async function columnFor(
+async function hasRows(client: ClientBase, table: string): Promise<boolean> {
+  const { rowCount } = await client.query(`select from ${table} limit 1`)
+  return (rowCount ?? 0) > 0
+}
+
+type Changed = {
+  readonly tableSchema: TableSchema
+  readonly wanted: KeyColumn
+  readonly name: string
+  /** In SQL, of a row: its key by its columns, null where they do not tell; null: the column holds it. */
+  readonly keySql: ((columns: readonly Column[]) => string) | null
+}
+
+/** A key of several fields, in a column of its own. */
+async function withOwnColumn(
+  client: ClientBase,
+  tableSchema: TableSchema,
+  wanted: KeyColumn,
+): Promise<Changed> {
+  const { stream, history } = tableSchema
+  const name = keyColumnName(wanted.field)
+  const column = pg.escapeIdentifier(name)
+  const tables = [qualified(stream), ...(history ? [history.table] : [])]
+  await client.query(
+    tables
+      .map(
+        (table) => `alter table ${table} add column if not exists ${column} text;
+          comment on column ${table}.${column} is ${keyComment(wanted.field)}`,
+      )
+      .join(';\n'),
+  )
+  await client.query('delete from tidemark.field where stream = $1 and column_name = $2', [stream.name, name])
+  await client.query(
+    `insert into tidemark.field (stream, folded, source_name, column_name, column_type) values ($1, $2, $3, $4, 'text')`,
+    [stream.name, foldName(wanted.field), printable(wanted.field), name],
+  )
+  return { tableSchema, wanted, name, keySql: (columns) => compositeSql(wanted.field, columns) }
+}
+
+/** The same text as that of a record's key; null where a column does not hold its value just as it came. */
+function compositeSql(keyField: string, columns: readonly Column[]): string {
+  const parts = keyParts(keyField).map((part) => {
+    const column = columns.find(({ field }) => foldName(field) === foldName(part))
+    return column ? partSql(column) : 'null'
+  })
+  return `'[' || ${parts.join(` || ',' || `)} || ']'`
+}
+
+function partSql({ name, type }: Column): string {
+  const value = `mine.${pg.escapeIdentifier(name)}`
+  const fits = (number: string) => `${number} between -9223372036854775808 and 9223372036854775807`
+  const whole = `case when ${value} = trunc(${value}) and ${fits(value)} then trunc(${value})::text end`
+  const uuid = '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
+  const quoted = `to_json(case when ${value} ~* '${uuid}' then lower(${value}) else ${value} end)::text`
+  switch (type) {
+    case 'bigint':
+      return `${value}::text`
+    case 'numeric':
+      return `(${whole})`
+    case 'uuid':
+      return `to_json(${value}::text)::text`
+    case 'text':
+      return `(case when ${value} = '' then null
+        when ${value} ~ '^-?(0|[1-9][0-9]{0,18})$' then case when ${fits(`${value}::numeric`)} then (${value}::numeric)::text else ${quoted} end
+        else ${quoted} end)`
+    default:
+      return 'null::text'
+  }
+}
+
+/** A key of one field, in the column of that field. */
+async function withColumn(
   client: ClientBase,
   tableSchema: TableSchema,
   { field, type }: KeyColumn,
   log: Logger,
-): Promise<Column | null> {
+): Promise<Changed | null> {
   const isWanted = (column: Column) => foldName(column.field) === foldName(field)
-  const known = tableSchema.columns.find(isWanted)
-  if (known) return known
-  await growTable(client, tableSchema, { fields: new Map([[field, type]]), widen: new Set() }, log)
-  return (await readTableSchema(client, tableSchema.stream))?.columns.find(isWanted) ?? null
+  let known = tableSchema
+  if (!known.columns.some(isWanted)) {
+    await growTable(client, known, { fields: new Map([[field, type]]), widen: new Set() }, log)
+    known = (await readTableSchema(client, known.stream)) ?? known
+  }
+  const column = known.columns.find(isWanted)
+  return column ? { tableSchema: known, wanted: { field, type }, name: column.name, keySql: null } : null
 }
 
-async function moveKey(
-  client: ClientBase,
-  { stream, key }: TableSchema,
-  column: Column,
-  { type }: KeyColumn,
-): Promise<void> {
+/** Returns how many rows were taken out: those that come again, because the upstream is read whole after this. */
+async function moveKey(client: ClientBase, changed: Changed, log: Logger): Promise<number> {
+  const { tableSchema, wanted, name, keySql } = changed
+  const { stream, key, columns, history } = tableSchema
   const table = qualified(stream)
+  const [before, after] = [pg.escapeIdentifier(key.name), pg.escapeIdentifier(name)]
   const { rows } = await client.query<{ name: string }>(
     "select conname as name from pg_constraint where conrelid = to_regclass($1) and contype = 'p'",
     [table],
   )
-  const [old, name] = [pg.escapeIdentifier(key.name), pg.escapeIdentifier(column.name)]
   const drop = rows.map((one) => `alter table ${table} drop constraint ${pg.escapeIdentifier(one.name)}`)
-  await client.query([...drop, `alter table ${table} alter column ${old} drop not null`].join(';\n'))
-  if (column.type !== type)
-    await withoutView(client, viewOf(stream), async () => {
-      await client.query(
-        `alter table ${table} alter column ${name} type ${type} using ${name}::text::${type}`,
-      )
-    })
-  await client.query(`alter table ${table} add primary key (${name})`)
+  await client.query([...drop, `alter table ${table} alter column ${before} drop not null`].join(';\n'))
+  if (keySql)
+    await client.query(
+      // What is deleted comes never again: where its columns do not tell its key, it has that of before.
+      `update ${table} as mine set ${after} = coalesce(${keySql(columns)},
+         case when mine._deleted_at is not null then '[' || to_json(mine.${before}::text)::text || ']' end)`,
+    )
+  else await retype(client, changed)
+  const { rowCount: removed } = await client.query(
+    `delete from ${table} as mine using (
+       select ctid, row_number() over (
+         partition by ${after} order by _deleted_at is null desc, _synced_at desc
+       ) as place from ${table}
+     ) as ranked
+     where mine.ctid = ranked.ctid and (mine.${after} is null or ranked.place > 1)`,
+  )
+  await moveLinks(client, changed)
+  const parts = columns
+    .map((column) => partIndexSql(stream, wanted.field, column))
+    .filter((sql) => sql !== null)
+  await client.query([`alter table ${table} add primary key (${after})`, ...parts].join(';\n'))
+  await showColumns(client, viewOf(stream), [name], log)
+  if (history) {
+    const kept = columns.filter((column) => history.columns.includes(column.name))
+    if (keySql) await client.query(`update ${history.table} as mine set ${after} = ${keySql(kept)}`)
+    await client.query(`create index on ${history.table} (${after}, _observed_at)`)
+    await showColumns(client, historyViewOf(stream), [name], log)
+  }
+  return removed ?? 0
+}
+
+async function retype(client: ClientBase, { tableSchema, wanted, name }: Changed): Promise<void> {
+  const { stream, columns } = tableSchema
+  const column = pg.escapeIdentifier(name)
+  if (columns.find((one) => one.name === name)?.type === wanted.type) return
+  await withoutView(client, viewOf(stream), async () => {
+    await client.query(
+      `alter table ${qualified(stream)} alter column ${column} type ${wanted.type} using ${column}::text::${wanted.type}`,
+    )
+  })
   await client.query(`update tidemark.field set column_type = $3 where stream = $1 and column_name = $2`, [
     stream.name,
-    column.name,
-    type,
+    name,
+    wanted.type,
   ])
-  await client.query('update tidemark.stream set columns_version = columns_version + 1 where name = $1', [
-    stream.name,
-  ])
+}
+
+/** Which assignment has which related record goes on under the new keys. Its view names the key, and is made again by the next reading. */
+async function moveLinks(client: ClientBase, { tableSchema, name }: Changed): Promise<void> {
+  const { stream, key } = tableSchema
+  if (stream.kind !== 'related') return
+  const [before, after] = [pg.escapeIdentifier(key.name), pg.escapeIdentifier(name)]
+  await client.query(
+    `with gone as (
+       delete from tidemark.related_link as link using ${qualified(stream)} as mine
+       where link.stream = $1 and link.key = mine.${before}::text
+       returning link.assignment_id, mine.${after}::text as key
+     )
+     insert into tidemark.related_link (assignment_id, stream, key)
+     select assignment_id, $1, key from gone on conflict do nothing`,
+    [stream.name],
+  )
+  if (stream.belongsTo === 'many')
+    await client.query(`drop view if exists bi.${pg.escapeIdentifier(`assignment_${stream.name}`)}`)
+}
+
+/** What was noted by the keys of before. Records that had the key of another one become rows now. */
+async function forget(client: ClientBase, { stream }: TableSchema, { field }: KeyColumn): Promise<void> {
+  await client.query('delete from tidemark.suspect where stream = $1', [stream.name])
+  await client.query(
+    `update tidemark.quarantine set dropped_at = now(), drop_reason = $2
+     where stream = $1 and dropped_at is null and starts_with(reason, $3)`,
+    [stream.name, `the key is ${printable(field)} now, and everything is read again`, sharedKeyReason],
+  )
+  await client.query(
+    'update tidemark.stream set columns_version = columns_version + 1, blocked_deletions = null where name = $1',
+    [stream.name],
+  )
 }

@@ -3,6 +3,7 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { MirroredStream } from '../../streams/catalog.ts'
+import { isComposite, keyParts } from '../../streams/record.ts'
 import { type ColumnType, columnTypes, foldName } from './column-types.ts'
 
 export type Column = {
@@ -134,6 +135,18 @@ function volatileFields(stream: MirroredStream, key: Column, found: readonly str
 
 export const versionFields = (stream: MirroredStream): readonly string[] =>
   stream.kind === 'changes' ? stream.versionFields.map(foldName) : []
+
+/** A part of a key of several fields is looked for on its own as well; null: the column is none. */
+export function partIndexSql(
+  stream: Pick<MirroredStream, 'name'>,
+  keyField: string,
+  { name, field }: Pick<Column, 'name' | 'field'>,
+): string | null {
+  if (!isComposite(keyField)) return null
+  if (!keyParts(keyField).some((part) => foldName(part) === foldName(field))) return null
+  const index = pg.escapeIdentifier(`${stream.name}_${name}_of_key`)
+  return `create index if not exists ${index} on ${qualified(stream)} (${pg.escapeIdentifier(name)})`
+}
 
 /** The row version in SQL, for a table named or aliased as given; null for a list stream. */
 export function versionSql(tableSchema: TableSchema, table: string): string | null {

@@ -5,12 +5,12 @@ import type { ClientBase, Pool } from 'pg'
 import type { Json } from '../../json/json.ts'
 import type { Logger } from '../../log.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
-import { isUuid, type Row } from '../../streams/record.ts'
+import { isComposite, isUuid, type Row } from '../../streams/record.ts'
 import { createPageEncoder, type EncodePage } from '../encoding/page.ts'
 import type { LocalTimes } from '../encoding/plain-row.ts'
 import { fitsInt64, foldName } from '../schema/column-types.ts'
 import { createTable, type KeyColumn } from '../schema/create-table.ts'
-import { rekeyEmptyTable, suitsKey } from '../schema/rekey-table.ts'
+import { rekeyTable, suitsKey } from '../schema/rekey-table.ts'
 import { prepareHistory } from '../schema/row-history.ts'
 import { readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import { withConnection } from '../server/session.ts'
@@ -57,7 +57,7 @@ export async function openTable(
   })
 }
 
-/** A table that was made before its first rows may have another key than they. */
+/** A table that was made before its first rows may have another key than they, and an operator may choose another one later. */
 async function withSuitingKey(
   client: ClientBase,
   tableSchema: TableSchema,
@@ -69,7 +69,7 @@ async function withSuitingKey(
   const keys = rows.map(({ key }) => key)
   return suitsKey(tableSchema, wanted, keys)
     ? tableSchema
-    : await rekeyEmptyTable(client, tableSchema, wanted, source.log)
+    : await rekeyTable(client, tableSchema, wanted, source.log)
 }
 
 export const tableOf = (
@@ -86,6 +86,7 @@ function keyColumn({ stream, keyField }: Source, rows: readonly Row[]): KeyColum
   if (stream.kind === 'changes') return { field: stream.keyFields[0] ?? '', type: 'bigint' }
   if (keyField === null)
     throw new Error(`The key of ${stream.name} is not known yet, so its table cannot be made.`)
+  if (isComposite(keyField)) return { field: keyField, type: 'text' }
   // Digits in quotes are text: the next key may have letters.
   if (rows.every((row) => fitsInt64(row.key) && typeof fieldOf(row, keyField) !== 'string'))
     return { field: keyField, type: 'bigint' }

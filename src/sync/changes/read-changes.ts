@@ -1,7 +1,8 @@
 // The loop around the decisions of machine.ts: fetches, writes and commits. The next page is fetched while the last is written.
 
 import type { ChangesStream } from '../../streams/catalog.ts'
-import { type Records, readRecords, withoutTwins } from '../../streams/record.ts'
+import { type Records, readRecords } from '../../streams/record.ts'
+import { withoutTwins } from '../../streams/twins.ts'
 import { seenPage } from '../lists/listing.ts'
 import { confirmEmpty, openPipeline } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'

@@ -3,7 +3,15 @@
 
 import type { Json } from '../../json/json.ts'
 import type { ListStream, MirroredStream } from '../../streams/catalog.ts'
-import { chooseKeyField, readRecords, withoutTwins } from '../../streams/record.ts'
+import { type Row, readRecords } from '../../streams/record.ts'
+import {
+  type ChosenBy,
+  chooseKeyField,
+  keyVariable,
+  sharedKeyReason,
+  usableFields,
+  withoutTwins,
+} from '../../streams/twins.ts'
 import { parsedRecords, type RecordList } from '../../wire/record-page.ts'
 import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'
@@ -28,49 +36,41 @@ class KeyUnknown extends Error {
   override readonly name = 'KeyUnknown'
 }
 
-/** The operator's choice of the key came after the table was made by another one. */
-class KeyChanged extends Error {
-  override readonly name = 'KeyChanged'
-  constructor(stream: string, wanted: string, known: string) {
-    const variable = variableOf({ name: stream })
-    super(
-      `${variable} is ${wanted}, but the table of ${stream} was made with the key ${known}. Remove ${variable}, or have the table made anew: drop view bi.${stream}; drop table mirror.${stream}; update tidemark.stream set key_field = null where name = '${stream}'`,
-    )
-  }
-}
-
-const variableOf = ({ name }: Pick<MirroredStream, 'name'>): string => `KEY_${name.toUpperCase()}`
-
 export function pollList(context: ListContext): Promise<RunOutcome> {
   return performRun({ ...context, kind: 'list' }, (run, source) => listOnce(context, run, source))
 }
 
 async function listOnce(context: ListContext, run: Run<'list'>, source: Source): Promise<RunReading> {
   const { stream, signal, pageSize } = context
-  let { keyField } = run.state
   const { keyField: wanted } = context
-  if (keyField !== null && wanted !== null && wanted.toLowerCase() !== keyField.toLowerCase())
-    throw new KeyChanged(stream.name, wanted, keyField)
+  // Where the operator's choice is another one than before, the table gets it when the first rows come.
+  let keyField = isOtherKey(run.state.keyField, wanted) ? null : run.state.keyField
   const read = async (records: RecordList) => {
     if (records.length > 0 && keyField === null) {
       keyField = chooseKey(stream, wanted, parsedRecords(records), true)
       await run.findings.setKeyField(keyField)
     }
-    return withoutTwins(readRecords(records, [keyField ?? ''], null))
+    return withoutTwins(readRecords(records, [keyField ?? ''], null), chosenBy(stream, keyField))
   }
   // When nothing lacks there is nothing to prove.
   const isEnough = async () => (await run.absences.count(1)) === 0
-  const listed = await listWhole({ source, run, pageSize, signal, read, isEnough }, async (page) => {
+  const listing = { source, run, pageSize, signal, read }
+  let pages = 0
+  const listed = await listWhole({ ...listing, isEnough, tellsTwins: true }, async (page) => {
+    pages++
     const written = await run.pages.commit(page, null)
     context.onWritten?.(written)
   })
-  if (!listed.isProven)
+  const twice = pages > 1 ? await run.seen.twice(mostTwins) : []
+  const absences = listed.isProven ? await run.absences.settle(1, context.approved) : null
+  if (twice.length > 0) await keepTwins(new Set(twice), run, listing, chosenBy(stream, keyField))
+  if (absences === null)
     return {
       note: `the list changed while it was read, ${listed.passes} times in a row, so no row was marked deleted`,
       isComplete: false,
       yielded: false,
     }
-  const { blocked, waiting } = await run.absences.settle(1, context.approved)
+  const { blocked, waiting } = absences
   return {
     note:
       blocked > 0
@@ -83,6 +83,37 @@ async function listOnce(context: ListContext, run: Run<'list'>, source: Source):
   }
 }
 
+const chosenBy = (stream: ListStream, keyField: string | null): ChosenBy => ({
+  variable: keyVariable(stream),
+  keyField: keyField ?? '',
+})
+
+const mostTwins = 100
+
+/**
+ * Two records with one key on different pages: the row is that of the later page, and the other is kept apart (P5). What only changed
+ * and moved between two pages is not found again in a second listing.
+ */
+async function keepTwins(
+  keys: ReadonlySet<string>,
+  run: Run<'list'>,
+  listing: Parameters<typeof listWhole>[0],
+  chosen: ChosenBy,
+): Promise<void> {
+  const shown: Row[] = []
+  let usable: ReadonlySet<string> | null = null
+  await listWhole({ ...listing, isEnough: async () => true }, async (page) => {
+    usable = usableFields(page.rows, usable)
+    for (const row of page.rows) if (keys.has(row.key)) shown.push(row)
+  })
+  const { rejected } = withoutTwins({ rows: shown, rejected: [] }, chosen, () => usable ?? new Set())
+  if (rejected.length > 0) await run.pages.commit({ rows: [], rejected }, null)
+}
+
+/** Whether the key that is known is not the one that an operator named. */
+export const isOtherKey = (known: string | null, wanted: string | null): boolean =>
+  known !== null && wanted !== null && wanted.toLowerCase() !== known.toLowerCase()
+
 /** `keyField` is the operator's choice. */
 export function chooseKey(
   stream: Pick<MirroredStream, 'name' | 'keyFields'>,
@@ -94,10 +125,22 @@ export function chooseKey(
   if (chosen !== null) return chosen
   const first = records.find((record) => typeof record === 'object' && record !== null)
   const seen = Object.keys(first ?? {}).join(', ') || 'none'
-  const variable = variableOf(stream)
+  const variable = keyVariable(stream)
+  const told = `${adviceOf(records, keyField ? [keyField] : stream.keyFields, variable)} Fields seen: ${seen}.`
   throw new KeyUnknown(
     keyField
-      ? `${variable} is ${keyField}, but not every record of ${stream.name} has a value of its own in that field. Fields seen: ${seen}.`
-      : `None of ${stream.keyFields.join(', ')} can be the key of ${stream.name}. Set ${variable} to the field that tells its records apart. Fields seen: ${seen}.`,
+      ? `${variable} is ${keyField}, but not every record of ${stream.name} has ${keyField.includes(',') ? 'values of its own in these fields together' : 'a value of its own in that field'}.${told}`
+      : `None of ${stream.keyFields.join(', ')} can be the key of ${stream.name}. Set ${variable} to the field that tells its records apart, or to several with commas between them.${told}`,
   )
+}
+
+/** The setting that would do, where a candidate would but for records that share it. */
+function adviceOf(records: readonly Json[], candidates: readonly string[], variable: string): string {
+  for (const keyField of candidates) {
+    const { rejected } = withoutTwins(readRecords(records, [keyField], null), { variable, keyField })
+    const [first] = rejected
+    const told = first?.reason.startsWith(sharedKeyReason) ? first.reason.split('; ')[1] : undefined
+    if (told !== undefined) return ` ${told}.`
+  }
+  return ''
 }

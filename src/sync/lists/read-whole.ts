@@ -1,7 +1,7 @@
 // Lists a stream whole through its list operation, while it changes, until the listing is proven complete. What becomes of a
 // page is the caller's; the run remembers which keys were shown.
 
-import type { Records } from '../../streams/record.ts'
+import { fingerprint, type Records } from '../../streams/record.ts'
 import type { RecordList } from '../../wire/record-page.ts'
 import { learnt, usable } from '../changes/hypotheses.ts'
 import { highest } from '../changes/state.ts'
@@ -14,6 +14,7 @@ import {
   beginListing,
   type ListingMove,
   nextPass,
+  type SeenPage,
   sawCount,
   sawPage,
   seenPage,
@@ -26,6 +27,8 @@ export type ListWholeContext = {
   readonly read: (records: RecordList) => Records | Promise<Records>
   readonly pageSize: number
   readonly signal: AbortSignal
+  /** What records were is noted as well, so that two with one key are told from one that came twice. */
+  readonly tellsTwins?: boolean
   /** Asked after a pass, when its pages are done with: there is nothing left that another pass could prove. */
   readonly isEnough?: () => Promise<boolean>
 }
@@ -55,6 +58,7 @@ export async function listWhole(
     await before
     await see()
   }
+  let [pass, passBegan] = [0, 1]
   let move: ListingMove = beginListing({
     askedSize: context.pageSize,
     hasPages: source.listHasPages,
@@ -71,11 +75,13 @@ export async function listWhole(
           received += records.length
           const page = await context.read(records)
           const seen = seenPage(records.length, page)
+          if (listing.pass !== pass) [pass, passBegan] = [listing.pass, listing.pageNumber]
+          const began = context.tellsTwins ? passBegan : null
           move = sawPage(listing, seen)
           if (records.length === 0) break
           const before = lastSeen
           await pages.start(() => {
-            const showing = show(page, before, () => run.seen.add(listing.pageNumber, wantedKeys(seen, null)))
+            const showing = show(page, before, () => see(run.seen, listing.pageNumber, { seen, page, began }))
             lastSeen = showing.catch(() => {})
             return showing
           })
@@ -102,6 +108,17 @@ export async function listWhole(
   } finally {
     await pages.settled()
   }
+}
+
+async function see(
+  keys: SeenKeys,
+  pageNumber: number,
+  shown: { readonly seen: SeenPage; readonly page: Records; readonly began: number | null },
+): Promise<void> {
+  const { seen, page, began } = shown
+  if (began === null) return await keys.add(pageNumber, wantedKeys(seen, null))
+  const contents = new Map(page.rows.map((row) => [row.key, fingerprint(row.record)]))
+  await keys.add(pageNumber, [...contents.keys()], { fingerprints: [...contents.values()], passBegan: began })
 }
 
 /** By key where the list honours that, else page by page. What the one has shown stays good when it breaks off. */

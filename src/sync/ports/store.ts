@@ -60,7 +60,7 @@ export type RunRoles = {
   }
   /** Its position is the backfill's own. */
   readonly backfill: { readonly position: Position; readonly seen: SeenKeys }
-  readonly list: { readonly seen: SeenKeys; readonly absences: ListAbsences }
+  readonly list: { readonly seen: SeenKeys & SeenTwice; readonly absences: ListAbsences }
   readonly reconcile: {
     readonly seen: SeenKeys
     readonly absent: AbsentRows
@@ -226,10 +226,18 @@ export type Position = {
 /** Which keys the pages of a listing showed. */
 export type SeenKeys = {
   /** Page numbers rise through all passes of a listing; page 1 begins another one, and what was seen in the one before is forgotten. */
-  add(pageNumber: number, keys: readonly string[]): Promise<void>
+  add(pageNumber: number, keys: readonly string[], contents?: SeenContents): Promise<void>
   /** How many keys were seen both at or before this page and again after it. */
   countAround(pageNumber: number): Promise<number>
 }
+
+export type SeenTwice = {
+  /** Keys that had other contents on an earlier page of the same pass: two records, or one that changed and moved meanwhile. */
+  twice(limit: number): Promise<readonly string[]>
+}
+
+/** What the records of some keys were, in their order, and on which page its pass began. */
+export type SeenContents = { readonly fingerprints: readonly string[]; readonly passBegan: number }
 
 /** Living rows that a complete listing did not show. */
 export type Shortfall = {

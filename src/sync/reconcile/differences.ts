@@ -2,7 +2,8 @@
 // counted, a few lines of each cause are kept, late versions teach the look-back, and records that fell back are looked at singly.
 
 import type { JsonObject } from '../../json/json.ts'
-import { type Records, readRecords, sharedKey } from '../../streams/record.ts'
+import { type Records, readRecords } from '../../streams/record.ts'
+import { sharedKey, usableFields } from '../../streams/twins.ts'
 import { causeOf, twinsIn } from '../changes/causes.ts'
 import { usable } from '../changes/hypotheses.ts'
 import { currentLookback, measureLateness, mostRecorded, nextLookback } from '../changes/lookback.ts'
@@ -293,7 +294,7 @@ async function lookAtFallen(book: Book): Promise<void> {
     const other = await otherServed(book, found.difference)
     ;(other ? twins : fallen).push(found.difference)
     // The row is of the other one (P5).
-    if (other) await setAside(book, found.record, sharedKey(found.record, other))
+    if (other) await setAside(book, found.record, twinReason(found.record, other))
   }
   const line = (cause: Cause, cure: string | null) => (difference: Difference) => ({
     ...{ ...difference, cause, cure },
@@ -310,6 +311,9 @@ async function lookAtFallen(book: Book): Promise<void> {
   if (fallen.length > 0)
     book.counts['fell back'] = (book.counts['fell back'] ?? 0) + book.fallenCount - looks.length
 }
+
+const twinReason = (record: JsonObject, other: JsonObject): string =>
+  sharedKey([[record, other]], usableFields([{ record }, { record: other }]), null)
 
 async function setAside({ run }: Book, record: JsonObject, reason: string): Promise<void> {
   await run.pages.commit({ rows: [], rejected: [{ record, reason }] }, null)

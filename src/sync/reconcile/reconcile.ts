@@ -3,7 +3,8 @@
 
 import type { JsonObject } from '../../json/json.ts'
 import { versionedBy } from '../../streams/catalog.ts'
-import { isFlaggedDeleted, readRecords, withoutTwins } from '../../streams/record.ts'
+import { isFlaggedDeleted, readRecords } from '../../streams/record.ts'
+import { withoutTwins } from '../../streams/twins.ts'
 import { count, plural } from '../../util/text.ts'
 import type { RecordList } from '../../wire/record-page.ts'
 import { recordComparison } from '../beliefs/from-runs.ts'

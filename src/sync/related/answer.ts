@@ -3,7 +3,7 @@
 
 import type { Json, JsonObject } from '../../json/json.ts'
 import type { RelatedStream } from '../../streams/catalog.ts'
-import { isObject } from '../../streams/record.ts'
+import { isObject, keyParts } from '../../streams/record.ts'
 
 /** The records of a group, as rows of its table are made of them; null when the answer does not have the group. */
 export function groupRecords(
@@ -34,7 +34,7 @@ function withoutBulk(record: JsonObject, { group }: RelatedStream): JsonObject {
 function bulkOf(record: JsonObject, { bulkField = '', keyFields }: RelatedStream): JsonObject | null {
   const bulk = fieldOf(record, bulkField)
   if (bulk === undefined || bulk === null) return null
-  const wanted = [...keyFields, bulkField]
+  const wanted = [...keyFields.flatMap(keyParts), bulkField]
   return Object.fromEntries(
     Object.entries(record).filter(([name]) => wanted.some((field) => isSameName(name, field))),
   )

@@ -2,10 +2,11 @@
 // again: a record that is gone from its assignment (P7), and one that two answers of the same moment show differently.
 
 import type { Json, JsonObject } from '../../json/json.ts'
-import type { RelatedStream } from '../../streams/catalog.ts'
-import { fingerprint, type Records, type Row, readRecords } from '../../streams/record.ts'
+import { keyOwner, type RelatedStream } from '../../streams/catalog.ts'
+import { fingerprint, type Records, readRecords } from '../../streams/record.ts'
+import { keyVariable, withoutTwins } from '../../streams/twins.ts'
 import { messageOf } from '../../util/errors.ts'
-import { chooseKey } from '../lists/poll.ts'
+import { chooseKey, isOtherKey } from '../lists/poll.ts'
 import type { Source } from '../ports/source.ts'
 import type { Due, Family, RelatedBacklog, RelatedKeyFields, RelatedLink, SetAside } from '../ports/store.ts'
 import { groupRecords } from './answer.ts'
@@ -140,9 +141,11 @@ async function keyFieldsOf(
   for (const stream of streams) {
     const records = () =>
       answers.flatMap(({ due, answer }) => groupRecords(answer, stream, due.assignmentId) ?? [])
-    const known = await keyFields.of(stream.name)
+    const stored = await keyFields.of(stream.name)
+    const [wanted = null] = stream.isKeyChosen ? stream.keyFields : []
+    const known = isOtherKey(stored, wanted) ? null : stored
     const all = known === null ? records() : []
-    const key = known ?? (all.length > 0 ? chooseKey(stream, null, all) : null)
+    const key = known ?? (all.length > 0 ? chooseKey(stream, wanted, all) : null)
     if (key === null) continue
     if (known === null) await keyFields.keep(stream.name, key)
     keys.set(stream.name, key)
@@ -150,10 +153,9 @@ async function keyFieldsOf(
   return keys
 }
 
-type Group = {
+type Group = Records & {
   readonly stream: RelatedStream
   readonly records: readonly Json[]
-  readonly rows: readonly Row[]
 }
 /** Groups that the answer has. */
 type Understood = { readonly due: Due; readonly groups: readonly Group[] }
@@ -165,8 +167,10 @@ function understand(
 ): Understood {
   const groups = streams.flatMap((stream): Group[] => {
     const records = groupRecords(answer, stream, due.assignmentId)
-    const rows = readRecords(records ?? [], [keys.get(stream.name) ?? ''], null).rows
-    return records ? [{ stream, records, rows }] : []
+    if (records === null) return []
+    const keyField = keys.get(stream.name) ?? ''
+    const chosenBy = { variable: keyVariable(keyOwner(stream)), keyField }
+    return [{ stream, records, ...withoutTwins(readRecords(records, [keyField], null), chosenBy) }]
   })
   return { due, groups }
 }
@@ -241,9 +245,11 @@ function pagesOf(
   return streams.flatMap((stream) => {
     const keyField = keys.get(stream.name)
     const own = understood.flatMap(({ groups }) => groups.filter((group) => group.stream === stream))
-    const all = own.flatMap(({ records }) => records)
-    if (keyField === undefined || all.length === 0) return []
-    return [{ stream, keyField, records: readRecords(all, [keyField], null) }]
+    const rows = own.flatMap((group) => group.rows)
+    const rejected = own.flatMap((group) => group.rejected)
+    if (keyField === undefined || rows.length + rejected.length === 0) return []
+    const readAtMs = Math.min(...own.flatMap((group) => group.readAtMs ?? []))
+    return [{ stream, keyField, records: { rows, rejected, readAtMs } }]
   })
 }
 
@@ -252,7 +258,7 @@ const familyOf = ({ due, groups }: Understood): Family => ({
   children: groups.map(({ stream, rows }) => ({ stream: stream.name, keys: keysOf(rows) })),
 })
 
-const keysOf = (rows: readonly Row[]): readonly string[] => [...new Set(rows.map(({ key }) => key))]
+const keysOf = (rows: Records['rows']): readonly string[] => [...new Set(rows.map(({ key }) => key))]
 
 const keysText = ({ groups }: Understood): string =>
   JSON.stringify(groups.map(({ stream, rows }) => [stream.name, keysOf(rows).toSorted()]))

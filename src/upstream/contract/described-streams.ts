@@ -3,6 +3,7 @@
 
 import type { MirroredStream, RelatedStream, ServiceName, Stream } from '../../streams/catalog.ts'
 import type { Contract, ContractField, ContractOperation, RecordType } from '../../streams/contract.ts'
+import { keyParts } from '../../streams/record.ts'
 import { operationNamed, operations } from '../operations/table.ts'
 
 type Contracts = ReadonlyMap<ServiceName, Contract>
@@ -110,7 +111,7 @@ function relatedType(contract: Contract, stream: RelatedStream): RecordType | nu
   const bulk = stream.group === 'Attachment' ? 'FileData' : ''
   const isWanted = ({ name }: ContractField) =>
     stream.bulkField
-      ? [...stream.keyFields, stream.bulkField].some((wanted) => isSame(name, wanted))
+      ? [...stream.keyFields.flatMap(keyParts), stream.bulkField].some((wanted) => isSame(name, wanted))
       : !isSame(name, bulk)
   const fields = type.fields.filter(isWanted)
   const hasParent = fields.some(({ name }) => isSame(name, parentField.name))

@@ -3,7 +3,8 @@
 
 import type { JsonObject } from '../../json/json.ts'
 import { type AddedStream, addedStream, type FoundOut } from '../../streams/catalog.ts'
-import { chooseKeyField, isObject, toInt64 } from '../../streams/record.ts'
+import { isObject, toInt64 } from '../../streams/record.ts'
+import { chooseKeyField } from '../../streams/twins.ts'
 import { parsedRecords } from '../../wire/record-page.ts'
 import type { Upstream } from '../client.ts'
 import { UpstreamError } from '../http/errors.ts'

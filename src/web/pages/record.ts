@@ -30,7 +30,7 @@ export async function recordShown(context: PageContext, compared: Compared): Pro
   if (record.row === null && compared === null && isUnknown(record))
     return notThere(
       `${stream} has no such row`,
-      html`The mirror holds no row with the key ${foreign(key, 100)}, and nothing was noted about it. <a href="${addressOf(`/streams/${stream}/rows`, { q: key })}">Search the rows</a>, or ask the upstream: <code>tidemark explain ${stream} ${foreign(key, 100)}</code>`,
+      html`The mirror holds no row with the key ${foreign(key, 100)}, and nothing was noted about it. <a href="${addressOf(`/streams/${stream}/rows`, { q: key })}">Search the rows</a>, or ask the upstream: <code>tidemark explain ${stream} ${foreign(inShell(key), 100)}</code>`,
     )
   return {
     title: `${stream} ${key}`,
@@ -47,10 +47,13 @@ export async function recordShown(context: PageContext, compared: Compared): Pro
     body: html`${verdict(record, compared, context.now)}
 <div class="cols">${story(record, context.now)}${values(record, compared)}</div>
 ${record.events.related.length > 0 && belongsTo(record.events)}
-<section class="card" aria-labelledby="terminal"><h2 id="terminal">The same in the terminal</h2><pre class="term" tabindex="0">tidemark explain ${stream} ${key}</pre></section>`,
+<section class="card" aria-labelledby="terminal"><h2 id="terminal">The same in the terminal</h2><pre class="term" tabindex="0">tidemark explain ${stream} ${inShell(key)}</pre></section>`,
     status: record.row === null && compared === null ? 404 : 200,
   }
 }
+
+/** As one word of a command. */
+const inShell = (key: string): string => (/^[\w.:-]+$/.test(key) ? key : `'${key.replaceAll("'", "'\\''")}'`)
 
 const isUnknown = ({ notes, events }: RecordShown): boolean =>
   notes.lateArrivals.length +
