@@ -86,6 +86,41 @@ describe.skipIf(!hasPostgres)('vanished records', () => {
     expect(await gone()).toEqual([])
   })
 
+  it('are not marked bit by bit either, until they are too many together (P7)', async () => {
+    await using upstream = await startSimulator({ assignments: 2_000 })
+    await using context = await openTestContext(database, upstream, { PAGE_SIZE: '500' })
+    await context.read(assignment, 'incremental', { signal })
+    await search(context)
+    const vanish = (from: number, to: number) => {
+      for (let id = from; id < to; id++) upstream.source.remove('assignment', id)
+    }
+    for (const from of [0, 500, 1_000, 1_500]) vanish(from + 100, from + 180)
+    expect(await search(context)).toMatchObject({ note: '320 gone' })
+    for (const from of [0, 500, 1_000, 1_500]) vanish(from + 300, from + 360)
+    expect(await search(context)).toMatchObject({ note: expect.stringContaining('blocked') })
+    const marked = (await gone()).length
+    expect(marked).toBeLessThanOrEqual(400)
+    const { rows } = await database.pool.query(
+      `select blocked_deletions is not null as "isBlocked" from tidemark.stream where name = 'assignment'`,
+    )
+    expect(rows).toEqual([{ isBlocked: true }])
+    expect(await search(context)).toMatchObject({ note: expect.stringContaining('blocked') })
+    expect(await gone()).toHaveLength(marked)
+  })
+
+  it('are not marked while a person is to decide about deletions (P7)', async () => {
+    await using upstream = await startSimulator({ assignments: 900 })
+    await using context = await openTestContext(database, upstream, { PAGE_SIZE: '300' })
+    await context.read(assignment, 'incremental', { signal })
+    await search(context)
+    await database.pool.query(
+      `update tidemark.stream set blocked_deletions = '{"missing": 400, "living": 900, "seen": 500}'`,
+    )
+    for (let id = 100; id < 140; id++) upstream.source.remove('assignment', id)
+    expect(await search(context)).toMatchObject({ note: expect.stringContaining('blocked') })
+    expect(await gone()).toEqual([])
+  })
+
   it('are told from those that lists hide, which a look at the record shows (P7)', async () => {
     await using upstream = await startSimulator({ assignments: 900 })
     await using context = await openTestContext(database, upstream)

@@ -126,6 +126,7 @@ export function modelShownRows(mirror: AuditedRows, begun: number, sweep: Sweep)
     markGone: async (gone) => mark(mirror, gone, begun),
     clock: async () => mirror.now().toISOString(),
     block: async (shortfall) => mirror.block(shortfall !== null),
+    beforehand: async () => ({ isBlocked: false, marked: 0 }),
     sweep: async () => ({ ...sweep }),
     async moveSweep(after) {
       if (after === null) sweep.beganAt = startedAt

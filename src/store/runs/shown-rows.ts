@@ -54,6 +54,36 @@ function shownKeysOf(parts: RunParts): Pick<ShownRows, 'count' | 'keyAt' | 'keys
   }
 }
 
+/** What is too much to be believed, and what is kept of it. */
+function blockingOf({ session, stream }: RunParts): Pick<ShownRows, 'block' | 'beforehand'> {
+  const { client } = session
+  return {
+    // What a reconcile blocked, or a person rejected, says more than what this run saw of the list.
+    block: (shortfall) =>
+      session.fencedAfterWrites(async () => {
+        const { rowCount } = await client.query(
+          'select from tidemark.stream where name = $1 and blocked_deletions is not null',
+          [stream.name],
+        )
+        if (shortfall === null || rowCount === 0) await storeBlockedDeletions(client, stream.name, shortfall)
+      }),
+    async beforehand() {
+      const { rows } = await session.alone(() =>
+        client.query<{ is_blocked: boolean; marked: number }>(
+          `select blocked_deletions is not null as is_blocked, (
+             select coalesce(sum(marked_deleted), 0)::float8 from tidemark.run
+             where run.stream = name and run.kind = 'deletions' and run.started_at > now() - interval '1 day'
+               and run.started_at > coalesce(last_reconcile_at, '-infinity')
+           ) as marked
+           from tidemark.stream where name = $1`,
+          [stream.name],
+        ),
+      )
+      return { isBlocked: rows[0]?.is_blocked ?? false, marked: rows[0]?.marked ?? 0 }
+    },
+  }
+}
+
 export function shownRowsOf(parts: RunParts): ShownRows {
   const { session, stream } = parts
   const { client } = session
@@ -86,15 +116,7 @@ export function shownRowsOf(parts: RunParts): ShownRows {
       parts.onMarked(marked)
       return marked
     },
-    // What a reconcile blocked, or a person rejected, says more than what this run saw of the list.
-    block: (shortfall) =>
-      session.fencedAfterWrites(async () => {
-        const { rowCount } = await client.query(
-          'select from tidemark.stream where name = $1 and blocked_deletions is not null',
-          [stream.name],
-        )
-        if (shortfall === null || rowCount === 0) await storeBlockedDeletions(client, stream.name, shortfall)
-      }),
+    ...blockingOf(parts),
     async sweep() {
       const { rows } = await session.alone(() =>
         client.query<{ swept_key: string | null; began: Date | null }>(

@@ -53,6 +53,7 @@ export function findDeletions(context: DeletionsContext): Promise<RunOutcome> {
       living,
       missing: 0,
       marked: 0,
+      before: await run.shown.beforehand(),
       brought: 0,
       unclear: 0,
       isSweptWhole: false,
@@ -76,6 +77,8 @@ type Search = DeletionsContext & {
   readonly living: number
   missing: number
   marked: number
+  /** Of searches before this one. */
+  readonly before: Awaited<ReturnType<Run<'deletions'>['shown']['beforehand']>>
   /** Rows that the list has shown to be missing here, or older. */
   brought: number
   /** Records of which a look did not tell whether they are there. */
@@ -270,10 +273,15 @@ async function bringWhatIsNew(search: Search, records: RecordList): Promise<void
 
 /** Too many at once prove nothing, though each of them be gone when asked for (P7). Answers why nothing is marked. */
 async function tooMany(search: Search, missing: number): Promise<string | null> {
-  const { run, stream, living } = search
+  const { run, stream, living, before } = search
   search.missing += missing
   const shortfall = { living, missing: search.missing, seen: Math.max(0, living - search.missing) }
-  if (!isDoubtful(shortfall)) return null
+  const since = {
+    living: living + before.marked,
+    missing: search.missing + before.marked,
+    seen: shortfall.seen,
+  }
+  if (missing === 0 || !(isDoubtful(shortfall) || isDoubtful(since))) return null
   await run.shown.block(shortfall)
   return `blocked: the list lacks ${search.missing} of ${living} rows. To review them: tidemark deletions list ${stream.name}`
 }
@@ -285,7 +293,7 @@ async function compareSlice(
   to: bigint | null,
   listed: readonly bigint[],
 ): Promise<string | null> {
-  const { run } = search
+  const { run, stream } = search
   const shown = new Set(listed)
   // A list that shows nothing at all proves nothing, and its rows need not be counted.
   if (after === null && to === null) return await tooMany(search, search.living)
@@ -296,6 +304,9 @@ async function compareSlice(
   const living = new Set(withDeleted ? await run.shown.keysBetween(after, to, false) : missing)
   const blocked = await tooMany(search, missing.filter((key) => living.has(key)).length)
   if (blocked !== null) return blocked
+  // They may be among those that a person is to decide about.
+  if (search.before.isBlocked)
+    return `blocked: nothing is marked until somebody has decided. To review the deletions: tidemark deletions list ${stream.name}`
   await lookAt(search, missing)
   return null
 }

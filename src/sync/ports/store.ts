@@ -325,6 +325,11 @@ export type ShownRows = {
   clock(): Promise<string>
   /** Remembers that too many vanished to be believed; null takes it back. */
   block(shortfall: Shortfall | null): Promise<void>
+  /**
+   * Whether a person is to decide about deletions, and how many rows searches have marked since the list was last compared whole, in a
+   * day at most: what is too much for one of them is so for several (P7).
+   */
+  beforehand(): Promise<{ readonly isBlocked: boolean; readonly marked: number }>
   /** How far the current round of the sweep has come. */
   sweep(): Promise<{ readonly after: bigint | null; readonly beganAt: Date | null }>
   /** Null begins a new round. */
