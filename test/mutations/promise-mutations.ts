@@ -257,7 +257,7 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P7',
     name: 'too many missing at once are believed',
     file: 'src/sync/deletions/find-deletions.ts',
-    find: 'if (!isDoubtful(shortfall)) return null',
+    find: 'if (missing === 0 || !(isDoubtful(shortfall) || isDoubtful(since))) return null',
     replace: 'if (shortfall.missing >= 0) return null',
   },
   {
