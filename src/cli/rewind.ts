@@ -84,15 +84,14 @@ function whatIsAsked({ positionals, values }: Call): Asked {
 
 type Rewound = Awaited<ReturnType<typeof rewindStream>>
 
-const sentence = (stream: string, { from, to, wasStopped }: Rewound): string =>
+const sentence = (stream: string, { from, to }: Rewound): string =>
   [
-    `${stream}: the position moved from ${from} to ${to}${wasStopped ? ', and the stream is no longer stopped' : ''}.`,
+    `${stream}: the position moved from ${from} to ${to}.`,
     `The next run reads on from there. If the upstream was restored from a backup, run \`tidemark verify ${stream} --repair\` after it.`,
   ].join('\n')
 
-const asJson = (stream: string, { from, to, wasStopped }: Rewound) => ({
+const asJson = (stream: string, { from, to }: Rewound) => ({
   stream,
   from: from.toString(),
   to: to.toString(),
-  was_stopped: wasStopped,
 })

@@ -246,7 +246,6 @@ const streamJson = (
   missed_rows: one.missedRows,
   unfinished_backfills: one.unfinishedBackfills,
   blocked_deletions: one.blockedDeletions,
-  stopped_reason: one.stoppedReason,
   problems: problems.map(problemJson),
   paused: one.paused,
 })

@@ -24,7 +24,6 @@ import {
   quarantined,
   schemaDrift,
   stale,
-  stopped,
   stuck,
   volatileFields,
   wentBack,
@@ -71,7 +70,6 @@ export function findProblems({
     ...[...refused].map(tokenRefused),
     ...notices.flatMap(noticeProblem),
     ...symptoms.flatMap((one) => [
-      ...stopped(one),
       ...(isDown(rules.serviceOf(one.stream)) ? [] : [...failing(one), ...stale(one, rules.isStale, now)]),
       ...accessLost(one),
       ...inconclusive(one),

@@ -11,7 +11,6 @@ export const problemKinds = [
   'token_refused',
   'webhooks',
   'related_off',
-  'stopped',
   'access_lost',
   'inconclusive',
   'stuck',
@@ -38,7 +37,6 @@ export const problemMeanings: Readonly<Record<ProblemKind, string>> = {
   token_refused: 'the upstream refuses the sign-in, and nothing of that service is read',
   webhooks: 'the worker is not subscribed to the webhooks of the upstream, although PUBLIC_URL is set',
   related_off: 'the upstream has switched off extended reads, without which no related records can be read',
-  stopped: 'the upstream was restored from a backup; the stream waits for a person',
   access_lost:
     'the upstream shows no changes at all any more, although there are rows: a wrong CLIENT_GUID, or a lost right',
   inconclusive:
@@ -155,8 +153,7 @@ export function stuck({
   ]
 }
 
-export function failing({ stream, failing: kinds, stoppedReason }: StreamSymptoms): Problem[] {
-  if (stoppedReason !== null) return []
+export function failing({ stream, failing: kinds }: StreamSymptoms): Problem[] {
   const lasting = kinds.filter(({ failures }) => failures >= failuresThatCount)
   const [worst] = lasting.toSorted((a, b) => b.failures - a.failures)
   if (!worst) return []
@@ -184,23 +181,6 @@ export function stale(
       since: readThroughAt,
       what: `${stream} is read through ${readThroughAt.toISOString()}, ${ago} ago. Later changes are not here yet.`,
       whatToDo: `\`tidemark status ${stream}\` shows what its last run said. \`tidemark sync ${stream}\` reads it now.`,
-    }),
-  ]
-}
-
-/** What a run wrote down when it stopped the stream: what happened, and what to do about it. */
-const restoredReason = /^UPSTREAM_RESTORED: (.*?Nothing was changed\.) (.*)$/s
-
-export function stopped({ stream, stoppedReason, stoppedAt }: StreamSymptoms): Problem[] {
-  if (stoppedReason === null) return []
-  const [, what = stoppedReason, whatToDo] = restoredReason.exec(stoppedReason) ?? []
-  return [
-    ofStream('stopped', stream, {
-      since: stoppedAt,
-      what: `${stream} is stopped and not read any more: ${sentence(what)}`,
-      whatToDo:
-        whatToDo ??
-        `When the reason is gone, start it again: \`tidemark rewind ${stream} --to-version N --reason TEXT\`.`,
     }),
   ]
 }

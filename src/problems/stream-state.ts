@@ -23,7 +23,6 @@ export type StreamState = {
 
 type Standing = Omit<StreamState, 'reason'>
 
-const stopped = { tone: 'bad', words: 'stopped', state: 'stopped' } as const
 const paused = { tone: 'idle', words: 'paused', state: 'paused' } as const
 
 /** Which state a problem puts a stream into, the worst first. While deletions wait for a person, changes go on coming. */
@@ -39,11 +38,10 @@ const byProblem: readonly (readonly [kind: ProblemKind, Standing])[] = [
 ]
 
 export function stateOfStream(
-  { stream, stoppedReason, paused: pause, readThroughAt, running }: StreamStanding,
+  { stream, paused: pause, readThroughAt, running }: StreamStanding,
   service: ServiceName,
   problems: readonly Problem[],
 ): StreamState {
-  if (stoppedReason !== null) return { ...stopped, reason: stoppedReason }
   if (pause !== null) return { ...paused, reason: null }
   const isLoaded = readThroughAt !== null
   for (const [kind, standing] of byProblem) {

@@ -52,7 +52,6 @@ export async function performRun<Kind extends RunKind>(
   const ended = { ...outcome, runId: run.id }
   let reading: RunReading
   try {
-    if (run.state.stoppedReason !== null) throw new StreamStopped(stream, run.state.stoppedReason)
     const source = countingSource(context.source, tally, run.progress)
     reading = await read(countingRun(run, tally), source)
   } catch (cause) {
@@ -86,14 +85,6 @@ const endOf = ({ requests, bytes }: Tally): RunEnd => ({
 
 const codeOf = (error: Error): string | null =>
   'code' in error && typeof error.code === 'string' ? error.code : null
-
-/** The stream waits for a person; the reason says what to do. */
-class StreamStopped extends Error {
-  override readonly name = 'StreamStopped'
-  constructor(stream: string, reason: string) {
-    super(`${stream} is stopped: ${reason}`)
-  }
-}
 
 type Counter = { -readonly [Name in keyof Tally]: number }
 

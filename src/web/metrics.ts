@@ -200,11 +200,6 @@ const streamGauges: readonly StreamGauge[] = [
     '1 while deletions are blocked until an operator approves or rejects them',
     (one) => (one.blockedDeletions === null ? 0 : 1),
   ],
-  [
-    'stopped',
-    '1 while the stream is stopped until an operator starts it again',
-    (one) => (one.stoppedReason === null ? 0 : 1),
-  ],
   ['paused', '1 while the stream is paused by an operator', (one) => (one.paused === null ? 0 : 1)],
 ]
 

@@ -92,10 +92,10 @@ const moment = (at: Date | null, now: Date): Html =>
     : html`${clock(at, now)}<small>${shortSpan(now.getTime() - at.getTime())} ago</small>`
 
 function nextOf(
-  { stream, paused, stoppedReason, readThroughAt, running }: StreamSnapshot,
+  { stream, paused, readThroughAt, running }: StreamSnapshot,
   { nextRuns, at }: Snapshot,
 ): Html | null {
-  if (paused || stoppedReason !== null) return html`<span class="quiet">not read</span>`
+  if (paused) return html`<span class="quiet">not read</span>`
   if (readThroughAt === null && running.length > 0) return html`<span class="quiet">going on</span>`
   const next = nextRuns.find((run) => run.stream === stream && ['incremental', 'list'].includes(run.kind))
   if (!next) return html`<span class="quiet">not known</span>`

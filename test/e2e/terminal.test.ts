@@ -61,7 +61,7 @@ describe.skipIf(!hasPostgres)('the status for programs', () => {
       stdout: expect.stringMatching(/^Everything is up to date/),
     })
     await database.pool.query(
-      `update tidemark.stream set stopped_reason = 'by a test', stopped_at = now() where name = 'assignment'`,
+      `update tidemark.stream set blocked_deletions = '{"missing": 3, "living": 20}' where name = 'assignment'`,
     )
     const { code, stdout } = await runTidemark(['status', '--check', '--json'], environment)
     expect({ code, verdict: JSON.parse(stdout).verdict }).toEqual({ code: 1, verdict: '1 thing needs you' })

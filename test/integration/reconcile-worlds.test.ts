@@ -35,7 +35,7 @@ describe.skipIf(!hasPostgres)('reconciles', () => {
       fc.asyncProperty(worlds, async ({ seed, behaviour, changeChance, damage }) => {
         const { pool } = database
         await pool.query(`truncate mirror.assignment, tidemark.run, tidemark.lease, tidemark.checkpoint, tidemark.belief, tidemark.suspect;
-          update tidemark.stream set position = 0, blocked_deletions = null, stopped_reason = null`)
+          update tidemark.stream set position = 0, blocked_deletions = null`)
         const random = seededRandom(seed)
         await using simulator = await startSimulator({ assignments: 60, seed, behaviour })
         await using context = await openTestContext(database, simulator, { PAGE_SIZE: '20' })

@@ -16,13 +16,10 @@ const order = { stream: 'assignment', reason: 'a test', by: 'somebody@here' } as
 describe.skipIf(!hasPostgres)('a rewind', () => {
   describe('of a stream that is read', () => {
     const database = createTestDatabase()
-    it('is recorded, starts a stopped stream again, and what follows is read once more (P2)', async () => {
+    it('is recorded, and what follows is read once more (P2)', async () => {
       await using simulator = await startSimulator({ assignments: 120 })
       await using context = await openTestContext(database, simulator)
       await context.read(assignment, 'incremental', { signal })
-      await database.pool.query(
-        `update tidemark.stream set stopped_reason = 'UPSTREAM_RESTORED: …', stopped_at = now() where name = 'assignment'`,
-      )
       const { rowCount: lost } = await database.pool.query(
         'delete from mirror.assignment where row_version > 100',
       )
@@ -30,7 +27,6 @@ describe.skipIf(!hasPostgres)('a rewind', () => {
       expect(await rewindStream(database.pool, { ...order, position: 50n })).toEqual({
         from: before,
         to: 50n,
-        wasStopped: true,
       })
       const { rows } = await database.pool.query(
         'select position, reason, moved_by from tidemark.checkpoint order by id desc limit 1',
@@ -67,9 +63,9 @@ describe.skipIf(!hasPostgres)('a rewind', () => {
       await reconcile.finish({ ...done, status: 'failed', error: 'fenced' })
       expect(await positionOf(database.pool)).toBe(10n)
       const state = await database.pool.query(
-        `select stopped_reason, lookback_ms from tidemark.stream where name = 'assignment'`,
+        `select lookback_ms from tidemark.stream where name = 'assignment'`,
       )
-      expect(state.rows).toEqual([{ stopped_reason: null, lookback_ms: null }])
+      expect(state.rows).toEqual([{ lookback_ms: null }])
       const { rows } = await database.pool.query('select row_version from mirror.assignment order by 1')
       expect(rows).toEqual([{ row_version: '50' }, { row_version: '60' }])
     })

@@ -17,7 +17,7 @@ describe.skipIf(!hasPostgres)('the symptoms of a stream', () => {
   beforeEach(async () => {
     await database.pool.query(
       `truncate tidemark.run, tidemark.belief, tidemark.quarantine, tidemark.missed_rows;
-       update tidemark.stream set read_through_at = null, first_read_through_at = null, stopped_reason = null, blocked_deletions = null`,
+       update tidemark.stream set read_through_at = null, first_read_through_at = null, blocked_deletions = null`,
     )
   })
 
@@ -98,10 +98,10 @@ describe.skipIf(!hasPostgres)('the symptoms of a stream', () => {
     ])
   })
 
-  it('tells what is put aside, blocked and stopped, and since when', async () => {
+  it('tells what is put aside and blocked, and since when', async () => {
     await writeAll(store, 'assignment', assignments({ RowVersion: 1, Name: 'without a key' }))
     await database.pool.query(
-      `update tidemark.stream set stopped_reason = 'so it is', blocked_deletions = '{"missing": 3, "living": 4, "at": "2026-01-02T03:04:05Z"}' where name = 'assignment'`,
+      `update tidemark.stream set blocked_deletions = '{"missing": 3, "living": 4, "at": "2026-01-02T03:04:05Z"}' where name = 'assignment'`,
     )
     await database.pool.query(
       `insert into tidemark.missed_rows (stream, run_id, rows, samples) values ('assignment', 1, 7, '[]')`,
@@ -109,7 +109,6 @@ describe.skipIf(!hasPostgres)('the symptoms of a stream', () => {
     expect(await symptoms()).toMatchObject({
       quarantined: 1,
       quarantinedSince: expect.any(Date),
-      stoppedReason: 'so it is',
       blockedDeletions: { missing: 3, living: 4, at: new Date('2026-01-02T03:04:05Z') },
       missedRows: 7,
       missedSince: expect.any(Date),
@@ -117,7 +116,6 @@ describe.skipIf(!hasPostgres)('the symptoms of a stream', () => {
     expect(await symptoms('tracker_object')).toMatchObject({
       quarantined: 0,
       blockedDeletions: null,
-      stoppedReason: null,
     })
   })
 })

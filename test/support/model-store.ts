@@ -85,7 +85,6 @@ export function modelStore(now: () => Date, knownVersionField: string | null = '
     inconclusiveRuns,
     lookbackMs,
     lookbackReason: null,
-    stoppedReason: null,
     lastLookbackAt,
     settledThrough: null,
     lastRunAt: lastRuns.get(kind) ?? null,

@@ -15,8 +15,6 @@ const well: StreamSymptoms = {
   readThroughAt: ago(0),
   isPaused: false,
   lastSuccessAt: ago(60),
-  stoppedReason: null,
-  stoppedAt: null,
   hiddenSince: null,
   inconclusiveRuns: 0,
   inconclusiveSince: null,
@@ -163,27 +161,6 @@ describe('findProblems', () => {
     ])
   })
 
-  it('divides the reason of a stopped stream into what happened and what to do', () => {
-    const stoppedReason =
-      'UPSTREAM_RESTORED: record 7 has version 5 there and 9 here: the upstream was restored. Nothing was changed. When that is so, run `tidemark rewind assignment --to-version 5 --reason "restored from backup"`.'
-    expect(find([{ stoppedReason, stoppedAt: ago(2), failing: failing(20) }])).toMatchObject([
-      {
-        kind: 'stopped',
-        since: ago(2),
-        what: expect.stringMatching(
-          /^assignment is stopped and not read any more: record 7 .* Nothing was changed\.$/,
-        ),
-        whatToDo: expect.stringMatching(/^When that is so, run `tidemark rewind assignment --to-version 5/),
-      },
-    ])
-    expect(find([{ stoppedReason: 'another reason', stoppedAt: ago(2) }])).toMatchObject([
-      {
-        what: 'assignment is stopped and not read any more: another reason.',
-        whatToDo: expect.stringContaining('tidemark rewind'),
-      },
-    ])
-  })
-
   it('gathers fields that came together, and keeps those apart that came later', () => {
     const at = (minutes: number, field: string) => ({ field, change: 'new' as const, at: ago(minutes) })
     const together = ['a', 'b', 'c', 'd', 'e', 'f'].map((field, index) => at(200 - index, field))
@@ -205,7 +182,6 @@ describe('each problem', () => {
       blockedDeletions: { missing: 3, living: 9, at: ago(5) },
       quarantined: 2,
       missedRows: 1,
-      stoppedReason: 'another reason',
       flippedBeliefs: [
         {
           ...{

@@ -34,7 +34,6 @@ const overview = (stream: string, more: Partial<StreamOverview> = {}): StreamOve
   unfinishedBackfills: 0,
   related: null,
   blockedDeletions: null,
-  stoppedReason: null,
   paused: null,
   ...more,
 })

@@ -6,7 +6,6 @@ import { stateOfStream } from '../../src/problems/stream-state.ts'
 
 const loaded = {
   stream: 'note',
-  stoppedReason: null,
   paused: null,
   readThroughAt: new Date(),
   running: [],

@@ -9,7 +9,7 @@ export type Rewind = {
   readonly reason: string
   readonly by: string
 }
-export type Rewound = { readonly from: bigint; readonly to: bigint; readonly wasStopped: boolean }
+export type Rewound = { readonly from: bigint; readonly to: bigint }
 
 /**
  * Moves the live position by an operator's word (P2): every run in progress is fenced out, and what was mirrored above the target
@@ -26,15 +26,15 @@ async function move(client: ClientBase, { stream, position, reason, by }: Rewind
     [stream],
   )
   await client.query('update tidemark.lease set epoch = epoch + 1 where stream = $1', [stream])
-  const { rows } = await client.query<{ position: string; was_stopped: boolean }>(
-    `select position::text, stopped_reason is not null as was_stopped from tidemark.stream where name = $1 for update`,
+  const { rows } = await client.query<{ position: string }>(
+    `select position::text from tidemark.stream where name = $1 for update`,
     [stream],
   )
   const [before] = rows
   if (!before) throw new Error(`The database does not know the stream ${stream}. Run: tidemark migrate`)
   await client.query(
     `update tidemark.stream set
-       position = $2, position_reached_at = now(), unread = null, stopped_reason = null, stopped_at = null,
+       position = $2, position_reached_at = now(), unread = null,
        read_through_at = (
          select max(reached_at) from tidemark.checkpoint
          where stream = $1 and position <= $2 and reached_at <= read_through_at
@@ -55,7 +55,7 @@ async function move(client: ClientBase, { stream, position, reason, by }: Rewind
     `insert into tidemark.checkpoint (stream, position, reason, moved_by) values ($1, $2, $3, $4)`,
     [stream, position.toString(), reason, by],
   )
-  return { from: BigInt(before.position), to: position, wasStopped: before.was_stopped }
+  return { from: BigInt(before.position), to: position }
 }
 
 // Streams that an operator has paused: who, since when and why. Only says it; the worker keeps to it.

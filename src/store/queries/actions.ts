@@ -46,7 +46,6 @@ export async function readStanding(client: Queryable, stream: string): Promise<S
   const { rows } = await client.query<{ standing: Standing }>(
     `select jsonb_build_object(
        'paused', paused_at is not null,
-       'stopped', stopped_reason is not null,
        'position', position::text,
        'deletions blocked', blocked_deletions -> 'missing',
        'deletions rejected', coalesce(blocked_deletions ? 'rejected', false),

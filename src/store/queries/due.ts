@@ -136,7 +136,7 @@ export async function streamsLackingReconcile(
      cross join lateral (
        select settled_through_version is null and may_settle_at < now() and last_reconcile_at < may_settle_at as is_unsettled
      ) as compared
-     where name = any($1) and paused_at is null and stopped_reason is null
+     where name = any($1) and paused_at is null
        -- After a first load nothing is settled, and no deletion known, before the list has been compared (P13).
        and first_read_through_at is not null
        and (last_reconcile_at is null or is_unsettled or (first_read_through_at < $2 and last_reconcile_at < $2))

@@ -70,7 +70,6 @@ export type StreamOverview = {
   readonly related: RelatedProgress | null
   /** Until an operator approves or rejects them. */
   readonly blockedDeletions: BlockedDeletions | null
-  readonly stoppedReason: string | null
   /** By an operator; null: it is read as usual. */
   readonly paused: { readonly at: string; readonly by: string; readonly reason: string | null } | null
 }
@@ -132,7 +131,6 @@ export async function readOverview(
          where asked.stream = stream.name and asked.status in ('waiting', 'running')
        )::int as "unfinishedBackfills",
        blocked_deletions as "blockedDeletions",
-       stopped_reason as "stoppedReason",
        case when paused_at is not null
          then jsonb_build_object('at', paused_at, 'by', paused_by, 'reason', pause_reason) end as paused
      from unnest($1::text[]) with ordinality as wanted (name, place)

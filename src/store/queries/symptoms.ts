@@ -102,8 +102,6 @@ export type StreamSymptoms = {
   readonly isPaused: boolean
   /** Of any kind. */
   readonly lastSuccessAt: Date | null
-  readonly stoppedReason: string | null
-  readonly stoppedAt: Date | null
   /** Since when the upstream shows nothing of it. */
   readonly hiddenSince: Date | null
   /** Polls in a row that showed nothing known. */
@@ -159,7 +157,7 @@ export async function readSymptoms(
     `with recently as materialized (select now() - $2::float8 * interval '1 millisecond' as began)
      select stream.name as stream,
        read_through_at as "readThroughAt", last_success_at as "lastSuccessAt", paused_at is not null as "isPaused",
-       stopped_reason as "stoppedReason", stopped_at as "stoppedAt", hidden_since as "hiddenSince", inconclusive_runs as "inconclusiveRuns",
+       hidden_since as "hiddenSince", inconclusive_runs as "inconclusiveRuns",
        inconclusive_since as "inconclusiveSince", stuck_runs as "stuckRuns", stuck_since as "stuckSince",
        (
          select note from ${latestRunsSql('wanted.name', { ofKinds: `array['incremental', 'list']`, where: `status <> 'running'` })} as latest

@@ -29,7 +29,6 @@ export async function readWorkers(client: Queryable): Promise<readonly WorkerSee
 /** What the state of a stream is made of, besides its problems. */
 export type StreamStanding = {
   readonly stream: string
-  readonly stoppedReason: string | null
   /** By an operator. */
   readonly paused: { readonly at: string } | null
   readonly readThroughAt: Date | null
@@ -41,7 +40,7 @@ export async function readStandings(
   streams: readonly string[],
 ): Promise<readonly StreamStanding[]> {
   const { rows } = await client.query<StreamStanding>(
-    `select name as stream, stopped_reason as "stoppedReason", read_through_at as "readThroughAt",
+    `select name as stream, read_through_at as "readThroughAt",
        case when paused_at is not null then jsonb_build_object('at', paused_at) end as paused,
        array(select kind from tidemark.run where run.stream = name and status = 'running') as running
      from tidemark.stream where name = any ($1)`,

@@ -18,7 +18,6 @@ type Begun = {
   readonly key_field: string | null
   readonly lookback_ms: string | null
   readonly lookback_reason: string | null
-  readonly stopped_reason: string | null
   readonly last_lookback_at: Date | null
   readonly last_run_at: Date | null
   readonly inconclusive_runs: number
@@ -70,7 +69,6 @@ export async function beginRun(
       versionField: versionFieldOf(begun.beliefs.map(toBelief)),
       lookbackMs: begun.lookback_ms === null ? null : Number(begun.lookback_ms),
       lookbackReason: begun.lookback_reason,
-      stoppedReason: begun.stopped_reason,
       lastLookbackAt: begun.last_lookback_at,
       lastRunAt: begun.last_run_at,
       inconclusiveRuns: begun.inconclusive_runs,
@@ -87,7 +85,7 @@ const beginSql = `
     set status = 'failed', finished_at = now(), error = 'its program was killed or lost its connection'
     where stream = $1 and kind = any ($5) and status = 'running'
   ), state as (
-    select position, position_reached_at, unread, key_field, lookback_ms, lookback_reason, stopped_reason,
+    select position, position_reached_at, unread, key_field, lookback_ms, lookback_reason,
       last_lookback_at, inconclusive_runs, settled_through_version, first_read_through_at is null as is_first,
       (
         select finished_at from tidemark.run

@@ -48,10 +48,6 @@ export const streamTable = tidemark.table('stream', {
   lookbackMs: int8('lookback_ms'),
   /** Why it is so far. */
   lookbackReason: text('lookback_reason'),
-  /** Why the stream is not read until a person acts; empty: it is read. */
-  stoppedReason: text('stopped_reason'),
-  /** Since when. */
-  stoppedAt: at('stopped_at'),
   /** Since when an operator wants no runs of it; empty: it is read as usual. */
   pausedAt: at('paused_at'),
   /** Who paused it. */

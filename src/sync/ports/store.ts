@@ -103,8 +103,6 @@ export type StreamState = {
   readonly versionField: string | null
   readonly lookbackMs: number | null
   readonly lookbackReason: string | null
-  /** Set when the stream waits for a person, e.g. UPSTREAM_RESTORED. */
-  readonly stoppedReason: string | null
   /** When the last complete reading of the recent past began. */
   readonly lastLookbackAt: Date | null
   /** When the last run of this kind ended well. */
