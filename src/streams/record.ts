@@ -54,6 +54,8 @@ export type Records = {
   readonly rejected: readonly Rejected[]
   /** No two rows have one key. */
   readonly haveOwnKeys?: boolean
+  /** For when they are written: the memory that they were found in is used for others. */
+  readonly release?: () => void
   /** When the records were here, by the clock of this process that never jumps; missing: only just now. */
   readonly readAtMs?: number
 }
@@ -97,7 +99,7 @@ export function readRecords(
       else read(records.record(index))
     }
   }
-  return { rows, rejected, readAtMs }
+  return { rows, rejected, readAtMs, ...(isRecordPage(records) && { release: records.release }) }
 }
 
 /** Makes a row of what stands in the bytes of a page; null where only the parsed record can tell whether it is one. */

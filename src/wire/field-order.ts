@@ -1,6 +1,8 @@
 // The names of the fields that the records of one operation were seen to have, and which mostly follows which: where a record keeps to
 // that, its names are compared with a few words of memory instead of being read.
 
+import { openSpareBytes, type SpareBytes } from './spare-bytes.ts'
+
 /** Each field has a number, from 1 on; 0 is where a record begins. */
 export type FieldOrder = {
   readonly names: string[]
@@ -16,12 +18,16 @@ export type FieldOrder = {
   end: number
   /** How long a record was in the last list that had some. */
   recordBytes: number
+  /** For the places of the next list. */
+  readonly spare: SpareBytes
 }
 
 // An upstream may make up a field name for every record (P10).
 const mostFields = 1_000
 const mostBytes = 64 * 1024
 export const noField = -1
+// Those of a few pages.
+const mostSpareBytes = 16 * 1024 * 1024
 
 export function newFieldOrder(): FieldOrder {
   const bytes = new Uint8Array(mostBytes)
@@ -35,6 +41,7 @@ export function newFieldOrder(): FieldOrder {
     lengths: new Int32Array(mostFields + 1),
     end: 0,
     recordBytes: 1_000,
+    spare: openSpareBytes(mostSpareBytes),
   }
 }
 

@@ -15,6 +15,8 @@ export type RecordPage = {
   readonly places: Places
   /** Parsed anew at every call. */
   record(index: number): Json
+  /** Its memory is used for others: no record of it can be asked for any more. */
+  release(): void
   [Symbol.iterator](): Iterator<Json>
 }
 /** Records that are parsed already, or can be. */
@@ -38,17 +40,34 @@ export type Places = {
 export const isNull = -1
 
 export function recordPage(
-  bytes: Buffer,
-  { view, order, places, length }: Pick<RecordPage, 'view' | 'order' | 'places' | 'length'>,
+  found: Pick<RecordPage, 'bytes' | 'view' | 'order' | 'places' | 'length'>,
+  onRelease: () => void,
 ): RecordPage {
-  const record = (index: number): Json =>
-    parseJson(bytes.subarray(places.recordStarts[index], places.recordEnds[index]))
-  return {
-    ...{ bytes, view, length, order, places, record },
+  const record = (index: number): Json => {
+    const { bytes, places } = page
+    return parseJson(bytes.subarray(places.recordStarts[index], places.recordEnds[index]))
+  }
+  const page = {
+    ...found,
+    record,
+    release() {
+      if (page.bytes === noBytes) return
+      // Whoever asks all the same meets an error, and not the records of another page.
+      Object.assign(page, { bytes: noBytes, view: noView, places: noPlaces })
+      onRelease()
+    },
     *[Symbol.iterator]() {
-      for (let index = 0; index < length; index++) yield record(index)
+      for (let index = 0; index < page.length; index++) yield record(index)
     },
   }
+  return page
+}
+
+const noBytes = Buffer.alloc(0)
+const noView = new DataView(noBytes.buffer, 0, 0)
+const none = new Int32Array(0)
+const noPlaces: Places = {
+  ...{ recordStarts: none, recordEnds: none, firstFields: none, valueStarts: none, valueEnds: none },
 }
 
 /** No value of JSON holds a function. */

@@ -46,20 +46,32 @@ type Scan = {
   firstFields: Int32Array
   valueStarts: Int32Array
   valueEnds: Int32Array
+  /** What these begin in. */
+  readonly memory: Buffer
 }
 
 /**
  * Null: it is no list, or none that this scan reads. `order` learns what the records show. Throws a JsonError when there are too many
- * records.
+ * records. `onRelease` is called when the bytes are of no use to the page any more.
  */
-export function scanRecords(bytes: Buffer, order: FieldOrder): RecordPage | null {
+export function scanRecords(
+  bytes: Buffer,
+  order: FieldOrder,
+  onRelease: () => void = () => {},
+): RecordPage | null {
   const first = skipSpace(bytes, 0)
   if (bytes[first] !== openBracket || !isUtf8(bytes)) return null
   const scan = startScan(bytes, order)
   const end = scanList(scan, first)
   if (end === bad || skipSpace(bytes, end) !== bytes.length) return null
   if (scan.recordCount >= fewRecords) order.recordBytes = bytes.length / scan.recordCount
-  return recordPage(bytes, { view: scan.view, order, places: placesOf(scan), length: scan.recordCount })
+  return recordPage(
+    { bytes, view: scan.view, order, places: placesOf(scan), length: scan.recordCount },
+    () => {
+      order.spare.giveBack(scan.memory)
+      onRelease()
+    },
+  )
 }
 
 const fewRecords = 16
@@ -69,6 +81,13 @@ function startScan(bytes: Buffer, order: FieldOrder): Scan {
   const likely = fewRecords + Math.ceil((1.1 * bytes.length) / order.recordBytes)
   const records = Math.min(mostRecords, likely)
   const fields = Math.min(records * order.names.length, mostPlaces(bytes))
+  const memory = order.spare.take(4 * (3 * records + 1 + 2 * fields))
+  let end = memory.byteOffset
+  const part = (length: number) => {
+    const places = new Int32Array(memory.buffer, end, length)
+    end += places.byteLength
+    return places
+  }
   return {
     bytes,
     view: new DataView(bytes.buffer, bytes.byteOffset, bytes.length),
@@ -76,11 +95,12 @@ function startScan(bytes: Buffer, order: FieldOrder): Scan {
     nameEnd: 0,
     recordCount: 0,
     fieldEnd: 0,
-    recordStarts: new Int32Array(records),
-    recordEnds: new Int32Array(records),
-    firstFields: new Int32Array(records + 1),
-    valueStarts: new Int32Array(fields),
-    valueEnds: new Int32Array(fields),
+    recordStarts: part(records),
+    recordEnds: part(records),
+    firstFields: part(records + 1).fill(0, 0, 1),
+    valueStarts: part(fields).fill(0),
+    valueEnds: part(fields),
+    memory,
   }
 }
 

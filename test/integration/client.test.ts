@@ -2,6 +2,7 @@
 
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
+import { isRecordPage } from '../../src/wire/record-page.ts'
 import {
   type Client,
   failureOf,
@@ -92,6 +93,34 @@ describe('an answer', () => {
       response.writeHead(200, { ...json(), 'content-encoding': 'gzip' }).end(gzipSync(text))
     })
     expect(JSON.stringify((await list(openServerClient(server))).body)).toBe(text)
+  })
+
+  it('comes in the memory of one before it, announced or not, packed or not, and shows its own records', async () => {
+    const counts = [900, 1, 4_000, 3_000, 5_000, 2, 4_500, 4_000]
+    const textOf = (count: number) =>
+      JSON.stringify(
+        Array.from({ length: count }, (_, index) => ({ id: `${count}/${index}`, x: 'x'.repeat(40) })),
+      )
+    let answered = 0
+    await using server = await startServer((_, response) => {
+      const way = answered % 3
+      const text = textOf(counts[answered++] ?? 0)
+      if (way === 0) response.writeHead(200, { ...json(), 'content-length': text.length }).end(text)
+      else if (way === 1)
+        response.writeHead(200, { ...json(), 'content-encoding': 'gzip' }).end(gzipSync(text))
+      else {
+        response.writeHead(200, json())
+        for (let at = 0; at < text.length; at += 50_000) response.write(text.slice(at, at + 50_000))
+        response.end()
+      }
+    })
+    const client = openServerClient(server)
+    for (const count of counts) {
+      const { body } = await client.callForRecords('listAssignments', { query: { Page: 1 } }, noSignal)
+      if (!isRecordPage(body)) throw new Error('the list was not scanned')
+      expect(JSON.stringify([...body])).toBe(textOf(count))
+      body.release()
+    }
   })
 
   it.each<[string, { status?: number; type?: string; body?: string | Buffer }, string, boolean, RegExp]>([

@@ -3,6 +3,7 @@
 
 import { hash } from 'node:crypto'
 import type { Row } from '../../streams/record.ts'
+import type { SpareBytes } from '../../wire/spare-bytes.ts'
 import { type Cells, viewOf } from './cells.ts'
 import { copyNull } from './copy-text.ts'
 
@@ -53,15 +54,28 @@ export type EncodedRows = {
   readonly all: Copies
   /** Of some rows, by their index. */
   only(indexes: readonly number[]): Copies
+  /** When it is written: its memory is used for others. */
+  release(): void
 }
 
-type Chunks = { readonly full: Buffer[]; last: Buffer; end: number }
+type Chunks = {
+  readonly spare: SpareBytes
+  /** The memory of all of them. */
+  readonly taken: Buffer[]
+  readonly full: Buffer[]
+  last: Buffer
+  end: number
+}
 /** Of each row: its chunk, counted from 1, of the text ones less than 0; where it begins there, and where it ends. */
 type RowPlaces = { readonly chunks: Int32Array; readonly starts: Int32Array; readonly ends: Int32Array }
 
-export function openCopyRows(rowCount: number): CopyRows {
-  const binary: Chunks = { full: [], last: Buffer.alloc(0), end: 0 }
-  const text: Chunks = { full: [], last: Buffer.alloc(0), end: 0 }
+const newChunks = (spare: SpareBytes): Chunks => ({
+  ...{ spare, taken: [], full: [], last: Buffer.alloc(0), end: 0 },
+})
+
+export function openCopyRows(rowCount: number, spare: SpareBytes): CopyRows {
+  const binary = newChunks(spare)
+  const text = newChunks(spare)
   const rows: Row[] = []
   const places: RowPlaces = {
     chunks: new Int32Array(rowCount),
@@ -121,6 +135,9 @@ export function openCopyRows(rowCount: number): CopyRows {
         deletions,
         all,
         only: (indexes: readonly number[]) => (indexes.length === rows.length ? all : only(indexes)),
+        release() {
+          for (const { taken } of [binary, text]) for (const chunk of taken.splice(0)) spare.giveBack(chunk)
+        },
       }
     },
   }
@@ -149,7 +166,8 @@ const hexOf = (digest: string): string => Buffer.from(digest.slice(0, hashBytes)
 function makeRoom(chunks: Chunks, bytes: number): boolean {
   if (chunks.end + bytes <= chunks.last.length) return false
   if (chunks.last.length > 0) chunks.full.push(chunks.last.subarray(0, chunks.end))
-  chunks.last = Buffer.allocUnsafeSlow(Math.max(chunkBytes, bytes))
+  chunks.last = chunks.spare.take(Math.max(chunkBytes, bytes))
+  chunks.taken.push(chunks.last)
   chunks.end = 0
   return true
 }

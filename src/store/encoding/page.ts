@@ -3,6 +3,7 @@
 
 import { setImmediate as breathe } from 'node:timers/promises'
 import type { Rejected, Row } from '../../streams/record.ts'
+import { openSpareBytes } from '../../wire/spare-bytes.ts'
 import type { ColumnType } from '../schema/column-types.ts'
 import type { Growth } from '../schema/grow-table.ts'
 import type { TableSchema } from '../schema/table-schema.ts'
@@ -31,6 +32,8 @@ export type EncodePage = (
   rows: readonly Row[],
   options?: { readonly isAllText?: boolean },
 ) => Promise<EncodedPage>
+// Those of two pages.
+const mostSpareBytes = 16 * 1024 * 1024
 const rowsWithoutABreath = 50
 /** As long as that many of them take. */
 const plainRowShare = 1 / 20
@@ -44,6 +47,7 @@ export function createPageEncoder(
   settled: ReadonlySet<string>,
   localTimes: LocalTimes = new Map(),
 ): EncodePage {
+  const spare = openSpareBytes(mostSpareBytes)
   const encodeRow = createRowEncoder(tableSchema, settled)
   const encodePlainRow = createPlainRowEncoder(tableSchema, localTimes)
   return async (rows, { isAllText = false } = {}) => {
@@ -55,7 +59,7 @@ export function createPageEncoder(
       retype: new Map(),
       rejected: [],
     }
-    const copyRows = openCopyRows(rows.length)
+    const copyRows = openCopyRows(rows.length, spare)
     let sinceBreath = 0
     for (const row of rows) {
       if (!isAllText && encodePlainRow(row, notes, copyRows)) sinceBreath += plainRowShare

@@ -66,7 +66,11 @@ export function expectNewRows(): NewRows {
 /** The rows that the next page may show once more: where its reading begins. */
 function lastRows(rows: readonly Row[]): readonly Row[] {
   const last = rows.at(-1)?.version ?? null
-  return last === null ? [] : rows.filter(({ version }) => version === last)
+  if (last === null) return []
+  // Parsed: what a row was found in does not outlast its commit.
+  return rows
+    .filter(({ version }) => version === last)
+    .map(({ key, version, record }) => ({ key, version, record }))
 }
 
 /** Those that are just as the page before showed them. */

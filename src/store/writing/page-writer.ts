@@ -181,6 +181,7 @@ async function writeInOrder(writer: Writer, page: Page, rowCount: number, order:
       arrivals,
     }
     writer.options.onCommit({ written, tally: encoded?.tally ?? null, newlyQuarantined, position })
+    encoded?.encoded.release()
     return written
   } catch (error) {
     connection.release(error)

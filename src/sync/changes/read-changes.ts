@@ -206,6 +206,7 @@ function openCommits(
     await writes.start(async () => {
       const written = await run.pages.commit(records, position)
       if (seen) await run.seen.add(seen.pageNumber, seen.keys)
+      records.release?.()
       onWritten?.(written, progressOf(reading))
     })
   }
@@ -218,6 +219,7 @@ function openCommits(
         const { position, unread, share } = progress()
         const written = await run.pages.commit(records, risingTo(position), { unread })
         if (seen) await run.seen.add(seen.pageNumber, seen.keys)
+        records.release?.()
         onWritten?.(written, { position, highestServed, share })
       } finally {
         onDone()

@@ -45,7 +45,7 @@ export const readAnswer: ReadAnswer<Json> = (...asked) => readBody(...asked, par
 export const recordsReader =
   (order: FieldOrder): ReadAnswer<Json | RecordPage> =>
   (...asked) =>
-    readBody(...asked, (bytes) => scanRecords(bytes, order) ?? parseJson(bytes))
+    readBody(...asked, (bytes, answer) => scanRecords(bytes, order, answer.release) ?? parseJson(bytes))
 
 export type ReadAnswer<Body> = (operation: Operation, request: HttpRequest, answer: HttpAnswer) => Body | null
 
@@ -53,7 +53,7 @@ function readBody<Body>(
   operation: Operation,
   request: HttpRequest,
   answer: HttpAnswer,
-  parse: (bytes: Buffer) => Body,
+  parse: (bytes: Buffer, answer: HttpAnswer) => Body,
 ): Body | null {
   if (!isSuccess(operation, answer.status)) throw statusError(request, answer)
   if (answer.bytes.length > 0) return readJson(request, answer, parse)
@@ -130,7 +130,11 @@ function redirectError(request: HttpRequest, answer: HttpAnswer): UpstreamError 
   })
 }
 
-function readJson<Body>(request: HttpRequest, answer: HttpAnswer, parse: (bytes: Buffer) => Body): Body {
+function readJson<Body>(
+  request: HttpRequest,
+  answer: HttpAnswer,
+  parse: (bytes: Buffer, answer: HttpAnswer) => Body,
+): Body {
   const type = answer.headers['content-type'] ?? ''
   if (/^\s*(?:text\/html|application\/xhtml)/i.test(type) || isMarkup(answer.bytes))
     throw unusable(request, answer, {
@@ -146,7 +150,7 @@ function readJson<Body>(request: HttpRequest, answer: HttpAnswer, parse: (bytes:
       problem: `the answer is of the type ${type.slice(0, 100)}, not JSON in UTF-8. Check the base URL.`,
     })
   try {
-    return parse(answer.bytes)
+    return parse(answer.bytes, answer)
   } catch (cause) {
     if (!(cause instanceof JsonError)) throw cause
     throw unusable(request, answer, {

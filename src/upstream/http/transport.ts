@@ -7,6 +7,7 @@ import got, { RequestError, TimeoutError } from 'got'
 import type { ServiceName } from '../../streams/catalog.ts'
 import { count } from '../../util/text.ts'
 import type { Clock } from '../../util/waiting.ts'
+import { openSpareBytes, type SpareBytes } from '../../wire/spare-bytes.ts'
 import type { Method, OperationName } from '../operations/table.ts'
 import { UpstreamError, type UpstreamErrorCode } from './errors.ts'
 
@@ -156,6 +157,8 @@ export type HttpAnswer = {
   }
   readonly bytes: Buffer
   readonly receivedAtMs: number
+  /** Its bytes are used for others from now on. */
+  release(): void
 }
 export type Transport = {
   send(request: HttpRequest, signal: AbortSignal): Promise<HttpAnswer>
@@ -163,6 +166,8 @@ export type Transport = {
 }
 
 const longestConnectMs = 15_000
+// Those of a few pages.
+const mostSpareBytes = 24 * 1024 * 1024
 
 export function openTransport(options: {
   readonly requestTimeoutMs: number
@@ -173,6 +178,7 @@ export function openTransport(options: {
   const kept = agents(true)
   // A kept connection may be closed by the other side at the moment of use. A read is repeated then; a write must not be.
   const fresh = agents(false)
+  const spare = openSpareBytes(mostSpareBytes)
   // Shorter than the whole, so that it shows which of them was over: without a connection nothing can have arrived.
   const connectMs = Math.min(longestConnectMs, requestTimeoutMs / 2)
   const client = got.extend({
@@ -196,7 +202,7 @@ export function openTransport(options: {
         // Without one the library would wait for somebody to write it.
         ...(method !== 'GET' && { body: body ?? '' }),
       })
-      const answer = openBody()
+      const answer = openBody(spare)
       try {
         for await (const chunk of stream) {
           const announced = Number(stream.response?.headers['content-length'] ?? 0)
@@ -219,6 +225,7 @@ export function openTransport(options: {
         headers: response.headers,
         bytes: answer.bytes(),
         receivedAtMs: clock.now(),
+        release: () => answer.release(),
       }
     },
     close() {
@@ -227,27 +234,32 @@ export function openTransport(options: {
   }
 }
 
-/** Where its length is announced, what comes is put in its place at once, instead of being kept in pieces and joined. */
-function openBody() {
+/** What comes is put in its place at once; where its length is not announced, or it is packed, that place may have to be a larger one. */
+function openBody(spare: SpareBytes) {
   let whole: Buffer | null = null
-  const pieces: Buffer[] = []
   let size = 0
+  function makeRoom(wanted: number): Buffer {
+    if (whole !== null && whole.length >= wanted) return whole
+    const larger = spare.take(size === 0 ? wanted : 2 * wanted)
+    if (whole !== null) {
+      whole.copy(larger, 0, 0, size)
+      spare.giveBack(whole)
+    }
+    whole = larger
+    return larger
+  }
   return {
     size: () => size,
     add(chunk: Buffer, announced: number) {
-      if (size === 0 && announced > chunk.length) whole = Buffer.allocUnsafeSlow(announced)
-      const isWithin = whole !== null && size + chunk.length <= whole.length
-      if (whole !== null && isWithin) chunk.copy(whole, size)
-      else {
-        // More than was announced: it was packed, and is unpacked now.
-        if (whole !== null) pieces.push(whole.subarray(0, size))
-        whole = null
-        pieces.push(chunk)
-      }
+      const room = makeRoom(Math.max(size + chunk.length, size === 0 ? announced : 0))
+      chunk.copy(room, size)
       size += chunk.length
     },
-    bytes: () =>
-      whole?.subarray(0, size) ?? (pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces, size)),
+    bytes: () => (whole ?? Buffer.alloc(0)).subarray(0, size),
+    release() {
+      if (whole !== null) spare.giveBack(whole)
+      whole = null
+    },
   }
 }
 
