@@ -85,10 +85,11 @@ function openGathering({ environment, positionals }: Call): (pool: Pool) => Prom
     // What is not configured is of interest where there are rows of it.
     const isShown = ({ stream, readThroughAt }: StreamOverview) =>
       named !== null || readThroughAt !== null || configured.some(({ name }) => name === stream)
+    const shown = overview.filter(isShown)
     const about = problems.filter(({ stream }) => stream === null || names.includes(stream))
     return {
       now,
-      lines: overview.filter(isShown).map((one): StatusLine => {
+      lines: shown.map((one): StatusLine => {
         const stream: Stream | undefined = streams.find(({ name }) => name === one.stream)
         const rows = minutes.find((minute) => minute.stream === one.stream)
         const load = readings.find(
@@ -103,7 +104,7 @@ function openGathering({ environment, positionals }: Call): (pool: Pool) => Prom
         }
       }),
       problems: about,
-      readings,
+      readings: readings.filter((one) => shown.some(({ stream }) => stream === one.stream)),
       waits,
       worker: lastWorker(workers),
     }
