@@ -21,6 +21,7 @@ import { type ExitCode, exitCodeOfRun, exitCodes } from './exit.ts'
 import { showProgress } from './live-progress.ts'
 import { changeMirror, readMirror } from './mirror.ts'
 import { alignedTable } from './output.ts'
+import { recordedHere } from './recorded.ts'
 
 export const backfill: Command = {
   name: 'backfill',
@@ -99,7 +100,12 @@ async function begin(call: Call): Promise<ExitCode> {
     else stdout.say(plan.text)
     return exitCodes.done
   }
-  const requested = await requestBackfill(pool, { stream: stream.name, ...span, by: operator() })
+  const requested = await recordedHere(
+    { pool, log },
+    { action: 'backfill', target: stream.name },
+    () => requestBackfill(pool, { stream: stream.name, ...span, by: operator() }),
+    ({ id }) => `Backfill ${id} from ${span.from} to ${span.to} was requested.`,
+  )
   return await work(call, context, stream, requested)
 }
 
@@ -181,11 +187,15 @@ async function cancelOne(call: Call, text: string): Promise<ExitCode> {
       `--cancel takes the id of a backfill, not "${text}". \`tidemark backfill --list\` lists them.`,
     )
   return await changeMirror(call, async (pool) => {
-    const isCancelled = await cancelBackfill(pool, id.toString(), operator())
-    const backfill = await readBackfill(pool, id.toString())
-    if (!backfill)
-      throw new UsageError(`There is no backfill ${id}. \`tidemark backfill --list\` lists them.`)
-    if (!isCancelled) throw new UsageError(`Backfill ${id} has ended already: ${backfill.status}.`)
+    const cancel = async () => {
+      const isCancelled = await cancelBackfill(pool, id.toString(), operator())
+      const found = await readBackfill(pool, id.toString())
+      if (!found) throw new UsageError(`There is no backfill ${id}. \`tidemark backfill --list\` lists them.`)
+      if (!isCancelled) throw new UsageError(`Backfill ${id} has ended already: ${found.status}.`)
+      return found
+    }
+    const deed = { action: 'cancelBackfill', target: id.toString() } as const
+    const backfill = await recordedHere({ pool, log: call.log }, deed, cancel, backfillSentence)
     if (call.values.json) call.stdout.json(backfillJson(backfill))
     else call.stdout.say(backfillSentence(backfill))
   })

@@ -46,12 +46,14 @@ export type Command = {
 export const json: Option = { type: 'boolean', describe: 'print one JSON document' }
 
 /** Who gives the order, for what is recorded with it. */
-export function operator(): string {
+export const operator = (): string => `${osUser()}@${hostname()}`
+
+export function osUser(): string {
   try {
-    return `${userInfo().username}@${hostname()}`
+    return userInfo().username
   } catch {
     // A container may run as a user that has no name.
-    return `user ${process.getuid?.() ?? 'unknown'}@${hostname()}`
+    return `user ${process.getuid?.() ?? 'unknown'}`
   }
 }
 

@@ -18,6 +18,7 @@ import type { ExitCode } from './exit.ts'
 import { changeMirror, readMirror } from './mirror.ts'
 import { findAction } from './parse.ts'
 import { reconcileExitCode, reconcileJson, reconcileText, timed } from './reconcile.ts'
+import { recordedHere } from './recorded.ts'
 
 export const deletions: Command = {
   name: 'deletions',
@@ -63,24 +64,35 @@ async function approve(call: Call, words: readonly string[]): Promise<ExitCode> 
   const config = loadConfig(environment)
   const stream = pickStream(oneStream('approve', words), configuredStreams(config))
   await using context = await openContext({ config, log })
-  const result = await timed(() => approveDeletions(context, stream, { rows, signal, log }))
+  const result = await recordedHere(
+    { pool: context.database.pool, log },
+    { action: 'approve', target: stream.name, confirmed: rows },
+    () => timed(() => approveDeletions(context, stream, { rows, signal, log })),
+    (outcome) => ({ isFailed: outcome.status === 'failed', told: reconcileText(outcome) }),
+  )
   if (values.json) stdout.json(reconcileJson(result))
   else stdout.say(reconcileText(result))
   return reconcileExitCode(result)
 }
 
 async function reject(call: Call, words: readonly string[]): Promise<ExitCode> {
-  const { values, stdout } = call
+  const { values, stdout, log } = call
   const stream = pickStream(oneStream('reject', words), streams).name
   const rejecting = { stream, by: operator(), reason: textOf(values, 'reason') }
   return await changeMirror(call, async (pool) => {
-    const blocked = await rejectBlockedDeletions(pool, rejecting)
-    if (values.json) return stdout.json(asJson(blocked))
-    stdout.say(
-      `${stream}: rejected. The rows stay (${shareMissing(blocked)}), and the problem is closed until a list lacks other rows than these.`,
+    const blocked = await recordedHere(
+      { pool, log },
+      { action: 'reject', target: stream, reason: rejecting.reason },
+      () => rejectBlockedDeletions(pool, rejecting),
+      rejectedSentence,
     )
+    if (values.json) stdout.json(asJson(blocked))
+    else stdout.say(rejectedSentence(blocked))
   })
 }
+
+const rejectedSentence = (blocked: BlockedStream): string =>
+  `${blocked.stream}: rejected. The rows stay (${shareMissing(blocked)}), and the problem is closed until a list lacks other rows than these.`
 
 function oneStream(action: string, words: readonly string[]): string {
   const [name, ...more] = words

@@ -7,6 +7,7 @@ import { UsageError } from '../util/errors.ts'
 import { type Call, type Command, json, operator, textOf } from './command.ts'
 import type { ExitCode } from './exit.ts'
 import { changeMirror } from './mirror.ts'
+import { recordedHere } from './recorded.ts'
 
 export const pause: Command = {
   name: 'pause',
@@ -16,7 +17,12 @@ export const pause: Command = {
   examples: ['tidemark pause assignment --reason "the upstream is being upgraded"'],
   run: (call) =>
     onStream(call, 'pause', async (pool, stream) => ({
-      text: await pauseInWords(pool, { stream, by: operator(), reason: textOf(call.values, 'reason') }),
+      text: await recordedHere(
+        { pool, log: call.log },
+        { action: 'pause', target: stream, reason: textOf(call.values, 'reason') },
+        () => pauseInWords(pool, { stream, by: operator(), reason: textOf(call.values, 'reason') }),
+        (text) => text,
+      ),
       document: { stream, paused: true },
     })),
 }
@@ -29,7 +35,12 @@ export const resume: Command = {
   examples: ['tidemark resume assignment'],
   run: (call) =>
     onStream(call, 'resume', async (pool, stream) => ({
-      text: await resumeInWords(pool, stream),
+      text: await recordedHere(
+        { pool, log: call.log },
+        { action: 'resume', target: stream },
+        () => resumeInWords(pool, stream),
+        (text) => text,
+      ),
       document: { stream, paused: false },
     })),
 }

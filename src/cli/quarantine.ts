@@ -21,6 +21,7 @@ import { type ExitCode, exitCodeOfRun, worst } from './exit.ts'
 import { changeMirror, readMirror } from './mirror.ts'
 import { alignedTable } from './output.ts'
 import { findAction } from './parse.ts'
+import { recordedHere } from './recorded.ts'
 
 export const quarantine: Command = {
   name: 'quarantine',
@@ -83,7 +84,7 @@ async function list(call: Call, target: string | undefined): Promise<ExitCode> {
 }
 
 async function drop(call: Call, target: string | undefined): Promise<ExitCode> {
-  const { values, stdout } = call
+  const { values, stdout, log } = call
   if (target === undefined)
     throw new UsageError(
       '`tidemark quarantine drop` needs an id or a stream, e.g. `tidemark quarantine drop 17 --reason TEXT`.',
@@ -93,7 +94,12 @@ async function drop(call: Call, target: string | undefined): Promise<ExitCode> {
   if (reason === null)
     throw new UsageError('`tidemark quarantine drop` needs --reason TEXT: it is kept with the record.')
   return await changeMirror(call, async (pool) => {
-    const dropped = await dropRecords(pool, { selection, reason, by: operator() })
+    const dropped = await recordedHere(
+      { pool, log },
+      { action: 'dropQuarantine', target, reason },
+      () => dropRecords(pool, { selection, reason, by: operator() }),
+      droppedSentence,
+    )
     if (values.json) stdout.json({ dropped })
     else stdout.say(droppedSentence(dropped))
   })
@@ -105,11 +111,23 @@ async function retry(call: Call, target: string | undefined): Promise<ExitCode> 
   const config = loadConfig(environment)
   await using context = await openContext({ config, log })
   await expectEntry(context.database.pool, selection)
-  const outcomes: RetryOutcome[] = []
-  for await (const outcome of retrySelected(context, selection, signal)) {
-    outcomes.push(outcome)
-    if (!values.json) stdout.say(retrySentence(outcome))
+  const retryAll = async () => {
+    const outcomes: RetryOutcome[] = []
+    for await (const outcome of retrySelected(context, selection, signal)) {
+      outcomes.push(outcome)
+      if (!values.json) stdout.say(retrySentence(outcome))
+    }
+    return outcomes
   }
+  const outcomes = await recordedHere(
+    { pool: context.database.pool, log },
+    { action: 'retryQuarantine', target: target ?? 'all' },
+    retryAll,
+    (ended) => ({
+      isFailed: ended.some(({ status }) => status === 'failed'),
+      told: ended.map(retrySentence).join(' ') || 'Nothing was tried.',
+    }),
+  )
   if (values.json) stdout.json({ streams: outcomes.map(retryJson) })
   else if (outcomes.length === 0) stdout.say(await nothingTried(context.database.pool, selection))
   return worst(outcomes.map(exitCodeOfRun))

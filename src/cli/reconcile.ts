@@ -16,6 +16,7 @@ import { type Call, type Command, json, operator } from './command.ts'
 import { type ExitCode, exitCodeOfRun, exitCodes, worst } from './exit.ts'
 import { showProgress } from './live-progress.ts'
 import { changeMirror } from './mirror.ts'
+import { recordedHere } from './recorded.ts'
 
 export const reconcile: Command = {
   name: 'reconcile',
@@ -86,14 +87,19 @@ export function reconcileExitCode(result: ReconcileOnce): ExitCode {
 }
 
 async function acknowledge(call: Call, name: string): Promise<ExitCode> {
-  const { positionals, values, stdout } = call
+  const { positionals, values, stdout, log } = call
   if (positionals.length > 0)
     throw new UsageError(
       '`tidemark reconcile --acknowledge` takes one stream, e.g. `tidemark reconcile --acknowledge assignment`.',
     )
   const stream = pickStream(name, streams).name
   return await changeMirror(call, async (pool) => {
-    const rows = await acknowledgeMissedRows(pool, stream, operator())
+    const rows = await recordedHere(
+      { pool, log },
+      { action: 'acknowledge', target: stream },
+      () => acknowledgeMissedRows(pool, stream, operator()),
+      (acknowledged) => acknowledgedSentence(stream, acknowledged),
+    )
     if (values.json) stdout.json({ stream, acknowledged: rows })
     else stdout.say(acknowledgedSentence(stream, rows))
   })

@@ -1,13 +1,13 @@
 // `tidemark rewind`: moves the position of a stream, with who and why. The next run reads on from there.
 
-import { asChangesStream, findPosition, readPositionOptions } from '../operator/positions.ts'
-import { rewindStream } from '../store/admin/streams.ts'
-import { livePosition } from '../store/queries/positions.ts'
+import { asChangesStream } from '../operator/positions.ts'
+import { moveBack, rewindTargetIn, rewoundSentence } from '../operator/rewind.ts'
 import { type ChangesStream, pickStream, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { type Call, type Command, json, operator, textOf } from './command.ts'
 import type { ExitCode } from './exit.ts'
 import { changeMirror } from './mirror.ts'
+import { recordedHere } from './recorded.ts'
 
 export const rewind: Command = {
   name: 'rewind',
@@ -37,24 +37,24 @@ export const rewind: Command = {
 }
 
 async function run(call: Call): Promise<ExitCode> {
-  const { values, stdout } = call
-  const { stream, wanted, reason } = whatIsAsked(call)
+  const { values, stdout, log } = call
+  const { stream, target, reason } = whatIsAsked(call)
   return await changeMirror(call, async (pool) => {
-    const position = await findPosition(pool, stream, wanted)
-    const current = await livePosition(pool, stream.name)
-    if (position > current && !values.force)
-      throw new UsageError(
-        `${stream.name} is at ${current}. Moving it forward to ${position} would skip everything in between; if you want that, add --force.`,
-      )
-    const rewound = await rewindStream(pool, { stream: stream.name, position, reason, by: operator() })
+    const order = { stream, target, reason, by: operator(), isForced: values.force === true }
+    const rewound = await recordedHere(
+      { pool, log },
+      { action: 'rewind', target: stream.name, reason },
+      () => moveBack(pool, order),
+      (moved) => rewoundSentence(stream.name, moved),
+    )
     if (values.json) stdout.json(asJson(stream.name, rewound))
-    else stdout.say(sentence(stream.name, rewound))
+    else stdout.say(rewoundSentence(stream.name, rewound))
   })
 }
 
 type Asked = {
   readonly stream: ChangesStream
-  readonly wanted: NonNullable<ReturnType<typeof readPositionOptions>>
+  readonly target: ReturnType<typeof rewindTargetIn>
   readonly reason: string
 }
 
@@ -65,30 +65,16 @@ function whatIsAsked({ positionals, values }: Call): Asked {
       '`tidemark rewind` takes one stream, e.g. `tidemark rewind assignment --to-version 120000 --reason TEXT`.',
     )
   const stream = asChangesStream(pickStream(name, streams), streams)
-  const wanted = readPositionOptions(values, {
-    version: 'to-version',
-    checkpoint: 'to-checkpoint',
-    time: 'to-time',
-  })
-  if (!wanted)
-    throw new UsageError(
-      'Say where to rewind to: --to-version N, --to-checkpoint ID (`tidemark checkpoints` lists them) or --to-time TIME.',
-    )
+  const target = rewindTargetIn(values)
   const reason = textOf(values, 'reason')
   if (reason === null)
     throw new UsageError(
       '`tidemark rewind` needs --reason TEXT: it is kept with the checkpoint, for those who wonder later.',
     )
-  return { stream, wanted, reason }
+  return { stream, target, reason }
 }
 
-type Rewound = Awaited<ReturnType<typeof rewindStream>>
-
-const sentence = (stream: string, { from, to }: Rewound): string =>
-  [
-    `${stream}: the position moved from ${from} to ${to}.`,
-    `The next run reads on from there. If the upstream was restored from a backup, run \`tidemark verify ${stream} --repair\` after it.`,
-  ].join('\n')
+type Rewound = Awaited<ReturnType<typeof moveBack>>
 
 const asJson = (stream: string, { from, to }: Rewound) => ({
   stream,

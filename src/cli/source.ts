@@ -11,6 +11,7 @@ import { type Call, type Command, json, operator, textOf } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import { readMirror } from './mirror.ts'
 import { expectNoWords, findAction } from './parse.ts'
+import { recordedHere } from './recorded.ts'
 
 export const source: Command = {
   name: 'source',
@@ -72,7 +73,12 @@ async function adopt(call: Call, words: readonly string[]): Promise<ExitCode> {
   for (const other of others) {
     const agreements = await compareSource(context, other.wanted.service, signal)
     if (!isSameSource(agreements)) throw new UsageError(refusal(otherSourceText(other), agreements))
-    await adoptSource(pool, other.wanted, { by: operator(), reason })
+    await recordedHere(
+      { pool, log },
+      { action: 'adopt', target: other.wanted.service, reason },
+      () => adoptSource(pool, other.wanted, { by: operator(), reason }),
+      () => `The rows here are now those of ${other.wanted.baseUrl} (${other.wanted.account}).`,
+    )
     adopted.push({ ...other.wanted, compared: agreements })
   }
   if (values.json)

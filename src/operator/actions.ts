@@ -15,7 +15,7 @@ import { count, formatDuration, plural, sentence } from '../util/text.ts'
 import { askedSpan, planBackfill } from './backfill.ts'
 import type { BackgroundTasks } from './background-tasks.ts'
 import { rejectBlockedDeletions } from './deletions.ts'
-import { asChangesStream } from './positions.ts'
+import { asChangesStream, rowVersionIn } from './positions.ts'
 import {
   droppedSentence,
   dropRecords,
@@ -28,6 +28,7 @@ import {
   selectionOf,
 } from './quarantine.ts'
 import { acknowledgedSentence, reconcileOnce, reconcileSentence } from './reconcile.ts'
+import { moveBack, rewindTargetIn, rewoundSentence } from './rewind.ts'
 
 export type ActionContext = {
   readonly sync: SyncContext
@@ -46,7 +47,7 @@ export type Order = {
   readonly by: string
   /** The name that they gave; empty when they gave none. */
   readonly who: string
-  readonly door: 'console' | 'HTTP'
+  readonly door: 'console' | 'HTTP' | 'terminal'
   readonly address: string
 }
 export type Outcome = {
@@ -158,6 +159,30 @@ async function backfill(context: ActionContext, { target, fields, by }: Order): 
   }
 }
 
+/** Hard to undo, so the name of the stream is typed; the position that was shown may have risen since, not fallen. */
+async function rewind(context: ActionContext, { target, fields, by }: Order): Promise<Outcome> {
+  const stream = changesStreamIn(context, target)
+  const { reason, confirm, seen } = fields
+  if (confirm !== stream.name)
+    throw new UsageError(
+      `Nothing was moved: to confirm it, type the name of the stream, ${stream.name} (confirm=${stream.name}).`,
+    )
+  if (reason === undefined)
+    throw new UsageError('Say why the position is moved back: the reason is kept with the checkpoint.')
+  const { pool } = context.sync.database
+  const moved = await moveBack(pool, {
+    ...{ stream, reason, by, target: rewindTargetIn(fields) },
+    seen: seen === undefined ? null : rowVersionIn(seen),
+  })
+  if (!(await pausedStreams(pool)).has(stream.name))
+    await context.requestRun({ stream: stream.name, kind: 'incremental', cause: 'operator' }).catch(() => {})
+  const { from, to } = moved
+  return {
+    text: rewoundSentence(stream.name, moved),
+    json: { stream: stream.name, from: from.toString(), to: to.toString() },
+  }
+}
+
 async function stopBackfill({ sync: { database } }: ActionContext, { target, by }: Order): Promise<Outcome> {
   const id = parseInt64(target)
   if (id === null || !(await cancelBackfill(database.pool, id.toString(), by)))
@@ -208,6 +233,7 @@ export const actions = {
   approve,
   reject,
   backfill,
+  rewind,
   cancelBackfill: stopBackfill,
   retryQuarantine,
   dropQuarantine,

@@ -1,12 +1,52 @@
-// Does what a person asks for, and records it: who, from where, what, why, and how it stood before and afterwards.
+// Does what a person asks for, and records it: who, by which door, why, and how it stood before and afterwards. The console, HTTP and the
+// verbs of the terminal all do it here.
 
-import { noteAction, noteResult } from '../store/admin/actions.ts'
+import type { Pool } from '../context.ts'
+import type { Logger } from '../log.ts'
+import { type NotedAction, noteAction, noteResult } from '../store/admin/actions.ts'
 import { readStanding } from '../store/queries/actions.ts'
 import { readBackfill } from '../store/queries/backfills.ts'
 import { streamOfEntry } from '../store/queries/quarantine.ts'
+import type { Stream } from '../streams/catalog.ts'
 import { parseInt64 } from '../streams/record.ts'
 import { messageOf, UsageError } from '../util/errors.ts'
 import { type ActionContext, type ActionName, actions, NotNow, type Order, type Outcome } from './actions.ts'
+
+type Ended = { readonly result: 'done' | 'begun' | 'failed'; readonly told: string }
+/** What a person does, besides how it stands. */
+export type Deed = Omit<NotedAction, 'before' | 'door'> & Pick<Order, 'door'>
+
+/** Noted before it is done, so that nothing is done unrecorded. */
+export async function recorded<Result>(
+  { pool, log }: { readonly pool: Pool; readonly log: Logger },
+  deed: Deed,
+  work: () => Promise<Result>,
+  ended: (result: Result) => Ended,
+): Promise<Result> {
+  const standing = async () => (deed.stream === null ? null : await readStanding(pool, deed.stream))
+  const id = await noteAction(pool, { ...deed, before: await standing() })
+  const end = async ({ result, told }: { readonly result: string; readonly told: string }) => {
+    // It is done; that its end could not be recorded must not say that it is not.
+    await standing()
+      .then((after) => noteResult(pool, id, { result, told, after }))
+      .catch((error) =>
+        log.warn({ err: error, action: deed.action }, 'what came of an action could not be recorded'),
+      )
+  }
+  try {
+    const result = await work()
+    await end(ended(result))
+    return result
+  } catch (error) {
+    const isRefused = error instanceof UsageError || error instanceof NotNow
+    // P9: what went wrong inside is for the log.
+    const elsewhere = deed.door === 'terminal' ? 'The terminal said why.' : 'The log of the worker says why.'
+    await end(
+      isRefused ? { result: 'refused', told: messageOf(error) } : { result: 'failed', told: elsewhere },
+    )
+    throw error
+  }
+}
 
 export async function performRecorded(
   context: ActionContext,
@@ -14,46 +54,33 @@ export async function performRecorded(
   order: Order,
 ): Promise<Outcome> {
   const { pool } = context.sync.database
-  const stream = await streamOf(context, name, order.target)
-  const standing = async () => (stream === null ? null : await readStanding(pool, stream))
   const { who, door, address, target, fields } = order
-  const id = await noteAction(pool, {
-    ...{ who, door, address, target, stream },
+  const deed: Deed = {
+    ...{ who, door, address, target },
     action: name,
+    stream: await streamOf(pool, context.sync.streams, name, target),
     reason: fields.reason ?? null,
     confirmed: fields.rows ?? fields.records ?? null,
-    before: await standing(),
-  })
-  const end = async (result: string, told: string) => {
-    // It is done; that its end could not be recorded must not say that it is not.
-    await standing()
-      .then((after) => noteResult(pool, id, { result, told, after }))
-      .catch((error) =>
-        context.log.warn({ err: error, action: name }, 'what came of an action could not be recorded'),
-      )
   }
-  try {
-    const outcome = await actions[name](context, order)
-    await end(outcome.isUnderWay ? 'begun' : 'done', outcome.text)
-    return outcome
-  } catch (error) {
-    const isRefused = error instanceof UsageError || error instanceof NotNow
-    // P9: what went wrong inside is for the log.
-    await end(
-      isRefused ? 'refused' : 'failed',
-      isRefused ? messageOf(error) : 'The log of the worker says why.',
-    )
-    throw error
-  }
+  return await recorded(
+    { pool, log: context.log },
+    deed,
+    () => actions[name](context, order),
+    ({ isUnderWay, text }) => ({ result: isUnderWay ? 'begun' : 'done', told: text }),
+  )
 }
 
-/** The stream that an order is about; null when that cannot be said. */
-async function streamOf({ sync }: ActionContext, name: ActionName, target: string): Promise<string | null> {
-  const known = sync.streams.find((one) => one.name === target)
+/** The stream that an action is about; null when that cannot be said. */
+export async function streamOf(
+  pool: Pool,
+  streams: readonly Stream[],
+  name: ActionName,
+  target: string,
+): Promise<string | null> {
+  const known = streams.find((one) => one.name === target)
   if (known) return known.name
   const id = parseInt64(target)
   if (id === null) return null
-  if (name === 'cancelBackfill')
-    return (await readBackfill(sync.database.pool, id.toString()))?.stream ?? null
-  return await streamOfEntry(sync.database.pool, id)
+  if (name === 'cancelBackfill') return (await readBackfill(pool, id.toString()))?.stream ?? null
+  return await streamOfEntry(pool, id)
 }

@@ -31,6 +31,9 @@ ${paused === null ? html`<a class="btn" href="/streams/${stream}/pause">Pause…
 export const backfillLink = (stream: string, checkpoint: string): Html =>
   html`<a href="${addressOf('/backfills', { stream, 'from-checkpoint': checkpoint })}">Backfill from ${checkpoint}…</a>`
 
+export const rewindLink = (stream: string, checkpoint: string): Html =>
+  html`<a href="${addressOf(`/streams/${stream}/rewind`, { 'to-checkpoint': checkpoint })}">Rewind to ${checkpoint}…</a>`
+
 export const cancelForm = (viewer: Viewer, backfill: string): Html | null =>
   actionForm(viewer, `/backfills/${backfill}/cancel`, html`<button>Cancel backfill ${backfill}</button>`)
 

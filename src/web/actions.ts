@@ -21,6 +21,7 @@ const routes = [
   ['approve', '/streams/:target/approve', '/streams/:target'],
   ['reject', '/streams/:target/reject', '/streams/:target'],
   ['backfill', '/streams/:target/backfill', '/backfills'],
+  ['rewind', '/streams/:target/rewind', '/streams/:target'],
   ['cancelBackfill', '/backfills/:target/cancel', '/backfills'],
   ['retryQuarantine', '/quarantine/:target/retry', '/quarantine'],
   ['dropQuarantine', '/quarantine/:target/drop', '/quarantine'],

@@ -2,6 +2,7 @@
 
 import type { Json } from '../json/json.ts'
 import { parseJson } from '../json/parse.ts'
+import type { RewindPlan } from '../operator/rewind.ts'
 import type { Problem } from '../problems/stream-problems.ts'
 import { type ActionLine, readActions } from '../store/queries/actions.ts'
 import { listBackfills } from '../store/queries/backfills.ts'
@@ -182,9 +183,14 @@ export type StatusQueries = {
     stream: string,
     options: Readonly<Record<string, string>>,
   ): Promise<{ readonly text: string; readonly from: string; readonly to: string }>
+  /** What a rewind would mean, likewise. */
+  planRewind(stream: string, options: Readonly<Record<string, string>>): Promise<RewindPlan>
 }
 
-type Given = Pick<StatusQueries, 'problems' | 'planBackfill' | 'settings' | 'queueCounts' | 'alertFormat'> & {
+type Given = Pick<
+  StatusQueries,
+  'problems' | 'planBackfill' | 'planRewind' | 'settings' | 'queueCounts' | 'alertFormat'
+> & {
   readonly runbooksUrl: string | null
   readonly pool: Parameters<typeof readOverview>[0]
   readonly streams: readonly Stream[]
@@ -222,6 +228,7 @@ export function openStatusQueries({ pool, streams, nextRuns, ...given }: Given):
     alertFormat: given.alertFormat,
     problems: given.problems,
     planBackfill: given.planBackfill,
+    planRewind: given.planRewind,
     settings: given.settings,
     runs: (filter, page) => readRuns(pool, filter, page),
     checkpoints: (page) => readCheckpoints(pool, page),

@@ -8,6 +8,7 @@ import { NotNow } from '../operator/actions.ts'
 import { planAskedBackfill } from '../operator/backfill.ts'
 import { type BackgroundTasks, openBackgroundTasks } from '../operator/background-tasks.ts'
 import { performRecorded } from '../operator/record-action.ts'
+import { planAskedRewind } from '../operator/rewind.ts'
 import { askUpstream, type UpstreamSays } from '../operator/upstream-record.ts'
 import { formatOf, type Receiver } from '../problems/alert-body.ts'
 import { sendTest } from '../problems/alert-loop.ts'
@@ -278,6 +279,7 @@ const statusQueriesOf = ({ context, jobs, parts, problems }: Live, config: Confi
     nextRuns: async () =>
       parts.states().queue?.isUp ? await withTimeout(nextTicksMs, jobs.nextTicks()).catch(() => []) : [],
     planBackfill: (stream, options) => planAskedBackfill(context, stream, options, config.pageSize),
+    planRewind: (stream, options) => planAskedRewind(context, stream, options),
     queueCounts: async () =>
       parts.states().queue?.isUp ? await withTimeout(nextTicksMs, jobs.counts()).catch(() => null) : null,
     settings: (stream) => settingsOf(config, context.streams, stream),

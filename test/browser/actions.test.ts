@@ -137,6 +137,44 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
       await rows('update tidemark.stream set paused_at = null, paused_by = null')
     })
 
+    it('moves a position back once its stream was named, and not when another one did meanwhile', async () => {
+      await rows(
+        `update tidemark.stream set paused_at = now(), paused_by = 'a test' where name = 'assignment'`,
+      )
+      const page = await signedIn(viewport, '/streams/assignment/read')
+      await page.getByRole('link', { name: 'Rewind' }).click()
+      await page.getByLabel('To row version').fill('999999')
+      await press(page, 'Show what it means')
+      expect(await page.getByRole('alert').innerText()).toContain('is not below it')
+      await page.getByLabel('To row version').fill('7')
+      await press(page, 'Show what it means')
+      expect(await page.getByRole('main').innerText()).toMatch(/The position moves from \d+ back to 7/)
+      await expectNoBarriers(page)
+      const confirm = async (name: string) => {
+        await page.getByLabel('Why').fill('a drill')
+        await page.getByLabel('Type the name of the stream').fill(name)
+        await press(page, 'Move the position back')
+      }
+      const again = `${worker.url}/streams/assignment/rewind?to-version=7`
+      await confirm('assignmen')
+      await expectTold(page, 'Nothing was moved: to confirm it, type the name of the stream')
+      const [stream] = await rows(`select position from tidemark.stream where name = 'assignment'`)
+      await page.goto(again)
+      await rows(`update tidemark.stream set position = position - 1 where name = 'assignment'`)
+      await confirm('assignment')
+      await expectTold(page, 'Somebody else moved it back')
+      await page.goto(again)
+      await confirm('assignment')
+      await expectTold(page, /the position moved from \d+ to 7\./)
+      const [noted] = await rows(
+        `select reason, result, after ->> 'position' as after from tidemark.action order by id desc limit 1`,
+      )
+      expect(noted).toEqual({ reason: 'a drill', result: 'done', after: '7' })
+      await rows(
+        `update tidemark.stream set position = ${stream?.position}, paused_at = null, paused_by = null where name = 'assignment'`,
+      )
+    })
+
     it('approves blocked deletions after saying how many they are', async () => {
       // What a reconcile leaves that found much too little; the one with approved deletions finds everything.
       await rows(
@@ -238,7 +276,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
     await page.goto(`${worker.url}/actions?stream=assignment`)
     const line = page.getByRole('row').filter({ hasText: 'vendor maintenance' })
     expect(await line.innerText()).toMatch(
-      /ops-1[\s\S]*console, 127\.0\.0\.1[\s\S]*pause assignment[\s\S]*paused no yes[\s\S]*done/,
+      /ops-1[\s\S]*console, 127\.0\.0\.1[\s\S]*paused assignment[\s\S]*paused no yes[\s\S]*done/,
     )
     const context = page.context().request
     const told = await (await context.get(`${worker.url}/actions.ndjson`)).text()

@@ -41,6 +41,21 @@ describe.skipIf(!hasPostgres)('a rewind', () => {
     })
   })
 
+  describe('that was confirmed', () => {
+    const database = createTestDatabase()
+    it('is not done when somebody else has moved the position back since', async () => {
+      await writeAll(storeOf(database), 'assignment', assignments({ AssignmentId: 1, RowVersion: 50 }))
+      await rewindStream(database.pool, { ...order, position: 40n })
+      await expect(rewindStream(database.pool, { ...order, position: 30n, seen: 50n })).rejects.toThrow(
+        'assignment is at 40 by now, below the 50 that you were shown',
+      )
+      expect(await positionOf(database.pool)).toBe(40n)
+      expect(await rewindStream(database.pool, { ...order, position: 30n, seen: 40n })).toMatchObject({
+        to: 30n,
+      })
+    })
+  })
+
   describe('while a run is under way', () => {
     const database = createTestDatabase()
     it('leaves that run unable to write or to move the position, of any kind (P2)', async () => {

@@ -39,6 +39,7 @@ export const statusQueriesWith = (more: Partial<StatusQueries> = {}): StatusQuer
   rows: async () => null,
   settings: () => [],
   record: async () => null,
+  planRewind: async () => ({ from: '2', to: '1', reachedAt: null, rows: 0, expectedMs: null }),
   planBackfill: async () => ({ text: 'nothing', from: '0', to: '0' }),
   ...more,
 })

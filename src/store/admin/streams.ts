@@ -1,6 +1,7 @@
 // What an operator changes about a stream as a whole: its live position, whether it is read, and what was taken note of.
 
 import type { ClientBase, Pool } from 'pg'
+import { UsageError } from '../../util/errors.ts'
 import { inTransaction, withConnection } from '../server/session.ts'
 
 export type Rewind = {
@@ -8,6 +9,8 @@ export type Rewind = {
   readonly position: bigint
   readonly reason: string
   readonly by: string
+  /** The position that was shown to who confirmed it; lower by now, somebody else moved it back. Null: none was shown. */
+  readonly seen?: bigint | null
 }
 export type Rewound = { readonly from: bigint; readonly to: bigint }
 
@@ -18,7 +21,10 @@ export type Rewound = { readonly from: bigint; readonly to: bigint }
 export const rewindStream = (pool: Pool, rewind: Rewind): Promise<Rewound> =>
   withConnection(pool, (client) => inTransaction(client, () => move(client, rewind)))
 
-async function move(client: ClientBase, { stream, position, reason, by }: Rewind): Promise<Rewound> {
+async function move(
+  client: ClientBase,
+  { stream, position, reason, by, seen = null }: Rewind,
+): Promise<Rewound> {
   // Waits for commits under way; of the runs that go on, none can write after this.
   await client.query(
     `insert into tidemark.lease (stream, lane, epoch) values ($1, 'incremental', 1)
@@ -32,6 +38,10 @@ async function move(client: ClientBase, { stream, position, reason, by }: Rewind
   )
   const [before] = rows
   if (!before) throw new Error(`The database does not know the stream ${stream}. Run: tidemark migrate`)
+  if (seen !== null && BigInt(before.position) < seen)
+    throw new UsageError(
+      `Nothing was moved: ${stream} is at ${before.position} by now, below the ${seen} that you were shown. Somebody else moved it back. Look again.`,
+    )
   await client.query(
     `update tidemark.stream set
        position = $2, position_reached_at = now(), unread = null,

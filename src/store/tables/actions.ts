@@ -1,4 +1,4 @@
-// What people did: one line for each action by the console or over HTTP.
+// What people did: one line for each action, by the console, over HTTP or at the terminal.
 
 import { index, jsonb, text } from 'drizzle-orm/pg-core'
 import { at, identity, int8, tidemark } from './state.ts'
@@ -10,11 +10,11 @@ export const actionTable = tidemark.table(
     id: identity(),
     /** When. */
     at: at('at').notNull().defaultNow(),
-    /** The name that they gave when they signed in; empty when they gave none, and for scripts. */
+    /** The name that they gave when they signed in, empty when they gave none, and for scripts; at the terminal the user of the machine. */
     who: text('who').notNull(),
-    /** By which door: `console`, or `HTTP` for scripts. */
+    /** By which door: `console`, `HTTP` for scripts, or `terminal`. */
     door: text('door').notNull(),
-    /** The address that it came from. */
+    /** The address that it came from; at the terminal the name of the machine. */
     address: text('address').notNull(),
     /** What was done: `pause`, `approve`, `dropQuarantine` … */
     action: text('action').notNull(),

@@ -16,7 +16,7 @@ export const actionsPage: Page = {
     const found = await statusQueries.actions({ stream, before, limit: pageSize + 1 })
     const shown = found.slice(0, pageSize)
     const oldest = found.length > pageSize ? (shown.at(-1)?.id ?? null) : null
-    return html`<p class="lead">What people did here and over HTTP, for two years. What programs on the machine of the worker do by themselves is in the runs.</p>
+    return html`<p class="lead">What people did here, over HTTP and at the terminal, for two years. What reads by itself, as <code>tidemark sync</code> does, is in the runs.</p>
 ${filterForm('/actions', [select('Stream', 'stream', statusQueries.streams, stream)])}
 ${table({ caption: 'Actions, the newest first', columns: columns(now), rows: shown, empty: 'Nobody has done anything here yet.' })}
 <nav class="pages" aria-label="More actions">${before !== null && html`<a class="btn" href="${addressOf('/actions', { stream })}">Newest</a>`}${
@@ -52,11 +52,16 @@ const columns = (now: Date): readonly Column<ActionLine>[] => [
 
 const words: Readonly<Record<string, string>> = {
   sync: 'read',
+  pause: 'paused',
+  resume: 'resumed',
+  backfill: 'asked for a backfill of',
   acknowledge: 'acknowledged missed rows of',
   probe: 'checked',
   approve: 'approved deletions of',
   reject: 'rejected deletions of',
+  rewind: 'moved back the position of',
   cancelBackfill: 'stopped backfill',
+  adopt: 'took for the source of the rows here:',
   retryQuarantine: 'tried again, in quarantine:',
   dropQuarantine: 'dropped from quarantine:',
   testAlert: 'sent a test of',

@@ -1,7 +1,7 @@
 // `/checkpoints`: positions that were reached, and backfills.
 
 import type { Checkpoint } from '../../store/queries/positions.ts'
-import { backfillLink, cancelForm } from '../action-forms.ts'
+import { backfillLink, cancelForm, rewindLink } from '../action-forms.ts'
 import { age, count, foreign, type Html, html, runState, time } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import type { BackfillLine } from '../status-queries.ts'
@@ -116,7 +116,8 @@ const backfillColumns = (now: Date, viewer: Viewer): readonly Column<BackfillLin
   ...(viewer.canAct ? [{ title: 'Act', cell: (one: BackfillLine) => cancel(one, viewer) }] : []),
 ]
 
-const fromHere = ({ stream, id }: Checkpoint): Html => backfillLink(stream, id)
+const fromHere = ({ stream, id }: Checkpoint): Html =>
+  html`${backfillLink(stream, id)}<br><span class="small">${rewindLink(stream, id)}</span>`
 
 const cancel = ({ id, status }: BackfillLine, viewer: Viewer): Html | null =>
   status === 'waiting' || status === 'running' ? cancelForm(viewer, id) : null

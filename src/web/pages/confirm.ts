@@ -11,7 +11,7 @@ import type { StatusQueries } from '../status-queries.ts'
 import { backfillList } from './checkpoints.ts'
 import { heading, type Page } from './layout.ts'
 import { recordAddress } from './rows.ts'
-import { chosen, plainTable } from './tables.ts'
+import { chosen, field, plainTable } from './tables.ts'
 
 export const backfillPage: Page = {
   path: '/backfills',
@@ -37,8 +37,8 @@ ${
 <label>Stream <select name="stream">${known.map(
         (name) => html`<option${name === stream && html` selected`}>${name}</option>`,
       )}</select></label>
-<fieldset><legend>From (fill in one)</legend>${places.map(([name, title, example]) => input(name, title, example, fields[name] ?? null))}</fieldset>
-${input('to-version', 'Up to row version', 'if empty, up to the position of the stream', fields['to-version'] ?? null)}
+<fieldset><legend>From (fill in one)</legend>${places.map(([name, title, hint]) => field({ name, title, hint, value: fields[name] ?? null }))}</fieldset>
+${field({ name: 'to-version', title: 'Up to row version', hint: 'if empty, up to the position of the stream', value: fields['to-version'] ?? null })}
 <button${!isAsked && html` class="go"`}>Show what it takes</button>
 </form>
 ${isAsked && (await estimate(statusQueries, viewer, stream, fields))}`
@@ -53,9 +53,6 @@ const places = [
   ['from-checkpoint', 'From checkpoint', html`its number: see <a href="/checkpoints">Checkpoints</a>`],
   ['at', 'From the position at this time', 'for example 2025-01-31T14:30:00Z; without an offset it is UTC'],
 ] as const
-
-const input = (name: string, title: string, hint: Html | string, value: string | null): Html =>
-  html`<div class="field"><label>${title} <input name="${name}" value="${value}" autocomplete="off" aria-describedby="${name}-hint"></label><span class="hint" id="${name}-hint">${hint}</span></div>`
 
 async function estimate(
   statusQueries: StatusQueries,

@@ -2,6 +2,7 @@
 
 import { streamBar } from '../action-forms.ts'
 import { type Html, html } from '../html.ts'
+import type { Viewer } from '../sessions.ts'
 import type { Snapshot, StreamSnapshot } from '../status-queries.ts'
 import { type Cells, cellsOf, live } from '../stream-cells.ts'
 import { heading, type PageContext, type Shown } from './layout.ts'
@@ -43,6 +44,12 @@ export async function streamPage(
     body: await body({ stream, snapshot, cells }),
   }
 }
+
+/** Who may not act is told what does the same. */
+export const orCommand = (viewer: Viewer, command: string, form: () => Html): Html =>
+  viewer.canAct
+    ? form()
+    : html`<section class="card"><h2>You may look, not act</h2><p>An operator can do this here${viewer.canSignIn && html` after <a href="/sign-in">signing in</a>`}, or anyone on the worker’s machine:</p><pre class="term" tabindex="0">${command}</pre></section>`
 
 const noSuchStream = (known: readonly string[]): Shown => ({
   title: 'No such stream',

@@ -13,9 +13,10 @@ import { type Cells, live } from '../stream-cells.ts'
 import { checkpointList } from './checkpoints.ts'
 import { fieldList } from './dictionary.ts'
 import type { Page, PageContext } from './layout.ts'
+import { rewindTab } from './rewind.ts'
 import { rowsTab } from './rows.ts'
 import { runsList } from './runs.ts'
-import { streamPage, type Tab } from './stream-frame.ts'
+import { orCommand, streamPage, type Tab } from './stream-frame.ts'
 
 const overviewTab: Page = {
   path: '/streams/:name',
@@ -169,6 +170,10 @@ const readTab: Page = {
               'From an older position (backfill)',
               'You name a version, a checkpoint or a time. First see what it takes; nothing is read before you start it.',
               html`<p><a class="btn" href="/backfills?stream=${stream}">Backfill…</a></p>`,
+            )}${choice(
+              'Move the position back (rewind)',
+              'Everything above an older position is read again, and what the upstream shows then replaces newer rows too. Hardly ever needed; it asks before anything is done.',
+              html`<p><a class="btn" href="/streams/${stream}/rewind">Rewind…</a></p>`,
             )}</div>`
           : html`<section class="card"><p>${stream} is read whole each time: <b>Read now</b> is all there is.</p></section>`,
       )
@@ -191,13 +196,7 @@ async function reconcileTakes(
 }
 
 const choice = (title: string, text: string, form: Html | null): Html =>
-  html`<section class="card c4"><h2>${title}</h2><p>${text}</p>${form}</section>`
-
-/** Who may not act is told what does the same. */
-const orCommand = (viewer: Viewer, command: string, form: () => Html): Html =>
-  viewer.canAct
-    ? form()
-    : html`<section class="card"><h2>You may look, not act</h2><p>An operator can do this here${viewer.canSignIn && html` after <a href="/sign-in">signing in</a>`}, or anyone on the worker’s machine:</p><pre class="term" tabindex="0">${command}</pre></section>`
+  html`<section class="card c6"><h2>${title}</h2><p>${text}</p>${form}</section>`
 
 // ── the other tabs ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -240,4 +239,5 @@ export const streamPages: readonly Page[] = [
   settingsTab,
   pauseTab,
   readTab,
+  rewindTab,
 ]

@@ -85,6 +85,15 @@ export function minuteIn(query: URLSearchParams, name: string): Date | null {
 export const moment = (label: string, name: string, value: string | null): Html =>
   html`<label>${label} <input type="datetime-local" name="${name}" value="${value}"></label>`
 
+/** A line to fill in, with what it may be. */
+export const field = (given: {
+  readonly name: string
+  readonly title: string
+  readonly hint: Html | string
+  readonly value: string | null
+}): Html =>
+  html`<div class="field"><label>${given.title} <input name="${given.name}" value="${given.value}" autocomplete="off" aria-describedby="${given.name}-hint"></label><span class="hint" id="${given.name}-hint">${given.hint}</span></div>`
+
 export const filterForm = (path: string, fields: readonly Html[]): Html =>
   html`<form class="card" method="get" action="${path}"><div class="bar">${fields} <button class="go">Show</button></div></form>`
 

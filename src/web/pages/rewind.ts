@@ -1,0 +1,102 @@
+// `/streams/:name/rewind`: moving the position of a stream back, which is hard to undo: what it means first, then a reason and the name of
+// the stream. Done only while the position is not below the one that was shown.
+
+import type { RewindPlan } from '../../operator/rewind.ts'
+import { UsageError } from '../../util/errors.ts'
+import { formatDuration, plural } from '../../util/text.ts'
+import { actionForm, hasPositions } from '../action-forms.ts'
+import { clock, count, foreign, type Html, html } from '../html.ts'
+import type { Viewer } from '../sessions.ts'
+import type { Page, PageContext } from './layout.ts'
+import { orCommand, streamPage } from './stream-frame.ts'
+import { addressOf, field } from './tables.ts'
+
+export const rewindTab: Page = {
+  path: '/streams/:name/rewind',
+  place: '/',
+  title: 'Rewind',
+  body: (context) =>
+    streamPage(context, '', async ({ stream: { stream } }) => {
+      if (!hasPositions(stream))
+        return html`<section class="card"><p>${stream} is read whole each time: it has no position that could be moved.</p></section>`
+      const options = targetIn(context.query)
+      const command = `tidemark rewind ${stream} --to-time 2026-01-31T14:30:00Z --reason TEXT`
+      if (!context.viewer.canAct) return orCommand(context.viewer, command, () => html``)
+      return html`${options && (await confirmation(context, stream, options))}${targetForm(stream, context.query)}`
+    }),
+}
+
+const targets = [
+  ['to-version', 'To row version', 'for example 120000'],
+  ['to-checkpoint', 'To checkpoint', 'its number'],
+  [
+    'to-time',
+    'To the position at this time',
+    'for example 2025-01-31T14:30:00Z; without an offset it is UTC',
+  ],
+] as const
+
+type Options = Readonly<Record<string, string>>
+
+function targetIn(query: URLSearchParams): Options | null {
+  const given = targets
+    .map(([name]) => [name, (query.get(name) ?? '').trim().slice(0, 100)] as const)
+    .filter(([, value]) => value !== '')
+  return given.length === 0 ? null : Object.fromEntries(given)
+}
+
+const targetForm = (stream: string, query: URLSearchParams): Html =>
+  html`<form class="card dialogue" method="get" action="/streams/${stream}/rewind"><h2>Move the position of ${stream} back</h2>
+<p>You hardly ever need it: a <a href="/backfills?stream=${stream}">backfill</a> reads a part of the past again without moving anything, and a restored backup of the upstream is noticed by itself.</p>
+<fieldset><legend>Where to (fill in one)</legend>${targets.map(([name, title, example]) =>
+    field({
+      name,
+      title,
+      hint:
+        name === 'to-checkpoint'
+          ? html`${example}: see <a href="/streams/${stream}/checkpoints">Checkpoints</a>`
+          : example,
+      value: query.get(name),
+    }),
+  )}</fieldset>
+<button>Show what it means</button></form>`
+
+async function confirmation(
+  { statusQueries, viewer, now }: PageContext,
+  stream: string,
+  options: Options,
+): Promise<Html> {
+  try {
+    const plan = await statusQueries.planRewind(stream, options)
+    return html`<div class="cols">${whatItMeans(stream, plan, now)}${confirmForm(stream, plan, viewer)}</div>`
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error
+    return html`<p class="note bad" role="alert">${foreign(error.message, 400)}</p>`
+  }
+}
+
+const whatItMeans = (
+  stream: string,
+  { from, to, reachedAt, rows, expectedMs }: RewindPlan,
+  now: Date,
+): Html =>
+  html`<section class="card c7"><h2>What will happen</h2><ol class="steps"><li>Runs of ${stream} that are under way end without writing anything more.</li>
+<li>The position moves from ${whole(from)} back to ${whole(to)}${reachedAt && html`, which was reached at ${clock(reachedAt, now)} UTC`}.</li>
+<li>Everything above it is read again. The mirror holds ${plural(rows, 'row')} there${expectedMs !== null && `; at the speed of earlier runs that takes about ${formatDuration(expectedMs)}`}.</li></ol>
+<h2>What speaks against it</h2><ul class="steps"><li>Until that is done, <b>read through</b> and <b>settled through</b> go back with the position: whoever looks at the freshness sees older data.</li>
+<li>What the upstream shows then replaces what is here, even when it is an older version of a row.</li>
+<li>It cannot be taken back from here. A <a href="${addressOf('/backfills', { stream, 'from-version': to })}">backfill from ${whole(to)}</a> reads the same rows again and moves nothing.</li></ul></section>`
+
+const confirmForm = (stream: string, { from, to }: RewindPlan, viewer: Viewer): Html =>
+  html`<section class="card c5"><h2>Move ${stream} back to ${whole(to)}?</h2>
+${actionForm(
+  viewer,
+  `/streams/${stream}/rewind`,
+  html`<input type="hidden" name="to-version" value="${to}"><input type="hidden" name="seen" value="${from}">
+<label>Why <textarea name="reason" rows="2" required maxlength="300"></textarea></label>
+<label>Type the name of the stream <input name="confirm" required autocomplete="off" autocapitalize="off" spellcheck="false" placeholder="${stream}"></label>
+<div class="bar"><button class="harm">Move the position back</button><a class="btn" href="/streams/${stream}">Cancel</a></div>`,
+)}
+<p class="small quiet">Recorded: your name, address, time and reason, and the position before and afterwards. If somebody else moves it back meanwhile, nothing is done and you are told.</p></section>`
+
+const whole = (version: string): string => count(Number(version))
