@@ -64,9 +64,8 @@ export const unchecked: Option = {
   describe: 'send it although it is not as the upstream describes it',
 }
 
-/** Of what only reads, the upstream's own answer says as much. */
 export async function checkAsDescribed(call: Call, operation: Operation, request: AnyRequest): Promise<void> {
-  if (operation.method === 'GET' || call.values.unchecked === true) return
+  if (call.values.unchecked === true) return
   const description = await readDescription(call)
   if (description) expectDescribed(description, operation, request, call.values.merge === true)
 }
@@ -83,11 +82,22 @@ function expectDescribed(
   if (!known) return
   const complaints = checkRequest(document, {
     ...{ method, path: known.path, body: request.body as never },
-    parameters: { ...request.path, ...request.query },
+    ...{ inPath: renamed(request.path ?? {}, path, known.path), query: request.query ?? {} },
     // What is merged into a record has the rest from there.
   }).filter((complaint) => !(isPart && complaint.endsWith(' is required')))
   if (complaints.length === 0) return
   throw new UsageError(
     `The request is not as the upstream describes it, so it was not sent:\n${complaints.map((one) => `  ${one}`).join('\n')}\nTo send it all the same: --unchecked.`,
   )
+}
+
+/** The values of a path by the names that another spelling of it has at the same places. */
+function renamed(
+  values: Readonly<Record<string, unknown>>,
+  path: string,
+  described: string,
+): Readonly<Record<string, unknown>> {
+  const namesIn = (text: string) => [...text.matchAll(/\{([^}]*)\}/g)].map(([, name = '']) => name)
+  const theirs = namesIn(described)
+  return Object.fromEntries(namesIn(path).map((name, index) => [theirs[index] ?? name, values[name]]))
 }

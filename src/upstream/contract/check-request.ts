@@ -15,8 +15,9 @@ export type CheckedRequest = {
   /** As the description spells it. */
   readonly path: string
   readonly body?: Json
-  /** Of the path and of the query. */
-  readonly parameters: Readonly<Record<string, unknown>>
+  /** By the names of the description. */
+  readonly inPath?: Readonly<Record<string, unknown>>
+  readonly query?: Readonly<Record<string, unknown>>
 }
 
 const bounds = { uint8: [0, 255], int16: [-32_768, 32_767], int32: [-2_147_483_648, 2_147_483_647] } as const
@@ -41,7 +42,7 @@ export function checkRequest(document: unknown, request: CheckedRequest): readon
   return [
     ...bodyComplaints(validatorOf(document, false), document, at, request.body),
     // What is written in an address is text, and meant as what it looks like.
-    ...parameterComplaints(validatorOf(document, true), at, request.parameters),
+    ...parameterComplaints(validatorOf(document, true), parametersAt(document, at), request),
   ]
 }
 
@@ -52,34 +53,45 @@ function validatorOf(document: Node, coerceTypes: boolean): Ajv2020 {
   return validator
 }
 
-type Place = { readonly operation: Node; readonly pointer: string }
+/** Where a part of the description is, for those that follow references. */
+type At = { readonly node: Node; readonly pointer: string }
+type Place = { readonly item: At; readonly operation: At }
 
 const escaped = (text: string): string => text.replaceAll('~', '~0').replaceAll('/', '~1')
 
 function operationPlace(document: Node, { method, path }: CheckedRequest): Place | null {
-  const paths = isNode(document.paths) ? document.paths : {}
-  const item = paths[path]
+  const item = isNode(document.paths) ? document.paths[path] : null
   const operation = isNode(item) ? item[method.toLowerCase()] : null
-  if (!isNode(operation)) return null
+  if (!isNode(item) || !isNode(operation)) return null
+  const pointer = `contract:#/paths/${encodeURIComponent(escaped(path))}`
   return {
-    operation,
-    pointer: `contract:#/paths/${encodeURIComponent(escaped(path))}/${method.toLowerCase()}`,
+    item: { node: item, pointer },
+    operation: { node: operation, pointer: `${pointer}/${method.toLowerCase()}` },
   }
+}
+
+/** What it refers to, if it is a reference. */
+function followed(document: Node, { node, pointer }: At): At | null {
+  const { $ref } = node
+  if (typeof $ref !== 'string') return { node, pointer }
+  const target = pointed(document, $ref)
+  return isNode(target) ? { node: target, pointer: `contract:${$ref}` } : null
 }
 
 function bodyComplaints(
   ajv: Ajv2020,
   document: Node,
-  { operation, pointer }: Place,
+  { operation }: Place,
   body: Json | undefined,
 ): readonly string[] {
-  const content =
-    isNode(operation.requestBody) && isNode(operation.requestBody.content)
-      ? operation.requestBody.content
-      : {}
+  const { requestBody } = operation.node
+  const described = isNode(requestBody)
+    ? followed(document, { node: requestBody, pointer: `${operation.pointer}/requestBody` })
+    : null
+  const content = isNode(described?.node.content) ? described.node.content : {}
   const type = Object.keys(content).find((name) => /^application\/json\b/i.test(name))
-  if (type === undefined || body === undefined) return []
-  const schema = `${pointer}/requestBody/content/${encodeURIComponent(escaped(type))}/schema`
+  if (!described || type === undefined || body === undefined) return []
+  const schema = `${described.pointer}/content/${encodeURIComponent(escaped(type))}/schema`
   const known = fieldNames(document, content[type])
   // What counts is how the upstream reads it, and that is without regard to case. Exact numbers are told apart by nobody here.
   const plain = respelt(JSON.parse(JSON.stringify(body)), known)
@@ -88,12 +100,13 @@ function bodyComplaints(
   return [...new Set(complaints), ...unknownFields(plain, known)]
 }
 
-/** The fields of the body, through the references of the description. */
+/** The fields of the body, through the references of the description; none where it may have others. */
 function fieldNames(document: Node, media: unknown): readonly string[] {
   let schema = isNode(media) ? media.schema : null
   for (let steps = 0; isNode(schema) && typeof schema.$ref === 'string' && steps < 10; steps++)
     schema = pointed(document, schema.$ref)
-  return isNode(schema) && isNode(schema.properties) ? Object.keys(schema.properties) : []
+  if (!isNode(schema) || ['allOf', 'anyOf', 'oneOf'].some((name) => name in Object(schema))) return []
+  return isNode(schema.properties) ? Object.keys(schema.properties) : []
 }
 
 function pointed(document: Node, $ref: string): unknown {
@@ -116,10 +129,12 @@ function unknownFields(body: unknown, known: readonly string[]): readonly string
   if (!isNode(body) || known.length === 0) return []
   return Object.keys(body)
     .filter((name) => !known.includes(name))
-    .map((name) => {
-      const [near] = nearest(name, known)
-      return `${name} is no field that the upstream describes${near ? `: did you mean ${near}?` : ''}`
-    })
+    .map((name) => noSuch(name, 'field', known))
+}
+
+function noSuch(name: string, what: string, known: readonly string[]): string {
+  const [near] = nearest(name, known)
+  return `${name} is no ${what} that the upstream describes${near ? `: did you mean ${near}?` : ''}`
 }
 
 function complaintOf({
@@ -139,30 +154,56 @@ function complaintOf({
 
 const wholeNumber = /^-?(?:0|[1-9]\d{0,14})$/
 
+type Parameter = {
+  readonly name: string
+  readonly in: 'path' | 'query'
+  readonly required: boolean
+  /** Empty: nothing is said of its values. */
+  readonly schema: string | null
+}
+
+/** Those of all operations of the path, and of this one. */
+function parametersAt(document: Node, { item, operation }: Place): readonly Parameter[] {
+  return [item, operation].flatMap(({ node: { parameters }, pointer }) =>
+    (Array.isArray(parameters) ? parameters : []).flatMap((one: unknown, index): Parameter[] => {
+      const found =
+        isNode(one) && followed(document, { node: one, pointer: `${pointer}/parameters/${index}` })
+      if (!found) return []
+      const { name, in: place, required, schema } = found.node
+      if (typeof name !== 'string' || (place !== 'path' && place !== 'query')) return []
+      const schemaAt = isNode(schema) ? `${found.pointer}/schema` : null
+      return [{ name, in: place, required: required === true, schema: schemaAt }]
+    }),
+  )
+}
+
 function parameterComplaints(
   ajv: Ajv2020,
-  { operation, pointer }: Place,
-  given: CheckedRequest['parameters'],
+  described: readonly Parameter[],
+  { inPath = {}, query = {} }: CheckedRequest,
 ): readonly string[] {
-  const parameters = Array.isArray(operation.parameters) ? operation.parameters : []
-  return parameters.flatMap((parameter, index) => {
-    if (
-      !isNode(parameter) ||
-      typeof parameter.name !== 'string' ||
-      !['path', 'query'].includes(String(parameter.in))
-    )
-      return []
-    const { name } = parameter
-    const value = given[name]
-    if (value === undefined) return parameter.required === true ? [`${name} is required`] : []
-    if (!isNode(parameter.schema)) return []
-    const validate = ajv.compile({
-      type: 'object',
-      properties: { [name]: { $ref: `${pointer}/parameters/${index}/schema` } },
-    })
+  const given = { path: anyCase(inPath), query: anyCase(query) }
+  const complaints = described.flatMap(({ name, in: place, required, schema }) => {
+    const value = given[place].get(name.toLowerCase())
+    if (value === undefined) return required ? [`${name} is required`] : []
+    if (schema === null) return []
+    const validate = ajv.compile({ type: 'object', properties: { [name]: { $ref: schema } } })
     const text = String(value)
     return validate({ [name]: wholeNumber.test(text) ? Number(text) : text })
       ? []
       : [...new Set((validate.errors ?? []).map(complaintOf))]
   })
+  return [...complaints, ...unknownParameters(Object.keys(query), described)]
+}
+
+const anyCase = (values: Readonly<Record<string, unknown>>): ReadonlyMap<string, unknown> =>
+  new Map(Object.entries(values).map(([name, value]) => [name.toLowerCase(), value]))
+
+/** An upstream leaves out what it does not know, and then answers with everything. */
+function unknownParameters(names: readonly string[], described: readonly Parameter[]): readonly string[] {
+  const known = described.filter((one) => one.in === 'query').map(({ name }) => name)
+  const spelt = new Set(known.map((name) => name.toLowerCase()))
+  return names
+    .filter((name) => !spelt.has(name.toLowerCase()))
+    .map((name) => noSuch(name, 'parameter', known))
 }
