@@ -294,10 +294,34 @@ const inWords: Readonly<Record<string, string>> = {
   drop: 'dropped',
   replace: 'replaced by another table of its name',
   unwatch: 'its triggers removed or disabled',
+  'drop months': 'months of it dropped',
 }
 
 /** What one run found, or the next will find, is one problem. */
 export function locallyDamaged({ stream, localChanges }: StreamSymptoms): Problem[] {
+  const { ofHistory = [], ofTable = [] } = Object.groupBy(localChanges, ({ isHistory }) =>
+    isHistory ? 'ofHistory' : 'ofTable',
+  )
+  return [...mendedDamage(stream, ofTable), ...lostHistory(stream, ofHistory)]
+}
+
+/** The upstream does not show what was: what is lost of it comes from a backup or not at all. */
+function lostHistory(stream: string, changes: StreamSymptoms['localChanges']): Problem[] {
+  const [first] = changes
+  if (!first) return []
+  const named = changes.slice(0, longestList).map(describeChange)
+  const more = changes.length > longestList ? `; and ${count(changes.length - longestList)} more` : ''
+  const isLost = changes.some(({ operation }) => operation !== 'insert' && operation !== 'unwatch')
+  return [
+    problemOf('local_damage', stream, `${stream}:history:${first.at.toISOString()}`, {
+      since: first.at,
+      what: `${stream}: somebody changed its history in Postgres, mirror.${stream}_history: ${named.join('; ')}${more}. ${isLost ? 'The upstream does not show what was, so this is lost here; as they are now, the rows are in it again.' : 'What is there may be wrong.'}`,
+      whatToDo: `Restore what is lost from a backup, if reports need it: insert it into mirror.${stream}_history. Find out who writes to schema mirror, and take that right away.`,
+    }),
+  ]
+}
+
+function mendedDamage(stream: string, localChanges: StreamSymptoms['localChanges']): Problem[] {
   const groups = Map.groupBy(localChanges, ({ runId }) => runId)
   return [...groups].flatMap(([runId, changes]): Problem[] => {
     const [first] = changes
@@ -324,12 +348,18 @@ function describeChange({
   role,
   application,
   at,
+  lostFrom,
+  lostThrough,
 }: StreamSymptoms['localChanges'][number]): string {
   const done = inWords[operation] ?? operation
   const many = rows === null ? '' : ` (${plural(rows, 'row')})`
   const by = role === null ? '' : ` by role ${role}`
   const from = application ? ` with ${application}` : ''
-  return `${done}${many}${by}${from} at ${at.toISOString()}`
+  const seen =
+    lostFrom === null || lostThrough === null
+      ? ''
+      : `, seen from ${new Date(lostFrom).toISOString()} to ${new Date(lostThrough).toISOString()},`
+  return `${done}${many}${seen}${by}${from} at ${at.toISOString()}`
 }
 
 /** Fields that changed within minutes of each other are one problem. */

@@ -51,6 +51,8 @@ const find = (
     },
     now,
   })
+const ofTable = { isHistory: false, lostFrom: null, lostThrough: null }
+const ofHistory = { isHistory: true, lostFrom: '2026-01-01T00:00:00Z', lostThrough: '2026-03-01T00:00:00Z' }
 const kinds = (...given: Parameters<typeof find>) => find(...given).map(({ kind }) => kind)
 const failing = (failures: number, code: string | null = null) => [
   { kind: 'incremental', failures, since: ago(3), lastAt: ago(2), error: 'GET /x: it failed', code },
@@ -202,8 +204,17 @@ describe('each problem', () => {
       ],
       volatileFields: [{ field: 'DownloadUrl', evidence: 'two looks showed two values', at: ago(1) }],
       localChanges: [
-        { operation: 'delete', rows: 7, role: 'ann', application: 'psql', at: ago(3), runId: 5 },
-        { operation: 'drop', rows: null, role: null, application: null, at: ago(2), runId: null },
+        { operation: 'delete', rows: 7, role: 'ann', application: 'psql', at: ago(3), runId: 5, ...ofTable },
+        { operation: 'drop', rows: null, role: null, application: null, at: ago(2), runId: null, ...ofTable },
+        {
+          operation: 'drop months',
+          rows: null,
+          role: null,
+          application: null,
+          at: ago(2),
+          runId: 6,
+          ...ofHistory,
+        },
       ],
     }
     const found = find(

@@ -86,6 +86,11 @@ type LocalChange = {
   readonly at: Date
   /** The run that began to mend it; null: the next one will. */
   readonly runId: number | null
+  /** Of the table that keeps the past of its rows. */
+  readonly isHistory: boolean
+  /** When the earliest and the latest of the rows that are lost had been seen, as text; null: not known, or none is. */
+  readonly lostFrom: string | null
+  readonly lostThrough: string | null
 }
 /** The upstream went back to an older state. */
 type Epoch = {
@@ -236,11 +241,12 @@ export async function readSymptoms(
      ) as drifted
      cross join lateral (
        select coalesce(jsonb_agg(jsonb_build_object(
-         'operation', operation, 'rows', rows, 'role', role, 'application', application, 'at', noted_at, 'runId', run_id
+         'operation', operation, 'rows', rows, 'role', role, 'application', application, 'at', noted_at, 'runId', run_id,
+         'isHistory', stream <> wanted.name, 'lostFrom', lost_from, 'lostThrough', lost_through
        ) order by id), '[]') as tables
        from tidemark.local_change
        -- A statement that met no row changed none.
-       where local_change.stream = wanted.name and noted_at > began and rows is distinct from 0
+       where local_change.stream in (wanted.name, wanted.name || '_history') and noted_at > began and rows is distinct from 0
      ) as changed
      cross join lateral (
        select coalesce(jsonb_agg(jsonb_build_object(

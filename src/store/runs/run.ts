@@ -123,7 +123,7 @@ async function startRun<Kind extends RunKind>(
   })
   const key = { field: state.keyField }
   const mirrored = { stream: versionedBy(options.stream, state.versionField) }
-  const writers = openRunWriters(options, positions, totals, recorder)
+  const writers = openRunWriters({ ...options, runId }, positions, totals, recorder)
   const session = openSession(client, lease, writers.settled)
   const seenKeys = openSeenKeysTable(client)
   const silence = keepSpeaking(() => session.alone(() => client.query('select')), options.silenceMs)
@@ -192,12 +192,12 @@ const noTotals = (position: bigint): RunTotals => ({
 })
 
 function openRunWriters(
-  options: RunOptions<RunKind>,
+  options: RunOptions<RunKind> & { readonly runId: string },
   positions: PositionStore,
   totals: RunTotals,
   recorder: RunRecorder,
 ): Writers {
-  const { pool, stream, timeZone, keptMs, log, needs } = options
+  const { pool, stream, timeZone, keptMs, runId, log, needs } = options
   const onCommit: WriterOptions['onCommit'] = ({ written, newlyQuarantined, position }) => {
     for (const count of ['inserted', 'updated', 'unchanged', 'rescued', 'quarantined'] as const)
       totals[count] += written[count]
@@ -206,7 +206,7 @@ function openRunWriters(
   }
   return openWriters((table: MirroredStream, keyField, onTally) =>
     startPageWriter({
-      ...{ pool, positions, timeZone, keptMs, log, keyField },
+      ...{ pool, positions, timeZone, keptMs, runId, log, keyField },
       stream: table,
       returns: needs.returns,
       connections: table.name === stream.name ? options.connections : 1,

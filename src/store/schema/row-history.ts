@@ -8,6 +8,7 @@ import { fieldComment } from './column-types.ts'
 import { commentsOn, definitions, historyColumns } from './own-columns.ts'
 import { historyOf, qualified, readTableSchema, type TableSchema } from './table-schema.ts'
 import { historyViewOf, showColumns } from './views.ts'
+import { forgetMonth, watchHistory } from './watch-history.ts'
 
 /** What follows a CTE that returns `mine as written`: keeps the rows as they are now. Empty where no past is kept. */
 export function keepingSql({ stream, history }: TableSchema, written: string): string {
@@ -26,10 +27,15 @@ const keepsHistory = (stream: TableSchema['stream']): boolean =>
 export async function prepareHistory(
   client: ClientBase,
   tableSchema: TableSchema,
-  { keptMs, log }: { readonly keptMs: number; readonly log: Logger },
+  { keptMs, runId, log }: { readonly keptMs: number; readonly runId: string; readonly log: Logger },
 ): Promise<TableSchema> {
-  if (!keepsHistory(tableSchema.stream)) return tableSchema
-  const made = tableSchema.history ? tableSchema : await makeTable(client, tableSchema, log)
+  const { stream } = tableSchema
+  if (!keepsHistory(stream)) return tableSchema
+  const watching = { log, inTransaction: (work: () => Promise<void>) => inBriefTransaction(client, work) }
+  // P15, before anything is made anew.
+  const isDamaged = await watchHistory(client, stream, watching)
+  const known = isDamaged ? ((await readTableSchema(client, stream)) ?? tableSchema) : tableSchema
+  const made = known.history ? known : await makeTable(client, known, log)
   const { months, now } = await readMonths(client, made)
   const wanted = [0, 1].map((ahead) => monthAfter(now, ahead))
   for (const month of wanted) if (!months.includes(month)) await makePartition(client, made, month)
@@ -39,8 +45,34 @@ export async function prepareHistory(
     if (next === undefined || endOf(month) > now.getTime() - keptMs) break
     await dropPartition(client, made, { month, next, log })
   }
-  await catchUp(client, made)
+  await inBriefTransaction(client, async () => {
+    await catchUp(client, made)
+    if (isDamaged) await actUpon(client, made, runId)
+  })
+  await watchHistory(client, stream, watching)
   return made
+}
+
+/** What is lost stays so; but as they are now, rows are in it again. */
+async function actUpon(
+  client: ClientBase,
+  { stream, key, history }: TableSchema,
+  runId: string,
+): Promise<void> {
+  if (!history) return
+  const names = history.columns.map(pg.escapeIdentifier).join(', ')
+  const name = pg.escapeIdentifier(key.name)
+  await client.query(
+    `insert into ${history.table} (${names}, _observed_at, _deleted_at)
+     select ${names}, now(), _deleted_at from ${qualified(stream)} as mine
+     where not exists (
+       select from ${history.table} as kept where kept.${name} = mine.${name} and kept._observed_at >= mine._synced_at
+     )`,
+  )
+  await client.query('update tidemark.local_change set run_id = $2 where stream = $1 and run_id is null', [
+    historyOf(stream).name,
+    runId,
+  ])
 }
 
 async function makeTable(client: ClientBase, tableSchema: TableSchema, log: Logger): Promise<TableSchema> {
@@ -116,14 +148,15 @@ async function dropPartition(
   const key = pg.escapeIdentifier(tableSchema.key.name)
   const names = (tableSchema.history?.columns ?? []).map(pg.escapeIdentifier).join(', ')
   try {
-    await inBriefTransaction(client, () =>
-      client.query(`
+    await inBriefTransaction(client, async () => {
+      await forgetMonth(client, tableSchema.stream, `${historyOf(tableSchema.stream).name}_${month}`)
+      await client.query(`
         insert into ${table} (${names}, _observed_at)
         select ${names}, ${literal(startOf(next))} from (
           select distinct on (${key}) * from ${partition} order by ${key}, _observed_at desc
         ) as newest where _deleted_at is null;
-        drop table ${partition}`),
-    )
+        drop table ${partition}`)
+    })
   } catch (error) {
     if (!(error instanceof pg.DatabaseError && error.code === '55P03')) throw error
     log.debug({ partition }, 'somebody reads a month that is to be dropped; the next run tries again')

@@ -115,9 +115,9 @@ export const localChangeTable = tidemark.table(
   'local_change',
   {
     id: identity(),
-    /** The stream. */
+    /** The stream, or the name of its history table. */
     stream: text('stream').notNull(),
-    /** What was done: `insert`, `update`, `delete`, `truncate`; `drop`, `replace` (another table of its name), `unwatch` (its triggers were removed or disabled). */
+    /** What was done: `insert`, `update`, `delete`, `truncate`; `drop`, `replace` (another table of its name), `unwatch` (its triggers were removed or disabled), `drop months` (of a history). */
     operation: text('operation').notNull(),
     /** How many rows, where that is known. */
     rows: int8('rows'),
@@ -127,9 +127,13 @@ export const localChangeTable = tidemark.table(
     application: text('application'),
     /** When it was done, or noticed where nobody saw it done. */
     notedAt: at('noted_at').notNull().defaultNow(),
+    /** Of a history: when the earliest of the rows had been seen; empty where that is not known. */
+    lostFrom: at('lost_from'),
+    /** When the latest of them had been seen. */
+    lostThrough: at('lost_through'),
     /** The transaction that did it. */
     transaction: int8('transaction').notNull(),
-    /** The run that began to mend it; empty: the next one will. */
+    /** The run that began to mend it, or noticed it in a history; empty: the next one will. */
     runId: int8('run_id'),
   },
   (table) => [

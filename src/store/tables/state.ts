@@ -92,6 +92,8 @@ export const streamTable = tidemark.table('stream', {
   tableOid: int8('table_oid'),
   /** The OID of this table of state when that was noted: in a database that was restored whole it is another one, and so are all others. */
   stateOid: int8('state_oid'),
+  /** Which tables keep the past of its rows, so that one which somebody dropped or replaced is noticed. Empty while there is none. */
+  historyWatch: jsonb('history_watch'),
 })
 
 /** Whose data is here: one line for each service of the upstream. Programs that are set up for another one refuse to write. */

@@ -43,6 +43,7 @@ export type WriterOptions = CommitContext & {
   readonly keyField: () => string | null
   /** How long the past of rows is kept, where it is. */
   readonly keptMs: number
+  readonly runId: string
   /** How many connections write at the same time: 1 or 2. */
   readonly connections: number
   readonly onCommit: (outcome: Outcome) => void

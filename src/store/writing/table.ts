@@ -28,6 +28,8 @@ type Source = {
   readonly keyField: string | null
   /** How long the past of rows is kept, where it is. */
   readonly keptMs: number
+  /** What the run is called by that writes it. */
+  readonly runId: string
   /** Of date-times without an offset. */
   readonly timeZone: string
   readonly log: Logger

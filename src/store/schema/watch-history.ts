@@ -1,0 +1,178 @@
+// Notices what others do to the table that keeps the past of a stream (P15): triggers on it and on its months note every statement which
+// is not Tidemark's own, and OIDs show what was dropped or replaced. The upstream does not show the past, so it is only told what is lost.
+
+import pg, { type ClientBase } from 'pg'
+import type { Logger } from '../../log.ts'
+import { historyOf, qualified, type TableSchema } from './table-schema.ts'
+
+type Stream = TableSchema['stream']
+
+// A month is a table of its own, which can be written to, and emptied, by its own name. A statement that names the whole history fires
+// the triggers of that alone, but a truncate those of each table that it empties.
+const triggersOf = (table: string, stream: Stream, isMonth: boolean): string => {
+  const isOfOthers = `for each statement when (current_setting('tidemark.writer', true) is distinct from 'on')
+    execute function tidemark.note_local_change(${pg.escapeLiteral(historyOf(stream).name)})`
+  const named = (what: string) => `create or replace trigger tidemark_history_${what}`
+  return [
+    `${named('insert')} after insert on ${table} ${isOfOthers}`,
+    `${named('update')} after update on ${table} referencing old table as gone ${isOfOthers}`,
+    `${named('delete')} after delete on ${table} referencing old table as gone ${isOfOthers}`,
+    ...(isMonth ? [`${named('truncate')} before truncate on ${table} ${isOfOthers}`] : []),
+    ...['insert', 'update', 'delete', ...(isMonth ? ['truncate'] : [])].map(
+      (what) => `alter table ${table} enable always trigger tidemark_history_${what}`,
+    ),
+  ].join(';\n')
+}
+const triggersOfTable = 3
+const triggersOfMonth = 4
+
+/** As it is kept in `tidemark.stream.history_watch`. */
+type Watch = {
+  readonly state: string
+  readonly table: string
+  /** When its earliest row had been seen. */
+  readonly since: string | null
+  /** OIDs by name, without schema. */
+  readonly months: Readonly<Record<string, string>>
+}
+type Found = {
+  readonly known: Watch | null
+  readonly now: Watch
+  /** Null while there is none. */
+  readonly table: string | null
+  readonly is_usable: boolean
+  readonly unwatched: readonly string[]
+  readonly is_noted: boolean
+}
+
+/** Whether something was done to it that no run has acted upon. Notes what happened while nobody saw it, and watches what is there now. */
+export async function watchHistory(
+  client: ClientBase,
+  stream: Stream,
+  {
+    log,
+    inTransaction,
+  }: { readonly log: Logger; readonly inTransaction: (work: () => Promise<void>) => Promise<unknown> },
+): Promise<boolean> {
+  const found = await look(client, stream)
+  if (found === null) return false
+  const changes = changesOf(found)
+  const isSame = JSON.stringify(found.now) === JSON.stringify(found.known) && found.unwatched.length === 0
+  if (changes.length === 0 && (isSame || found.table === null)) return found.is_noted
+  await inTransaction(async () => {
+    for (const change of changes) await note(client, stream, change)
+    if (found.table !== null && !found.is_usable) await setAside(client, stream, log)
+    await watch(client, stream)
+  })
+  return changes.length > 0 || found.is_noted
+}
+
+async function look(client: ClientBase, stream: Stream): Promise<Found | null> {
+  const table = qualified(historyOf(stream))
+  const hasTable = `(select true from pg_class where oid = to_regclass($2) and relkind = 'p')`
+  const { rows: since } = await client.query<{ is_there: boolean | null }>(
+    `select ${hasTable.replace('$2', '$1')} as is_there`,
+    [table],
+  )
+  const earliest = since[0]?.is_there ? `(select min(_observed_at)::text from ${table})` : 'null'
+  const { rows } = await client.query<Found>(
+    `with month as (
+       select relname, pg_class.oid, (
+         select count(*) from pg_trigger where tgrelid = pg_class.oid and tgenabled = 'A' and tgname like 'tidemark\\_history\\_%'
+       ) as triggers
+       from pg_inherits join pg_class on pg_class.oid = inhrelid where inhparent = to_regclass($2)
+     )
+     select history_watch as known,
+       jsonb_build_object(
+         'state', 'tidemark.stream'::regclass::oid::text, 'table', to_regclass($2)::oid::text, 'since', ${earliest},
+         'months', coalesce((select jsonb_object_agg(relname, oid::text) from month), '{}')
+       ) as now,
+       to_regclass($2)::oid::text as table,
+       coalesce((select true from pg_partitioned_table where partrelid = to_regclass($2) and partstrat = 'r'), false) as is_usable,
+       array(
+         select relname::text from month where triggers < ${triggersOfMonth}
+         union all
+         select $3 where to_regclass($2) is not null and (
+           select count(*) from pg_trigger where tgrelid = to_regclass($2) and tgenabled = 'A' and tgname like 'tidemark\\_history\\_%'
+         ) < ${triggersOfTable}
+       ) as unwatched,
+       exists (select from tidemark.local_change where stream = $3 and run_id is null) as is_noted
+     from tidemark.stream where name = $1`,
+    [stream.name, table, historyOf(stream).name],
+  )
+  return rows[0] ?? null
+}
+
+type Change = {
+  readonly operation: 'drop' | 'replace' | 'drop months' | 'unwatch'
+  /** In SQL; null: not known. */
+  readonly from: string | null
+  readonly through: string | null
+}
+
+/** In a database that was restored whole all OIDs are others, and nothing is lost. */
+function changesOf({ known, now, table, unwatched }: Found): readonly Change[] {
+  if (known === null || known.state !== now.state) return []
+  const { since: from } = known
+  if (table === null) return [{ operation: 'drop', from, through: null }]
+  if (known.table !== table) return [{ operation: 'replace', from, through: null }]
+  const gone = Object.keys(known.months).filter((month) => now.months[month] !== known.months[month])
+  const changes: Change[] = []
+  const [first, last] = [gone.toSorted()[0], gone.toSorted().at(-1)]
+  if (first !== undefined && last !== undefined)
+    changes.push({ operation: 'drop months', from: startOf(first), through: endOf(last) })
+  const isUnwatched = unwatched.some((name) => name in known.months || !(name in now.months))
+  if (isUnwatched) changes.push({ operation: 'unwatch', from: null, through: null })
+  return changes
+}
+
+const startOf = (month: string): string => `${month.slice(-7).replace('_', '-')}-01T00:00:00Z`
+
+function endOf(month: string): string {
+  const start = new Date(startOf(month))
+  return new Date(Date.UTC(start.getUTCFullYear(), start.getUTCMonth() + 1, 1)).toISOString()
+}
+
+const note = (client: ClientBase, stream: Stream, { operation, from, through }: Change) =>
+  client.query(
+    `insert into tidemark.local_change (stream, operation, transaction, lost_from, lost_through)
+     values ($1, $2, pg_current_xact_id()::text::bigint, $3, coalesce($4, case when $3::timestamptz is not null then now() end))
+     on conflict (stream, operation, transaction) where run_id is null do nothing`,
+    [historyOf(stream).name, operation, from, through],
+  )
+
+/** What somebody put there that is no history is kept under another name. */
+async function setAside(client: ClientBase, stream: Stream, log: Logger): Promise<void> {
+  const table = qualified(historyOf(stream))
+  const aside = `${historyOf(stream).name}_set_aside_${Date.now()}`
+  log.warn(
+    { table, aside: `mirror.${aside}` },
+    'A table that is no history like those of Tidemark was set aside.',
+  )
+  await client.query(
+    `drop view if exists bi.${pg.escapeIdentifier(historyOf(stream).name)} restrict;
+     alter table ${table} rename to ${pg.escapeIdentifier(aside)}`,
+  )
+}
+
+async function watch(client: ClientBase, stream: Stream): Promise<void> {
+  const found = await look(client, stream)
+  if (!found) return
+  const statements = found.unwatched.map((name) =>
+    name in found.now.months
+      ? triggersOf(`tidemark.${pg.escapeIdentifier(name)}`, stream, true)
+      : triggersOf(qualified(historyOf(stream)), stream, false),
+  )
+  if (statements.length > 0 && found.is_usable) await client.query(statements.join(';\n'))
+  await client.query('update tidemark.stream set history_watch = $2 where name = $1', [
+    stream.name,
+    found.table === null || !found.is_usable ? null : JSON.stringify(found.now),
+  ])
+}
+
+/** A month that Tidemark drops itself. Within the transaction that does so. */
+export const forgetMonth = (client: ClientBase, stream: Stream, month: string) =>
+  client.query(
+    `update tidemark.stream set history_watch = history_watch #- array['months', $2::text] where name = $1`,
+    [stream.name, month],
+  )
