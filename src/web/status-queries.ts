@@ -17,6 +17,7 @@ import { type DeletionEvidence, readDeletionEvidence } from '../store/queries/ev
 import { type Happening, readHappenings } from '../store/queries/happenings.ts'
 import { readOverview, type StreamOverview } from '../store/queries/overview.ts'
 import { type Checkpoint, readCheckpoints } from '../store/queries/positions.ts'
+import { type ClosedProblem, readClosedProblems } from '../store/queries/problem-history.ts'
 import { readFirstLoads } from '../store/queries/progress.ts'
 import {
   countQuarantine,
@@ -152,6 +153,8 @@ export type StatusQueries = {
   quarantineOf(stream: string): Promise<{ readonly records: number; readonly through: string } | null>
   deletionEvidence(stream: string): Promise<DeletionEvidence>
   actions(page: Parameters<typeof readActions>[1]): Promise<readonly ActionLine[]>
+  /** That are over for seven days at most, the newest first. */
+  closedProblems(limit: number): Promise<readonly ClosedProblem[]>
   /** The newest first. */
   happenings(): Promise<readonly Happening[]>
   /** In time order; buckets in which nothing was noted are left out. */
@@ -241,6 +244,7 @@ export function openStatusQueries({ pool, streams, nextRuns, ...given }: Given):
     },
     deletionEvidence: (stream) => readDeletionEvidence(pool, stream),
     actions: (page) => readActions(pool, page),
+    closedProblems: (limit) => readClosedProblems(pool, limit),
     happenings: () => readHappenings(pool, names),
     minutes: (stream, span) => readMinutes(pool, [stream], span),
     states: (span) => readStates(pool, names, span),

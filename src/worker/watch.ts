@@ -6,8 +6,9 @@ import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import type { SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
-import type { Problem } from '../problems/stream-problems.ts'
+import { isNews, type Problem } from '../problems/stream-problems.ts'
 import { minuteStateOf, stateOfStream } from '../problems/stream-state.ts'
+import { forgetOldProblems, noteProblems } from '../store/admin/problem-history.ts'
 import {
   forgetWorker,
   noteRequests,
@@ -68,9 +69,19 @@ export function startWatch(options: Options): Watch {
     regularly(everyMs.worker, 'what this worker does', () =>
       noteWorker(pool, { ...worker, runs: options.running(), waits: options.waits() }),
     ),
-    regularly(everyMs.states, 'how the streams are', async () => noteStates(pool, await statesOf(options))),
+    regularly(everyMs.states, 'how the streams are', async () => {
+      const found = await options.problems()
+      await noteStates(pool, await statesOf(options, found))
+      await noteProblems(
+        pool,
+        found.filter(({ kind }) => !isNews(kind)),
+      )
+    }),
     regularly(everyMs.requests, 'what was asked', noteAll),
-    regularly(everyMs.thin, 'which minutes are old', () => thinMinutes(pool)),
+    regularly(everyMs.thin, 'what is old', async () => {
+      await thinMinutes(pool)
+      await forgetOldProblems(pool)
+    }),
     regularly(everyMs.log, 'how far readings are', () => logProgress(options)),
   ]
   return {
@@ -91,10 +102,13 @@ function workerLine(): Pick<WorkerLine, 'id' | 'host' | 'pid' | 'version' | 'sta
   return { id, host, pid, version, startedAt: new Date() }
 }
 
-async function statesOf({ context, problems }: Options): Promise<ReadonlyMap<string, SeenState>> {
+async function statesOf(
+  { context }: Options,
+  found: readonly Problem[],
+): Promise<ReadonlyMap<string, SeenState>> {
   const { database, streams } = context
   const names = streams.map(({ name }) => name)
-  const [standings, found] = await Promise.all([readStandings(database.pool, names), problems()])
+  const standings = await readStandings(database.pool, names)
   return new Map(
     standings.map((one) => {
       const service = streams.find(({ name }) => name === one.stream)?.service ?? 'assignment'

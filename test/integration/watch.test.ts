@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
+import { forgetOldProblems, noteProblems } from '../../src/store/admin/problem-history.ts'
 import {
   forgetWorker,
   noteRequests,
@@ -9,6 +10,7 @@ import {
   noteWorker,
   thinMinutes,
 } from '../../src/store/admin/watch.ts'
+import { readClosedProblems } from '../../src/store/queries/problem-history.ts'
 import { readMinutes, readRequests, readStates, readWorkers } from '../../src/store/queries/watch.ts'
 import { openRequestMinutes } from '../../src/worker/request-minutes.ts'
 import { isForChanges } from '../support/asked.ts'
@@ -187,6 +189,73 @@ describe.skipIf(!hasPostgres)('the minutes', () => {
       expect.objectContaining({ id: 'killed', isGone: true }),
       expect.objectContaining({ id: 'lives', isGone: false }),
     ])
+  })
+})
+
+describe.skipIf(!hasPostgres)('problems', () => {
+  const database = createTestDatabase({ forEach: true })
+  const quarantine = {
+    ...{ key: 'quarantine:assignment', kind: 'quarantine', stream: 'assignment' },
+    since: new Date(Date.now() - 600_000),
+  }
+  const age = (ms: number) =>
+    database.pool.query(`update tidemark.problem_history set seen_at = seen_at - make_interval(secs => $1)`, [
+      ms / 1000,
+    ])
+  const act = (action: string, result: string) =>
+    database.pool.query(
+      `insert into tidemark.action (who, door, address, action, target, stream, result, told)
+       values ('ops-1', 'console', '127.0.0.1', $1, 'assignment', 'assignment', $2, '')`,
+      [action, result],
+    )
+
+  it('last as long as any worker sees them, and are one however often they are seen', async () => {
+    await noteProblems(database.pool, [{ ...quarantine, what: '1 record' }])
+    await noteProblems(database.pool, [{ ...quarantine, what: '2 records' }])
+    await noteProblems(database.pool, [])
+    expect(await readClosedProblems(database.pool, 9)).toEqual([])
+    await age(55_000)
+    await noteProblems(database.pool, [])
+    expect(await readClosedProblems(database.pool, 9)).toEqual([
+      {
+        ...{ kind: 'quarantine', stream: 'assignment', what: '2 records', by: null },
+        ...{ since: quarantine.since, endedAt: expect.any(Date) },
+      },
+    ])
+    // It is another one when it comes again.
+    await noteProblems(database.pool, [{ ...quarantine, what: '1 record' }])
+    expect(await readClosedProblems(database.pool, 9)).toHaveLength(1)
+    expect((await database.pool.query('select from tidemark.problem_history')).rowCount).toBe(2)
+  })
+
+  it('go on after a time in which no worker ran', async () => {
+    await noteProblems(database.pool, [{ ...quarantine, what: '1 record' }])
+    await age(3_600_000)
+    await noteProblems(database.pool, [{ ...quarantine, what: '1 record' }])
+    expect(await readClosedProblems(database.pool, 9)).toEqual([])
+  })
+
+  it('name who ended them, when that was somebody who did what ends such a problem', async () => {
+    const over = async () => {
+      await age(55_000)
+      await noteProblems(database.pool, [])
+      return (await readClosedProblems(database.pool, 1))[0]?.by
+    }
+    await noteProblems(database.pool, [{ ...quarantine, what: '1 record' }])
+    await act('pause', 'done')
+    await act('dropQuarantine', 'refused')
+    expect(await over()).toBeNull()
+    await noteProblems(database.pool, [{ ...quarantine, what: '1 record' }])
+    await act('dropQuarantine', 'done')
+    expect(await over()).toEqual({ action: 'dropQuarantine', who: 'ops-1', door: 'console' })
+  })
+
+  it('are forgotten after 90 days', async () => {
+    await noteProblems(database.pool, [{ ...quarantine, what: '1 record' }])
+    await age(91 * 86_400_000)
+    await noteProblems(database.pool, [])
+    await forgetOldProblems(database.pool)
+    expect((await database.pool.query('select from tidemark.problem_history')).rowCount).toBe(0)
   })
 })
 

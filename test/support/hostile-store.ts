@@ -51,4 +51,10 @@ export async function fillStore(pool: Pool, stream: string): Promise<void> {
      select $1, n, now() - interval '1 day', text, text from unnest($2::text[]) with ordinality as hostile (text, n)`,
     [stream, hostileTexts],
   )
+  await pool.query(
+    `insert into tidemark.problem_history (key, kind, stream, what, since, seen_at, ended_at)
+     select 'quarantine:' || n, 'quarantine', $1, text, now() - interval '1 hour', now(), now()
+     from unnest($2::text[]) with ordinality as hostile (text, n)`,
+    [stream, hostileTexts],
+  )
 }

@@ -24,6 +24,7 @@ export const statusQueriesWith = (more: Partial<StatusQueries> = {}): StatusQuer
   quarantineOf: async () => null,
   deletionEvidence: async () => ({ samples: [], lookedAndGone: 0, mostInARun: 0, lastReconcileAt: null }),
   actions: async () => [],
+  closedProblems: async () => [],
   happenings: async () => [],
   minutes: async () => [],
   states: async () => [],

@@ -101,6 +101,19 @@ describe('the page of problems', () => {
     )
   })
 
+  it('tells what was closed lately, how long it lasted, and what ended it', async () => {
+    const over = {
+      ...{ kind: 'quarantine', stream: 'assignment', what: 'one <b>', by: null },
+      ...{ since: new Date('2026-01-02T02:00:00Z'), endedAt: new Date('2026-01-02T02:30:00Z') },
+    }
+    const by = { action: 'dropQuarantine', who: 'ops-1', door: 'console' }
+    const text = await show(problemsPage, { closedProblems: async () => [over, { ...over, by }] })
+    expect(text).toMatch(/Closed in the last 7 days[\s\S]*one &lt;b&gt;[\s\S]*02:30:00[\s\S]*30 min/)
+    expect(text).toContain('it ended by itself')
+    expect(text).toMatch(/ops-1<\/bdi> dropped from quarantine/)
+    expect(await show(problemsPage)).not.toContain('Closed in')
+  })
+
   it('says whether anybody is told, and lets operators try it out', async () => {
     expect(await show(problemsPage)).toContain('Nobody is told of problems')
     expect(await show(problemsPage, { alertFormat: 'teams' })).toMatch(

@@ -381,3 +381,29 @@ export const problemTable = tidemark.table('problem', {
   /** When it is sent again. */
   retryAt: at('retry_at'),
 })
+
+/** Problems that there are and were, for 90 days; what is only worth knowing is not among them. */
+export const problemHistoryTable = tidemark.table(
+  'problem_history',
+  {
+    id: identity(),
+    /** The same as long as it is the same problem. */
+    key: text('key').notNull(),
+    /** Kind of the problem; each has a runbook. */
+    kind: text('kind').notNull(),
+    /** The stream; empty when it is not about one. */
+    stream: text('stream'),
+    /** What was wrong, as it was seen last. */
+    what: text('what').notNull(),
+    /** Since when. */
+    since: at('since').notNull(),
+    /** When a worker saw it last. */
+    seenAt: at('seen_at').notNull(),
+    /** When it was over; empty while it lasts. */
+    endedAt: at('ended_at'),
+  },
+  (table) => [
+    uniqueIndex('problem_that_lasts').on(table.key).where(sql`ended_at is null`),
+    index('problem_by_end').on(table.endedAt),
+  ],
+)

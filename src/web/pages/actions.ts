@@ -66,6 +66,9 @@ const words: Readonly<Record<string, string>> = {
   dropQuarantine: 'dropped from quarantine:',
   testAlert: 'sent a test of',
 }
+/** Without what it was done to. */
+export const actionInWords = (action: string): string => (words[action] ?? action).replace(/(:| of)$/, '')
+
 const tones: Readonly<Record<string, Tone>> = { done: 'ok', begun: 'busy', refused: 'warn', failed: 'bad' }
 
 /** Only what changed. */

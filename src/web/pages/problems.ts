@@ -1,11 +1,14 @@
 // `/problems`: what needs somebody, what heals by itself, and what is worth knowing, each with what to press.
 
 import { type Care, careOf } from '../../problems/stream-state.ts'
+import type { ClosedProblem } from '../../store/queries/problem-history.ts'
 import { actionForm } from '../action-forms.ts'
-import { type Html, html } from '../html.ts'
+import { clock, foreign, type Html, html, shortSpan } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
+import { actionInWords } from './actions.ts'
 import { heading, type Page } from './layout.ts'
 import { problemCards, verdict } from './problem-cards.ts'
+import { type Column, plainTable } from './tables.ts'
 
 const parts = [
   ['needs you', 'Need you'],
@@ -16,8 +19,12 @@ const parts = [
 export const problemsPage: Page = {
   path: '/problems',
   title: 'Problems',
-  async body({ statusQueries, viewer, problems: known }) {
-    const [problems, snapshot] = await Promise.all([known, statusQueries.snapshot()])
+  async body({ statusQueries, viewer, problems: known, now }) {
+    const [problems, snapshot, over] = await Promise.all([
+      known,
+      statusQueries.snapshot(),
+      statusQueries.closedProblems(mostClosed),
+    ])
     const section = ([care, title]: (typeof parts)[number]): Html | null => {
       const own = problems.filter((one) => careOf(one) === care)
       return own.length === 0
@@ -34,10 +41,37 @@ export const problemsPage: Page = {
       body: html`${problems.length === 0 && html`<section class="card"><h2>No problems</h2><p>Nothing needs you. <a href="/">The overview</a> shows how far each stream is, <a href="/actions">who did what</a> what was decided before.</p></section>`}
 ${parts.map(section)}
 ${quarantined.length > 0 && html`<section class="card"><h2>Quarantine</h2><p>Records that cannot be rows are kept whole: ${quarantined.map(({ stream, quarantined: records }, index) => html`${index > 0 && ', '}<a href="/quarantine?stream=${stream}">${records} of ${stream}</a>`)}.</p></section>`}
+${closed(over, now)}
 ${alerting(statusQueries.alertFormat, viewer)}`,
     }
   },
 }
+
+const mostClosed = 20
+
+const closed = (over: readonly ClosedProblem[], now: Date): Html | null =>
+  over.length === 0
+    ? null
+    : html`<section class="card" aria-labelledby="closed"><h2 id="closed">Closed in the last 7 days</h2>${plainTable(
+        {
+          caption:
+            over.length === mostClosed
+              ? `The last ${mostClosed}`
+              : html`<span class="hidden">Closed problems</span>`,
+          columns: closedColumns(now),
+          rows: over,
+        },
+      )}</section>`
+
+const closedColumns = (now: Date): readonly Column<ClosedProblem>[] => [
+  { title: 'What it was', cell: ({ what }) => html`<span class="plain">${foreign(what, 300)}</span>` },
+  { title: 'Closed', cell: ({ endedAt }) => html`<span class="nowrap">${clock(endedAt, now)}</span>` },
+  { title: 'Lasted', cell: ({ since, endedAt }) => shortSpan(endedAt.getTime() - since.getTime()) },
+  { title: 'What ended it', cell: ({ by }) => (by === null ? 'it ended by itself' : endedBy(by)) },
+]
+
+const endedBy = ({ action, who, door }: NonNullable<ClosedProblem['by']>): Html =>
+  html`${who === '' ? door : foreign(who, 60)} ${actionInWords(action)} <a class="small" href="/actions">who did what</a>`
 
 const alerting = (format: string | null, viewer: Viewer): Html =>
   html`<section class="card" aria-labelledby="alerts"><h2 id="alerts">Alerts</h2>${
