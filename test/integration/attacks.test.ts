@@ -132,6 +132,20 @@ describe.skipIf(!hasPostgres)('who has the password of BI', () => {
     expect(isTold).toBe(true)
   })
 
+  it('leaves no transaction open for long, unless an administrator chose another time', async () => {
+    const limitOf = async () => {
+      const { rows } = await (await asBi()).query('show idle_in_transaction_session_timeout')
+      return rows[0]?.idle_in_transaction_session_timeout
+    }
+    expect(await limitOf()).toBe('1min')
+    await database.pool.query(`alter role ${role()} set idle_in_transaction_session_timeout = '9min'`)
+    await database.pool.query(
+      `alter role ${role()} in database ${database.name} reset idle_in_transaction_session_timeout`,
+    )
+    await migrateDatabase({ database, streams, biRole: role(), log: quietLog })
+    expect(await limitOf()).toBe('9min')
+  })
+
   it('can lock none of the lines by which workers keep out of each other’s way', async () => {
     const bi = await asBi()
     for (const table of ['tidemark.turn', 'tidemark.lease', 'tidemark.migration', 'tidemark.stream'])

@@ -32,10 +32,15 @@ describe.skipIf(!hasPostgres)('a table that grows', () => {
     await write({ Name: 'x' })
     const reader = await database.pool.connect()
     await reader.query('begin; select * from bi.assignment')
+    const [{ pid }] = (await reader.query('select pg_backend_pid() as pid')).rows
     const run = await begin(storeOf(database))
     await expect(
       run.pages.commit(assignments({ AssignmentId: 9, RowVersion: 1, More: 1 }), 77n),
-    ).rejects.toThrow('held the table')
+    ).rejects.toThrow(
+      new RegExp(
+        `held the table for 8 s. It is that of \\w+ \\(process ${pid}, idle in transaction since .*pg_terminate_backend\\(${pid}\\)`,
+      ),
+    )
     await run.finish(failed)
     await reader.query('commit')
     reader.release()

@@ -16,7 +16,7 @@ import { isLocallyChangedSql, watchTable } from './watch-table.ts'
 
 // What a BI role may read: the mirror, its views and the freshness of both, also of tables that come later, and nothing
 // else. Makes no roles.
-async function grantReading(client: ClientBase, role: string): Promise<void> {
+async function grantReading(client: ClientBase, role: string, log: Logger): Promise<void> {
   const name = pg.escapeIdentifier(role)
   const { rows } = await client.query('select 1 from pg_roles where rolname = $1', [role])
   if (rows.length === 0)
@@ -24,6 +24,36 @@ async function grantReading(client: ClientBase, role: string): Promise<void> {
       `BI_ROLE is ${role}, but this Postgres has no such role. Create it: create role ${name} login`,
     )
   for (const statement of await missingGrants(client, role)) await client.query(statement)
+  await limitIdleTransactions(client, role, log)
+}
+
+/**
+ * A transaction that somebody left open keeps its tables locked, so that no column can be added. Whatever the role has been given
+ * already stays.
+ */
+async function limitIdleTransactions(client: ClientBase, role: string, log: Logger): Promise<void> {
+  const { rows } = await client.query<{ database: string; isLimited: boolean }>(
+    `select current_database() as database, exists (
+       select from pg_db_role_setting cross join unnest(setconfig) as setting
+       where setrole = (select oid from pg_roles where rolname = $1)
+         and setdatabase in (0, (select oid from pg_database where datname = current_database()))
+         and setting like 'idle\\_in\\_transaction\\_session\\_timeout=%'
+     ) as "isLimited"`,
+    [role],
+  )
+  const [found] = rows
+  if (!found || found.isLimited) return
+  const names = [role, found.database].map((name) => pg.escapeIdentifier(name))
+  const statement = `alter role ${names.join(' in database ')} set idle_in_transaction_session_timeout = '1min'`
+  try {
+    await client.query(statement)
+  } catch (error) {
+    if (!(error instanceof pg.DatabaseError && error.code === '42501')) throw error
+    log.warn(
+      { statement },
+      'BI_ROLE may leave transactions open, which keeps new columns from being added. Have an administrator run the statement.',
+    )
+  }
 }
 
 /** Only what is missing: a grant rewrites the catalog's row of its table, and fails when a table grows at the same moment. */
@@ -74,7 +104,7 @@ export async function migrateDatabase({ database, streams, biRole, log }: Option
       if (stream.kind === 'changes')
         await createTable(client, stream, { field: stream.keyFields[0] ?? '', type: 'bigint' }, log)
     await watchTables(client)
-    if (biRole !== null) await grantReading(client, biRole)
+    if (biRole !== null) await grantReading(client, biRole, log)
     if (applied > 0) log.info({ applied }, 'The database was migrated to the tables of this version.')
     return applied
   } finally {
@@ -117,7 +147,7 @@ async function watchTables(client: ClientBase): Promise<void> {
     `select name from tidemark.stream as known where ${isLocallyChangedSql}`,
   )
   for (const stream of rows)
-    await retryOnLockTimeout(`watch mirror.${stream.name}`, () =>
+    await retryOnLockTimeout(client, `watch mirror.${stream.name}`, () =>
       inTransaction(client, async () => {
         await limitLockWaits(client)
         await watchTable(client, stream)

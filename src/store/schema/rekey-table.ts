@@ -30,7 +30,7 @@ export async function rekeyTable(
   const table = qualified(stream)
   const isOtherField = foldName(tableSchema.key.field) !== foldName(wanted.field)
   if (!isOtherField && (tableSchema.history || (await hasRows(client, table)))) return tableSchema
-  return await retryOnLockTimeout(`change the key of ${table}`, () =>
+  return await retryOnLockTimeout(client, `change the key of ${table}`, () =>
     inTransaction(client, async () => {
       await limitLockWaits(client)
       await client.query(`lock table ${table} in access exclusive mode`)

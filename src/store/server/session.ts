@@ -99,24 +99,59 @@ export async function limitLockWaits(client: ClientBase): Promise<void> {
   await client.query(`set local lock_timeout = '${lockTimeoutMs}ms'`)
 }
 
-/** Repeats a transaction that met a lock in its way. It must have rolled back before it throws. `what` follows "could not". */
+const isLockTimeout = (error: unknown) => error instanceof pg.DatabaseError && error.code === '55P03'
+
+/**
+ * Repeats a transaction of this connection that met a lock in its way. It must have rolled back before it throws. `what` follows
+ * "could not".
+ */
 export async function retryOnLockTimeout<Result>(
+  client: ClientBase,
   what: string,
   attempt: () => Promise<Result>,
 ): Promise<Result> {
-  const endsAtMs = Date.now() + backoff.lockTimeout.deadlineMs
-  return await retry(attempt, {
-    delayMs(cause, failures) {
-      if (!(cause instanceof pg.DatabaseError && cause.code === '55P03')) return null
-      const delayMs = delayAfter(backoff.lockTimeout, failures)
-      if (Date.now() + delayMs <= endsAtMs) return delayMs
-      throw new Error(
-        `Could not ${what}: a query held the table for ${backoff.lockTimeout.deadlineMs / 1000} s. The next run tries again.`,
-        { cause },
-      )
-    },
-    wait,
-  })
+  const { deadlineMs } = backoff.lockTimeout
+  const endsAtMs = Date.now() + deadlineMs
+  try {
+    return await retry(attempt, {
+      delayMs(cause, failures) {
+        if (!isLockTimeout(cause)) return null
+        const delayMs = delayAfter(backoff.lockTimeout, failures)
+        return Date.now() + delayMs <= endsAtMs ? delayMs : null
+      },
+      wait,
+    })
+  } catch (cause) {
+    if (!isLockTimeout(cause)) throw cause
+    const holder = await holderOf(client)
+    throw new Error(
+      `Could not ${what}: a query held the table for ${deadlineMs / 1000} s.${holder} The next run tries again.`,
+      { cause },
+    )
+  }
+}
+
+/** Whose transaction has used tables of the mirror the longest, and how it is ended. What Postgres does not show of others is left out. */
+async function holderOf(client: ClientBase): Promise<string> {
+  const { rows } = await client.query<{
+    pid: number
+    role: string
+    state: string | null
+    since: Date | null
+  }>(
+    `select pid, usename as role, state, xact_start as since from pg_stat_activity
+     where pid <> pg_backend_pid() and datname = current_database() and pid in (
+       select pid from pg_locks join pg_class on pg_class.oid = relation
+       where granted and relnamespace = 'mirror'::regnamespace
+     )
+     order by xact_start limit 1`,
+  )
+  const [holder] = rows
+  if (!holder) return ''
+  const { pid, role, state, since } = holder
+  const doing = state === 'active' ? '' : `, ${state ?? 'in a transaction'}`
+  const when = since ? ` since ${since.toISOString()}` : ''
+  return ` It is that of ${role} (process ${pid}${doing}${when}); this ends it: select pg_terminate_backend(${pid}).`
 }
 
 /** What `delayAfter` of src/util/backoff.ts says, as an interval; `failures` is an expression. */
