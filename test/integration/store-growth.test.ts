@@ -36,7 +36,7 @@ describe.skipIf(!hasPostgres)('a table', () => {
   it('takes no row whose version has no column: nothing would tell it from an older one (P3, P5)', async () => {
     await write({ RowVersion: 5, Name: 'new' })
     await query('alter table mirror.assignment rename column row_version to renamed')
-    await query(`update tidemark.field set column_name = null where folded = 'rowversion'`)
+    await query(`update tidemark.field set column_name = null, note = 'no place' where folded = 'rowversion'`)
     expect(await write({ RowVersion: 3, Name: 'old' })).toMatchObject({ updated: 0, quarantined: 1 })
     expect(await query('select name from mirror.assignment')).toEqual([{ name: 'new' }])
     expect(await query('select reason from tidemark.quarantine')).toEqual([

@@ -81,6 +81,39 @@ describe.skipIf(!hasPostgres)('the symptoms of a stream', () => {
     expect((await symptoms()).drift).toEqual([])
   })
 
+  it('takes the first value of a field that was null until then for no drift', async () => {
+    const page = (id: number, fields: object) =>
+      assignments({ AssignmentId: id, RowVersion: id, Name: 'x', ...fields })
+    await writeAll(store, 'assignment', page(1, { Nullable: null, Other: null }))
+    expect(await symptoms()).toMatchObject({ drift: [] })
+    await writeAll(store, 'assignment', page(2, { nullable: 'its first value', Other: null }))
+    expect((await symptoms()).drift).toEqual([])
+    const { rows } = await database.pool.query(
+      `select source_name, column_name, column_type, records_seen::int, nulls_seen::int from tidemark.field
+       where stream = 'assignment' and folded in ('nullable', 'other') order by folded`,
+    )
+    expect(rows).toEqual([
+      {
+        source_name: 'nullable',
+        column_name: 'nullable',
+        column_type: 'text',
+        records_seen: 2,
+        nulls_seen: 1,
+      },
+      { source_name: 'Other', column_name: null, column_type: null, records_seen: 2, nulls_seen: 2 },
+    ])
+    expect((await database.pool.query('select nullable from bi.assignment order by 1')).rows).toEqual([
+      { nullable: 'its first value' },
+      { nullable: null },
+    ])
+    await writeAll(store, 'assignment', page(3, { Nullable: 'y', Other: null, Later: null, Once: 1 }))
+    await writeAll(store, 'assignment', page(4, { Nullable: 'y', Other: 'z', Later: 2, Once: 1 }))
+    expect((await symptoms()).drift.map(({ field, change }) => `${field} ${change}`).toSorted()).toEqual([
+      'Later new',
+      'Once new',
+    ])
+  })
+
   it('tells a belief that is another one now, and no larger answer', async () => {
     const run = await begin(store)
     const belief = { evidence: 'seen', testedAt: new Date() }

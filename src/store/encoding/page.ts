@@ -9,7 +9,7 @@ import type { Growth } from '../schema/grow-table.ts'
 import type { TableSchema } from '../schema/table-schema.ts'
 import { type EncodedRows, openCopyRows } from './copy-rows.ts'
 import { createPlainRowEncoder, type LocalTimes } from './plain-row.ts'
-import { createRowEncoder, type PageNotes } from './row.ts'
+import { createRowEncoder, type NewFields, type PageNotes } from './row.ts'
 
 /** What a page showed of each field, for the data dictionary. */
 export type Tally = {
@@ -17,6 +17,8 @@ export type Tally = {
   /** By field name, like the next. */
   readonly nonNull: ReadonlyMap<string, number>
   readonly rescued: ReadonlyMap<string, number>
+  /** Fields that the table does not know. Those of them that came with a value get a column; the others were only ever null. */
+  readonly newFields: readonly string[]
 }
 export type EncodedPage = {
   /** Without those that were rejected. */
@@ -48,8 +50,9 @@ export function createPageEncoder(
   localTimes: LocalTimes = new Map(),
 ): EncodePage {
   const spare = openSpareBytes(mostSpareBytes)
-  const encodeRow = createRowEncoder(tableSchema, settled)
-  const encodePlainRow = createPlainRowEncoder(tableSchema, localTimes)
+  const newFields: NewFields = new Set()
+  const encodeRow = createRowEncoder(tableSchema, settled, newFields)
+  const encodePlainRow = createPlainRowEncoder(tableSchema, localTimes, newFields)
   return async (rows, { isAllText = false } = {}) => {
     const notes: PageNotes = {
       nonNull: new Int32Array(tableSchema.columns.length),
@@ -83,6 +86,7 @@ export function createPageEncoder(
           tableSchema.columns.map((column, index) => [column.field, notes.nonNull[index] ?? 0]),
         ),
         rescued: notes.rescued,
+        newFields: [...newFields],
       },
     }
   }

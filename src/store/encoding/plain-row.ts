@@ -22,7 +22,7 @@ import {
 } from './cells.ts'
 import type { CopyRows } from './copy-rows.ts'
 import { copyNull, zoneSuffix } from './copy-text.ts'
-import { type PageNotes, volatileColumns } from './row.ts'
+import { type NewFields, noteNewField, type PageNotes, volatileColumns } from './row.ts'
 
 /** By what the text of a date-time without an offset is followed by; where it is not there, Postgres reads the text. */
 export type LocalTimes = ReadonlyMap<string, LocalTime['offsetAt']>
@@ -55,9 +55,14 @@ type PlainEncoder = {
   /** Where the cells of volatile columns begin and end in the text of the row. */
   readonly leftOut: number[]
   places: Places | null
+  readonly newFields: NewFields
 }
 
-export function createPlainRowEncoder(tableSchema: TableSchema, localTimes: LocalTimes): EncodePlainRow {
+export function createPlainRowEncoder(
+  tableSchema: TableSchema,
+  localTimes: LocalTimes,
+  newFields: NewFields,
+): EncodePlainRow {
   const { columns, key, stream } = tableSchema
   const zones = new Map(Object.entries(stream.fieldZones ?? {}))
   const encoder: PlainEncoder = {
@@ -74,6 +79,7 @@ export function createPlainRowEncoder(tableSchema: TableSchema, localTimes: Loca
     isVolatile: volatileColumns(tableSchema),
     leftOut: [],
     places: null,
+    newFields,
   }
   return (row, notes, rows) => row.found !== undefined && encodePlainRow(encoder, row, row.found, notes, rows)
 }
@@ -84,7 +90,8 @@ function isSimple({ key, versions }: TableSchema, column: Column): boolean {
   return column !== key || column.type === 'bigint' || column.type === 'uuid' || column.type === 'text'
 }
 
-function placesOf({ columns }: TableSchema, order: FieldOrder): Places {
+function placesOf({ tableSchema, newFields }: PlainEncoder, order: FieldOrder): Places {
+  const { columns } = tableSchema
   const columnOf = new Map(columns.map((column, index) => [foldName(column.field), index]))
   const fieldOf = new Int32Array(columns.length)
   const mustBeNull: number[] = []
@@ -92,6 +99,7 @@ function placesOf({ columns }: TableSchema, order: FieldOrder): Places {
   for (let field = 1; field < order.names.length; field++) {
     const folded = foldName(order.names[field] ?? '')
     const column = columnOf.get(folded)
+    if (column === undefined) noteNewField(newFields, tableSchema, order.names[field] ?? '')
     if (column === undefined || fieldOf[column] !== 0) mustBeNull.push(field)
     else fieldOf[column] = field
     if (folded === 'sysdeleted') flags.push(field)
@@ -116,7 +124,7 @@ function encodePlainRow(
 ): boolean {
   const { order } = page
   if (encoder.places?.order !== order || encoder.places.fieldCount !== order.names.length)
-    encoder.places = placesOf(encoder.tableSchema, order)
+    encoder.places = placesOf(encoder, order)
   const { recordStarts, recordEnds, firstFields, valueStarts } = page.places
   encoder.cells.source = page.view
   const first = firstFields[index] as number

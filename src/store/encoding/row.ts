@@ -47,7 +47,20 @@ const isTooLong = (name: string): boolean => Buffer.byteLength(name) > mostNameB
 // An upstream may make up a field name for every record; what was planned for such names is forgotten again (P10).
 const maxPlans = 200
 
-function createPlanner(tableSchema: TableSchema): (record: JsonObject) => RecordPlan {
+/** Names of fields that records have and the table does not know: those that are never null get a column. No more than are worth it (P10). */
+export type NewFields = Set<string>
+const mostNewFields = 500
+
+export function noteNewField(
+  newFields: NewFields,
+  { unplaced }: Pick<TableSchema, 'unplaced'>,
+  field: string,
+): void {
+  if (newFields.size < mostNewFields && !unplaced.has(foldName(field)) && !isTooLong(field))
+    newFields.add(field)
+}
+
+function createPlanner(tableSchema: TableSchema, newFields: NewFields): (record: JsonObject) => RecordPlan {
   const columnOf = new Map(tableSchema.columns.map((column, index) => [foldName(column.field), index]))
   const versionNames = new Set(versionFields(tableSchema.stream))
   const plans = new Map<string, RecordPlan>()
@@ -59,6 +72,8 @@ function createPlanner(tableSchema: TableSchema): (record: JsonObject) => Record
       (name) =>
         columnOf.get(name) ?? (tableSchema.unplaced.has(name) || isTooLong(name) ? noColumn : unknownField),
     )
+    for (const [index, field] of fields.entries())
+      if (places[index] === unknownField) noteNewField(newFields, tableSchema, field)
     const columns = places.filter((place) => place >= 0)
     const isPlain =
       new Set(columns).size === columns.length &&
@@ -136,12 +151,17 @@ type Rescued = [string, Json][]
 export function createRowEncoder(
   tableSchema: TableSchema,
   settled: ReadonlySet<string>,
+  newFields: NewFields,
 ): (row: Row, notes: PageNotes, rows: CopyRows) => void {
-  const encoder = prepareEncoder(tableSchema, settled)
+  const encoder = prepareEncoder(tableSchema, settled, newFields)
   return (row, notes, rows) => encodeRow(encoder, row, notes, rows)
 }
 
-function prepareEncoder(tableSchema: TableSchema, settled: ReadonlySet<string>): RowEncoder {
+function prepareEncoder(
+  tableSchema: TableSchema,
+  settled: ReadonlySet<string>,
+  newFields: NewFields,
+): RowEncoder {
   const { columns, key, stream } = tableSchema
   const keyIndex = columns.indexOf(key)
   const versionIndexes = tableSchema.versions.map((column) => columns.indexOf(column))
@@ -151,7 +171,7 @@ function prepareEncoder(tableSchema: TableSchema, settled: ReadonlySet<string>):
     type === wanted && documented.get(foldName(field)) === wanted
   return {
     tableSchema,
-    planOf: createPlanner(tableSchema),
+    planOf: createPlanner(tableSchema, newFields),
     fitsKey: keyCheck(key.type),
     keyIndex,
     versionIndexes,

@@ -236,6 +236,8 @@ export async function readSymptoms(
            select from tidemark.contract_change as gone
            where gone.stream = wanted.name and gone.change = 'field gone' and lower(gone.subject) like '%.' || folded
          )))
+         -- One that was only ever null has no column yet.
+         and (change <> 'without a column' or note is not null)
          -- Values of a field without a column are rescued from its first one on.
          and (change <> 'values do not fit' or column_name is not null)
      ) as drifted

@@ -129,7 +129,7 @@ async function describeField(
     `insert into tidemark.field (stream, folded, source_name, column_name, column_type, note)
      values ($1, $2, $3, $4, $5, $6)
      on conflict (stream, folded) do update
-     set column_name = excluded.column_name, column_type = excluded.column_type, note = excluded.note`,
+     set source_name = excluded.source_name, column_name = excluded.column_name, column_type = excluded.column_type, note = excluded.note`,
     [
       tableSchema.stream.name,
       foldName(field),

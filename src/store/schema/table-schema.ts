@@ -74,7 +74,7 @@ export async function readTableSchema(
               select from pg_index i where i.indrelid = a.attrelid and i.indisprimary and a.attnum = any (i.indkey)
             ) as is_key,
             coalesce((select columns_version from tidemark.stream where name = $2), 0) as columns_version,
-            array(select folded from tidemark.field where stream = $2 and column_name is null) as unplaced,
+            array(select folded from tidemark.field where stream = $2 and column_name is null and note is not null) as unplaced,
             array(select folded from tidemark.field where stream = $2 and volatile_since is not null) as volatile,
             exists (select from pg_class h where h.oid = to_regclass($3) and h.relkind = 'p') as has_history,
             exists (

@@ -7,7 +7,7 @@ import { repeatedFields } from '../../json/json.ts'
 import { isObject, type Rejected } from '../../streams/record.ts'
 import { canonicalText, fitsJsonb, holdableValue } from '../encoding/copy-text.ts'
 import type { Tally } from '../encoding/page.ts'
-import { foldName } from '../schema/column-types.ts'
+import { foldName, printable } from '../schema/column-types.ts'
 
 type FieldCounts = { nonNull: number; rescued: number }
 
@@ -18,6 +18,7 @@ export type Dictionary = {
 
 export function startDictionary(): Dictionary {
   const fields = new Map<string, FieldCounts>()
+  const newFields = new Map<string, string>()
   let records = 0
 
   const countsOf = (field: string): FieldCounts => {
@@ -30,6 +31,8 @@ export function startDictionary(): Dictionary {
   return {
     count(tally) {
       records += tally.records
+      for (const field of tally.newFields) newFields.set(foldName(field), field)
+      for (const folded of newFields.keys()) countsOf(folded)
       for (const [field, nonNull] of tally.nonNull) countsOf(field).nonNull += nonNull
       for (const [field, rescued] of tally.rescued) {
         const counts = countsOf(field)
@@ -39,6 +42,8 @@ export function startDictionary(): Dictionary {
     },
     async flush(client, stream) {
       if (records === 0) return
+      await noteEmptyFields(client, stream, newFields)
+      newFields.clear()
       const entries = [...fields]
       await client.query(
         `update tidemark.field as known
@@ -65,6 +70,24 @@ export function startDictionary(): Dictionary {
       records = 0
     },
   }
+}
+
+const mostEmptyFields = 1_000
+
+/** Without a column and a note: they came, and only ever null. Their first value is nothing new then. */
+async function noteEmptyFields(
+  client: Pick<ClientBase, 'query'>,
+  stream: string,
+  fields: ReadonlyMap<string, string>,
+): Promise<void> {
+  if (fields.size === 0) return
+  await client.query(
+    `insert into tidemark.field (stream, folded, source_name)
+     select $1, folded, source_name from unnest($2::text[], $3::text[]) as came (folded, source_name)
+     where (select count(*) from tidemark.field where stream = $1) < ${mostEmptyFields}
+     on conflict (stream, folded) do nothing`,
+    [stream, [...fields.keys()], [...fields.values()].map(printable)],
+  )
 }
 
 // Records that cannot be rows: kept whole, with the reason (P5). The same record for the same reason is one row, however
