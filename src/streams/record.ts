@@ -108,20 +108,27 @@ function rowFinder(
   keyFields: readonly string[],
   versionFields: readonly string[] | null,
 ): (index: number) => Row | null {
-  const keyPlace = placeFinder(page, keyFields)
-  const versionPlace = versionFields && placeFinder(page, versionFields)
-  return (index) => {
-    if (!hasFields(page, index)) return null
-    const keyAt = keyPlace(index)
-    const versionAt = versionPlace?.(index) ?? null
-    if (keyAt < 0 || (versionAt !== null && versionAt < 0)) return null
-    const smallKey = smallNumberAt(page, keyAt)
-    const key = smallKey >= 0 ? String(smallKey) : keyText(valueAt(page, keyAt))
-    const version = versionAt === null ? null : versionFrom(page, versionAt)
-    return key === null || (versionAt !== null && version === null)
-      ? null
-      : new FoundRow(key, version, page, index)
-  }
+  const keys = fieldsNamed(page, keyFields)
+  const versions = versionFields && fieldsNamed(page, versionFields)
+  return (index) => findRow(page, index, keys, versions)
+}
+
+function findRow(
+  page: RecordPage,
+  index: number,
+  keys: NamedFields,
+  versions: NamedFields | null,
+): FoundRow | null {
+  if (!hasFields(page, index)) return null
+  const keyAt = firstPlace(page, index, keys)
+  if (keyAt < 0) return null
+  const smallKey = smallNumberAt(page, keyAt)
+  const key = smallKey >= 0 ? String(smallKey) : keyText(valueAt(page, keyAt))
+  if (key === null) return null
+  if (versions === null) return new FoundRow(key, null, page, index)
+  const versionAt = firstPlace(page, index, versions)
+  const version = versionAt < 0 ? null : versionFrom(page, versionAt)
+  return version === null ? null : new FoundRow(key, version, page, index)
 }
 
 function versionFrom(page: RecordPage, place: number): bigint | null {
@@ -152,41 +159,52 @@ class FoundRow implements Row, Found {
   }
 }
 
-/** Finds the value of the first of some fields that is there and not null; -1 where there is none, or a field is there twice. */
-function placeFinder(page: RecordPage, candidates: readonly string[]): (index: number) => number {
-  const named = candidates.map((candidate) =>
+/** Of each of some names the fields that have it, in any case. */
+type NamedFields = readonly (readonly number[])[]
+
+const fieldsNamed = (page: RecordPage, names: readonly string[]): NamedFields =>
+  names.map((wanted) =>
     page.order.names.flatMap((name, field) =>
-      field > 0 && name.toLowerCase() === candidate.toLowerCase() ? [field] : [],
+      field > 0 && name.toLowerCase() === wanted.toLowerCase() ? [field] : [],
     ),
   )
-  return (index) => {
-    for (const fields of named) {
-      let found = -1
-      for (const field of fields) {
-        const place = placeOf(page, index, field)
-        if (place >= 0 && found >= 0) return -1
-        if (place >= 0) found = place
-      }
-      if (found >= 0) return found
+
+/** Where the value of the first of some fields is that is there and not null; -1 where there is none, or a field is there twice. */
+function firstPlace(page: RecordPage, index: number, named: NamedFields): number {
+  for (let candidate = 0; candidate < named.length; candidate++) {
+    const fields = named[candidate] as readonly number[]
+    let found = -1
+    for (let spelling = 0; spelling < fields.length; spelling++) {
+      const place = placeOf(page, index, fields[spelling] as number)
+      if (place >= 0 && found >= 0) return -1
+      if (place >= 0) found = place
     }
-    return -1
+    if (found >= 0) return found
   }
+  return -1
 }
 
 /** The versions that records have in one field, of those that have one there. */
 export function versionsIn(records: RecordList, field: string): readonly bigint[] {
   if (!isRecordPage(records))
     return records.filter(isObject).flatMap((record) => readVersion(record, field) ?? [])
-  const place = placeFinder(records, [field])
+  const named = fieldsNamed(records, [field])
   const versions: bigint[] = []
   for (let index = 0; index < records.length; index++) {
-    const at = place(index)
+    const at = firstPlace(records, index, named)
     const record = at < 0 ? records.record(index) : null
     const version =
       record === null ? versionFrom(records, at) : isObject(record) ? readVersion(record, field) : null
     if (version !== null) versions.push(version)
   }
   return versions
+}
+
+/** Of each row, its key as a number; NaN: it is none. */
+export function keyNumbers(rows: readonly Row[]): Float64Array {
+  const numbers = new Float64Array(rows.length)
+  for (let index = 0; index < rows.length; index++) numbers[index] = Number((rows[index] as Row).key)
+  return numbers
 }
 
 /** Names a record that has no key, so that two passes over a list can tell it again. */

@@ -2,7 +2,7 @@
 // the same (P5).
 
 import type { Json, JsonObject } from '../json/json.ts'
-import { isObject, keyParts, keyReader, keyText, type Records, type Row } from './record.ts'
+import { isObject, keyNumbers, keyParts, keyReader, keyText, type Records, type Row } from './record.ts'
 
 /** The setting that names another key, and the key that there is. */
 export type ChosenBy = { readonly variable: string; readonly keyField: string }
@@ -19,6 +19,7 @@ export function withoutTwins(
   chosenBy: ChosenBy | null = null,
   usable: () => ReadonlySet<string> = () => usableFields(records.rows),
 ): Records {
+  if (areDistinct(keyNumbers(records.rows))) return { ...records, haveOwnKeys: true }
   const kept = new Map<string, Row>()
   for (const row of records.rows) {
     const other = kept.get(row.key)
@@ -39,6 +40,14 @@ export function withoutTwins(
     haveOwnKeys: true,
     rejected: [...records.rejected, ...twins.map(({ record }) => ({ record, reason }))],
   }
+}
+
+/** False also where it cannot be told: keys that are no numbers, or the same one only as numbers. */
+function areDistinct(numbers: Float64Array): boolean {
+  const sorted = numbers.slice().sort()
+  for (let index = 0; index < sorted.length; index++)
+    if (Number.isNaN(sorted[index]) || (index > 0 && sorted[index] === sorted[index - 1])) return false
+  return true
 }
 
 /** How the reason of each such record begins in the quarantine. */

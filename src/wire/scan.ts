@@ -29,6 +29,12 @@ const placesOfByte = 1 / 4
 const enoughPlaces = 100_000
 const mostPlaces = ({ length }: Buffer): number => enoughPlaces + Math.ceil(length * placesOfByte)
 
+const ordinary = new Uint8Array(256).fill(1, 0x20)
+ordinary[quote] = 0
+ordinary[backslash] = 0
+/** `null` */
+const nullWord = 0x6e756c6c
+
 /** So far from the end of the bytes a name can be compared without looking whether they end. */
 const longestName = 70_000
 
@@ -198,9 +204,9 @@ function scanFields(scan: Scan, start: number): number {
     let end = at
     if (byte === quote) {
       do byte = bytes[++end] as number
-      while (byte >= 0x20 && byte !== quote && byte !== backslash)
+      while (ordinary[byte] === 1)
       end = byte === quote ? end + 1 : skipString(bytes, at)
-    } else if (byte === 0x6e) end = skipWord(bytes, at)
+    } else if (at < safe && view.getInt32(at) === nullWord) end = at + 4
     else end = skipPlainValue(bytes, at)
     if (end === bad) return bad
     valueStarts[place] = byte === 0x6e ? isNull : at

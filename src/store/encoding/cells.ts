@@ -81,13 +81,26 @@ function writeTextByte(cells: Cells, byte: number): void {
 
 /** As it stands in the bytes. */
 function writeTextRange(cells: Cells, start: number, end: number): void {
-  const { textView, source } = cells
-  let at = cells.textEnd
-  textView.setUint8(at++, tab)
-  let from = start
-  for (; from + 4 <= end; from += 4, at += 4) textView.setInt32(at, source.getInt32(from))
-  for (; from < end; from++) textView.setUint8(at++, source.getUint8(from))
-  cells.textEnd = at
+  const at = cells.textEnd + 1
+  cells.text[cells.textEnd] = tab
+  copyText(cells.source, start, end, cells.textView, at)
+  cells.textEnd = at + end - start
+}
+
+/**
+ * Eight bytes at a time, as floats, which are copied as they are unless they are no number: that would take a byte of all ones, or 0x7f
+ * behind the beginning of a long character, and neither is UTF-8. The last eight overlap those before them.
+ */
+function copyText(source: DataView, start: number, end: number, to: DataView, toStart: number): void {
+  if (end - start >= 8) {
+    const shift = toStart - start
+    for (let from = start; from < end - 8; from += 8)
+      to.setFloat64(from + shift, source.getFloat64(from, true), true)
+    to.setFloat64(end - 8 + shift, source.getFloat64(end - 8, true), true)
+  } else if (end - start >= 4) {
+    to.setInt32(toStart, source.getInt32(start, true), true)
+    to.setInt32(toStart + end - start - 4, source.getInt32(end - 4, true), true)
+  } else for (let from = start; from < end; from++) to.setUint8(toStart + from - start, source.getUint8(from))
 }
 
 const two32 = 4_294_967_296
@@ -217,56 +230,43 @@ export function writeUuid(cells: Cells, bytes: Buffer, start: number, end: numbe
 export function writeText(cells: Cells, bytes: Buffer, start: number, end: number): boolean {
   if (bytes[start] !== quote) return false
   if (end < 0) return writeEscapedText(cells, bytes, start + 1, ~end - 1)
-  const { source, textView, view, binaryEnd } = cells
-  const last = end - 1
-  let at = cells.textEnd
-  let to = binaryEnd + 4
-  let from = start + 1
-  textView.setUint8(at++, tab)
-  for (; from + 4 <= last; from += 4, at += 4, to += 4) {
-    const four = source.getInt32(from)
-    textView.setInt32(at, four)
-    view.setInt32(to, four)
-  }
-  for (; from < last; from++) {
-    const byte = source.getUint8(from)
-    textView.setUint8(at++, byte)
-    view.setUint8(to++, byte)
-  }
-  cells.textEnd = at
-  cells.binaryEnd = to
-  view.setInt32(binaryEnd, to - binaryEnd - 4)
+  const { source, view, binaryEnd } = cells
+  const length = end - start - 2
+  writeTextRange(cells, start + 1, end - 1)
+  copyText(source, start + 1, end - 1, view, binaryEnd + 4)
+  view.setInt32(binaryEnd, length)
+  cells.binaryEnd = binaryEnd + 4 + length
   return true
 }
 
-/** What stands for itself behind a backslash, and what does not. */
-const unescaped: Readonly<Record<number, number>> = {
-  34: 0x22,
-  92: 0x5c,
-  47: 0x2f,
-  98: 0x08,
-  102: 0x0c,
-  110: 0x0a,
-  114: 0x0d,
-  116: 0x09,
+const bytesOf = (pairs: string): Uint8Array => {
+  const bytes = new Uint8Array(256)
+  for (let at = 0; at < pairs.length; at += 2) bytes[pairs.charCodeAt(at)] = pairs.charCodeAt(at + 1)
+  return bytes
 }
-/** How COPY's text format writes what it reads as its own. */
-const copyEscapes: Readonly<Record<number, number>> = { 92: 0x5c, 9: 0x74, 10: 0x6e, 13: 0x72 }
+/** What a byte behind a backslash stands for. */
+const unescaped = bytesOf('""\\\\//b\bf\fn\nr\rt\t')
+/** What COPY's text format writes behind a backslash for what it reads as its own; 0: it writes the byte as it is. */
+const copyEscapes = bytesOf('\\\\\tt\nn\rr')
 
 function writeEscapedText(cells: Cells, bytes: Buffer, start: number, end: number): boolean {
-  const { text, binary, binaryEnd } = cells
+  const { text, textView, binary, binaryEnd, source, view } = cells
   let at = cells.textEnd
   let to = binaryEnd + 4
   text[at++] = tab
   for (let from = start; from < end; ) {
-    let byte = bytes[from] as number
-    if (byte !== backslash) {
-      text[at++] = byte
-      binary[to++] = byte
-      from++
+    let runEnd = from
+    while (runEnd < end && bytes[runEnd] !== backslash) runEnd++
+    if (runEnd > from) {
+      copyText(source, from, runEnd, textView, at)
+      copyText(source, from, runEnd, view, to)
+      at += runEnd - from
+      to += runEnd - from
+      from = runEnd
       continue
     }
     const kind = bytes[from + 1] as number
+    let byte: number
     if (kind !== 0x75) {
       byte = unescaped[kind] as number
       from += 2
@@ -282,8 +282,8 @@ function writeEscapedText(cells: Cells, bytes: Buffer, start: number, end: numbe
       }
       byte = character
     }
-    const escaping = copyEscapes[byte]
-    if (escaping !== undefined) {
+    const escaping = copyEscapes[byte] as number
+    if (escaping !== 0) {
       text[at++] = backslash
       text[at++] = escaping
     } else text[at++] = byte

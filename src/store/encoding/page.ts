@@ -2,12 +2,12 @@
 // the program. Touches no database.
 
 import { setImmediate as breathe } from 'node:timers/promises'
-import type { Rejected, Row } from '../../streams/record.ts'
+import { keyNumbers, type Rejected, type Row } from '../../streams/record.ts'
 import { openSpareBytes } from '../../wire/spare-bytes.ts'
 import type { ColumnType } from '../schema/column-types.ts'
 import type { Growth } from '../schema/grow-table.ts'
 import type { TableSchema } from '../schema/table-schema.ts'
-import { type EncodedRows, openCopyRows } from './copy-rows.ts'
+import { type CopyRows, type EncodedRows, openCopyRows } from './copy-rows.ts'
 import { createPlainRowEncoder, type LocalTimes } from './plain-row.ts'
 import { createRowEncoder, type NewFields, type PageNotes } from './row.ts'
 
@@ -53,6 +53,26 @@ export function createPageEncoder(
   const newFields: NewFields = new Set()
   const encodeRow = createRowEncoder(tableSchema, settled, newFields)
   const encodePlainRow = createPlainRowEncoder(tableSchema, localTimes, newFields)
+  // The loop is a function of its own that never waits: the engine makes the most of such.
+  function encodeUntilBreath(
+    rows: readonly Row[],
+    from: number,
+    notes: PageNotes,
+    copyRows: CopyRows,
+    isAllText: boolean,
+  ): number {
+    let sinceBreath = 0
+    let next = from
+    while (next < rows.length && sinceBreath < rowsWithoutABreath) {
+      const row = rows[next++] as Row
+      if (!isAllText && encodePlainRow(row, notes, copyRows)) sinceBreath += plainRowShare
+      else {
+        encodeRow(row, notes, copyRows)
+        sinceBreath++
+      }
+    }
+    return next
+  }
   return async (rows, { isAllText = false } = {}) => {
     const notes: PageNotes = {
       nonNull: new Int32Array(tableSchema.columns.length),
@@ -63,17 +83,11 @@ export function createPageEncoder(
       rejected: [],
     }
     const copyRows = openCopyRows(rows.length, spare)
-    let sinceBreath = 0
-    for (const row of rows) {
-      if (!isAllText && encodePlainRow(row, notes, copyRows)) sinceBreath += plainRowShare
-      else {
-        encodeRow(row, notes, copyRows)
-        sinceBreath++
-      }
-      if (sinceBreath >= rowsWithoutABreath) {
-        sinceBreath = 0
-        await breathe()
-      }
+    let next = 0
+    for (;;) {
+      next = encodeUntilBreath(rows, next, notes, copyRows, isAllText)
+      if (next === rows.length) break
+      await breathe()
     }
     return {
       encoded: copyRows.end(),
@@ -128,9 +142,15 @@ function newestOfEachKey(rows: readonly Row[]): readonly Row[] {
 
 /** All writers take their row locks in the same order. The merge sorts for itself, and knows how other keys than numbers sort. */
 function inKeyOrder(rows: readonly Row[]): readonly Row[] {
-  const keys = Float64Array.from(rows, ({ key }) => Number(key))
-  if (keys.every((key, index) => index === 0 || (keys[index - 1] as number) < key)) return rows
+  const keys = keyNumbers(rows)
+  if (isRising(keys)) return rows
   const places = Array.from(rows.keys())
   places.sort((one, other) => (keys[one] as number) - (keys[other] as number))
   return places.map((place) => rows[place] as Row)
+}
+
+function isRising(numbers: Float64Array): boolean {
+  for (let index = 1; index < numbers.length; index++)
+    if (!((numbers[index - 1] as number) < (numbers[index] as number))) return false
+  return true
 }

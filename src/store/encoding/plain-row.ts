@@ -153,11 +153,13 @@ function deletionAt(
   index: number,
 ): boolean | null {
   const first = firstFields[index] as number
-  const isOfRecord = (field: number) =>
-    first + field < (firstFields[index + 1] as number) && valueStarts[first + field] !== 0
-  if (otherFlags.some(isOfRecord)) return null
+  const fieldCount = (firstFields[index + 1] as number) - first
+  for (let at = 0; at < otherFlags.length; at++) {
+    const field = otherFlags[at] as number
+    if (field < fieldCount && valueStarts[first + field] !== 0) return null
+  }
   const place = first + deletionFlag
-  if (deletionFlag === 0 || place >= (firstFields[index + 1] as number)) return false
+  if (deletionFlag === 0 || deletionFlag >= fieldCount) return false
   const start = valueStarts[place] as number
   if (start <= 0) return false
   return bytes[start] === 0x74 ? true : bytes[start] === 0x66 ? false : null

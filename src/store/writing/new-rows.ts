@@ -47,9 +47,8 @@ export function expectNewRows(): NewRows {
         // Of the rows only these: a row keeps the bytes of its page.
         keysBefore = rows.map(({ key }) => key)
       }
-      return areExpected()
-        ? { rows: rows.filter((row) => !repeated.has(row)), repeatedCount: 0, sharesRows }
-        : { rows, repeatedCount: repeated.size, sharesRows }
+      if (repeated.size === 0 || !areExpected()) return { rows, repeatedCount: repeated.size, sharesRows }
+      return { rows: rows.filter((row) => !repeated.has(row)), repeatedCount: 0, sharesRows }
     },
     wereWritten(areAllNew) {
       wasAllNew = areAllNew
@@ -76,10 +75,12 @@ function lastRows(rows: readonly Row[]): readonly Row[] {
 /** Those that are just as the page before showed them. */
 function repeatedRows(rows: readonly Row[], before: readonly Row[]): ReadonlySet<Row> {
   const shown = new Map(before.map((row) => [row.key, row]))
+  // All of them have one version.
+  const version = before[0]?.version ?? null
   const isRepeated = (row: Row) => {
-    const other = shown.get(row.key)
+    const other = version !== null && row.version === version ? shown.get(row.key) : undefined
     // The records last: to look at one is to parse it.
-    return other !== undefined && other.version === row.version && isDeepStrictEqual(other.record, row.record)
+    return other !== undefined && isDeepStrictEqual(other.record, row.record)
   }
   return new Set(rows.filter(isRepeated))
 }

@@ -3,6 +3,7 @@
 
 import { createHash } from 'node:crypto'
 import type { ClientBase } from 'pg'
+import type { Row } from '../../streams/record.ts'
 import { type EncodedRows, hashBytes } from '../encoding/copy-rows.ts'
 import type { TableSchema } from '../schema/table-schema.ts'
 import { probeSql } from './merge-sql.ts'
@@ -28,8 +29,8 @@ export async function probeRows(
     text,
     values: [
       performance.now() - readAtMs,
-      isNumber ? int64Array(rows.length, (row) => BigInt(rows[row]?.key ?? 0)) : rows.map(({ key }) => key),
-      int64Array(rows.length, (row) => rows[row]?.version ?? 0n),
+      isNumber ? int64Array(rows, ({ key }) => key) : rows.map(({ key }) => key),
+      int64Array(rows, ({ version }) => version ?? 0n),
       fixedArray(rows.length, byteaOid, hashBytes, (place, row, to) => {
         hashes.copy(to, place, row * hashBytes, (row + 1) * hashBytes)
       }),
@@ -67,5 +68,15 @@ function fixedArray(
   return array
 }
 
-const int64Array = (length: number, numberOf: (index: number) => bigint): Buffer =>
-  fixedArray(length, int64Oid, 8, (place, index, to) => to.writeBigInt64BE(numberOf(index), place))
+const two32 = 4_294_967_296
+
+const int64Array = (rows: readonly Row[], numberOf: (row: Row) => string | bigint): Buffer =>
+  fixedArray(rows.length, int64Oid, 8, (place, index, to) => {
+    const value = numberOf(rows[index] as Row)
+    const number = Number(value)
+    if (Number.isSafeInteger(number)) {
+      const high = Math.floor(number / two32)
+      to.writeInt32BE(high, place)
+      to.writeUInt32BE(number - high * two32, place + 4)
+    } else to.writeBigInt64BE(BigInt(value), place)
+  })

@@ -244,16 +244,18 @@ export type Transition = {
 // ── what is seen ─────────────────────────────────────────────────────────────────────────────────────────────
 
 /** What any answer shows, whatever was asked. */
-export const sawAny = (reading: Reading, page: SeenPage): Reading => ({
-  ...reading,
-  largestAnswer: Math.max(reading.largestAnswer, page.received),
-  highestServed: highest(versionsOf(page), reading.highestServed),
-  anchor: shows(page, reading.anchor) ? null : reading.anchor,
-  sharesVersions: reading.sharesVersions || sharesVersions(page),
-})
-
-const sharesVersions = (page: SeenPage): boolean => {
+export function sawAny(reading: Reading, page: SeenPage): Reading {
   const versions = versionsOf(page)
+  return {
+    ...reading,
+    largestAnswer: Math.max(reading.largestAnswer, page.received),
+    highestServed: highest(versions, reading.highestServed),
+    anchor: shows(page, reading.anchor) ? null : reading.anchor,
+    sharesVersions: reading.sharesVersions || sharesVersions(versions),
+  }
+}
+
+const sharesVersions = (versions: readonly bigint[]): boolean => {
   const areRising = versions.every(
     (version, index) => index === 0 || version > (versions[index - 1] ?? version),
   )
@@ -306,8 +308,11 @@ export const mayBeAtEnd = ({ options, cursor, highestServed }: Reading): boolean
 
 // ── versions ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-export const versionsOf = (page: SeenPage): readonly bigint[] =>
-  page.rows.flatMap(({ version }) => version ?? [])
+export function versionsOf({ rows }: SeenPage): readonly bigint[] {
+  const versions: bigint[] = []
+  for (const { version } of rows) if (version !== null) versions.push(version)
+  return versions
+}
 
 export function highest<Known extends bigint | null>(
   versions: readonly bigint[],

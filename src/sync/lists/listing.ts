@@ -294,7 +294,10 @@ const isWanted = (version: bigint | null, ceiling: bigint | null): boolean =>
  */
 export const seenPage = (received: number, { rows, rejected }: Records): SeenPage => ({
   received,
-  rows: [...rejected.map(({ record }) => ({ key: fingerprint(record), version: null })), ...rows],
+  rows:
+    rejected.length === 0
+      ? rows
+      : [...rejected.map(({ record }) => ({ key: fingerprint(record), version: null })), ...rows],
 })
 
 /** Half of both is enough: the source may have changed between the two. */
