@@ -267,6 +267,47 @@ describe.skipIf(!hasPostgres)('a difference', () => {
   )
 
   scene(
+    'in a volatile field that changes by itself no more is found again after three reconciles, days apart (P16)',
+    async ({ simulator, pool, lookback, reconcile, same }) => {
+      const isVolatile = async () =>
+        (await pool.query('select from tidemark.field where volatile_since is not null')).rowCount === 1
+      const dayLater = () =>
+        pool.query(
+          `update tidemark.field set steady_sample = jsonb_set(steady_sample, '{at}', to_jsonb(now() - interval '1 day'))
+           where steady_sample is not null`,
+        )
+      const night = async () => {
+        await dayLater()
+        return await reconcile()
+      }
+      await lookback()
+      for (let round = 0; round < 5; round++) await night()
+      expect(await isVolatile()).toBe(true)
+      simulator.behaviour.volatileField = false
+      simulator.source.change('assignment', 1, { DownloadUrl: 'https://files.example/1' })
+      // The field is gone first, which is another value, and then stays so. More reconciles in a day prove no more.
+      for (let round = 0; round < 3; round++) await night()
+      await reconcile()
+      await reconcile()
+      expect(await isVolatile()).toBe(true)
+      expect((await night()).note).toMatch(/volatile no more, so compared again: DownloadUrl/i)
+      expect(await isVolatile()).toBe(false)
+      await reconcile()
+      expect((await reconcile()).findings.differences).toEqual({})
+      await same()
+      simulator.source.change(
+        'assignment',
+        3,
+        { DownloadUrl: 'https://files.example/3' },
+        { keepsVersion: true },
+      )
+      expect((await reconcile()).findings.differences).toEqual({ silent: 1 })
+      await same()
+    },
+    { behaviour: { volatileField: true } },
+  )
+
+  scene(
     'of a transaction that outlived the look-back teaches it the first night (P16)',
     async ({ simulator, context, incremental, lookback, reconcile, lookbackMs, wait, same }) => {
       await lookback()

@@ -426,6 +426,14 @@ export const promiseMutations: readonly Mutation[] = [
     replace: "found === 'gone' && version > 0n",
   },
   {
+    promise: 'P16',
+    test: 'test/integration/differences.test.ts',
+    name: 'a field that is volatile once stays so for ever',
+    file: 'src/sync/reconcile/differences.ts',
+    find: 'book.comparedAgain.push(...(await run.reconciliation.noteSteady(book.steady.looks())))',
+    replace: 'book.steady.looks()',
+  },
+  {
     promise: 'P15',
     test: 'test/integration/history-damage.test.ts',
     name: 'what others do to a history is not noticed',

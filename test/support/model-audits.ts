@@ -98,6 +98,8 @@ export const modelReconciliation = (
   noteMended: async () => {},
   cure: async () => {},
   noteSilent: async () => [],
+  volatileFields: async () => [],
+  noteSteady: async () => [],
 })
 
 export type Sweep = { after: bigint | null; beganAt: Date | null }

@@ -2,14 +2,21 @@
 // again. Suspects are kept in a temporary table of the run's own connection, so that memory does not grow (P10).
 
 import pg, { type ClientBase } from 'pg'
-import type { Difference, Reconciliation, Verification, VolatileField } from '../../sync/ports/store.ts'
+import type {
+  Difference,
+  FieldLook,
+  Reconciliation,
+  Verification,
+  VolatileField,
+  WatchedField,
+} from '../../sync/ports/store.ts'
 import { livePosition } from '../queries/positions.ts'
 import { qualified, readTableSchema } from '../schema/table-schema.ts'
 import { distrustedHash } from '../writing/difference-sql.ts'
 import { keysAfter, storeBlockedDeletions } from './absences.ts'
 import { type Comparison, startComparison } from './comparison.ts'
 import type { RunParts } from './run.ts'
-import { recordMissedRows, setVolatile } from './run-findings.ts'
+import { compareAgain, recordMissedRows, setVolatile } from './run-findings.ts'
 
 export function reconciliationOf(parts: RunParts): Reconciliation {
   const { session, stream } = parts
@@ -44,6 +51,9 @@ export function reconciliationOf(parts: RunParts): Reconciliation {
         )
       }),
     noteSilent: (columns) => fenced(() => noteSilent(parts, columns)),
+    volatileFields: () => session.alone(() => volatileFields(parts)),
+    noteSteady: (looks) =>
+      looks.length === 0 ? Promise.resolve([]) : fenced(() => noteSteady(parts, looks)),
     block: (shortfall) => fencedAfterWrites(() => storeBlockedDeletions(client, stream.name, shortfall)),
     recordMissedRows: (rows, samples) =>
       fencedAfterWrites(() => recordMissedRows(client, lease, rows, samples)),
@@ -84,6 +94,48 @@ async function noteSilent(
     rows.map(({ folded }) => folded),
     oftenSilent,
   )
+}
+
+async function volatileFields({ session, stream }: RunParts): Promise<readonly WatchedField[]> {
+  if ('volatileFields' in stream && stream.volatileFields) return []
+  const { rows } = await session.client.query<WatchedField>(
+    `select folded as field, steady_sample as sample from tidemark.field
+     where stream = $1 and volatile_since is not null order by folded`,
+    [stream.name],
+  )
+  return rows
+}
+
+const steadyRunsThatCount = 3
+
+async function noteSteady(
+  { session, stream }: RunParts,
+  looks: readonly FieldLook[],
+): Promise<readonly string[]> {
+  const { rows } = await session.client.query<{ field: string }>(
+    `with looked as (
+       update tidemark.field
+       set steady_runs = case outcome when 'steady' then steady_runs + 1 when 'changed' then 0 else steady_runs end,
+         steady_sample = sample::jsonb
+       from unnest($2::text[], $3::text[], $4::text[]) as look (field, outcome, sample)
+       where stream = $1 and folded = look.field and volatile_since is not null
+       returning folded, steady_runs
+     )
+     select folded as field from looked where steady_runs >= ${steadyRunsThatCount}`,
+    [
+      stream.name,
+      looks.map(({ field }) => field),
+      looks.map(({ outcome }) => outcome),
+      looks.map(({ sample }) => JSON.stringify(sample)),
+    ],
+  )
+  return rows.length === 0
+    ? []
+    : await compareAgain(
+        session.client,
+        stream.name,
+        rows.map(({ field }) => field),
+      )
 }
 
 export const comparisonOf = (parts: RunParts): Comparison => {

@@ -253,7 +253,7 @@ export async function setVolatile(
 ): Promise<readonly VolatileField[]> {
   const { rows } = await client.query<VolatileField>(
     `with found as (
-       update tidemark.field set volatile_since = now(), volatile_evidence = $3
+       update tidemark.field set volatile_since = now(), volatile_evidence = $3, steady_runs = 0, steady_sample = null
        where stream = $1 and folded = any ($2) and volatile_since is null
        returning source_name as field, coalesce(column_name, '_rescued.' || source_name) as column
      ), changed as (
@@ -264,6 +264,27 @@ export async function setVolatile(
     [stream, folded, evidence],
   )
   return rows
+}
+
+/** Fields that are volatile no more. Rows get hashes with them as they are read again. Within a fenced transaction. Returns their names. */
+export async function compareAgain(
+  client: Pick<ClientBase, 'query'>,
+  stream: string,
+  folded: readonly string[],
+): Promise<readonly string[]> {
+  const { rows } = await client.query<{ field: string }>(
+    `with fallen as (
+       update tidemark.field
+       set volatile_since = null, volatile_evidence = null, silent_runs = 0, steady_runs = 0, steady_sample = null
+       where stream = $1 and folded = any ($2)
+       returning source_name as field
+     ), changed as (
+       update tidemark.stream set columns_version = columns_version + 1 where name = $1
+     )
+     select field from fallen order by field`,
+    [stream, folded],
+  )
+  return rows.map(({ field }) => field)
 }
 
 /** Rows that only a reconcile found: one line a run, shown until somebody acknowledges them. Within a fenced transaction. */

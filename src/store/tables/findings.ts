@@ -306,6 +306,10 @@ export const fieldTable = tidemark.table(
     volatileEvidence: text('volatile_evidence'),
     /** Reconciles in a row in which it differed at the same row version in at least half of the rows. */
     silentRuns: integer('silent_runs').notNull().default(0),
+    /** Of a volatile field: reconciles in a row, at least half a day apart, in which it was as before in the records that were looked at. */
+    steadyRuns: integer('steady_runs').notNull().default(0),
+    /** What it was in some records at the last of them. */
+    steadySample: jsonb('steady_sample'),
     /** Share of the records in which it was empty or missing. */
     nullShare: numeric('null_share', { precision: 5, scale: 4 }).generatedAlwaysAs(
       sql`nulls_seen::numeric / nullif(records_seen, 0)`,

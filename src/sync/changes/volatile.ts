@@ -52,3 +52,6 @@ async function lookTwice({ source, stream, signal }: Looking, key: string): Prom
 
 export const volatileNote = (fields: readonly string[]): string =>
   `volatile from now on, so not compared: ${fields.join(', ')}`
+
+export const steadyNote = (fields: readonly string[]): string =>
+  `volatile no more, so compared again: ${fields.join(', ')}`

@@ -354,8 +354,26 @@ export type Reconciliation = {
    * volatile from here on: returns the fields that are newly so.
    */
   noteSilent(columns: readonly string[]): Promise<readonly VolatileField[]>
+  /** Fields that were found to be volatile, and what they were when a reconcile last looked. None where an operator chose them. */
+  volatileFields(): Promise<readonly WatchedField[]>
+  /** Keeps what they are now. One that was steady three times in a row is compared from here on: returns the names of those. */
+  noteSteady(looks: readonly FieldLook[]): Promise<readonly string[]>
   /** After a listing that was complete: what a rewind left open to older versions is guarded again (P3). */
   guardAgain(): Promise<void>
+}
+
+/** What a field was in some records, by their keys: their versions, and what tells the value from any other. */
+export type FieldSample = {
+  readonly at: string
+  readonly records: Readonly<Record<string, { readonly version: string; readonly value: string }>>
+}
+/** `field` in lower case. */
+export type WatchedField = { readonly field: string; readonly sample: FieldSample | null }
+export type FieldLook = {
+  readonly field: string
+  /** Beside the sample of before; unknown where too few records are as they were. */
+  readonly outcome: 'steady' | 'changed' | 'unknown'
+  readonly sample: FieldSample
 }
 
 export type Verification = {

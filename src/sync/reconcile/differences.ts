@@ -22,6 +22,7 @@ import type {
   Written,
 } from '../ports/store.ts'
 import type { ReconcileContext } from './reconcile.ts'
+import { openSteadyFields, type SteadyFields } from './steady-fields.ts'
 
 export type Differences = {
   /** After a page was written. */
@@ -33,6 +34,8 @@ export type Differences = {
   readonly counts: DifferenceCounts
   /** Fields that this run found to be volatile. */
   readonly named: readonly string[]
+  /** Fields that it found to be volatile no more. */
+  readonly comparedAgain: readonly string[]
   /** What is settled when the whole list has been compared: no transaction that began before then is expected any more. */
   readonly settled: { readonly version: bigint; readonly at: Date } | null
 }
@@ -68,6 +71,8 @@ type Book = {
   volatilityTests: number
   readonly volatileColumns: Set<string>
   readonly named: string[]
+  readonly steady: SteadyFields
+  readonly comparedAgain: string[]
   lookbackMs: number | null
 }
 
@@ -96,6 +101,8 @@ export async function openDifferences(
     volatilityTests: 0,
     volatileColumns: new Set(),
     named: [],
+    steady: openSteadyFields(await run.reconciliation.volatileFields(), now()),
+    comparedAgain: [],
   }
   // Pages may be written side by side; they are noted one after the other.
   let last: Promise<unknown> = Promise.resolve()
@@ -126,10 +133,13 @@ export async function openDifferences(
       await lookAtFallen(book)
       if (isProven && book.fallenCount === book.fallen.size)
         await run.reconciliation.noteMended([...book.fallen.keys()])
-      if (isProven) await noteOftenSilent(book, received / passes)
+      if (!isProven) return
+      await noteOftenSilent(book, received / passes)
+      book.comparedAgain.push(...(await run.reconciliation.noteSteady(book.steady.looks())))
     },
     counts: book.counts,
     named: book.named,
+    comparedAgain: book.comparedAgain,
     settled: held === null ? null : { version: held, at: past },
   }
 }
@@ -141,6 +151,7 @@ function thereAtFirst(beliefs: readonly Belief[], position: bigint, now: Date): 
 }
 
 async function notePage(book: Book, { arrivals }: Written, page: Records): Promise<void> {
+  book.steady.see(page)
   await noteTwins(book, page)
   const others = arrivals.filter(({ key }) => !book.twins.has(key))
   const groups = Map.groupBy(others, (one) => causeOf(one, book.position))

@@ -9,7 +9,7 @@ import { count, plural } from '../../util/text.ts'
 import type { RecordList } from '../../wire/record-page.ts'
 import { recordComparison } from '../beliefs/from-runs.ts'
 import type { ChangesContext } from '../changes/read-changes.ts'
-import { volatileNote } from '../changes/volatile.ts'
+import { steadyNote, volatileNote } from '../changes/volatile.ts'
 import { listEverything } from '../lists/read-whole.ts'
 import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'
@@ -134,7 +134,7 @@ const toldElsewhere: readonly string[] = ['late', 'deleted']
 function told(
   isComplete: boolean,
   findings: Findings,
-  { counts, named }: Differences,
+  { counts, named, comparedAgain }: Differences,
   why: string | null,
 ): RunReading {
   const { missedRows, samples, late, marked, alive, unclear } = findings
@@ -148,6 +148,7 @@ function told(
       toldElsewhere.includes(cause) ? null : `${count(rows)} ${cause}`,
     ),
     named.length > 0 ? volatileNote(named) : null,
+    comparedAgain.length > 0 ? steadyNote(comparedAgain) : null,
     marked > 0 ? `${marked} marked deleted` : null,
     alive > 0 ? `${count(alive)} not listed but still there` : null,
     unclear > 0 ? `${unclear} could not be looked at` : null,
