@@ -21,11 +21,12 @@ import {
   streams,
   unknownStreams,
 } from './streams/catalog.ts'
-import type { Contract, ContractPlace, RecordType } from './streams/contract.ts'
+import type { Contract, ContractOperation, ContractPlace, RecordType } from './streams/contract.ts'
 import type { Upstream } from './upstream/client.ts'
 import { describedStreams } from './upstream/contract/described-streams.ts'
 import { type Finding, findContract } from './upstream/contract/find-description.ts'
 import { findOut } from './upstream/contract/find-out.ts'
+import { operationNamed } from './upstream/operations/table.ts'
 import { messageOf } from './util/errors.ts'
 import { plural } from './util/text.ts'
 
@@ -47,6 +48,9 @@ export type Contracts = {
   kindsOf(stream: string): FieldKinds | undefined
   /** Asks the services whose description was not looked for within that time, and makes the tables what they say. */
   refresh(options: { readonly olderThanMs: number; readonly signal: AbortSignal }): Promise<void>
+  /** What is known of each stream by the descriptions that were read last. */
+  described(): Promise<ReadonlyMap<string, RecordType>>
+  listsOffered(contract: Contract): readonly ListOffered[]
 }
 
 const services = ['assignment', 'tracking'] as const
@@ -68,6 +72,8 @@ export async function openContracts(needs: ContractNeeds): Promise<Contracts> {
   await learn()
   return {
     kindsOf: (stream) => known.get(stream),
+    described: () => describedHere(pool),
+    listsOffered,
     async refresh({ olderThanMs, signal }) {
       if (config.contract === null) return
       try {
@@ -209,3 +215,42 @@ export async function knowAddedStreams({
 }
 
 const longestFindingMs = 30_000
+
+// The lists that a description names.
+export type ListOffered = {
+  readonly path: string
+  readonly type: string
+  readonly hasChanges: boolean
+  /** The stream that mirrors it; null: none does. */
+  readonly stream: string | null
+  /** What STREAMS would add. */
+  readonly setting: string
+}
+
+/** Lists without parameters in their paths. */
+export function listsOffered(contract: Contract): readonly ListOffered[] {
+  const paths = new Set(contract.operations.map(({ path }) => path.toLowerCase()))
+  const mirrored = new Map(streams.map(({ name, list }) => [operationNamed(list).path.toLowerCase(), name]))
+  const isList = ({ method, path, answers, parameters }: ContractOperation) =>
+    method === 'GET' &&
+    !path.includes('{') &&
+    // An answer that is not described may be a list all the same, where it can be paged.
+    (answers?.isList ?? parameters.some(({ name }) => /^page(?:size)?$/i.test(name)))
+  return contract.operations.filter(isList).map(({ path, answers }) => {
+    const hasChanges = [...paths].some((one) => one.startsWith(`${path.toLowerCase()}/neworchanged/{`))
+    return {
+      ...{ path, hasChanges, type: answers?.type ?? 'not described' },
+      stream: mirrored.get(path.toLowerCase()) ?? null,
+      setting: `${nameOf(path)}=${path}`,
+    }
+  })
+}
+
+/** `work_order` for `/api/WorkOrder`. */
+const nameOf = (path: string): string =>
+  (path.split('/').at(-1) ?? '')
+    .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9_]/g, '_')
+    .replace(/^(?=[^a-z])/, 'list_')
+    .slice(0, 40)

@@ -1,9 +1,9 @@
 // What the upstream says about itself, as text, as Markdown and as JSON.
 
 import type { StoredContract, UnusableContract } from '../store/queries/contract.ts'
-import type { ContractField, RecordType } from '../streams/contract.ts'
-import { count, plural } from '../util/text.ts'
-import type { Difference } from './contract-differences.ts'
+import { type Difference, differenceInWords } from '../store/queries/contract-differences.ts'
+import { type ContractField, type RecordType, saidOf } from '../streams/contract.ts'
+import { plural } from '../util/text.ts'
 
 /** What was read, and whose records it describes. */
 export type Shown = {
@@ -58,19 +58,9 @@ function fieldLines(fields: readonly ContractField[]): readonly string[] {
   const width = Math.max(...fields.map(({ name }) => name.length), 0)
   return fields.map((field) => {
     const words = field.describe === null ? '' : `  ${oneLine(field.describe)}`
-    return `    ${oneLine(field.name).padEnd(width)}  ${saidOf(field)}${words}`
+    return `    ${oneLine(field.name).padEnd(width)}  ${oneLine(saidOf(field))}${words}`
   })
 }
-
-const saidOf = ({ says, isNullable, isRequired, bounds, values }: ContractField): string =>
-  [
-    `${oneLine(says)}${isNullable ? ' or null' : ''}`,
-    isRequired ? 'required' : null,
-    bounds && oneLine(bounds),
-    values && `one of ${values.map(oneLine).join(', ')}`,
-  ]
-    .filter((part) => part !== null)
-    .join(', ')
 
 /** Nothing of it is markup. */
 const cell = (text: string): string => oneLine(text).replaceAll(/[\\`*{}[\]<>#+!|~&]/g, '\\$&')
@@ -114,17 +104,7 @@ const fieldAsJson = ({ name, says, isNullable, isRequired, bounds, values, descr
   ...{ name, says, nullable: isNullable, required: isRequired, bounds, values, description: describe },
 })
 
-const meanings: Readonly<Record<Difference['kind'], (one: Difference) => string>> = {
-  'never had a value': ({ described: said, count: records }) =>
-    `described as ${said}; none of ${plural(records, 'record')} has a value`,
-  'not described': ({ column, count: values }) =>
-    `not described; ${plural(values, 'value')}, in a column of type ${column ?? 'none'}`,
-  'another type': ({ described: said, column }) => `described as ${said}; its column is ${column}`,
-  'values that do not fit': ({ described: said, count: values }) =>
-    `described as ${said}; ${count(values)} values do not fit`,
-}
-
-const differenceText = (one: Difference): string => oneLine(meanings[one.kind](one))
+const differenceText = (one: Difference): string => oneLine(differenceInWords(one))
 
 export const differencesAsText = (differences: readonly Difference[]): string =>
   `${differences.map((one) => `${one.stream}.${oneLine(one.field)}: ${differenceText(one)}`).join('\n')}\n`

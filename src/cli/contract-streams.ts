@@ -3,54 +3,15 @@
 
 import { type Config, ConfigError, loadConfig } from '../config/load.ts'
 import { openConfiguredUpstream } from '../context.ts'
+import { type ListOffered, listsOffered } from '../contracts.ts'
 import { readContracts } from '../store/queries/contract.ts'
-import { streams } from '../streams/catalog.ts'
-import type { Contract, ContractOperation } from '../streams/contract.ts'
 import type { Upstream } from '../upstream/client.ts'
-import { type OperationName, operationNamed } from '../upstream/operations/table.ts'
+import type { OperationName } from '../upstream/operations/table.ts'
 import { count } from '../util/text.ts'
 import { isRecordPage } from '../wire/record-page.ts'
 import type { Call } from './command.ts'
 import type { ExitCode } from './exit.ts'
 import { readMirror } from './mirror.ts'
-
-type ListOffered = {
-  readonly path: string
-  readonly type: string
-  readonly hasChanges: boolean
-  /** The stream that mirrors it; null: none does. */
-  readonly stream: string | null
-  /** What STREAMS would add. */
-  readonly setting: string
-}
-
-/** Lists without parameters in their paths. */
-function listsOffered(contract: Contract): readonly ListOffered[] {
-  const paths = new Set(contract.operations.map(({ path }) => path.toLowerCase()))
-  const mirrored = new Map(streams.map(({ name, list }) => [operationNamed(list).path.toLowerCase(), name]))
-  const isList = ({ method, path, answers, parameters }: ContractOperation) =>
-    method === 'GET' &&
-    !path.includes('{') &&
-    // An answer that is not described may be a list all the same, where it can be paged.
-    (answers?.isList ?? parameters.some(({ name }) => /^page(?:size)?$/i.test(name)))
-  return contract.operations.filter(isList).map(({ path, answers }) => {
-    const hasChanges = [...paths].some((one) => one.startsWith(`${path.toLowerCase()}/neworchanged/{`))
-    return {
-      ...{ path, hasChanges, type: answers?.type ?? 'not described' },
-      stream: mirrored.get(path.toLowerCase()) ?? null,
-      setting: `${nameOf(path)}=${path}`,
-    }
-  })
-}
-
-/** `work_order` for `/api/WorkOrder`. */
-const nameOf = (path: string): string =>
-  (path.split('/').at(-1) ?? '')
-    .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
-    .toLowerCase()
-    .replaceAll(/[^a-z0-9_]/g, '_')
-    .replace(/^(?=[^a-z])/, 'list_')
-    .slice(0, 40)
 
 export async function showLists(call: Call, format: string): Promise<ExitCode> {
   const { stdout, signal, environment, log } = call

@@ -8,11 +8,11 @@ import {
   readContracts,
   readUnusableContracts,
 } from '../store/queries/contract.ts'
+import { type Difference, differencesOf, isContradiction } from '../store/queries/contract-differences.ts'
 import { readFieldsBeside } from '../store/queries/contract-fields.ts'
 import { pickStreams, relatedStreams, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { type Call, type Command, json } from './command.ts'
-import { type Difference, differencesOf, isContradiction } from './contract-differences.ts'
 import {
   asJson,
   asMarkdown,

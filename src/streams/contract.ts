@@ -25,6 +25,23 @@ export type ContractField = {
   /** The type of the record, or of the records of the list, that it holds. */
   readonly holds: string | null
 }
+/** What is said of a field, in one line. */
+export const saidOf = ({
+  says,
+  isNullable,
+  isRequired,
+  bounds,
+  values,
+}: Pick<ContractField, 'says' | 'isNullable' | 'isRequired' | 'bounds' | 'values'>): string =>
+  [
+    `${says}${isNullable ? ' or null' : ''}`,
+    isRequired ? 'required' : null,
+    bounds,
+    values && `one of ${values.join(', ')}`,
+  ]
+    .filter((part) => part !== null)
+    .join(', ')
+
 export type RecordType = {
   /** Its name in the description; of one without, that of the operation. */
   readonly name: string

@@ -9,6 +9,7 @@ import { type Html, html, markupOf } from './html.ts'
 import { actionsPage } from './pages/actions.ts'
 import { checkpointsPage } from './pages/checkpoints.ts'
 import { approvePage, backfillPage } from './pages/confirm.ts'
+import { contractPage } from './pages/contract.ts'
 import { dictionaryPage } from './pages/dictionary.ts'
 import { findPage } from './pages/find.ts'
 import { heading, layout, type Page, type Shown } from './pages/layout.ts'
@@ -71,6 +72,7 @@ const pages: readonly Page[] = [
   quarantinePage,
   dictionaryPage,
   upstreamPage,
+  contractPage,
   ...streamPages,
   recordPage,
   problemsPage,

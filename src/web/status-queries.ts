@@ -7,6 +7,16 @@ import type { Problem } from '../problems/stream-problems.ts'
 import { type ActionLine, readActions } from '../store/queries/actions.ts'
 import { listBackfills } from '../store/queries/backfills.ts'
 import {
+  type ChangeLine,
+  readContractChanges,
+  readContracts,
+  readUnusableContracts,
+  type StoredContract,
+  type UnusableContract,
+} from '../store/queries/contract.ts'
+import { type Difference, differencesOf } from '../store/queries/contract-differences.ts'
+import { readFieldsBeside } from '../store/queries/contract-fields.ts'
+import {
   type BeliefLine,
   type FieldLine,
   readBeliefs,
@@ -64,6 +74,7 @@ import {
   type WorkerSeen,
 } from '../store/queries/watch.ts'
 import { relatedStreams, type Stream } from '../streams/catalog.ts'
+import type { Contract, RecordType } from '../streams/contract.ts'
 import type { ReadingProgress } from '../streams/load-progress.ts'
 import { isObject } from '../streams/record.ts'
 import type { DaySpan } from './history-charts.ts'
@@ -107,6 +118,23 @@ export type RowsAsked = {
   readonly limit: number
   /** Of a value; longer ones are cut. */
   readonly mostCharacters: number
+}
+
+export type ContractShown = {
+  readonly contracts: readonly StoredContract[]
+  readonly unusable: readonly UnusableContract[]
+  readonly changes: readonly ChangeLine[]
+  /** By the names of the streams. */
+  readonly types: ReadonlyMap<string, RecordType>
+  readonly differences: readonly Difference[]
+}
+/** A list that the upstream names; null as its stream: none mirrors it. */
+export type ListOffered = {
+  readonly path: string
+  readonly type: string
+  readonly hasChanges: boolean
+  readonly stream: string | null
+  readonly setting: string
 }
 
 /** One row, and what was noted about its key. */
@@ -174,6 +202,10 @@ export type StatusQueries = {
   /** Streams that have fields, related ones among them. */
   fieldStreams(): Promise<readonly string[]>
   beliefs(): Promise<readonly BeliefLine[]>
+  /** What the upstream says about itself, and what of it the records contradict. */
+  contract(): Promise<ContractShown>
+  /** Lists that the description of a service names. */
+  listsOffered(contract: Contract): readonly ListOffered[]
   /** Null while the stream has no table. */
   /** Null when nothing of that name is mirrored. */
   record(stream: string, key: string): Promise<RecordShown | null>
@@ -192,9 +224,11 @@ export type StatusQueries = {
 
 type Given = Pick<
   StatusQueries,
-  'problems' | 'planBackfill' | 'planRewind' | 'settings' | 'queueCounts' | 'alertFormat'
+  'problems' | 'listsOffered' | 'planBackfill' | 'planRewind' | 'settings' | 'queueCounts' | 'alertFormat'
 > & {
   readonly runbooksUrl: string | null
+  /** What the upstream says of the records of each stream. */
+  readonly describedTypes: () => Promise<ReadonlyMap<string, RecordType>>
   readonly pool: Parameters<typeof readOverview>[0]
   readonly streams: readonly Stream[]
   /** Of the queue; none when it does not answer. */
@@ -256,10 +290,29 @@ export function openStatusQueries({ pool, streams, nextRuns, ...given }: Given):
     fields: (search, limit) => readFields(pool, search, limit),
     fieldStreams: () => readFieldStreams(pool),
     beliefs: () => readBeliefs(pool),
+    contract: async () => readContract(pool, await given.describedTypes(), names),
+    listsOffered: given.listsOffered,
     record: (name, key) => readRecord(pool, streams, name, key),
     find: (text) => findInAll(pool, streams, text),
     rows: (name, asked) => readRows(pool, streams, name, asked),
   }
+}
+
+const mostChanges = 50
+
+async function readContract(
+  pool: Given['pool'],
+  types: ReadonlyMap<string, RecordType>,
+  names: readonly string[],
+): Promise<ContractShown> {
+  const mirrored = [...names, ...relatedStreams.map(({ name }) => name)]
+  const [contracts, unusable, changes, fields] = await Promise.all([
+    readContracts(pool),
+    readUnusableContracts(pool),
+    readContractChanges(pool, { limit: mostChanges }),
+    readFieldsBeside(pool, mirrored),
+  ])
+  return { contracts, unusable, changes, types, differences: differencesOf(fields, types) }
 }
 
 async function readRows(

@@ -282,6 +282,8 @@ const statusQueriesOf = ({ context, jobs, parts, problems }: Live, config: Confi
     planRewind: (stream, options) => planAskedRewind(context, stream, options),
     queueCounts: async () =>
       parts.states().queue?.isUp ? await withTimeout(nextTicksMs, jobs.counts()).catch(() => null) : null,
+    describedTypes: context.contracts.described,
+    listsOffered: context.contracts.listsOffered,
     settings: (stream) => settingsOf(config, context.streams, stream),
     runbooksUrl: config.runbooksUrl,
     alertFormat: formatOfReceiver(config),

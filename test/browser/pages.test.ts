@@ -35,6 +35,8 @@ const parts = [
   '/quarantine',
   '/dictionary?search=script',
   '/upstream',
+  '/upstream/contract',
+  '/upstream/contract?stream=assignment',
 ]
 const inTime = { timeout: 15_000, interval: 50 }
 

@@ -37,6 +37,8 @@ export const statusQueriesWith = (more: Partial<StatusQueries> = {}): StatusQuer
   fields: async () => [],
   fieldStreams: async () => [],
   beliefs: async () => [],
+  contract: async () => ({ contracts: [], unusable: [], changes: [], types: new Map(), differences: [] }),
+  listsOffered: () => [],
   rows: async () => null,
   settings: () => [],
   record: async () => null,

@@ -3,14 +3,16 @@
 import { describe, expect, it } from 'vitest'
 import type { Problem } from '../../src/problems/stream-problems.ts'
 import type { Checkpoint } from '../../src/store/queries/positions.ts'
+import type { ContractField } from '../../src/streams/contract.ts'
 import { type Html, html, markupOf } from '../../src/web/html.ts'
 import { checkpointsPage } from '../../src/web/pages/checkpoints.ts'
 import { backfillPage } from '../../src/web/pages/confirm.ts'
+import { contractPage } from '../../src/web/pages/contract.ts'
 import { findPage } from '../../src/web/pages/find.ts'
 import { layout, type Page, type Shown } from '../../src/web/pages/layout.ts'
 import { problemsPage } from '../../src/web/pages/problems.ts'
 import { readOnlyViewer, type Viewer } from '../../src/web/sessions.ts'
-import type { StatusQueries } from '../../src/web/status-queries.ts'
+import type { ContractShown, StatusQueries } from '../../src/web/status-queries.ts'
 import { emptySnapshot, statusQueriesWith } from '../support/status-queries.ts'
 
 const shownBy = (shown: Html | Shown): string => markupOf('body' in shown ? shown.body : shown)
@@ -122,6 +124,68 @@ describe('the page of problems', () => {
     const looked = await show(problemsPage, { alertFormat: 'teams' }, { viewer: readOnlyViewer })
     expect(looked).toContain('tidemark alerts test')
     expect(looked).not.toContain('action="/alerts/test"')
+  })
+})
+
+describe('the page of the contract', () => {
+  const field: ContractField = {
+    ...{ name: 'Price<b>', says: 'number double', kind: 'number', isNullable: true, isRequired: false },
+    ...{ describe: 'What it costs.', values: null, bounds: 'at most 9', holds: null },
+  }
+  const contract = {
+    ...{ title: 'Fields & more', version: '1', openApi: '3.1.1', operations: [], types: {} },
+    remarks: ['one <i> thing'],
+  }
+  const stored = {
+    ...{ id: '1', service: 'assignment' as const, location: 'contract.json', contract },
+    ...{ firstReadAt: new Date('2026-01-01T00:00:00Z'), lastReadAt: new Date('2026-01-02T00:00:00Z') },
+  }
+  const shown: ContractShown = {
+    contracts: [stored],
+    unusable: [{ service: 'tracking', problem: 'It is no JSON.', since: null }],
+    changes: [
+      {
+        ...{ service: 'assignment', stream: 'assignment', subject: 'Order.Price', change: 'type changed' },
+        ...{ before: 'string', after: 'number', foundAt: new Date('2026-01-02T01:00:00Z') },
+      },
+    ],
+    types: new Map([['assignment', { name: 'Order', describe: null, fields: [field] }]]),
+    differences: [
+      {
+        ...{ stream: 'assignment', field: 'Extra', kind: 'not described', described: null },
+        ...{ column: 'text', count: 7 },
+      },
+    ],
+  }
+  const list = {
+    path: '/api/Customer',
+    type: 'Customer',
+    hasChanges: true,
+    setting: 'customer=/api/Customer',
+  }
+
+  it('tells what was read and from where, what is otherwise, what changed, and what else could be mirrored', async () => {
+    const text = await show(contractPage, {
+      contract: async () => shown,
+      listsOffered: () => [{ ...list, stream: null }],
+    })
+    expect(text).toMatch(/Fields &amp; more<\/bdi>, version <bdi>1[\s\S]*contract\.json/)
+    expect(text).toContain('one &lt;i&gt; thing')
+    expect(text).toContain('It is no JSON.')
+    expect(text).toMatch(/Extra[\s\S]*not described; 7 values, in a column of type text/)
+    expect(text).toContain('Order.Price (type changed: string → number)')
+    expect(text).toMatch(/\/api\/Customer[\s\S]*STREAMS=…,<bdi>customer=\/api\/Customer/)
+    expect(text).not.toContain('What it costs.')
+  })
+
+  it('tells of one stream what is said of each field', async () => {
+    const text = await show(contractPage, { contract: async () => shown }, { query: 'stream=assignment' })
+    expect(text).toMatch(/Price&lt;b&gt;[\s\S]*number double or null, at most 9[\s\S]*What it costs\./)
+    expect(text).not.toContain('Lists that are not mirrored')
+  })
+
+  it('says so where nothing was read', async () => {
+    expect(await show(contractPage)).toContain('The upstream has not described itself here')
   })
 })
 

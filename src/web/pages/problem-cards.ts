@@ -89,6 +89,10 @@ function placeOf({ kind, stream }: Problem): readonly [address: string, words: s
     case 'schema_drift':
     case 'volatile_field':
       return [addressOf('/dictionary', { stream }), 'Fields']
+    case 'contract_differs':
+    case 'contract_changed':
+    case 'contract_unusable':
+      return ['/upstream/contract', 'Contract']
     default:
       return ['/upstream', 'Upstream']
   }

@@ -45,7 +45,7 @@ export function plainTable<Row>(options: {
     (row) =>
       html`<tr role="row">${columns.map((column, index) =>
         index === 0
-          ? html`<th scope="row" role="rowheader" class="wide">${column.cell(row)}</th>`
+          ? html`<th scope="row" role="rowheader" class="wide${column.isWord && ' name'}">${column.cell(row)}</th>`
           : html`<td role="cell" data-l="${column.title}"${number(column)}>${column.cell(row)}</td>`,
       )}</tr>`,
   )}</tbody></table></div>`

@@ -31,6 +31,7 @@ export const upstreamPage: Page = {
       (stream) => hasPositions(stream) || lines.some((line) => line.stream === stream),
     )
     return html`<p class="lead">Nothing is believed because it was seen once. Runs test what they rely on, and once a day Tidemark asks for the rest. When a belief falls, what rested on it is taken back, and reading goes on without it.</p>
+<p><a href="/upstream/contract">What the upstream says about itself</a> (its contract): operations, fields, and where records are otherwise.</p>
 <div class="cols">${services(snapshot.streams).map((service) => serviceCard(service, problems, now))}</div>
 <div class="cols">${services(snapshot.streams).map(
       ({ name }) =>

@@ -1,8 +1,9 @@
 // Where records are otherwise than the upstream describes them. Pure.
 
-import type { FieldBeside } from '../store/queries/contract-fields.ts'
-import { documentedTypes, foldName } from '../store/schema/column-types.ts'
-import type { RecordType } from '../streams/contract.ts'
+import type { RecordType } from '../../streams/contract.ts'
+import { count, plural } from '../../util/text.ts'
+import { documentedTypes, foldName } from '../schema/column-types.ts'
+import type { FieldBeside } from './contract-fields.ts'
 
 export type Difference = {
   readonly stream: string
@@ -42,3 +43,16 @@ function typeSaid(type: RecordType | undefined, field: string): string | null {
     ? null
     : (documentedTypes({ fieldKinds: { [field]: { kind } } }).get(foldName(field)) ?? null)
 }
+
+const meanings: Readonly<Record<Difference['kind'], (one: Difference) => string>> = {
+  'never had a value': ({ described: said, count: records }) =>
+    `described as ${said}; none of ${plural(records, 'record')} has a value`,
+  'not described': ({ column, count: values }) =>
+    `not described; ${plural(values, 'value')}, in a column of type ${column ?? 'none'}`,
+  'another type': ({ described: said, column }) => `described as ${said}; its column is ${column}`,
+  'values that do not fit': ({ described: said, count: values }) =>
+    `described as ${said}; ${count(values)} values do not fit`,
+}
+
+/** In one line, without its field. */
+export const differenceInWords = (one: Difference): string => meanings[one.kind](one)
