@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { JsonError } from '../../src/json/bounds.ts'
 import { type Json, repeatedFields } from '../../src/json/json.ts'
 import { parseJson } from '../../src/json/parse.ts'
+import type { EncodedRows } from '../../src/store/encoding/copy-rows.ts'
 import { createPageEncoder, type EncodedPage } from '../../src/store/encoding/page.ts'
 import { type Row, readRecords } from '../../src/streams/record.ts'
 import type { FieldOrder } from '../../src/wire/field-order.ts'
@@ -55,9 +56,21 @@ export async function compareScanner(
     // A line is the same, byte for byte.
     else assert.deepEqual(one, other)
   }
+  compareChoices(fast.encoded)
   // The next list is read with the memory of this one.
   page.release()
   return { rows: fast.encoded.rows.length, plain }
+}
+
+/** Whichever rows are sent together, they are those that are sent one by one. */
+function compareChoices({ rows, only }: EncodedRows): void {
+  const all = [...rows.keys()]
+  for (const choice of [all.slice(1), all.filter((index) => index % 3 > 0)]) {
+    const ones = choice.map((index) => only([index]))
+    const together = only(choice)
+    for (const format of ['binary', 'text'] as const)
+      assert.deepEqual(Buffer.concat(together[format]), Buffer.concat(ones.flatMap((one) => one[format])))
+  }
 }
 
 function parse(bytes: Buffer): Json | JsonError {

@@ -103,6 +103,14 @@ function copyText(source: DataView, start: number, end: number, to: DataView, to
   } else for (let from = start; from < end; from++) to.setUint8(toStart + from - start, source.getUint8(from))
 }
 
+/** One of 32 bits, where there are 64. */
+function writeInt32(cells: Cells, number: number): void {
+  cells.view.setInt32(cells.binaryEnd, 8)
+  cells.view.setInt32(cells.binaryEnd + 4, number < 0 ? -1 : 0)
+  cells.view.setInt32(cells.binaryEnd + 8, number)
+  cells.binaryEnd += 12
+}
+
 const two32 = 4_294_967_296
 
 function writeInt64(cells: Cells, number: number): void {
@@ -130,7 +138,8 @@ export function writeBigint(cells: Cells, bytes: Buffer, start: number, end: num
     if (digit < 0 || digit > 9) return false
     number = number * 10 + digit
   }
-  if (end - first <= 15) writeInt64(cells, isNegative ? -number : number)
+  if (end - first <= 9) writeInt32(cells, isNegative ? -number : number)
+  else if (end - first <= 15) writeInt64(cells, isNegative ? -number : number)
   else {
     const exact = BigInt(bytes.toString('latin1', start, end))
     if (exact < int64.min || exact > int64.max) return false
@@ -411,11 +420,12 @@ function dayNumber(cells: Cells, year: number, month: number, day: number): numb
   const wanted = (year * 12 + month) * 32 + day
   if (cells.day === wanted) return cells.dayNumber
   const shifted = month <= 2 ? year - 1 : year
-  const era = Math.floor(shifted / 400)
+  // Of whole numbers above zero `| 0` is the floor.
+  const era = (shifted / 400) | 0
   const ofEra = shifted - era * 400
-  const ofYear = Math.floor((153 * (month + (month > 2 ? -3 : 9)) + 2) / 5) + day - 1
+  const ofYear = (((153 * (month + (month > 2 ? -3 : 9)) + 2) / 5) | 0) + day - 1
   const number =
-    era * 146_097 + ofEra * 365 + Math.floor(ofEra / 4) - Math.floor(ofEra / 100) + ofYear - 719_468 - 10_957
+    era * 146_097 + ofEra * 365 + ((ofEra / 4) | 0) - ((ofEra / 100) | 0) + ofYear - 719_468 - 10_957
   cells.day = wanted
   cells.dayNumber = number
   return number

@@ -182,9 +182,16 @@ function pick(
   chunks: readonly Buffer[],
   sign: 1 | -1,
 ): readonly Buffer[] {
-  const parts = indexes.flatMap((index) => {
-    const chunk = chunks[sign * (places.chunks[index] ?? 0) - 1]
-    return chunk ? [chunk.subarray(places.starts[index], places.ends[index])] : []
-  })
+  const parts: Buffer[] = []
+  const areTogether = (one: number, next: number | undefined) =>
+    next === one + 1 && places.chunks[next] === places.chunks[one] && places.starts[next] === places.ends[one]
+  for (let at = 0; at < indexes.length; at++) {
+    const first = indexes[at] as number
+    const chunk = chunks[sign * (places.chunks[first] ?? 0) - 1]
+    if (!chunk) continue
+    let last = first
+    while (areTogether(last, indexes[at + 1])) last = indexes[++at] as number
+    parts.push(chunk.subarray(places.starts[first], places.ends[last]))
+  }
   return parts.length > 0 ? [Buffer.concat(parts)] : []
 }

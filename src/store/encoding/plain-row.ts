@@ -175,7 +175,8 @@ function prepareCells({ cells, localTimes, kinds }: PlainEncoder, recordBytes: n
   rows.beginBinary(cells, most, kinds.length)
   cells.isTextOnly = false
   // What fits no column: nothing.
-  cells.textEnd = cells.text.write(copyNull, 'latin1')
+  for (let at = 0; at < copyNull.length; at++) cells.text[at] = copyNull.charCodeAt(at)
+  cells.textEnd = copyNull.length
 }
 
 const longestSuffix = 64
