@@ -107,7 +107,7 @@ export const beliefs = {
   },
   list_shows_deleted: {
     claim: 'the list shows records that are marked as deleted, or leaves them out',
-    test: 'Asked for one that is marked.',
+    test: 'Asked for one that is marked, and each reconcile. While none is known that a look shows, there is nothing to tell.',
     lifetimeMs: dayMs,
     holdsAs: null,
     takenBack: 'Nothing: a row is marked as deleted only after a look at its record.',

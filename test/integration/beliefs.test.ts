@@ -3,12 +3,15 @@
 
 import { describe, expect, it } from 'vitest'
 import type { SyncContext } from '../../src/context.ts'
+import type { Json } from '../../src/json/json.ts'
 import type { Behaviour } from '../../src/simulator/behaviour.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { type BeliefName, beliefs } from '../../src/streams/beliefs.ts'
+import { isFlaggedDeleted, isObject } from '../../src/streams/record.ts'
 import { probeStream } from '../../src/sync/beliefs/probe-run.ts'
 import { findDeletions } from '../../src/sync/deletions/find-deletions.ts'
 import { reconcileStream } from '../../src/sync/reconcile/reconcile.ts'
+import { parsedRecords } from '../../src/wire/record-page.ts'
 import { beliefOf, neverAborted, openTestContext } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { streamOf } from '../support/streams.ts'
@@ -91,6 +94,48 @@ describe.skipIf(!hasPostgres)('beliefs', () => {
       await database.pool.query(`delete from tidemark.belief where name = 'list_shows_deleted'`)
       await findDeletions(given(context))
       // A look does not show the record either, so nothing is told about the list.
+      expect(await beliefOf(database.pool, 'list_shows_deleted')).toBeUndefined()
+    })
+  })
+
+  describe('of a list that cannot be asked by key', () => {
+    const database = createTestDatabase({ forEach: true })
+    const open = async () => {
+      const simulator = await startSimulator({
+        assignments: 50,
+        behaviour: { deletes: 'soft', sortableFields: ['RowVersion'] },
+      })
+      const context = await openTestContext(database, simulator)
+      await read(context)
+      simulator.source.remove('assignment', 7)
+      await read(context)
+      return { simulator, context }
+    }
+    it('are told by a reconcile: whether it shows what is marked as deleted', async () => {
+      const { simulator, context } = await open()
+      await using _simulator = simulator
+      await using _context = context
+      await reconcileStream({ ...given(context), approved: 0 })
+      expect(await beliefOf(database.pool, 'list_shows_deleted')).toBe('yes')
+    })
+
+    it('are told by a reconcile: that it leaves out what is marked, where a look shows that', async () => {
+      const { simulator, context } = await open()
+      await using _simulator = simulator
+      await using _context = context
+      const { source, ...others } = given(context)
+      const list: typeof source.list = async ({ page, pageSize }, signal) => {
+        const answer = await source.list({ page: 1, pageSize: 1_000 }, signal)
+        const isLeftOut = (record: Json) => isObject(record) && isFlaggedDeleted(record)
+        const shown = parsedRecords(answer.records).filter((record) => !isLeftOut(record))
+        return { ...answer, records: shown.slice((page - 1) * pageSize, page * pageSize) }
+      }
+      await reconcileStream({ ...others, source: { ...source, list }, approved: 0 })
+      expect(await beliefOf(database.pool, 'list_shows_deleted')).toBe('no')
+      // What a look does not show either is gone, whatever the list does.
+      await database.pool.query(`delete from tidemark.belief where name = 'list_shows_deleted'`)
+      simulator.behaviour.hideDeleted = true
+      await reconcileStream({ ...given(context), approved: 0 })
       expect(await beliefOf(database.pool, 'list_shows_deleted')).toBeUndefined()
     })
   })

@@ -47,6 +47,7 @@ export function modelAbsentRows(
   let gathered: string[] = []
   const noted: Gone[] = []
   return {
+    markedBySource: async () => ({ shown: 0, hidden: [] }),
     async gather() {
       const alive = living(mirror.rows)
       gathered = alive

@@ -8,6 +8,7 @@ import {
   type Gone,
   isDoubtful,
   type ListAbsences,
+  type MarkedBySource,
   type Shortfall,
 } from '../../sync/ports/store.ts'
 import { keepingSql } from '../schema/row-history.ts'
@@ -194,6 +195,7 @@ export function absentRowsOf(parts: RunParts): AbsentRows {
   const { client, lease } = session
   return {
     gather: () => session.afterWrites(() => gather(parts)),
+    markedBySource: (limit) => session.afterWrites(() => markedBySource(parts, limit)),
     // The records of these keys are asked for after this.
     keys: (after, limit) =>
       session.afterWrites(async () => {
@@ -252,6 +254,26 @@ async function gather({ session, stream, seenKeys }: RunParts): Promise<Shortfal
             (select count(*) from ${seenKeysTable})::float8 as seen`,
   )
   return rows[0] ?? { living: 0, missing: 0, seen: 0 }
+}
+
+async function markedBySource(
+  { session: { client }, stream, seenKeys, startedAt }: RunParts,
+  limit: number,
+): Promise<MarkedBySource> {
+  const tableSchema = await readTableSchema(client, stream)
+  if (!tableSchema) return { shown: 0, hidden: [] }
+  await seenKeys.analyze()
+  const { rows } = await client.query<{ shown: number; hidden: readonly string[] | null }>(
+    `with marked as (
+       select ${keyText(tableSchema)} as key, seen.key is not null as is_shown
+       from ${qualified(stream)} as mine left join ${seenKeysTable} as seen on seen.key = ${keyText(tableSchema)}
+       where mine._deleted_reason = 'source' and mine._synced_at < $1
+     )
+     select (select count(*)::int from marked where is_shown) as shown,
+       array(select key from marked where not is_shown order by key desc limit $2) as hidden`,
+    [startedAt, limit],
+  )
+  return { shown: rows[0]?.shown ?? 0, hidden: rows[0]?.hidden ?? [] }
 }
 
 async function noteGone(client: ClientBase, gone: readonly Gone[]): Promise<void> {

@@ -294,9 +294,13 @@ export type WentBack = { readonly looked: number; readonly lost: number; readonl
 // ── reconcile and verification ───────────────────────────────────────────────────────────────────────────────
 
 /** The living rows that the listing of this run has not shown, and what is known of them. */
+/** Rows that the source itself marked as deleted, before the run began: how many its listing showed, and some that it did not. */
+export type MarkedBySource = { readonly shown: number; readonly hidden: readonly string[] }
+
 export type AbsentRows = {
   /** Notes which they are; those written since the run began are left out. */
   gather(): Promise<Shortfall>
+  markedBySource(limit: number): Promise<MarkedBySource>
   /** Keys gathered, in their order, after the one given. They are looked at after this. */
   keys(after: string | null, limit: number): Promise<readonly string[]>
   /** Forgets keys gathered that a listing showed since. */

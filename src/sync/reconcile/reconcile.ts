@@ -8,6 +8,7 @@ import { withoutTwins } from '../../streams/twins.ts'
 import { count, plural } from '../../util/text.ts'
 import type { RecordList } from '../../wire/record-page.ts'
 import { recordComparison } from '../beliefs/from-runs.ts'
+import { learnt, news } from '../changes/hypotheses.ts'
 import type { ChangesContext } from '../changes/read-changes.ts'
 import { steadyNote, volatileNote } from '../changes/volatile.ts'
 import { listEverything } from '../lists/read-whole.ts'
@@ -99,6 +100,7 @@ async function reconcile(
       listed.lacks ??
         `the list changed while it was read, ${listed.passes} times in a row, so no row was marked deleted`,
     )
+  await learnWhetherListShowsDeleted(context, run, source)
   const shortfall = await run.absent.gather()
   findings.missing = shortfall.missing
   if (shortfall.missing > context.approved && isDoubtful(shortfall)) {
@@ -125,6 +127,33 @@ async function reconcile(
     ...reading(true, null),
     knowsDeletions: findings.unclear === 0,
     ...(isWhole && differences.settled && { settled: differences.settled }),
+  }
+}
+
+const markedLookedAt = 3
+
+/** Known also where the list cannot be asked by key. What a look does not show either is gone, whatever the list does. */
+async function learnWhetherListShowsDeleted(
+  { signal, now }: ReconcileContext,
+  run: Run<'reconcile'>,
+  source: Source,
+): Promise<void> {
+  const { shown, hidden } = await run.absent.markedBySource(markedLookedAt)
+  const learn = (value: string, evidence: string) =>
+    run.findings.learn(news(run.state.beliefs, [learnt('list_shows_deleted', value, evidence)], now()))
+  if (shown > 0)
+    return await learn(
+      'yes',
+      `a reconcile was shown ${plural(shown, 'record')} that the source had marked as deleted`,
+    )
+  for (const key of hidden) {
+    signal.throwIfAborted()
+    const answer = await source.lookup?.(key, signal)
+    if (typeof answer === 'object' && isFlaggedDeleted(answer.found))
+      return await learn(
+        'no',
+        `the list of a reconcile lacked record ${key}, which is there and marked as deleted`,
+      )
   }
 }
 
