@@ -126,6 +126,8 @@ describe.skipIf(!hasPostgres)('that the list can be read in slices of the key', 
     const { rows } = await pool.query(`select first_at from tidemark.belief where name = 'key_order'`)
     await new Promise((resolve) => setTimeout(resolve, 20))
     await search()
+    await context.read(assignment, 'lookback', { signal: neverAborted })
+    await search()
     const before = await freshness()
     expect(before.settled_through_version).not.toBeNull()
     expect(before.known.getTime()).toBeGreaterThan(rows[0].first_at.getTime())

@@ -41,6 +41,8 @@ describe.skipIf(!hasPostgres)('vanished records', () => {
     const before = new Date()
     expect(await search(context)).toMatchObject({ status: 'done', note: null, isComplete: true })
     expect(await gone()).toEqual([])
+    await context.read(assignment, 'lookback', { signal })
+    await search(context)
     expect((await knownThrough())?.getTime()).toBeGreaterThanOrEqual(before.getTime() - 1_000)
     upstream.source.remove('assignment', 17)
     upstream.source.remove('assignment', 640)
@@ -49,6 +51,31 @@ describe.skipIf(!hasPostgres)('vanished records', () => {
     expect(tally.requests).toBeLessThan(35)
     expect(await gone()).toEqual(['17 absent', '640 absent'])
     expect((await search(context)).tally.requests).toBe(1)
+  })
+
+  it('are known only when no record that became visible late can have hidden one in the count', async () => {
+    await using upstream = await startSimulator({ assignments: 900 })
+    // A sweep of one page comes nowhere near the records of this test.
+    await using context = await openTestContext(database, upstream, { PAGE_SIZE: '50' })
+    await context.read(assignment, 'incremental', { signal })
+    const lookBack = () => context.read(assignment, 'lookback', { signal })
+    await search(context)
+    await lookBack()
+    await search(context)
+    const known = await knownThrough()
+    expect(known).not.toBeNull()
+    // As a record that is there and was not visible yet when its version was read.
+    await writeAsTidemark(database.pool, 'delete from mirror.assignment where assignment_id = 500')
+    const vanishedAt = new Date()
+    upstream.source.remove('assignment', 640)
+    expect(await search(context)).toMatchObject({ note: null })
+    expect(await knownThrough()).toEqual(known)
+    expect(await lookBack()).toMatchObject({ tally: { inserted: 1 } })
+    expect(await search(context)).toMatchObject({ note: '1 gone' })
+    expect((await knownThrough())?.getTime()).toBeLessThan(vanishedAt.getTime())
+    await lookBack()
+    await search(context)
+    expect((await knownThrough())?.getTime()).toBeGreaterThan(vanishedAt.getTime())
   })
 
   it('that are shown again come back with the sweep, however many, and rows that are behind with them', async () => {

@@ -22,6 +22,7 @@ export type AuditedRows = {
   block(isBlocked: boolean): void
   /** Every record that had vanished by then is marked. */
   knownThrough(at: Date): void
+  ranksAgree(at: Date): void
   missed(rows: number): void
 }
 
@@ -135,7 +136,8 @@ export function modelShownRows(mirror: AuditedRows, begun: number, sweep: Sweep)
       if (after === null) sweep.beganAt = startedAt
       sweep.after = after
     },
-    knownThrough: async (at) => mirror.knownThrough(at ?? startedAt),
+    knownThrough: async (at) => mirror.knownThrough(at),
+    ranksAgree: async () => mirror.ranksAgree(startedAt),
   }
 }
 

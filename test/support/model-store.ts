@@ -55,6 +55,7 @@ export function modelStore(now: () => Date, knownVersionField: string | null = '
   let inconclusiveRuns = 0
   let isBlocked = false
   let deletionsKnownThrough: Date | null = null
+  let ranksAgreedAt: Date | null = null
   let ticks = 0
   const pins = new Map<string, Pin>()
   const distrusted = new Set<string>()
@@ -70,12 +71,18 @@ export function modelStore(now: () => Date, knownVersionField: string | null = '
     knownThrough: (at) => {
       if (!deletionsKnownThrough || at > deletionsKnownThrough) deletionsKnownThrough = at
     },
+    ranksAgree: (at) => {
+      if (ranksAgreedAt && !(lookedBackAt && lookedBackAt >= ranksAgreedAt)) return
+      if (ranksAgreedAt) mirror.knownThrough(ranksAgreedAt)
+      ranksAgreedAt = at
+    },
     missed() {},
   }
   let position = 0n
   let unread: Unread | null = null
   let lookbackMs: number | null = null
   let lastLookbackAt: Date | null = null
+  let lookedBackAt: Date | null = null
   const lastRuns = new Map<RunKind, Date>()
   const state = (kind: RunKind = 'incremental'): StreamState => ({
     position,
@@ -132,6 +139,7 @@ export function modelStore(now: () => Date, knownVersionField: string | null = '
     beliefs = []
     pins.clear()
     deletionsKnownThrough = null
+    ranksAgreedAt = null
     Object.assign(sweep, { after: null, beganAt: null })
     store.epochs += 1
   }
@@ -272,6 +280,7 @@ export function modelStore(now: () => Date, knownVersionField: string | null = '
       async finish(end) {
         store.onFinish(end)
         if (end.status === 'done') lastRuns.set(kind, now())
+        if (kind === 'lookback' && end.status === 'done') lookedBackAt = startedAt
         if (kind === 'lookback' && end.isComplete) lastLookbackAt = startedAt
         if (end.status === 'inconclusive') inconclusiveRuns += 1
         else if (kind === 'incremental' && end.isComplete) inconclusiveRuns = 0

@@ -225,7 +225,7 @@ export async function readFromBeginning(
        update tidemark.stream
        set position = 0, position_reached_at = null, read_through_at = null, first_read_through_at = null,
            settled_through_version = null, settled_through_at = null, last_reconcile_at = null,
-           deletions_known_at = null, swept_key = null, sweep_began_at = null
+           deletions_known_at = null, ranks_agreed_at = null, swept_key = null, sweep_began_at = null
        where name = $1
      ), relied as (
        update tidemark.belief set rests_from = 0 where stream = $1 and rests_from > 0

@@ -129,7 +129,8 @@ async function takeBack(client: ClientBase, stream: string, { name, value }: Bel
            known.deletions_known_at,
            -- A reconcile finds them without ranks.
            case when $4 then fallen.since else greatest(fallen.since, known.last_reconcile_at) end
-         )
+         ),
+         ranks_agreed_at = null
      from fallen where known.name = $1`,
     [stream, name, [...holdsAs], rests === 'settled'],
   )

@@ -3,6 +3,7 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { Gone, ShownRows } from '../../sync/ports/store.ts'
+import { latestRunsSql } from '../queries/runs.ts'
 import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import { markAbsent, storeBlockedDeletions } from './absences.ts'
 import type { RunParts } from './run.ts'
@@ -143,7 +144,21 @@ export function shownRowsOf(parts: RunParts): ShownRows {
       await session.fenced(() =>
         client.query(
           'update tidemark.stream set deletions_known_at = greatest(deletions_known_at, $2) where name = $1',
-          [stream.name, at ?? parts.startedAt],
+          [stream.name, at],
+        ),
+      )
+    },
+    async ranksAgree() {
+      await session.fenced(() =>
+        client.query(
+          `update tidemark.stream as known
+           set deletions_known_at = greatest(deletions_known_at, ranks_agreed_at), ranks_agreed_at = $2
+           where name = $1 and (
+             ranks_agreed_at is null or (
+               select started_at from ${latestRunsSql('known.name', { ofKinds: `array['lookback']`, where: `status = 'done'` })} as latest
+             ) >= ranks_agreed_at
+           )`,
+          [stream.name, parts.startedAt],
         ),
       )
     },

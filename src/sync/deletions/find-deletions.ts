@@ -190,7 +190,7 @@ async function findByRank(search: Search, withDeleted: boolean): Promise<Ranked>
     await believe(search, learnt('ranks', 'not trusted', evidence))
     return nothingSettled
   }
-  if (looked.unclear === 0) await run.shown.knownThrough(null)
+  if (looked.unclear === 0) await run.shown.ranksAgree()
   await run.shown.block(null)
   const evidence = `${plural(found.compared, 'place')} of the list compared: each held our row, or what vanished explains it`
   await believe(search, learnt('ranks', 'trusted', evidence))
@@ -227,7 +227,7 @@ async function sweep(search: Search, withDeleted: boolean, mostPages: number): P
     const round = await sweepRound(search, withDeleted, from, pagesLeft)
     if (round.blocked !== null || !round.isAtEnd) return round.blocked
     search.isSweptWhole ||= from === null
-    if (search.unclear === 0) await run.shown.knownThrough(beganAt)
+    if (search.unclear === 0 && beganAt !== null) await run.shown.knownThrough(beganAt)
     await run.shown.moveSweep(null)
     pagesLeft -= round.pages
     if (from === null || pagesLeft <= 0) return null

@@ -336,8 +336,13 @@ export type ShownRows = {
   sweep(): Promise<{ readonly after: bigint | null; readonly beganAt: Date | null }>
   /** Null begins a new round. */
   moveSweep(after: bigint | null): Promise<void>
-  /** Every record that had vanished by then is marked; null: by the beginning of this run. */
-  knownThrough(at: Date | null): Promise<void>
+  /** Every record that had vanished by then is marked. */
+  knownThrough(at: Date): Promise<void>
+  /**
+   * The list has as many records as there are rows. One that vanished and one that became visible late cancel each other, so it counts
+   * when a look-back, which brings the late one, has gone by, and they still are as many.
+   */
+  ranksAgree(): Promise<void>
 }
 
 export type Reconciliation = {

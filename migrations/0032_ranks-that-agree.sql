@@ -1,0 +1,1 @@
+ALTER TABLE "tidemark"."stream" ADD COLUMN "ranks_agreed_at" timestamp with time zone;
