@@ -223,6 +223,14 @@ describe.skipIf(!hasPostgres)('a group of related records whose records have one
     expect(
       await rowsOf('bi.assignment_customer join bi.customer using (_key) where customer_id is not null'),
     ).toBeGreaterThan(0)
+    // Another key of several fields.
+    const joined = 'bi.assignment_customer join bi.customer using (_key)'
+    const customers = await rowsOf(joined)
+    await read({ ...chosen, KEY_CUSTOMER: 'UID,CustomerId' })
+    expect(await rowsOf(`${joined} where _key like '["%'`)).toBe(customers)
+    expect(await rowsOf('tidemark.related_link')).toBe(links + 2)
+    await read(chosen)
+    expect(await rowsOf(`${joined} where _key not like '["%'`)).toBe(customers)
     await using context = await openTestContext(database, simulator, { RELATED: 'true', ...chosen })
     expect(await context.isRelatedDue()).toBe(false)
     const { rows } = await database.pool.query<{ key: string }>(

@@ -152,11 +152,12 @@ async function moveKey(client: ClientBase, changed: Changed, log: Logger): Promi
   )
   const drop = rows.map((one) => `alter table ${table} drop constraint ${pg.escapeIdentifier(one.name)}`)
   await client.query([...drop, `alter table ${table} alter column ${before} drop not null`].join(';\n'))
+  await moveLinks(client, changed)
   if (keySql)
     await client.query(
       // What is deleted comes never again: where its columns do not tell its key, it has that of before.
       `update ${table} as mine set ${after} = coalesce(${keySql(columns)},
-         case when mine._deleted_at is not null then '[' || to_json(mine.${before}::text)::text || ']' end)`,
+         case when mine._deleted_at is not null then '[' || ${partSql(key)} || ']' end)`,
     )
   else await retype(client, changed)
   const { rowCount: removed } = await client.query(
@@ -167,7 +168,6 @@ async function moveKey(client: ClientBase, changed: Changed, log: Logger): Promi
      ) as ranked
      where mine.ctid = ranked.ctid and (mine.${after} is null or ranked.place > 1)`,
   )
-  await moveLinks(client, changed)
   const parts = columns
     .map((column) => partIndexSql(stream, wanted.field, column))
     .filter((sql) => sql !== null)
@@ -199,18 +199,21 @@ async function retype(client: ClientBase, { tableSchema, wanted, name }: Changed
 }
 
 /** Which assignment has which related record goes on under the new keys. Its view names the key, and is made again by the next reading. */
-async function moveLinks(client: ClientBase, { tableSchema, name }: Changed): Promise<void> {
-  const { stream, key } = tableSchema
+async function moveLinks(client: ClientBase, { tableSchema, name, keySql }: Changed): Promise<void> {
+  const { stream, key, columns } = tableSchema
   if (stream.kind !== 'related') return
-  const [before, after] = [pg.escapeIdentifier(key.name), pg.escapeIdentifier(name)]
+  const before = `mine.${pg.escapeIdentifier(key.name)}::text`
+  const after = keySql ? keySql(columns) : `mine.${pg.escapeIdentifier(name)}::text`
   await client.query(
-    `with gone as (
-       delete from tidemark.related_link as link using ${qualified(stream)} as mine
-       where link.stream = $1 and link.key = mine.${before}::text
-       returning link.assignment_id, mine.${after}::text as key
+    `with moved as materialized (
+       select ${before} as before, ${after} as after from ${qualified(stream)} as mine
+     ), gone as (
+       delete from tidemark.related_link as link using moved
+       where link.stream = $1 and link.key = moved.before and moved.after is not null
+       returning link.assignment_id, moved.after
      )
      insert into tidemark.related_link (assignment_id, stream, key)
-     select assignment_id, $1, key from gone on conflict do nothing`,
+     select distinct assignment_id, $1, after from gone on conflict do nothing`,
     [stream.name],
   )
   if (stream.belongsTo === 'many')

@@ -1,0 +1,91 @@
+// A table that gets another key: what its columns hold makes the same key that a record of theirs has, whatever the values are; the rest
+// comes again, and nothing that is deleted is lost.
+
+import { describe, expect, it } from 'vitest'
+import type { Json } from '../../src/json/json.ts'
+import { parseJson } from '../../src/json/parse.ts'
+import { readRecords } from '../../src/streams/record.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { begin, done, storeOf } from '../support/runs.ts'
+
+describe.skipIf(!hasPostgres)('a table whose key is another one now', () => {
+  const database = createTestDatabase({ forEach: true })
+  const query = async (sql: string, values: readonly unknown[] = []) =>
+    (await database.pool.query(sql, [...values])).rows
+  const write = async (keyField: string, records: string) => {
+    const run = await begin(storeOf(database), 'tracker_object', 'list')
+    await run.findings.setKeyField(keyField)
+    const page = readRecords(parseJson(Buffer.from(records)) as Json[], [keyField], null)
+    try {
+      return { ...(await run.pages.commit(page, null)), keys: page.rows.map(({ key }) => key) }
+    } finally {
+      await run.finish(done)
+    }
+  }
+
+  const uuid = '9F1E0C52-3A8B-4B7B-9C53-0A4E1B7D2F10'
+  it.each([
+    ['integers', 'Part', [1, -7, '9223372036854775807', '-9223372036854775808', 0]],
+    [
+      'texts',
+      'Part',
+      [
+        '"a"',
+        '"007"',
+        '"7"',
+        '"-0"',
+        '"9223372036854775808"',
+        '"x,y"',
+        String.raw`"\"\\\n\t\u0001\u2028é😀\u007f/"`,
+      ],
+    ],
+    ['UUIDs', 'Part', [`"${uuid}"`, `"${uuid.toLowerCase().replace('9f', 'aa')}"`]],
+    ['UUIDs among texts', 'Part', ['"a"', `"${uuid}"`]],
+    ['numbers of any size', 'Part', [1.5, 2, '12345678901234567890123']],
+  ] as const)('has the same keys as before of %s (P4)', async (_what, part, values) => {
+    const records = `[${values.map((value, id) => `{"TrackerObjectId":${id},"${part}":${value},"Name":"n${id}"}`).join(',')}]`
+    await write('TrackerObjectId', records)
+    await query(`update mirror.tracker_object set _first_seen_at = '2020-01-01Z'`)
+    const { keys, inserted } = await write(`TrackerObjectId,${part}`, records)
+    expect(keys.length + inserted).toBeGreaterThan(0)
+    const usable = new Set(keys)
+    const stored = await query(
+      `select _key as key, _first_seen_at = '2020-01-01Z' as was_there from mirror.tracker_object`,
+    )
+    expect(stored.map(({ key }) => key).toSorted()).toEqual([...usable].toSorted())
+    expect(stored.every((row) => row.was_there)).toBe(true)
+    expect(inserted).toBe(0)
+  })
+
+  it('takes out what its columns do not tell, which comes again, and keeps what is deleted', async () => {
+    const records = `[{"TrackerObjectId":1,"At":"2026-01-01T00:00:00.1234567Z"},{"TrackerObjectId":2,"At":"2026-01-02T00:00:00Z"}]`
+    await write('TrackerObjectId', records)
+    await query(
+      `update mirror.tracker_object set _deleted_at = now(), _deleted_reason = 'absent' where tracker_object_id = 2`,
+    )
+    const { keys } = await write(
+      'TrackerObjectId,At',
+      `[{"TrackerObjectId":1,"At":"2026-01-01T00:00:00.1234567Z"}]`,
+    )
+    expect(
+      await query(
+        'select _key as key, _deleted_at is not null as gone from mirror.tracker_object order by _deleted_at nulls first',
+      ),
+    ).toEqual([
+      { key: keys[0], gone: false },
+      { key: '[2]', gone: true },
+    ])
+  })
+
+  it('says what keeps it from that, and stays as it was', async () => {
+    await write('TrackerObjectId', `[{"TrackerObjectId":1,"Part":"a"}]`)
+    await query('create table public.mine (id bigint references mirror.tracker_object (tracker_object_id))')
+    await expect(write('TrackerObjectId,Part', `[{"TrackerObjectId":1,"Part":"a"}]`)).rejects.toThrow(
+      /other objects depend on it/,
+    )
+    expect(await query('select tracker_object_id::int as id from mirror.tracker_object')).toEqual([{ id: 1 }])
+    await query('drop table public.mine')
+    await write('TrackerObjectId,Part', `[{"TrackerObjectId":1,"Part":"a"}]`)
+    expect(await query('select _key as key from bi.tracker_object')).toEqual([{ key: '[1,"a"]' }])
+  })
+})
