@@ -67,7 +67,10 @@ export const unchecked: Option = {
 export async function checkAsDescribed(call: Call, operation: Operation, request: AnyRequest): Promise<void> {
   if (call.values.unchecked === true) return
   const description = await readDescription(call)
-  if (description) expectDescribed(description, operation, request, call.values.merge === true)
+  const onUnreadable = (error: unknown) =>
+    call.log.debug({ err: error }, 'a part of the description cannot be read; it is not checked')
+  if (description)
+    expectDescribed(description, operation, request, { isPart: call.values.merge === true, onUnreadable })
 }
 
 /** Throws a `UsageError` that names each field and the rule it breaks. */
@@ -75,16 +78,19 @@ function expectDescribed(
   { contract, document }: Description,
   { method, path }: Operation,
   request: AnyRequest,
-  isPart: boolean,
+  { isPart, onUnreadable }: { readonly isPart: boolean; readonly onUnreadable: (error: unknown) => void },
 ): void {
   const shape = (text: string) => text.toLowerCase().replaceAll(/\{[^}]*\}/g, '{}')
   const known = contract.operations.find((one) => one.method === method && shape(one.path) === shape(path))
   if (!known) return
-  const complaints = checkRequest(document, {
+  const asked = {
     ...{ method, path: known.path, body: request.body as never },
     ...{ inPath: renamed(request.path ?? {}, path, known.path), query: request.query ?? {} },
-    // What is merged into a record has the rest from there.
-  }).filter((complaint) => !(isPart && complaint.endsWith(' is required')))
+  }
+  // What is merged into a record has the rest from there.
+  const complaints = checkRequest(document, asked, onUnreadable).filter(
+    (complaint) => !(isPart && complaint.endsWith(' is required')),
+  )
   if (complaints.length === 0) return
   throw new UsageError(
     `The request is not as the upstream describes it, so it was not sent:\n${complaints.map((one) => `  ${one}`).join('\n')}\nTo send it all the same: --unchecked.`,

@@ -75,6 +75,82 @@ describe('checkRequest', () => {
     ])
   })
 
+  /** A description with one path that takes a body, and a query. */
+  const taking = (schema: object, parameter: object = {}, schemas: object = {}) => {
+    const content = { 'application/json': { schema } }
+    const document = {
+      openapi: '3.0.3',
+      paths: {
+        '/x': {
+          post: {
+            requestBody: { content },
+            parameters: [{ name: 'status', in: 'query', schema: parameter }],
+          },
+        },
+      },
+      components: { schemas },
+    }
+    return (body: JsonObject, query: Values = {}) =>
+      checkRequest(document, { method: 'POST', path: '/x', body, query })
+  }
+  const kind = { type: 'string', enum: ['new', 'done'] }
+
+  it.each<[string, object, JsonObject, JsonObject]>([
+    ['null without a type', { properties: { a: { nullable: true } } }, { a: null }, { b: 1 }],
+    ['null beside values', { properties: { a: { ...kind, nullable: true } } }, { a: null }, { a: 'x' }],
+    [
+      'null beside parts',
+      { properties: { a: { nullable: true, allOf: [{ $ref: '#/components/schemas/Kind' }] } } },
+      { a: null },
+      { a: 'x' },
+    ],
+    [
+      'exclusive bounds that are boolean',
+      { properties: { a: { type: 'number', minimum: 1, exclusiveMinimum: true } } },
+      { a: 2 },
+      { a: 1 },
+    ],
+    ['exact steps', { properties: { a: { multipleOf: 0.01 } } }, { a: 19.99 }, { a: 19.995 }],
+    [
+      'a field that only the upstream fills',
+      { required: ['id', 'a'], properties: { id: { type: 'integer', readOnly: true }, a: {} } },
+      { a: 1 },
+      { id: 1 },
+    ],
+    ['a map', { properties: { a: {} }, additionalProperties: { type: 'string' } }, { x: 'y' }, { x: 1 }],
+    [
+      'fields inside fields in any case',
+      { properties: { a: { properties: { b: { type: 'integer' } }, required: ['b'] } } },
+      { A: { B: 1 } },
+      { A: { B: 'x' } },
+    ],
+    ['a pattern of another dialect', { properties: { a: { pattern: '^[^\\@]+$' } } }, { a: 'x' }, { a: '@' }],
+  ])('reads OpenAPI 3.0: %s', (_, schema, right, wrong) => {
+    const ask = taking(schema, {}, { Kind: kind })
+    expect(ask(right)).toEqual([])
+    expect(ask(wrong)).not.toEqual([])
+  })
+
+  it.each<[string, object]>([
+    ['a reference to another document', { $ref: 'https://x.example/y.json#/Z' }],
+    ['references in a circle', { $ref: '#/components/schemas/A' }],
+    ['a reference that is no text of an address', { $ref: '#/components/schemas/A%' }],
+    ['a pattern that is none here', { type: 'string', pattern: '(?i)^[a-z]+\\z' }],
+    ['a required that is boolean', { required: true }],
+    ['a type that is none', { type: 'file' }],
+    ['a name twice', { anyOf: [{ $id: 'urn:x' }, { $id: 'urn:x', title: 'other' }] }],
+  ])('sends what is described so that nobody can read it: %s', (_, field) => {
+    const circle = { A: { $ref: '#/components/schemas/B' }, B: { $ref: '#/components/schemas/A' } }
+    expect(taking({ properties: { a: field } }, field, circle)({ a: 'x' }, { status: 'x' })).toEqual([])
+  })
+
+  it('takes one value of a list in a query, several, and no wrong ones', () => {
+    const ask = taking({}, { type: 'array', items: { type: 'integer' } })
+    expect(ask({}, { status: '1' })).toEqual([])
+    expect(ask({}, { status: ['1', '2'] })).toEqual([])
+    expect(ask({}, { status: 'x' })).toEqual(['status.0 must be integer'])
+  })
+
   it('knows nothing of what is not described', () => {
     expect(check('PUT /api/Nothing', { a: 1 })).toEqual([])
     expect(checkRequest('no description', { method: 'GET', path: '/' })).toEqual([])

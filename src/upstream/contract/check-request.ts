@@ -5,10 +5,9 @@ import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import type { Json } from '../../json/json.ts'
 import { isUuid } from '../../streams/record.ts'
 import { nearest } from '../../util/text.ts'
+import { asJsonSchema, isNode, patternEngine } from './json-schema.ts'
 
 type Node = { readonly [name: string]: unknown }
-const isNode = (value: unknown): value is Node =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 export type CheckedRequest = {
   readonly method: string
@@ -34,23 +33,48 @@ const formats = {
   'date-time': (text: string) => !Number.isNaN(Date.parse(text)),
 }
 
-/** Nothing when all is as described, or nothing is described. */
-export function checkRequest(document: unknown, request: CheckedRequest): readonly string[] {
+/** Nothing when all is as described, or nothing is described; what is described so that it cannot be read counts as neither. */
+export function checkRequest(
+  document: unknown,
+  request: CheckedRequest,
+  onUnreadable: (error: unknown) => void = () => {},
+): readonly string[] {
   if (!isNode(document)) return []
   const at = operationPlace(document, request)
   if (at === null) return []
+  const complaintsBy = (coerceTypes: false | 'array') => complaintsOf(document, coerceTypes, onUnreadable)
   return [
-    ...bodyComplaints(validatorOf(document, false), document, at, request.body),
+    ...bodyComplaints(complaintsBy(false), document, at, request.body),
     // What is written in an address is text, and meant as what it looks like.
-    ...parameterComplaints(validatorOf(document, true), parametersAt(document, at), request),
+    ...parameterComplaints(complaintsBy('array'), parametersAt(document, at), request),
   ]
 }
 
-function validatorOf(document: Node, coerceTypes: boolean): Ajv2020 {
+/** What is wrong with a value by a schema of the description. */
+type ComplaintsOf = (schema: Node, value: unknown) => readonly string[]
+
+function complaintsOf(
+  document: Node,
+  coerceTypes: false | 'array',
+  onUnreadable: (error: unknown) => void,
+): ComplaintsOf {
   const common = { strict: false, allErrors: true, validateSchema: false, logger: false } as const
-  const validator = new Ajv2020({ ...common, coerceTypes, formats })
-  validator.addSchema({ ...document, $id: 'contract:' })
-  return validator
+  const reading = { multipleOfPrecision: 6, code: { regExp: patternEngine } }
+  let ajv: Ajv2020 | null = null
+  const opened = () => {
+    const validator = new Ajv2020({ ...common, ...reading, coerceTypes, formats })
+    return validator.addSchema({ ...(asJsonSchema(document) as Node), $id: 'contract:' })
+  }
+  return (schema, value) => {
+    try {
+      ajv ??= opened()
+      const validate = ajv.compile(schema)
+      return validate(value) ? [] : [...new Set((validate.errors ?? []).map(complaintOf))]
+    } catch (error) {
+      onUnreadable(error)
+      return []
+    }
+  }
 }
 
 /** Where a part of the description is, for those that follow references. */
@@ -79,7 +103,7 @@ function followed(document: Node, { node, pointer }: At): At | null {
 }
 
 function bodyComplaints(
-  ajv: Ajv2020,
+  complaints: ComplaintsOf,
   document: Node,
   { operation }: Place,
   body: Json | undefined,
@@ -90,40 +114,83 @@ function bodyComplaints(
     : null
   const content = isNode(described?.node.content) ? described.node.content : {}
   const type = Object.keys(content).find((name) => /^application\/json\b/i.test(name))
-  if (!described || type === undefined || body === undefined) return []
-  const schema = `${described.pointer}/content/${encodeURIComponent(escaped(type))}/schema`
-  const known = fieldNames(document, content[type])
+  const media = type === undefined ? null : content[type]
+  if (!described || type === undefined || !isNode(media) || body === undefined) return []
+  const $ref = `${described.pointer}/content/${encodeURIComponent(escaped(type))}/schema`
   // What counts is how the upstream reads it, and that is without regard to case. Exact numbers are told apart by nobody here.
-  const plain = respelt(JSON.parse(JSON.stringify(body)), known)
-  const validate = ajv.compile({ $ref: schema })
-  const complaints = validate(plain) ? [] : (validate.errors ?? []).map(complaintOf)
-  return [...new Set(complaints), ...unknownFields(plain, known)]
+  const plain = respelt(document, media.schema, JSON.parse(JSON.stringify(body)))
+  return [...complaints({ $ref }, plain), ...unknownFields(plain, fieldNames(document, media.schema))]
 }
 
+const compositions = ['allOf', 'anyOf', 'oneOf'] as const
+
 /** The fields of the body, through the references of the description; none where it may have others. */
-function fieldNames(document: Node, media: unknown): readonly string[] {
-  let schema = isNode(media) ? media.schema : null
+function fieldNames(document: Node, given: unknown): readonly string[] {
+  const schema = meant(document, given)
+  if (schema === null || compositions.some((how) => how in schema)) return []
+  const { properties, patternProperties, additionalProperties } = schema
+  const mayHaveOthers = isNode(additionalProperties) || additionalProperties === true
+  if (!isNode(properties) || mayHaveOthers || patternProperties !== undefined) return []
+  return Object.keys(properties)
+}
+
+/** The schema that references lead to; null: nowhere. */
+function meant(document: Node, given: unknown): Node | null {
+  let schema = given
   for (let steps = 0; isNode(schema) && typeof schema.$ref === 'string' && steps < 10; steps++)
     schema = pointed(document, schema.$ref)
-  if (!isNode(schema) || ['allOf', 'anyOf', 'oneOf'].some((name) => name in Object(schema))) return []
-  return isNode(schema.properties) ? Object.keys(schema.properties) : []
+  return isNode(schema) ? schema : null
 }
 
 function pointed(document: Node, $ref: string): unknown {
   if (!$ref.startsWith('#/')) return null
   let at: unknown = document
   for (const part of $ref.slice(2).split('/'))
-    at = isNode(at) ? at[decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~')] : null
+    at = isNode(at) ? at[decoded(part).replaceAll('~1', '/').replaceAll('~0', '~')] : null
   return at
 }
 
-function respelt(body: unknown, known: readonly string[]): unknown {
-  if (!isNode(body) || known.length === 0) return body
-  const spelling = new Map(known.map((name) => [name.toLowerCase(), name]))
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return part
+  }
+}
+
+/** With the names of fields as they are described, also of fields inside fields. */
+function respelt(document: Node, given: unknown, value: unknown): unknown {
+  if (Array.isArray(value)) {
+    const items = partsOf(document, given).find((part) => part.items !== undefined)?.items
+    return items === undefined ? value : value.map((one) => respelt(document, items, one))
+  }
+  if (!isNode(value)) return value
+  const described = partsOf(document, given).flatMap(({ properties }) =>
+    isNode(properties) ? Object.entries(properties) : [],
+  )
+  const known = new Map(described.map(([name, schema]) => [name.toLowerCase(), { name, schema }]))
   return Object.fromEntries(
-    Object.entries(body).map(([name, value]) => [spelling.get(name.toLowerCase()) ?? name, value]),
+    Object.entries(value).map(([name, held]) => {
+      const field = known.get(name.toLowerCase())
+      return field ? [field.name, respelt(document, field.schema, held)] : [name, held]
+    }),
   )
 }
+
+/** A schema, and all that it is composed of. */
+function partsOf(document: Node, given: unknown): readonly Node[] {
+  const parts = new Set<Node>()
+  const add = (one: unknown) => {
+    const schema = meant(document, one)
+    if (schema === null || parts.has(schema)) return
+    parts.add(schema)
+    for (const how of compositions) for (const part of listOf(schema[how])) add(part)
+  }
+  add(given)
+  return [...parts]
+}
+
+const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
 function unknownFields(body: unknown, known: readonly string[]): readonly string[] {
   if (!isNode(body) || known.length === 0) return []
@@ -158,40 +225,42 @@ type Parameter = {
   readonly name: string
   readonly in: 'path' | 'query'
   readonly required: boolean
-  /** Empty: nothing is said of its values. */
+  /** Null: nothing is said of its values. */
   readonly schema: string | null
+  /** Several values stand in one text, with commas between. */
+  readonly isJoined: boolean
 }
 
 /** Those of all operations of the path, and of this one. */
 function parametersAt(document: Node, { item, operation }: Place): readonly Parameter[] {
   return [item, operation].flatMap(({ node: { parameters }, pointer }) =>
-    (Array.isArray(parameters) ? parameters : []).flatMap((one: unknown, index): Parameter[] => {
+    listOf(parameters).flatMap((one, index): Parameter[] => {
       const found =
         isNode(one) && followed(document, { node: one, pointer: `${pointer}/parameters/${index}` })
       if (!found) return []
-      const { name, in: place, required, schema } = found.node
+      const { name, in: place, required, schema, explode } = found.node
       if (typeof name !== 'string' || (place !== 'path' && place !== 'query')) return []
       const schemaAt = isNode(schema) ? `${found.pointer}/schema` : null
-      return [{ name, in: place, required: required === true, schema: schemaAt }]
+      const isJoined = explode === false || (place === 'path' && explode !== true)
+      return [{ name, in: place, required: required === true, schema: schemaAt, isJoined }]
     }),
   )
 }
 
 function parameterComplaints(
-  ajv: Ajv2020,
+  complaintsOf: ComplaintsOf,
   described: readonly Parameter[],
   { inPath = {}, query = {} }: CheckedRequest,
 ): readonly string[] {
   const given = { path: anyCase(inPath), query: anyCase(query) }
-  const complaints = described.flatMap(({ name, in: place, required, schema }) => {
+  const complaints = described.flatMap(({ name, in: place, required, schema, isJoined }) => {
     const value = given[place].get(name.toLowerCase())
     if (value === undefined) return required ? [`${name} is required`] : []
     if (schema === null) return []
-    const validate = ajv.compile({ type: 'object', properties: { [name]: { $ref: schema } } })
-    const text = String(value)
-    return validate({ [name]: wholeNumber.test(text) ? Number(text) : text })
-      ? []
-      : [...new Set((validate.errors ?? []).map(complaintOf))]
+    const values = isJoined ? String(value).split(',') : [value].flat()
+    const read = values.map((one) => (wholeNumber.test(String(one)) ? Number(one) : String(one)))
+    const holder = { type: 'object', properties: { [name]: { $ref: schema } } }
+    return complaintsOf(holder, { [name]: read.length === 1 ? read[0] : read })
   })
   return [...complaints, ...unknownParameters(Object.keys(query), described)]
 }

@@ -1,0 +1,71 @@
+// The schemas of an OpenAPI description as JSON Schema 2020-12, so that a checker reads those of OpenAPI 3.0 as well. Where references
+// lead stays the same. Pure.
+
+type Node = { readonly [name: string]: unknown }
+export const isNode = (value: unknown): value is Node =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+export function asJsonSchema(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(asJsonSchema)
+  if (!isNode(value)) return value
+  const schema = Object.fromEntries(
+    Object.entries(value)
+      .flatMap(([name, given]) => keywordOf(value, name, given))
+      .map(([name, given]) => [name, asJsonSchema(given)]),
+  )
+  return value.nullable === true ? orNull(schema) : schema
+}
+
+const limits: Readonly<Record<string, string>> = { exclusiveMinimum: 'minimum', exclusiveMaximum: 'maximum' }
+/** Names that schemas give themselves: references go by places here, and one name may stand twice. */
+const ownNames: readonly string[] = ['$id', '$anchor', '$dynamicAnchor', '$schema']
+
+/** What stands for a keyword; nothing where it means nothing here. A field of such a name holds a schema, and stays. */
+function keywordOf(schema: Node, name: string, given: unknown): readonly (readonly [string, unknown])[] {
+  if (typeof given === 'boolean') {
+    const limit = limits[name]
+    if (limit !== undefined) return given && typeof schema[limit] === 'number' ? [[name, schema[limit]]] : []
+    if (name === 'required' || name === 'nullable') return []
+  }
+  if (typeof given === 'string') {
+    if (ownNames.includes(name) || (name === '$ref' && !given.startsWith('#'))) return []
+  }
+  // What the service fills in by itself is nothing that a request must have.
+  if (name === 'required' && Array.isArray(given))
+    return [[name, given.filter((field) => !isReadOnly(schema, String(field)))]]
+  return [[name, given]]
+}
+
+const isReadOnly = ({ properties }: Node, field: string): boolean => {
+  const described = isNode(properties) ? properties[field] : null
+  return isNode(described) && described.readOnly === true
+}
+
+function orNull(schema: Node): Node {
+  const isPlain = typeof schema.type === 'string' && !['allOf', 'anyOf', 'oneOf'].some((how) => how in schema)
+  if (!isPlain) return { anyOf: [schema, { type: 'null' }] }
+  return {
+    ...schema,
+    type: [schema.type, 'null'],
+    ...(Array.isArray(schema.enum) && { enum: [...schema.enum, null] }),
+  }
+}
+
+/**
+ * Patterns are written in the dialect of the service. One that means something else here, or nothing, refuses no value.
+ */
+export const patternEngine = Object.assign(
+  (pattern: string): RegExp => {
+    for (const flags of foreignEscape.test(pattern) ? ['u'] : ['u', ''])
+      try {
+        return new RegExp(pattern, flags)
+      } catch {
+        // The next dialect may know it.
+      }
+    return /(?:)/
+  },
+  { code: 'patternEngine' },
+)
+
+/** Without the flag `u` they would mean the letter itself. */
+const foreignEscape = /\\[AGKQEZzpPkhHRX]/
