@@ -211,6 +211,10 @@ export function keyNumbers(rows: readonly Row[]): Float64Array {
 export const fingerprint = (record: Json): string =>
   createHash('sha256').update(JSON.stringify(record)).digest('base64url')
 
+/** Whether a list of that name beside records holds what was wrong with them: `{"errors":[]}` is no empty page. */
+export const holdsComplaints = (name: string): boolean =>
+  /^(?:validation)?_?(?:error|warning|message|problem)s?$/i.test(name)
+
 export const isObject = (value: Json | undefined): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !JSON.isRawJSON(value)
 

@@ -2,7 +2,9 @@
 
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
+import { knownStreams } from '../../src/streams/catalog.ts'
 import { contractChanges } from '../../src/streams/contract.ts'
+import { describedStreams } from '../../src/upstream/contract/described-streams.ts'
 import { readContract } from '../../src/upstream/contract/openapi.ts'
 
 const recorded = () =>
@@ -205,6 +207,55 @@ describe('the contract', () => {
       describing({ a: { $ref: '#/components/schemas/L0' } }, { ...bomb, L60: { type: 'string' } }),
     )
     expect(performance.now() - startedAt).toBeLessThan(5_000)
+  })
+
+  it('looks once at what holds itself in many ways', async () => {
+    const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` })
+    const kinds = Array.from({ length: 200 }, (_, n) => `D${n}`)
+    const schemas = {
+      Base: { oneOf: kinds.map(ref) },
+      ...Object.fromEntries(
+        kinds.map((name) => [name, { allOf: [ref('Base'), { properties: { own: { type: 'integer' } } }] }]),
+      ),
+      R: { anyOf: [{ type: 'string' }, ...Array.from({ length: 6 }, () => ref('R'))] },
+      A: { allOf: [...Array.from({ length: 6 }, () => ref('A')), { properties: { x: { type: 'string' } } }] },
+    }
+    const startedAt = performance.now()
+    const contract = await readContract(describing({ base: ref('Base'), r: ref('R'), a: ref('A') }, schemas))
+    expect(performance.now() - startedAt).toBeLessThan(5_000)
+    expect(contract.types.Thing?.fields.map(({ kind }) => kind)).toEqual(['object', 'text', 'object'])
+    expect(contract.types.D7?.fields.map(({ name }) => name)).toEqual(['own'])
+    expect(contract.types.A?.fields.map(({ name }) => name)).toEqual(['x'])
+  }, 20_000)
+
+  const record = { $ref: '#/components/schemas/Thing' }
+  const list = { type: 'array', items: record }
+  const errors = { type: 'array', items: { type: 'string' } }
+  it.each<[string, object]>([
+    ['beside complaints', { properties: { data: list, errors, total: { type: 'integer' } } }],
+    ['composed of parts', { allOf: [{ properties: { total: {} } }, { properties: { data: list, errors } }] }],
+    ['that may be null', { properties: { data: { nullable: true, allOf: [list] }, errors } }],
+    ['that may be null, in 3.1', { properties: { data: { oneOf: [{ type: 'null' }, list] }, errors } }],
+    ['in an answer that may be null', { anyOf: [{ type: 'null' }, { properties: { data: list } }] }],
+  ])('knows the records of a list %s', async (_, schema) => {
+    const document = describing({ a: { type: 'string' } })
+    const content = { 'application/json': { schema } }
+    document.paths['/api/Thing'].get.responses[200].content = content as never
+    const { operations } = await readContract(document)
+    expect(operations[0]?.answers).toEqual({ type: 'Thing', isList: true })
+  })
+
+  it('takes an envelope that it cannot see through for no record', async () => {
+    const document = describing({ assignmentId: { type: 'integer' } })
+    const get = document.paths['/api/Thing'].get
+    get.responses[200].content['application/json'].schema = {
+      properties: { rows: list, more: list, total: { type: 'integer' } },
+    } as never
+    const paths = { '/api/Assignment': { get } }
+    const schemas = { Assignment: document.components.schemas.Thing }
+    const contract = await readContract({ ...document, paths, components: { schemas } })
+    const described = describedStreams(new Map([['assignment', contract]]), [knownStreams[0]])
+    expect(described.get('assignment')?.fields.map(({ name }) => name)).toEqual(['assignmentId'])
   })
 })
 

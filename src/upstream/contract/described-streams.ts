@@ -37,8 +37,9 @@ function recordTypeOf(contracts: Contracts, stream: MirroredStream): RecordType 
 function listedType(contract: Contract, stream: Stream): RecordType | null {
   const listed = [stream.list, ...(stream.kind === 'changes' ? [stream.changes] : [])]
   const found = listed.flatMap((name) => {
-    const operation = operationAt(contract, pathOf(name))
-    return operation?.answers ? [typeIn(contract, operation.answers.type) ?? []].flat() : []
+    const answers = operationAt(contract, pathOf(name))?.answers
+    // What answers no list that can be seen may wrap its records in some other way: it is no record itself.
+    return answers?.isList ? [typeIn(contract, answers.type) ?? []].flat() : []
   })
   const [first, ...others] = found
   if (first) return others.reduce(joined, first)

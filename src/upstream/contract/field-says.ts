@@ -8,7 +8,7 @@ export type Schema = { readonly [keyword: string]: unknown }
 /** The schema that a reference means, with what stands beside the reference; null where it leads nowhere or in a circle. */
 export type Follow = (schema: unknown) => Schema | null
 
-type Said = Pick<ContractField, 'says' | 'kind' | 'isNullable' | 'describe' | 'values' | 'bounds'> & {
+export type Said = Pick<ContractField, 'says' | 'kind' | 'isNullable' | 'describe' | 'values' | 'bounds'> & {
   /** Why no kind can be told; null when one is, or nothing is said. */
   readonly conflict: string | null
 }
@@ -19,16 +19,38 @@ export const schemasIn = (value: unknown): readonly unknown[] => (Array.isArray(
 const textOf = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null)
 
 /** Compositions inside each other go no deeper in what people write. */
-const mostNesting = 8
+const mostNesting = 100
 
-export function fieldSays(given: unknown, follow: Follow, nesting = 0): Said {
-  const schema = follow(given)
+/** Each schema is looked at once, whatever refers to it: one that holds itself says nothing more there. */
+export function openFieldReader(follow: Follow): (schema: unknown) => Said {
+  const known = new Map<unknown, Said>()
+  const says = (given: unknown, nesting: number): Said => {
+    const place = placeOf(given)
+    const earlier = known.get(place)
+    if (earlier) return earlier
+    known.set(place, nothing)
+    const said = schemaSays(follow(given), nesting, says)
+    known.set(place, said)
+    return said
+  }
+  return (schema) => says(schema, 0)
+}
+
+/** Equal for all references to one schema. */
+export const placeOf = (given: unknown): unknown =>
+  isObject(given) && typeof given.$ref === 'string' && Object.keys(given).length === 1 ? given.$ref : given
+
+function schemaSays(
+  schema: Schema | null,
+  nesting: number,
+  says: (schema: unknown, nesting: number) => Said,
+): Said {
   if (schema === null || nesting > mostNesting)
     return { ...nothing, conflict: 'its reference leads nowhere, or in a circle' }
   const parts = compositionOf(schema)
   if (parts === null) return plainSays(schema)
-  const all = parts.members.map((member) => fieldSays(member, follow, nesting + 1))
-  const told = all.filter(({ says }) => says !== 'null')
+  const all = parts.members.map((member) => says(member, nesting + 1))
+  const told = all.filter(({ says: words }) => words !== 'null')
   const own = ownSays(schema)
   const joined = joinedSays(told, parts.how)
   return {

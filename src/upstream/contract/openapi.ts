@@ -9,8 +9,9 @@ import type {
   ContractParameter,
   RecordType,
 } from '../../streams/contract.ts'
+import { holdsComplaints } from '../../streams/record.ts'
 import { messageOf } from '../../util/errors.ts'
-import { type Follow, fieldSays, type Schema, schemasIn } from './field-says.ts'
+import { type Follow, openFieldReader, placeOf, type Said, type Schema, schemasIn } from './field-says.ts'
 
 /** It is no description that can be used. */
 export class ContractError extends Error {
@@ -74,9 +75,12 @@ function expectDescription(document: unknown): { readonly openApi: string; reado
 
 type Reader = {
   readonly follow: Follow
+  readonly fieldSays: (schema: unknown) => Said
   /** The name of the component that a reference means; null: it means none, or is none. */
   readonly nameOf: (schema: unknown) => string | null
   readonly types: Map<string, RecordType>
+  /** Of each schema that was looked at; null also for one that is being looked at. */
+  readonly fields: Map<unknown, readonly ContractField[] | null>
   readonly remarks: Set<string>
   remark(text: string): void
 }
@@ -89,33 +93,36 @@ async function openReader(document: unknown): Promise<Reader> {
   const remark = (text: string) => {
     remarks.add(text)
   }
-  return {
-    follow(given) {
-      let schema = given
-      const beside: Schema[] = []
-      const seen = new Set<string>()
-      while (isObject(schema) && typeof schema.$ref === 'string') {
-        const { $ref, ...rest } = schema
-        if (!$ref.startsWith('#') || seen.has($ref)) {
-          remark(
-            seen.has($ref)
-              ? `The reference ${$ref} leads in a circle.`
-              : `The reference ${shortened($ref)} leads out of the description and is not followed.`,
-          )
-          return null
-        }
-        seen.add($ref)
-        beside.push(rest)
-        schema = targetOf(refs, $ref, remark)
+  const follow: Follow = (given) => {
+    let schema = given
+    const beside: Schema[] = []
+    const seen = new Set<string>()
+    while (isObject(schema) && typeof schema.$ref === 'string') {
+      const { $ref, ...rest } = schema
+      if (!$ref.startsWith('#') || seen.has($ref)) {
+        remark(
+          seen.has($ref)
+            ? `The reference ${$ref} leads in a circle.`
+            : `The reference ${shortened($ref)} leads out of the description and is not followed.`,
+        )
+        return null
       }
-      return isObject(schema) ? Object.assign({}, schema, ...beside.toReversed()) : null
-    },
+      seen.add($ref)
+      beside.push(rest)
+      schema = targetOf(refs, $ref, remark)
+    }
+    return isObject(schema) ? Object.assign({}, schema, ...beside.toReversed()) : null
+  }
+  return {
+    follow,
+    fieldSays: openFieldReader(follow),
     nameOf(schema) {
       const $ref = isObject(schema) ? schema.$ref : null
       const [, name] = typeof $ref === 'string' ? (/^#\/components\/schemas\/([^/]+)$/.exec($ref) ?? []) : []
       return name ?? null
     },
     types: new Map(),
+    fields: new Map(),
     remarks,
     remark,
   }
@@ -171,7 +178,7 @@ function parametersOf(reader: Reader, given: readonly unknown[]): readonly Contr
     const parameter = reader.follow(one)
     const [name, where] = [textOf(parameter?.name), textOf(parameter?.in)]
     if (parameter === null || name === null || where === null) return []
-    const { says, bounds } = fieldSays(parameter.schema ?? {}, reader.follow)
+    const { says, bounds } = reader.fieldSays(parameter.schema ?? {})
     return [{ name, in: where, says, bounds, isRequired: parameter.required === true || where === 'path' }]
   })
   // One of an operation replaces the one of its path.
@@ -188,25 +195,50 @@ function answerOf(reader: Reader, name: string, { responses }: Schema): Contract
     /^2(?:\d\d|XX)$/i.test(status),
   )
   const schema = schemaIn(reader.follow(success?.[1] ?? {}))
-  const followed = schema === null ? null : reader.follow(schema)
-  if (schema === null || followed === null) return null
-  const items = itemsOf(reader, followed)
+  if (schema === null) return null
+  const items = itemsOf(reader, schema)
   const type = typeNamed(reader, items ?? schema, name)
   return type === null ? null : { type, isList: items !== null }
 }
 
-/** A list, or an object with one list in it. */
-function itemsOf(reader: Reader, schema: Schema): unknown {
-  if (schema.items !== undefined) return schema.items
-  if (!isObject(schema.properties)) return null
-  const lists = Object.values(schema.properties).flatMap((property) => {
-    const items = reader.follow(property)?.items
-    return items === undefined ? [] : [items]
+/** A list, or an object with one list in it besides complaints, as the records of an answer are read. */
+function itemsOf(reader: Reader, schema: unknown): unknown {
+  const parts = partsOf(reader, schema)
+  const items = listedIn(parts)
+  if (items !== undefined) return items
+  const properties = new Map(
+    parts.flatMap((part) => Object.entries(isObject(part.properties) ? part.properties : {})),
+  )
+  const lists = [...properties].flatMap(([name, property]) => {
+    const listed = holdsComplaints(name) ? undefined : listedIn(partsOf(reader, property))
+    return listed === undefined ? [] : [listed]
   })
   // A record may have lists in it; what wraps one has little else.
-  return lists.length === 1 && Object.keys(schema.properties).length <= mostWrapperFields ? lists[0] : null
+  return lists.length === 1 && properties.size <= mostWrapperFields ? lists[0] : null
 }
 const mostWrapperFields = 8
+
+const listedIn = (parts: readonly Schema[]): unknown => parts.find(({ items }) => items !== undefined)?.items
+
+/** A schema and what it is composed of; of alternatives the only one besides null. */
+function partsOf(reader: Reader, given: unknown): readonly Schema[] {
+  const parts: Schema[] = []
+  const seen = new Set<unknown>()
+  const add = (one: unknown) => {
+    if (seen.has(placeOf(one))) return
+    seen.add(placeOf(one))
+    const schema = reader.follow(one)
+    if (schema === null) return
+    parts.push(schema)
+    for (const part of schemasIn(schema.allOf)) add(part)
+    for (const how of ['oneOf', 'anyOf']) {
+      const others = schemasIn(schema[how]).filter((part) => !isObject(part) || part.type !== 'null')
+      if (others.length === 1) add(others[0])
+    }
+  }
+  add(given)
+  return parts
+}
 
 /** JSON first, then a form, then whatever there is. */
 function schemaIn(holder: Schema | null): unknown {
@@ -229,20 +261,28 @@ function typeNamed(reader: Reader, schema: unknown, otherwise: string): string |
 }
 
 /** Those of all parts that it is composed of; null when it has none. */
-function fieldsOf(
+function fieldsOf(reader: Reader, given: unknown, type: string): readonly ContractField[] | null {
+  const place = placeOf(given)
+  const known = reader.fields.get(place)
+  if (known !== undefined) return known
+  reader.fields.set(place, null)
+  const fields = composedFields(reader, reader.follow(given), type)
+  reader.fields.set(place, fields)
+  return fields
+}
+
+function composedFields(
   reader: Reader,
-  given: unknown,
+  schema: Schema | null,
   type: string,
-  nesting = 0,
 ): readonly ContractField[] | null {
-  const schema = reader.follow(given)
-  if (schema === null || nesting > 8) return null
-  const parts = schemasIn(schema.allOf).flatMap((part) => fieldsOf(reader, part, type, nesting + 1) ?? [])
+  if (schema === null) return null
+  const parts = schemasIn(schema.allOf).flatMap((part) => fieldsOf(reader, part, type) ?? [])
   const own = isObject(schema.properties) ? schema.properties : null
   if (own === null && parts.length === 0) return null
   const required = schemasIn(schema.required)
   const fields = Object.entries(own ?? {}).map(([name, property]): ContractField => {
-    const { conflict, ...said } = fieldSays(property, reader.follow)
+    const { conflict, ...said } = reader.fieldSays(property)
     if (conflict !== null) reader.remark(`${type}.${shortened(name)}: ${conflict}. The data decide.`)
     return { name, ...said, isRequired: required.includes(name), holds: heldType(reader, property) }
   })

@@ -3,7 +3,7 @@
 
 import { type Json, type JsonObject, repeatedFields } from '../../json/json.ts'
 import type { Stream } from '../../streams/catalog.ts'
-import { isObject, readRecords } from '../../streams/record.ts'
+import { holdsComplaints, isObject, readRecords } from '../../streams/record.ts'
 import {
   type Answer,
   ListRefused,
@@ -178,13 +178,11 @@ function listOf({ operation }: Named, { body, bytes, status }: UpstreamAnswer<Js
   })
 }
 
-/** The list inside a wrapping object. Lists of complaints are none: `{"errors":[]}` is not an empty page. */
+/** The list inside a wrapping object. */
 function wrappedList(body: Json | null): RecordList | null {
   if (!isObject(body)) return null
   const lists = Object.entries(body).flatMap(([field, value]) =>
-    Array.isArray(value) && !/^(?:validation)?_?(?:error|warning|message|problem)s?$/i.test(field)
-      ? [value]
-      : [],
+    Array.isArray(value) && !holdsComplaints(field) ? [value] : [],
   )
   return lists.length === 1 ? (lists[0] ?? null) : null
 }
