@@ -119,7 +119,7 @@ describe('reading in ranges', () => {
     const { reading, action } = begunReading()
     const { context, seen } = harness({ bytes: 4 * megabyte })
     await readInRanges(context, reading, action)
-    expect(seen.mostHeld).toBe(4)
+    expect(seen.mostHeld).toBe(5)
     const large = harness({ bytes: 100 * megabyte })
     await readInRanges(large.context, reading, action)
     expect(large.seen.mostHeld).toBe(1)

@@ -80,8 +80,8 @@ type Shared = {
   news: PromiseWithResolvers<void>
 }
 
-/** JSON of answers that were asked for and are not written: what they become takes a few times as much (P10). */
-const mostBytes = 16 * 1024 * 1024
+/** JSON of answers that were asked for and are not written: what they become takes a few times as much (P10). Twelve pages of 1,000 long records. */
+const mostBytes = 20 * 1024 * 1024
 
 export async function readInRanges(
   context: RangesContext,
