@@ -154,6 +154,21 @@ describe.skipIf(!hasPostgres)('a list whose records have one key', () => {
   })
 })
 
+describe.skipIf(!hasPostgres)('a list whose records share the key that an operator named', () => {
+  const database = createTestDatabase()
+  it('is not read at first, and the error names the setting that would do', async () => {
+    await using simulator = await startSimulator({ trackers: 20, behaviour: { twins: 5 } })
+    const poll = async (key: string) => {
+      await using context = await openTestContext(database, simulator, { KEY_TRACKER_OBJECT: key })
+      return await context.read(tracker, 'incremental', { signal })
+    }
+    const { status, error } = await poll('TrackerObjectId')
+    expect(status).toBe('failed')
+    const [, advice = ''] = /KEY_TRACKER_OBJECT=(\S+) tells them apart\./.exec(error?.message ?? '') ?? []
+    expect(await poll(advice)).toMatchObject({ status: 'done', tally: { inserted: 24, quarantined: 0 } })
+  })
+})
+
 describe.skipIf(!hasPostgres)('on the pages, a row whose key is made of several fields', () => {
   const database = createTestDatabase()
   it('is found, shown with its story, and named as one word of a command', async () => {
