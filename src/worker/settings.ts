@@ -31,7 +31,7 @@ export function settingsOf(config: Config, streams: readonly Stream[], name: str
       {
         variable: `KEY_${own}`,
         value: config.keyFields[name] ?? 'found in the data',
-        meaning: 'the field that is its key',
+        meaning: 'the field that is its key, or several that make it together',
       },
     ]
   return [

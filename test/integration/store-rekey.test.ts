@@ -77,6 +77,19 @@ describe.skipIf(!hasPostgres)('a table whose key is another one now', () => {
     ])
   })
 
+  it('is not given the old one again by a run that began with that', async () => {
+    const record = `[{"TrackerObjectId":1,"Part":"a"}]`
+    await write('TrackerObjectId', record)
+    const earlier = await begin(storeOf(database), 'tracker_object', 'quarantine-retry')
+    await write('TrackerObjectId,Part', record)
+    const page = readRecords(parseJson(Buffer.from(record)) as Json[], ['TrackerObjectId'], null)
+    await expect(earlier.pages.commit(page, null)).rejects.toThrow(
+      'The key of tracker_object is TrackerObjectId,Part since this run began.',
+    )
+    await earlier.finish({ ...done, status: 'failed', error: 'a test ended it' })
+    expect(await query('select _key as key from bi.tracker_object')).toEqual([{ key: '[1,"a"]' }])
+  })
+
   it('says what keeps it from that, and stays as it was', async () => {
     await write('TrackerObjectId', `[{"TrackerObjectId":1,"Part":"a"}]`)
     await query('create table public.mine (id bigint references mirror.tracker_object (tracker_object_id))')

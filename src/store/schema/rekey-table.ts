@@ -36,6 +36,7 @@ export async function rekeyTable(
       await client.query(`lock table ${table} in access exclusive mode`)
       const known = (await readTableSchema(client, stream)) ?? tableSchema
       if (foldName(known.key.field) === foldName(wanted.field) && (await hasRows(client, table))) return known
+      await expectChosen(client, stream.name, wanted)
       const changed = isComposite(wanted.field)
         ? await withOwnColumn(client, known, wanted)
         : await withColumn(client, known, wanted, log)
@@ -51,6 +52,17 @@ export async function rekeyTable(
       return rekeyed
     }),
   )
+}
+
+/** A run that began with the key of before would give the table that one again. */
+async function expectChosen(client: ClientBase, stream: string, { field }: KeyColumn): Promise<void> {
+  const { rows } = await client.query<{ key_field: string | null }>(
+    'select key_field from tidemark.stream where name = $1',
+    [stream],
+  )
+  const chosen = rows[0]?.key_field ?? null
+  if (chosen !== null && foldName(chosen) !== foldName(field))
+    throw new Error(`The key of ${stream} is ${chosen} since this run began. The next run goes by it.`)
 }
 
 async function hasRows(client: ClientBase, table: string): Promise<boolean> {
