@@ -170,6 +170,22 @@ describe.skipIf(!hasPostgres)('the contract', () => {
     expect(rows).toEqual([{ rows: 20, fitting: 20, rescued: 0 }])
   })
 
+  it('leaves room for fields that the data bring, whatever it names', async () => {
+    const upstream = await start()
+    const description = JSON.parse(await readFile(recorded, 'utf8'))
+    const { TblAssignment: type } = description.components.schemas
+    const many = Array.from({ length: 450 }, (_, n) => [`never${n}`, { type: 'string' }])
+    type.properties = { ...Object.fromEntries(many), ...type.properties }
+    const file = join(inject('scratch'), 'wide-contract.json')
+    await writeFile(file, JSON.stringify(description))
+    await using context = await openTestContext(database, upstream, { CONTRACT: file })
+    expect((await columnsOf('mirror.assignment')).length).toBeLessThanOrEqual(250)
+    const [assignment] = context.streams
+    if (!assignment) throw new Error('no stream')
+    const outcome = await context.read(assignment, 'incremental', { signal: neverAborted })
+    expect(outcome).toMatchObject({ status: 'done', tally: { inserted: 40, rescued: 0, quarantined: 0 } })
+  })
+
   describe('that changes', () => {
     type Description = {
       components: { schemas: Record<string, { properties: Record<string, unknown> }> }

@@ -113,6 +113,31 @@ describe('the growth of a page', () => {
   })
 })
 
+describe('a column whose type only the description knows', () => {
+  const described = (type: ColumnType): TableSchema => {
+    const tableSchema = tableSchemaOf({ Name: type })
+    return {
+      ...tableSchema,
+      columns: tableSchema.columns.map((one) => (one.field === 'Name' ? { ...one, isUnproven: true } : one)),
+    }
+  }
+  const uuid = '5b0d2c9e-7a41-4f0b-9d52-0c4e7a3f1b22'
+
+  it('becomes text where its first values are texts of several kinds', async () => {
+    const { growth } = await encode(described('uuid'), { Name: uuid }, { Name: 'a name' })
+    expect(growth?.retype).toEqual(new Map([['name', 'text']]))
+    const dates = await encode(described('timestamptz'), { Name: '2024-05-06T07:08:09Z' }, { Name: '' })
+    expect(dates.growth?.retype).toEqual(new Map([['name', 'text']]))
+    const none = await encode(described('uuid'), { Name: '2024-05-06T07:08:09Z' })
+    expect(none.growth?.retype).toEqual(new Map([['name', 'timestamptz']]))
+  })
+
+  it('stays where some values fit, and the others are no texts', async () => {
+    expect((await encode(described('uuid'), { Name: uuid }, { Name: 5 })).growth).toBeNull()
+    expect((await encode(described('bigint'), { Name: 5 }, { Name: 'x' })).growth).toBeNull()
+  })
+})
+
 describe('a hash', () => {
   const tableSchema = tableSchemaOf({ Name: 'text', Tags: 'jsonb', Amount: 'numeric' })
   const record = { Name: 'x', Tags: { a: 1, b: [JSON.rawJSON('1.0')] }, Amount: JSON.rawJSON('1.10') }

@@ -4,7 +4,7 @@
 import { setImmediate as breathe } from 'node:timers/promises'
 import { keyNumbers, type Rejected, type Row } from '../../streams/record.ts'
 import { openSpareBytes } from '../../wire/spare-bytes.ts'
-import type { ColumnType } from '../schema/column-types.ts'
+import { type ColumnType, commonType } from '../schema/column-types.ts'
 import type { Growth } from '../schema/grow-table.ts'
 import type { TableSchema } from '../schema/table-schema.ts'
 import { type CopyRows, type EncodedRows, openCopyRows } from './copy-rows.ts'
@@ -107,8 +107,12 @@ export function createPageEncoder(
 }
 
 function growthOf({ fields, widen, retype, nonNull }: PageNotes, { columns }: TableSchema): Growth | null {
-  // Where some values fit, the others are the exception.
-  const other = [...retype].filter(([column]) => nonNull[column] === 0)
+  const other = [...retype].flatMap(([column, asked]): (readonly [number, ColumnType])[] => {
+    if (nonNull[column] === 0) return [[column, asked]]
+    // Where some values fit, the others are the exception, unless one type holds them all.
+    const common = commonType(columns[column]?.type ?? asked, asked)
+    return common === columns[column]?.type ? [] : [[column, common]]
+  })
   if (fields.size === 0 && widen.size === 0 && other.length === 0) return null
   return {
     fields: new Map<string, ColumnType>([...fields.values()].map(({ field, type }) => [field, type])),

@@ -83,14 +83,19 @@ async function addColumns(client: ClientBase, { stream, type }: Described, log: 
   )
 }
 
-function missingFields({ columns, unplaced }: TableSchema, { fields }: RecordType): Map<string, ColumnType> {
+/** Fewer than a table can have: fields that have values need a place as well. */
+const mostDescribedColumns = 250
+
+function missingFields(
+  { columns, unplaced, takenNames }: TableSchema,
+  { fields }: RecordType,
+): Map<string, ColumnType> {
   const known = new Set([...columns.map(({ field }) => foldName(field)), ...unplaced])
-  return new Map(
-    fields.flatMap((field) => {
-      const type = columnTypeOf(field)
-      return type === null || known.has(foldName(field.name)) ? [] : [[field.name, type] as const]
-    }),
-  )
+  const missing = fields.flatMap((field) => {
+    const type = columnTypeOf(field)
+    return type === null || known.has(foldName(field.name)) ? [] : [[field.name, type] as const]
+  })
+  return new Map(missing.slice(0, Math.max(0, mostDescribedColumns - takenNames.size)))
 }
 
 /** What is said of each field, in the dictionary. A field that is described no more loses its words. */
