@@ -1,6 +1,6 @@
 // The manual tells of what there is: what is generated is current, and each command, link, setting, metric and runbook exists.
 
-import { existsSync, globSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { generatedFiles } from '../../scripts/reference/files.ts'
@@ -75,6 +75,20 @@ describe('links', () => {
       return file !== '' && !existsSync(new URL(file, new URL(path, checkout)))
     })
     expect(broken).toEqual([])
+  })
+
+  it('lead to each picture, and pictures are small', () => {
+    const pictures = readdirSync(new URL('docs/pictures/', checkout)).map((name) => `docs/pictures/${name}`)
+    const shown = new Set(
+      links.map(([path, to]) =>
+        new URL(to, new URL(path, checkout)).pathname.slice(checkout.pathname.length),
+      ),
+    )
+    expect(pictures.filter((path) => !shown.has(path))).toEqual([])
+    const large = [...pictures, 'docs/console.png'].filter(
+      (path) => statSync(new URL(path, checkout)).size > 60_000,
+    )
+    expect(large).toEqual([])
   })
 
   it('lead to headings that there are', () => {
