@@ -6,9 +6,12 @@ import { mirroredStreams, openContext, type SyncContext } from '../context.ts'
 import { parseJson } from '../json/parse.ts'
 import { askForRelated, type RelatedSays } from '../operator/related-record.ts'
 import { askUpstream, type UpstreamSays } from '../operator/upstream-record.ts'
+import { readOverview } from '../store/queries/overview.ts'
 import {
+  type KeyEvents,
   type KeyNotes,
   type RowStory,
+  readKeyEvents,
   readKeyNotes,
   readRow,
   type StoryTable,
@@ -17,14 +20,15 @@ import {
 import { type MirroredStream, pickStream } from '../streams/catalog.ts'
 import { isComposite, isObject, keyParts, typedKey } from '../streams/record.ts'
 import { UsageError } from '../util/errors.ts'
+import { formatDuration, plural } from '../util/text.ts'
 import { type Call, type Command, json } from './command.ts'
 import { type ExitCode, exitCodeOf, exitCodes, Interrupted } from './exit.ts'
 
 export const explain: Command = {
   name: 'explain',
   summary: 'tell the story of one row: how it came here, and what the upstream says now',
-  usage: '<stream> <key> [--json]',
-  options: { json },
+  usage: '<stream> <key> [--values] [--json]',
+  options: { values: { type: 'boolean', describe: 'show what the row holds as well' }, json },
   examples: ['tidemark explain assignment 4711', 'tidemark explain customer 12'],
   run,
 }
@@ -39,11 +43,13 @@ async function run(call: Call): Promise<ExitCode> {
   const key = meantKey(wanted, table, asked.key)
   const row = table && (await readRow(context.database.pool, table, key))
   const notes = await readNotes(context, wanted, key, row)
+  const events = table && row ? await readKeyEvents(context.database.pool, table, key) : nothingNoted
+  const settledAt = await settledTime(context, wanted)
   const upstream = await askAbout(context, wanted, { table, key, row }, signal)
   if (signal.aborted) throw new Interrupted('Interrupted.')
-  const story = { stream: wanted, key, row, notes, upstream }
+  const story = { stream: wanted, key, row, notes, events, settledAt, upstream }
   if (values.json) stdout.json(asJson(story))
-  else stdout.say(asText(story))
+  else stdout.say(asText(story, values.values === true))
   if (upstream.says === 'failed') return exitCodeOf(upstream.error)
   return upstream.says === 'unclear' ? exitCodes.upstream : exitCodes.done
 }
@@ -104,48 +110,110 @@ async function readNotes(
   return livesAgain ? { ...notes, missingSince: null, evidence: null } : notes
 }
 
+const nothingNoted: KeyEvents = { differences: [], quarantine: [], related: [] }
+
+/** Up to when nothing late is expected any more; a list is compared whole whenever it is read. */
+async function settledTime({ database }: SyncContext, { name, kind }: MirroredStream): Promise<Date | null> {
+  if (kind === 'related') return null
+  const [overview] = await readOverview(database.pool, [name])
+  return (kind === 'list' ? overview?.readThroughAt : overview?.settledThroughAt) ?? null
+}
+
 type Story = {
   readonly stream: MirroredStream
   readonly key: string
   readonly row: RowStory | null
   readonly notes: KeyNotes
+  readonly events: KeyEvents
+  readonly settledAt: Date | null
   readonly upstream: Says
 }
 
-function asText({ stream, key, row, notes, upstream }: Story): string {
-  const lines: string[] = [`${stream.name} ${key}`]
-  const say = (name: string, value: string) => lines.push(`  ${name.padEnd(12)}  ${value}`)
-  if (!row) say('mirror', 'holds no such row')
-  else {
-    say('first came', row.firstSeenAt.toISOString())
-    say('last changed', `${row.syncedAt.toISOString()}, ${inRuns(row)}`)
-    if (row.deletedAt)
-      say(
-        'deleted',
-        `${row.deletedAt.toISOString()}, ${reasons[row.deletedReason ?? ''] ?? row.deletedReason}`,
-      )
-  }
-  if (notes.evidence ?? notes.missingSince)
-    say('absent', `${notes.evidence ?? 'missing from the last list'} (${notes.missingSince?.toISOString()})`)
-  for (const late of notes.lateArrivals)
-    say(
-      'came late',
-      `version ${late.version} came ${Math.round(late.lateMs / 1000)} s late, found ${late.foundAt}`,
-    )
-  for (const missed of notes.missedRows)
-    say('missed', `found only by a reconcile, run ${missed.run}, ${missed.foundAt}`)
-  say('upstream', inUpstream(upstream))
-  return [...lines, ...(row ? valueLines(row) : [])].join('\n')
+/** What happened to it, the newest first, with what the upstream says of it above. */
+function asText(story: Story, withValues: boolean): string {
+  const { stream, key, row, settledAt } = story
+  const events = eventsOf(story).toSorted((a, b) => b.at.getTime() - a.at.getTime())
+  const now = new Date()
+  const times = events.map(({ at }) => clockOf(at, now))
+  const width = Math.max(0, ...times.map((time) => time.length))
+  const titleWidth = Math.max(0, ...events.map(({ title }) => title.length))
+  const lines = events.map(({ title, text }, index) =>
+    `  ${(times[index] ?? '').padEnd(width)}  ${title.padEnd(titleWidth)}  ${text}`.trimEnd(),
+  )
+  const settled =
+    row === null || row.deletedAt !== null || stream.kind === 'related'
+      ? null
+      : settledAt !== null && settledAt >= row.syncedAt
+        ? '  Settled: late commits since then were looked for, in two ways.'
+        : '  Not settled yet: the look-back and the list read it once more.'
+  const fields = row === null ? [] : valueLines(row)
+  const hint = withValues || row === null ? null : `  --values shows all ${fields.length} values.`
+  return [
+    `${stream.name} ${key}: ${inUpstream(story)}`,
+    '',
+    ...(row === null ? ['  The mirror holds no such row.'] : []),
+    ...lines,
+    ...(settled === null ? [] : ['', settled]),
+    ...(withValues && fields.length > 0 ? ['', '  values', ...fields] : []),
+    ...(hint === null ? [] : ['', `  Times are UTC.${hint}`]),
+  ].join('\n')
+}
+
+type Event = { readonly at: Date; readonly title: string; readonly text: string }
+
+function eventsOf({ row, notes, events }: Story): readonly Event[] {
+  const isFirst = row !== null && row.firstSeenAt.getTime() === row.syncedAt.getTime()
+  return [
+    ...(row === null ? [] : [{ at: row.firstSeenAt, title: 'first came', text: isFirst ? inRuns(row) : '' }]),
+    ...(row === null || isFirst ? [] : [{ at: row.syncedAt, title: 'last changed', text: inRuns(row) }]),
+    ...(row?.deletedAt
+      ? [
+          {
+            at: row.deletedAt,
+            title: 'marked deleted',
+            text: reasons[row.deletedReason ?? ''] ?? `${row.deletedReason}`,
+          },
+        ]
+      : []),
+    ...(notes.missingSince === null
+      ? []
+      : [{ at: notes.missingSince, title: 'absent', text: notes.evidence ?? 'missing from the last list' }]),
+    ...notes.lateArrivals.map(({ version, lateMs, foundAt }) => ({
+      at: new Date(foundAt),
+      title: 'late commit caught',
+      text: `version ${version}, ${formatDuration(lateMs)} late`,
+    })),
+    ...notes.missedRows.map(({ run, foundAt }) => ({
+      at: new Date(foundAt),
+      title: 'missed',
+      text: `found only by a reconcile, run ${run}`,
+    })),
+    ...events.differences.map(({ cause, fields, foundAt, runId }) => ({
+      at: foundAt,
+      title: `differed: ${cause}`,
+      text: `${fields.length > 0 ? `${fields.slice(0, 8).join(', ')}, ` : ''}run ${runId}`,
+    })),
+    ...events.quarantine.map(({ id, reason, firstSeenAt, droppedAt }) => ({
+      at: firstSeenAt,
+      title: 'went into quarantine',
+      text: `${reason}, entry ${id}${droppedAt === null ? '' : ', taken out'}`,
+    })),
+  ]
+}
+
+/** To the second of today, else the day and the minute. */
+function clockOf(at: Date, now: Date): string {
+  const [day = '', time = ''] = at.toISOString().split('T')
+  return now.toISOString().startsWith(day) ? time.slice(0, 8) : `${day} ${time.slice(0, 5)}`
 }
 
 function valueLines(row: RowStory): readonly string[] {
   const values = parseJson(Buffer.from(row.text))
-  const fields = Object.entries(isObject(values) ? values : {})
-  const width = Math.max(...fields.map(([name]) => name.length))
-  const shown = fields.filter(
+  const fields = Object.entries(isObject(values) ? values : {}).filter(
     ([name, value]) => !ownColumns.has(name) && !(name === '_rescued' && value === null),
   )
-  return ['  values', ...shown.map(([name, value]) => `    ${name.padEnd(width)}  ${JSON.stringify(value)}`)]
+  const width = Math.max(...fields.map(([name]) => name.length))
+  return fields.map(([name, value]) => `    ${name.padEnd(width)}  ${JSON.stringify(value)}`)
 }
 
 const ownColumns = new Set(['_first_seen_at', '_synced_at', '_deleted_at', '_deleted_reason', '_hash'])
@@ -160,20 +228,21 @@ function inRuns({ runs }: RowStory): string {
   return names.length === 1 ? `by ${names[0]}` : `by one of ${names.join(', ')}, which wrote at the same time`
 }
 
-function inUpstream(upstream: Says): string {
-  if (upstream.says === 'failed') return `could not be asked: ${upstream.error.message}`
-  if (upstream.says === 'gone') return 'has no such record'
-  if (upstream.says === 'never seen') return 'has no such record, and none was ever seen here'
-  if (upstream.says === 'shown') return `shows it with assignment ${upstream.assignment}`
+function inUpstream({ upstream }: Pick<Story, 'upstream'>): string {
+  if (upstream.says === 'failed') return `the upstream could not be asked: ${upstream.error.message}`
+  if (upstream.says === 'gone') return 'the upstream has no such record'
+  if (upstream.says === 'never seen') return 'the upstream has no such record, and none was ever seen here'
+  if (upstream.says === 'shown') return `the upstream shows it with assignment ${upstream.assignment}`
   if (upstream.says === 'not shown')
-    return `does not show it with ${upstream.assignments.map((id) => `assignment ${id}`).join(', ')} any more`
-  if (upstream.says === 'of no assignment') return 'was not asked: no assignment is known to have it'
-  if (upstream.says === 'unclear') return 'gave no clear answer; try again'
-  if (upstream.says !== 'found') return upstream.says
+    return `the upstream does not show it with ${upstream.assignments.map((id) => `assignment ${id}`).join(', ')} any more`
+  if (upstream.says === 'of no assignment')
+    return 'the upstream was not asked: no assignment is known to have it'
+  if (upstream.says === 'unclear') return 'the upstream gave no clear answer; try again'
+  if (upstream.says !== 'found') return `the upstream: ${upstream.says}`
   const { difference } = upstream
-  if (!difference) return 'agrees with the mirror'
-  if (difference.kind === 'missing') return `has it, version ${difference.version}`
-  return `has version ${difference.version}, the mirror has ${difference.mirrored}; these differ: ${difference.columns.join(', ')}`
+  if (!difference) return `agrees with the upstream (${plural(Object.keys(upstream.record).length, 'field')})`
+  if (difference.kind === 'missing') return `the upstream has it, version ${difference.version}`
+  return `the upstream has version ${difference.version}, the mirror ${difference.mirrored}; these differ: ${difference.columns.join(', ')}`
 }
 
 const asJson = ({ stream, key, row, notes, upstream }: Story) => ({

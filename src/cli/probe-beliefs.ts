@@ -117,6 +117,7 @@ function checkOf(
     name: `${stream} ${name}`,
     isFine: true,
     isWarning: verdict === 'does not hold',
+    isUntold: verdict === 'unknown',
     says: inWords(report, kind, seenNow !== null, now),
     belief: report,
   }
@@ -124,9 +125,10 @@ function checkOf(
 
 const capitalized = (text: string): string => `${text[0]?.toUpperCase() ?? ''}${text.slice(1)}`
 
-function inWords(report: BeliefReport, { holdsAs }: BeliefKind, isNow: boolean, now: Date): string {
+function inWords(report: BeliefReport, kind: BeliefKind, isNow: boolean, now: Date): string {
   const { verdict, value, claim, evidence, testedAt, recorded, means } = report
-  const answer = verdict === 'holds' && holdsAs === null ? `${value}` : verdict
+  const said = value === null ? undefined : kind.inWords?.[value]
+  const answer = verdict === 'holds' && kind.holdsAs === null ? `${value}` : verdict
   const ago = (at: string) => `${formatDuration(now.getTime() - new Date(at).getTime())} ago`
   const seen =
     testedAt !== null && !isNow
@@ -135,8 +137,13 @@ function inWords(report: BeliefReport, { holdsAs }: BeliefKind, isNow: boolean, 
         ? null
         : recorded.value === value
           ? `Runs saw the same ${ago(recorded.testedAt)}.`
-          : `Runs saw ${recorded.value} ${ago(recorded.testedAt)}.`
-  return [`${answer}: ${sentence(claim)}`, sentence(capitalized(evidence)), seen, means]
+          : `Runs saw ${kind.inWords?.[recorded.value] ?? recorded.value} ${ago(recorded.testedAt)}.`
+  return [
+    said ? sentence(said) : `${answer}: ${sentence(claim)}`,
+    sentence(capitalized(evidence)),
+    seen,
+    means,
+  ]
     .filter(Boolean)
     .join(' ')
 }

@@ -32,6 +32,8 @@ export type Check = {
   readonly isFine: boolean
   /** It may be as it should be, and a person has to look. */
   readonly isWarning?: boolean
+  /** It could not be found out, and nothing is wrong with that. */
+  readonly isUntold?: boolean
   readonly says: string
   readonly belief?: BeliefReport
 }

@@ -3,6 +3,7 @@
 
 import { type Config, ConfigError, loadConfig } from '../config/load.ts'
 import { configuredStreams } from '../context.ts'
+import { formatDuration, plural } from '../util/text.ts'
 import { type Call, type Command, json } from './command.ts'
 import { type ExitCode, worst } from './exit.ts'
 import { expectNoWords } from './parse.ts'
@@ -29,22 +30,42 @@ async function run(call: Call): Promise<ExitCode> {
   const { values, stdout } = call
   expectNoWords('probe', call)
   const checks: Check[] = []
+  const startedAt = performance.now()
   for await (const check of everyCheck(call)) {
     checks.push(check)
     if (values.json) continue
     stdout.write(`${stdout.mark(markOfCheck(check))} `)
-    stdout.say(`${check.name.padEnd(30)} ${check.says}`)
+    stdout.say(`${check.name.padEnd(nameWidth)}  ${check.says}`)
   }
   if (values.json) {
     const told = checks.map(({ name, isFine, says }) => ({ name, fine: isFine, says }))
     const beliefs = checks.flatMap(({ belief }) => belief ?? [])
     stdout.json({ fine: checks.every(({ isFine }) => isFine), checks: told, beliefs })
-  }
+  } else stdout.say(summary(checks, performance.now() - startedAt))
   return worst(checks.map(exitCodeOfCheck))
 }
 
-export const markOfCheck = ({ isFine, isWarning = false }: Check) =>
-  !isFine ? 'bad' : isWarning ? 'warning' : 'good'
+/** As wide as the longest name of a belief of the streams that all have. */
+const nameWidth = 34
+
+export const markOfCheck = ({ isFine, isWarning = false, isUntold = false }: Check) =>
+  !isFine ? 'bad' : isWarning ? 'warning' : isUntold ? 'idle' : 'good'
+
+/** `11 passed, 1 warning, 1 failed, 1.9 s`. */
+export function summary(checks: readonly Check[], tookMs: number): string {
+  const marked = (mark: ReturnType<typeof markOfCheck>) =>
+    checks.filter((check) => markOfCheck(check) === mark).length
+  const [warnings, untold] = [marked('warning'), marked('idle')]
+  return [
+    `${marked('good')} passed`,
+    warnings > 0 && plural(warnings, 'warning'),
+    untold > 0 && `${untold} could not be told`,
+    `${marked('bad')} failed`,
+    formatDuration(tookMs),
+  ]
+    .filter(Boolean)
+    .join(', ')
+}
 
 export async function* everyCheck({
   environment,

@@ -242,8 +242,9 @@ function problemLines({ problems, waits, now }: Status, out: Look, width: number
   return lines.length === 0 ? [] : ['', ...lines]
 }
 
+/** The last column stays free: some terminals begin a new line in it. */
 function marked(out: Look, mark: Mark, text: string, width: number): readonly string[] {
-  const [first = '', ...rest] = folded(out.plain(text), width - 2)
+  const [first = '', ...rest] = folded(out.plain(text), width - 3)
   return [`${out.mark(mark)} ${first}`, ...rest.map((line) => `  ${line}`)]
 }
 

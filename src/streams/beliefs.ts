@@ -12,6 +12,8 @@ export type BeliefKind = {
   readonly lifetimeMs: number | null
   /** With these values the claim holds; null: it only says how the upstream is, and nothing is wrong with any answer. */
   readonly holdsAs: readonly string[] | null
+  /** What a value means, where it does not say so itself. */
+  readonly inWords?: Readonly<Record<string, string>>
   /** What it means for reading while it does not hold. */
   readonly without?: string
   /** What is taken back when it no longer holds. */
@@ -33,10 +35,14 @@ export const beliefs = {
       'The field is looked for again. When another one is found, the position goes back to 0 and everything is read again.',
   },
   inclusive: {
-    claim: 'neworchanged/{v} shows version v itself, or begins above it',
+    claim: 'what neworchanged/{v} means: versions from v on (>=), or above v (>)',
     test: 'Asked for what changed since a version that is there.',
     lifetimeMs: 7 * dayMs,
     holdsAs: null,
+    inWords: {
+      yes: '>=: neworchanged/{v} shows version v itself and all above it',
+      no: '>: neworchanged/{v} shows only what is above v, and not v itself',
+    },
     takenBack: 'Nothing: each question asks one version lower, so that both are read right.',
   },
   sorting: {

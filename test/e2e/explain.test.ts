@@ -30,14 +30,24 @@ describe.skipIf(!hasPostgres)('explain', () => {
       explained('3'),
       explained('4'),
       explained('999'),
-      runTidemark(['explain', 'assignment', '3'], environment),
+      runTidemark(['explain', 'assignment', '3', '--values'], environment),
     ])
     expect(changed.upstream).toMatchObject({ says: 'found', equal: false })
     expect(changed.upstream.different).toContain('subject')
     expect(gone).toMatchObject({ mirror: { deleted_at: null }, upstream: { says: 'gone' } })
     expect(never).toMatchObject({ mirror: null, upstream: { says: 'never seen' } })
     expect(text.code).toBe(0)
-    expect(text.stdout).toMatch(/last changed .*by run \d+ \(incremental\)/)
+    expect(text.stdout).toMatch(
+      /^assignment 3: the upstream has version \d+, the mirror \d+; these differ: .*subject[\s\S]*first came {2}by run \d+ \(incremental\)\n\n {2}Not settled yet/,
+    )
+    // The values are told to those who ask for them.
+    const short = (await runTidemark(['explain', 'assignment', '5'], environment)).stdout
+    expect(short).toMatch(/^assignment 5: agrees with the upstream \(\d+ fields\)\n/)
+    expect(short).toMatch(/Times are UTC\. {2}--values shows all \d+ values\.\n$/)
+    expect(short).not.toContain('row_version')
+    expect((await runTidemark(['explain', 'assignment', '999'], environment)).stdout).toMatch(
+      /^assignment 999: the upstream has no such record, and none was ever seen here\n\n {2}The mirror holds no such row\.\n$/,
+    )
     // Beyond what a JavaScript number holds (P4).
     const { rows } = await database.pool.query(
       'select row_version from mirror.assignment where assignment_id = 3',

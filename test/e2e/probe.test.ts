@@ -41,7 +41,9 @@ describe.skipIf(!hasPostgres)('the probe', () => {
     expect(verdicts.get('key_order')).toBe('holds')
     expect(verdicts.get('versions_rise')).toBe('could not be told')
     expect(beliefs.every(({ claim, evidence }) => claim !== '' && evidence !== '')).toBe(true)
-    expect(of('assignment inclusive')?.says).toMatch(/^yes: .* Since (\d+) includes \1\./)
+    expect(of('assignment inclusive')?.says).toMatch(
+      /^>=: neworchanged\/\{v\} shows version v itself and all above it\. Neworchanged\/(\d+) showed version \1\./,
+    )
     expect(of('assignment order')?.says).toContain('by key')
     expect(of('assignment cap')?.says).toBe('pages hold 50 records at most')
     expect(of('assignment time zone')?.says).toContain('date-times')

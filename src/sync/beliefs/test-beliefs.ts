@@ -131,10 +131,10 @@ async function testInclusive({ ask, sample }: Test, isSorted: boolean): Promise<
   if (chosen === undefined) return untold('inclusive', 'no record has a version')
   const since = await ask(chosen, sampleSize, isSorted ? 'ascending' : null)
   if (since?.rows.some(({ version }) => version === chosen))
-    return told('inclusive', 'yes', `since ${chosen} includes ${chosen}`)
+    return told('inclusive', 'yes', `neworchanged/${chosen} showed version ${chosen}`)
   const isAll = since !== null && (isSorted || since.received < sampleSize)
   if (!isAll) return untold('inclusive', `version ${chosen} was not in the first page, and there are more`)
-  return told('inclusive', 'no', `since ${chosen} begins above it`)
+  return told('inclusive', 'no', `neworchanged/${chosen} did not show version ${chosen}, which is there`)
 }
 
 // ── the list ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -135,7 +135,11 @@ const columns = (now: Date): readonly Column<BeliefLine>[] => [
     cell: ({ name }) => html`${capitalized(beliefKind(name)?.claim ?? name)} <code>${name}</code>`,
   },
   { title: 'Holds', cell: (line) => verdict(line, now) },
-  { title: 'Value', isWord: true, cell: ({ value }) => html`<strong>${foreign(value)}</strong>` },
+  {
+    title: 'Value',
+    isWord: true,
+    cell: ({ name, value }) => html`<strong>${foreign(beliefKind(name)?.inWords?.[value] ?? value)}</strong>`,
+  },
   { title: 'Evidence', cell: (line) => evidence(line, now) },
   { title: 'Tested', cell: ({ testedAt }) => age(testedAt, now) },
   { title: 'Doubted from', cell: (line) => doubted(line, now) },
