@@ -57,7 +57,7 @@ describe.skipIf(!hasPostgres)('the minutes', () => {
     const stands = (change: string) =>
       database.pool.query(`update tidemark.stream set ${change} where name = 'note'`)
     await database.pool.query(`insert into tidemark.stream (name) values ('note')`)
-    expect(await freshness()).toEqual([{ state: 'loading', share: null, reason: null }])
+    expect(await freshness()).toEqual([{ state: null, share: null, reason: null }])
     await database.pool.query(
       `insert into tidemark.progress (stream, reading, run_id, began_at, updated_at, share)
        values ('note', 'first load', 1, now(), now(), 0.25)`,
