@@ -7,7 +7,7 @@ import { readContracts, wasCheckedWithin } from './store/queries/contract.ts'
 import { readSchemaMap } from './store/queries/dictionary.ts'
 import { learnAddedStreams } from './store/queries/found-out.ts'
 import { confirmedReferences } from './store/queries/references.ts'
-import { keepContract } from './store/runs/keep-contract.ts'
+import { forgetContractProblem, keepContract } from './store/runs/keep-contract.ts'
 import { noteStream } from './store/runs/note-stream.ts'
 import { applyContract, noteReferences } from './store/schema/apply-contract.ts'
 import { createTable } from './store/schema/create-table.ts'
@@ -75,9 +75,9 @@ export async function openContracts(needs: ContractNeeds): Promise<Contracts> {
     described: () => describedHere(pool),
     listsOffered,
     async refresh({ olderThanMs, signal }) {
-      if (config.contract === null) return
       try {
         for (const service of services) await lookAt(needs, service, { olderThanMs, signal })
+        if (config.contract === null) return
         await applyStored(needs)
         await learn()
       } catch (error) {
@@ -110,7 +110,8 @@ async function lookAt(
 ): Promise<void> {
   const place = contractPlaceOf(config, service)
   const upstream = upstreams[service]
-  if (!place || (upstream === null && place.kind !== 'file')) return
+  if (!place || (upstream === null && place.kind !== 'file'))
+    return await forgetContractProblem(pool, service)
   if (olderThanMs > 0 && (await wasCheckedWithin(pool, service, olderThanMs))) return
   const finding = await findContract(place, upstream, signal)
   signal.throwIfAborted()

@@ -1,7 +1,7 @@
 // What the upstream says about itself, for verbs that send something: operations that no table of ours has, and whether a request is one
 // that it describes. Read from the mirror; without one nothing is known, and everything is sent.
 
-import { loadMirrorConfig } from '../config/load.ts'
+import { loadContractConfig, loadMirrorConfig } from '../config/load.ts'
 import { readContracts, readDocument } from '../store/queries/contract.ts'
 import { openDatabase } from '../store/server/connect.ts'
 import type { Contract, ContractOperation } from '../streams/contract.ts'
@@ -15,12 +15,13 @@ import { embeddedUrl } from './upstream-call.ts'
 
 type Description = { readonly contract: Contract; readonly document: unknown }
 
-/** Null where none was read, or the mirror cannot be asked. */
+/** Null where none was read, none is to be used, or the mirror cannot be asked. */
 export async function readDescription({
   environment,
   log,
 }: Pick<Call, 'environment' | 'log'>): Promise<Description | null> {
   try {
+    if (loadContractConfig(environment).contract === null) return null
     const url = loadMirrorConfig(environment).databaseUrl ?? (await embeddedUrl())
     if (url === null) return null
     const database = await openDatabase({ url, log: log.child({}, { level: 'error' }), isReadOnly: true })

@@ -90,13 +90,61 @@ describe('a description', () => {
     [
       'nesting without end',
       `{"openapi":"3.0.3","paths":{"/a":${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}}}`,
-      'cannot be read',
+      'nested too deeply',
     ],
+    ['lists without end', `${'['.repeat(200_000)}${']'.repeat(200_000)}`, 'nested too deeply'],
   ])('that is none is told: %s', async (name, text, words) => {
     const at = join(directory, `${name}.txt`)
     if (text !== '') await writeFile(at, text)
     const finding = await findContract({ kind: 'file', at }, null, signal)
     expect(finding).toMatchObject({ found: 'unusable', at, why: expect.stringContaining(words) })
+  })
+
+  it.each<[string, number, object | string]>([
+    ['an error that is no error', 200, { error: 'no such page' }],
+    ['a word', 200, 'OK'],
+    ['a failure', 500, { title: 'An error occurred' }],
+    ['a description of Swagger 2.0', 200, { swagger: '2.0', paths: {} }],
+  ])('is found behind other answers at the usual places: %s', async (_, status, body) => {
+    let isThere = true
+    await using service = await startServer(({ url }, response) => {
+      const [code, answer] =
+        url === '/openapi/v1.json'
+          ? [status, body]
+          : url === '/swagger/v1/swagger.json' && isThere
+            ? [200, description]
+            : [404, '']
+      response.writeHead(code, { 'content-type': 'application/json' })
+      response.end(typeof answer === 'string' ? answer : JSON.stringify(answer))
+    })
+    const upstream = openServerClient(service)
+    const look = () => findContract({ kind: 'usual' }, upstream, signal)
+    expect(await look()).toMatchObject({ found: 'contract', at: `${service.url}/swagger/v1/swagger.json` })
+    isThere = false
+    const otherwise =
+      status === 500 ? 'no answer' : typeof body === 'object' && 'swagger' in body ? 'unusable' : 'nothing'
+    expect((await look()).found).toBe(otherwise)
+  })
+
+  it('is asked for once where the service is down', async () => {
+    await using service = await startServer((_, response) => response.writeHead(429).end())
+    const upstream = openServerClient(service)
+    expect((await findContract({ kind: 'usual' }, upstream, signal)).found).toBe('no answer')
+    expect(service.received.length).toBeLessThanOrEqual(2)
+  })
+
+  it('that is refused is told with the status, and no address with its query (P9)', async () => {
+    let isLetIn = false
+    await using service = await startServer((_, response) => {
+      response.writeHead(isLetIn ? 200 : 401, { 'content-type': 'application/json' })
+      response.end(isLetIn ? JSON.stringify(description) : '')
+    })
+    const upstream = openServerClient(service)
+    const place = { kind: 'url', at: `${service.url}/api.json?code=SECRET` } as const
+    const at = `${service.url}/api.json`
+    expect(await findContract(place, upstream, signal)).toEqual({ found: 'unusable', at, why: 'status 401' })
+    isLetIn = true
+    expect(await findContract(place, upstream, signal)).toMatchObject({ found: 'contract', at })
   })
 
   it('of 100 MB is cut off while it streams in', async () => {

@@ -4,7 +4,9 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, describe, expect, inject, it } from 'vitest'
 import { contract } from '../../src/cli/contract.ts'
+import { readDescription } from '../../src/cli/described.ts'
 import { migrate } from '../../src/cli/migrate.ts'
+import { openLog } from '../../src/log.ts'
 import { readProblems } from '../../src/problems/find-problems.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { streams } from '../../src/streams/catalog.ts'
@@ -275,6 +277,28 @@ describe.skipIf(!hasPostgres)('the contract', () => {
       await describeAs(() => {})
       await callCommand(migrate, [], environment)
       expect(await problemsOf()).toEqual([])
+    })
+
+    it('is no problem and no measure of requests once it is off', async () => {
+      const upstream = await start()
+      const environment = environmentFor(upstream, database, { CONTRACT: file() })
+      await describeAs(() => {})
+      await callCommand(migrate, [], environment)
+      const wrong = async () => {
+        await writeFile(file(), '<html>')
+        await callCommand(migrate, [], environment)
+        expect((await problemsOf()).map(({ kind }) => kind)).toEqual(['contract_unusable'])
+      }
+      const described = async (CONTRACT: string) =>
+        await readDescription({
+          environment: { ...environment, CONTRACT },
+          log: openLog({ level: 'silent' }),
+        })
+      await wrong()
+      expect(await described(file())).not.toBeNull()
+      await callCommand(migrate, [], { ...environment, CONTRACT: 'off' })
+      expect(await problemsOf()).toEqual([])
+      expect(await described('off')).toBeNull()
     })
 
     it('is compared with the records: what has no value, is not described, or does not fit', async () => {

@@ -55,6 +55,15 @@ export async function keepContract(
   )
 }
 
+/** Of a service whose description nobody looks for. */
+export async function forgetContractProblem(pool: Pool, service: ServiceName): Promise<void> {
+  await pool.query(
+    `update tidemark.contract_check set problem = null, problem_since = null
+     where service = $1 and problem is not null`,
+    [service],
+  )
+}
+
 const gone = 'The service does not describe itself any more. What it said last holds on.'
 
 type Client = Parameters<Parameters<typeof withConnection>[1]>[0]

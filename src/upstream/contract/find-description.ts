@@ -22,7 +22,7 @@ export type Finding =
   /** There is something, and it cannot be used. */
   | { readonly found: 'unusable'; readonly at: string; readonly why: string }
   /** Nobody could say whether there is one. */
-  | { readonly found: 'no answer'; readonly why: string }
+  | { readonly found: 'no answer'; readonly why: string; readonly isOfThisPlace?: boolean }
 
 const usualPaths = ['/openapi/v1.json', '/swagger/v1/swagger.json', '/openapi.json']
 
@@ -44,16 +44,24 @@ export async function findContract(
   if (place.kind === 'url')
     return (
       (await askAt(asking, new URL(place.at), true)) ?? {
-        ...{ found: 'unusable', at: place.at },
+        ...{ found: 'unusable', at: shownAddress(new URL(place.at)) },
         why: 'there is none at this address (404)',
       }
     )
+  const found: Finding[] = []
   for (const url of usualPlaces(upstream.baseUrl)) {
-    const found = await askAt(asking, url, false)
-    if (found !== null) return found
+    const finding = await askAt(asking, url, false)
+    if (finding?.found === 'contract') return finding
+    if (finding !== null) found.push(finding)
+    // Whoever is down, or has enough of questions, is asked no others.
+    if (finding?.found === 'no answer' && !finding.isOfThisPlace) break
   }
-  return { found: 'nothing' }
+  const best = (wanted: Finding['found']) => found.find((finding) => finding.found === wanted)
+  return best('unusable') ?? best('no answer') ?? { found: 'nothing' }
 }
+
+/** A query may hold a secret (P9). */
+const shownAddress = ({ origin, pathname }: URL): string => `${origin}${pathname}`
 
 /** Below the base URL, and at the root of its host. */
 function usualPlaces(baseUrl: string): readonly URL[] {
@@ -66,19 +74,24 @@ type Asking = { readonly upstream: Upstream; readonly signal: AbortSignal }
 /** Null: none is there. With the token first, and without: it may be refused on its way to what is open to everybody. */
 async function askAt({ upstream, signal }: Asking, url: URL, isNamed: boolean): Promise<Finding | null> {
   let failure: unknown = null
+  let refusal: Finding | null = null
   const isOwn = url.href.startsWith(`${new URL(upstream.baseUrl).origin}/`)
   for (const isSigned of isOwn ? [true, false] : [false])
     try {
       const answer = await upstream.askOnce(url, { isSigned, mostBytes }, signal)
       const found = await readAnswered(url, answer, isNamed)
-      if (found !== null) return found
-      if (answer.status === 404) return null
+      if (answer.status === 401 || answer.status === 403) refusal = found
+      else if (found !== null || answer.status === 404) return found
     } catch (error) {
       if (isTooLarge(error))
-        return { found: 'unusable', at: url.href, why: `it is larger than ${mostBytes / 1024 / 1024} MB` }
+        return {
+          found: 'unusable',
+          at: shownAddress(url),
+          why: `it is larger than ${mostBytes / 1024 / 1024} MB`,
+        }
       failure ??= error
     }
-  if (failure === null) return null
+  if (failure === null) return refusal
   const why = signal.aborted ? `no answer within ${longestMs / 1_000} s` : messageOf(failure)
   return { found: 'no answer', why }
 }
@@ -92,16 +105,28 @@ async function readAnswered(
   { status, headers, bytes }: HttpAnswer,
   isNamed: boolean,
 ): Promise<Finding | null> {
-  const at = url.href
-  if (status >= 500 || status === 429)
-    return { found: 'no answer', why: `${url.pathname} answers with status ${status}` }
+  const at = shownAddress(url)
+  if (status >= 500 || status === 429) {
+    const why = `${url.pathname} answers with status ${status}`
+    return { found: 'no answer', why, isOfThisPlace: status === 500 }
+  }
   const type = headers['content-type'] ?? ''
   const isPage = /html/i.test(type) || bytes.subarray(0, 100).toString('latin1').trimStart().startsWith('<')
-  if (status === 200 && !isPage) return await readBytes(at, bytes, /yaml/i.test(type))
-  if (!isNamed || status === 404 || status === 401 || status === 403) return null
-  const where = headers.location ? `, a redirect to ${headers.location.slice(0, 200)}` : ''
+  if (status === 200 && !isPage) {
+    const finding = await readBytes(at, bytes, /yaml/i.test(type))
+    return finding.found === 'unusable' && !isNamed && !saysDescription(bytes) ? null : finding
+  }
+  if (!isNamed || status === 404) return null
+  const where = headers.location
+    ? `, a redirect to ${headers.location.replace(/[?#].*$/s, '').slice(0, 200)}`
+    : ''
   return { found: 'unusable', at, why: isPage ? 'it is a page for browsers' : `status ${status}${where}` }
 }
+
+/** Where nobody named the place, what does not call itself a description is the service's answer to everything. */
+const saysDescription = (bytes: Buffer): boolean =>
+  /"(?:openapi|swagger)"\s*:|^(?:openapi|swagger)\s*:/m.test(bytes.subarray(0, firstBytes).toString('latin1'))
+const firstBytes = 64 * 1024
 
 async function readDescriptionFile(path: string): Promise<Finding> {
   try {
@@ -118,10 +143,18 @@ async function readDescriptionFile(path: string): Promise<Finding> {
 async function readBytes(at: string, bytes: Buffer, isYaml: boolean): Promise<Finding> {
   try {
     const read = parseDescription(bytes, isYaml || /\.ya?ml$/i.test(at))
-    return { found: 'contract', at, document: JSON.stringify(read), contract: await readContract(read) }
+    return { found: 'contract', at, document: documentText(read), contract: await readContract(read) }
   } catch (error) {
     if (!(error instanceof ContractError)) throw error
     return { found: 'unusable', at, why: error.message }
+  }
+}
+
+function documentText(read: unknown): string {
+  try {
+    return JSON.stringify(read)
+  } catch (cause) {
+    throw new ContractError('it is nested too deeply', { cause })
   }
 }
 
