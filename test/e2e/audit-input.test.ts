@@ -57,7 +57,7 @@ describe.skipIf(!hasPostgres)('wrong input', () => {
       ],
       [
         ['rewind', 'assignment', '--to-version', '999999', ...because],
-        /would skip everything in between; if you want that, add --force/,
+        /would skip everything in between; if you want that: `tidemark rewind` with --force/,
       ],
       [
         ['rewind', 'assignment', '--to-checkpoint', ofAnother, ...because],
