@@ -1,12 +1,12 @@
 // What the services of the upstream say about themselves, as the mirror uses it: looked for, kept, and brought into the tables. A belief:
 // without it everything works as well, and nothing that goes wrong here keeps a stream from being read.
 
-import type { Config, UpstreamConfig } from './config/load.ts'
+import { type Config, ConfigError, type UpstreamConfig } from './config/load.ts'
 import type { Logger } from './log.ts'
 import { readContracts, wasCheckedWithin } from './store/queries/contract.ts'
 import { readSchemaMap } from './store/queries/dictionary.ts'
 import { learnAddedStreams } from './store/queries/found-out.ts'
-import { confirmedReferences } from './store/queries/references.ts'
+import { confirmedReferences, type LikelyReference } from './store/queries/references.ts'
 import { forgetContractProblem, keepContract } from './store/runs/keep-contract.ts'
 import { noteStream } from './store/runs/note-stream.ts'
 import { applyContract, noteReferences } from './store/schema/apply-contract.ts'
@@ -14,7 +14,10 @@ import { createTable } from './store/schema/create-table.ts'
 import type { Database } from './store/server/connect.ts'
 import { withConnection } from './store/server/session.ts'
 import {
+  type AddedStream,
+  addedStreams,
   type FieldKinds,
+  type FoundOut,
   type MirroredStream,
   relatedStreams,
   type ServiceName,
@@ -46,8 +49,11 @@ export type ContractNeeds = {
 export type Contracts = {
   /** Undefined where nothing describes them. */
   kindsOf(stream: string): FieldKinds | undefined
-  /** Asks the services whose description was not looked for within that time, and makes the tables what they say. */
-  refresh(options: { readonly olderThanMs: number; readonly signal: AbortSignal }): Promise<void>
+  /**
+   * Asks the services whose description was not looked for within that time, and makes the tables what they say. Returns the streams
+   * whose tables are so.
+   */
+  refresh(options: { readonly olderThanMs: number; readonly signal: AbortSignal }): Promise<readonly string[]>
   /** What is known of each stream by the descriptions that were read last. */
   described(): Promise<ReadonlyMap<string, RecordType>>
   listsOffered(contract: Contract): readonly ListOffered[]
@@ -77,15 +83,17 @@ export async function openContracts(needs: ContractNeeds): Promise<Contracts> {
     async refresh({ olderThanMs, signal }) {
       try {
         for (const service of services) await lookAt(needs, service, { olderThanMs, signal })
-        if (config.contract === null) return
-        await applyStored(needs)
+        if (config.contract === null) return []
+        const applied = await applyStored(needs)
         await learn()
+        return applied
       } catch (error) {
         if (signal.aborted) throw error
         log.warn(
           { err: error },
           'What the upstream says about itself could not be used. Its data are read all the same.',
         )
+        return []
       }
     },
   }
@@ -160,25 +168,41 @@ function tell(log: Logger, service: ServiceName, finding: Finding, changeCount: 
   )
 }
 
-async function applyStored({ pool, config, mirrored, log }: ContractNeeds): Promise<void> {
+/** Returns the streams whose tables are what is said of them. */
+async function applyStored(needs: ContractNeeds): Promise<readonly string[]> {
+  const { pool, config, mirrored, log } = needs
   const described = await describedHere(pool)
-  if (described.size > 0) {
-    const views = await readSchemaMap(pool, mirrored)
-    const names = mirrored.map(({ name }) => name)
-    await noteReferences(pool, names, await confirmedReferences(pool, views))
-  }
   const wanted = mirrored.flatMap((stream) => {
     const type = described.get(stream.name)
     return type ? [{ stream, type, keyField: config.keyFields[stream.name] ?? null }] : []
   })
+  if (wanted.length > 0) await noteConfirmed(needs)
+  const applied: string[] = []
   for (const one of wanted)
-    await withConnection(pool, (client) => applyContract(client, [one], log)).catch((error) =>
+    try {
+      await withConnection(pool, (client) => applyContract(client, [one], log))
+      applied.push(one.stream.name)
+    } catch (error) {
       // Somebody reads the table, or a view of theirs is in the way: the rows come all the same.
       log.warn(
         { stream: one.stream.name, why: messageOf(error) },
         'The table could not be made what the upstream says that its records are.',
-      ),
-    )
+      )
+    }
+  return applied
+}
+
+/** Which columns refer to which views; the comments of the tables name them. */
+async function noteConfirmed({ pool, mirrored, log }: ContractNeeds): Promise<void> {
+  try {
+    const views = await readSchemaMap(pool, mirrored)
+    const onFailure = (one: LikelyReference, error: unknown) =>
+      log.warn({ ...one, why: messageOf(error) }, 'Whether a column refers to a view could not be looked up.')
+    const names = mirrored.map(({ name }) => name)
+    await noteReferences(pool, names, await confirmedReferences(pool, views, onFailure))
+  } catch (error) {
+    log.warn({ why: messageOf(error) }, 'Which columns refer to which views could not be looked up.')
+  }
 }
 
 // Lists that the settings add: nobody wrote down what they are like.
@@ -195,13 +219,19 @@ export async function knowAddedStreams({
   /** False: nothing is asked, and no table is made. */
   readonly migrates?: boolean
 }): Promise<void> {
-  await learnAddedStreams(pool)
+  const known = await learnAddedStreams(pool)
+  for (const added of addedStreams()) {
+    const found = known.get(added.name)
+    if (found) expectSameList(added, found)
+    // Older programs did not note it.
+    if (found && !found.path && migrates) await noteStream(pool, added.name, { ...found, path: added.path })
+  }
   if (!migrates) return
   const signal = AbortSignal.timeout(longestFindingMs)
   for (const added of unknownStreams())
     try {
       const found = await findOut(upstream, added, config.keyFields[added.name] ?? null, signal)
-      if (found !== null) await noteStream(pool, added.name, found)
+      if (found !== null) await noteStream(pool, added.name, { ...found, path: added.path })
     } catch (error) {
       log.warn(
         { stream: added.name, path: added.path, why: messageOf(error) },
@@ -213,6 +243,14 @@ export async function knowAddedStreams({
       await withConnection(pool, (client) =>
         createTable(client, stream, { field: stream.keyFields[0] ?? '', type: 'bigint' }, log),
       )
+}
+
+/** Rows of two lists in one table would be told apart by nobody. */
+function expectSameList({ name, path }: AddedStream, found: FoundOut): void {
+  if (found.path === undefined || found.path.toLowerCase() === path.toLowerCase()) return
+  throw new ConfigError(
+    `STREAMS: mirror.${name} holds the rows of ${found.path}, and ${name}=${path} would add those of another list. Choose another name for ${path}.`,
+  )
 }
 
 const longestFindingMs = 30_000

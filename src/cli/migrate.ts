@@ -3,7 +3,7 @@
 
 import { ConfigError, loadConfig, loadContractConfig, loadMirrorConfig } from '../config/load.ts'
 import { mirroredStreams, openConfiguredUpstream } from '../context.ts'
-import { describedHere, openContracts } from '../contracts.ts'
+import { openContracts } from '../contracts.ts'
 import { migrateDatabase } from '../store/schema/migrate.ts'
 import { type Database, openDatabase } from '../store/server/connect.ts'
 import { streams } from '../streams/catalog.ts'
@@ -58,10 +58,7 @@ async function makeDescribedTables(
   try {
     const mirrored = mirroredStreams(config)
     const contracts = await openContracts({ pool, config, upstreams, mirrored, log })
-    await contracts.refresh({ olderThanMs: 0, signal })
-    if (config.contract === null) return []
-    const described = await describedHere(pool)
-    return mirrored.map(({ name }) => name).filter((name) => described.has(name))
+    return await contracts.refresh({ olderThanMs: 0, signal })
   } finally {
     upstreams.assignment?.close()
     upstreams.tracking?.close()

@@ -155,6 +155,8 @@ export type FoundOut = {
   readonly kind: Stream['kind']
   readonly keyField: string | null
   readonly hasLookup: boolean
+  /** Of the list that was asked; left out by older programs. */
+  readonly path?: string
 }
 
 const everyStream: { added: readonly AddedStream[]; found: ReadonlyMap<string, FoundOut> } = {

@@ -91,6 +91,29 @@ describe.skipIf(!hasPostgres)('a list that the settings add', () => {
     expect([schedules.client, schedules.hook]).toEqual([{ everyMs: 30_000 }, { everyMs: 3_600_000 }])
   })
 
+  it('is refused under the name of another one, whose rows its table has', async () => {
+    {
+      await using _first = await openTestContext(database, simulator, settings)
+    }
+    addStreams([])
+    const moved = { STREAMS: 'assignment,client=/api/Webhooks' }
+    await expect(openTestContext(database, simulator, moved)).rejects.toThrow(
+      'mirror.client holds the rows of /api/Customer, and client=/api/Webhooks would add those of another list. Choose another name for /api/Webhooks.',
+    )
+  })
+
+  it('that an older program found is known by its path from then on', async () => {
+    {
+      await using _first = await openTestContext(database, simulator, settings)
+    }
+    await database.pool.query("update tidemark.stream set found_out = found_out - 'path'")
+    addStreams([])
+    await using _context = await openTestContext(database, simulator, settings)
+    expect(
+      await rowsOf("select found_out->>'path' as path from tidemark.stream where name = 'client'"),
+    ).toEqual([{ path: '/api/Customer' }])
+  })
+
   it('has its columns and comments from what the upstream says about itself', async () => {
     await using _context = await openTestContext(database, simulator, { ...settings, CONTRACT: '' })
     const [{ words }] = await rowsOf(
@@ -101,7 +124,8 @@ describe.skipIf(!hasPostgres)('a list that the settings add', () => {
 
   it('is offered by what the upstream says about itself, with the line that mirrors it and a guess of its size', async () => {
     await using _context = await openTestContext(database, simulator, { ...settings, CONTRACT: '' })
-    const environment = environmentFor(simulator, database, { STREAMS: 'assignment,client=/api/Customer' })
+    const described = { STREAMS: 'assignment,client=/api/Customer', CONTRACT: '' }
+    const environment = environmentFor(simulator, database, described)
     const { stdout } = await callCommand(contract, ['streams', '--json'], environment)
     const { lists }: { lists: { path: string }[] } = JSON.parse(stdout)
     const customers = simulator.source.count('customer')

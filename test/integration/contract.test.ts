@@ -172,6 +172,23 @@ describe.skipIf(!hasPostgres)('the contract', () => {
     expect(rows).toEqual([{ rows: 20, fitting: 20, rescued: 0 }])
   })
 
+  it('makes all tables that can be made, and names no others, where a view and a table of others are in the way', async () => {
+    const environment = { DATABASE_URL: database.url, ...withContract }
+    await callCommand(migrate, [], environment)
+    // A reference cannot be looked up, and a table cannot be made what is said of it.
+    await database.pool.query(`
+      drop view bi.assignment_note; drop view bi.assignment;
+      create view bi.assignment as select 1 / 0 as assignment_id, * from (select 1::bigint as x) as x;
+      drop table mirror.webhook_definition cascade;
+      create view mirror.webhook_definition as select 1 as one`)
+    await database.pool.query('comment on table mirror.assignment_object is null')
+    const { code, stdout } = await callCommand(migrate, ['--json'], environment)
+    expect(code).toBe(0)
+    const { described } = JSON.parse(stdout)
+    expect(described).toContain('assignment_object')
+    expect(described).not.toContain('webhook_definition')
+  })
+
   it('leaves room for fields that the data bring, whatever it names', async () => {
     const upstream = await start()
     const description = JSON.parse(await readFile(recorded, 'utf8'))

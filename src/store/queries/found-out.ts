@@ -3,13 +3,17 @@
 import type { ClientBase } from 'pg'
 import { addedStreams, type FoundOut, noteFoundOut } from '../../streams/catalog.ts'
 
-/** Makes this program know what others found out. Does nothing where the settings add no stream. */
-export async function learnAddedStreams(client: Pick<ClientBase, 'query'>): Promise<void> {
+/** Makes this program know what others found out, and returns it. Does nothing where the settings add no stream. */
+export async function learnAddedStreams(
+  client: Pick<ClientBase, 'query'>,
+): Promise<ReadonlyMap<string, FoundOut>> {
   const names = addedStreams().map(({ name }) => name)
-  if (names.length === 0) return
+  if (names.length === 0) return new Map()
   const { rows } = await client.query<{ name: string; found: FoundOut }>(
     'select name, found_out as found from tidemark.stream where name = any ($1) and found_out is not null',
     [names],
   )
-  noteFoundOut(new Map(rows.map(({ name, found }) => [name, found])))
+  const known = new Map(rows.map(({ name, found }) => [name, found]))
+  noteFoundOut(known)
+  return known
 }

@@ -56,26 +56,40 @@ const mostValues = 10_000
 export async function confirmedReferences(
   client: Pick<ClientBase, 'query'>,
   views: readonly ViewMap[],
+  /** What cannot be looked up is not confirmed; left out: it is an error. */
+  onFailure?: (reference: LikelyReference, error: unknown) => void,
 ): Promise<readonly Reference[]> {
   const confirmed: Reference[] = []
   for (const { from, column, to } of likelyReferences(views)) {
     const key = views.find(({ name }) => name === to)?.columns.find(({ isKey }) => isKey)?.name
     if (key === undefined) continue
-    const [value, found] = [pg.escapeIdentifier(column), pg.escapeIdentifier(key)]
-    const { rows } = await client.query<{ values: number; resolved: number }>(
-      `select count(*)::int as values, count(*) filter (where exists (
-         select from ${inBi(to)} as there where there.${found} = sample.value
-       ))::int as resolved
-       from (
-         select distinct ${value} as value
-         from (select ${value} from ${inBi(from)} where ${value} is not null limit ${mostRows}) as known limit ${mostValues}
-       ) as sample`,
-    )
-    const { values = 0, resolved = 0 } = rows[0] ?? {}
-    const share = values === 0 ? 0 : resolved / values
-    if (share >= leastShare) confirmed.push({ from, column, to, key, values, share })
+    try {
+      const counted = await countResolved(client, { from, column, to, key })
+      if (counted.share >= leastShare) confirmed.push({ from, column, to, key, ...counted })
+    } catch (error) {
+      if (!onFailure) throw error
+      onFailure({ from, column, to }, error)
+    }
   }
   return confirmed
+}
+
+async function countResolved(
+  client: Pick<ClientBase, 'query'>,
+  { from, column, to, key }: LikelyReference & Pick<Reference, 'key'>,
+): Promise<Pick<Reference, 'values' | 'share'>> {
+  const [value, found] = [pg.escapeIdentifier(column), pg.escapeIdentifier(key)]
+  const { rows } = await client.query<{ values: number; resolved: number }>(
+    `select count(*)::int as values, count(*) filter (where exists (
+       select from ${inBi(to)} as there where there.${found} = sample.value
+     ))::int as resolved
+     from (
+       select distinct ${value} as value
+       from (select ${value} from ${inBi(from)} where ${value} is not null limit ${mostRows}) as known limit ${mostValues}
+     ) as sample`,
+  )
+  const { values = 0, resolved = 0 } = rows[0] ?? {}
+  return { values, share: values === 0 ? 0 : resolved / values }
 }
 
 const inBi = (name: string): string => `bi.${pg.escapeIdentifier(name)}`

@@ -6,7 +6,9 @@ import { type FoundOut, noteFoundOut } from '../../streams/catalog.ts'
 export async function noteStream(pool: Pool, name: string, found: FoundOut): Promise<void> {
   const { rows } = await pool.query<{ found: FoundOut }>(
     `insert into tidemark.stream (name, found_out) values ($1, $2)
-     on conflict (name) do update set found_out = coalesce(stream.found_out, excluded.found_out) returning found_out as found`,
+     on conflict (name) do update
+     set found_out = coalesce(stream.found_out || jsonb_build_object('path', coalesce(stream.found_out->'path', excluded.found_out->'path')), excluded.found_out)
+     returning found_out as found`,
     [name, found],
   )
   noteFoundOut(new Map([[name, rows[0]?.found ?? found]]))
