@@ -2,8 +2,21 @@
 // see it, and its numbers as a table.
 
 import type { MinuteBucket, ServiceBucket, StateSpan } from '../store/queries/watch.ts'
+import {
+  clockOf,
+  failureKinds,
+  failuresTable,
+  latencyOf,
+  latencyTable,
+  numbers,
+  outcomes,
+  quantileMs,
+  rowsTable,
+  tickHours,
+  troubleTable,
+  worstTable,
+} from './chart-tables.ts'
 import { count, type Html, html, shortSpan } from './html.ts'
-import { plainTable } from './pages/tables.ts'
 
 export type DaySpan = { readonly from: Date; readonly to: Date; readonly bucketMs: number }
 
@@ -17,9 +30,6 @@ export function dayUntil(now: Date, minutes: number): DaySpan {
 const percent = (value: number): string => `${value.toFixed(2)}%`
 const placeOf = (at: Date, { from, to }: DaySpan): number =>
   (100 * (at.getTime() - from.getTime())) / (to.getTime() - from.getTime())
-const clockOf = (at: Date): string => at.toISOString().slice(11, 16)
-
-const tickHours = 4
 
 /** Full hours below a chart; every other one is left out on a phone. */
 function timeAxis(span: DaySpan, y: number): Html {
@@ -47,8 +57,6 @@ const withScale = (
 
 const swatch = (className: string, words: string): Html =>
   html`<li><svg viewBox="0 0 12 12" aria-hidden="true"><rect class="${className}" width="12" height="12" rx="2"/></svg>${words}</li>`
-
-const numbers = (table: Html): Html => html`<details><summary>Show the numbers</summary>${table}</details>`
 
 const nothing = (title: string, small: string): Html =>
   figure(
@@ -151,39 +159,6 @@ ${numbers(worstTable(buckets))}`,
   )
 }
 
-const worstTable = (buckets: readonly MinuteBucket[]): Html => {
-  const groups = [...Map.groupBy(buckets, ({ at }) => Math.floor(at.getTime() / (tickHours * 3_600_000)))]
-  const worst = (ages: readonly (number | null)[]) => {
-    const known = ages.filter((one) => one !== null)
-    return known.length === 0 ? '–' : shortSpan(Math.max(...known) * 1_000)
-  }
-  return plainTable({
-    caption: `Worst age in each ${tickHours} hours`,
-    columns: [
-      { title: 'From', cell: ([group]) => clockOf(new Date(group * tickHours * 3_600_000)) },
-      { title: 'Read through', cell: ([, own]) => worst(own.map((one) => one.readAge)), isNumber: true },
-      {
-        title: 'Settled through',
-        cell: ([, own]) => worst(own.map((one) => one.settledAge)),
-        isNumber: true,
-      },
-      {
-        title: 'Deletions known',
-        cell: ([, own]) => worst(own.map((one) => one.deletionsAge)),
-        isNumber: true,
-      },
-    ],
-    rows: groups.toReversed(),
-  })
-}
-
-const outcomes = [
-  ['inserted', 'f-ok', 'new'],
-  ['updated', 'f-read', 'changed'],
-  ['deleted', 'f-idle', 'deleted'],
-  ['quarantined', 'f-bad', 'quarantined'],
-] as const
-
 /** Bars that add up to the sums of the legend. */
 export function rowsChart(buckets: readonly MinuteBucket[], span: DaySpan): Html {
   const sums = outcomes.map(([name]) => buckets.reduce((sum, one) => sum + one[name], 0))
@@ -203,7 +178,8 @@ export function rowsChart(buckets: readonly MinuteBucket[], span: DaySpan): Html
       span,
       `${count(all)} rows written in 24 hours: ${outcomes.map(([, , words], index) => `${count(sums[index] ?? 0)} ${words}`).join(', ')}`,
     ),
-    html`<ul class="key">${outcomes.map(([, className, words], index) => swatch(className, `${words} ${count(sums[index] ?? 0)}`))}</ul>`,
+    html`<ul class="key">${outcomes.map(([, className, words], index) => swatch(className, `${words} ${count(sums[index] ?? 0)}`))}</ul>
+${numbers(rowsTable(buckets))}`,
   )
 }
 
@@ -282,45 +258,14 @@ ${numbers(troubleTable(troubles.toReversed()))}`,
   )
 }
 
-const troubleTable = (troubles: readonly StateSpan[]): Html =>
-  troubles.length === 0
-    ? html`<p>All were up to date.</p>`
-    : plainTable({
-        caption: 'Times a stream was not up to date, last 24 hours',
-        columns: [
-          { title: 'Stream', cell: ({ stream }) => stream },
-          { title: 'State', cell: ({ state }) => state ?? 'no worker' },
-          { title: 'From', cell: ({ from }) => clockOf(from) },
-          { title: 'To', cell: ({ to }) => clockOf(to) },
-        ],
-        rows: troubles.slice(0, 50),
-      })
-
 // ── the upstream ─────────────────────────────────────────────────────────────────────────────────────────────
-
-const fastestMs = 10
-
-/** The upper edge of the class in which a share of the answers lies; null without answers. */
-export function quantileMs(latency: readonly number[], share: number): number | null {
-  const all = latency.reduce((a, b) => a + b, 0)
-  if (all === 0) return null
-  let seen = 0
-  const index = latency.findIndex((amount) => {
-    seen += amount
-    return seen >= all * share
-  })
-  return fastestMs * 2 ** Math.max(0, index)
-}
 
 const latencyScale = { least: 5, most: 100_000 }
 
 export function latencyChart(service: string, buckets: readonly ServiceBucket[], span: DaySpan): Html {
   const title = `${service} service: time to answer`
   const small = `milliseconds per ${shortSpan(span.bucketMs)}, last 24 h, UTC; logarithmic`
-  const whole = buckets.reduce<number[]>(
-    (sum, { latency }) => latency.map((one, index) => one + (sum[index] ?? 0)),
-    [],
-  )
+  const whole = latencyOf(buckets)
   const [median, slow] = [quantileMs(whole, 0.5), quantileMs(whole, 0.95)]
   if (median === null || slow === null) return nothing(title, small)
   const all = everyBucket(buckets, span)
@@ -344,16 +289,10 @@ export function latencyChart(service: string, buckets: readonly ServiceBucket[],
     title,
     small,
     withScale(labels, plotHeight + 18, plot),
-    html`<ul class="key"><li><svg viewBox="0 0 12 12" aria-hidden="true"><path class="ln" d="M0 6h12"/></svg>half are faster: ${count(median)} ms</li><li><svg viewBox="0 0 12 12" aria-hidden="true"><path class="ln two" d="M0 6h12"/></svg>95 of 100 are faster: ${count(slow)} ms</li></ul>`,
+    html`<ul class="key"><li><svg viewBox="0 0 12 12" aria-hidden="true"><path class="ln" d="M0 6h12"/></svg>half are faster: ${count(median)} ms</li><li><svg viewBox="0 0 12 12" aria-hidden="true"><path class="ln two" d="M0 6h12"/></svg>95 of 100 are faster: ${count(slow)} ms</li></ul>
+${numbers(latencyTable(buckets))}`,
   )
 }
-
-const failureKinds = [
-  ['429', 'f-warn', '429, slow down'],
-  ['5xx', 'f-bad', '5xx'],
-  ['4xx', 'f-gone', '4xx'],
-  ['none', 'f-idle', 'no answer'],
-] as const
 
 export function failuresChart(buckets: readonly ServiceBucket[], span: DaySpan): Html {
   const byTime = [...Map.groupBy(buckets, ({ at }) => at.getTime())].map(([ms, own]) => ({
@@ -379,6 +318,7 @@ export function failuresChart(buckets: readonly ServiceBucket[], span: DaySpan):
     'Requests that failed',
     small,
     stackedBars(byTime, span, `${count(all)} requests failed in 24 hours`),
-    html`<ul class="key">${failureKinds.map(([, className, words], index) => swatch(className, `${words}: ${count(sums[index] ?? 0)}`))}</ul>`,
+    html`<ul class="key">${failureKinds.map(([, className, words], index) => swatch(className, `${words}: ${count(sums[index] ?? 0)}`))}</ul>
+${numbers(failuresTable(buckets))}`,
   )
 }

@@ -2,12 +2,12 @@
 
 import { describe, expect, it } from 'vitest'
 import type { MinuteBucket, ServiceBucket } from '../../src/store/queries/watch.ts'
+import { quantileMs } from '../../src/web/chart-tables.ts'
 import {
   dayUntil,
   failuresChart,
   lagChart,
   latencyChart,
-  quantileMs,
   rowsChart,
   stateTimeline,
 } from '../../src/web/history-charts.ts'
@@ -123,5 +123,21 @@ describe('the upstream', () => {
     expect(chart).toContain('aria-label="78 requests failed in 24 hours"')
     expect(chart).toContain('429, slow down: 70')
     expect(markupOf(failuresChart([service(0)], span))).toContain('None.')
+  })
+})
+
+describe('the numbers', () => {
+  const cells = (chart: string) =>
+    [...chart.matchAll(/<t[dh] [^>]*role="(?:cell|rowheader)"[^>]*>([^<]*)</g)].map(([, text]) => text)
+
+  it('of each chart are a table in four hours, the newest first', () => {
+    // The span begins at 14:15: bucket 0 lies in the part from 12:00, bucket 20 (19:15) in that from 16:00.
+    const rows = markupOf(rowsChart([minute(0, { inserted: 30 }), minute(20, { updated: 1_050 })], span))
+    expect(rows).toContain('Show the numbers')
+    expect(cells(rows)).toEqual(['16:00', '0', '1,050', '0', '0', '12:00', '30', '0', '0', '0'])
+    const answers = markupOf(latencyChart('assignment', [service(0), service(20)], span))
+    expect(cells(answers)).toEqual(['16:00', '10', '40 ms', '40 ms', '12:00', '10', '40 ms', '40 ms'])
+    const failed = markupOf(failuresChart([service(0, { failures: { '429': 3 } })], span))
+    expect(cells(failed)).toEqual(['12:00', '3', '0', '0', '0'])
   })
 })
