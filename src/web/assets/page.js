@@ -1,4 +1,4 @@
-// The script of the pages: it shows what the worker sends, and says whether it is in touch. Pages are complete without it.
+// The script of the pages: it shows what the worker sends, says whether it is in touch, and knows some keys. Pages are complete without it.
 
 const connection = document.querySelector('[data-connection]')
 let source = null
@@ -37,3 +37,37 @@ function listen() {
 // A browser keeps few connections to one place; pages that nobody sees leave them to others.
 document.addEventListener('visibilitychange', listen)
 listen()
+
+// Keys: off in fields, and off altogether for who wants that.
+const keys = document.querySelector('#keys')
+const useKeys = document.querySelector('[data-use-keys]')
+const openKeys = document.querySelector('[data-open-keys]')
+let isGoing = false
+
+function goTo(letter) {
+  for (const link of document.querySelectorAll('.nav a'))
+    if (link.textContent.trim().toLowerCase().startsWith(letter)) return link.click()
+}
+
+function press(event) {
+  const { key, target, ctrlKey, metaKey, altKey } = event
+  if (!useKeys.checked || ctrlKey || metaKey || altKey || keys.open) return
+  if (target.closest('input, select, textarea, [contenteditable]')) return
+  if (isGoing) goTo(key.toLowerCase())
+  else if (key === '/') document.querySelector('#q').focus()
+  else if (key === '?') keys.showModal()
+  isGoing = key === 'g' && !isGoing
+  if (key === '/' || key === '?') event.preventDefault()
+}
+
+if (keys && useKeys && openKeys) {
+  try {
+    useKeys.checked = localStorage.getItem('keys') !== 'off'
+    useKeys.addEventListener('change', () => localStorage.setItem('keys', useKeys.checked ? 'on' : 'off'))
+  } catch {
+    // A browser that keeps nothing.
+  }
+  openKeys.hidden = false
+  openKeys.addEventListener('click', () => keys.showModal())
+  document.addEventListener('keydown', press)
+}

@@ -80,7 +80,8 @@ ${page.viewer.message && html`<p class="message ${page.viewer.message.isGood ? '
 ${page.heading ?? heading({ title: page.title })}
 ${page.body}
 </main>
-<footer><p><span>${morePlaces.map(([address, name], index) => html`${index > 0 && ' · '}<a href="${address}">${name}</a>`)}</span>${page.asOf && html`<span>As of ${stamp(page.asOf)}</span>`}${whoIs(page.viewer)}</p></footer>
+<footer><p><span>${morePlaces.map(([address, name], index) => html`${index > 0 && ' · '}<a href="${address}">${name}</a>`)}</span>${page.asOf && html`<span>As of ${stamp(page.asOf)}</span>`}${whoIs(page.viewer)}<button type="button" class="link" data-open-keys hidden>Keys</button></p></footer>
+${keysDialog}
 </body>
 </html>
 `
@@ -95,6 +96,14 @@ const top = ({ path, viewer, problems, isDemo }: Layout): Html => html`<header c
 <span class="live" role="status" data-connection></span>
 ${account(viewer)}
 </header>`
+
+/** Opened by the script; the keys work with it only. */
+const keysDialog = html`<dialog id="keys" aria-labelledby="keys-title"><form method="dialog" class="more"><h2 id="keys-title">Keys</h2>
+<dl class="pairs"><dt><kbd>/</kbd></dt><dd>find a record</dd><dt><kbd>g</kbd> and a letter</dt><dd>go to ${places.map(
+  ([, name], index) => html`${index > 0 && ', '}<kbd>${name[0]?.toLowerCase()}</kbd> ${name}`,
+)}</dd><dt><kbd>?</kbd></dt><dd>this list</dd></dl>
+<label class="check"><input type="checkbox" data-use-keys checked> Use these keys, outside of fields</label>
+<button>Close</button></form></dialog>`
 
 const account = ({ role, canSignIn, csrfToken }: Viewer): Html | null => {
   if (role !== null)
