@@ -261,6 +261,22 @@ export const promiseMutations: readonly Mutation[] = [
     replace: 'if (shortfall.missing >= 0) return null',
   },
   {
+    ...vanished,
+    promise: 'P7',
+    name: 'what searches marked before is not counted',
+    file: 'src/sync/deletions/find-deletions.ts',
+    find: 'isDoubtful(since)',
+    replace: 'since.missing < 0',
+  },
+  {
+    ...vanished,
+    promise: 'P7',
+    name: 'rows are marked while a person is to decide',
+    file: 'src/sync/deletions/find-deletions.ts',
+    find: 'if (search.before.isBlocked)',
+    replace: 'if (search.before.isBlocked && search.missing < 0)',
+  },
+  {
     test: 'test/integration/reconcile.test.ts',
     promise: 'P7',
     name: 'what the reconcile lacked is gone without a look',
