@@ -2,6 +2,7 @@
 // without it everything works as well, and nothing that goes wrong here keeps a stream from being read.
 
 import { type Config, ConfigError, type UpstreamConfig } from './config/load.ts'
+import { addedIn } from './config/parsers.ts'
 import type { Logger } from './log.ts'
 import { readContracts, wasCheckedWithin } from './store/queries/contract.ts'
 import { readSchemaMap } from './store/queries/dictionary.ts'
@@ -79,7 +80,11 @@ export async function openContracts(needs: ContractNeeds): Promise<Contracts> {
   return {
     kindsOf: (stream) => known.get(stream),
     described: () => describedHere(pool),
-    listsOffered,
+    listsOffered: (contract) =>
+      listsOffered(
+        contract,
+        needs.mirrored.filter(({ kind }) => kind === 'related').map(({ name }) => name),
+      ),
     async refresh({ olderThanMs, signal }) {
       try {
         for (const service of services) await lookAt(needs, service, { olderThanMs, signal })
@@ -262,12 +267,12 @@ export type ListOffered = {
   readonly hasChanges: boolean
   /** The stream that mirrors it; null: none does. */
   readonly stream: string | null
-  /** What STREAMS would add. */
-  readonly setting: string
+  /** What STREAMS would add; null: it cannot name such a path. */
+  readonly setting: string | null
 }
 
-/** Lists without parameters in their paths. */
-export function listsOffered(contract: Contract): readonly ListOffered[] {
+/** Lists without parameters in their paths. The names of related records that are copied are taken. */
+export function listsOffered(contract: Contract, related: readonly string[]): readonly ListOffered[] {
   const paths = new Set(contract.operations.map(({ path }) => path.toLowerCase()))
   const mirrored = new Map(streams.map(({ name, list }) => [operationNamed(list).path.toLowerCase(), name]))
   const isList = ({ method, path, answers, parameters }: ContractOperation) =>
@@ -275,14 +280,29 @@ export function listsOffered(contract: Contract): readonly ListOffered[] {
     !path.includes('{') &&
     // An answer that is not described may be a list all the same, where it can be paged.
     (answers?.isList ?? parameters.some(({ name }) => /^page(?:size)?$/i.test(name)))
-  return contract.operations.filter(isList).map(({ path, answers }) => {
+  const taken = new Set([...related, ...streams.map(({ name }) => name)])
+  const offered = new Map(contract.operations.filter(isList).map((one) => [withoutSlash(one.path), one]))
+  return [...offered].map(([path, { answers }]) => {
     const hasChanges = [...paths].some((one) => one.startsWith(`${path.toLowerCase()}/neworchanged/{`))
+    const stream = mirrored.get(path.toLowerCase()) ?? null
+    const name = stream ?? freeName(nameOf(path), taken)
+    taken.add(name)
+    const setting = `${name}=${path}`
+    const canBeSet = stream !== null || addedIn(setting).length === 1
     return {
-      ...{ path, hasChanges, type: answers?.type ?? 'not described' },
-      stream: mirrored.get(path.toLowerCase()) ?? null,
-      setting: `${nameOf(path)}=${path}`,
+      ...{ path, hasChanges, type: answers?.type ?? 'not described', stream },
+      setting: canBeSet ? setting : null,
     }
   })
+}
+
+const withoutSlash = (path: string): string => path.replace(/\/+$/, '')
+
+function freeName(name: string, taken: ReadonlySet<string>): string {
+  for (let n = 1; ; n++) {
+    const free = n === 1 ? name : `${name.slice(0, 36)}_${n}`
+    if (!taken.has(free)) return free
+  }
 }
 
 /** `work_order` for `/api/WorkOrder`. */

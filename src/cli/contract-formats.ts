@@ -38,6 +38,9 @@ function contractLine({ service, location, contract, lastReadAt }: StoredContrac
   return `${service} service: ${what}, ${plural(operations.length, 'operation')}, read ${moment(lastReadAt)} from ${location}`
 }
 
+const unusableLine = ({ service, problem }: Shown['unusable'][number]): string =>
+  `${service} service: ${oneLine(problem)}`
+
 export function asText(shown: Shown): string {
   const width = Math.max(10, ...shown.streams.map((name) => name.length))
   const lines = described(shown).flatMap(([stream, type]) => [
@@ -47,7 +50,7 @@ export function asText(shown: Shown): string {
   const others = shown.streams.filter((name) => !shown.types.has(name))
   return `${[
     ...shown.contracts.map(contractLine),
-    ...shown.unusable.map(({ service, problem }) => `${service} service: ${oneLine(problem)}`),
+    ...shown.unusable.map(unusableLine),
     ...lines,
     ...(others.length > 0 ? [`  not described: ${others.join(', ')}`] : []),
     ...shown.contracts.flatMap(({ contract }) => contract.remarks.map((remark) => `! ${oneLine(remark)}`)),
@@ -81,7 +84,9 @@ export function asMarkdown(shown: Shown): string {
     ]),
     '',
   ])
-  const head = shown.contracts.map((one) => `- ${cell(contractLine(one))}`)
+  const head = [...shown.contracts.map(contractLine), ...shown.unusable.map(unusableLine)].map(
+    (line) => `- ${cell(line)}`,
+  )
   return `${[...head, '', ...parts].join('\n')}\n`
 }
 

@@ -18,7 +18,7 @@ export async function showLists(call: Call, format: string): Promise<ExitCode> {
   const config = configOrNull(environment)
   return await readMirror(call, async (pool) => {
     const [contract] = await readContracts(pool)
-    const lists = contract ? listsOffered(contract.contract) : []
+    const lists = contract ? listsOffered(contract.contract, config?.related ?? []) : []
     const upstream = config && openConfiguredUpstream({ config, log }, 'assignment')
     try {
       const sized = []
@@ -82,7 +82,7 @@ function asTable(lists: readonly Sized[], isMarkdown: boolean): string {
     type,
     hasChanges ? 'changes' : 'whole list',
     sizeText(records),
-    stream === null ? `STREAMS=…,${setting}` : `mirrored as ${stream}`,
+    stream === null ? (setting === null ? '' : `STREAMS=…,${setting}`) : `mirrored as ${stream}`,
   ])
   const head = ['list', 'records', 'read by', 'about how many', 'to mirror it']
   if (isMarkdown)

@@ -98,14 +98,31 @@ export type ContractChange = {
   readonly type: string | null
 }
 
-/** Nothing where the two say the same. Types that only one of them has show by their operations. */
+/** Nothing where the two say the same. Types that only one of them has, and no operation answers, show by their operations. */
 export function contractChanges(before: Contract, after: Contract): readonly ContractChange[] {
   const types = Object.keys(after.types).filter((name) => Object.hasOwn(before.types, name))
+  const pairs = [...types.map((name) => [name, name] as const), ...renamedTypes(before, after)]
+  const fields = pairs.flatMap(([old, name]) => typeChanges(name, before.types[old], after.types[name]))
+  const seen = new Set<string>()
   return [
-    ...types.flatMap((name) => typeChanges(name, before.types[name], after.types[name])),
+    ...fields.filter(({ subject }) => !seen.has(subject) && seen.add(subject)),
     ...operationChanges(before, after),
   ]
 }
+
+/** What one operation answered before and what it answers now, where that is another type. */
+function renamedTypes(before: Contract, after: Contract): readonly (readonly [string, string])[] {
+  const answered = new Map(before.operations.map((one) => [folded(one), one.answers?.type]))
+  const pairs = new Map<string, string>()
+  for (const one of after.operations) {
+    const [old, name] = [answered.get(folded(one)), one.answers?.type]
+    if (old === undefined || name === undefined || old === name) continue
+    if (!pairs.has(name)) pairs.set(name, old)
+  }
+  return [...pairs].map(([name, old]) => [old, name])
+}
+
+const folded = (operation: ContractOperation): string => operationName(operation).toLowerCase()
 
 function typeChanges(type: string, before?: RecordType, after?: RecordType): readonly ContractChange[] {
   const [old, current] = [byName(before?.fields ?? []), byName(after?.fields ?? [])]
@@ -128,18 +145,18 @@ const byName = (fields: readonly ContractField[]): ReadonlyMap<string, ContractF
 
 const typeText = ({ says, isNullable }: ContractField): string => `${says}${isNullable ? ' or null' : ''}`
 const boundText = ({ bounds, values, isRequired }: ContractField): string =>
-  [isRequired ? 'required' : null, bounds, values && `one of ${values.join(', ')}`]
+  [isRequired ? 'required' : null, bounds, values && `one of ${values.toSorted().join(', ')}`]
     .filter((part) => part !== null)
     .join('; ') || 'none'
 const fieldText = (field: ContractField | undefined): string | null => (field ? typeText(field) : null)
 
 function operationChanges(before: Contract, after: Contract): readonly ContractChange[] {
-  const known = new Map(before.operations.map((one) => [operationName(one).toLowerCase(), one]))
-  const current = new Map(after.operations.map((one) => [operationName(one).toLowerCase(), one]))
+  const known = new Map(before.operations.map((one) => [folded(one), one]))
+  const current = new Map(after.operations.map((one) => [folded(one), one]))
   const common = { type: null } as const
   return [
     ...before.operations
-      .filter((one) => !current.has(operationName(one).toLowerCase()))
+      .filter((one) => !current.has(folded(one)))
       .map((one) => ({
         ...common,
         ...{ subject: operationName(one), change: 'operation gone' as const },
@@ -161,6 +178,7 @@ function requestText({ parameters, takes, answers }: ContractOperation): string 
     ({ name, says, bounds, isRequired }) =>
       `${name}${isRequired ? '' : '?'}: ${says}${bounds === null ? '' : ` (${bounds})`}`,
   )
+  given.sort()
   const body = takes === null ? [] : [`a body ${takes}`]
   const answer = answers === null ? 'nothing' : `${answers.isList ? 'a list of ' : ''}${answers.type}`
   return `takes ${[...given, ...body].join(', ') || 'nothing'}, answers ${answer}`

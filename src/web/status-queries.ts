@@ -134,7 +134,7 @@ export type ListOffered = {
   readonly type: string
   readonly hasChanges: boolean
   readonly stream: string | null
-  readonly setting: string
+  readonly setting: string | null
 }
 
 /** One row, and what was noted about its key. */

@@ -2,6 +2,8 @@
 
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
+import { asMarkdown } from '../../src/cli/contract-formats.ts'
+import { listsOffered } from '../../src/contracts.ts'
 import { knownStreams } from '../../src/streams/catalog.ts'
 import { contractChanges } from '../../src/streams/contract.ts'
 import { describedStreams } from '../../src/upstream/contract/described-streams.ts'
@@ -112,6 +114,38 @@ describe('the contract', () => {
     })
     // `nullable` of 3.0 is no keyword of 3.1, and harms nobody.
     expect(remarks).toEqual([])
+  })
+
+  it.each<[string, string]>([
+    ['^-?(?:0|[1-9]\\d*)$', 'int64'],
+    ['^\\d{1,9}$', 'int64'],
+    ['^[-+]?[0-9]+$', 'int64'],
+    ['^\\d{3}-\\d{4}$', 'null'],
+    ['^-?(\\d+\\.)?\\d{2}:\\d{2}:\\d{2}(\\.\\d{1,7})?$', 'null'],
+    ['^[0-9 ]+$', 'null'],
+  ])('takes texts for numbers only where they can be nothing else: %s', async (pattern, kind) => {
+    const { fields } = await fieldsOf(
+      describing({ a: { oneOf: [{ type: 'integer' }, { type: 'string', pattern }] } }),
+    )
+    expect(String(fields[0]?.kind)).toBe(kind)
+  })
+
+  it('knows numbers of .NET that may come as texts, and shows the bounds of 64 bits as they are', async () => {
+    const pattern = '^-?(?:0|[1-9]\\d*)(?:\\.\\d+)?(?:[eE][+-]?\\d+)?$'
+    const { fields } = await fieldsOf(
+      describing({
+        a: { type: ['number', 'string'], pattern },
+        b: { type: 'integer', minimum: -(2 ** 63), maximum: 2 ** 63 },
+        c: { type: 'number', minimum: 0.5, maximum: 9.5 },
+        d: { type: 'string', pattern: '^-?(\\d+\\.)?\\d{2}:\\d{2}$' },
+      }),
+    )
+    expect(fields.map(({ kind }) => kind)).toEqual(['number', 'int64', 'number', 'text'])
+    expect(fields.slice(1).map(({ bounds }) => bounds)).toEqual([
+      '-9223372036854775808 to 9223372036854775807',
+      '0.5 to 9.5',
+      'matches ^-?(\\d+\\.)?\\d{2}:\\d{2}$',
+    ])
   })
 
   it('takes values and words from behind a reference, and prefers those beside it', async () => {
@@ -259,6 +293,33 @@ describe('the contract', () => {
   })
 })
 
+describe('lists that can be added', () => {
+  it('are offered with settings that are taken, each under a name of its own', async () => {
+    const { paths } = describing({})
+    const named = ['/api/Customer/', '/crm/Customer', '/api/assignment', '/api/Employee', '/api/A(1)']
+    const all = Object.fromEntries(named.map((path) => [path, paths['/api/Thing']]))
+    const offered = listsOffered(await readContract({ ...describing({}), paths: all }), ['employee'])
+    expect(offered.map(({ setting }) => setting)).toEqual([
+      'customer=/api/Customer',
+      'customer_2=/crm/Customer',
+      'assignment=/api/assignment',
+      'employee_2=/api/Employee',
+      null,
+    ])
+    expect(offered[2]?.stream).toBe('assignment')
+  })
+})
+
+describe('what is shown', () => {
+  it('is never a blank page: a description that cannot be used is named in Markdown as well', () => {
+    const unusable = [
+      { service: 'assignment', problem: '/a.json cannot be used: it is no JSON', since: null },
+    ]
+    const shown = asMarkdown({ contracts: [], unusable, types: new Map(), streams: [], isNamed: false })
+    expect(shown).toContain('- assignment service: /a.json cannot be used: it is no JSON')
+  })
+})
+
 describe('two contracts', () => {
   it('are told apart field by field and operation by operation', async () => {
     const before = await readContract(recorded())
@@ -286,5 +347,36 @@ describe('two contracts', () => {
       ]),
     )
     expect(contractChanges(before, before)).toEqual([])
+  })
+
+  it('show what changed in a type that has another name now', async () => {
+    const before = await readContract(describing({ a: { type: 'integer' }, b: { type: 'string' } }))
+    const renamed = describing({})
+    const { schema } = renamed.paths['/api/Thing'].get.responses[200].content['application/json']
+    schema.items.$ref = '#/components/schemas/ThingDto'
+    renamed.components.schemas = {
+      ThingDto: { type: 'object', properties: { a: { type: 'string' }, c: { type: 'string' } } },
+    } as never
+    const changes = contractChanges(before, await readContract(renamed))
+    expect(changes.map(({ subject, change }) => `${subject}: ${change}`)).toEqual([
+      'ThingDto.a: type changed',
+      'ThingDto.b: field gone',
+      'ThingDto.c: new field',
+      'GET /api/Thing: bound changed',
+    ])
+  })
+
+  it('are the same where only the order is another, of parameters and of values', async () => {
+    const document = (isTurned: boolean) => {
+      const order = <One>(all: readonly One[]) => (isTurned ? all.toReversed() : all)
+      const described = describing({ a: { type: 'string', enum: order(['x', 'y']) } })
+      const parameters = ['Page', 'Sorts'].map((name) => ({ name, in: 'query', schema: { type: 'string' } }))
+      return {
+        ...described,
+        paths: { '/api/Thing': { ...described.paths['/api/Thing'], parameters: order(parameters) } },
+      }
+    }
+    const [one, other] = [await readContract(document(false)), await readContract(document(true))]
+    expect(contractChanges(one, other)).toEqual([])
   })
 })

@@ -3,6 +3,7 @@
 
 import type { ContractField } from '../../streams/contract.ts'
 import type { FieldKind } from '../../streams/field-types.ts'
+import { int64 } from '../../streams/record.ts'
 
 export type Schema = { readonly [keyword: string]: unknown }
 /** The schema that a reference means, with what stands beside the reference; null where it leads nowhere or in a circle. */
@@ -149,13 +150,16 @@ function plainSays(schema: Schema): Said {
   return { ...own, says, conflict: `it is ${says}, which no column can be` }
 }
 
+/** Digits with a sign, a point or an exponent at most: no hyphens or colons between them. */
 function matchesNumbersOnly(pattern: string | null): boolean {
-  return (
-    pattern !== null &&
-    /^\^.*\$$/.test(pattern) &&
-    /\\d|0-9/.test(pattern) &&
-    !/[a-df-zA-DF-Z]/.test(pattern.replaceAll('\\d', ''))
-  )
+  const [, within] = /^\^(.*)\$$/s.exec(pattern ?? '') ?? []
+  if (within === undefined || !/\\d|0-9/.test(within)) return false
+  const rest = within
+    // A sign stands in front, or behind the letter of an exponent.
+    .replace(/^(?:\[[-+]{1,2}\]|-|\\-|\\\+)\??/, '')
+    .replace(/(?:\[eE\]|\[Ee\]|e|E)(?:\[[-+]{1,2}\]|-|\\-)?\??/g, '')
+    .replace(/\(\?:|\\d|\\\.|\[\.\]|\[(?:0-9|1-9|\d)+\]/g, '')
+  return /^[0-9(){}?*+|,]*$/.test(rest)
 }
 
 /** Without null. What has no type is known by its other keywords, or by its values. */
@@ -247,12 +251,13 @@ function boundsOf(schema: Schema): string | null {
   const { minLength, maxLength, minimum, maximum } = schema
   const isNumber = (value: unknown): value is number => typeof value === 'number'
   const pattern = textOf(schema.pattern)
+  const [least, most] = [boundText(minimum), boundText(maximum)]
   const parts = [
     isNumber(minLength) && minLength > 0 ? `at least ${minLength} characters` : null,
     isNumber(maxLength) ? `at most ${maxLength} characters` : null,
-    isNumber(minimum) && isNumber(maximum) ? `${minimum} to ${maximum}` : null,
-    isNumber(minimum) && !isNumber(maximum) ? `at least ${minimum}` : null,
-    isNumber(maximum) && !isNumber(minimum) ? `at most ${maximum}` : null,
+    least !== null && most !== null ? `${least} to ${most}` : null,
+    least !== null && most === null ? `at least ${least}` : null,
+    most !== null && least === null ? `at most ${most}` : null,
     schema.type === 'string' && pattern !== null
       ? matchesNumbersOnly(pattern)
         ? digitsOnly
@@ -260,4 +265,11 @@ function boundsOf(schema: Schema): string | null {
       : null,
   ].filter((part) => part !== null)
   return parts.length > 0 ? parts.join(', ') : null
+}
+
+/** The bounds of 64 bits are no numbers of this language: one that is read as what lies next to it was meant (P4). */
+function boundText(bound: unknown): string | null {
+  if (typeof bound !== 'number') return null
+  if (bound === 2 ** 63) return `${int64.max}`
+  return Number.isInteger(bound) && Math.abs(bound) < 1e21 ? `${BigInt(bound)}` : `${bound}`
 }

@@ -144,7 +144,10 @@ const listColumns: readonly Column<ListOffered>[] = [
   { title: 'List', cell: ({ path }) => html`<code>${foreign(path, 200)}</code>` },
   { title: 'Its records are', cell: ({ type }) => foreign(type, 100) },
   { title: 'Read by', cell: ({ hasChanges }) => (hasChanges ? 'changes' : 'whole list') },
-  { title: 'Setting', cell: ({ setting }) => html`<code>STREAMS=…,${foreign(setting, 200)}</code>` },
+  {
+    title: 'Setting',
+    cell: ({ setting }) => (setting === null ? '' : html`<code>STREAMS=…,${foreign(setting, 200)}</code>`),
+  },
 ]
 
 const history = ({ changes, contracts }: ContractShown, now: Date): Html | null =>
