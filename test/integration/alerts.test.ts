@@ -186,7 +186,7 @@ describe.skipIf(!hasPostgres)('alerts', () => {
         20_000,
       )
       expect(await worker.metric('tidemark_problems{kind="deletions_blocked"}')).toBe(1)
-      expect(await worker.metric('tidemark_problems{kind="stopped"}')).toBe(0)
+      expect(await worker.metric('tidemark_problems{kind="access_lost"}')).toBe(0)
       expect(worker.logged().join()).not.toContain('canary')
       // From the page of problems, or by a script.
       const headers = { authorization: `Bearer ${adminToken}` }

@@ -162,7 +162,9 @@ describe.skipIf(!hasPostgres)('rows and records on the pages', () => {
       'tidemark explain assignment 23',
     ])
       expect(shown).toContain(text)
-    expect(await page('/records/assignment/19')).toContain('<b>Deleted.</b> It is gone from the upstream')
+    expect(await page('/records/assignment/19')).toContain(
+      '<b>Deleted.</b> The record is gone from the upstream',
+    )
     for (const path of [
       '/records/assignment/999999',
       '/records/assignment/abc',
