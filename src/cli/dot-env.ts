@@ -29,9 +29,9 @@ export function withValues(before: string, values: Readonly<Record<string, strin
   return `${[...changed, ...added].join('\n')}\n`
 }
 
-/** As node:util's parseEnv reads it: the first kind of quotes that the value has none of. */
+/** As node:util's parseEnv reads it: the first kind of quotes that the value has none of. In double ones it reads `\n` as a line break. */
 function quoted(value: string): string {
   if (/^[\w:/.@%+,~&?=-]*$/.test(value)) return value
-  const quote = ["'", '"', '`'].find((one) => !value.includes(one))
+  const quote = ["'", ...(value.includes('\\n') ? [] : ['"']), '`'].find((one) => !value.includes(one))
   return quote === undefined ? value : `${quote}${value}${quote}`
 }

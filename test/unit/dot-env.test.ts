@@ -24,6 +24,11 @@ describe('.env', () => {
     )
   })
 
+  it('keeps a backslash before an n, whatever quotes there are', () => {
+    const values = { A: "'\\n" }
+    expect(parseEnv(withValues('', values))).toEqual(values)
+  })
+
   it('has no value that was left empty', () => {
     expect(withValues('A=1\nexport B=2\n', { A: '', B: 'x y', C: '' })).toBe("# A=\nB='x y'\n")
   })
