@@ -40,16 +40,21 @@ export async function readDescription({
 
 const methods: readonly string[] = ['GET', 'POST', 'PUT', 'DELETE'] satisfies readonly Method[]
 
-/** Null: the upstream describes none with that method and path. */
-export function describedOperation({ contract }: Description, method: string, path: string): Found | null {
-  for (const one of contract.operations) {
-    if (one.method !== method || !methods.includes(method)) continue
+/** Null: the upstream describes none with that method and path. Of several the one with the fewest parameters is meant. */
+export function describedOperation(
+  { contract }: Pick<Description, 'contract'>,
+  method: string,
+  path: string,
+): Found | null {
+  const found = contract.operations.flatMap((one) => {
+    if (one.method !== method || !methods.includes(method)) return []
     const values = matchPath(one.path.split('/'), path.split('/'))
-    if (!values) continue
-    const operation = operationOf(one)
-    return { name: describeOperation(operation), operation, path: values }
-  }
-  return null
+    return values ? [{ one, values }] : []
+  })
+  const [best] = found.toSorted((a, b) => Object.keys(a.values).length - Object.keys(b.values).length)
+  if (!best) return null
+  const operation = operationOf(best.one)
+  return { name: describeOperation(operation), operation, path: best.values }
 }
 
 const operationOf = ({ method, path, parameters, takes }: ContractOperation): Operation => ({

@@ -3,11 +3,13 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { asMarkdown } from '../../src/cli/contract-formats.ts'
+import { describedOperation } from '../../src/cli/described.ts'
 import { listsOffered } from '../../src/contracts.ts'
 import { knownStreams } from '../../src/streams/catalog.ts'
 import { contractChanges } from '../../src/streams/contract.ts'
 import { describedStreams } from '../../src/upstream/contract/described-streams.ts'
 import { readContract } from '../../src/upstream/contract/openapi.ts'
+import { prepareRequest } from '../../src/upstream/operations/request.ts'
 
 const recorded = () =>
   JSON.parse(
@@ -307,6 +309,22 @@ describe('lists that can be added', () => {
       null,
     ])
     expect(offered[2]?.stream).toBe('assignment')
+  })
+})
+
+describe('operations that are described', () => {
+  it('are found by their paths, whatever parameters are called and values are', async () => {
+    const { paths } = describing({})
+    const named = ['/api/Lookup/{type}', '/api/Lookup/Kinds', '/api/Region/{region-id}']
+    const all = Object.fromEntries(named.map((path) => [path, paths['/api/Thing']]))
+    const contract = await readContract({ ...describing({}), paths: all })
+    const found = (path: string) => describedOperation({ contract }, 'GET', path)
+    expect(found('/api/Lookup/Assignment')?.path).toEqual({ type: 'Assignment' })
+    expect(found('/api/Lookup/kinds')?.operation.path).toBe('/api/Lookup/Kinds')
+    expect(found('/api/Lookup/')).toBeNull()
+    const region = found('/api/Region/5')
+    expect(region?.path).toEqual({ 'region-id': '5' })
+    expect(region && prepareRequest(region.operation, { path: region.path }).target).toBe('/api/Region/5')
   })
 })
 

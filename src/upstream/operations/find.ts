@@ -25,26 +25,28 @@ function operationsAt(path: string): readonly Found[] {
   const wanted = path.split('/')
   return operationNames.flatMap((name) => {
     const operation: Operation = operations[name]
-    const values = matchPath(operation.path.split('/'), wanted)
+    const values = matchPath(operation.path.split('/'), wanted, canBe)
     return values ? [{ name, operation, path: values }] : []
   })
 }
 
+/** Values by their names; null: it is another path. Any text may be a value, unless `canBe` says otherwise. */
 export function matchPath(
   template: readonly string[],
   wanted: readonly string[],
+  canBe: (name: string, value: string) => boolean = () => true,
 ): Readonly<Record<string, string>> | null {
   if (template.length !== wanted.length) return null
   const values: Record<string, string> = {}
   for (const [index, part] of template.entries()) {
     const given = wanted[index] ?? ''
-    const [, name] = /^\{(\w+)\}$/.exec(part) ?? []
+    const [, name] = /^\{([^{}]+)\}$/.exec(part) ?? []
     if (name === undefined) {
       if (part.toLowerCase() !== given.toLowerCase()) return null
       continue
     }
     const value = decoded(given)
-    if (value === null || !canBe(name, value)) return null
+    if (value === null || value === '' || !canBe(name, value)) return null
     values[name] = value
   }
   return values

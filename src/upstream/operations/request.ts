@@ -76,12 +76,12 @@ export function prepareRequest(operation: Operation, request: AnyRequest): Prepa
 }
 
 export const pathParameterNames = (path: string): readonly string[] =>
-  [...path.matchAll(/\{(\w+)\}/g)].flatMap(([, name]) => name ?? [])
+  [...path.matchAll(/\{([^{}]+)\}/g)].flatMap(([, name]) => name ?? [])
 
 function pathText(operation: Operation, values: Readonly<Record<string, unknown>>): string {
   const kinds: Readonly<Record<string, ParameterKind>> = pathParameters
   refuseUnknown(operation, values, pathParameterNames(operation.path))
-  return operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+  return operation.path.replaceAll(/\{([^{}]+)\}/g, (_, name: string) => {
     // Of a list that only the settings know nobody says what its ids are.
     const kind = kinds[name] ?? 'segment'
     return encodeURIComponent(parameterText(name, kind, values[name]))
