@@ -312,6 +312,16 @@ describe('lists that can be added', () => {
   })
 })
 
+describe('the streams that are described', () => {
+  it.each(['/api/v1/Assignment', '/v2.1/api/Assignment'])('are known below a version: %s', async (path) => {
+    const document = describing({ assignmentId: { type: 'integer' } })
+    const paths = { [path]: document.paths['/api/Thing'] }
+    const contract = await readContract({ ...document, paths })
+    const described = describedStreams(new Map([['assignment', contract]]), [knownStreams[0]])
+    expect(described.get('assignment')?.name).toBe('Thing')
+  })
+})
+
 describe('operations that are described', () => {
   it('are found by their paths, whatever parameters are called and values are', async () => {
     const { paths } = describing({})

@@ -52,15 +52,19 @@ const pathOf = (name: string): string => operationNamed(name).path
 const typeIn = (contract: Contract, name: string): RecordType | null =>
   Object.hasOwn(contract.types, name) ? (contract.types[name] ?? null) : null
 
-/** Parameters may have other names there, and the whole may stand below another path. */
+/** Parameters may have other names there, a version may stand between, and the whole may stand below another path. */
 function operationAt(contract: Contract, path: string): ContractOperation | undefined {
   const wanted = comparable(path)
   const reading = contract.operations.filter(({ method }) => method === 'GET')
   return (
     reading.find((one) => comparable(one.path) === wanted) ??
-    reading.find((one) => comparable(one.path).endsWith(wanted))
+    reading.find((one) => comparable(one.path).endsWith(wanted)) ??
+    reading.find((one) => withoutVersion(comparable(one.path)).endsWith(wanted))
   )
 }
+
+/** `/api/assignment` for `/api/v1/assignment`. */
+const withoutVersion = (path: string): string => path.replaceAll(/\/v\d+(?:\.\d+)*(?=\/)/g, '')
 
 const comparable = (path: string): string =>
   path
