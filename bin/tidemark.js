@@ -1,6 +1,7 @@
-#!/usr/bin/env -S node --max-semi-space-size=8
-// Starts the program with little room for young garbage, without which a busy run takes 100 MB more (V8 hears of it only at the
-// start), or says which Node it needs: older ones cannot even read the TypeScript to complain about it.
+#!/usr/bin/env -S MALLOC_ARENA_MAX=2 node --max-semi-space-size=8
+// Starts the program with little room for young garbage, without which a busy run takes 100 MB more, and with two pools of memory
+// instead of one for each thread, which saves 40 MB: V8 and the C library hear of it only at the start. Or says which Node it needs:
+// older ones cannot even read the TypeScript to complain about it.
 const major = Number(process.versions.node.split('.')[0])
 if (major < 24) {
   process.stderr.write(
