@@ -50,7 +50,7 @@ export const promiseMutations: readonly Mutation[] = [
     name: 'everything there is may come for one page',
     file: 'src/upstream/http/transport.ts',
     find: 'if (longest > mostBytes) throw',
-    replace: 'if (longest > mostBytes && size < 0) throw',
+    replace: 'if (longest > mostBytes && announced < 0) throw',
   },
   {
     ...beliefs,
@@ -91,7 +91,7 @@ export const promiseMutations: readonly Mutation[] = [
     })
 `,
     replace: `    const counts = { rowsRead: 0, inserted: 0, updated: 0, quarantined: 0 }
-    const first = await context.positions.advance(client, { to: page.to, table: context.stream.name, counts })
+    const first = await context.positions.advance(client, { to: page.to, unread: null, table: context.stream.name, counts })
     const merged = await writeQuickly(client, context, page, asked)
     await turn.take()
     const ending = { merged, rejected: encoded.rejected, columnsVersion: table.tableSchema.version }
