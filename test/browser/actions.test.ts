@@ -56,9 +56,11 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
     return page
   }
   const press = (page: Page, name: string) => page.getByRole('button', { name }).click()
-  /** What the page says after an action. */
-  const expectTold = (page: Page, text: string | RegExp) =>
-    expect.poll(() => page.locator('.message').innerText(), inTime).toMatch(text)
+  /** What the page says after an action; it is whole then, and can be left. */
+  async function expectTold(page: Page, text: string | RegExp): Promise<void> {
+    await expect.poll(() => page.locator('.message').innerText(), inTime).toMatch(text)
+    await page.waitForLoadState()
+  }
   /** In both themes; what keeps people out on a narrow page does so on a wide one. */
   async function expectNoBarriers(page: Page): Promise<void> {
     if (page.viewportSize()?.width === phone.width) expect(await barriersOf(page)).toEqual([])
@@ -213,10 +215,12 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
       await press(page, 'Try all of assignment again')
       await expectTold(page, /0 became rows|has begun/)
       const kept = async () => (await rows('select from tidemark.quarantine where dropped_at is null')).length
+      const isAnswered = page.waitForEvent('load')
       await page
         .getByRole('button', { name: /^Try again entry/ })
         .first()
         .click()
+      await isAnswered
       await page.goto(`${worker.url}/quarantine?stream=assignment`)
       const entry = page.locator('tbody details.actions').first()
       await entry.locator('summary').click()
