@@ -30,6 +30,10 @@ describe.skipIf(!hasPostgres)('a table that grows', () => {
 
   it('gives up a change that a query holds up for too long, with a reason; nothing of the page is kept (P1)', async () => {
     await write({ Name: 'x' })
+    await query('create table mirror.other ()')
+    // Longer at it, and in nobody's way.
+    const bystander = await database.pool.connect()
+    await bystander.query('begin; select from mirror.other')
     const reader = await database.pool.connect()
     await reader.query('begin; select * from bi.assignment')
     const [{ pid }] = (await reader.query('select pg_backend_pid() as pid')).rows
@@ -42,8 +46,11 @@ describe.skipIf(!hasPostgres)('a table that grows', () => {
       ),
     )
     await run.finish(failed)
-    await reader.query('commit')
-    reader.release()
+    for (const session of [reader, bystander]) {
+      await session.query('commit')
+      session.release()
+    }
+    await query('drop table mirror.other')
     expect(await query('select assignment_id from mirror.assignment')).toEqual([{ assignment_id: '1' }])
   })
 

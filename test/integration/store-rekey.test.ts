@@ -77,6 +77,27 @@ describe.skipIf(!hasPostgres)('a table whose key is another one now', () => {
     ])
   })
 
+  it.each([
+    ['texts of every kind', ['"A-17"', '"007"', '"7"', '12'], '12', 'text', ['007', '12', '7', '99', 'A-17']],
+    ['numbers', ['"3"', '"4"'], '5', 'bigint', ['3', '4', '5', '99']],
+    ['numbers with fractions, which are no keys', ['1.5', '2'], '2', 'bigint', ['2', '99']],
+    ['numbers of any size', ['12345678901234567890123', '2'], '2', 'bigint', ['2', '99']],
+    ['times', ['"2026-01-01T00:00:00Z"'], '12', 'bigint', ['12', '99']],
+    // The key of the row that is deleted is no UUID.
+    ['UUIDs', [`"${uuid}"`], `"${uuid}"`, 'text', ['99', uuid.toLowerCase()]],
+  ])('is one whose column has %s', async (_what, parts, first, type, keys) => {
+    const records = parts.map((part, id) => `{"TrackerObjectId":${id},"Part":${part}}`)
+    await write('TrackerObjectId', `[${records.join(',')},{"TrackerObjectId":99}]`)
+    await query(
+      `update mirror.tracker_object set _deleted_at = now(), _deleted_reason = 'absent' where tracker_object_id = 99`,
+    )
+    // One page does not tell what the others have.
+    await write('Part', `[{"TrackerObjectId":50,"Part":${first}}]`)
+    const stored = `select part::text as key, pg_typeof(part)::text as type from mirror.tracker_object order by part::text collate "C"`
+    expect(await query(stored)).toEqual(keys.map((key) => ({ key, type })))
+    expect(await write('Part', `[{"TrackerObjectId":51,"Part":${first}}]`)).toMatchObject({ inserted: 0 })
+  })
+
   it('is not given the old one again by a run that began with that', async () => {
     const record = `[{"TrackerObjectId":1,"Part":"a"}]`
     await write('TrackerObjectId', record)

@@ -30,7 +30,7 @@ export async function applyContract(
     await createTable(client, one.stream, await wantedKey(client, one), log)
     // Another program may have made the table grow in between.
     for (let attempt = 0; attempt < mostAttempts; attempt++) if (await addColumns(client, one, log)) break
-    await retryOnLockTimeout(client, `describe mirror.${one.stream.name}`, () =>
+    await retryOnLockTimeout(client, `mirror.${one.stream.name}`, 'describe', () =>
       inTransaction(client, async () => {
         await limitLockWaits(client)
         await noteFields(client, one)
@@ -75,7 +75,7 @@ async function addColumns(client: ClientBase, { stream, type }: Described, log: 
   if (tableSchema === null) return true
   const fields = missingFields(tableSchema, type)
   if (fields.size === 0) return true
-  return await retryOnLockTimeout(client, `add columns to mirror.${stream.name}`, () =>
+  return await retryOnLockTimeout(client, `mirror.${stream.name}`, 'add columns to', () =>
     inTransaction(client, async () => {
       await limitLockWaits(client)
       return await growTable(client, tableSchema, { fields, widen: new Set() }, log)

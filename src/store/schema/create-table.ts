@@ -25,7 +25,7 @@ export async function createTable(
   key: WantedKey | null,
   log: Logger,
 ): Promise<void> {
-  await retryOnLockTimeout(client, `make or watch mirror.${stream.name}`, () =>
+  await retryOnLockTimeout(client, `mirror.${stream.name}`, 'make or watch', () =>
     inTransaction(client, async () => {
       await limitLockWaits(client)
       // Two programs that make one table at the same moment would otherwise get an error from the catalog.

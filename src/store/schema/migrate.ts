@@ -147,7 +147,7 @@ async function watchTables(client: ClientBase): Promise<void> {
     `select name from tidemark.stream as known where ${isLocallyChangedSql}`,
   )
   for (const stream of rows)
-    await retryOnLockTimeout(client, `watch mirror.${stream.name}`, () =>
+    await retryOnLockTimeout(client, `mirror.${stream.name}`, 'watch', () =>
       inTransaction(client, async () => {
         await limitLockWaits(client)
         await watchTable(client, stream)

@@ -6,7 +6,7 @@ import type { Logger } from '../../log.ts'
 import { isComposite, keyParts } from '../../streams/record.ts'
 import { sharedKeyReason } from '../../streams/twins.ts'
 import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../server/session.ts'
-import { foldName, keyCheck, keyColumnName, keyComment, printable } from './column-types.ts'
+import { type ColumnType, foldName, keyCheck, keyColumnName, keyComment, printable } from './column-types.ts'
 import type { KeyColumn } from './create-table.ts'
 import { growTable } from './grow-table.ts'
 import { type Column, partIndexSql, qualified, readTableSchema, type TableSchema } from './table-schema.ts'
@@ -30,7 +30,7 @@ export async function rekeyTable(
   const table = qualified(stream)
   const isOtherField = foldName(tableSchema.key.field) !== foldName(wanted.field)
   if (!isOtherField && (tableSchema.history || (await hasRows(client, table)))) return tableSchema
-  return await retryOnLockTimeout(client, `change the key of ${table}`, () =>
+  return await retryOnLockTimeout(client, table, 'change the key of', () =>
     inTransaction(client, async () => {
       await limitLockWaits(client)
       await client.query(`lock table ${table} in access exclusive mode`)
@@ -108,28 +108,34 @@ async function withOwnColumn(
 function compositeSql(keyField: string, columns: readonly Column[]): string {
   const parts = keyParts(keyField).map((part) => {
     const column = columns.find(({ field }) => foldName(field) === foldName(part))
-    return column ? partSql(column) : 'null'
+    return column ? partSql(column, (text) => `to_json(${text})::text`) : 'null'
   })
   return `'[' || ${parts.join(` || ',' || `)} || ']'`
 }
 
-function partSql({ name, type }: Column): string {
-  const value = `mine.${pg.escapeIdentifier(name)}`
-  const fits = (number: string) => `${number} between -9223372036854775808 and 9223372036854775807`
-  const whole = `case when ${value} = trunc(${value}) and ${fits(value)} then trunc(${value})::text end`
-  const uuid = '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
-  const quoted = `to_json(case when ${value} ~* '${uuid}' then lower(${value}) else ${value} end)::text`
+const uuidPattern = '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
+
+/** Of a text that may be anything. */
+const isInt64Sql = (text: string): string =>
+  `case when ${text} ~ '^-?(0|[1-9][0-9]{0,18})$' then ${fitsInt64Sql(`(${text})::numeric`)} else false end`
+
+const fitsInt64Sql = (number: string): string =>
+  `${number} between -9223372036854775808 and 9223372036854775807`
+
+/** `quoted` makes what it has to be of a text that is no number. */
+function partSql({ name, type }: Column, quoted: (text: string) => string): string {
+  const value = pg.escapeIdentifier(name)
   switch (type) {
     case 'bigint':
       return `${value}::text`
     case 'numeric':
-      return `(${whole})`
+      return `(case when ${value} = trunc(${value}) and ${fitsInt64Sql(value)} then trunc(${value})::text end)`
     case 'uuid':
-      return `to_json(${value}::text)::text`
-    case 'text':
-      return `(case when ${value} = '' then null
-        when ${value} ~ '^-?(0|[1-9][0-9]{0,18})$' then case when ${fits(`${value}::numeric`)} then (${value}::numeric)::text else ${quoted} end
-        else ${quoted} end)`
+      return quoted(`${value}::text`)
+    case 'text': {
+      const text = quoted(`case when ${value} ~* '${uuidPattern}' then lower(${value}) else ${value} end`)
+      return `(case when ${value} = '' then null when ${isInt64Sql(value)} then (${value}::numeric)::text else ${text} end)`
+    }
     default:
       return 'null::text'
   }
@@ -169,7 +175,7 @@ async function moveKey(client: ClientBase, changed: Changed, log: Logger): Promi
     await client.query(
       // What is deleted comes never again: where its columns do not tell its key, it has that of before.
       `update ${table} as mine set ${after} = coalesce(${keySql(columns)},
-         case when mine._deleted_at is not null then '[' || ${partSql(key)} || ']' end)`,
+         case when _deleted_at is not null then '[' || ${partSql(key, (text) => `to_json(${text})::text`)} || ']' end)`,
     )
   else await retype(client, changed)
   const { rowCount: removed } = await client.query(
@@ -194,20 +200,45 @@ async function moveKey(client: ClientBase, changed: Changed, log: Logger): Promi
   return removed ?? 0
 }
 
+/** The column holds the keys now, as texts when they are not all of the type that the first of them ask for. */
 async function retype(client: ClientBase, { tableSchema, wanted, name }: Changed): Promise<void> {
-  const { stream, columns } = tableSchema
-  const column = pg.escapeIdentifier(name)
-  if (columns.find((one) => one.name === name)?.type === wanted.type) return
-  await withoutView(client, viewOf(stream), async () => {
-    await client.query(
-      `alter table ${qualified(stream)} alter column ${column} type ${wanted.type} using ${column}::text::${wanted.type}`,
-    )
-  })
+  const { stream, key, columns, history } = tableSchema
+  const column = columns.find((one) => one.name === name)
+  if (!column) return
+  const own = partSql(column, (text) => text)
+  // What is deleted comes never again: where the column does not tell its key, it has that of before.
+  const kept = `coalesce(${own}, case when _deleted_at is not null then ${pg.escapeIdentifier(key.name)}::text end)`
+  const tables = [{ table: qualified(stream), keySql: kept }]
+  if (history?.columns.includes(name)) tables.push({ table: history.table, keySql: own })
+  const type = (await areAll(client, wanted.type, tables)) ? wanted.type : 'text'
+  await withoutView(client, viewOf(stream), () =>
+    withoutView(client, historyViewOf(stream), async () => {
+      for (const { table, keySql } of tables)
+        await client.query(
+          `alter table ${table} alter column ${pg.escapeIdentifier(name)} type ${type} using (${keySql})::${type}`,
+        )
+    }),
+  )
   await client.query(`update tidemark.field set column_type = $3 where stream = $1 and column_name = $2`, [
     stream.name,
     name,
-    wanted.type,
+    type,
   ])
+}
+
+async function areAll(
+  client: ClientBase,
+  type: ColumnType,
+  tables: readonly { readonly table: string; readonly keySql: string }[],
+): Promise<boolean> {
+  if (type === 'text') return true
+  const fits = type === 'uuid' ? `key ~* '${uuidPattern}'` : isInt64Sql('key')
+  const others = tables.map(
+    ({ table, keySql }) =>
+      `exists (select from (select ${keySql} as key from ${table}) as keys where key is not null and not ${fits})`,
+  )
+  const { rows } = await client.query<{ are_all: boolean }>(`select not (${others.join(' or ')}) as are_all`)
+  return rows[0]?.are_all ?? false
 }
 
 /** Which assignment has which related record goes on under the new keys. Its view names the key, and is made again by the next reading. */

@@ -128,7 +128,7 @@ async function makePartition(client: ClientBase, tableSchema: TableSchema, month
   const partition = partitionOf(tableSchema, month)
   const [from, to] = [startOf(month), endOf(month)]
   // Attached afterwards, which unlike "partition of" does not wait for those who read the table.
-  await retryOnLockTimeout(client, `add a month to ${table}`, () =>
+  await retryOnLockTimeout(client, table, 'add a month to', () =>
     inBriefTransaction(client, () =>
       client.query(`
         create table ${partition} (like ${table} including all);

@@ -102,11 +102,12 @@ export async function limitLockWaits(client: ClientBase): Promise<void> {
 const isLockTimeout = (error: unknown) => error instanceof pg.DatabaseError && error.code === '55P03'
 
 /**
- * Repeats a transaction of this connection that met a lock in its way. It must have rolled back before it throws. `what` follows
- * "could not".
+ * Repeats a transaction of this connection that met a lock of the table in its way. It must have rolled back before it throws. `what`
+ * stands between "could not" and the name of the table.
  */
 export async function retryOnLockTimeout<Result>(
   client: ClientBase,
+  table: string,
   what: string,
   attempt: () => Promise<Result>,
 ): Promise<Result> {
@@ -123,16 +124,16 @@ export async function retryOnLockTimeout<Result>(
     })
   } catch (cause) {
     if (!isLockTimeout(cause)) throw cause
-    const holder = await holderOf(client)
+    const holder = await holderOf(client, table)
     throw new Error(
-      `Could not ${what}: a query held the table for ${deadlineMs / 1000} s.${holder} The next run tries again.`,
+      `Could not ${what} ${table}: a query held the table for ${deadlineMs / 1000} s.${holder} The next run tries again.`,
       { cause },
     )
   }
 }
 
-/** Whose transaction has used tables of the mirror the longest, and how it is ended. What Postgres does not show of others is left out. */
-async function holderOf(client: ClientBase): Promise<string> {
+/** Whose transaction uses the table, the oldest of them, and how it is ended. What Postgres does not show of others is left out. */
+async function holderOf(client: ClientBase, table: string): Promise<string> {
   const { rows } = await client.query<{
     pid: number
     role: string
@@ -140,11 +141,10 @@ async function holderOf(client: ClientBase): Promise<string> {
     since: Date | null
   }>(
     `select pid, usename as role, state, xact_start as since from pg_stat_activity
-     where pid <> pg_backend_pid() and datname = current_database() and pid in (
-       select pid from pg_locks join pg_class on pg_class.oid = relation
-       where granted and relnamespace = 'mirror'::regnamespace
-     )
+     where pid <> pg_backend_pid() and datname = current_database() and backend_type = 'client backend'
+       and pid in (select pid from pg_locks where granted and relation = to_regclass($1))
      order by xact_start limit 1`,
+    [table],
   )
   const [holder] = rows
   if (!holder) return ''

@@ -217,7 +217,7 @@ export async function commitCarefully(
   page: Page,
   { table, growth, settledColumns }: { table: Table; growth: Growth | null; settledColumns: Set<string> },
 ): Promise<{ readonly committed: Committed; readonly table: Table; readonly encoded: EncodedPage | null }> {
-  return await retryOnLockTimeout(client, `change the columns of mirror.${context.stream.name}`, () =>
+  return await retryOnLockTimeout(client, `mirror.${context.stream.name}`, 'change the columns of', () =>
     orRollBack(client, async () => {
       await client.query(beginSql(context.timeZone))
       const changed = growth ? await grow(client, context, { table, growth, settledColumns }) : table

@@ -293,10 +293,10 @@ export type WentBack = { readonly looked: number; readonly lost: number; readonl
 
 // ── reconcile and verification ───────────────────────────────────────────────────────────────────────────────
 
-/** The living rows that the listing of this run has not shown, and what is known of them. */
 /** Rows that the source itself marked as deleted, before the run began: how many its listing showed, and some that it did not. */
 export type MarkedBySource = { readonly shown: number; readonly hidden: readonly string[] }
 
+/** The living rows that the listing of this run has not shown, and what is known of them. */
 export type AbsentRows = {
   /** Notes which they are; those written since the run began are left out. */
   gather(): Promise<Shortfall>
