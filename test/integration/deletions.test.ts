@@ -55,8 +55,8 @@ describe.skipIf(!hasPostgres)('vanished records', () => {
 
   it('are known only when no record that became visible late can have hidden one in the count', async () => {
     await using upstream = await startSimulator({ assignments: 900 })
-    // A sweep of one page comes nowhere near the records of this test.
-    await using context = await openTestContext(database, upstream, { PAGE_SIZE: '50' })
+    // A sweep of one page comes nowhere near the records of this test, and each look-back reaches all the way.
+    await using context = await openTestContext(database, upstream, { PAGE_SIZE: '50', LOOKBACK: '2m' })
     await context.read(assignment, 'incremental', { signal })
     const lookBack = () => context.read(assignment, 'lookback', { signal })
     await search(context)
@@ -76,6 +76,24 @@ describe.skipIf(!hasPostgres)('vanished records', () => {
     await lookBack()
     await search(context)
     expect((await knownThrough())?.getTime()).toBeGreaterThan(vanishedAt.getTime())
+  })
+
+  it('are not known by a look-back that is too short to bring a late one', async () => {
+    await using upstream = await startSimulator({ assignments: 900 })
+    await using context = await openTestContext(database, upstream, { PAGE_SIZE: '50', LOOKBACK: '10m' })
+    await context.read(assignment, 'incremental', { signal })
+    const lookBack = () => context.read(assignment, 'lookback', { signal })
+    await lookBack()
+    const began = new Date()
+    await search(context)
+    await lookBack()
+    await search(context)
+    const known = await knownThrough()
+    expect(known === null || known < began).toBe(true)
+    await database.pool.query(`update tidemark.stream set last_lookback_at = now() - interval '6 minutes'`)
+    await lookBack()
+    await search(context)
+    expect((await knownThrough())?.getTime()).toBeGreaterThanOrEqual(began.getTime())
   })
 
   it('that are shown again come back with the sweep, however many, and rows that are behind with them', async () => {

@@ -72,7 +72,7 @@ export function modelStore(now: () => Date, knownVersionField: string | null = '
       if (!deletionsKnownThrough || at > deletionsKnownThrough) deletionsKnownThrough = at
     },
     ranksAgree: (at) => {
-      if (ranksAgreedAt && !(lookedBackAt && lookedBackAt >= ranksAgreedAt)) return
+      if (ranksAgreedAt && !(lastLookbackAt && lastLookbackAt >= ranksAgreedAt)) return
       if (ranksAgreedAt) mirror.knownThrough(ranksAgreedAt)
       ranksAgreedAt = at
     },
@@ -82,7 +82,6 @@ export function modelStore(now: () => Date, knownVersionField: string | null = '
   let unread: Unread | null = null
   let lookbackMs: number | null = null
   let lastLookbackAt: Date | null = null
-  let lookedBackAt: Date | null = null
   const lastRuns = new Map<RunKind, Date>()
   const state = (kind: RunKind = 'incremental'): StreamState => ({
     position,
@@ -280,7 +279,6 @@ export function modelStore(now: () => Date, knownVersionField: string | null = '
       async finish(end) {
         store.onFinish(end)
         if (end.status === 'done') lastRuns.set(kind, now())
-        if (kind === 'lookback' && end.status === 'done') lookedBackAt = startedAt
         if (kind === 'lookback' && end.isComplete) lastLookbackAt = startedAt
         if (end.status === 'inconclusive') inconclusiveRuns += 1
         else if (kind === 'incremental' && end.isComplete) inconclusiveRuns = 0

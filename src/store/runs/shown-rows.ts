@@ -3,7 +3,6 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { Gone, ShownRows } from '../../sync/ports/store.ts'
-import { latestRunsSql } from '../queries/runs.ts'
 import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import { markAbsent, storeBlockedDeletions } from './absences.ts'
 import type { RunParts } from './run.ts'
@@ -151,13 +150,9 @@ export function shownRowsOf(parts: RunParts): ShownRows {
     async ranksAgree() {
       await session.fenced(() =>
         client.query(
-          `update tidemark.stream as known
+          `update tidemark.stream
            set deletions_known_at = greatest(deletions_known_at, ranks_agreed_at), ranks_agreed_at = $2
-           where name = $1 and (
-             ranks_agreed_at is null or (
-               select started_at from ${latestRunsSql('known.name', { ofKinds: `array['lookback']`, where: `status = 'done'` })} as latest
-             ) >= ranks_agreed_at
-           )`,
+           where name = $1 and (ranks_agreed_at is null or last_lookback_at >= ranks_agreed_at)`,
           [stream.name, parts.startedAt],
         ),
       )

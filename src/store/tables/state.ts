@@ -66,7 +66,7 @@ export const streamTable = tidemark.table('stream', {
   settledThroughAt: at('settled_through_at'),
   /** Every record that had vanished by then has been noticed. */
   deletionsKnownAt: at('deletions_known_at'),
-  /** When the list last had as many records as there are rows; it counts once a look-back and another such count have followed. Empty: not since the stream was read from the beginning. */
+  /** When the list last had as many records as there are rows; it counts once a look-back all the way and another such count have followed. Empty: not since the stream was read from the beginning. */
   ranksAgreedAt: at('ranks_agreed_at'),
   /** The key up to which the current round of the sweep for vanished records has come. */
   sweptKey: text('swept_key'),

@@ -340,7 +340,7 @@ export type ShownRows = {
   knownThrough(at: Date): Promise<void>
   /**
    * The list has as many records as there are rows. One that vanished and one that became visible late cancel each other, so it counts
-   * when a look-back, which brings the late one, has gone by, and they still are as many.
+   * when a look-back that reached all the way, and so brings the late one, has gone by, and they still are as many.
    */
   ranksAgree(): Promise<void>
 }
