@@ -175,7 +175,7 @@ const contractCheckMs = 3_600_000
 const contractAgeMs = 24 * 3_600_000
 /** Then the first rows tell which columns refer to which. */
 const firstRowsMs = 120_000
-const reconcileCheckMs = 30_000
+const reconcileCheckMs = 10_000
 
 /** Repairs the schedules and asks for missed reconciles, now and then. Returns what repairs the schedules at once. */
 function keepUp(

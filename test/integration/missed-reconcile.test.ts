@@ -82,6 +82,33 @@ describe.skipIf(!hasPostgres)('a reconcile that was missed', () => {
       expect(await asked()).toEqual([])
     })
 
+    it('is taken once more as soon as something can be settled, however soon after the first that is (P13)', async () => {
+      const minutes = (ago: number) => ago / 60
+      await database.pool.query(`update tidemark.stream set lookback_ms = 60000 where name = 'assignment'`)
+      const askedSoon = async () => {
+        const requests: string[] = []
+        const request = async ({ stream }: { readonly stream: string }) => void requests.push(stream)
+        await askForMissed(
+          { pool: database.pool, schedule, lookbackMs: 60_000 },
+          ['assignment'],
+          request,
+          new Date(),
+        )
+        return requests
+      }
+      await set('first_read_through_at', minutes(1.1))
+      await set('last_reconcile_at', minutes(1))
+      await attempt('done', 1)
+      expect(await askedSoon()).toEqual(['assignment'])
+      // One that could have settled something and did not is not repeated at once.
+      await attempt('done', 0.05)
+      expect(await askedSoon()).toEqual([])
+      await database.pool.query(
+        `update tidemark.run set status = 'failed', started_at = now() - interval '1 minute'`,
+      )
+      expect(await askedSoon()).toEqual([])
+    })
+
     it('is left to whoever takes it at the moment, and to an operator who has paused the stream', async () => {
       await set('first_read_through_at', 30)
       await attempt('running', 90)

@@ -143,7 +143,10 @@ export async function streamsLackingReconcile(
        and not exists (
          select from tidemark.run
          where run.stream = stream.name and kind = 'reconcile'
-           and (status = 'running' or finished_at > now() - $3::float8 * interval '1 millisecond'
+           and (status = 'running'
+                -- One that ended well before anything could be settled is no attempt at that.
+                or (finished_at > now() - $3::float8 * interval '1 millisecond'
+                    and not (is_unsettled is true and status = 'done' and started_at < may_settle_at))
                 or (status = 'done' and is_unsettled is not true and finished_at >= greatest($2, now() - interval '2 hours'))))
      order by name`,
     [streams, slot, restMs, lookbackMs],
