@@ -4,8 +4,10 @@ import { describe, expect, it } from 'vitest'
 import type { SyncContext } from '../../src/context.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { readFirstLoads, readProgress } from '../../src/store/queries/progress.ts'
+import { readRun } from '../../src/store/queries/run-story.ts'
 import { noteLoadCount } from '../../src/store/runs/progress.ts'
 import { estimate, outlookInWords } from '../../src/streams/load-progress.ts'
+import type { RunStep } from '../../src/streams/run-steps.ts'
 import { reconcileStream } from '../../src/sync/reconcile/reconcile.ts'
 import { isForChanges } from '../support/asked.ts'
 import { neverAborted, openTestContext } from '../support/context.ts'
@@ -101,6 +103,65 @@ describe.skipIf(!hasPostgres)('a first load', () => {
       isComplete: true,
       waitsFor: null,
     })
+  })
+})
+
+describe.skipIf(!hasPostgres)('what a run did, step by step', () => {
+  const database = createTestDatabase({ forEach: true })
+  const stepsOf = async (kind: string): Promise<readonly RunStep[] | null> => {
+    const { rows } = await database.pool.query('select id from tidemark.run where kind = $1 order by id', [
+      kind,
+    ])
+    return (await readRun(database.pool, rows.at(-1)?.id))?.steps ?? null
+  }
+
+  it('is kept with its line: what it asked for, and what it waited for', async () => {
+    await using simulator = await startSimulator({ assignments: 1_500 })
+    await using context = await openTestContext(database, simulator, { PAGE_SIZE: '100' })
+    const stream = assignmentOf(context)
+    simulator.faults.add({ kind: 503, path: 'neworchanged', times: 1, retryAfterSeconds: 3 })
+    const { tally } = await context.read(stream, 'incremental', { signal: neverAborted })
+    const load = (await stepsOf('incremental')) ?? []
+    expect(load.map(({ what }) => what)).toEqual(
+      expect.arrayContaining([
+        'Find out which field is the row version',
+        'Test whether sorting can be relied on',
+      ]),
+    )
+    expect(load.reduce((sum, { requests }) => sum + requests, 0)).toBe(tally.requests)
+    expect(load.reduce((sum, { waitedMs }) => sum + waitedMs, 0)).toBeGreaterThan(1_000)
+    expect(load.flatMap(({ waits }) => waits)[0]?.what).toBe('the assignment service answers 503')
+
+    simulator.source.remove('assignment', 7, 'hard')
+    await reconcileStream({ ...context.contextOf(stream), signal: neverAborted, approved: 0 })
+    const compared = (await stepsOf('reconcile')) ?? []
+    expect(compared.at(-1)).toMatchObject({ what: 'Look up 1 missing row one by one', requests: 1 })
+    const { rows } = await database.pool.query(
+      `select requests::int from tidemark.run where kind = 'reconcile'`,
+    )
+    expect(compared.reduce((sum, { requests }) => sum + requests, 0)).toBe(rows[0].requests)
+  })
+
+  it('is not kept of polls that were over at once, which come every few seconds', async () => {
+    await using simulator = await startSimulator({ assignments: 5 })
+    await using context = await openTestContext(database, simulator)
+    await context.read(assignmentOf(context), 'incremental', { signal: neverAborted })
+    simulator.source.change('assignment', 3)
+    await context.read(assignmentOf(context), 'incremental', { signal: neverAborted })
+    expect(await stepsOf('incremental')).toBeNull()
+  })
+
+  it('stays known of a run whose program was killed', async () => {
+    await using simulator = await startSimulator({ assignments: 2_000 })
+    await using context = await openTestContext(database, simulator, { PAGE_SIZE: '100' })
+    const goOn = holdAfter(simulator, 12)
+    const stopping = new AbortController()
+    const loading = context.read(assignmentOf(context), 'incremental', { signal: stopping.signal })
+    const running = async () => (await stepsOf('incremental'))?.length ?? 0
+    await expect.poll(running, soon).toBeGreaterThan(1)
+    stopping.abort(new Error('stopped'))
+    goOn()
+    await loading
   })
 })
 

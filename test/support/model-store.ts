@@ -275,7 +275,7 @@ export function modelStore(now: () => Date, knownVersionField: string | null = '
           lookbackMs = ms
         },
       },
-      progress: { asked() {} },
+      progress: { asked() {}, step() {} },
       async finish(end) {
         store.onFinish(end)
         if (end.status === 'done') lastRuns.set(kind, now())

@@ -1,6 +1,7 @@
 // One run with all that was noted of it; and how busy each worker was. Read-only.
 
 import type { ClientBase } from 'pg'
+import type { RunStep } from '../../streams/run-steps.ts'
 
 type Queryable = Pick<ClientBase, 'query'>
 
@@ -27,6 +28,8 @@ export type RunStory = {
   readonly errorCode: string | null
   readonly note: string | null
   readonly polls: number
+  /** What it did, of runs that share a line the last one; null where that was over at once. */
+  readonly steps: readonly RunStep[] | null
   /** How many differences it found, by cause. */
   readonly causes: Readonly<Record<string, number>> | null
   /** Some of them. */
@@ -49,7 +52,7 @@ export async function readRun(client: Queryable, id: string): Promise<RunStory |
        position_from::text as "positionFrom", position_to::text as "positionTo",
        inserted::float8 as inserted, updated::float8 as updated, unchanged::float8 as unchanged,
        rescued::float8 as rescued, quarantined::float8 as quarantined, marked_deleted::float8 as "markedDeleted",
-       requests::float8 as requests, bytes::float8 as bytes, error, error_code as "errorCode", note, polls,
+       requests::float8 as requests, bytes::float8 as bytes, error, error_code as "errorCode", note, polls, steps,
        differences as causes,
        coalesce((
          select jsonb_agg(jsonb_build_object('key', key, 'cause', cause, 'fields', fields, 'cure', cure)) from (

@@ -3,6 +3,7 @@
 
 import { hostname } from 'node:os'
 import type { ClientBase } from 'pg'
+import type { RunStep } from '../../streams/run-steps.ts'
 import type { Belief, RunEnd, StreamState, Unread } from '../../sync/ports/store.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
 import { kindsBeside, type Place, type RunLease } from './lease.ts'
@@ -138,7 +139,7 @@ export async function endRun(
   client: Pick<ClientBase, 'query'>,
   lease: RunLease,
   totals: RunTotals,
-  end: RunEnd & { readonly isIdle: boolean },
+  end: RunEnd & { readonly isIdle: boolean; readonly steps: readonly RunStep[] | null },
 ): Promise<void> {
   await client.query(endSql, [
     lease.stream,
@@ -167,6 +168,7 @@ export async function endRun(
     end.knowsDeletions ?? false,
     end.differences ? JSON.stringify(end.differences) : null,
     end.isCutShort ?? false,
+    end.steps && JSON.stringify(end.steps),
   ])
 }
 
@@ -177,7 +179,7 @@ const endSql = `
   ), shared as (
     update tidemark.run as known
     set polls = known.polls + 1, finished_at = now(), requests = known.requests + $4, bytes = known.bytes + $5,
-        unchanged = known.unchanged + $6, rescued = $7, quarantined = $8
+        unchanged = known.unchanged + $6, rescued = $7, quarantined = $8, steps = $27
     from previous
     where known.id = previous.id and $9 and previous.is_idle and previous.status = 'done'
       and previous.note is not distinct from $10
@@ -189,7 +191,8 @@ const endSql = `
     update tidemark.run
     set status = $11, finished_at = coalesce(finished_at, now()), is_idle = $9,
         requests = $4, bytes = $5, inserted = $13, updated = $14, unchanged = $6, rescued = $7, quarantined = $8,
-        marked_deleted = $15, position_to = $16, note = $10, error = $12, error_code = $19, differences = $25
+        marked_deleted = $15, position_to = $16, note = $10, error = $12, error_code = $19, differences = $25,
+        steps = $27
     where id = $3 and not exists (select from shared)
   )
   update tidemark.stream as known

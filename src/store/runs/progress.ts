@@ -4,6 +4,7 @@
 import pg, { type Pool } from 'pg'
 import type { Logger } from '../../log.ts'
 import { type RunKind, type Stream, versionedBy } from '../../streams/catalog.ts'
+import { openSteps, type RunStep, type Steps } from '../../streams/run-steps.ts'
 import type { RunEnd, RunProgress, WriteCounts } from '../../sync/ports/store.ts'
 import { withTimeout } from '../../util/waiting.ts'
 import { readBackfill } from '../queries/backfills.ts'
@@ -33,6 +34,8 @@ export type RunRecorder = RunProgress & {
   /** A page is in a table. */
   committed(table: string, committed: Committed): void
   marked(table: string, rows: number): void
+  /** Null where they say no more than the line of the run. */
+  steps(end: RunEnd): readonly RunStep[] | null
   end(end: RunEnd): Promise<void>
 }
 
@@ -43,6 +46,8 @@ type State = Needs & {
   news: { rows: number; requests: number; bytes: number }
   minutes: Map<string, Minute>
   asked: { requests: number; bytes: number; records: number }
+  readonly steps: Steps
+  readonly elapsedMs: () => number
   hasNoted: boolean
   markedMs: number
   minutesMs: number
@@ -56,10 +61,15 @@ const shownAfterMs = 1_000
 const markEveryMs = 5_000
 const endMs = 2_000
 
+/** Those that come again every few seconds; of one that was over soon the line says enough. */
+const frequent: readonly RunKind[] = ['incremental', 'list', 'lookback', 'deletions', 'related']
+
 /** Rows come from the list, and are compared rather than counted as rows of the run. */
 const listing: readonly RunKind[] = ['reconcile', 'verify', 'deletions']
 
 export function startRecorder(needs: Needs): RunRecorder {
+  const beganMs = performance.now()
+  const elapsedMs = () => Math.round(performance.now() - beganMs)
   const isFirst = needs.isFirst && (needs.kind === 'incremental' || needs.kind === 'list')
   const state: State = {
     ...needs,
@@ -67,15 +77,17 @@ export function startRecorder(needs: Needs): RunRecorder {
     news: { rows: 0, requests: 0, bytes: 0 },
     minutes: new Map(),
     asked: { requests: 0, bytes: 0, records: 0 },
+    steps: openSteps(),
+    elapsedMs,
     hasNoted: false,
     markedMs: 0,
     minutesMs: performance.now(),
     last: Promise.resolve(),
     isNoting: false,
   }
-  const beganMs = performance.now()
-  const isWatched = () => state.hasNoted || isFirst || performance.now() - beganMs >= shownAfterMs
+  const isWatched = () => state.hasNoted || isFirst || elapsedMs() >= shownAfterMs
   const timer = setInterval(() => {
+    lookAtWaits(state)
     if (isWatched()) noteSoon(state)
   }, everyMs)
   timer.unref()
@@ -84,10 +96,15 @@ export function startRecorder(needs: Needs): RunRecorder {
       state.news.requests += requests - state.asked.requests
       state.news.bytes += bytes - state.asked.bytes
       if (listing.includes(state.kind)) state.news.rows += records - state.asked.records
+      state.steps.add(
+        { requests: requests - state.asked.requests, records: records - state.asked.records },
+        elapsedMs(),
+      )
       state.asked = { requests, bytes, records }
       // Whoever watches a first load sees it begin.
       if (isFirst && !state.hasNoted) noteSoon(state)
     },
+    step: (what) => void state.steps.begin(what, elapsedMs()),
     committed(table, { written, newlyQuarantined }) {
       const { inserted, updated, unchanged, quarantined } = written
       add(state, table, { inserted, updated, quarantined: newlyQuarantined, deleted: 0 })
@@ -95,6 +112,10 @@ export function startRecorder(needs: Needs): RunRecorder {
       state.news.rows += isFirst ? inserted + newlyQuarantined : inserted + updated + unchanged + quarantined
     },
     marked: (table, rows) => add(state, table, { inserted: 0, updated: 0, quarantined: 0, deleted: rows }),
+    steps({ status }) {
+      const isSaid = status === 'done' && elapsedMs() < shownAfterMs && frequent.includes(needs.kind)
+      return isSaid ? null : state.steps.told(elapsedMs())
+    },
     async end(end) {
       clearInterval(timer)
       await withTimeout(
@@ -112,6 +133,11 @@ function add({ minutes }: State, table: string, more: Minute): void {
   const known = minutes.get(table) ?? { inserted: 0, updated: 0, deleted: 0, quarantined: 0 }
   for (const name of ['inserted', 'updated', 'deleted', 'quarantined'] as const) known[name] += more[name]
   minutes.set(table, known)
+}
+
+function lookAtWaits({ steps, elapsedMs, waitsFor }: State): void {
+  const waiting = waitsFor()
+  steps.look(waiting && waiting.until.getTime() > Date.now() ? waiting.what : null, elapsedMs())
 }
 
 function noteSoon(state: State): void {
@@ -151,6 +177,7 @@ async function note(state: State, end: RunEnd | null): Promise<void> {
       ],
     })
     state.hasNoted = true
+    if (isMark && end === null) await noteSteps(state)
     // Told when it is counted; without it there is no share.
     if (isBeginning)
       rowsToRead(state)
@@ -164,6 +191,15 @@ async function note(state: State, end: RunEnd | null): Promise<void> {
     throw error
   }
   if (end !== null || nowMs - state.minutesMs >= markEveryMs) await noteMinutes(state)
+}
+
+/** What a run that is killed did stays known. */
+async function noteSteps({ pool, runId, steps, elapsedMs }: State): Promise<void> {
+  await pool.query({
+    name: 'tidemark_note_steps',
+    text: `update tidemark.run set steps = $2 where id = $1 and status = 'running'`,
+    values: [runId, JSON.stringify(steps.told(elapsedMs()))],
+  })
 }
 
 /** A first load and a backfill go on where the run before left off; all others begin anew. */

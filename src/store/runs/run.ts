@@ -245,7 +245,7 @@ async function finish(ending: Ending, end: RunEnd): Promise<void> {
       const isIdle = end.status === 'done' && hasChangedNothing(totals, positions.start)
       await writers.flushDictionaries(pool)
       await positions.end(pool, end)
-      await endRun(pool, session.lease, totals, { ...end, isIdle })
+      await endRun(pool, session.lease, totals, { ...end, isIdle, steps: recorder.steps(end) })
       if (!isIdle) await options.afterChange(stream.name)
     } finally {
       await seenKeys

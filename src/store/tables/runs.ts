@@ -69,6 +69,8 @@ export const runTable = tidemark.table(
     isIdle: boolean('is_idle').notNull().default(false),
     /** How many runs in a row this line stands for. */
     polls: integer('polls').notNull().default(1),
+    /** What it did step by step, as `[{what, from, to, requests, records, waitedMs, waits}]` in milliseconds since it began; empty: that was over at once. */
+    steps: jsonb('steps'),
   },
   (table) => [
     index('run_by_kind').on(table.stream, table.kind, table.id),

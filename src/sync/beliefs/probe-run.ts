@@ -33,6 +33,7 @@ export function probeStream(context: ProbeContext): Promise<RunOutcome> {
   return performRun({ ...context, kind: 'probe' }, async (run, source) => {
     const rows = await knownRows(context.store, context.stream.name)
     const seen: Learnt[] = []
+    run.progress.step('Test what is believed of the upstream')
     // Only the incremental run decides which field the version is: positions are numbers of it.
     for await (const { name, value, evidence } of testBeliefs({ ...context, source, rows }))
       if (value !== null && name !== 'version_field') seen.push({ name, value, evidence })

@@ -159,6 +159,7 @@ export async function lookAtPinned(context: Context): Promise<PinnedOutcome> {
   if (!source.lookup || run.state.versionField === null) return nothing
   const { pins, top, spare } = await choose(run)
   if (top === null) return nothing
+  run.progress.step('Look at pinned records')
   const seen = await lookAt(context, dueNow(pins, spare, now()))
   if (seen.some((look) => isNews(look, now()))) seen.push(...(await lookAround(context, seen)))
   const doubted = await refuted(context, seen)

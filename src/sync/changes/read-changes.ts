@@ -11,7 +11,7 @@ import { knownBeliefs } from './hypotheses.ts'
 import { next, start } from './machine.ts'
 import { readThrough } from './ranges.ts'
 import { type Fetched, type RangePage, type RangesContext, readInRanges } from './read-ranges.ts'
-import type { Anchor, Ask, Event, Reading, ReadingOptions, Transition } from './state.ts'
+import type { Anchor, Ask, Event, Reading, ReadingOptions, StateName, Transition } from './state.ts'
 import { withVersionField } from './version-field.ts'
 
 /** A run that reads by row version. */
@@ -19,7 +19,7 @@ type ChangesRun = Run<'incremental' | 'lookback' | 'backfill'>
 
 export type ReadChangesContext = {
   readonly source: Pick<Source, 'changes' | 'lookup'>
-  readonly run: Pick<ChangesRun, 'pages' | 'findings' | 'position' | 'seen'>
+  readonly run: Pick<ChangesRun, 'pages' | 'findings' | 'position' | 'seen' | 'progress'>
   readonly keyFields: readonly string[]
   readonly versionFields: readonly string[]
   /** The highest rows, the highest first: the first of them that is still there has to show up (P11). */
@@ -73,6 +73,8 @@ async function readChanges(
   try {
     for (let hasAsked = false; ; hasAsked = true) {
       const { reading, action } = transition
+      const step = stepOf(reading)
+      if (step !== null) context.run.progress.step(step)
       switch (action.kind) {
         case 'end':
           return outcomeOf(reading, action)
@@ -111,6 +113,25 @@ async function readChanges(
     await commits.settled()
   }
 }
+
+const steps: Readonly<Partial<Record<StateName, string>>> = {
+  ahead: 'Read by row version',
+  inside: 'Read by row version',
+  behind: 'Look behind records that cannot be rows',
+  proof: 'Test whether sorting can be relied on',
+  text: 'Test whether versions are sorted as text',
+  newest: 'Compare with what the upstream calls newest',
+  top: 'Ask for the highest version',
+  scan: 'Read in passes, as nothing is sorted',
+  tie: 'Read records that share a version',
+  anchor: 'Look for a record that is known',
+}
+
+/** Null at an end. */
+const stepOf = ({ state, options }: Reading): string | null =>
+  state.name === 'ranges'
+    ? `Read ranges of versions, ${options.load?.readers ?? 1} at a time`
+    : (steps[state.name] ?? null)
 
 const gaveWay = (reading: Reading): ReadOutcome => ({
   ...outcomeOf(reading, { isComplete: false, note: 'gave way to another stream' }),

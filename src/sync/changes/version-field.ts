@@ -7,7 +7,7 @@ import type { ChangesStream } from '../../streams/catalog.ts'
 import { fieldNames, isObject, readVersion } from '../../streams/record.ts'
 import { parsedRecords } from '../../wire/record-page.ts'
 import type { Source } from '../ports/source.ts'
-import type { RunFindings, StreamState } from '../ports/store.ts'
+import type { RunFindings, RunProgress, StreamState } from '../ports/store.ts'
 
 /** Records of `neworchanged/{since}`, in whatever order the upstream likes. */
 export type AskChanges = (since: bigint) => Promise<readonly Json[]>
@@ -157,7 +157,11 @@ export class NoVersionField extends Error {
 type Asked = {
   readonly stream: ChangesStream
   readonly source: Source
-  readonly run: { readonly state: Pick<StreamState, 'versionField'>; readonly findings: RunFindings }
+  readonly run: {
+    readonly state: Pick<StreamState, 'versionField'>
+    readonly findings: RunFindings
+    readonly progress: Pick<RunProgress, 'step'>
+  }
   /** The operator's choice. */
   readonly versionField?: string | null
   /** False: what is not known stays unknown in this run. */
@@ -186,6 +190,7 @@ export async function withVersionField(asked: Asked): Promise<Versioned | null> 
   const known = run.state.versionField
   if (known !== null && (versionField === null || isSameName(known, versionField))) return versioned(known)
   if (!mayFind) return null
+  run.progress.step('Find out which field is the row version')
   const found = await findVersionField(askChanges(source, signal), stream, versionField)
   if (found.kind === 'empty') return null
   if (found.kind === 'none') throw new NoVersionField(stream, found.evidence)

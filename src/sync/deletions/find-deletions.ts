@@ -165,6 +165,7 @@ const nothingSettled: Ranked = { isSettled: false, blocked: null }
 
 async function findByRank(search: Search, withDeleted: boolean): Promise<Ranked> {
   const { run, keyField, signal } = search
+  run.progress.step('Search for vanished records by rank')
   const found = await probeRanks(
     {
       count: (await run.shown.count(withDeleted)) ?? 0,
@@ -219,6 +220,7 @@ function distrustRanks(search: Search): Promise<void> {
 /** Goes on where the sweep was, and from the beginning behind its end. Answers why nothing was marked, where too many are missing. */
 async function sweep(search: Search, withDeleted: boolean, mostPages: number): Promise<string | null> {
   const { run } = search
+  run.progress.step('Compare slices of the list')
   let pagesLeft = mostPages
   let { after, beganAt } = await run.shown.sweep()
   if (beganAt === null) await run.shown.moveSweep(null)

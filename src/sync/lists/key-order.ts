@@ -7,7 +7,7 @@ import type { RunCore } from '../ports/store.ts'
 import { KeyOrderBroken, type KeyOrderProof, keyListing, proveKeyOrder } from './by-key.ts'
 
 export async function keyOrderOf(context: {
-  readonly run: Pick<RunCore, 'state' | 'findings'>
+  readonly run: Pick<RunCore, 'state' | 'findings' | 'progress'>
   readonly source: Pick<Source, 'list'>
   readonly keyField: string
   readonly pageSize: number
@@ -17,6 +17,7 @@ export async function keyOrderOf(context: {
   const { run, now } = context
   const known = usable(run.state.beliefs, 'key_order', now())
   if (known) return known.value
+  run.progress.step('Test whether the list can be read by key')
   const { filters, order } = await testKeyOrder(context)
   const decided = [
     learnt('filters', filters.value, filters.evidence),

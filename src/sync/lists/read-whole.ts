@@ -7,7 +7,7 @@ import { learnt, usable } from '../changes/hypotheses.ts'
 import { highest } from '../changes/state.ts'
 import { confirmEmpty, openPipeline } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'
-import type { SeenKeys } from '../ports/store.ts'
+import type { RunProgress, SeenKeys } from '../ports/store.ts'
 import { KeyOrderBroken, keyListing, listByKey } from './by-key.ts'
 import { keyOrderOf } from './key-order.ts'
 import {
@@ -23,7 +23,7 @@ import {
 
 export type ListWholeContext = {
   readonly source: Pick<Source, 'list' | 'listHasPages'>
-  readonly run: { readonly seen: SeenKeys }
+  readonly run: { readonly seen: SeenKeys; readonly progress: Pick<RunProgress, 'step'> }
   readonly read: (records: RecordList) => Records | Promise<Records>
   readonly pageSize: number
   readonly signal: AbortSignal
@@ -71,6 +71,7 @@ export async function listWhole(
       switch (step.kind) {
         case 'page': {
           signal.throwIfAborted()
+          run.progress.step(listing.pass === 1 ? 'List everything' : `List everything, pass ${listing.pass}`)
           const { records } = await confirmEmpty(() => source.list(step, signal))
           received += records.length
           const page = await context.read(records)
@@ -162,6 +163,7 @@ async function whatIsBehind(context: EverythingContext, key: bigint): Promise<st
   const { run, now } = context
   const { beliefs, position } = run.state
   if (usable(beliefs, 'filters', now())?.value !== 'honoured') return null
+  run.progress.step('Look behind the end of the list')
   const { records } = await keyListing(context).ask({ after: key, page: 1, pageSize: fewBehind })
   const { rows } = await context.read(records)
   // What came since has a version that was not read yet.
@@ -181,6 +183,7 @@ async function listWholeByKey(
   eachPage: (page: Records) => Promise<void>,
 ): Promise<Listed> {
   const { run } = context
+  run.progress.step('List everything, by key')
   const pages = listByKey(keyListing(context))
   let received = 0
   for (let number = 1; ; number++) {

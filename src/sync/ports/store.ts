@@ -48,6 +48,8 @@ export type RunCore = {
 export type RunProgress = {
   /** What was asked for so far, and how many records came, in all. */
   asked(sum: { readonly requests: number; readonly bytes: number; readonly records: number }): void
+  /** What the run does from here on, as people read it; the same words again go on with the step. */
+  step(what: string): void
 }
 
 export type RunRoles = {

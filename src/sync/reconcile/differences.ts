@@ -4,6 +4,7 @@
 import type { JsonObject } from '../../json/json.ts'
 import { type Records, readRecords } from '../../streams/record.ts'
 import { sharedKey, usableFields } from '../../streams/twins.ts'
+import { plural } from '../../util/text.ts'
 import { causeOf, twinsIn } from '../changes/causes.ts'
 import { usable } from '../changes/hypotheses.ts'
 import { currentLookback, measureLateness, mostRecorded, nextLookback } from '../changes/lookback.ts'
@@ -297,6 +298,8 @@ function noteFallen(book: Book, found: readonly Arrival[]): void {
  */
 async function lookAtFallen(book: Book): Promise<void> {
   const looks = [...book.fallen.keys()]
+  if (looks.length > 0)
+    book.run.progress.step(`Look at ${plural(looks.length, 'record')} with a lower version`)
   const fallen: Difference[] = []
   const twins: Difference[] = []
   for (const key of looks) {

@@ -35,6 +35,7 @@ export async function retryQuarantine(context: RetryContext): Promise<RetryOutco
   const findings: Findings = { tried: 0, taken: 0, replaced: 0, gone: 0 }
   const outcome = await performRun({ ...context, kind: 'quarantine-retry' }, async (run, counted) => {
     const read = reader(stream, run)
+    run.progress.step('Ask for the records again, one by one')
     for await (const { id, record } of entries) {
       signal.throwIfAborted()
       findings.tried += 1

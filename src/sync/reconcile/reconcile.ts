@@ -104,6 +104,7 @@ async function reconcile(
   const shortfall = await run.absent.gather()
   findings.missing = shortfall.missing
   if (shortfall.missing > context.approved && isDoubtful(shortfall)) {
+    run.progress.step('Block deletions: too many are missing')
     findings.blocked = shortfall
     await run.reconciliation.block(shortfall)
     return reading(
@@ -111,6 +112,8 @@ async function reconcile(
       `deletions blocked: ${shortfall.missing} of ${shortfall.living} rows disappeared from the upstream at once and were not marked deleted. To review them: tidemark deletions list ${stream.name}. Or check the permissions of the integration user`,
     )
   }
+  if (shortfall.missing > 0)
+    run.progress.step(`Look up ${plural(shortfall.missing, 'missing row')} one by one`)
   await lookAtAbsent(context, run, source, findings, differences)
   findings.marked = await run.absent.markGone()
   if (findings.marked > 0) await run.reconciliation.cure('deleted', 'marked as deleted')

@@ -3,6 +3,7 @@
 
 import { type ListStream, type Stream, versionedBy } from '../../streams/catalog.ts'
 import { type Records, readRecords } from '../../streams/record.ts'
+import { plural } from '../../util/text.ts'
 import { parsedRecords, type RecordList } from '../../wire/record-page.ts'
 import { causeOf } from '../changes/causes.ts'
 import { chooseKey } from '../lists/poll.ts'
@@ -181,6 +182,7 @@ export async function verifyStream(context: VerifyContext): Promise<VerifyOutcom
 }
 
 async function verifySample(inspection: Inspection, sample: number): Promise<RunReading> {
+  inspection.run.progress.step('Look at some records, one by one')
   for (const key of await inspection.run.verification.randomKeys(sample)) {
     inspection.findings.compared += 1
     await inspect(inspection, key, true)
@@ -200,11 +202,14 @@ async function verifyAll(inspection: Inspection): Promise<RunReading> {
     if (doubtful.length > 0) await run.verification.suspect(doubtful)
   })
   findings.compared = Math.round(findings.compared / listed.passes)
+  run.progress.step('Look again at rows that differ, one by one')
   for await (const keys of batches((after) => run.verification.suspects(after, keysAtOnce)))
     for (const key of keys) await inspect(inspection, key, false)
   if (!listed.isProven) return told(inspection, unsteadyList)
   const shortfall = await run.absent.gather()
   if (isDoubtful(shortfall)) return told(inspection, tooMuchIsGone(shortfall))
+  if (shortfall.missing > 0)
+    run.progress.step(`Look up ${plural(shortfall.missing, 'missing row')} one by one`)
   for await (const keys of batches((after) => run.absent.keys(after, keysAtOnce)))
     for (const key of keys) await inspect(inspection, key, true)
   if (context.repair) findings.repaired += await run.absent.markGone()

@@ -71,6 +71,7 @@ async function readBatch(
   const { streams } = context
   const living = picked.filter(({ isGone }) => !isGone)
   const askedAt = await run.shown.clock()
+  run.progress.step('Read assignments with their related records')
   const batch = await readFamilies(context, run, living)
   const { shown, families, pages, failure } = batch
   await run.backlog.link(shown)

@@ -1,9 +1,11 @@
 // `/runs/:id`: one run: what it did, what it came upon, and what it said.
 
 import type { RunStory } from '../../store/queries/run-story.ts'
+import type { RunStep } from '../../streams/run-steps.ts'
 import { formatDuration, plural } from '../../util/text.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
 import { clock, count, foreign, type Html, html, kindInWords, runState, shortSpan } from '../html.ts'
+import { stepsFigure } from '../run-steps.ts'
 import { heading, type Page } from './layout.ts'
 import { recordAddress } from './rows.ts'
 import { plainTable } from './tables.ts'
@@ -36,6 +38,7 @@ export const runPage: Page = {
       }),
       body: html`${said(run)}
 ${numbers(run)}
+${run.steps !== null && run.steps.length > 0 && stepsCard(run, run.steps)}
 <div class="cols">${cameUpon(run)}${reached(run, now)}</div>`,
     }
   },
@@ -84,6 +87,14 @@ ${run.rescued > 0 && fact('Misfit values', count(run.rescued), 'kept in _rescued
 ${fact('Requests', count(run.requests), size(run.bytes))}
 ${run.positionTo !== null && run.positionTo !== '0' && fact('Position', count(Number(run.positionTo)), run.positionFrom === run.positionTo ? 'as before' : `from ${count(Number(run.positionFrom ?? 0))}`)}
 </dl></section>`
+
+/** What it did, in order. */
+const stepsCard = ({ polls, status }: RunStory, steps: readonly RunStep[]): Html =>
+  html`<section class="card">${stepsFigure(steps, {
+    isBlocked: steps.at(-1)?.what.startsWith('Block') ?? false,
+    isFailed: status === 'failed',
+    of: polls > 1 ? 'the last of these runs' : status === 'running' ? 'so far' : null,
+  })}</section>`
 
 const size = (bytes: number): string =>
   bytes >= 1_000_000 ? `${(bytes / 1_000_000).toFixed(1)} MB` : `${count(Math.ceil(bytes / 1_000))} kB`

@@ -1,0 +1,1 @@
+ALTER TABLE "tidemark"."run" ADD COLUMN "steps" jsonb;
