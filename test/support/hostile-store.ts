@@ -17,12 +17,17 @@ export const hostileTexts = [
 
 export async function fillStore(pool: Pool, stream: string): Promise<void> {
   await pool.query(
-    `insert into tidemark.run (stream, kind, status, host, pid, started_at, finished_at, inserted, updated, unchanged, error, note)
+    `insert into tidemark.run (stream, kind, status, host, pid, started_at, finished_at, inserted, updated, unchanged, error, note, steps)
      select $1, case when n % 3 = 0 then 'lookback' else 'incremental' end, case when n % 50 = 0 then 'failed' else 'done' end,
        'elsewhere', 1, now() - interval '2 days' + n * interval '10 s', now() - interval '2 days' + n * interval '10 s' + interval '2 s',
        n % 7, n % 5, n % 11,
        case when n % 50 = 0 then ($2::text[])[1 + n % cardinality($2::text[])] end,
-       case when n % 10 = 0 then ($2::text[])[1 + n % cardinality($2::text[])] end
+       case when n % 10 = 0 then ($2::text[])[1 + n % cardinality($2::text[])] end,
+       case when n % 10 = 0 then (
+         select jsonb_agg(jsonb_build_object('what', what, 'from', 100 * place, 'to', 100 * place + 90, 'requests', 1, 'records', 1000,
+           'waitedMs', 40, 'waits', jsonb_build_array(jsonb_build_object('from', 100 * place, 'to', 100 * place + 40, 'what', what))))
+         from unnest($2::text[]) with ordinality as told (what, place)
+       ) end
      from generate_series(1, 10000) as n`,
     [stream, hostileTexts],
   )
