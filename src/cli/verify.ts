@@ -3,7 +3,7 @@
 import { loadConfig } from '../config/load.ts'
 import { configuredStreams, openContext } from '../context.ts'
 import { pickStreams, type Stream } from '../streams/catalog.ts'
-import type { Cause, Difference } from '../sync/ports/store.ts'
+import type { Cause, Difference } from '../sync/ports/audits.ts'
 import { type VerifyOutcome, verifyStream } from '../sync/reconcile/verify.ts'
 import { messageOf, UsageError } from '../util/errors.ts'
 import { count, formatDuration, plural } from '../util/text.ts'

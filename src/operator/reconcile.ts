@@ -5,7 +5,7 @@ import type { Logger } from '../log.ts'
 import type { ListStream, Stream } from '../streams/catalog.ts'
 import { pollList } from '../sync/lists/poll.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
-import type { DifferenceCounts } from '../sync/ports/store.ts'
+import type { DifferenceCounts } from '../sync/ports/audits.ts'
 import { type ReconcileOutcome, reconcileStream } from '../sync/reconcile/reconcile.ts'
 import { count, formatDuration, plural, sentence } from '../util/text.ts'
 

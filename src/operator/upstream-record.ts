@@ -5,8 +5,8 @@ import type { JsonObject } from '../json/json.ts'
 import { readKeyField, readVersionField } from '../store/queries/positions.ts'
 import { type Stream, versionedBy } from '../streams/catalog.ts'
 import { isComposite, readRecords } from '../streams/record.ts'
+import type { Difference } from '../sync/ports/audits.ts'
 import type { Lookup, Source } from '../sync/ports/source.ts'
-import type { Difference } from '../sync/ports/store.ts'
 import { errorOf } from '../util/errors.ts'
 
 export type UpstreamSays =

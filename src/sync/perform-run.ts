@@ -3,8 +3,9 @@
 
 import type { RunKind, Stream } from '../streams/catalog.ts'
 import { errorOf } from '../util/errors.ts'
+import type { DifferenceCounts } from './ports/audits.ts'
 import type { Answer, Refusal, Source } from './ports/source.ts'
-import type { DifferenceCounts, Run, RunEnd, RunProgress, Store, WriteCounts } from './ports/store.ts'
+import type { Run, RunEnd, RunProgress, Store, WriteCounts } from './ports/store.ts'
 
 export type Tally = WriteCounts & { readonly requests: number; readonly bytes: number }
 

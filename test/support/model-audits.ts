@@ -2,15 +2,8 @@
 // may be marked as gone (P7); and the rows that are looked at again and again (P14).
 
 import type { Row } from '../../src/streams/record.ts'
-import type {
-  AbsentRows,
-  Difference,
-  Gone,
-  Pin,
-  PinnedRecords,
-  Reconciliation,
-  ShownRows,
-} from '../../src/sync/ports/store.ts'
+import type { AbsentRows, Difference, Gone, Reconciliation, ShownRows } from '../../src/sync/ports/audits.ts'
+import type { Pin, PinnedRecords } from '../../src/sync/ports/store.ts'
 import type { StoredRow } from './model-store.ts'
 
 export type AuditedRows = {

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { causeOf, twinsIn } from '../../src/sync/changes/causes.ts'
-import type { Difference } from '../../src/sync/ports/store.ts'
+import type { Difference } from '../../src/sync/ports/audits.ts'
 
 const position = 100n
 const one = (changes: Partial<Difference>): Difference => ({

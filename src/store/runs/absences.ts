@@ -10,7 +10,7 @@ import {
   type ListAbsences,
   type MarkedBySource,
   type Shortfall,
-} from '../../sync/ports/store.ts'
+} from '../../sync/ports/audits.ts'
 import { keepingSql } from '../schema/row-history.ts'
 import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import { withinLease } from './lease.ts'

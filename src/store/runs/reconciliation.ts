@@ -7,9 +7,9 @@ import type {
   FieldLook,
   Reconciliation,
   Verification,
-  VolatileField,
   WatchedField,
-} from '../../sync/ports/store.ts'
+} from '../../sync/ports/audits.ts'
+import type { VolatileField } from '../../sync/ports/store.ts'
 import { livePosition } from '../queries/positions.ts'
 import { qualified, readTableSchema } from '../schema/table-schema.ts'
 import { distrustedHash } from '../writing/difference-sql.ts'

@@ -10,7 +10,7 @@ import type {
   RelatedKeyFields,
   RelatedLink,
   SetAside,
-} from '../../sync/ports/store.ts'
+} from '../../sync/ports/related.ts'
 import { backoff } from '../../util/backoff.ts'
 import { qualified, readTableSchema } from '../schema/table-schema.ts'
 import { delaySql } from '../server/session.ts'

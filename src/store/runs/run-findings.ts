@@ -4,14 +4,8 @@
 import pg, { type ClientBase } from 'pg'
 import { beliefKind } from '../../streams/beliefs.ts'
 import type { MirroredStream } from '../../streams/catalog.ts'
-import type {
-  Arrival,
-  Belief,
-  CausedDifference,
-  LateArrival,
-  RunFindings,
-  VolatileField,
-} from '../../sync/ports/store.ts'
+import type { CausedDifference } from '../../sync/ports/audits.ts'
+import type { Arrival, Belief, LateArrival, RunFindings, VolatileField } from '../../sync/ports/store.ts'
 import { foldName } from '../schema/column-types.ts'
 import { qualified } from '../schema/table-schema.ts'
 import type { RunLease, RunSession } from './lease.ts'

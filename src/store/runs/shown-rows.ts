@@ -2,7 +2,7 @@
 // how far the search has come. Keys are whole numbers here: of other keys nothing tells how the upstream sorts them.
 
 import pg, { type ClientBase } from 'pg'
-import type { Gone, ShownRows } from '../../sync/ports/store.ts'
+import type { Gone, ShownRows } from '../../sync/ports/audits.ts'
 import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import { markAbsent, storeBlockedDeletions } from './absences.ts'
 import type { RunParts } from './run.ts'

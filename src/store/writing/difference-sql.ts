@@ -2,7 +2,7 @@
 // are left out (P16). Text, and the shape of its answer; runs nothing.
 
 import pg from 'pg'
-import type { Difference } from '../../sync/ports/store.ts'
+import type { Difference } from '../../sync/ports/audits.ts'
 import { foldName } from '../schema/column-types.ts'
 import { type TableSchema, versionSql } from '../schema/table-schema.ts'
 

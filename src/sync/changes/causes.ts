@@ -2,7 +2,7 @@
 
 import type { Json } from '../../json/json.ts'
 import type { Row } from '../../streams/record.ts'
-import type { Cause, Difference } from '../ports/store.ts'
+import type { Cause, Difference } from '../ports/audits.ts'
 
 type Rule = { readonly cause: Cause | null; readonly when: (one: Difference, position: bigint) => boolean }
 

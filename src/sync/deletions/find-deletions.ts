@@ -13,8 +13,9 @@ import type { Learnt } from '../changes/state.ts'
 import { KeyOrderBroken, keyListing, listByKey } from '../lists/by-key.ts'
 import { keyOrderOf } from '../lists/key-order.ts'
 import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
+import { type Gone, isDoubtful } from '../ports/audits.ts'
 import type { Source } from '../ports/source.ts'
-import { type Gone, isDoubtful, type Run, type Store } from '../ports/store.ts'
+import type { Run, Store } from '../ports/store.ts'
 import { probeRanks } from './rank-probe.ts'
 
 export type DeletionsContext = {

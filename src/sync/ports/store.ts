@@ -3,6 +3,17 @@
 
 import type { RelatedStream, RunKind } from '../../streams/catalog.ts'
 import type { Records } from '../../streams/record.ts'
+import type {
+  AbsentRows,
+  CausedDifference,
+  Difference,
+  DifferenceCounts,
+  ListAbsences,
+  Reconciliation,
+  ShownRows,
+  Verification,
+} from './audits.ts'
+import type { RelatedBacklog, RelatedKeyFields } from './related.ts'
 
 export type Store = {
   /** Takes the lease for this process, or says who has it. `id` is that of the backfill to take up. */
@@ -239,31 +250,6 @@ export type SeenTwice = {
 /** What the records of some keys were, in their order, and on which page its pass began. */
 export type SeenContents = { readonly fingerprints: readonly string[]; readonly passBegan: number }
 
-/** Living rows that a complete listing did not show. */
-export type Shortfall = {
-  readonly living: number
-  readonly missing: number
-  readonly seen: number
-  /** Of the keys that are missing: another listing that lacks the same rows has the same one. */
-  readonly fingerprint?: string | null
-}
-/** An empty listing, or one that lost more than a fifth, proves nothing (P7). */
-export const isDoubtful = ({ living, missing, seen }: Shortfall): boolean =>
-  missing > 0 && (seen === 0 || missing * 5 > living)
-
-/** For list streams, whose records cannot be looked at singly. */
-export type ListAbsences = {
-  /** How many living rows no page from this one on has shown. */
-  count(firstPage: number): Promise<number>
-  /**
-   * After a complete listing whose pages began at `firstPage`: marks living rows that lacked in this one and in the complete
-   * listing before it (P7). Marks nothing and reports `blocked` when the listing is empty or lost more than a fifth, unless an
-   * operator approved that many deletions.
-   */
-  settle(firstPage: number, approved?: number): Promise<Absences>
-}
-export type Absences = { readonly marked: number; readonly waiting: number; readonly blocked: number }
-
 // ── pinned records ───────────────────────────────────────────────────────────────────────────────────────────
 
 /** A row whose record is looked at again and again, because the upstream may go back (P14). */
@@ -292,163 +278,6 @@ export type PinnedRecords = {
 }
 /** By what it was noticed that the upstream went back to an older state. */
 export type WentBack = { readonly looked: number; readonly lost: number; readonly evidence: string }
-
-// ── reconcile and verification ───────────────────────────────────────────────────────────────────────────────
-
-/** Rows that the source itself marked as deleted, before the run began: how many its listing showed, and some that it did not. */
-export type MarkedBySource = { readonly shown: number; readonly hidden: readonly string[] }
-
-/** The living rows that the listing of this run has not shown, and what is known of them. */
-export type AbsentRows = {
-  /** Notes which they are; those written since the run began are left out. */
-  gather(): Promise<Shortfall>
-  markedBySource(limit: number): Promise<MarkedBySource>
-  /** Keys gathered, in their order, after the one given. They are looked at after this. */
-  keys(after: string | null, limit: number): Promise<readonly string[]>
-  /** Forgets keys gathered that a listing showed since. */
-  spareShown(): Promise<void>
-  noteGone(gone: readonly Gone[]): Promise<void>
-  /** Marks what was noted as gone, in one transaction; not a row that was written since the run began (P7). */
-  markGone(): Promise<number>
-}
-export type Gone = { readonly key: string; readonly evidence: string }
-
-/** The rows that the upstream's list should show, by keys that are whole numbers. */
-export type ShownRows = {
-  /** Null where keys are no whole numbers, or there is no table yet. `withDeleted`: also those that the source itself marks as deleted. */
-  count(withDeleted: boolean): Promise<number | null>
-  /** The key with this rank among them, counted from 1. */
-  keyAt(rank: number, withDeleted: boolean): Promise<bigint | null>
-  /** Keys above one and up to another, lowest first; of rows that were there when the run began. */
-  keysBetween(after: bigint | null, to: bigint | null, withDeleted: boolean): Promise<readonly bigint[]>
-  /** The key of a row that the source marks as deleted. */
-  someDeleted(): Promise<bigint | null>
-  /** Marks rows whose records were looked at and are gone; not one that was written since the run began (P7). */
-  markGone(gone: readonly Gone[], askedAt: string): Promise<number>
-  /** By the clock of the database, before records are asked for. */
-  clock(): Promise<string>
-  /** Remembers that too many vanished to be believed; null takes it back. */
-  block(shortfall: Shortfall | null): Promise<void>
-  /**
-   * Whether a person is to decide about deletions, and how many rows searches have marked since the list was last compared whole, in a
-   * day at most: what is too much for one of them is so for several (P7).
-   */
-  beforehand(): Promise<{ readonly isBlocked: boolean; readonly marked: number }>
-  /** How far the current round of the sweep has come. */
-  sweep(): Promise<{ readonly after: bigint | null; readonly beganAt: Date | null }>
-  /** Null begins a new round. */
-  moveSweep(after: bigint | null): Promise<void>
-  /** Every record that had vanished by then is marked. */
-  knownThrough(at: Date): Promise<void>
-  /**
-   * The list has as many records as there are rows. One that vanished and one that became visible late cancel each other, so it counts
-   * when a look-back that reached all the way, and so brings the late one, has gone by, and they still are as many.
-   */
-  ranksAgree(): Promise<void>
-}
-
-export type Reconciliation = {
-  /** Remembers that a listing was too small to be believed; null takes it back. */
-  block(shortfall: Shortfall | null): Promise<void>
-  /** Rows that only this run found, to be shown until somebody acknowledges them. */
-  recordMissedRows(rows: number, samples: readonly Arrival[]): Promise<void>
-  /** How the rows differ from these records now. Writes nothing. */
-  compare(page: Records): Promise<readonly Difference[]>
-  /** The look-backs look at these rows again, as they are now. */
-  pin(rows: readonly Pick<Difference, 'key' | 'mirrored'>[]): Promise<void>
-  /** Records that fell back before, by earlier runs, and are not among these: their rows were mended since. */
-  noteMended(stillFallen: readonly string[]): Promise<void>
-  /** The differences of one cause that this run recorded are mended, and how. */
-  cure(cause: Cause, how: string): Promise<void>
-  /**
-   * Which columns differed at the same row version in at least half of the rows. One that did so in three reconciles in a row is
-   * volatile from here on: returns the fields that are newly so.
-   */
-  noteSilent(columns: readonly string[]): Promise<readonly VolatileField[]>
-  /** Fields that were found to be volatile, and what they were when a reconcile last looked. None where an operator chose them. */
-  volatileFields(): Promise<readonly WatchedField[]>
-  /** Keeps what they are now. One that was steady three times in a row is compared from here on: returns the names of those. */
-  noteSteady(looks: readonly FieldLook[]): Promise<readonly string[]>
-  /** After a listing that was complete: what a rewind left open to older versions is guarded again (P3). */
-  guardAgain(): Promise<void>
-}
-
-/** What a field was in some records, by their keys: their versions, and what tells the value from any other. */
-export type FieldSample = {
-  readonly at: string
-  readonly records: Readonly<Record<string, { readonly version: string; readonly value: string }>>
-}
-/** `field` in lower case. */
-export type WatchedField = { readonly field: string; readonly sample: FieldSample | null }
-export type FieldLook = {
-  readonly field: string
-  /** Beside the sample of before; unknown where too few records are as they were. */
-  readonly outcome: 'steady' | 'changed' | 'unknown'
-  readonly sample: FieldSample
-}
-
-export type Verification = {
-  /** How the rows differ from these records now. Writes nothing; never answers `extra`. */
-  compare(page: Records): Promise<readonly Difference[]>
-  /** Remembers what is to be looked at again. */
-  suspect(found: readonly Difference[]): Promise<void>
-  /** Which of these were suspected with the same record; they are suspected no more. */
-  confirm(found: readonly Difference[]): Promise<ReadonlySet<string>>
-  suspects(after: string | null, limit: number): Promise<readonly string[]>
-  /** These rows are known to be wrong: the next record that comes replaces them, whatever its version. */
-  distrust(keys: readonly string[]): Promise<void>
-  randomKeys(limit: number): Promise<readonly string[]>
-  /** The live position as it is now. */
-  currentPosition(): Promise<bigint>
-}
-
-/**
- * `missing`: no row. `stale`: the row has an older version, or is not of this record where there are no versions. `content`: the
- * same version, or record, with other values. `extra`: a living row whose record is gone.
- */
-type DifferenceKind = 'missing' | 'stale' | 'content' | 'extra'
-export type Difference = {
-  readonly key: string
-  readonly kind: DifferenceKind
-  /** Of content; fields that have no column by their name in `_rescued`. */
-  readonly columns: readonly string[]
-  /** The record's version, and the row's. */
-  readonly version: bigint | null
-  readonly mirrored: bigint | null
-  /** Tells the record's content from any other. */
-  readonly record: string | null
-  /** The row says that it holds this very record, or is known to have been changed here. */
-  readonly isLocal: boolean
-  /** The row is marked as gone, and the record is there. */
-  readonly isBack: boolean
-  /** A rewind said that the upstream may have gone back behind the row. */
-  readonly isRewound: boolean
-}
-
-/**
- * Why a row differed from its record (P16). `late`: a version never stored before, below the position. `silent`: the same version
- * with other content; `volatile`: again and again, in the same field. `fell back`: a lower version; `restored`: of another version or content,
- * after a rewind or in a new epoch. `local damage`: changed here. `deleted`, `undeleted`: gone, and back. `twin`: two records have its key.
- */
-export const causes = [
-  'late',
-  'silent',
-  'volatile',
-  'fell back',
-  'restored',
-  'local damage',
-  'deleted',
-  'undeleted',
-  'twin',
-] as const
-export type Cause = (typeof causes)[number]
-export type DifferenceCounts = Readonly<Partial<Record<Cause, number>>>
-export type CausedDifference = Pick<Difference, 'key' | 'columns' | 'version' | 'mirrored'> & {
-  readonly cause: Cause
-  readonly isCured: boolean
-  /** How it was mended, or will be. */
-  readonly cure: string | null
-}
 
 // ── backfills ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -482,53 +311,4 @@ export class BackfillCancelled extends Error {
   constructor(id: string) {
     super(`Backfill ${id} was cancelled or is over. What it had committed is kept.`)
   }
-}
-
-// ── related records ──────────────────────────────────────────────────────────────────────────────────────────
-
-/** An assignment whose related records are to be read. */
-export type Due = {
-  readonly assignmentId: string
-  /** Tells the row that the mirror held when it was picked: as of that one it will have been read. */
-  readonly hash: string
-  /** The mirror knows that it was deleted: it has no related records any more. */
-  readonly isGone: boolean
-}
-/** The keys of one group, all of them. */
-type Children = { readonly stream: string; readonly keys: readonly string[] }
-/** An assignment with its groups; one that its answer did not have is left out, and stays as it is. */
-export type Family = { readonly due: Due; readonly children: readonly Children[] }
-/** An assignment that could not be read, to be tried again later. */
-export type SetAside = { readonly due: Due; readonly problem: string }
-/** A related record that an assignment has. */
-export type RelatedLink = { readonly assignmentId: string; readonly stream: string; readonly key: string }
-
-export type RelatedBacklog = {
-  /**
-   * First what was deleted or changed: mostly the last changes, and always some of those that wait longest. Then what was read too long
-   * ago. Of what has to be read again, so much only that many changes at once, or everything that got old, do not ask the upstream for
-   * everything at once.
-   */
-  due(limit: number): Promise<readonly Due[]>
-  /** What these assignments had when they were last read. */
-  linked(assignmentIds: readonly string[]): Promise<readonly RelatedLink[]>
-  /** Another assignment that was read before; null: there is none. */
-  otherRead(besides: readonly string[]): Promise<string | null>
-  /** Other assignments that had records of a group when they were last read. */
-  othersWith(group: string, besides: readonly string[], limit: number): Promise<readonly string[]>
-  /** Before the records are written: notes which ones each assignment has, besides those it had. */
-  link(families: readonly Family[]): Promise<void>
-  /**
-   * After the records are written, in one transaction: what each assignment has now, that it was read, and what nobody has any
-   * more (P7, P8).
-   */
-  settle(families: readonly Family[], aside: readonly SetAside[]): Promise<void>
-  /** Notes how current the groups are, and whether nothing waits any more. */
-  noteEnd(hasBacklog: boolean): Promise<{ readonly isDone: boolean }>
-}
-
-/** By which field the rows of each group are told apart. */
-export type RelatedKeyFields = {
-  of(group: string): Promise<string | null>
-  keep(group: string, field: string): Promise<void>
 }

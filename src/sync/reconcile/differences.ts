@@ -10,18 +10,9 @@ import { usable } from '../changes/hypotheses.ts'
 import { currentLookback, measureLateness, mostRecorded, nextLookback } from '../changes/lookback.ts'
 import { findVolatile } from '../changes/volatile.ts'
 import type { Listed } from '../lists/read-whole.ts'
+import type { Cause, CausedDifference, Difference, DifferenceCounts } from '../ports/audits.ts'
 import type { Source } from '../ports/source.ts'
-import type {
-  Arrival,
-  Belief,
-  Cause,
-  CausedDifference,
-  Difference,
-  DifferenceCounts,
-  LateArrival,
-  Run,
-  Written,
-} from '../ports/store.ts'
+import type { Arrival, Belief, LateArrival, Run, Written } from '../ports/store.ts'
 import type { ReconcileContext } from './reconcile.ts'
 import { openSteadyFields, type SteadyFields } from './steady-fields.ts'
 

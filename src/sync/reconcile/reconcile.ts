@@ -13,15 +13,9 @@ import type { ChangesContext } from '../changes/read-changes.ts'
 import { steadyNote, volatileNote } from '../changes/volatile.ts'
 import { listEverything } from '../lists/read-whole.ts'
 import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
+import { type DifferenceCounts, type Gone, isDoubtful, type Shortfall } from '../ports/audits.ts'
 import type { Source } from '../ports/source.ts'
-import {
-  type Arrival,
-  type DifferenceCounts,
-  type Gone,
-  isDoubtful,
-  type Run,
-  type Shortfall,
-} from '../ports/store.ts'
+import type { Arrival, Run } from '../ports/store.ts'
 import { type Differences, openDifferences } from './differences.ts'
 import { lookForCut } from './missed-rows.ts'
 

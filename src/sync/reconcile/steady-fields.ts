@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto'
 import type { JsonObject } from '../../json/json.ts'
 import type { Records } from '../../streams/record.ts'
-import type { FieldLook, FieldSample, WatchedField } from '../ports/store.ts'
+import type { FieldLook, FieldSample, WatchedField } from '../ports/audits.ts'
 
 const recordsLookedAt = 20
 /** Fewer than these prove nothing, unless there are no more. */

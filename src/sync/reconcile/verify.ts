@@ -9,16 +9,15 @@ import { causeOf } from '../changes/causes.ts'
 import { chooseKey } from '../lists/poll.ts'
 import { listWhole } from '../lists/read-whole.ts'
 import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
-import type { Source } from '../ports/source.ts'
 import {
   type Cause,
   type Difference,
   type DifferenceCounts,
   isDoubtful,
-  type Run,
   type Shortfall,
-  type Store,
-} from '../ports/store.ts'
+} from '../ports/audits.ts'
+import type { Source } from '../ports/source.ts'
+import type { Run, Store } from '../ports/store.ts'
 import { batches } from './reconcile.ts'
 
 // What verifications of all kinds of streams have in common: what they look with, what they count, and how they tell it.

@@ -7,8 +7,15 @@ import { fingerprint, type Records, readRecords } from '../../streams/record.ts'
 import { keyVariable, withoutTwins } from '../../streams/twins.ts'
 import { messageOf } from '../../util/errors.ts'
 import { chooseKey, isOtherKey } from '../lists/poll.ts'
+import type {
+  Due,
+  Family,
+  RelatedBacklog,
+  RelatedKeyFields,
+  RelatedLink,
+  SetAside,
+} from '../ports/related.ts'
 import type { Source } from '../ports/source.ts'
-import type { Due, Family, RelatedBacklog, RelatedKeyFields, RelatedLink, SetAside } from '../ports/store.ts'
 import { groupRecords } from './answer.ts'
 
 type Context = {

@@ -4,8 +4,10 @@
 import type { RelatedStream } from '../../streams/catalog.ts'
 import { plural } from '../../util/text.ts'
 import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
+import { isDoubtful } from '../ports/audits.ts'
+import type { Due } from '../ports/related.ts'
 import type { Source } from '../ports/source.ts'
-import { type Due, isDoubtful, type Run, type Store, type Written } from '../ports/store.ts'
+import type { Run, Store, Written } from '../ports/store.ts'
 import { type Batch, readFamilies } from './batch.ts'
 
 export type RelatedContext = {
