@@ -5,8 +5,11 @@ import { is } from 'drizzle-orm'
 import { getTableConfig, getViewConfig, PgColumn, PgTable } from 'drizzle-orm/pg-core'
 import { historyColumns, ownColumns } from '../../src/store/schema/own-columns.ts'
 import * as actions from '../../src/store/tables/actions.ts'
+import * as contract from '../../src/store/tables/contract.ts'
 import * as findings from '../../src/store/tables/findings.ts'
+import * as problems from '../../src/store/tables/problems.ts'
 import * as progress from '../../src/store/tables/progress.ts'
+import * as related from '../../src/store/tables/related.ts'
 import * as runs from '../../src/store/tables/runs.ts'
 import * as state from '../../src/store/tables/state.ts'
 import { code, generatedBy, sentence, table } from './markdown.ts'
@@ -18,7 +21,7 @@ export function tablesPage(checkout: URL): string {
   const source = readdirSync(folder)
     .map((name) => readFileSync(new URL(name, folder), 'utf8'))
     .join('\n')
-  const described = [state, runs, findings, progress, actions]
+  const described = [state, runs, findings, problems, related, contract, progress, actions]
     .flatMap((module) => Object.values(module))
     .filter((value): value is PgTable => is(value, PgTable))
     .map(getTableConfig)

@@ -216,7 +216,7 @@ export const promiseMutations: readonly Mutation[] = [
     ...deletes,
     promise: 'P7',
     name: 'an empty listing is believed',
-    file: 'src/sync/ports/store.ts',
+    file: 'src/sync/ports/audits.ts',
     find: '(seen === 0 || missing * 5 > living)',
     replace: 'missing > living',
   },

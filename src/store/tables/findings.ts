@@ -12,7 +12,7 @@ import {
   unique,
   uniqueIndex,
 } from 'drizzle-orm/pg-core'
-import { at, bytes, count, identity, int8, tidemark } from './state.ts'
+import { at, count, identity, int8, tidemark } from './state.ts'
 
 /** Records that cannot be rows, each once, however often it came. */
 export const quarantineTable = tidemark.table(
@@ -248,16 +248,6 @@ export const beliefTable = tidemark.table(
   (table) => [primaryKey({ columns: [table.stream, table.name] })],
 )
 
-/** Problems that no other table shows. */
-export const noticeTable = tidemark.table('notice', {
-  /** The same as long as it is the same problem. */
-  key: text('key').primaryKey(),
-  /** What it is. */
-  what: text('what').notNull(),
-  /** Since when. */
-  since: at('since').notNull().defaultNow(),
-})
-
 /** The dictionary: every field that was seen, and its column. */
 export const fieldTable = tidemark.table(
   'field',
@@ -316,98 +306,4 @@ export const fieldTable = tidemark.table(
     ),
   },
   (table) => [primaryKey({ columns: [table.stream, table.folded] })],
-)
-
-// Assignments' related records: as of when they were read, and which they are.
-/** When the related records of each assignment were read, and which wait to be tried again. */
-export const relatedFetchTable = tidemark.table(
-  'related_fetch',
-  {
-    /** The assignment. */
-    assignmentId: int8('assignment_id').primaryKey(),
-    /** Fingerprint of the assignment’s row that was there before; another one asks for a new reading. */
-    hash: bytes('hash').notNull(),
-    /** Groups that were read. */
-    groups: text('groups').array().notNull(),
-    /** When they were read. */
-    fetchedAt: at('fetched_at'),
-    /** Why the last attempt brought nothing; empty when it did. */
-    problem: text('problem'),
-    /** Attempts in a row that brought nothing. */
-    attempts: integer('attempts').notNull().default(0),
-    /** When it is tried again. */
-    retryAt: at('retry_at'),
-  },
-  (table) => [
-    index('related_fetch_by_age').on(table.fetchedAt),
-    index('related_fetch_to_retry').on(table.retryAt).where(sql`retry_at is not null`),
-  ],
-)
-
-/** Which related records each assignment has. */
-export const relatedLinkTable = tidemark.table(
-  'related_link',
-  {
-    /** The assignment. */
-    assignmentId: int8('assignment_id').notNull(),
-    /** The group. */
-    stream: text('stream').notNull(),
-    /** Key of the related record. */
-    key: text('key').notNull(),
-  },
-  (table) => [
-    primaryKey({ columns: [table.assignmentId, table.stream, table.key] }),
-    index('related_link_by_key').on(table.stream, table.key),
-  ],
-)
-
-// What people were told: one line for each problem that was seen lately.
-/** What people were told: one line for each problem that was seen lately. */
-export const problemTable = tidemark.table('problem', {
-  /** The same as long as it is the same problem. */
-  key: text('key').primaryKey(),
-  /** Kind of the problem; each has a runbook. */
-  kind: text('kind').notNull(),
-  /** The stream; empty when it is not about one. */
-  stream: text('stream'),
-  /** What is wrong. */
-  what: text('what').notNull(),
-  /** What helps. */
-  whatToDo: text('what_to_do').notNull(),
-  /** Since when. */
-  since: at('since').notNull(),
-  /** Since when it is no longer seen; empty while it lasts. */
-  goneSince: at('gone_since'),
-  /** When people were told that it began; empty until then. */
-  toldAt: at('told_at'),
-  /** How often sending the message failed. */
-  attempts: integer('attempts').notNull().default(0),
-  /** When it is sent again. */
-  retryAt: at('retry_at'),
-})
-
-/** Problems that there are and were, for 90 days; what is only worth knowing is not among them. */
-export const problemHistoryTable = tidemark.table(
-  'problem_history',
-  {
-    id: identity(),
-    /** The same as long as it is the same problem. */
-    key: text('key').notNull(),
-    /** Kind of the problem; each has a runbook. */
-    kind: text('kind').notNull(),
-    /** The stream; empty when it is not about one. */
-    stream: text('stream'),
-    /** What was wrong, as it was seen last. */
-    what: text('what').notNull(),
-    /** Since when. */
-    since: at('since').notNull(),
-    /** When a worker saw it last. */
-    seenAt: at('seen_at').notNull(),
-    /** When it was over; empty while it lasts. */
-    endedAt: at('ended_at'),
-  },
-  (table) => [
-    uniqueIndex('problem_that_lasts').on(table.key).where(sql`ended_at is null`),
-    index('problem_by_end').on(table.endedAt),
-  ],
 )

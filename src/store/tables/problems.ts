@@ -1,0 +1,65 @@
+// What is wrong and was, and what people were told of it.
+
+import { sql } from 'drizzle-orm'
+import { index, integer, text, uniqueIndex } from 'drizzle-orm/pg-core'
+import { at, identity, tidemark } from './state.ts'
+
+/** Problems that no other table shows. */
+export const noticeTable = tidemark.table('notice', {
+  /** The same as long as it is the same problem. */
+  key: text('key').primaryKey(),
+  /** What it is. */
+  what: text('what').notNull(),
+  /** Since when. */
+  since: at('since').notNull().defaultNow(),
+})
+
+/** What people were told: one line for each problem that was seen lately. */
+export const problemTable = tidemark.table('problem', {
+  /** The same as long as it is the same problem. */
+  key: text('key').primaryKey(),
+  /** Kind of the problem; each has a runbook. */
+  kind: text('kind').notNull(),
+  /** The stream; empty when it is not about one. */
+  stream: text('stream'),
+  /** What is wrong. */
+  what: text('what').notNull(),
+  /** What helps. */
+  whatToDo: text('what_to_do').notNull(),
+  /** Since when. */
+  since: at('since').notNull(),
+  /** Since when it is no longer seen; empty while it lasts. */
+  goneSince: at('gone_since'),
+  /** When people were told that it began; empty until then. */
+  toldAt: at('told_at'),
+  /** How often sending the message failed. */
+  attempts: integer('attempts').notNull().default(0),
+  /** When it is sent again. */
+  retryAt: at('retry_at'),
+})
+
+/** Problems that there are and were, for 90 days; what is only worth knowing is not among them. */
+export const problemHistoryTable = tidemark.table(
+  'problem_history',
+  {
+    id: identity(),
+    /** The same as long as it is the same problem. */
+    key: text('key').notNull(),
+    /** Kind of the problem; each has a runbook. */
+    kind: text('kind').notNull(),
+    /** The stream; empty when it is not about one. */
+    stream: text('stream'),
+    /** What was wrong, as it was seen last. */
+    what: text('what').notNull(),
+    /** Since when. */
+    since: at('since').notNull(),
+    /** When a worker saw it last. */
+    seenAt: at('seen_at').notNull(),
+    /** When it was over; empty while it lasts. */
+    endedAt: at('ended_at'),
+  },
+  (table) => [
+    uniqueIndex('problem_that_lasts').on(table.key).where(sql`ended_at is null`),
+    index('problem_by_end').on(table.endedAt),
+  ],
+)
