@@ -7,6 +7,7 @@ import {
   outlookInWords,
   percent,
   type ReadingProgress,
+  rangesInWords,
   rowsInWords,
 } from '../streams/load-progress.ts'
 import { count } from '../util/text.ts'
@@ -80,6 +81,7 @@ export function lineOf(progress: ReadingProgress, title: string, now: Date): str
     ...(seen.share === null ? [] : [`${percent(seen.share)}%`]),
     total === null ? `${rows} rows` : `${rows}/~${Math.max(rows, total)} rows`,
     ...(seen.rowsPerSecond === null ? [] : [`${Math.round(seen.rowsPerSecond)}/s`]),
+    ...(progress.unread === null ? [] : [`ranges=${progress.unread.length}`]),
   ]
   if (seen.stalled || seen.isCatchingUp) return [...parts, outlookInWords(seen, now)].join(' ')
   if (!seen.left) return parts.join(' ')
@@ -117,7 +119,9 @@ export function blockOf(
   const facts = [
     rowsInWords(progress),
     ...(seen.rowsPerSecond === null ? [] : [`${count(Math.round(seen.rowsPerSecond))}/s`]),
-    ...[outlookInWords(seen, now), hint].filter((part) => part !== null && part !== ''),
+    ...[outlookInWords(seen, now), progress.unread && rangesInWords(progress.unread), hint].filter(
+      (part) => part !== null && part !== '',
+    ),
   ]
   const indent = width < 70 ? 2 : nameWidth + 4
   return [`${head}${bar}  ${share}`.trimEnd(), ...wrapped(facts, width - indent, indent)].map((line) =>

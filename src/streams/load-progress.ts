@@ -1,7 +1,7 @@
 // What there is to say of a reading that goes on: how much is read, how fast, how long still, and whether it stands still. Pure: from what
 // was recorded, and the time. Pages, terminal, log and metrics all say the same.
 
-import { count, formatDuration } from '../util/text.ts'
+import { count, formatDuration, plural } from '../util/text.ts'
 
 /** How many rows were read at a time, in seconds since 1970. */
 export type Mark = readonly [seconds: number, rows: number]
@@ -30,7 +30,11 @@ export type ReadingProgress = {
   readonly waitsUntil: Date | null
   readonly error: string | null
   readonly marks: readonly Mark[]
+  /** Of a reading in ranges of versions, what is not read yet, the lowest first; null: it is read from below. */
+  readonly unread: readonly UnreadPart[] | null
 }
+/** As shares of the versions from where the reading began up to where it goes. */
+export type UnreadPart = readonly [from: number, to: number]
 
 export type Estimate = {
   /** From 0 to 1; null: nobody knows how many there are. Never falls. */
@@ -154,6 +158,10 @@ function stalledInWords({ forMs, why, until }: Stalled, now: Date): string {
   const next = until === null ? '' : `, next try in ${formatDuration(until.getTime() - now.getTime())}`
   return `stalled for ${formatDuration(forMs)}${why === null ? '' : `: ${why.replace(/\.$/, '')}`}${next}`
 }
+
+/** `12 ranges of versions are left`: read side by side. */
+export const rangesInWords = (unread: readonly UnreadPart[]): string =>
+  `${plural(unread.length, 'range')} of versions ${unread.length === 1 ? 'is' : 'are'} left`
 
 /** What follows the rows and the rate: how long still, or why nobody can say. */
 export function outlookInWords(found: Estimate, now: Date): string | null {

@@ -7,7 +7,9 @@ import {
   outlookInWords,
   percent,
   type ReadingProgress,
+  rangesInWords,
   rowsInWords,
+  type UnreadPart,
 } from '../streams/load-progress.ts'
 import { plural } from '../util/text.ts'
 import { bars } from './charts.ts'
@@ -82,6 +84,7 @@ function loadOf(load: ReadingProgress, at: Date): Html {
   const left = total === null ? null : Math.max(0, total - rows)
   return html`<figure><figcaption><span>${stream}: ${words}</span> <small>${rowsInWords(load)}, ${counted}</small></figcaption>
 ${found.share !== null && bar(stream, found.share)}</figure>
+${load.unread && ranges(stream, load.unread)}
 <dl class="facts"><div><dt>Read</dt><dd>${count(rows)} rows<small>${plural(requests, 'request')}, ${megabytes(bytes)}</small></dd></div>
 <div><dt>Speed</dt><dd>${found.rowsPerSecond === null ? 'not known yet' : `${count(found.rowsPerSecond)} rows/s`}<small>last 30 s</small></dd></div>
 <div><dt>Left</dt><dd>${found.left ? leftInWords(found.left) : found.isCatchingUp ? 'catching up' : 'cannot be said yet'}<small>${left === null ? '' : `${count(left)} rows`}</small></dd></div></dl>
@@ -92,6 +95,13 @@ ${pace(load)}`
 const bar = (stream: string, share: number): Html => {
   const read = `${(share * 100).toFixed(1)}%`
   return html`<svg class="plot" height="14" role="img" aria-label="About ${percent(share)} percent of the rows of ${stream} are read"><rect class="f-none" width="100%" height="14" rx="4"/><rect class="f-read" width="${read}" height="14" rx="4"/></svg>`
+}
+
+/** Which versions are read, and which are not: ranges of them are read side by side. */
+function ranges(stream: string, unread: readonly UnreadPart[]): Html {
+  const words = rangesInWords(unread)
+  const place = (share: number) => `${(100 * Math.max(0, Math.min(1, share))).toFixed(2)}%`
+  return html`<figure><figcaption><span class="small">Ranges of versions</span> <small>${words}; many rows may share a narrow part</small></figcaption><svg class="plot" height="14" role="img" aria-label="${words} to be read of ${stream}, side by side"><rect class="f-read" width="100%" height="14"/>${unread.map(([from, to]) => html`<rect class="f-none" x="${place(from)}" width="${place(Math.max(to - from, 0.002))}" height="14"/>`)}</svg></figure>`
 }
 
 /** Rows between two marks, which are five seconds apart. */

@@ -46,6 +46,13 @@ describe.skipIf(!hasPostgres)('a first load', () => {
     expect(halfway?.share).toBeCloseTo((halfway?.rows ?? 0) / 3_021, 2)
     expect(halfway?.requests).toBeGreaterThan(10)
     expect(halfway?.totalRequests).toBeLessThan(20)
+    const unread = halfway?.unread ?? []
+    expect(unread.length).toBeGreaterThan(1)
+    for (const [index, [from, to]] of unread.entries()) {
+      expect(from).toBeGreaterThanOrEqual(unread[index - 1]?.[1] ?? 0)
+      expect(to).toBeGreaterThan(from)
+      expect(to).toBeLessThanOrEqual(1)
+    }
 
     // More than before: the share waits.
     await noteLoadCount(database.pool, 'assignment', { records: 9_000, requests: 1 })
@@ -55,7 +62,7 @@ describe.skipIf(!hasPostgres)('a first load', () => {
     expect(await loading).toMatchObject({ status: 'done', isComplete: true })
     expect(await progress()).toBeUndefined()
     const [whole] = await readFirstLoads(database.pool, names)
-    expect(whole).toMatchObject({ isComplete: true, rows: 3_021, share: 1 })
+    expect(whole).toMatchObject({ isComplete: true, rows: 3_021, share: 1, unread: null })
     const { rows } = await database.pool.query(
       `select sum(inserted)::int as inserted, sum(updated)::int as updated from tidemark.minute where stream = 'assignment'`,
     )

@@ -4,6 +4,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { requestBackfill } from '../../src/store/admin/requests.ts'
 import { rewindStream } from '../../src/store/admin/streams.ts'
+import { readProgress } from '../../src/store/queries/progress.ts'
 import type { Unread } from '../../src/sync/ports/store.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { assignments, begin, done, storeOf } from '../support/runs.ts'
@@ -123,6 +124,13 @@ describe.skipIf(!hasPostgres)('a reading in ranges', () => {
     const half: Unread = { upTo: 50n, ranges: [{ above: 7n, upTo: 40n }] }
     await run.pages.commit(record(5, 7), 7n, { unread: half })
     await run.finish({ ...done, isComplete: false, isCutShort: true })
+    await database.pool.query(
+      `insert into tidemark.progress (stream, reading, run_id, subject, began_at, updated_at)
+       values ('assignment', 'backfill', 1, $1, now(), now())`,
+      [id],
+    )
+    const progress = await readProgress(database.pool, ['assignment'])
+    expect(progress.map(({ reading, unread }) => [reading, unread])).toEqual([['backfill', [[0.14, 0.8]]]])
     const again = await open()
     expect(again.position).toMatchObject({ start: 7n, unread: half })
     await again.finish(done)

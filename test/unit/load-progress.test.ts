@@ -8,6 +8,8 @@ import {
   type ReadingProgress,
   rowsInWords,
 } from '../../src/streams/load-progress.ts'
+import { firstLoadOf } from '../../src/web/first-load.ts'
+import { html, markupOf } from '../../src/web/html.ts'
 
 const began = Date.UTC(2026, 10, 1, 12)
 const at = (seconds: number) => new Date(began + seconds * 1000)
@@ -39,6 +41,7 @@ function progress(
     waitsUntil: null,
     error: null,
     marks: marks.slice(-73),
+    unread: null,
     ...more,
   }
 }
@@ -128,5 +131,24 @@ describe('the time left, in words', () => {
     [40_000, null, '40 s or more'],
   ])('from %d to %s ms: %s', (leastMs, mostMs, words) => {
     expect(leftInWords({ leastMs, mostMs })).toBe(words)
+  })
+})
+
+describe('the card of a first load', () => {
+  it('shows which versions are not read yet, where ranges of them are read side by side', () => {
+    const shownOf = (unread: ReadingProgress['unread']) => {
+      const load = { ...progress(60, (second) => 600 * second), unread }
+      return markupOf(firstLoadOf({ at: at(60), loads: [load] }, 'assignment') ?? html``)
+    }
+    const shown = shownOf([
+      [0.25, 0.5],
+      [0.75, 0.7501],
+    ])
+    expect(shown).toContain('2 ranges of versions are left')
+    expect(shown).toContain('<rect class="f-none" x="25.00%" width="25.00%" height="14"/>')
+    // What is narrow is seen all the same.
+    expect(shown).toContain('x="75.00%" width="0.20%"')
+    expect(shownOf([[0.5, 1]])).toContain('1 range of versions is left')
+    expect(shownOf(null)).not.toContain('ranges')
   })
 })

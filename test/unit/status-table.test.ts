@@ -78,6 +78,7 @@ const load: ReadingProgress = {
   waitsUntil: null,
   error: null,
   marks: marks((second) => 600 * second),
+  unread: null,
 }
 const status: Status = {
   now,
@@ -201,6 +202,11 @@ describe('the progress of a reading', () => {
     expect(lineOf(load, 'assignment', now)).toBe('assignment 62% 36000/~60005 rows 600/s left=40-45s')
     const uncounted = { ...load, total: null, share: null }
     expect(lineOf(uncounted, 'assignment', now)).toBe('assignment 36000 rows 600/s')
+    const unread = [
+      [0.2, 0.5],
+      [0.7, 0.8],
+    ] as const
+    expect(lineOf({ ...load, unread }, 'assignment', now)).toContain(' 600/s ranges=2 left=')
     const later = new Date(now.getTime() + 40_000)
     expect(lineOf({ ...load, waitsFor: 'the service answers 429' }, 'assignment', later)).toBe(
       'assignment 62% 36000/~60005 rows 0/s stalled for 40 s: the service answers 429',

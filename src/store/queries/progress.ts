@@ -27,13 +27,29 @@ async function select(
   where: string,
 ): Promise<readonly ReadingProgress[]> {
   const { rows } = await client.query<ReadingProgress & { marks: readonly Mark[] }>(
-    `select stream, reading, began_at as "beganAt", updated_at as "updatedAt", ended_at as "endedAt",
+    `select progress.stream, reading, began_at as "beganAt", updated_at as "updatedAt", ended_at as "endedAt",
        is_complete as "isComplete", rows::float8 as rows, rows_at as "rowsAt", requests::float8 as requests,
        bytes::float8 as bytes, total::float8 as total, total_at as "totalAt", total_requests as "totalRequests",
-       share::float8 as share, waits_for as "waitsFor", waits_until as "waitsUntil", error, marks
+       share::float8 as share, waits_for as "waitsFor", waits_until as "waitsUntil", error, marks, parts.unread
      from tidemark.progress
-     where stream = any ($1) and ${where}
-     order by array_position($1, stream), began_at`,
+     left join lateral (
+       select unread as ranges, 0 as begins from tidemark.stream
+       where name = progress.stream and progress.reading in ('first load', 'incremental')
+       union all
+       select unread, position_from from tidemark.backfill
+       where progress.reading = 'backfill' and id::text = progress.subject
+     ) as left_over on true
+     left join lateral (
+       select jsonb_agg(
+         jsonb_build_array(
+           ((part ->> 0)::float8 - begins) / nullif((ranges ->> 'up_to')::float8 - begins, 0),
+           ((part ->> 1)::float8 - begins) / nullif((ranges ->> 'up_to')::float8 - begins, 0)
+         ) order by place
+       ) as unread
+       from jsonb_array_elements(ranges -> 'ranges') with ordinality as listed (part, place)
+     ) as parts on true
+     where progress.stream = any ($1) and ${where}
+     order by array_position($1, progress.stream), began_at`,
     [streams],
   )
   return rows
