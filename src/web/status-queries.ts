@@ -35,6 +35,7 @@ import {
   type QuarantineEntry,
   readQuarantine,
 } from '../store/queries/quarantine.ts'
+import { type RowChange, readRowChanges } from '../store/queries/row-changes.ts'
 import {
   type KeyEvents,
   type KeyNotes,
@@ -142,6 +143,8 @@ export type RecordShown = {
   readonly row: (RowStory & { readonly values: Readonly<Record<string, Json>> }) | null
   readonly notes: KeyNotes
   readonly events: KeyEvents
+  /** The newest first; none where no past is kept. */
+  readonly changes: readonly RowChange[]
   /** The field of the upstream behind each column. */
   readonly fieldOf: Readonly<Record<string, string>>
   readonly settledAt: Date | null
@@ -337,6 +340,7 @@ async function readRows(
   }
 }
 
+const changesShown = 10
 const nothingNoted: KeyEvents = { differences: [], quarantine: [], related: [] }
 
 async function readRecord(
@@ -350,10 +354,11 @@ async function readRecord(
   if (!mirrored || key.includes('\0')) return null
   const table = await storyTable(pool, mirrored)
   const isKey = table?.takesKey(key) === true
-  const [row, notes, events, overview] = await Promise.all([
+  const [row, notes, events, changes, overview] = await Promise.all([
     isKey ? readRow(pool, table, key) : null,
     readKeyNotes(pool, name, key),
     isKey ? readKeyEvents(pool, table, key) : nothingNoted,
+    isKey ? readRowChanges(pool, table, key, changesShown) : [],
     stream ? readOverview(pool, [name]) : [],
   ])
   const values = row && parseJson(Buffer.from(row.text))
@@ -361,6 +366,7 @@ async function readRecord(
     row: row && { ...row, values: isObject(values) ? values : {} },
     notes,
     events,
+    changes,
     fieldOf: Object.fromEntries(table?.tableSchema.columns.map((one) => [one.name, one.field]) ?? []),
     settledAt: (stream?.kind === 'list' ? overview[0]?.readThroughAt : overview[0]?.settledThroughAt) ?? null,
     canCompare: stream?.lookup != null && isKey,

@@ -2,6 +2,8 @@
 
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
+import { readRowChanges } from '../../src/store/queries/row-changes.ts'
+import { storyTable } from '../../src/store/queries/row-story.ts'
 import { migrateDatabase } from '../../src/store/schema/migrate.ts'
 import { streams } from '../../src/streams/catalog.ts'
 import { openTestContext, neverAborted as signal } from '../support/context.ts'
@@ -65,6 +67,23 @@ describe.skipIf(!hasPostgres)('the history of trackers', () => {
       'select _deleted_at is null as lives from bi.tracker_object_history where tracker_object_id = 3 order by _observed_at',
     )
     expect(rows.slice(-2)).toEqual([{ lives: false }, { lives: true }])
+    simulator.source.change('tracker_object', 3, { Latitude: 60.1234567890123 })
+    await poll()
+    const table = await storyTable(database.pool, tracker)
+    if (!table) throw new Error('there is no table')
+    const changes = await readRowChanges(database.pool, table, '3', 10)
+    expect(changes.map(({ isDeleted, isBack }) => [isDeleted, isBack])).toEqual([
+      [false, false],
+      [false, true],
+      [true, false],
+    ])
+    const [moved] = changes
+    expect(moved?.fields.find(({ column }) => column === 'latitude')).toMatchObject({
+      after: '60.1234567890123',
+    })
+    expect(moved?.fieldCount).toBe(moved?.fields.length)
+    expect(await readRowChanges(database.pool, table, '3', 1)).toEqual([moved])
+    expect(await readRowChanges(database.pool, table, '4', 10)).toEqual([])
   })
 
   it('is written with the page or not at all (P1)', async () => {

@@ -27,7 +27,7 @@ type StoryRun = {
 export type KeyNotes = {
   readonly missingSince: Date | null
   readonly evidence: string | null
-  readonly lateArrivals: readonly { version: string; lateMs: number; foundAt: string }[]
+  readonly lateArrivals: readonly { version: string; lateMs: number; foundAt: string; run: string | null }[]
   readonly missedRows: readonly { run: string; foundAt: string }[]
 }
 
@@ -96,7 +96,7 @@ export async function readKeyNotes(client: Queryable, stream: string, key: strin
        (select evidence from tidemark.suspect where stream = $1 and key = $2) as evidence,
        (
          select coalesce(jsonb_agg(
-           jsonb_build_object('version', version::text, 'lateMs', late_ms, 'foundAt', found_at) order by id
+           jsonb_build_object('version', version::text, 'lateMs', late_ms, 'foundAt', found_at, 'run', run_id::text) order by id
          ), '[]')
          from tidemark.late_arrival where stream = $1 and key = $2
        ) as "lateArrivals",

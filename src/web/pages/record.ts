@@ -2,6 +2,7 @@
 
 import type { Json } from '../../json/json.ts'
 import type { UpstreamSays } from '../../operator/upstream-record.ts'
+import type { RowChange } from '../../store/queries/row-changes.ts'
 import type { KeyEvents, KeyNotes, RowStory } from '../../store/queries/row-story.ts'
 import { plural } from '../../util/text.ts'
 import { actionForm } from '../action-forms.ts'
@@ -55,11 +56,12 @@ ${record.events.related.length > 0 && belongsTo(record.events)}
 /** As one word of a command. */
 const inShell = (key: string): string => (/^[\w.:-]+$/.test(key) ? key : `'${key.replaceAll("'", "'\\''")}'`)
 
-const isUnknown = ({ notes, events }: RecordShown): boolean =>
+const isUnknown = ({ notes, events, changes }: RecordShown): boolean =>
   notes.lateArrivals.length +
     notes.missedRows.length +
     events.differences.length +
-    events.quarantine.length ===
+    events.quarantine.length +
+    changes.length ===
     0 && notes.missingSince === null
 
 const notThere = (title: string, text: Html): Shown => ({
@@ -152,8 +154,25 @@ const story = (record: RecordShown, now: Date): Html =>
         html`<li${tone !== '' && html` class="${tone}"`}><b>${title}</b>${text && html`<span>${text}</span>`}<span class="small quiet">${clock(at, now)}</span></li>`,
     )}</ol></section>`
 
-function eventsOf({ row, notes, events }: RecordShown): readonly Event[] {
-  return [...(row ? rowEvents(row) : []), ...noteEvents(notes), ...foundEvents(events)]
+function eventsOf({ row, notes, events, changes }: RecordShown): readonly Event[] {
+  const told = changes.map(changeEvent)
+  const own = row ? rowEvents(row) : []
+  return [...own, ...told, ...noteEvents(notes), ...foundEvents(events)]
+}
+
+/** What a table whose past is kept says of one change. */
+function changeEvent({ at, isDeleted, isBack, fields, fieldCount }: RowChange): Event {
+  const shown = (value: string | null) => (value === null ? html`null` : foreign(value, 60))
+  const more = fieldCount - fields.length
+  return {
+    at: new Date(at),
+    tone: isDeleted ? 'bad' : '',
+    title: isDeleted ? 'Gone' : isBack ? 'Came back' : 'Changed',
+    text:
+      fieldCount === 0
+        ? null
+        : html`${fields.map(({ column, before, after }, index) => html`${index > 0 && ' · '}<code>${foreign(column, 60)}</code> <del>${shown(before)}</del> <ins>${shown(after)}</ins>`)}${more > 0 && ` and ${plural(more, 'more column')}`}`,
+  }
 }
 
 const runLink = (id: string, kind?: string): Html =>
@@ -186,11 +205,11 @@ function rowEvents(row: RowStory): readonly Event[] {
 
 function noteEvents({ missingSince, evidence, lateArrivals, missedRows }: KeyNotes): readonly Event[] {
   return [
-    ...lateArrivals.map(({ version, lateMs, foundAt }) => ({
+    ...lateArrivals.map(({ version, lateMs, foundAt, run }) => ({
       at: new Date(foundAt),
       tone: 'warn' as const,
       title: 'Late commit caught',
-      text: html`Version ${count(Number(version))} became visible ${shortSpan(lateMs)} after the mirror had passed it.`,
+      text: html`Version ${count(Number(version))} became visible ${shortSpan(lateMs)} after the mirror had passed it${run !== null && html`. Found by ${runLink(run)}`}.`,
     })),
     ...missedRows.map(({ run, foundAt }) => ({
       at: new Date(foundAt),

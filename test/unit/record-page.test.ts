@@ -1,0 +1,82 @@
+// The page of one record: what it says of how the row came to be as it is.
+
+import { describe, expect, it } from 'vitest'
+import { markupOf } from '../../src/web/html.ts'
+import { recordPage } from '../../src/web/pages/record.ts'
+import { readOnlyViewer } from '../../src/web/sessions.ts'
+import type { RecordShown } from '../../src/web/status-queries.ts'
+import { statusQueriesWith } from '../support/status-queries.ts'
+
+const now = new Date('2026-01-02T03:04:05Z')
+const ago = (minutes: number) => new Date(now.getTime() - minutes * 60_000)
+const record: RecordShown = {
+  row: {
+    firstSeenAt: ago(90),
+    syncedAt: ago(5),
+    deletedAt: null,
+    deletedReason: null,
+    text: '{}',
+    runs: [{ id: '7', kind: 'list', startedAt: ago(5), finishedAt: ago(5) }],
+    values: {},
+  },
+  notes: {
+    missingSince: null,
+    evidence: null,
+    lateArrivals: [{ version: '12', lateMs: 6_000, foundAt: ago(30).toISOString(), run: '5' }],
+    missedRows: [],
+  },
+  events: { differences: [], quarantine: [], related: [] },
+  changes: [],
+  fieldOf: {},
+  settledAt: null,
+  canCompare: false,
+}
+
+async function show(more: Partial<RecordShown>): Promise<string> {
+  const shown = await recordPage.body({
+    statusQueries: statusQueriesWith({ record: async () => ({ ...record, ...more }) }),
+    viewer: readOnlyViewer,
+    query: new URLSearchParams(),
+    params: { stream: 'tracker_object', key: '3' },
+    problems: Promise.resolve([]),
+    now,
+  })
+  return markupOf('body' in shown ? shown.body : shown)
+}
+
+describe('the page of a record', () => {
+  it('tells each change with what was there before, where the past of the row is kept', async () => {
+    const change = { isDeleted: false, isBack: false, fields: [], fieldCount: 0 }
+    const page = await show({
+      changes: [
+        {
+          ...{ ...change, at: ago(5).toISOString(), fieldCount: 3 },
+          fields: [
+            { column: 'latitude', before: '60.5', after: '61.5' },
+            { column: 'name', before: null, after: '<b>van</b>' },
+          ],
+        },
+        { ...change, at: ago(20).toISOString(), isBack: true },
+        { ...change, at: ago(40).toISOString(), isDeleted: true },
+      ],
+    })
+    expect(page).toContain('<del><bdi>60.5</bdi></del> <ins><bdi>61.5</bdi></ins>')
+    expect(page).toContain('<del>null</del> <ins><bdi>&lt;b&gt;van&lt;/b&gt;</bdi></ins>')
+    expect(page).toContain('and 1 more column')
+    const told = [
+      ...page.matchAll(/<b>(Changed|Last changed here|Came back|Gone|Late commit caught|First came)<\/b>/g),
+    ]
+    expect(told.map(([, title]) => title)).toEqual([
+      'Last changed here',
+      'Changed',
+      'Came back',
+      'Late commit caught',
+      'Gone',
+      'First came',
+    ])
+  })
+
+  it('leads from a late commit to the run that found it', async () => {
+    expect(await show({})).toContain('Found by <a href="/runs/5">run 5</a>')
+  })
+})
