@@ -167,7 +167,7 @@ export async function openContext(options: {
     sourceTimezone: config.sourceTimezone,
     fieldZones: config.fieldTimezones,
     volatileFields: config.volatileFields,
-    historyMs: config.trackerHistoryMs,
+    histories: config.histories,
     related: relatedOptions,
   })
   if (options.migrates !== false) await readAgainByKey(database.pool, related)

@@ -52,13 +52,14 @@ export type UpstreamConfig = Omit<
   | 'trackingApiKey'
   | 'lookback'
   | 'requestTimeout'
+  | 'history'
   | 'trackerHistory'
   | 'relatedRefresh'
 > & {
   readonly lookbackMs: number
   readonly requestTimeoutMs: number
-  /** Null: none is kept. */
-  readonly trackerHistoryMs: number | null
+  /** How long the past of rows is kept, by the name of the stream; of those left out it is not. */
+  readonly histories: Readonly<Record<string, number>>
   /** Null: related records are read after a change only. */
   readonly relatedRefreshMs: number | null
   readonly trackingAuthUrl: string
@@ -151,7 +152,8 @@ export function loadContractConfig(
 
 export function loadConfig(environment: Environment): Config {
   const { values, perStreamValues, complain, finish } = reader(environment)
-  const { lookback, requestTimeout, trackerHistory, relatedRefresh, ...upstream } = values(upstreamVariables)
+  const { lookback, requestTimeout, history, trackerHistory, relatedRefresh, ...upstream } =
+    values(upstreamVariables)
   for (const { name, service } of streams)
     if (service === 'tracking' && upstream.streams?.includes(name) && !upstream.trackingBaseUrl)
       complain(`STREAMS names ${name}, which needs TRACKING_BASE_URL`)
@@ -168,7 +170,7 @@ export function loadConfig(environment: Environment): Config {
     ...upstream,
     lookbackMs: lookback,
     requestTimeoutMs: requestTimeout,
-    trackerHistoryMs: trackerHistory,
+    histories: { ...(trackerHistory !== null && { tracker_object: trackerHistory }), ...history },
     relatedRefreshMs: relatedRefresh,
     trackingAuthUrl: upstream.trackingAuthUrl ?? upstream.authUrl,
     trackingSubjectId: upstream.trackingSubjectId ?? upstream.subjectId,

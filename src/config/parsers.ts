@@ -143,6 +143,26 @@ export const streamList = text.optional().transform((value, context): readonly s
   return z.NEVER
 })
 
+const shortestHistoryMs = 24 * 3_600_000
+
+/** For how long the past of rows is kept, by stream; without a time for ever. */
+export const histories = text.default('').transform((value, context): Readonly<Record<string, number>> => {
+  const entries = value
+    .split(',')
+    .map((part) => part.trim())
+    .filter(Boolean)
+    .map((part): [string, number] => {
+      const [name = '', time] = part.split('=').map((word) => word.trim())
+      return [name, time === undefined ? Number.POSITIVE_INFINITY : (parseDuration(time) ?? 0)]
+    })
+  if (entries.every(([name, keptMs]) => streamNames().includes(name) && keptMs >= shortestHistoryMs))
+    return Object.fromEntries(entries)
+  context.addIssue(
+    `must be a comma-separated list out of ${streamNames().join(', ')}, each alone or with a time of a day or more such as assignment=365d`,
+  )
+  return z.NEVER
+})
+
 /** Null: no description is looked for. */
 export const contractPlace = optionalText.transform((value, context): ContractPlace | null => {
   if (value === null) return { kind: 'usual' }

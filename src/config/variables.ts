@@ -9,6 +9,7 @@ import {
   fieldTimezones,
   flag,
   hasOnlyOptions,
+  histories,
   httpUrl,
   integer,
   nameList,
@@ -193,6 +194,13 @@ export const upstreamVariables = {
     fallback: '`60s`',
     form: 'duration, 100ms or more',
     schema: durationMs('60s', 100),
+  },
+  HISTORY: {
+    describe:
+      'streams whose past is kept: each change of a row that was seen, for as long as it says after `=`, else for ever',
+    fallback: 'none but vehicles: see `TRACKER_HISTORY`',
+    form: 'names, comma-separated, such as `assignment,assignment_note=365d`',
+    schema: histories,
   },
   TRACKER_HISTORY: {
     describe: 'how long the history of vehicles is kept; `off` keeps none',

@@ -43,6 +43,8 @@ type CommonStream = {
   readonly fieldZones?: Readonly<Record<string, string>>
   /** The operator's choice of volatile fields, in lower case; left out or null: what was found out holds. */
   readonly volatileFields?: readonly string[] | null
+  /** How long every observed change is kept, in a table beside the stream's own; left out: it is not. */
+  readonly historyMs?: number
 }
 export type ChangesStream = CommonStream & {
   readonly kind: 'changes'
@@ -50,11 +52,7 @@ export type ChangesStream = CommonStream & {
   /** What its row version is likely called, the likeliest first; which of them it is, or another one, is found by asking. */
   readonly versionFields: readonly string[]
 }
-export type ListStream = CommonStream & {
-  readonly kind: 'list'
-  /** Every observed change is kept in a table beside the stream's own. */
-  readonly keepsHistory?: boolean
-}
+export type ListStream = CommonStream & { readonly kind: 'list' }
 export type Stream = ChangesStream | ListStream
 
 /** The stream with one field alone as its row version; null: nobody knows yet which, and the likely ones stand for it. */
@@ -117,7 +115,6 @@ export const knownStreams = [
     list: 'listTrackerObjects',
     lookup: null,
     keyFields: ['TrackerObjectId', 'Id', 'UID', 'ObjectId', 'TrackerId', 'VehicleId'],
-    keepsHistory: true,
     defaultSchedule: '60s',
   },
   {

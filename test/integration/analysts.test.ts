@@ -29,7 +29,7 @@ describe.skipIf(!hasPostgres)('analysts', () => {
       trackers: 3,
     })
     await using context = await openTestContext(database, simulator, {
-      ...{ BI_ROLE: role, RELATED: 'true', ATTACHMENT_DATA: 'true' },
+      ...{ BI_ROLE: role, RELATED: 'true', ATTACHMENT_DATA: 'true', HISTORY: 'assignment' },
     })
     for (const stream of context.streams)
       await context.read(stream, 'incremental', { signal: neverAborted, shouldYield: () => false })

@@ -14,8 +14,17 @@ export const storeOf = (
     fieldZones?: FieldZones
     writeConnections?: 1 | 2
     silenceMs?: number
+    histories?: Readonly<Record<string, number>>
   } = {},
-): Store => openStore({ database, streams, sourceTimezone: 'UTC', log: quietLog, ...options })
+): Store =>
+  openStore({
+    database,
+    streams,
+    sourceTimezone: 'UTC',
+    log: quietLog,
+    histories: { tracker_object: 90 * 24 * 3_600_000 },
+    ...options,
+  })
 
 export async function begin<Kind extends RunKind = 'incremental'>(
   store: Store,

@@ -204,7 +204,7 @@ describe('loadConfig', () => {
     expect(all.related).toHaveLength(6)
     expect(all).toMatchObject({
       attachmentData: false,
-      trackerHistoryMs: null,
+      histories: {},
       relatedRefreshMs: 86_400_000,
     })
     expect(loadConfig({ ...complete, RELATED: 'customer, attachment' }).related).toEqual([
@@ -215,6 +215,21 @@ describe('loadConfig', () => {
     expect(problemsOf({ ...complete, ATTACHMENT_DATA: 'true' })).toContain('ATTACHMENT_DATA needs RELATED')
     expect(problemsOf({ ...complete, ATTACHMENT_DATA: 'yes', RELATED: 'true' })).toContain('true or false')
     expect(problemsOf({ ...complete, TRACKER_HISTORY: '1h' })).toContain('at least 1 d')
+  })
+
+  it('takes streams whose past is kept, for ever or for a time', () => {
+    const historiesOf = (HISTORY: string) => loadConfig({ ...complete, HISTORY }).histories
+    const ever = Number.POSITIVE_INFINITY
+    expect(historiesOf('')).toEqual({ tracker_object: 90 * 86_400_000 })
+    expect(historiesOf('assignment, assignment_note=365d,tracker_object')).toEqual({
+      assignment: ever,
+      assignment_note: 365 * 86_400_000,
+      tracker_object: ever,
+    })
+    for (const HISTORY of ['asignment', 'assignment=1h', 'assignment=soon', 'assignment=', 'customer'])
+      expect(problemsOf({ ...complete, HISTORY }), HISTORY).toContain(
+        'HISTORY must be a comma-separated list',
+      )
   })
 
   it('names a variable of a stream that is misspelt, and leaves alone what is near to none', () => {

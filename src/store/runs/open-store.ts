@@ -83,8 +83,8 @@ type Options = {
   readonly fieldKindsOf?: (stream: string) => FieldKinds | undefined
   /** How many connections one run writes with: 1 or 2. */
   readonly writeConnections?: 1 | 2
-  /** How long the past of rows is kept, in the streams that keep it; null: it is not. */
-  readonly historyMs?: number | null
+  /** How long the past of rows is kept, by the name of the stream; of those left out it is not. */
+  readonly histories?: Readonly<Record<string, number>>
   /** How long a run may be silent before it loses its lease. */
   readonly silenceMs?: number
   /** Which related records are wanted. */
@@ -96,7 +96,6 @@ type Options = {
 
 const thinEveryMs = 3_600_000
 const anchorsLastMs = 30_000
-const defaultHistoryMs = 90 * 24 * 3_600_000
 
 /** The database must have been migrated. */
 export function openStore({
@@ -107,7 +106,7 @@ export function openStore({
   volatileFields = {},
   fieldKindsOf = () => undefined,
   writeConnections = 2,
-  historyMs = defaultHistoryMs,
+  histories = {},
   related = { groups: [], refreshMs: null },
   silenceMs = longestSilenceMs,
   waitsFor = () => null,
@@ -121,13 +120,14 @@ export function openStore({
     if (!stream)
       throw new Error(`There is no stream ${name}. There are ${streams.map((one) => one.name).join(', ')}.`)
     const fieldKinds = fieldKindsOf(name)
-    const chosen: Stream = {
+    const historyMs = histories[name]
+    return {
       ...stream,
       ...(fieldKinds && { fieldKinds }),
+      ...(historyMs !== undefined && { historyMs }),
       fieldZones: fieldZones[name] ?? {},
       volatileFields: volatileFields[name] ?? null,
     }
-    return historyMs === null && chosen.kind === 'list' ? { ...chosen, keepsHistory: false } : chosen
   }
 
   async function thin(stream: string): Promise<void> {
@@ -168,7 +168,6 @@ export function openStore({
         backfill: id,
         timeZone: sourceTimezone,
         connections: writeConnections,
-        keptMs: historyMs ?? 0,
         afterChange: thin,
       })
     },

@@ -52,8 +52,6 @@ export type RunOptions<Kind extends RunKind> = {
   readonly backfill: string | null
   readonly timeZone: string
   readonly connections: number
-  /** How long the past of rows is kept, where it is. */
-  readonly keptMs: number
   readonly related: RelatedOptions
   readonly log: Logger
   /** After so long without a word from this program its lease goes to whoever wants it. */
@@ -197,7 +195,7 @@ function openRunWriters(
   totals: RunTotals,
   recorder: RunRecorder,
 ): Writers {
-  const { pool, stream, timeZone, keptMs, runId, log, needs } = options
+  const { pool, stream, timeZone, runId, log, needs } = options
   const onCommit: WriterOptions['onCommit'] = ({ written, newlyQuarantined, position }) => {
     for (const count of ['inserted', 'updated', 'unchanged', 'rescued', 'quarantined'] as const)
       totals[count] += written[count]
@@ -206,7 +204,7 @@ function openRunWriters(
   }
   return openWriters((table: MirroredStream, keyField, onTally) =>
     startPageWriter({
-      ...{ pool, positions, timeZone, keptMs, runId, log, keyField },
+      ...{ pool, positions, timeZone, runId, log, keyField },
       stream: table,
       returns: needs.returns,
       connections: table.name === stream.name ? options.connections : 1,

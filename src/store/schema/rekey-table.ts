@@ -10,7 +10,7 @@ import { type ColumnType, foldName, keyCheck, keyColumnName, keyComment, printab
 import type { KeyColumn } from './create-table.ts'
 import { growTable } from './grow-table.ts'
 import { type Column, partIndexSql, qualified, readTableSchema, type TableSchema } from './table-schema.ts'
-import { historyViewOf, showColumns, viewOf, withoutView } from './views.ts'
+import { historyViewOf, showAsOf, showColumns, viewOf, withoutView } from './views.ts'
 
 /** Whether the first rows can be rows of the table. */
 export const suitsKey = (
@@ -196,6 +196,7 @@ async function moveKey(client: ClientBase, changed: Changed, log: Logger): Promi
     if (keySql) await client.query(`update ${history.table} as mine set ${after} = ${keySql(kept)}`)
     await client.query(`create index on ${history.table} (${after}, _observed_at)`)
     await showColumns(client, historyViewOf(stream), [name], log)
+    await showAsOf(client, stream, name, log)
   }
   return removed ?? 0
 }

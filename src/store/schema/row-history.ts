@@ -7,12 +7,12 @@ import { inTransaction, limitLockWaits, retryOnLockTimeout } from '../server/ses
 import { fieldComment } from './column-types.ts'
 import { commentsOn, definitions, historyColumns } from './own-columns.ts'
 import { historyOf, qualified, readTableSchema, type TableSchema } from './table-schema.ts'
-import { historyViewOf, showColumns } from './views.ts'
+import { historyViewOf, isShownAsOf, showAsOf, showColumns } from './views.ts'
 import { forgetMonth, watchHistory } from './watch-history.ts'
 
 /** What follows a CTE that returns `mine as written`: keeps the rows as they are now. Empty where no past is kept. */
 export function keepingSql({ stream, history }: TableSchema, written: string): string {
-  if (!history || !keepsHistory(stream)) return ''
+  if (!history || historyMsOf(stream) === null) return ''
   const names = history.columns.map(pg.escapeIdentifier)
   return `, kept as (
       insert into ${history.table} (${[...names, '_observed_at', '_deleted_at'].join(', ')})
@@ -20,17 +20,18 @@ export function keepingSql({ stream, history }: TableSchema, written: string): s
     )`
 }
 
-const keepsHistory = (stream: TableSchema['stream']): boolean =>
-  'keepsHistory' in stream && stream.keepsHistory === true
+const historyMsOf = (stream: TableSchema['stream']): number | null =>
+  'historyMs' in stream ? (stream.historyMs ?? null) : null
 
-/** Makes the table and the partitions that the next writes need, and drops what is older than `keptMs`. */
+/** Makes the table and the partitions that the next writes need, and drops what is older than it is kept. */
 export async function prepareHistory(
   client: ClientBase,
   tableSchema: TableSchema,
-  { keptMs, runId, log }: { readonly keptMs: number; readonly runId: string; readonly log: Logger },
+  { runId, log }: { readonly runId: string; readonly log: Logger },
 ): Promise<TableSchema> {
   const { stream } = tableSchema
-  if (!keepsHistory(stream)) return tableSchema
+  const keptMs = historyMsOf(stream)
+  if (keptMs === null) return tableSchema
   const watching = { log, inTransaction: (work: () => Promise<void>) => inBriefTransaction(client, work) }
   // P15, before anything is made anew.
   const isDamaged = await watchHistory(client, stream, watching)
@@ -46,6 +47,7 @@ export async function prepareHistory(
     await dropPartition(client, made, { month, next, log })
   }
   await inBriefTransaction(client, async () => {
+    if (!(await isShownAsOf(client, stream))) await showAsOf(client, stream, made.key.name, log)
     await catchUp(client, made)
     if (isDamaged) await actUpon(client, made, runId)
   })

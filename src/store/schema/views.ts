@@ -27,10 +27,48 @@ export const historyViewOf = (stream: Pick<MirroredStream, 'name'>): View => ({
   condition: '',
 })
 
+/** The function that shows how the rows of a stream were. */
+export const asOfName = ({ name }: Pick<MirroredStream, 'name'>): string =>
+  `bi.${pg.escapeIdentifier(`${name}_at`)}(timestamptz)`
+
+export async function isShownAsOf(
+  client: ClientBase,
+  stream: Pick<MirroredStream, 'name'>,
+): Promise<boolean> {
+  const { rows } = await client.query<{ is_shown: boolean }>(
+    'select to_regprocedure($1) is not null as is_shown',
+    [asOfName(stream)],
+  )
+  return rows[0]?.is_shown ?? false
+}
+
+/** Makes it, or has it go by another key. One that somebody put in its place must not stop the mirror. */
+export async function showAsOf(
+  client: ClientBase,
+  stream: Pick<MirroredStream, 'name'>,
+  keyName: string,
+  log: Logger,
+): Promise<void> {
+  const table = qualified(historyOf(stream))
+  const key = pg.escapeIdentifier(keyName)
+  const told = `the living rows of ${stream.name} as they were at a moment, by ${table}`
+  await unlessOthers(client, { log, what: asOfName(stream), lack: 'does not show the past' }, () =>
+    client.query(
+      `create or replace function ${asOfName(stream)} returns setof ${table} language sql stable as $as_of$
+         select (latest.kept).* from (
+           select distinct on (kept.${key}) kept from ${table} as kept
+           where kept._observed_at <= $1 order by kept.${key}, kept._observed_at desc
+         ) as latest where (latest.kept)._deleted_at is null
+       $as_of$;
+       comment on function ${asOfName(stream)} is ${pg.escapeLiteral(told)}`,
+    ),
+  )
+}
+
 const inBi = ({ name }: View): string => `bi.${pg.escapeIdentifier(name)}`
 
-// What Postgres says to changing a view that shows other things, or is no view, or is not ours to change.
-const otherView = new Set(['42P16', '42703', '42809', '42501'])
+// What Postgres says to changing a view that shows other things, or is no view, a function that answers otherwise, and what is not ours.
+const isOfOthers = new Set(['42P16', '42703', '42809', '42501', '42P13'])
 
 /** Shows these columns besides those it shows already. A view that somebody put in place of ours must not stop the mirror. */
 export async function showColumns(
@@ -39,16 +77,23 @@ export async function showColumns(
   columns: readonly string[],
   log: Logger,
 ): Promise<void> {
+  await unlessOthers(client, { log, what: inBi(view), lack: 'does not show new columns' }, () =>
+    refreshView(client, view, columns),
+  )
+}
+
+async function unlessOthers(
+  client: ClientBase,
+  { log, what, lack }: { readonly log: Logger; readonly what: string; readonly lack: string },
+  make: () => Promise<unknown>,
+): Promise<void> {
   await client.query('savepoint showing')
   try {
-    await refreshView(client, view, columns)
+    await make()
   } catch (error) {
-    if (!(error instanceof pg.DatabaseError && otherView.has(error.code ?? ''))) throw error
+    if (!(error instanceof pg.DatabaseError && isOfOthers.has(error.code ?? ''))) throw error
     await client.query('rollback to savepoint showing')
-    log.warn(
-      { err: error, view: inBi(view) },
-      'This view in schema bi was not made by Tidemark, so it does not show new columns.',
-    )
+    log.warn({ err: error }, `${what} was not made by Tidemark, so it ${lack}.`)
   }
   await client.query('release savepoint showing')
 }

@@ -4,6 +4,7 @@
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import { historyOf, qualified, type TableSchema } from './table-schema.ts'
+import { asOfName } from './views.ts'
 
 type Stream = TableSchema['stream']
 
@@ -150,7 +151,8 @@ async function setAside(client: ClientBase, stream: Stream, log: Logger): Promis
     'A table that is no history like those of Tidemark was set aside.',
   )
   await client.query(
-    `drop view if exists bi.${pg.escapeIdentifier(historyOf(stream).name)} restrict;
+    `drop function if exists ${asOfName(stream)} restrict;
+     drop view if exists bi.${pg.escapeIdentifier(historyOf(stream).name)} restrict;
      alter table ${table} rename to ${pg.escapeIdentifier(aside)}`,
   )
 }

@@ -41,8 +41,6 @@ type Outcome = {
 export type WriterOptions = CommitContext & {
   readonly pool: Pool
   readonly keyField: () => string | null
-  /** How long the past of rows is kept, where it is. */
-  readonly keptMs: number
   readonly runId: string
   /** How many connections write at the same time: 1 or 2. */
   readonly connections: number

@@ -26,8 +26,6 @@ type Source = {
   readonly pool: Pool
   readonly stream: MirroredStream
   readonly keyField: string | null
-  /** How long the past of rows is kept, where it is. */
-  readonly keptMs: number
   /** What the run is called by that writes it. */
   readonly runId: string
   /** Of date-times without an offset. */

@@ -1,0 +1,90 @@
+// The past of any stream whose rows an operator wants it of (HISTORY), and the rows as they were at a moment.
+
+import { describe, expect, it } from 'vitest'
+import { startSimulator } from '../../src/simulator/simulator.ts'
+import { openTestContext, neverAborted as signal } from '../support/context.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { streamOf } from '../support/streams.ts'
+
+const assignment = streamOf('assignment')
+const note = streamOf('assignment_note')
+
+describe.skipIf(!hasPostgres)('the history of a stream that has row versions', () => {
+  const database = createTestDatabase({ forEach: true })
+  const query = async (sql: string, values: readonly unknown[] = []) =>
+    (await database.pool.query(sql, [...values])).rows
+  const clock = async (): Promise<string> => (await query('select clock_timestamp()::text as at'))[0].at
+  const subjects = `select assignment_id::int as id, subject from bi.assignment_at($1) where assignment_id in (7, 9) order by 1`
+
+  it('keeps each change that was seen, and shows the rows as they were at any moment since', async () => {
+    await using upstream = await startSimulator({ assignments: 300, notes: 20 })
+    await using context = await openTestContext(database, upstream, { HISTORY: 'assignment=365d' })
+    const read = () => context.read(assignment, 'incremental', { signal })
+    upstream.source.change('assignment', 7, { Subject: 'first' })
+    upstream.source.change('assignment', 9, { Subject: 'stays' })
+    const before = await clock()
+    await read()
+    await context.read(note, 'incremental', { signal })
+    const loaded = await clock()
+    upstream.source.change('assignment', 7, { Subject: 'second' })
+    await read()
+    await read()
+    const changed = await clock()
+    upstream.source.remove('assignment', 9, 'soft')
+    await read()
+    const removed = await clock()
+
+    expect(await query(subjects, [before])).toEqual([])
+    expect(await query(subjects, [loaded])).toEqual([
+      { id: 7, subject: 'first' },
+      { id: 9, subject: 'stays' },
+    ])
+    expect(await query(subjects, [changed])).toEqual([
+      { id: 7, subject: 'second' },
+      { id: 9, subject: 'stays' },
+    ])
+    expect(await query(subjects, [removed])).toEqual([{ id: 7, subject: 'second' }])
+    const [{ rows, now }] = await query(
+      'select (select count(*)::int from bi.assignment_history) as rows, (select count(*)::int from bi.assignment_at(now())) as now',
+    )
+    expect([rows, now]).toEqual([302, 299])
+    expect(await query("select to_regclass('mirror.assignment_note_history') as there")).toEqual([
+      { there: null },
+    ])
+  })
+
+  it('begins with the rows as they are when it is switched on, and misses nothing when it is so again', async () => {
+    await using upstream = await startSimulator({ assignments: 100 })
+    const readWith = async (HISTORY: string, Subject: string) => {
+      await using context = await openTestContext(database, upstream, { HISTORY })
+      upstream.source.change('assignment', 7, { Subject })
+      await context.read(assignment, 'incremental', { signal })
+    }
+    const past = async () =>
+      (
+        await query('select subject from bi.assignment_history where assignment_id = 7 order by _observed_at')
+      ).map(({ subject }) => subject)
+    await readWith('', 'none is kept')
+    await readWith('assignment', 'first')
+    expect(await past()).toEqual(['none is kept', 'first'])
+    await readWith('', 'not seen like this')
+    await readWith('', 'but like this')
+    await readWith('assignment', 'third')
+    expect(await past()).toEqual(['none is kept', 'first', 'but like this', 'third'])
+    expect((await query('select count(*)::int as rows from bi.assignment_history'))[0].rows).toBe(103)
+  })
+
+  it('shows what a first load in ranges brought', async () => {
+    await using upstream = await startSimulator({ assignments: 3_000 })
+    await using context = await openTestContext(database, upstream, {
+      HISTORY: 'assignment',
+      PAGE_SIZE: '100',
+    })
+    await context.read(assignment, 'incremental', { signal })
+    expect(
+      await query(
+        `select count(*)::int as rows, (select count(*)::int from mirror.assignment) as wanted from bi.assignment_at(clock_timestamp())`,
+      ),
+    ).toEqual([{ rows: 3_000, wanted: 3_000 }])
+  })
+})
