@@ -228,6 +228,7 @@ export async function knowAddedStreams({
   for (const added of addedStreams()) {
     const found = known.get(added.name)
     if (found) expectSameList(added, found)
+    if (found) expectSameKey(added, found, config.keyFields[added.name] ?? null)
     // Older programs did not note it.
     if (found && !found.path && migrates) await noteStream(pool, added.name, { ...found, path: added.path })
   }
@@ -255,6 +256,15 @@ function expectSameList({ name, path }: AddedStream, found: FoundOut): void {
   if (found.path === undefined || found.path.toLowerCase() === path.toLowerCase()) return
   throw new ConfigError(
     `STREAMS: mirror.${name} holds the rows of ${found.path}, and ${name}=${path} would add those of another list. Choose another name for ${path}.`,
+  )
+}
+
+/** A list gets another key by the setting; what changes is read by the number that the stream was found to have. */
+function expectSameKey({ name }: AddedStream, { kind, keyField }: FoundOut, wanted: string | null): void {
+  const isSame = wanted?.toLowerCase() === keyField?.toLowerCase()
+  if (kind === 'list' || wanted === null || isSame) return
+  throw new ConfigError(
+    `KEY_${name.toUpperCase()} is ${wanted}, and mirror.${name} goes by ${keyField} since it was first read. Remove the setting, or give the list another name in STREAMS.`,
   )
 }
 

@@ -102,6 +102,21 @@ describe.skipIf(!hasPostgres)('a list that the settings add', () => {
     )
   })
 
+  it('is refused another key than the number by which its changes are read', async () => {
+    {
+      await using _first = await openTestContext(database, simulator, settings)
+    }
+    const openWith = async (KEY_CLIENT: string) => {
+      addStreams([])
+      await using context = await openTestContext(database, simulator, { ...settings, KEY_CLIENT })
+      return context.streams.map(({ name }) => name)
+    }
+    await expect(openWith('CustomerName')).rejects.toThrow(
+      'KEY_CLIENT is CustomerName, and mirror.client goes by customerId since it was first read. Remove the setting, or give the list another name in STREAMS.',
+    )
+    expect(await openWith('customerid')).toContain('client')
+  })
+
   it('that an older program found is known by its path from then on', async () => {
     {
       await using _first = await openTestContext(database, simulator, settings)
