@@ -1,6 +1,7 @@
 // What programs of the bench cost, as Linux tells it: CPU seconds are what counts, other work on the machine only stretches the clock.
 
 import { readdirSync, readFileSync } from 'node:fs'
+import type { Database } from '../src/store/server/connect.ts'
 
 const ticksPerSecond = 100
 
@@ -20,6 +21,13 @@ function statOf(pid: number): Stat | null {
   }
 }
 
+export async function postmasterOf(database: Database): Promise<number> {
+  const { rows } = await database.pool.query<{ pid: string }>(
+    `select split_part(pg_read_file('postmaster.pid'), E'\\n', 1) as pid`,
+  )
+  return Number(rows[0]?.pid)
+}
+
 /** CPU seconds so far of a Postgres server and all of its backends, also of those that have ended. */
 export function postgresSeconds(postmasterPid: number): number {
   const own = statOf(postmasterPid)
@@ -29,6 +37,18 @@ export function postgresSeconds(postmasterPid: number): number {
     if (stat?.parent === postmasterPid) ticks += stat.ticks
   }
   return ticks / ticksPerSecond
+}
+
+/** Of a program that is running. */
+export const programSeconds = (pid: number): number => (statOf(pid)?.ticks ?? 0) / ticksPerSecond
+
+/** 0 when it has just ended. */
+export function residentMegabytes(pid: number): number {
+  try {
+    return Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024
+  } catch {
+    return 0
+  }
 }
 
 export function median(values: readonly number[]): number {

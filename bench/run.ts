@@ -1,12 +1,12 @@
 // `npm run bench`: prints what it measures as tables, and writes that of loading into docs/how-it-works/performance.md. Nothing else should
-// run meanwhile. `npm run bench -- loading` measures loading alone.
+// run meanwhile. `npm run bench -- loading` measures loading alone, `npm run bench -- millions 10` one load of so many millions (of disk
+// it takes 2 GB for each).
 
-import { readFileSync, writeFileSync } from 'node:fs'
 import { benchLoading } from './loading.ts'
-
+import { benchMillions } from './millions.ts'
 import { openBenchDatabase } from './postgres.ts'
 import { benchReading } from './reading.ts'
-import { machine, table } from './report.ts'
+import { machine, table, writeBlock } from './report.ts'
 import { benchWriting } from './writing.ts'
 
 const say = (what: string) => process.stderr.write(`${what}\n`)
@@ -15,17 +15,16 @@ const { rows } = await database.pool.query<{ version: string }>(
   `select current_setting('server_version') as version`,
 )
 await database.close()
-const page = new URL('../docs/how-it-works/performance.md', import.meta.url)
+if (process.argv[2] === 'millions') {
+  const shown = `${await benchMillions(Number(process.argv[3] ?? 10), say)}\n\n${machine(rows[0]?.version ?? '')}`
+  process.stdout.write(`${shown}\n`)
+  writeBlock('millions', shown)
+  process.exit(0)
+}
 const loading = await benchLoading(say)
 const shown = `${loading}\n\n${machine(rows[0]?.version ?? '')}`
 process.stdout.write(`${shown}\n\n`)
-writeFileSync(
-  page,
-  readFileSync(page, 'utf8').replace(
-    /(<!-- begin: loading -->\n)[\s\S]*?(\n<!-- end: loading -->)/,
-    (_all, begin: string, end: string) => `${begin}${shown}${end}`,
-  ),
-)
+writeBlock('loading', shown)
 if (process.argv[2] === 'loading') process.exit(0)
 const writing = await benchWriting(say)
 const results = [...writing, ...(await benchReading(writing[0]?.rowsPerSecond ?? 0, say))]
