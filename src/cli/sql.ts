@@ -24,7 +24,7 @@ export const sql: Command = {
     json,
   },
   examples: [
-    'tidemark sql "select status_name, count(*) from bi.assignment group by 1 order by 2 desc"',
+    'tidemark sql "select assignment_status_id, count(*) from bi.assignment group by 1 order by 2 desc"',
     'tidemark sql --csv "select * from tidemark.freshness"',
     'tidemark sql    # opens psql, where there is one',
   ],

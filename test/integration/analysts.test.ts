@@ -64,6 +64,16 @@ describe.skipIf(!hasPostgres)('analysts', () => {
       else expect.unreachable(`${path} holds a statement that nobody tries: ${statement}`)
   })
 
+  it('can run the queries that the manual asks from the terminal', async () => {
+    const asked = pages.flatMap(({ text }) => [...text.matchAll(/tidemark sql(?: --\w+)? "([^"]+)"/g)])
+    const statements = new Set(
+      asked.map(([, statement = '']) => statement).filter((one) => !one.includes('…')),
+    )
+    expect(statements.size).toBeGreaterThan(2)
+    for (const statement of statements)
+      await expect(reader.query(statement), statement).resolves.toBeDefined()
+  })
+
   /** As the owner, with whatever the statements before it made. */
   const before: string[] = []
   async function runAndTakeBack(statement: string): Promise<void> {
