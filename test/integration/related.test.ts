@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { SyncContext } from '../../src/context.ts'
 import { mildMix } from '../../src/simulator/faults.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
-import { readOverview } from '../../src/store/queries/overview.ts'
+import { readOverview, readRelatedProgress } from '../../src/store/queries/overview.ts'
 import { openTestContext, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { seededRandom } from '../support/random.ts'
@@ -44,9 +44,18 @@ describe.skipIf(!hasPostgres)('related records', () => {
       await head(context)
       expect(await context.isRelatedDue()).toBe(true)
       expect(await progress(database.pool)).toEqual({ read: 29, waiting: 1, setAside: 0, quarantined: 0 })
+      // Of a large table only what changed lately is looked up.
+      await database.pool.query('analyze mirror.assignment, tidemark.related_fetch')
+      expect(await readRelatedProgress(database.pool, 20)).toEqual({
+        read: 29,
+        waiting: 1,
+        setAside: 0,
+        quarantined: 0,
+      })
       expect((await related(context)).tally.requests).toBe(1)
       await related(context)
       expect(extendedReads(simulator)).toBe(before + 1)
+      expect(await readRelatedProgress(database.pool, 20)).toMatchObject({ read: 30, waiting: 0 })
     })
   })
 
@@ -176,6 +185,8 @@ describe.skipIf(!hasPostgres)('related records', () => {
       })
       expect((await related(context)).tally.requests).toBe(0)
       expect(await progress(database.pool)).toEqual({ read: 19, waiting: 1, setAside: 1, quarantined: 0 })
+      await database.pool.query('analyze mirror.assignment, tidemark.related_fetch')
+      expect(await readRelatedProgress(database.pool, 0)).toMatchObject({ waiting: 1, setAside: 1 })
       simulator.faults.clear()
       await database.pool.query(
         'update tidemark.related_fetch set retry_at = now() where retry_at is not null',

@@ -17,29 +17,77 @@ export type RelatedProgress = {
   readonly quarantined: number
 }
 
-/** Null where related records were never read. */
+/** Beyond so many assignments nobody waits until each of them is looked up: what waits is counted among what changed lately. */
+const mostLookedUp = 50_000
+const mostWaiting = 100_000
+
+/** Null where related records were never read. Of large tables it is an estimate, exact again where nothing waits. */
 export async function readRelatedProgress(
   client: Pick<ClientBase, 'query'>,
+  lookedUp = mostLookedUp,
 ): Promise<RelatedProgress | null> {
   const { rows: any } = await client.query('select from tidemark.related_fetch limit 1')
   if (any.length === 0) return null
-  const { rows } = await client.query<RelatedProgress>(
-    `select
-       count(*) filter (where is_read)::float8 as read,
-       count(*) filter (where not is_read)::float8 as waiting,
-       count(*) filter (where not is_read and problem is not null)::float8 as "setAside",
-       (
-         select count(*) from tidemark.quarantine where stream = any ($1) and dropped_at is null
-       )::float8 as quarantined
-     from (
-       select known.problem, coalesce(known.hash = mine._hash and known.problem is null, false) as is_read
-       from mirror.assignment as mine left join tidemark.related_fetch as known using (assignment_id)
-       where mine._deleted_at is null
-     ) as living`,
-    [relatedStreams.map(({ name }) => name)],
+  const names = relatedStreams.map(({ name }) => name)
+  const { rows: sizes } = await client.query<{
+    assignments: number
+    fetched: number
+    cleanAt: string | null
+  }>(
+    `select ${sizeSql('mirror.assignment')} as assignments, ${sizeSql('tidemark.related_fetch')} as fetched,
+       (select min(last_success_at)::text from tidemark.stream where name = any ($1)) as "cleanAt"`,
+    [names],
   )
+  const [size] = sizes
+  const { rows } =
+    size && size.assignments > lookedUp
+      ? await client.query<RelatedProgress>(estimatedSql, [
+          names,
+          size.assignments,
+          size.fetched,
+          size.cleanAt,
+        ])
+      : await client.query<RelatedProgress>(countedSql, [names])
   return rows[0] ?? null
 }
+
+const sizeSql = (table: string): string =>
+  `(select greatest(pg_stat_get_live_tuples(oid), reltuples)::float8 from pg_class where oid = '${table}'::regclass)`
+
+const isReadSql = 'coalesce(known.hash = mine._hash and known.problem is null, false)'
+const quarantinedSql = `(
+  select count(*) from tidemark.quarantine where stream = any ($1) and dropped_at is null
+)::float8 as quarantined`
+
+const countedSql = `
+  select
+    count(*) filter (where is_read)::float8 as read,
+    count(*) filter (where not is_read)::float8 as waiting,
+    count(*) filter (where not is_read and problem is not null)::float8 as "setAside",
+    ${quarantinedSql}
+  from (
+    select known.problem, ${isReadSql} as is_read
+    from mirror.assignment as mine left join tidemark.related_fetch as known using (assignment_id)
+    where mine._deleted_at is null
+  ) as living`
+
+/** Nothing waited when the last run began that left no backlog: what waits changed since, or was set aside. */
+const estimatedSql = `
+  with aside as (
+    select count(*)::float8 as rows from tidemark.related_fetch where retry_at is not null
+  ), changed as (
+    select count(*)::float8 as rows, count(fetched)::float8 as fetched from (
+      select known.assignment_id as fetched
+      from mirror.assignment as mine left join tidemark.related_fetch as known using (assignment_id)
+      where mine._synced_at >= $4::timestamptz and mine._deleted_at is null and known.problem is null and not ${isReadSql}
+      limit ${mostWaiting}
+    ) as waiting
+  )
+  select greatest(0, $3::float8 - aside.rows - changed.fetched) as read,
+    aside.rows + case when $4::timestamptz is null then greatest(0, $2::float8 - $3::float8) else changed.rows end as waiting,
+    aside.rows as "setAside",
+    ${quarantinedSql}
+  from aside, changed`
 
 export type StreamOverview = {
   readonly stream: string

@@ -1,7 +1,7 @@
 // Everything the mirror knows of one row: its values, when it came and last changed, and what was noted about its key.
 
 import pg, { type ClientBase } from 'pg'
-import type { MirroredStream } from '../../streams/catalog.ts'
+import { kinds, type MirroredStream } from '../../streams/catalog.ts'
 import { isComposite, keyParts, typedKey } from '../../streams/record.ts'
 import { keyCheck } from '../schema/column-types.ts'
 import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
@@ -61,15 +61,26 @@ export async function readRow(
      ), noted as (
        select page.run_id from tidemark.page, mine where page."table" = $1 and page.written_at = mine._synced_at
      )
-     select run.id::text, run.kind, run.started_at as "startedAt", run.finished_at as "finishedAt"
-     from tidemark.run, mine
-     where run.id in (select run_id from noted)
-       -- Not noted: rows that were marked, and those of before it was.
-       or not exists (select from noted) and run.stream = $3 and (run.kind = 'related') = $4
-         and run.started_at <= mine._synced_at and coalesce(run.finished_at, 'infinity') >= mine._synced_at
+     select id::text, kind, started_at as "startedAt", finished_at as "finishedAt"
+     from tidemark.run where id in (
+       select run_id from noted
+       union all
+       -- Not noted: rows that were marked, and those of before it was. Runs of a kind come one after the other.
+       select run.id from mine cross join unnest($4::text[]) as wanted (kind)
+       cross join lateral (
+         select * from tidemark.run
+         where run.stream = $3 and run.kind = wanted.kind and run.started_at <= mine._synced_at
+         order by run.started_at desc limit 1
+       ) as run
+       where not exists (select from noted) and coalesce(run.finished_at, 'infinity') >= mine._synced_at
          and case when mine._deleted_reason = 'absent' then run.marked_deleted else run.inserted + run.updated end > 0
-     order by run.id`,
-    [stream.name, key, stream.kind === 'related' ? 'assignment' : stream.name, stream.kind === 'related'],
+     ) order by run.id`,
+    [
+      stream.name,
+      key,
+      stream.kind === 'related' ? 'assignment' : stream.name,
+      kinds.filter((kind) => (kind === 'related') === (stream.kind === 'related')),
+    ],
   )
   return { ...row, runs }
 }

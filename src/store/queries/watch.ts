@@ -130,6 +130,12 @@ export type ServiceBucket = {
   readonly latency: readonly number[]
 }
 
+const latencyClasses = 14
+const latencySums = Array.from(
+  { length: latencyClasses },
+  (_, index) => `coalesce(sum(latency[${index + 1}]), 0)::float8`,
+).join(', ')
+
 /** All workers together. */
 export async function readRequests(
   client: Queryable,
@@ -144,18 +150,13 @@ export async function readRequests(
          select service, bucket, class, sum(one::bigint) as amount
          from lines cross join jsonb_each_text(failures) as found (class, one) group by 1, 2, 3
        ) as by_class group by 1, 2
-     ), answered as (
-       select service, bucket, array_agg(amount order by place) as latency from (
-         select service, bucket, place, sum(one)::float8 as amount
-         from lines cross join unnest(latency) with ordinality as found (one, place) group by 1, 2, 3
-       ) as by_place group by 1, 2
      )
      select service, bucket as at, requests, bytes, coalesce(failures, '{}') as failures, latency
      from (
-       select service, bucket, sum(requests)::float8 as requests, sum(bytes)::float8 as bytes
+       select service, bucket, sum(requests)::float8 as requests, sum(bytes)::float8 as bytes, array[${latencySums}] as latency
        from lines group by service, bucket
      ) as summed
-     left join failed using (service, bucket) left join answered using (service, bucket)
+     left join failed using (service, bucket)
      order by service, bucket`,
     [from, to, bucketMs],
   )

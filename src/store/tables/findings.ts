@@ -65,7 +65,10 @@ export const lateArrivalTable = tidemark.table(
     /** The run that found it. */
     runId: int8('run_id'),
   },
-  (table) => [index('late_arrival_by_time').on(table.stream, table.foundAt)],
+  (table) => [
+    index('late_arrival_by_time').on(table.stream, table.foundAt),
+    index('late_arrival_by_key').on(table.stream, table.key),
+  ],
 )
 
 /** Rows whose record was missing from a list, and what a look at the record said. */

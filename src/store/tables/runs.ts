@@ -74,6 +74,7 @@ export const runTable = tidemark.table(
   },
   (table) => [
     index('run_by_kind').on(table.stream, table.kind, table.id),
+    index('run_by_time').on(table.stream, table.kind, table.startedAt),
     index('run_in_progress').on(table.stream, table.kind).where(sql`status = 'running'`),
   ],
 )

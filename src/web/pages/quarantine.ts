@@ -8,8 +8,8 @@ import type { Viewer } from '../sessions.ts'
 import type { Page } from './layout.ts'
 import { addressOf, type Column, chosen, filterForm, idIn, select, table } from './tables.ts'
 
-const pageSize = 50
-const mostCharacters = 2_000
+const pageSize = 30
+const mostCharacters = 1_500
 
 export const quarantinePage: Page = {
   path: '/quarantine',

@@ -1,0 +1,2 @@
+CREATE INDEX "late_arrival_by_key" ON "tidemark"."late_arrival" USING btree ("stream","key");--> statement-breakpoint
+CREATE INDEX "run_by_time" ON "tidemark"."run" USING btree ("stream","kind","started_at");
