@@ -7,6 +7,7 @@ import { parseJson } from '../json/parse.ts'
 import { askForRelated, type RelatedSays } from '../operator/related-record.ts'
 import { askUpstream, type UpstreamSays } from '../operator/upstream-record.ts'
 import { readOverview } from '../store/queries/overview.ts'
+import { type RowChange, readRowChanges } from '../store/queries/row-changes.ts'
 import {
   type KeyEvents,
   type KeyNotes,
@@ -20,7 +21,7 @@ import {
 import { type MirroredStream, pickStream } from '../streams/catalog.ts'
 import { isComposite, isObject, keyParts, typedKey } from '../streams/record.ts'
 import { UsageError } from '../util/errors.ts'
-import { formatDuration, plural } from '../util/text.ts'
+import { formatDuration, plural, visible } from '../util/text.ts'
 import { type Call, type Command, json } from './command.ts'
 import { type ExitCode, exitCodeOf, exitCodes, Interrupted } from './exit.ts'
 
@@ -44,15 +45,19 @@ async function run(call: Call): Promise<ExitCode> {
   const row = table && (await readRow(context.database.pool, table, key))
   const notes = await readNotes(context, wanted, key, row)
   const events = table && row ? await readKeyEvents(context.database.pool, table, key) : nothingNoted
+  const changes = table ? await readRowChanges(context.database.pool, table, key, mostChanges) : []
   const settledAt = await settledTime(context, wanted)
   const upstream = await askAbout(context, wanted, { table, key, row }, signal)
   if (signal.aborted) throw new Interrupted('Interrupted.')
-  const story = { stream: wanted, key, row, notes, events, settledAt, upstream }
+  const story = { stream: wanted, key, row, notes, events, changes, settledAt, upstream }
   if (values.json) stdout.json(asJson(story))
   else stdout.say(asText(story, values.values === true))
   if (upstream.says === 'failed') return exitCodeOf(upstream.error)
   return upstream.says === 'unclear' ? exitCodes.upstream : exitCodes.done
 }
+
+/** The newest ones that are told; `bi.<stream>_history` has them all. */
+const mostChanges = 20
 
 type Says = UpstreamSays | RelatedSays | { readonly says: 'never seen' }
 
@@ -125,6 +130,8 @@ type Story = {
   readonly row: RowStory | null
   readonly notes: KeyNotes
   readonly events: KeyEvents
+  /** Where the past of the row is kept. */
+  readonly changes: readonly RowChange[]
   readonly settledAt: Date | null
   readonly upstream: Says
 }
@@ -161,7 +168,7 @@ function asText(story: Story, withValues: boolean): string {
 
 type Event = { readonly at: Date; readonly title: string; readonly text: string }
 
-function eventsOf({ row, notes, events }: Story): readonly Event[] {
+function eventsOf({ row, notes, events, changes }: Story): readonly Event[] {
   const isFirst = row !== null && row.firstSeenAt.getTime() === row.syncedAt.getTime()
   return [
     ...(row === null ? [] : [{ at: row.firstSeenAt, title: 'first came', text: isFirst ? inRuns(row) : '' }]),
@@ -193,12 +200,25 @@ function eventsOf({ row, notes, events }: Story): readonly Event[] {
       title: `differed: ${cause}`,
       text: `${fields.length > 0 ? `${fields.slice(0, 8).join(', ')}, ` : ''}run ${runId}`,
     })),
+    ...changes.map(({ at, fields, fieldCount, isDeleted, isBack }) => ({
+      at: new Date(at),
+      title: isDeleted ? 'was deleted' : isBack ? 'came back' : 'changed',
+      text: fieldChanges(fields, fieldCount),
+    })),
     ...events.quarantine.map(({ id, reason, firstSeenAt, droppedAt }) => ({
       at: firstSeenAt,
       title: 'went into quarantine',
       text: `${reason}, entry ${id}${droppedAt === null ? '' : ', taken out'}`,
     })),
   ]
+}
+
+function fieldChanges(fields: RowChange['fields'], fieldCount: number): string {
+  const shown = (value: string | null) => (value === null ? 'nothing' : value === '' ? '""' : visible(value))
+  const told = fields.map(({ column, before, after }) => `${column}: ${shown(before)} → ${shown(after)}`)
+  return [...told, ...(fieldCount > fields.length ? [`and ${fieldCount - fields.length} more`] : [])].join(
+    '; ',
+  )
 }
 
 /** To the second of today, else the day and the minute. */
@@ -245,7 +265,7 @@ function inUpstream({ upstream }: Pick<Story, 'upstream'>): string {
   return `the upstream has version ${difference.version}, the mirror ${difference.mirrored}; these differ: ${difference.columns.join(', ')}`
 }
 
-const asJson = ({ stream, key, row, notes, upstream }: Story) => ({
+const asJson = ({ stream, key, row, notes, changes, upstream }: Story) => ({
   stream: stream.name,
   key,
   mirror: row && {
@@ -264,6 +284,11 @@ const asJson = ({ stream, key, row, notes, upstream }: Story) => ({
   absence: notes.missingSince && { since: notes.missingSince, evidence: notes.evidence },
   late_arrivals: notes.lateArrivals,
   missed_rows: notes.missedRows,
+  changes: changes.map(({ at, fields, fieldCount }) => ({
+    at: new Date(at),
+    fields,
+    field_count: fieldCount,
+  })),
   upstream:
     upstream.says === 'found'
       ? {

@@ -55,6 +55,26 @@ describe.skipIf(!hasPostgres)('explain', () => {
     expect(text.stdout).toContain(`${rows[0].row_version}`)
   })
 
+  it('tells each change with its values where the past is kept, and values in the order of the table', async () => {
+    await using simulator = await startSimulator({ assignments: 10 })
+    const environment = { ...environmentFor(simulator, database), HISTORY: 'assignment' }
+    for (const Subject of ['the first', 'the second']) {
+      simulator.source.change('assignment', 3, { Subject })
+      await runTidemark(['sync', 'assignment'], environment)
+    }
+    const { stdout } = await runTidemark(['explain', 'assignment', '3', '--values'], environment)
+    expect(stdout).toMatch(/changed {2,}.*subject: the first (?:→|->) the second/)
+    const { rows } = await database.pool.query<{ name: string }>(
+      `select attname as name from pg_attribute where attrelid = 'mirror.assignment'::regclass and attnum > 0
+       and attname not like '\\_%' order by attnum`,
+    )
+    const [, values = ''] = stdout.split('  values\n')
+    const told = [...values.matchAll(/^ {4}(\w+)/gm)].map(([, name]) => name)
+    expect(told).toEqual(rows.map(({ name }) => name))
+    const json = JSON.parse((await runTidemark(['explain', 'assignment', '3', '--json'], environment)).stdout)
+    expect(json.changes).toMatchObject([{ field_count: expect.any(Number) }])
+  })
+
   it('names the run that wrote the row, and none that wrote others at the same time', async () => {
     await using simulator = await startSimulator({ assignments: 20 })
     await using context = await openTestContext(database, simulator, {}, true)

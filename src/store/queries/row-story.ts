@@ -48,7 +48,7 @@ export async function readRow(
   const { stream } = tableSchema
   const { rows } = await client.query<RowStory>(
     `select _first_seen_at as "firstSeenAt", _synced_at as "syncedAt", _deleted_at as "deletedAt",
-       _deleted_reason as "deletedReason", to_jsonb(mine)::text as text
+       _deleted_reason as "deletedReason", row_to_json(mine)::text as text
      from ${qualified(stream)} as mine where mine.${pg.escapeIdentifier(tableSchema.key.name)} = $1`,
     [key],
   )
