@@ -4,6 +4,7 @@
 
 import type { Records } from '../../streams/record.ts'
 import type { Unread, VersionRange } from '../ports/store.ts'
+import { writtenBelow } from './ends.ts'
 import { next, start } from './machine.ts'
 import {
   cut,
@@ -282,17 +283,15 @@ function ownRecords(
   { rows, ...others }: Records,
   { above, upTo }: VersionRange,
   before: Reading,
-  { state }: Reading,
+  after: Reading,
 ): Records {
-  // What was looked at from inside has been written.
-  if (before.state.name === 'inside' && state.name === 'ahead') return { ...others, rows: [] }
+  const { state } = after
+  const written = writtenBelow(before, after) ?? above + 1n
   const comesAgain =
     state.name === 'ahead' ? state.since : state.name === 'inside' ? state.within.last - 1n : upTo
   const last = comesAgain < upTo ? comesAgain : upTo
-  return {
-    ...others,
-    rows: rows.filter(({ version }) => version === null || (version > above && version <= last)),
-  }
+  const isOwn = (version: bigint) => version > above && version >= written && version <= last
+  return { ...others, rows: rows.filter(({ version }) => version === null || isOwn(version)) }
 }
 
 // ── what they share ──────────────────────────────────────────────────────────────────────────────────────────
