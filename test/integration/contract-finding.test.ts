@@ -126,6 +126,22 @@ describe('a description', () => {
     expect((await look()).found).toBe(otherwise)
   })
 
+  it('is looked for in all other places at once where the first has none', async () => {
+    let underWay = 0
+    let most = 0
+    await using service = await startServer((_, response) => {
+      underWay++
+      most = Math.max(most, underWay)
+      setTimeout(() => {
+        underWay--
+        response.writeHead(404).end()
+      }, 50)
+    })
+    const upstream = openServerClient({ ...service, url: `${service.url}/api-of-it` })
+    expect((await findContract({ kind: 'usual' }, upstream, signal)).found).toBe('nothing')
+    expect(most).toBe(5)
+  })
+
   it('is asked for once where the service is down', async () => {
     await using service = await startServer((_, response) => response.writeHead(429).end())
     const upstream = openServerClient(service)

@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { readIncremental } from '../../src/sync/changes/incremental.ts'
+import type { Source } from '../../src/sync/ports/source.ts'
 import { modelStore } from '../support/model-store.ts'
 import { modelStream, modelUpstream, ordinaryWorld } from '../support/model-upstream.ts'
 import { seededRandom } from '../support/random.ts'
@@ -15,10 +16,10 @@ describe('a run', () => {
     const now = () => new Date(0)
     const store = modelStore(now)
     const stopping = new AbortController()
-    const read = () =>
+    const read = (source: Source = upstream) =>
       readIncremental({
         store,
-        source: upstream,
+        source,
         stream: modelStream,
         pageSize: 5,
         now,
@@ -26,6 +27,27 @@ describe('a run', () => {
       })
     return { upstream, store, stopping, read }
   }
+
+  it('asks for what stands between the two looks at the last record at once', async () => {
+    const { upstream, store, read } = begin()
+    const underWay: string[] = []
+    const together: string[][] = []
+    const slowly = (source: Source): Source => ({
+      ...source,
+      sortedBy: (field) => slowly(source.sortedBy(field)),
+      async changes(request, signal) {
+        const question = `${request.sorts} ${request.pageSize}`
+        underWay.push(question)
+        await new Promise(setImmediate)
+        if (underWay.length > 1) together.push([...underWay])
+        underWay.splice(underWay.indexOf(question), 1)
+        return await source.changes(request, signal)
+      },
+    })
+    expect(await read(slowly(upstream))).toMatchObject({ status: 'done', isComplete: true })
+    expect(store.rows.size).toBe(30)
+    expect(together).toContainEqual(['ascending 1', 'ascending 100'])
+  })
 
   it('that is told to stop has not failed', async () => {
     const { store, stopping, read } = begin()

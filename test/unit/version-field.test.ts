@@ -31,6 +31,20 @@ const base64 = (version: number) => {
 }
 
 describe('the version field', () => {
+  it('is tested with questions that do not wait for each other', async () => {
+    const records = numbers(300).map((id) => ({ id, sysRowVersion: 1_000 + id }))
+    const { ask, asked } = upstream(records, (record) => BigInt(Number(record.sysRowVersion)))
+    const askedByThen: number[] = []
+    const askSlowly = async (since: bigint) => {
+      const answer = ask(since)
+      await new Promise(setImmediate)
+      askedByThen.push(asked.length)
+      return await answer
+    }
+    expect((await findVersionField(askSlowly, stream)).kind).toBe('found')
+    expect(askedByThen).toEqual([1, 4, 4, 4])
+  })
+
   it('is the one that answers, not the one with the likelier name', async () => {
     const records = numbers(300).map((id) => ({
       assignmentId: id,

@@ -1,5 +1,6 @@
 // The loop around the decisions of machine.ts: fetches, writes and commits. The next page is fetched while the last is written.
 
+import { isDeepStrictEqual } from 'node:util'
 import type { ChangesStream } from '../../streams/catalog.ts'
 import { type Records, readRecords } from '../../streams/record.ts'
 import { withoutTwins } from '../../streams/twins.ts'
@@ -68,6 +69,7 @@ async function readChanges(
   options: Omit<ReadingOptions, 'anchor'>,
 ): Promise<ReadOutcome> {
   const commits = openCommits(context, options)
+  const asking = openAsking(context)
   const known = context.anchors.map(({ version }) => version)
   let transition = start({ ...options, anchor: context.anchors[0] ?? null, known })
   let largestBytes = 0
@@ -95,7 +97,7 @@ async function readChanges(
         }
         case 'ask': {
           if (hasAsked && action.mayYield && context.shouldYield?.()) return gaveWay(reading)
-          const { event, records, bytes } = await fetchAnswer(context, action, context.signal)
+          const { event, records, bytes } = await asking.ask(action)
           largestBytes = Math.max(largestBytes, bytes)
           transition = next(reading, event)
           await commits.add(fromVersion(records, writtenBelow(reading, transition.reading)), transition)
@@ -111,6 +113,7 @@ async function readChanges(
       }
     }
   } finally {
+    asking.stop()
     await commits.settled()
   }
 }
@@ -195,6 +198,26 @@ async function fetchAnswer(
   const records = readRecords(answer.records, keyFields, versionFields)
   const event: Event = { kind: 'answer', page: seenPage(answer.records.length, records) }
   return { event, records: isOnlyLook ? nothing : withoutTwins(records), bytes: answer.bytes }
+}
+
+/** What is asked beside another question is kept until it is its turn. */
+function openAsking(context: ReadChangesContext) {
+  const stopping = new AbortController()
+  const signal = AbortSignal.any([context.signal, stopping.signal])
+  let beside: { readonly request: Ask['request']; readonly answer: Promise<Fetched> } | null = null
+  return {
+    ask(asked: Ask): Promise<Fetched> {
+      const isHere = beside !== null && isDeepStrictEqual(beside.request, asked.request)
+      const answer = isHere && beside ? beside.answer : fetchAnswer(context, asked, signal)
+      beside = asked.beside
+        ? { request: asked.beside, answer: fetchAnswer(context, { ...asked, request: asked.beside }, signal) }
+        : null
+      // Told when it is its turn.
+      beside?.answer.catch(() => {})
+      return answer
+    },
+    stop: () => stopping.abort(new Error('the reading is over')),
+  }
 }
 
 /** The record itself, past every list; and the next row that could be looked for instead. */

@@ -107,10 +107,11 @@ async function test(ask: AskChanges, { field, versions }: Candidate): Promise<Ve
   const middle = versions[Math.floor(versions.length / 2)] ?? lowest
   const highest = versions.at(-1) ?? lowest
   const points = [...new Set([middle + 1n, highest - 1n, lowest + 1n])].filter((point) => point >= 0n)
+  const answers = await Promise.all(points.map(ask))
   let compared = 0
   let lacking = 0
-  for (const since of points) {
-    const records = (await ask(since)).filter(isObject)
+  for (const [index, since] of points.entries()) {
+    const records = (answers[index] ?? []).filter(isObject)
     for (const record of records) {
       const version = readVersion(record, field)
       if (version === null) {

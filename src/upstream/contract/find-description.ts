@@ -48,16 +48,14 @@ export async function findContract(
         why: 'there is none at this address (404)',
       }
     )
-  const found: Finding[] = []
-  for (const url of usualPlaces(upstream.baseUrl)) {
-    const finding = await askAt(asking, url, false)
-    if (finding?.found === 'contract') return finding
-    if (finding !== null) found.push(finding)
-    // Whoever is down, or has enough of questions, is asked no others.
-    if (finding?.found === 'no answer' && !finding.isOfThisPlace) break
-  }
+  const [first, ...others] = usualPlaces(upstream.baseUrl)
+  const atFirst = first ? await askAt(asking, first, false) : null
+  // Whoever is down, or has enough of questions, is asked no others.
+  const isEnough = atFirst?.found === 'contract' || (atFirst?.found === 'no answer' && !atFirst.isOfThisPlace)
+  const atOthers = isEnough ? [] : await Promise.all(others.map((url) => askAt(asking, url, false)))
+  const found = [atFirst, ...atOthers].filter((finding) => finding !== null)
   const best = (wanted: Finding['found']) => found.find((finding) => finding.found === wanted)
-  return best('unusable') ?? best('no answer') ?? { found: 'nothing' }
+  return best('contract') ?? best('unusable') ?? best('no answer') ?? { found: 'nothing' }
 }
 
 /** A query may hold a secret (P9). */

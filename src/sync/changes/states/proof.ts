@@ -31,7 +31,12 @@ type SeenText = { readonly reading: Reading; readonly page: ObservedPage; readon
 
 export const proofRow = row<'proof', SeenProof>({
   asks: 'Does the upstream sort? Four questions: the last record, the first, a page, the last again.',
-  action: ({ state }) => ask(proofRequest(state), { isOnlyLook: true }),
+  action: ({ state }) =>
+    ask(proofRequest(state), {
+      isOnlyLook: true,
+      // What stands between the two looks at the last record.
+      ...(state.answers.length === 1 && state.page === 1 && { beside: requestAt(state, 2) }),
+    }),
   see: (reading, event) => {
     const answer = pageOf(event)
     const answers = [...reading.state.answers, answer]
@@ -140,8 +145,10 @@ function isMuchProven({ reading, answers, verdict }: SeenProof): Far | false {
   return isFar(versionsOf(page), upTo, leastRows(reading)) ?? false
 }
 
-function proofRequest({ since, answers, page }: State<'proof'>): Ask['request'] {
-  const question = proofQuestions[answers.length]
+const proofRequest = (state: State<'proof'>): Ask['request'] => requestAt(state, state.answers.length)
+
+function requestAt({ since, page }: State<'proof'>, index: number): Ask['request'] {
+  const question = proofQuestions[index]
   if (!question) throw new Error('The proof of sorting has no such question')
   return { since, page, ...question }
 }
