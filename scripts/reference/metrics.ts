@@ -12,7 +12,7 @@ type Metric = {
 }
 
 export function metricsPage(): string {
-  const known = metrics().filter(({ name }) => !/^tidemark_(process|nodejs)_/.test(name))
+  const known = exportedMetrics().filter(({ name }) => !/^tidemark_(process|nodejs)_/.test(name))
   const ofKind = (...kinds: readonly string[]) => known.filter(({ kind }) => kinds.includes(kind)).map(row)
   return [
     generatedBy('src/web/metrics.ts'),
@@ -64,7 +64,8 @@ const row = ({ name, kind, help, labels }: Metric): readonly string[] => [
   `${kind === 'Histogram' ? 'Histogram. ' : ''}${sentence(help)}`,
 ]
 
-function metrics(): readonly Metric[] {
+/** All that a worker exports, which has no state yet. */
+export function exportedMetrics(): readonly Metric[] {
   const { registry } = openMetrics()
   addStateGauges(registry, {
     overview: async () => null,

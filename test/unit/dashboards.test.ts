@@ -3,9 +3,10 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
+import { exportedMetrics } from '../../scripts/reference/metrics.ts'
 import { verbs } from '../../src/cli/verbs.ts'
 import { problemKinds, runbookOf } from '../../src/problems/stream-problems.ts'
-import { addStateGauges, openMetrics, outcomes } from '../../src/web/metrics.ts'
+import { outcomes } from '../../src/web/metrics.ts'
 
 const textOf = (name: string) => readFileSync(new URL(`../../deploy/${name}`, import.meta.url), 'utf8')
 
@@ -14,26 +15,13 @@ const dashboard: { panels: Panel[] } = JSON.parse(textOf('grafana/tidemark.json'
 const rules = textOf('prometheus/alerts.yml')
 
 /** Labels by the name of each series. */
-function exported(): ReadonlyMap<string, readonly string[]> {
-  const { registry } = openMetrics()
-  addStateGauges(registry, {
-    overview: async () => null,
-    beliefs: async () => null,
-    problems: async () => null,
-    progress: async () => null,
-    queueCounts: async () => null,
-    parts: () => ({}),
-  })
-  const series = new Map<string, readonly string[]>()
-  for (const metric of registry.getMetricsAsArray()) {
-    const labels = 'labelNames' in metric && Array.isArray(metric.labelNames) ? metric.labelNames : []
-    const isHistogram = registry.getSingleMetric(metric.name)?.constructor.name === 'Histogram'
-    for (const suffix of isHistogram ? ['_bucket', '_sum', '_count'] : [''])
-      series.set(`${metric.name}${suffix}`, isHistogram ? [...labels, 'le'] : labels)
-  }
-  return series
-}
-const series = exported()
+const series: ReadonlyMap<string, readonly string[]> = new Map(
+  exportedMetrics().flatMap(({ name, kind, labels }) =>
+    kind === 'Histogram'
+      ? ['_bucket', '_sum', '_count'].map((suffix) => [`${name}${suffix}`, [...labels, 'le']] as const)
+      : [[name, labels] as const],
+  ),
+)
 
 /** Values of labels that are known beforehand. */
 const values: Readonly<Record<string, readonly string[]>> = {

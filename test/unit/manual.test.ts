@@ -4,13 +4,13 @@ import { existsSync, globSync, readdirSync, readFileSync, statSync } from 'node:
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { generatedFiles } from '../../scripts/reference/files.ts'
+import { exportedMetrics } from '../../scripts/reference/metrics.ts'
 import type { Command } from '../../src/cli/command.ts'
 import { findVerb, parseCall } from '../../src/cli/parse.ts'
 import { verbs } from '../../src/cli/verbs.ts'
 import { variables } from '../../src/config/variables.ts'
 import { problemKinds, runbookOf } from '../../src/problems/stream-problems.ts'
 import { kinds, relatedStreams, streams } from '../../src/streams/catalog.ts'
-import { addStateGauges, openMetrics } from '../../src/web/metrics.ts'
 import { anchorsOf, blocksOf, callsOf, checkout, inlineCode, pages, textOf } from '../support/manual.ts'
 
 /** The changelog speaks of what was. */
@@ -161,16 +161,7 @@ describe('commands', () => {
 
 describe('names', () => {
   it('of metrics are those that a worker exports', () => {
-    const { registry } = openMetrics()
-    addStateGauges(registry, {
-      overview: async () => null,
-      beliefs: async () => null,
-      problems: async () => null,
-      progress: async () => null,
-      queueCounts: async () => null,
-      parts: () => ({}),
-    })
-    const known = registry.getMetricsAsArray().map(({ name }) => name)
+    const known = exportedMetrics().map(({ name }) => name)
     const named = fromPages(({ text }) => [...text.matchAll(/\btidemark_[a-z]\w*/g)].map(([name]) => name))
     expect(named.length).toBeGreaterThan(30)
     const unknown = named.filter(
