@@ -40,6 +40,7 @@ import { maskSource, openSource } from './upstream/contract/source.ts'
 import { UpstreamError } from './upstream/http/errors.ts'
 import type { UpstreamObserver } from './upstream/http/transport.ts'
 import { openWaits } from './upstream/waits.ts'
+import { openRoom, type Room } from './util/room.ts'
 import { openPriorityGate } from './util/waiting.ts'
 
 export type Pool = Database['pool']
@@ -84,6 +85,8 @@ export type ReadStreamContext = {
   readonly kind: ScheduledKind
   readonly pageSize: number
   readonly load?: { readonly readers: number }
+  /** For what runs of all streams hold before it is written. */
+  readonly room: Room
   readonly lookbackFloorMs: number
   /** The operator's choice of a list stream's key. */
   readonly keyField: string | null
@@ -178,10 +181,11 @@ export async function openContext(options: {
     requestsPerSecond: config.requestsPerSecond,
     yieldTo: priorityGate.yieldTo,
   })
+  const room = openRoom()
   const contextOf = <Kind extends Stream>(given: Kind): ReadingContext<Kind> => {
     const stream = asFoundOut(given)
     return {
-      ...{ store, stream, source: upstreams.sourceOf(stream) },
+      ...{ store, stream, source: upstreams.sourceOf(stream), room },
       ...howToRead(stream, config),
       now: () => new Date(),
     }

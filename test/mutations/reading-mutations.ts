@@ -311,8 +311,8 @@ export const readingMutations: readonly Mutation[] = [
     promise: 'P10',
     test: 'test/unit/read-ranges.test.ts',
     name: 'each reader of a range has a budget of its own',
-    file: 'src/sync/changes/read-ranges.ts',
-    find: 'while (held > 0 && held + largest > most)',
+    file: 'src/util/room.ts',
+    find: 'while (held > 0 && held + expectedBytes > most)',
     replace: 'while (held > 12 * most)',
   },
   {

@@ -10,6 +10,7 @@ import {
 } from '../../src/sync/changes/read-ranges.ts'
 import type { Ask } from '../../src/sync/changes/state.ts'
 import { openPipeline } from '../../src/sync/perform-run.ts'
+import { openRoom } from '../../src/util/room.ts'
 
 const megabyte = 1024 * 1024
 const pageSize = 10
@@ -53,6 +54,7 @@ function harness(also: Partial<RangesContext> & { readonly bytes?: number } = {}
   const writes = openPipeline(2)
   const context: RangesContext = {
     readers: 12,
+    room: openRoom(),
     largestBytes: bytes,
     async fetch({ request }: Ask, signal): Promise<Fetched> {
       signal.throwIfAborted()
@@ -123,6 +125,37 @@ describe('reading in ranges', () => {
     const large = harness({ bytes: 100 * megabyte })
     await readInRanges(large.context, reading, action)
     expect(large.seen.mostHeld).toBe(1)
+  })
+
+  it('shares that budget with the ranges of other streams (P10)', async () => {
+    const { reading, action } = begunReading()
+    const room = openRoom()
+    let [held, mostHeld] = [0, 0]
+    const streams = [harness({ bytes: 4 * megabyte, room }), harness({ bytes: 4 * megabyte, room })]
+    await Promise.all(
+      streams.map(({ context }) =>
+        readInRanges(
+          {
+            ...context,
+            async fetch(ask, signal) {
+              mostHeld = Math.max(mostHeld, ++held)
+              return await context.fetch(ask, signal)
+            },
+            write: (page) =>
+              context.write({
+                ...page,
+                onDone() {
+                  held -= 1
+                  page.onDone()
+                },
+              }),
+          },
+          reading,
+          action,
+        ),
+      ),
+    )
+    expect(mostHeld).toBe(5)
   })
 
   it('ends for all when one fails, and tells why', async () => {

@@ -21,8 +21,6 @@ const beforeHash = '\\\\x'
 const flagCells = { deleted: '\tnow\tsource\t', living: `\t${copyNull}\t${copyNull}\t` } as const
 const emptyCellBytes = `\t${copyNull}`.length
 const chunkBytes = 262_144
-// UTF-8 needs at most three bytes for each unit of UTF-16.
-const mostBytes = (text: string): number => 3 * text.length
 
 /** Of a row in the binary format: how many cells, the hash, neither deleted nor with anything rescued. */
 const leadingBytes = 2 + 4 + hashBytes + 3 * 4
@@ -118,7 +116,7 @@ export function openCopyRows(rowCount: number, spare: SpareBytes): CopyRows {
     addLine(row, cells, emptyCells, isDeleted, hashed = null) {
       const bytes = Buffer.from(cells)
       const digest = hash('sha1', hashed ?? withoutEmptyEnd(bytes, emptyCells), 'binary')
-      const start = beginText(mostBytes(cells) + 1, digest, isDeleted)
+      const start = beginText(bytes.length + 1, digest, isDeleted)
       const end = start + bytes.copy(text.last, start)
       text.last[end] = newLine
       note(row, text, end + 1, digest, isDeleted)

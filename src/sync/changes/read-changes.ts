@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { ChangesStream } from '../../streams/catalog.ts'
 import { type Records, readRecords } from '../../streams/record.ts'
 import { withoutTwins } from '../../streams/twins.ts'
+import { openRoom, type Room } from '../../util/room.ts'
 import { seenPage } from '../lists/listing.ts'
 import { confirmEmpty, openPipeline } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'
@@ -31,6 +32,8 @@ export type ReadChangesContext = {
   /** Told when what was read before proves doubtful, and where reading goes on from. */
   readonly onTakenBack?: (why: string, to: bigint) => void
   readonly now: () => Date
+  /** For what ranges hold that are read side by side. */
+  readonly room?: Room
   readonly signal: AbortSignal
   /** Asked between pages: come to an end here, another stream is waiting. */
   readonly shouldYield?: () => boolean
@@ -154,6 +157,7 @@ const rangesContextOf = (
   largestBytes: number,
 ): RangesContext => ({
   readers: options.load?.readers ?? 1,
+  room: context.room ?? openRoom(),
   largestBytes,
   fetch: (ask, signal) =>
     fetchAnswer(context, { ...ask, request: { ...ask.request, givesWay: true } }, signal),
@@ -197,7 +201,9 @@ async function fetchAnswer(
   }
   const records = readRecords(answer.records, keyFields, versionFields)
   const event: Event = { kind: 'answer', page: seenPage(answer.records.length, records) }
-  return { event, records: isOnlyLook ? nothing : withoutTwins(records), bytes: answer.bytes }
+  if (!isOnlyLook) return { event, records: withoutTwins(records), bytes: answer.bytes }
+  records.release?.()
+  return { event, records: nothing, bytes: answer.bytes }
 }
 
 /** What is asked beside another question is kept until it is its turn. */
@@ -243,7 +249,7 @@ function openCommits(
 
   async function add(records: Records, { reading, effects }: Transition) {
     const { seen, retreat, learnt, isLeftOut } = effects
-    if (isLeftOut) return
+    if (isLeftOut) return records.release?.()
     if (retreat !== null && movesPosition) {
       await writes.settled()
       await run.position.retreat(retreat, reading.position)
@@ -252,7 +258,8 @@ function openCommits(
     }
     if (learnt.length > 0) await run.findings.learn(learnt.map((belief) => ({ ...belief, testedAt: now() })))
     const position = risingTo(reading.position)
-    if (records.rows.length === 0 && records.rejected.length === 0 && position === null) return
+    if (records.rows.length === 0 && records.rejected.length === 0 && position === null)
+      return records.release?.()
     await writes.start(async () => {
       const written = await run.pages.commit(records, position)
       if (seen) await run.seen.add(seen.pageNumber, seen.keys)
@@ -297,6 +304,8 @@ export type ChangesContext = {
   readonly versionField?: string | null
   /** Where much is to be read: this many ranges of versions at a time. */
   readonly load?: { readonly readers: number; readonly leastPages?: number }
+  /** For what those hold, shared with other streams. */
+  readonly room?: Room
   readonly now: () => Date
   readonly signal: AbortSignal
   readonly shouldYield?: () => boolean

@@ -3,6 +3,7 @@
 // what is left unread are those of all that was written before (P1, P6).
 
 import type { Records } from '../../streams/record.ts'
+import type { Room } from '../../util/room.ts'
 import type { Unread, VersionRange } from '../ports/store.ts'
 import { writtenBelow } from './ends.ts'
 import { next, start } from './machine.ts'
@@ -40,6 +41,8 @@ export type RangesProgress = {
 
 export type RangesContext = {
   readonly readers: number
+  /** For answers that were asked for and are not written, of these ranges and those of other streams. */
+  readonly room: Room
   /** Of the largest answer so far. */
   readonly largestBytes: number
   readonly fetch: (ask: Ask, signal: AbortSignal) => Promise<Fetched>
@@ -69,9 +72,9 @@ type Shared = {
   readonly readers: Reader[]
   /** Not begun yet. */
   readonly waiting: Reader[]
-  readonly room: Room
   readonly alone: Alone
   readonly stop: AbortController
+  largestBytes: number
   pageRows: number
   fullPages: number
   fell: RangesEnd['fell']
@@ -80,9 +83,6 @@ type Shared = {
   /** Resolves when an idle reader may find something to do. */
   news: PromiseWithResolvers<void>
 }
-
-/** JSON of answers that were asked for and are not written: what they become takes a few times as much (P10). Twelve pages of 1,000 long records. */
-const mostBytes = 20 * 1024 * 1024
 
 export async function readInRanges(
   context: RangesContext,
@@ -95,7 +95,7 @@ export async function readInRanges(
   const shared: Shared = {
     ...{ context, base, unread, density, readers, pageRows },
     waiting: [...readers],
-    room: openRoom(mostBytes, context.largestBytes),
+    largestBytes: context.largestBytes,
     alone: openTurns(),
     stop: new AbortController(),
     fullPages: base.fullPages,
@@ -208,8 +208,10 @@ async function takeStep(shared: Shared, mine: Reader): Promise<void> {
 const nothing: Records = { rows: [], rejected: [] }
 
 async function ask(shared: Shared, mine: Reader, asked: Ask): Promise<void> {
-  const { context, stop, room } = shared
-  const place = await room.take()
+  const { context, stop } = shared
+  const signal = AbortSignal.any([context.signal, stop.signal])
+  // Who asks does not know how much comes: as much as ever came.
+  const place = await context.room.take(shared.largestBytes, signal)
   let isWritten = false
   try {
     if (isStopped(shared)) return
@@ -217,11 +219,9 @@ async function ask(shared: Shared, mine: Reader, asked: Ask): Promise<void> {
       shared.hasYielded = true
       return
     }
-    const { event, records, bytes } = await context.fetch(
-      asked,
-      AbortSignal.any([context.signal, stop.signal]),
-    )
+    const { event, records, bytes } = await context.fetch(asked, signal)
     place.holds(bytes)
+    shared.largestBytes = Math.max(shared.largestBytes, bytes)
     if (shared.fell || shared.failure) return
     isWritten = await see(shared, mine, { event, records, onDone: place.leave })
   } finally {
@@ -292,38 +292,6 @@ function ownRecords(
   const last = comesAgain < upTo ? comesAgain : upTo
   const isOwn = (version: bigint) => version > above && version >= written && version <= last
   return { ...others, rows: rows.filter(({ version }) => version === null || isOwn(version)) }
-}
-
-// ── what they share ──────────────────────────────────────────────────────────────────────────────────────────
-
-type Room = { take(): Promise<Place> }
-type Place = { holds(bytes: number): void; leave(): void }
-
-/** For so many bytes in all. Who asks does not know how much comes: as much as ever came. One answer always has room. */
-function openRoom(most: number, largestSoFar: number): Room {
-  let largest = largestSoFar
-  let held = 0
-  let left = Promise.withResolvers<void>()
-  return {
-    async take() {
-      while (held > 0 && held + largest > most) await left.promise
-      let mine = largest
-      held += mine
-      return {
-        holds(bytes) {
-          largest = Math.max(largest, bytes)
-          held += bytes - mine
-          mine = bytes
-        },
-        leave() {
-          held -= mine
-          mine = 0
-          left.resolve()
-          left = Promise.withResolvers()
-        },
-      }
-    },
-  }
 }
 
 type Alone = (work: () => Promise<void>) => Promise<void>

@@ -271,6 +271,7 @@ async function bringWhatIsNew(search: Search, records: RecordList): Promise<void
   const { run, stream } = search
   const page = readRecords(records, stream.keyFields, stream.versionFields)
   const { inserted, updated } = await run.pages.commit(page, null)
+  page.release?.()
   search.brought += inserted + updated
 }
 

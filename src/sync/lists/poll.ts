@@ -104,7 +104,7 @@ async function keepTwins(
   let usable: ReadonlySet<string> | null = null
   await listWhole({ ...listing, isEnough: async () => true }, async (page) => {
     usable = usableFields(page.rows, usable)
-    for (const row of page.rows) if (keys.has(row.key)) shown.push(row)
+    for (const { key, version, record } of page.rows) if (keys.has(key)) shown.push({ key, version, record })
   })
   const { rejected } = withoutTwins({ rows: shown, rejected: [] }, chosen, () => usable ?? new Set())
   if (rejected.length > 0) await run.pages.commit({ rows: [], rejected }, null)

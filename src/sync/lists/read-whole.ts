@@ -44,6 +44,7 @@ export type Listed = {
 const pagesInFlight = 2
 const maxPasses = 6
 
+/** What a page holds can be looked at only until `eachPage` is through. */
 export async function listWhole(
   context: ListWholeContext,
   eachPage: (page: Records) => Promise<void>,
@@ -57,6 +58,7 @@ export async function listWhole(
     await eachPage(page)
     await before
     await see()
+    page.release?.()
   }
   let [pass, passBegan] = [0, 1]
   let move: ListingMove = beginListing({
@@ -194,5 +196,6 @@ async function listWholeByKey(
     const page = await context.read(records)
     await eachPage(page)
     await run.seen.add(number, wantedKeys(seenPage(records.length, page), null))
+    page.release?.()
   }
 }

@@ -34,7 +34,8 @@ export type Refusal = { readonly refused: number; readonly why?: string }
 export class ListRefused extends Error {
   override readonly name = 'ListRefused'
 }
-export type Lookup = { readonly found: JsonObject } | 'gone' | 'unclear'
+/** `bytes`: of the answer, where that may be long. */
+export type Lookup = { readonly found: JsonObject; readonly bytes?: number } | 'gone' | 'unclear'
 
 export type Source = {
   /** The same upstream, with the field that `Sorts` names when changes are to be sorted by row version. */

@@ -22,9 +22,18 @@ type Context = {
   readonly source: Source
   readonly streams: readonly RelatedStream[]
   readonly signal: AbortSignal
+  readonly budget: Budget
+}
+/** Of what the answers of one batch hold, which are all kept until they are written (P10). */
+export type Budget = {
+  readonly mostBytes: number
+  /** Who asks does not know how much comes: as much as ever came. */
+  largestBytes: number
 }
 type Page = { readonly stream: RelatedStream; readonly keyField: string; readonly records: Records }
 export type Batch = {
+  /** The first so many of those that were wanted were asked for. The others are for the next batch. */
+  readonly askedCount: number
   /** Everything that is on the pages. */
   readonly shown: readonly Family[]
   /** What may be believed. */
@@ -39,6 +48,8 @@ export type Batch = {
 type Failure = { readonly error: unknown }
 
 const readsAtOnce = 4
+/** How long those are only shows when they are here. */
+const readsWithFilesAtOnce = 2
 /** Of those that are not read now, when a group seems to be gone. */
 const othersAsked = 3
 /** So many assignments that had records of a group and show none. */
@@ -52,13 +63,14 @@ export async function readFamilies(
   },
   wanted: readonly Due[],
 ): Promise<Batch> {
-  const first = await readAll(context, wanted, readsAtOnce)
+  const hasFiles = context.streams.some(({ bulkField }) => bulkField)
+  const first = await readAll(context, wanted, hasFiles ? readsWithFilesAtOnce : readsAtOnce)
   const keys = await keyFieldsOf(context.streams, run.keyFields, first.answers)
   const before = first.answers.map((answer) => understand(answer, context.streams, keys))
   const linked = await run.backlog.linked(before.map(({ due }) => due.assignmentId))
   const doubtful = doubtfulOf(before, linked)
   // One after the other, so that of two answers the later one is known.
-  const again = await readAll(context, first.failure ? [] : [...doubtful], 1)
+  const again = await readAll(unbounded(context), first.failure ? [] : [...doubtful], 1)
   const understood = [
     ...before.filter(({ due }) => !doubtful.has(due)),
     ...again.answers.map((answer) => understand(answer, context.streams, keys)),
@@ -71,6 +83,7 @@ export async function readFamilies(
   )
   const isBelieved = (one: Understood) => isSteady(one) && !lostSome.has(one.due.assignmentId)
   return {
+    askedCount: first.askedCount,
     shown: understood.map(familyOf),
     families: understood.filter(isBelieved).map(familyOf),
     aside: [
@@ -90,30 +103,49 @@ export async function readFamilies(
   }
 }
 
-type Answered = { readonly due: Due; readonly answer: JsonObject }
+/** For what is read to decide about others: never more than they are. */
+const unbounded = (context: Context): Context => ({
+  ...context,
+  budget: { mostBytes: Number.POSITIVE_INFINITY, largestBytes: 0 },
+})
+
+type Answered = { readonly due: Due; readonly answer: JsonObject; readonly bytes: number }
 type NotThere = { readonly due: Due; readonly isNotThere: true }
 
 async function readAll(context: Context, wanted: readonly Due[], atOnce: number) {
-  const { signal } = context
+  const { signal, budget } = context
   const results: (Answered | SetAside | NotThere)[] = new Array(wanted.length)
-  const waiting = wanted.entries()
   const failures: Failure[] = []
+  let [askedCount, heldBytes, underWay] = [0, 0, 0]
+  const hasRoom = () =>
+    heldBytes + underWay === 0 || heldBytes + (underWay + 1) * budget.largestBytes <= budget.mostBytes
   async function readOn(): Promise<void> {
-    for (const [index, due] of waiting) {
+    while (failures.length === 0 && hasRoom()) {
+      const index = askedCount
+      const due = wanted[index]
+      if (!due) return
       signal.throwIfAborted()
-      if (failures.length > 0) return
+      askedCount++
+      underWay++
       try {
-        results[index] = await readOne(context, due)
+        const result = await readOne(context, due)
+        results[index] = result
+        const bytes = 'answer' in result ? result.bytes : 0
+        heldBytes += bytes
+        budget.largestBytes = Math.max(budget.largestBytes, bytes)
       } catch (error) {
         signal.throwIfAborted()
         failures.push({ error })
         // Whether it is the service's trouble or this one's: the next run does not begin with it again.
         results[index] = { due, problem: messageOf(error) }
+      } finally {
+        underWay--
       }
     }
   }
   await Promise.all(Array.from({ length: Math.min(atOnce, wanted.length) }, readOn))
   return {
+    askedCount,
     answers: results.filter((result) => 'answer' in result),
     aside: results.filter((result) => 'problem' in result),
     gone: results.filter((result) => 'isNotThere' in result).map(({ due }) => due),
@@ -128,8 +160,9 @@ async function readOne(
   const looked = (await source.lookup?.(due.assignmentId, signal)) ?? 'unclear'
   if (looked === 'gone') return { due, isNotThere: true }
   const answer = typeof looked === 'object' ? looked.found : null
+  const bytes = (typeof looked === 'object' && looked.bytes) || 0
   const hasGroups = answer !== null && streams.some((stream) => groupRecords(answer, stream, '0') !== null)
-  return hasGroups ? { due, answer } : { due, problem: problemOf(answer !== null) }
+  return hasGroups ? { due, answer, bytes } : { due, problem: problemOf(answer !== null) }
 }
 
 function problemOf(hasAnswer: boolean): string {
@@ -230,7 +263,7 @@ async function silentGroups(
     if (emptied.length === 0 || answered.some(({ isEmpty }) => !isEmpty)) continue
     const ids = understood.map(({ due }) => due.assignmentId)
     const others = await backlog.othersWith(stream.name, ids, othersAsked)
-    const { answers } = await readAll(context, others.map(asDue), 1)
+    const { answers } = await readAll(unbounded(context), others.map(asDue), 1)
     const isShown = answers.some(
       ({ due, answer }) => (groupRecords(answer, stream, due.assignmentId) ?? []).length > 0,
     )

@@ -8,7 +8,7 @@ import { isDoubtful } from '../ports/audits.ts'
 import type { Due } from '../ports/related.ts'
 import type { Source } from '../ports/source.ts'
 import type { Run, Store, Written } from '../ports/store.ts'
-import { type Batch, readFamilies } from './batch.ts'
+import { type Batch, type Budget, readFamilies } from './batch.ts'
 
 export type RelatedContext = {
   readonly store: Store
@@ -24,8 +24,8 @@ export type RelatedContext = {
 
 const pickedAtOnce = 500
 const batchSize = 100
-/** Files are held in memory until they are written (P10). */
-const batchSizeWithFiles = 8
+/** JSON of the answers of a batch: what they become takes a few times as much. */
+const batchBytes = 4 * 1024 * 1024
 /** A turn ends after this long, so that its rows are told and others come in between. */
 const turnMs = 60_000
 /** So many reads without one answer are no chance. */
@@ -38,9 +38,9 @@ export function readRelated(context: RelatedContext): Promise<RunOutcome> {
 }
 
 async function readBacklog(context: RelatedContext, run: Run<'related'>): Promise<RunReading> {
-  const { signal, streams, now } = context
+  const { signal, now } = context
   const endsAtMs = now().getTime() + turnMs
-  const size = streams.some(({ bulkField }) => bulkField) ? batchSizeWithFiles : batchSize
+  const budget: Budget = { mostBytes: batchBytes, largestBytes: 0 }
   let asideCount = 0
   const note = () =>
     asideCount > 0
@@ -53,9 +53,11 @@ async function readBacklog(context: RelatedContext, run: Run<'related'>): Promis
       const { isDone } = await run.backlog.noteEnd(false)
       return { note: note(), isComplete: isDone, yielded: false }
     }
-    for (let start = 0; start < picked.length; start += size) {
+    for (let start = 0; start < picked.length; ) {
       signal.throwIfAborted()
-      asideCount += await readBatch(context, run, picked.slice(start, start + size))
+      const batch = await readBatch({ ...context, budget }, run, picked.slice(start, start + batchSize))
+      asideCount += batch.asideCount
+      start += batch.doneCount
       if (context.shouldYield?.() || now().getTime() >= endsAtMs) {
         await run.backlog.noteEnd(true)
         return { note: note(), isComplete: false, yielded: true }
@@ -64,17 +66,21 @@ async function readBacklog(context: RelatedContext, run: Run<'related'>): Promis
   }
 }
 
-/** Returns how many assignments were set aside. */
+/** How many of these were done with, the first ones, and how many of them were set aside. */
+type Done = { readonly doneCount: number; readonly asideCount: number }
+
 async function readBatch(
-  context: RelatedContext,
+  context: RelatedContext & { readonly budget: Budget },
   run: Run<'related'>,
-  picked: readonly Due[],
-): Promise<number> {
+  wanted: readonly Due[],
+): Promise<Done> {
   const { streams } = context
-  const living = picked.filter(({ isGone }) => !isGone)
+  const living = wanted.filter(({ isGone }) => !isGone)
   const askedAt = await run.shown.clock()
   run.progress.step('Read assignments with their related records')
   const batch = await readFamilies(context, run, living)
+  const next = living[batch.askedCount]
+  const picked = next && !batch.failure ? wanted.slice(0, wanted.indexOf(next)) : wanted
   const { shown, families, pages, failure } = batch
   await run.backlog.link(shown)
   for (const { stream, keyField, records } of pages) {
@@ -98,11 +104,11 @@ async function readBatch(
       askedAt,
     )
   if (failure) throw failure.error
-  if (living.length >= hopelessReads && aside.length === living.length)
+  if (batch.askedCount >= hopelessReads && aside.length === batch.askedCount)
     throw new Error(
-      `None of ${living.length} extended reads could be used: ${aside[0]?.problem}. Check the permissions of the integration user, or remove RELATED.`,
+      `None of ${batch.askedCount} extended reads could be used: ${aside[0]?.problem}. Check the permissions of the integration user, or remove RELATED.`,
     )
-  return aside.length
+  return { doneCount: picked.length, asideCount: aside.length }
 }
 
 const goneEvidence = 'asked for with its related records, and then by its id, it is gone'

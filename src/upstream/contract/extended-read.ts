@@ -1,12 +1,11 @@
 // The extended read of an assignment: as much of it as is wanted, after what is more urgent, and slower than the budget allows,
 // so that other requests of the service always have their share (P10).
 
-import type { Json } from '../../json/json.ts'
 import type { RelatedStream } from '../../streams/catalog.ts'
 import { isObject, toInt64 } from '../../streams/record.ts'
 import type { Lookup, Source } from '../../sync/ports/source.ts'
 import { systemClock } from '../../util/waiting.ts'
-import type { Upstream } from '../client.ts'
+import type { Upstream, UpstreamAnswer } from '../client.ts'
 import { UpstreamError } from '../http/errors.ts'
 import { openRateLimit } from '../http/pacing.ts'
 import type { RequestOf } from '../operations/request.ts'
@@ -45,12 +44,8 @@ export function openRelatedSource(
       await yieldTo(signal)
       await limit.take(signal)
       try {
-        const { body } = await upstream.call(
-          'getExtendedAssignment',
-          { path: { assignmentId }, query },
-          signal,
-        )
-        return extendedRecord(body, assignmentId)
+        const request = { path: { assignmentId }, query }
+        return extendedRecord(await upstream.call('getExtendedAssignment', request, signal), assignmentId)
       } catch (error) {
         return lookupAfter(error)
       }
@@ -111,9 +106,9 @@ function flagsFor(streams: readonly RelatedStream[]): Flags {
 }
 
 /** Where the assignment's own fields stand in the answer is not known; when its key is there, it must be the one asked for. */
-function extendedRecord(body: Json | null, assignmentId: string): Lookup {
+function extendedRecord({ body, bytes }: UpstreamAnswer, assignmentId: string): Lookup {
   if (!isObject(body)) return 'unclear'
   const name = Object.keys(body).find((field) => field.toLowerCase() === 'assignmentid')
   const own = name === undefined ? null : toInt64(body[name])
-  return own === null || own.toString() === assignmentId ? { found: body } : 'unclear'
+  return own === null || own.toString() === assignmentId ? { found: body, bytes } : 'unclear'
 }

@@ -39,13 +39,23 @@ export function httpDate(text: string | undefined): number | null {
 }
 
 /** The answer's JSON; null when it has no body, which only the answer to a change may lack. */
-export const readAnswer: ReadAnswer<Json> = (...asked) => readBody(...asked, parseJson)
+export const readAnswer: ReadAnswer<Json> = (...asked) => readBody(...asked, parsedAlone)
+
+/** Nothing of what was parsed points into the bytes. Of what is refused they are told. */
+function parsedAlone(bytes: Buffer, { release }: HttpAnswer): Json {
+  const value = parseJson(bytes)
+  release()
+  return value
+}
 
 /** The same, of an answer that may be a list: then its records are found in it and not parsed. */
 export const recordsReader =
   (order: FieldOrder): ReadAnswer<Json | RecordPage> =>
   (...asked) =>
-    readBody(...asked, (bytes, answer) => scanRecords(bytes, order, answer.release) ?? parseJson(bytes))
+    readBody(
+      ...asked,
+      (bytes, answer) => scanRecords(bytes, order, answer.release) ?? parsedAlone(bytes, answer),
+    )
 
 export type ReadAnswer<Body> = (operation: Operation, request: HttpRequest, answer: HttpAnswer) => Body | null
 

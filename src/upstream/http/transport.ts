@@ -168,6 +168,10 @@ export type Transport = {
 const longestConnectMs = 15_000
 // Those of a few pages.
 const mostSpareBytes = 24 * 1024 * 1024
+/** For so long after the last page: then it is given back to the system. */
+const spareForMs = 10_000
+/** Shorter answers have their own: most are dropped, and the memory of a whole page would be with them. */
+const shortBytes = 131_072
 
 export function openTransport(options: {
   readonly requestTimeoutMs: number
@@ -178,7 +182,8 @@ export function openTransport(options: {
   const kept = agents(true)
   // A kept connection may be closed by the other side at the moment of use. A read is repeated then; a write must not be.
   const fresh = agents(false)
-  const spare = openSpareBytes(mostSpareBytes)
+  const spare = openSpareForPages(clock)
+  const lengths = openLengths()
   // Shorter than the whole, so that it shows which of them was over: without a connection nothing can have arrived.
   const connectMs = Math.min(longestConnectMs, requestTimeoutMs / 2)
   const client = got.extend({
@@ -209,8 +214,9 @@ export function openTransport(options: {
           const longest = Math.max(answer.size() + chunk.length, announced)
           if (longest > mostBytes) throw unpagedError(request, mostBytes)
           if (longest > largest) throw tooLargeError(request, largest)
-          answer.add(chunk, announced)
+          answer.add(chunk, announced || lengths.expected(url))
         }
+        lengths.note(url, answer.size())
       } catch (cause) {
         if (signal.aborted) throw signal.reason
         if (cause instanceof RequestError)
@@ -234,31 +240,61 @@ export function openTransport(options: {
   }
 }
 
-/** What comes is put in its place at once; where its length is not announced, or it is packed, that place may have to be a larger one. */
+/** How long the last answer from each place was: the next one is likely to be as long, where it does not say. */
+function openLengths() {
+  const lengths = new Map<string, number>()
+  const placeOf = ({ pathname }: URL) => pathname.replaceAll(/\d+/g, '0')
+  return {
+    expected: (url: URL): number => lengths.get(placeOf(url)) ?? 0,
+    note(url: URL, bytes: number) {
+      if (lengths.size > mostPlaces) lengths.clear()
+      lengths.set(placeOf(url), bytes)
+    },
+  }
+}
+const mostPlaces = 100
+
+/** What comes is put in its place at once; where it is longer than was expected, that place may have to be a larger one. */
 function openBody(spare: SpareBytes) {
   let whole: Buffer | null = null
   let size = 0
+  function giveBack(): void {
+    if (whole !== null) spare.giveBack(whole)
+    whole = null
+  }
   function makeRoom(wanted: number): Buffer {
     if (whole !== null && whole.length >= wanted) return whole
     const larger = spare.take(size === 0 ? wanted : 2 * wanted)
-    if (whole !== null) {
-      whole.copy(larger, 0, 0, size)
-      spare.giveBack(whole)
-    }
+    whole?.copy(larger, 0, 0, size)
+    giveBack()
     whole = larger
     return larger
   }
   return {
     size: () => size,
-    add(chunk: Buffer, announced: number) {
-      const room = makeRoom(Math.max(size + chunk.length, size === 0 ? announced : 0))
+    add(chunk: Buffer, expected: number) {
+      const room = makeRoom(Math.max(size + chunk.length, size === 0 ? expected : 0))
       chunk.copy(room, size)
       size += chunk.length
     },
     bytes: () => (whole ?? Buffer.alloc(0)).subarray(0, size),
-    release() {
-      if (whole !== null) spare.giveBack(whole)
-      whole = null
+    release: giveBack,
+  }
+}
+
+function openSpareForPages(clock: Clock): SpareBytes {
+  let pages = openSpareBytes(mostSpareBytes)
+  let usedAtMs = 0
+  return {
+    take(least) {
+      const isUnused = clock.now() - usedAtMs > spareForMs
+      if (isUnused) pages = openSpareBytes(mostSpareBytes)
+      if (least <= shortBytes) return Buffer.allocUnsafeSlow(least)
+      usedAtMs = clock.now()
+      return pages.take(least)
+    },
+    giveBack(bytes) {
+      if (bytes.length > shortBytes) pages.giveBack(bytes)
     },
   }
 }

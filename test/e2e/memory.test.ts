@@ -1,0 +1,78 @@
+// What the program takes at most, started as it is started everywhere, with everything switched on (P10).
+
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { delimiter, dirname } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, inject, it } from 'vitest'
+import { startSimulator } from '../../src/simulator/simulator.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { environmentFor } from '../support/environment.ts'
+
+const file = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url))
+const program = file('bin/tidemark.js')
+const mostMegabytes = 256
+const assignments = 300
+const files = 40
+const megabyte = 1024 * 1024
+
+/** The most that a process ever took. */
+function peakMegabytes(pid: number | undefined): number {
+  const [, kilobytes] = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
+  return Number(kilobytes) / 1024
+}
+
+describe.skipIf(!hasPostgres || process.platform !== 'linux')('tidemark serve', () => {
+  const database = createTestDatabase()
+
+  it(`takes less than ${mostMegabytes} MB with related records, also where they have files of megabytes (P10)`, {
+    timeout: 180_000,
+  }, async () => {
+    await using simulator = await startSimulator({ assignments, notes: 3_000 })
+    // As long as a form of such services may be.
+    const FileData = 'A'.repeat(4 * megabyte)
+    for (let number = 1; number <= files; number++)
+      simulator.source.insert('attachment', { OwnerId: number, FileData })
+    const child = spawn(program, ['serve'], {
+      cwd: inject('scratch'),
+      env: {
+        HOME: process.env.HOME,
+        PATH: [dirname(process.execPath), process.env.PATH].join(delimiter),
+        ...environmentFor(simulator, database, {
+          HTTP_PORT: '0',
+          RELATED: 'true',
+          ATTACHMENT_DATA: 'true',
+        }),
+      },
+      stdio: 'ignore',
+    })
+    const ended = once(child, 'exit')
+    const readCount = async () => {
+      const { rows } = await database.pool.query(
+        `select count(*) from tidemark.related_fetch where problem is null and groups @> '{attachment_data}'`,
+      )
+      return Number(rows[0]?.count)
+    }
+    try {
+      const isRead = { timeout: 150_000, interval: 200 }
+      await expect.poll(() => readCount().catch(() => 0), isRead).toBe(assignments)
+      expect(peakMegabytes(child.pid)).toBeLessThan(mostMegabytes)
+    } finally {
+      child.kill()
+      await ended
+    }
+  })
+})
+
+describe('every way to start the program', () => {
+  it('is the file that names what V8 and the C library have to hear at the start', () => {
+    const [first = ''] = readFileSync(program, 'utf8').split('\n')
+    expect(first).toMatch(/^#!\/usr\/bin\/env -S MALLOC_ARENA_MAX=2 .*node --max-semi-space-size=8 /)
+    const { scripts, bin } = JSON.parse(readFileSync(file('package.json'), 'utf8'))
+    expect(bin.tidemark).toBe('bin/tidemark.js')
+    expect([scripts.start, scripts.demo]).toEqual(['bin/tidemark.js serve', 'bin/tidemark.js demo'])
+    expect(readFileSync(file('Dockerfile'), 'utf8')).toContain('ENTRYPOINT ["/app/bin/tidemark.js"]')
+    expect(readFileSync(file('docker-compose.yml'), 'utf8')).not.toMatch(/entrypoint|command: .*node/)
+  })
+})

@@ -1,0 +1,44 @@
+// How much of a backlog one batch reads (P10).
+
+import { describe, expect, it } from 'vitest'
+import { relatedStreams } from '../../src/streams/catalog.ts'
+import type { Source } from '../../src/sync/ports/source.ts'
+import { readFamilies } from '../../src/sync/related/batch.ts'
+import { neverAborted as signal } from '../support/context.ts'
+
+const run = {
+  keyFields: { of: async () => 'AttachmentId', keep: async () => {} },
+  backlog: { linked: async () => [], othersWith: async () => [] },
+}
+const wanted = Array.from({ length: 50 }, (_, index) => ({
+  assignmentId: String(index + 1),
+  hash: '',
+  isGone: false,
+}))
+
+/** Each answer holds so many bytes. */
+async function readWith(bytes: number) {
+  const seen = { atOnce: 0, mostAtOnce: 0 }
+  const lookup: Source['lookup'] = async () => {
+    seen.mostAtOnce = Math.max(seen.mostAtOnce, ++seen.atOnce)
+    await new Promise(setImmediate)
+    seen.atOnce -= 1
+    return { found: { Attachment: [] }, bytes }
+  }
+  const streams = relatedStreams.filter(({ name }) => name === 'attachment')
+  const source = { lookup } as unknown as Source
+  const budget = { mostBytes: 1_000, largestBytes: 0 }
+  const batch = await readFamilies({ source, streams, signal, budget }, run, wanted)
+  return { ...seen, asked: batch.askedCount, shown: batch.shown.length }
+}
+
+describe('P10: a batch of related records', () => {
+  it('ends when its answers hold as much as they may, and leaves the others to the next', async () => {
+    expect(await readWith(10)).toEqual({ atOnce: 0, mostAtOnce: 4, asked: 50, shown: 50 })
+    expect(await readWith(100)).toMatchObject({ asked: 10, shown: 10 })
+  })
+
+  it('holds one answer that is longer than that, besides those that were under way', async () => {
+    expect(await readWith(5_000)).toMatchObject({ mostAtOnce: 4, asked: 4, shown: 4 })
+  })
+})
