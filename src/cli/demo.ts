@@ -1,5 +1,5 @@
 // `tidemark demo`: the stand-in, an embedded Postgres and the worker in one process, so that everything can be seen at work
-// without credentials, Docker or Redis. It begins with nothing each time and touches no configuration.
+// without credentials, Docker or Redis. It begins with nothing, or goes on with the demo that ended here, and touches no configuration.
 
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -19,6 +19,7 @@ import { type Demo, newOneTimeKey } from '../web/demo.ts'
 import { serve } from '../worker/serve.ts'
 import { type Call, type Command, wholeNumber } from './command.ts'
 import { openDemo } from './demo-incidents.ts'
+import { chooseState, type DemoState, forgetState, keepState } from './demo-state.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import type { Environment, Output } from './output.ts'
 import { expectNoWords } from './parse.ts'
@@ -27,13 +28,15 @@ import { announceDemo, demoDirectory } from './running-demo.ts'
 export const demo: Command = {
   name: 'demo',
   summary: 'show everything at work, with a made-up upstream and a Postgres of its own',
-  usage: '[--port N] [--assignments N] [--churn N]',
+  usage: '[--port N] [--assignments N] [--churn N] [--continue|--new]',
   options: {
     port: { type: 'string', value: 'N', describe: 'port of the console (HTTP_PORT, or 8080)' },
     assignments: { type: 'string', value: 'N', describe: 'how many assignments there are (60000)' },
     churn: { type: 'string', value: 'N', describe: 'how many of them change per second (5)' },
+    continue: { type: 'boolean', describe: 'go on with the demo that ended in this directory' },
+    new: { type: 'boolean', describe: 'begin anew, without being asked' },
   },
-  examples: ['tidemark demo', 'tidemark demo --assignments 100000 --churn 50'],
+  examples: ['tidemark demo', 'tidemark demo --assignments 100000 --churn 50', 'tidemark demo --continue'],
   ignoresDemo: true,
   run,
 }
@@ -43,6 +46,7 @@ const lastResortMs = 28_000
 async function run(call: Call): Promise<ExitCode> {
   const { environment, values, log, stdout, signal } = call
   expectNoWords('demo', call)
+  const before = await chooseState(call)
   const size = {
     assignments: wholeNumber(values, 'assignments', { least: 0, most: 1_000_000 }) ?? 60_000,
     churnPerSecond: wholeNumber(values, 'churn', { least: 0, most: 1_000 }) ?? 5,
@@ -53,22 +57,26 @@ async function run(call: Call): Promise<ExitCode> {
   stdout.say('Starting a Postgres, a made-up upstream and the worker …')
   const database = await openDatabase({ url: null, directory: resolve(demoDirectory), log: quiet })
   try {
-    const lock = await beginWithNothing(database)
+    const lock = await takeOver(database, before)
     const port = await freePort(wantedPort)
     if (wantedPort !== 0 && port !== wantedPort)
       stdout.say(`Port ${wantedPort} is taken, so the console is on port ${port}.`)
+    const records = before
+      ? { assignments: 0 }
+      : { assignments: size.assignments, notes: 2 * size.assignments, trackers: 30, objects: 200 }
     await using simulator = await startSimulator({
-      ...size,
-      notes: 2 * size.assignments,
-      trackers: 30,
-      objects: 200,
+      ...records,
+      churnPerSecond: size.churnPerSecond,
       look: 'recorded',
     })
+    if (before) simulator.source.restoreBackup(before.backup)
+    forgetState()
     await mirror({ database, simulator, port, log: quiet, signal, stdout }).finally(() => lock.release(true))
+    keepState(simulator)
   } finally {
     await database.close()
   }
-  stdout.say('The demo has ended, and its Postgres is stopped.')
+  stdout.say('The demo has ended, and its Postgres is stopped. `tidemark demo --continue` goes on with it.')
   return exitCodes.done
 }
 
@@ -101,8 +109,11 @@ async function mirror({ database, simulator, port, log, signal, stdout }: Mirror
   }
 }
 
-/** What is left of an earlier demo came from an upstream that is gone. Two demos in one directory would fight. */
-async function beginWithNothing({ pool }: Database): Promise<{ release(destroy: boolean): void }> {
+/** What is left of an earlier demo came from an upstream that is gone, or is the one before. Two demos in one directory would fight. */
+async function takeOver(
+  { pool }: Database,
+  before: DemoState | null,
+): Promise<{ release(destroy: boolean): void }> {
   const client = await pool.connect()
   try {
     const { rows } = await client.query<{ is_mine: boolean }>('select pg_try_advisory_lock($1) as is_mine', [
@@ -110,7 +121,12 @@ async function beginWithNothing({ pool }: Database): Promise<{ release(destroy: 
     ])
     if (!rows[0]?.is_mine)
       throw new UsageError(`A demo is already running in ${resolve(demoDirectory)}. Stop it first.`)
-    await client.query('drop schema if exists bi, mirror, tidemark, bullmq cascade')
+    // The upstream is the same as before under another address, which a demo alone can know.
+    await client.query(
+      before
+        ? `do $$ begin if to_regclass('tidemark.source') is not null then delete from tidemark.source; end if; end $$`
+        : 'drop schema if exists bi, mirror, tidemark, bullmq cascade',
+    )
     return client
   } catch (error) {
     client.release(true)
@@ -137,6 +153,8 @@ function settingsFor(simulator: Simulator, databaseUrl: string, port: number): E
     ADMIN_TOKEN: randomBytes(24).toString('base64url'),
     // Short enough to watch a late commit being caught.
     LOOKBACK: '30s',
+    // So that a row tells what it was before.
+    HISTORY: 'assignment=1d',
     SCHEDULE_ASSIGNMENT: '3s',
     SCHEDULE_ASSIGNMENT_NOTE: '3s',
   }

@@ -87,4 +87,55 @@ describe('tidemark demo', () => {
     expect((await demo.ended).code).toBe(0)
     expect((await fresh.run(['status'], {})).stderr).toMatch(nothingHere)
   })
+
+  it('goes on with the one that ended before, upstream and mirror, when it is told to', {
+    timeout: 180_000,
+  }, async () => {
+    const fresh = inFreshDirectory()
+    expect(await fresh.run(['demo', '--continue'], {})).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('There is no demo to go on with'),
+    })
+    const during = async <Result>(words: readonly string[], work: (client: pg.Client) => Promise<Result>) => {
+      const demo = fresh.start(['demo', '--port', '0', ...words], {})
+      try {
+        const address = () => /for a BI tool +(\S+)/.exec(demo.stdout())?.[1]
+        await expect.poll(address, patience).toBeDefined()
+        const client = new pg.Client({ connectionString: address() })
+        await client.connect()
+        return await work(client).finally(() => client.end())
+      } finally {
+        demo.child.kill('SIGINT')
+        expect(await demo.ended).toMatchObject({ code: 0, stderr: '' })
+      }
+    }
+    const facts = async (client: pg.Client) => {
+      const { rows } = await client.query(
+        `select first_read_through_at::text as loaded, position::float8 as position,
+           (select count(*)::int from tidemark.epoch) as epochs,
+           (select count(*)::int from bi.assignment) as rows
+         from tidemark.stream where name = 'assignment'`,
+      )
+      return rows[0]
+    }
+    const before = await during(['--assignments', '300', '--churn', '20'], async (client) => {
+      await expect.poll(async () => (await facts(client)).loaded, patience).not.toBeNull()
+      const atFirst = (await facts(client)).position
+      await expect.poll(async () => (await facts(client)).position, patience).toBeGreaterThan(atFirst + 40)
+      return await facts(client)
+    })
+    const after = await during(['--continue', '--churn', '20'], async (client) => {
+      const reads = async () => (await facts(client)).position
+      const atFirst = await reads()
+      await expect.poll(reads, patience).toBeGreaterThan(atFirst)
+      return await facts(client)
+    })
+    expect(after).toMatchObject({ loaded: before.loaded, epochs: 0 })
+    expect(Math.abs(after.rows - before.rows)).toBeLessThan(60)
+    const anew = await during(['--new', '--assignments', '20'], async (client) => {
+      await expect.poll(async () => (await facts(client)).loaded, patience).not.toBeNull()
+      return await facts(client)
+    })
+    expect(anew.rows).toBeLessThan(60)
+  })
 })

@@ -1,0 +1,78 @@
+// What the made-up upstream of a demo was when it ended, kept beside the files of its Postgres: the next one can go on with both. It is
+// taken away while a demo runs, so that one that was killed leaves no upstream that is older than its mirror.
+
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { deserialize, serialize } from 'node:v8'
+import type { Simulator } from '../simulator/simulator.ts'
+import type { Backup } from '../simulator/source.ts'
+import { UsageError } from '../util/errors.ts'
+import { count } from '../util/text.ts'
+import { openQuestions } from './ask.ts'
+import type { Call } from './command.ts'
+import { demoDirectory } from './running-demo.ts'
+
+export type DemoState = { readonly endedAt: Date; readonly backup: Backup }
+
+const file = () => resolve(demoDirectory, 'upstream.bin')
+/** Of what is written; another one is not read. */
+const format = 1
+
+export function keepState({ source }: Pick<Simulator, 'source'>): void {
+  const { version, rows } = source.takeBackup()
+  // Bytes that were made of a row are made again.
+  const plain = [...rows].map(([name, all]) => [name, all.map((row) => ({ ...row, cached: null }))])
+  writeFileSync(file(), serialize({ format, endedAt: new Date(), version, rows: plain }), { mode: 0o600 })
+}
+
+export const forgetState = (): void => rmSync(file(), { force: true })
+
+/** Null where no demo ended, or what it left cannot be read any more. */
+export function readState(): DemoState | null {
+  try {
+    const kept = deserialize(readFileSync(file()))
+    if (kept.format !== format) return null
+    return { endedAt: kept.endedAt, backup: { version: kept.version, rows: new Map(kept.rows) } }
+  } catch {
+    return null
+  }
+}
+
+/** The state to go on with; null: it begins anew. Who says nothing, and cannot be asked, begins anew. */
+export async function chooseState({
+  values,
+  stdout,
+  signal,
+}: Pick<Call, 'values' | 'stdout' | 'signal'>): Promise<DemoState | null> {
+  const [goesOn, isNew] = [values.continue === true, values.new === true]
+  if (goesOn && isNew) throw new UsageError('`--continue` and `--new` exclude each other.')
+  if (isNew) return null
+  const state = readState()
+  if (goesOn) {
+    if (values.assignments !== undefined)
+      throw new UsageError('`--assignments` is for a new demo: one that goes on has those it had.')
+    if (state === null)
+      throw new UsageError(
+        `There is no demo to go on with in ${resolve(demoDirectory)}: none ended there, or it was killed.`,
+      )
+    return state
+  }
+  if (state === null || values.assignments !== undefined) return null
+  if (stdout.isTTY && process.stdin.isTTY) return (await wantsIt(state, { stdout, signal })) ? state : null
+  stdout.say(`${inWords(state)} This one begins anew; with --continue it would go on with that.`)
+  return null
+}
+
+async function wantsIt(state: DemoState, { stdout, signal }: Pick<Call, 'stdout' | 'signal'>) {
+  const questions = openQuestions(stdout, signal)
+  try {
+    stdout.say(inWords(state))
+    const answer = await questions.ask({ text: 'Go on with it?', known: 'yes; no begins anew' })
+    return !/^n/i.test(answer)
+  } finally {
+    questions.close()
+  }
+}
+
+const inWords = ({ endedAt, backup }: DemoState): string =>
+  `A demo with ${count(backup.rows.get('assignment')?.length ?? 0)} work orders ended here at ${endedAt.toISOString().slice(0, 16).replace('T', ' ')} UTC.`
