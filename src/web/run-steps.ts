@@ -25,7 +25,7 @@ export function stepsFigure(steps: readonly RunStep[], { isBlocked, isFailed, of
     const tone = isLast && (isBlocked || isFailed) ? 'f-bad' : 'f-read'
     const bar = (from: number, to: number, className: string, title: string | null) =>
       html`<rect class="${className}" x="${place(Math.min(from, wholeMs * 0.995))}" width="${place(Math.max(to - from, wholeMs * 0.005))}" y="${y + 17}" height="11" rx="1">${title && html`<title>${title}</title>`}</rect>`
-    return html`<text x="0" y="${y + 12}">${step.what} · ${inWords(step)}</text>${bar(step.from, step.to, tone, null)}${step.waits.map(({ from, to, what }) => bar(from, to, 'f-warn', `Waited ${formatDuration(to - from)}: ${what}`))}`
+    return html`<text x="0" y="${y + 12}">${step.what} · ${formatDuration(step.to - step.from)}<tspan class="alt">${more(step)}</tspan></text>${bar(step.from, step.to, tone, null)}${step.waits.map(({ from, to, what }) => bar(from, to, 'f-warn', `Waited ${formatDuration(to - from)}: ${what}`))}`
   })
   const hasWaited = steps.some(({ waits }) => waits.length > 0)
   return html`<figure><figcaption><span>Steps</span> <small>${of && `${of}, `}time since it began</small></figcaption><svg class="plot" height="${height + 16}" role="img" aria-label="${sentence(steps)}">${ticks.map((share) => html`<line class="grid" x1="${share * 100}%" x2="${share * 100}%" y1="0" y2="${height}"/>`)}${lines}${ticks.map((share) => html`<text class="${share === 0 ? '' : share === 1 ? 'end' : share === 0.5 ? 'mid' : 'mid alt'}" x="${share * 100}%" y="${height + 12}">${formatDuration(share * wholeMs)}</text>`)}</svg>
@@ -39,14 +39,14 @@ ${
 const swatch = (className: string, words: string): Html =>
   html`<li><svg viewBox="0 0 12 12" aria-hidden="true"><rect class="${className}" width="12" height="12" rx="2"/></svg>${words}</li>`
 
-function inWords({ from, to, requests, records, waitedMs }: RunStep): string {
+/** What a phone has no room for; the table has it, too. */
+function more({ requests, records, waitedMs }: RunStep): string {
   const parts = [
     requests > 0 ? `${count(requests)} ${requests === 1 ? 'request' : 'requests'}` : null,
     records > 0 ? `${count(records)} records` : null,
-    formatDuration(to - from),
-    waitedMs > 0 ? `${formatDuration(waitedMs)} of it waiting` : null,
+    waitedMs > 0 ? `waited ${formatDuration(waitedMs)}` : null,
   ]
-  return parts.filter((part) => part !== null).join(' · ')
+  return parts.flatMap((part) => (part === null ? [] : ` · ${part}`)).join('')
 }
 
 const sentence = (steps: readonly RunStep[]): string =>

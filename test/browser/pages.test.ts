@@ -112,6 +112,42 @@ describe.skipIf(!hasPostgres || !hasChromium)('the pages', () => {
     await expect.poll(position, inTime).not.toBe(between)
   })
 
+  it('leaves focus and selected text alone while it follows', async () => {
+    const page = await browser.open()
+    const cards = page.getByRole('article').filter({ hasText: 'a reconcile found 3 rows' })
+    const badge = () => page.locator('[data-live="problem-badge"]').innerText()
+    const missed = (stream: string) =>
+      database.pool.query(
+        `insert into tidemark.missed_rows (stream, run_id, rows, samples) values ($1, 999999, 3, '[]')`,
+        [stream],
+      )
+    await page.goto(worker.url)
+    await untilLive(page)
+    const own = page
+      .getByRole('article')
+      .filter({ hasText: 'quarantine' })
+      .getByRole('link', { name: 'Look at it' })
+    await own.first().focus()
+    const focused = () => page.evaluate<string | null>('document.activeElement.getAttribute("href")')
+    const address = await focused()
+    expect(address).toMatch(/^\/quarantine/)
+    await missed('assignment')
+    await expect.poll(() => cards.count(), inTime).toBe(1)
+    expect(await focused()).toBe(address)
+
+    const selected = () => page.evaluate<string>('getSelection().toString()')
+    await page.evaluate(`getSelection().selectAllChildren(document.querySelector('article h3'))`)
+    const text = await selected()
+    expect(text).not.toBe('')
+    const known = await badge()
+    await missed('assignment_note')
+    await expect.poll(badge, inTime).not.toBe(known)
+    expect([await selected(), await cards.count()]).toEqual([text, 1])
+    await page.evaluate('getSelection().removeAllRanges()')
+    await expect.poll(() => cards.count(), inTime).toBe(2)
+    await database.pool.query('delete from tidemark.missed_rows where run_id = 999999')
+  })
+
   it('is complete without its script', async () => {
     const page = await browser.open({ javaScriptEnabled: false })
     await page.goto(worker.url)

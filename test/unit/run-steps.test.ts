@@ -74,7 +74,9 @@ describe('the steps of a run', () => {
       { ...step, what: 'Block deletions: too many are missing', from: 8_000, to: 8_001 },
     ]
     const shown = markupOf(stepsFigure(steps, { isBlocked: true, isFailed: false, of: null }))
-    expect(shown).toContain('List everything · 72 requests · 60,003 records · 8 s · 2 s of it waiting')
+    expect(shown).toContain(
+      'List everything · 8 s<tspan class="alt"> · 72 requests · 60,003 records · waited 2 s</tspan>',
+    )
     expect(shown).toContain('2 steps: List everything, 8 s; Block deletions: too many are missing, 1 ms')
     expect(shown).toContain('Waited 2 s: the service &lt;answers&gt; 429')
     expect(shown).toContain('>blocked</li>')

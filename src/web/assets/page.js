@@ -10,15 +10,68 @@ function say(state) {
   connection.classList.toggle('off', state !== 'live')
 }
 
+/** What came and is not shown yet. */
+const waiting = new Map()
+
 function show({ cells, isWhole }) {
   if (isWhole)
     for (const place of document.querySelectorAll('[data-live]'))
-      if (!(place.dataset.live in cells)) place.innerHTML = ''
-  for (const [key, markup] of Object.entries(cells))
-    for (const place of document.querySelectorAll(`[data-live="${CSS.escape(key)}"]`))
-      if (!place.contains(document.activeElement)) place.innerHTML = markup
+      if (!(place.dataset.live in cells)) waiting.set(place.dataset.live, '')
+  for (const [key, markup] of Object.entries(cells)) waiting.set(key, markup)
+  showWaiting()
   say('live')
 }
+
+/** Text that somebody has selected stays until they let it go. */
+function showWaiting() {
+  const selection = getSelection()
+  for (const [key, markup] of waiting) {
+    const places = [...document.querySelectorAll(`[data-live="${CSS.escape(key)}"]`)]
+    if (!selection.isCollapsed && places.some((place) => selection.containsNode(place, true))) continue
+    waiting.delete(key)
+    for (const place of places) {
+      const fresh = document.createElement('template')
+      fresh.innerHTML = markup
+      become(place, fresh.content)
+    }
+  }
+}
+
+/** Changes what differs alone: focus, what is opened and how far it is scrolled stay. Elements with an id are told apart by it. */
+function become(place, { childNodes, children }) {
+  const ids = new Set([...children].map(({ id }) => id))
+  let at = place.firstChild
+  for (const node of [...childNodes]) {
+    const known = node.id ? [...place.children].find(({ id }) => id === node.id) : at
+    if (!known || known.nodeName !== node.nodeName || (known.id ?? '') !== (node.id ?? '')) {
+      place.insertBefore(node, at)
+      continue
+    }
+    while (at && at !== known && !(at.id && ids.has(at.id))) at = removed(at)
+    if (at === known) at = known.nextSibling
+    else place.insertBefore(known, at)
+    if (node.nodeType !== Node.ELEMENT_NODE) {
+      if (known.nodeValue !== node.nodeValue) known.nodeValue = node.nodeValue
+      continue
+    }
+    for (const { name } of [...known.attributes])
+      if (name !== 'open' && !node.hasAttribute(name)) known.removeAttribute(name)
+    for (const { name, value } of node.attributes)
+      if (known.getAttribute(name) !== value) known.setAttribute(name, value)
+    become(known, node)
+  }
+  while (at) at = removed(at)
+}
+
+function removed(node) {
+  const next = node.nextSibling
+  node.remove()
+  return next
+}
+
+document.addEventListener('selectionchange', () => {
+  if (waiting.size > 0 && getSelection().isCollapsed) showWaiting()
+})
 
 function listen() {
   source?.close()

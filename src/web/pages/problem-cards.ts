@@ -49,10 +49,10 @@ const inOrder = (problems: readonly Problem[]): readonly Problem[] =>
 const tones = { 'needs you': 'bad', heals: 'warn', news: 'idle' } as const
 
 const card = (problem: Problem, { at: now, runbooksUrl }: Pick<Snapshot, 'at' | 'runbooksUrl'>): Html => {
-  const { what, whatToDo, runbook, since } = problem
+  const { key, what, whatToDo, runbook, since } = problem
   const { title, rest } = headOf(what)
   const [address, words] = placeOf(problem)
-  return html`<article class="problem"><div><h3>${state(tones[careOf(problem)], foreign(title, 300))}</h3>
+  return html`<article class="problem" id="problem-${key.replaceAll(/[^\w:-]/g, '-')}"><div><h3>${state(tones[careOf(problem)], foreign(title, 300))}</h3>
 ${rest !== '' && html`<p>${foreign(rest, 500)}</p>`}
 <p class="small">${withCode(whatToDo)}</p>
 <p class="small quiet">${since && html`since ${clock(since, now)} UTC, ${ageInWords(now.getTime() - since.getTime())} · `}More: ${runbookLink(runbook, runbooksUrl)}</p></div>
