@@ -28,7 +28,7 @@ export function keepState({ source }: Pick<Simulator, 'source'>): void {
 export const forgetState = (): void => rmSync(file(), { force: true })
 
 /** Null where no demo ended, or what it left cannot be read any more. */
-export function readState(): DemoState | null {
+function readState(): DemoState | null {
   try {
     const kept = deserialize(readFileSync(file()))
     if (kept.format !== format) return null
