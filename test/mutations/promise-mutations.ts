@@ -458,12 +458,12 @@ export const promiseMutations: readonly Mutation[] = [
     replace: 'now() >= ranks_agreed_at',
   },
   {
-    promise: 'P4',
+    promise: 'P7',
     test: 'test/integration/store-rekey.test.ts',
-    name: 'a column becomes the key with the type that the first page asks for',
+    name: 'a key that was deleted is lost when another column becomes the key',
     file: 'src/store/schema/rekey-table.ts',
-    find: "(await areAll(client, wanted.type, tables)) ? wanted.type : 'text'",
-    replace: '(await areAll(client, wanted.type, tables)) ? wanted.type : wanted.type',
+    find: 'const tables = [{ table: qualified(stream), keySql: kept }]',
+    replace: 'const tables = [{ table: qualified(stream), keySql: kept && own }]',
   },
   {
     promise: 'P1',
