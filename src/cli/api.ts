@@ -2,9 +2,10 @@
 
 import { type Found, findOperation } from '../upstream/operations/find.ts'
 import type { AnyRequest } from '../upstream/operations/request.ts'
+import { operationNames } from '../upstream/operations/table.ts'
 import { UsageError } from '../util/errors.ts'
 import type { Call, Command } from './command.ts'
-import { checkAsDescribed, describedOperation, readDescription, unchecked } from './described.ts'
+import { checkAsDescribed, describedOperation, readDescriptions, unchecked } from './described.ts'
 import { callUpstream, readFormFields, readJsonFile } from './upstream-call.ts'
 
 export const api: Command = {
@@ -71,8 +72,9 @@ async function whatIsAsked(call: Call): Promise<Asked> {
   const found = findOperation(method.toUpperCase(), whole)
   if ('nearest' in found) {
     // Nobody wrote it down, and the upstream may name it all the same.
-    const description = await readDescription(call)
-    const described = description && describedOperation(description, method.toUpperCase(), whole)
+    const [described] = (await readDescriptions(call)).flatMap(
+      (description) => describedOperation(description, method.toUpperCase(), whole) ?? [],
+    )
     if (described) return { found: described, query: new URLSearchParams(query) }
     const advice = found.nearest.length > 0 ? ` The nearest are ${found.nearest.join(', ')}.` : ''
     throw new UsageError(`The upstream has no operation ${method.toUpperCase()} ${path}.${advice}`)
@@ -89,8 +91,10 @@ async function requestOf(call: Call, found: Found, query: URLSearchParams): Prom
     query.append(name, value)
   }
   const known = Object.keys(found.operation.query)
-  const named = [...query].map(([name, value]) => [spelling(name, known), value])
-  const common = { path: found.path, query: Object.fromEntries(named) }
+  const common = { path: found.path, query: valuesOf(query, known) }
+  for (const [name, value] of Object.entries(common.query))
+    if (Array.isArray(value) && isOfTable(found))
+      throw new UsageError(`${name} is given ${value.length} times, and takes one value.`)
   if (body !== undefined && form !== undefined) throw new UsageError('--body and --form exclude each other.')
   if (typeof body === 'string') return { ...common, body: await readJsonFile('--body', body) }
   return form === undefined ? common : { ...common, body: await readFormFields(texts(form)) }
@@ -98,6 +102,19 @@ async function requestOf(call: Call, found: Found, query: URLSearchParams): Prom
 
 const texts = (value: Call['values'][string]): readonly string[] =>
   Array.isArray(value) ? value : typeof value === 'string' ? [value] : []
+
+const isOfTable = ({ name }: Found): boolean => operationNames.includes(name)
+
+/** A list where a name is there several times. */
+function valuesOf(query: URLSearchParams, known: readonly string[]): Record<string, string | string[]> {
+  const values: Record<string, string | string[]> = {}
+  for (const [given, value] of query) {
+    const name = spelling(given, known)
+    const before = values[name]
+    values[name] = before === undefined ? value : [before, value].flat()
+  }
+  return values
+}
 
 const spelling = (name: string, known: readonly string[]): string =>
   known.find((candidate) => candidate.toLowerCase() === name.toLowerCase()) ?? name

@@ -5,7 +5,7 @@ import { streams } from '../streams/catalog.ts'
 import { operations } from '../upstream/operations/table.ts'
 import { UsageError } from '../util/errors.ts'
 import type { Call, Command, Option } from './command.ts'
-import { readDescription } from './described.ts'
+import { readDescriptions } from './described.ts'
 import { exitCodes } from './exit.ts'
 
 export const completion: Command = {
@@ -49,7 +49,7 @@ type Completed = Command & { readonly words?: readonly string[] }
 
 /** What the upstream says about itself now: the script asks nobody later. */
 async function withDescribed(call: Call, commands: readonly Command[]): Promise<readonly Completed[]> {
-  const operations = (await readDescription(call))?.contract.operations ?? []
+  const operations = (await readDescriptions(call)).flatMap(({ contract }) => contract.operations)
   const paths = operations.map(({ path }) => path.replaceAll(/\{.*/g, ''))
   const known = wordsOf.api ?? []
   const words = [...new Set(paths)].filter((path) => !known.includes(path) && /^[\w./-]+$/.test(path))

@@ -4,8 +4,10 @@
 import { loadContractConfig, loadMirrorConfig } from '../config/load.ts'
 import { readContracts, readDocument } from '../store/queries/contract.ts'
 import { openDatabase } from '../store/server/connect.ts'
+import type { ServiceName } from '../streams/catalog.ts'
 import type { Contract, ContractOperation } from '../streams/contract.ts'
 import { checkRequest } from '../upstream/contract/check-request.ts'
+import { operationAt } from '../upstream/contract/described-streams.ts'
 import { type Found, matchPath } from '../upstream/operations/find.ts'
 import type { AnyRequest } from '../upstream/operations/request.ts'
 import { describeOperation, type Method, type Operation } from '../upstream/operations/table.ts'
@@ -13,36 +15,43 @@ import { UsageError } from '../util/errors.ts'
 import type { Call, Option } from './command.ts'
 import { embeddedUrl } from './upstream-call.ts'
 
-type Description = { readonly contract: Contract; readonly document: unknown }
+type Description = {
+  readonly service: ServiceName
+  readonly contract: Contract
+  readonly document: unknown
+}
 
-/** Null where none was read, none is to be used, or the mirror cannot be asked. */
-export async function readDescription({
+/** None where none was read, none is to be used, or the mirror cannot be asked. */
+export async function readDescriptions({
   environment,
   log,
-}: Pick<Call, 'environment' | 'log'>): Promise<Description | null> {
+}: Pick<Call, 'environment' | 'log'>): Promise<readonly Description[]> {
   try {
-    if (loadContractConfig(environment).contract === null) return null
+    if (loadContractConfig(environment).contract === null) return []
     const url = loadMirrorConfig(environment).databaseUrl ?? (await embeddedUrl())
-    if (url === null) return null
+    if (url === null) return []
     const database = await openDatabase({ url, log: log.child({}, { level: 'error' }), isReadOnly: true })
     try {
-      const known = (await readContracts(database.pool)).find(({ service }) => service === 'assignment')
-      const document = await readDocument(database.pool, 'assignment')
-      return known && document !== null ? { contract: known.contract, document: JSON.parse(document) } : null
+      const known = await readContracts(database.pool)
+      const documents = await Promise.all(known.map(({ service }) => readDocument(database.pool, service)))
+      return known.flatMap(({ service, contract }, index) => {
+        const document = documents[index] ?? null
+        return document === null ? [] : [{ service, contract, document: JSON.parse(document) }]
+      })
     } finally {
       await database.close()
     }
   } catch (error) {
     log.debug({ err: error }, 'could not look up what the upstream says about itself')
-    return null
+    return []
   }
 }
 
-const methods: readonly string[] = ['GET', 'POST', 'PUT', 'DELETE'] satisfies readonly Method[]
+const methods: readonly string[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] satisfies readonly Method[]
 
 /** Null: the upstream describes none with that method and path. Of several the one with the fewest parameters is meant. */
 export function describedOperation(
-  { contract }: Pick<Description, 'contract'>,
+  { contract, service = 'assignment' }: Pick<Description, 'contract'> & Partial<Description>,
   method: string,
   path: string,
 ): Found | null {
@@ -53,13 +62,19 @@ export function describedOperation(
   })
   const [best] = found.toSorted((a, b) => Object.keys(a.values).length - Object.keys(b.values).length)
   if (!best) return null
-  const operation = operationOf(best.one)
+  const operation = operationOf(best.one, service)
   return { name: describeOperation(operation), operation, path: best.values }
 }
 
-const operationOf = ({ method, path, parameters, takes }: ContractOperation): Operation => ({
+const bodies = { json: 'any json', form: 'any form', multipart: 'multipart' } as const
+
+const operationOf = (
+  { method, path, parameters, takes, bodyIs }: ContractOperation,
+  service: ServiceName,
+): Operation => ({
   method: method as Method,
-  ...{ path, service: 'assignment', success: 200, body: takes === null ? 'none' : 'json' },
+  ...{ path, service, success: 200 },
+  body: bodyIs !== undefined ? bodies[bodyIs] : takes === null ? 'none' : 'any json',
   query: Object.fromEntries(
     parameters.filter((one) => one.in === 'query').map(({ name }) => [name, 'text' as const]),
   ),
@@ -72,7 +87,7 @@ export const unchecked: Option = {
 
 export async function checkAsDescribed(call: Call, operation: Operation, request: AnyRequest): Promise<void> {
   if (call.values.unchecked === true) return
-  const description = await readDescription(call)
+  const description = (await readDescriptions(call)).find(({ service }) => service === operation.service)
   const onUnreadable = (error: unknown) =>
     call.log.debug({ err: error }, 'a part of the description cannot be read; it is not checked')
   if (description)
@@ -86,11 +101,10 @@ function expectDescribed(
   request: AnyRequest,
   { isPart, onUnreadable }: { readonly isPart: boolean; readonly onUnreadable: (error: unknown) => void },
 ): void {
-  const shape = (text: string) => text.toLowerCase().replaceAll(/\{[^}]*\}/g, '{}')
-  const known = contract.operations.find((one) => one.method === method && shape(one.path) === shape(path))
+  const known = operationAt(contract, path, method)
   if (!known) return
   const asked = {
-    ...{ method, path: known.path, body: request.body as never },
+    ...{ method, path: known.describedPath ?? known.path, body: request.body as never },
     ...{ inPath: renamed(request.path ?? {}, path, known.path), query: request.query ?? {} },
   }
   // What is merged into a record has the rest from there.

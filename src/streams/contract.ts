@@ -57,12 +57,16 @@ export type ContractParameter = {
 }
 export type ContractOperation = {
   readonly method: string
-  /** Parameters in braces. */
+  /** Parameters in braces. Below what the description names as its server, where that is not the base URL. */
   readonly path: string
+  /** As the description spells it; left out: the same. */
+  readonly describedPath?: string
   readonly summary: string | null
   readonly parameters: readonly ContractParameter[]
   /** The name of the type of its body; null: it takes none, or one that is not described. */
   readonly takes: string | null
+  /** How its body travels; left out: it takes none, or as JSON where `takes` names a type. */
+  readonly bodyIs?: 'json' | 'form' | 'multipart'
   /** What a success answers; null: nothing, or it is not described. */
   readonly answers: { readonly type: string; readonly isList: boolean } | null
 }

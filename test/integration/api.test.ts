@@ -54,6 +54,12 @@ describe('tidemark api', () => {
     expect(logged).toContain('"earlier":{"Name":["old"]}')
   })
 
+  it('refuses a name that is given twice, where it takes one value', async () => {
+    await expect(run(['GET', '/api/Assignment?page=1', '--query', 'Page=2'])).rejects.toThrow(
+      new UsageError('Page is given 2 times, and takes one value.'),
+    )
+  })
+
   it('sends a query whole that holds another question mark', async () => {
     await run(['GET', '/api/Assignment?Filters=Subject@=why?&Page=1'])
     expect(latest()).toMatchObject({ query: { Filters: 'Subject@=why?', Page: '1' } })

@@ -4,7 +4,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, describe, expect, inject, it } from 'vitest'
 import { contract } from '../../src/cli/contract.ts'
-import { readDescription } from '../../src/cli/described.ts'
+import { readDescriptions } from '../../src/cli/described.ts'
 import { migrate } from '../../src/cli/migrate.ts'
 import { openLog } from '../../src/log.ts'
 import { readProblems } from '../../src/problems/find-problems.ts'
@@ -307,15 +307,15 @@ describe.skipIf(!hasPostgres)('the contract', () => {
         expect((await problemsOf()).map(({ kind }) => kind)).toEqual(['contract_unusable'])
       }
       const described = async (CONTRACT: string) =>
-        await readDescription({
+        await readDescriptions({
           environment: { ...environment, CONTRACT },
           log: openLog({ level: 'silent' }),
         })
       await wrong()
-      expect(await described(file())).not.toBeNull()
+      expect(await described(file())).toHaveLength(1)
       await callCommand(migrate, [], { ...environment, CONTRACT: 'off' })
       expect(await problemsOf()).toEqual([])
-      expect(await described('off')).toBeNull()
+      expect(await described('off')).toEqual([])
     })
 
     it('is compared with the records: what has no value, is not described, or does not fit', async () => {

@@ -9,7 +9,7 @@ import { knownStreams } from '../../src/streams/catalog.ts'
 import { contractChanges } from '../../src/streams/contract.ts'
 import { describedStreams } from '../../src/upstream/contract/described-streams.ts'
 import { readContract } from '../../src/upstream/contract/openapi.ts'
-import { prepareRequest } from '../../src/upstream/operations/request.ts'
+import { type AnyRequest, prepareRequest } from '../../src/upstream/operations/request.ts'
 
 const recorded = () =>
   JSON.parse(
@@ -335,6 +335,85 @@ describe('operations that are described', () => {
     const region = found('/api/Region/5')
     expect(region?.path).toEqual({ 'region-id': '5' })
     expect(region && prepareRequest(region.operation, { path: region.path }).target).toBe('/api/Region/5')
+  })
+})
+
+describe('operations with bodies that are described', () => {
+  const json = (schema: object) => ({ content: { 'application/json': { schema } } })
+  const form = { type: 'object', properties: { a: { type: 'string' } } }
+  const operation = (requestBody: object) => ({ requestBody, responses: { 200: { description: 'ok' } } })
+  const paths = {
+    '/Thing/{id}': { patch: operation(json(form)) },
+    '/Thing/several': { post: operation(json({ type: 'array', items: { type: 'integer' } })) },
+    '/Thing/form': {
+      post: operation({ content: { 'application/x-www-form-urlencoded': { schema: form } } }),
+    },
+    '/Thing/file': { post: operation({ content: { 'multipart/form-data': { schema: form } } }) },
+    '/Thing/find': {
+      get: {
+        parameters: [{ name: 'status', in: 'query', schema: { type: 'array', items: { type: 'integer' } } }],
+        responses: { 200: { description: 'ok' } },
+      },
+    },
+  }
+  const document = { ...describing({}), servers: [{ url: 'https://a.example/{base}/' }], paths }
+  const send = async (method: string, path: string, request: AnyRequest) => {
+    const contract = await readContract(document)
+    const found = describedOperation({ contract, service: 'tracking' }, method, path)
+    if (!found) throw new Error(`${method} ${path} is not described`)
+    expect(found.operation.service).toBe('tracking')
+    return prepareRequest(found.operation, { path: found.path, ...request })
+  }
+
+  it('are sent as they are described: part of a record, a list, a form, a name several times', async () => {
+    expect(await send('PATCH', '/thing/5', { body: { a: 'x' } })).toMatchObject({
+      target: '/Thing/5',
+      body: '{"a":"x"}',
+    })
+    expect(await send('POST', '/Thing/several', { body: [1, 2] })).toMatchObject({ body: '[1,2]' })
+    expect(await send('POST', '/Thing/form', { body: { a: ['x&', 'y'], b: 5, c: null } })).toMatchObject({
+      contentType: 'application/x-www-form-urlencoded',
+      body: 'a=x%26&a=y&b=5',
+    })
+    expect(await send('GET', '/Thing/find', { query: { status: ['1', '2'] } })).toMatchObject({
+      target: '/Thing/find?status=1&status=2',
+    })
+  })
+
+  it('in parts are not sent as something else', async () => {
+    await expect(send('POST', '/Thing/file', { body: { a: 'x' } })).rejects.toThrow('multipart')
+    await expect(send('POST', '/Thing/several', {})).rejects.toThrow('needs a body, and has none')
+  })
+})
+
+describe('the path of a server', () => {
+  const below = async (url: string, basePath: string, more: object = {}) => {
+    const document = { ...describing({ a: { type: 'string' } }), servers: [{ url, ...more }] }
+    return (await readContract(document, basePath)).operations.map(({ path }) => path)
+  }
+
+  it('stands before each path where the base URL does not have it', async () => {
+    expect(await below('/api', '')).toEqual(['/api/api/Thing'])
+    expect(await below('https://a.example/crm/', '/')).toEqual(['/crm/api/Thing'])
+    expect(await below('https://a.example/crm/v2', '/CRM')).toEqual(['/v2/api/Thing'])
+    expect(await below('/{base}', '', { variables: { base: { default: 'crm' } } })).toEqual([
+      '/crm/api/Thing',
+    ])
+  })
+
+  it.each([
+    ['http://127.0.0.1:5080/', ''],
+    ['/crm', '/crm'],
+    ['/other', '/crm'],
+    ['http://[', ''],
+  ])('is left out: %s below %j', async (url, basePath) => {
+    expect(await below(url, basePath)).toEqual(['/api/Thing'])
+  })
+
+  it('is no part of what a request is checked against', async () => {
+    const document = { ...describing({}), servers: [{ url: '/crm' }] }
+    const { operations } = await readContract(document)
+    expect(operations[0]).toMatchObject({ path: '/crm/api/Thing', describedPath: '/api/Thing' })
   })
 })
 

@@ -53,9 +53,13 @@ const typeIn = (contract: Contract, name: string): RecordType | null =>
   Object.hasOwn(contract.types, name) ? (contract.types[name] ?? null) : null
 
 /** Parameters may have other names there, a version may stand between, and the whole may stand below another path. */
-function operationAt(contract: Contract, path: string): ContractOperation | undefined {
+export function operationAt(
+  contract: Contract,
+  path: string,
+  wantedMethod = 'GET',
+): ContractOperation | undefined {
   const wanted = comparable(path)
-  const reading = contract.operations.filter(({ method }) => method === 'GET')
+  const reading = contract.operations.filter(({ method }) => method === wantedMethod)
   return (
     reading.find((one) => comparable(one.path) === wanted) ??
     reading.find((one) => comparable(one.path).endsWith(wanted)) ??

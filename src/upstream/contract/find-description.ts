@@ -37,7 +37,8 @@ export async function findContract(
   upstream: Upstream | null,
   signal: AbortSignal,
 ): Promise<Finding> {
-  if (place.kind === 'file') return await readDescriptionFile(place.at)
+  const basePath = upstream === null ? '' : new URL(upstream.baseUrl).pathname
+  if (place.kind === 'file') return await readDescriptionFile(place.at, basePath)
   if (upstream === null) return { found: 'no answer', why: 'the upstream is not configured' }
   const bounded = AbortSignal.any([signal, AbortSignal.timeout(longestMs)])
   const asking = { upstream, signal: bounded }
@@ -73,11 +74,12 @@ type Asking = { readonly upstream: Upstream; readonly signal: AbortSignal }
 async function askAt({ upstream, signal }: Asking, url: URL, isNamed: boolean): Promise<Finding | null> {
   let failure: unknown = null
   let refusal: Finding | null = null
+  const from = { url, basePath: new URL(upstream.baseUrl).pathname }
   const isOwn = url.href.startsWith(`${new URL(upstream.baseUrl).origin}/`)
   for (const isSigned of isOwn ? [true, false] : [false])
     try {
       const answer = await upstream.askOnce(url, { isSigned, mostBytes }, signal)
-      const found = await readAnswered(url, answer, isNamed)
+      const found = await readAnswered(from, answer, isNamed)
       if (answer.status === 401 || answer.status === 403) refusal = found
       else if (found !== null || answer.status === 404) return found
     } catch (error) {
@@ -99,7 +101,7 @@ const isTooLarge = (error: unknown): boolean =>
 
 /** Null: what is there is none, as where a service answers everything with a page of its own. */
 async function readAnswered(
-  url: URL,
+  { url, basePath }: { readonly url: URL; readonly basePath: string },
   { status, headers, bytes }: HttpAnswer,
   isNamed: boolean,
 ): Promise<Finding | null> {
@@ -111,7 +113,7 @@ async function readAnswered(
   const type = headers['content-type'] ?? ''
   const isPage = /html/i.test(type) || bytes.subarray(0, 100).toString('latin1').trimStart().startsWith('<')
   if (status === 200 && !isPage) {
-    const finding = await readBytes(at, bytes, /yaml/i.test(type))
+    const finding = await readBytes({ at, basePath }, bytes, /yaml/i.test(type))
     return finding.found === 'unusable' && !isNamed && !saysDescription(bytes) ? null : finding
   }
   if (!isNamed || status === 404) return null
@@ -126,22 +128,29 @@ const saysDescription = (bytes: Buffer): boolean =>
   /"(?:openapi|swagger)"\s*:|^(?:openapi|swagger)\s*:/m.test(bytes.subarray(0, firstBytes).toString('latin1'))
 const firstBytes = 64 * 1024
 
-async function readDescriptionFile(path: string): Promise<Finding> {
+async function readDescriptionFile(path: string, basePath: string): Promise<Finding> {
   try {
     const { size } = await stat(path)
     if (size > mostBytes)
       return { found: 'unusable', at: path, why: `it is larger than ${mostBytes / 1024 / 1024} MB` }
-    return await readBytes(path, await readFile(path), false)
+    return await readBytes({ at: path, basePath }, await readFile(path), false)
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException
     return { found: 'unusable', at: path, why: `the file cannot be read (${code ?? messageOf(cause)})` }
   }
 }
 
-async function readBytes(at: string, bytes: Buffer, isYaml: boolean): Promise<Finding> {
+type From = { readonly at: string; readonly basePath: string }
+
+async function readBytes({ at, basePath }: From, bytes: Buffer, isYaml: boolean): Promise<Finding> {
   try {
     const read = parseDescription(bytes, isYaml || /\.ya?ml$/i.test(at))
-    return { found: 'contract', at, document: documentText(read), contract: await readContract(read) }
+    return {
+      found: 'contract',
+      at,
+      document: documentText(read),
+      contract: await readContract(read, basePath),
+    }
   } catch (error) {
     if (!(error instanceof ContractError)) throw error
     return { found: 'unusable', at, why: error.message }

@@ -29,8 +29,8 @@ const mostOperations = 5_000
 const mostFields = 1_000
 const mostRemarks = 100
 
-/** Rejects with `ContractError`. */
-export async function readContract(document: unknown): Promise<Contract> {
+/** Rejects with `ContractError`. `basePath` is the path of the base URL, below which everything is asked for. */
+export async function readContract(document: unknown, basePath = ''): Promise<Contract> {
   const { openApi, paths } = expectDescription(document)
   try {
     const reader = await openReader(document)
@@ -38,7 +38,10 @@ export async function readContract(document: unknown): Promise<Contract> {
     const components = isObject(document) && isObject(document.components) ? document.components.schemas : {}
     for (const name of Object.keys(isObject(components) ? components : {}))
       typeNamed(reader, { $ref: `#/components/schemas/${escaped(name)}` }, name)
-    const operations = Object.entries(paths).flatMap(([path, item]) => operationsAt(reader, path, item))
+    const prefix = serverPath(document, basePath)
+    const operations = Object.entries(paths)
+      .flatMap(([path, item]) => operationsAt(reader, path, item))
+      .map((one) => (prefix === '' ? one : { ...one, path: `${prefix}${one.path}`, describedPath: one.path }))
     if (operations.length > mostOperations)
       reader.remark(`It names ${operations.length} operations; those above ${mostOperations} are left out.`)
     return {
@@ -59,6 +62,23 @@ const escaped = (name: string): string => name.replaceAll('~', '~0').replaceAll(
 
 const infoOf = (document: unknown): Schema =>
   isObject(document) && isObject(document.info) ? document.info : {}
+
+/** What its first server has before each path and the base URL lacks, e.g. `/api`. */
+function serverPath(document: unknown, basePath: string): string {
+  const [server] = schemasIn(isObject(document) ? document.servers : null)
+  const url = isObject(server) ? textOf(server.url) : null
+  if (!isObject(server) || url === null) return ''
+  const variables = isObject(server.variables) ? server.variables : {}
+  const filled = url.replaceAll(/\{([^{}]+)\}/g, (_, name: string) => {
+    const variable = variables[name]
+    return (isObject(variable) ? textOf(variable.default) : null) ?? ''
+  })
+  if (!URL.canParse(filled, 'http://localhost/')) return ''
+  const path = new URL(filled, 'http://localhost/').pathname.replace(/\/+$/, '')
+  const base = basePath.replace(/\/+$/, '')
+  const isBelow = path.toLowerCase().startsWith(base.toLowerCase())
+  return isBelow ? path.slice(base.length) : ''
+}
 
 function expectDescription(document: unknown): { readonly openApi: string; readonly paths: Schema } {
   if (!isObject(document)) throw new ContractError('it is no JSON object')
@@ -160,13 +180,16 @@ function operationsAt(reader: Reader, path: string, given: unknown): readonly Co
     const operation = item[method]
     if (!isObject(operation)) return []
     const name = `${method.toUpperCase()} ${path}`
+    const body = reader.follow(operation.requestBody ?? {})
+    const bodyIs = bodyKind(body)
     return [
       {
         method: method.toUpperCase(),
         path,
         summary: textOf(operation.summary) ?? textOf(operation.description),
         parameters: parametersOf(reader, [...schemasIn(item.parameters), ...schemasIn(operation.parameters)]),
-        takes: bodyOf(reader, name, operation),
+        takes: bodyOf(reader, name, body),
+        ...(bodyIs !== null && { bodyIs }),
         answers: answerOf(reader, name, operation),
       },
     ]
@@ -185,8 +208,8 @@ function parametersOf(reader: Reader, given: readonly unknown[]): readonly Contr
   return [...new Map(parameters.map((one) => [`${one.in} ${one.name}`, one])).values()]
 }
 
-function bodyOf(reader: Reader, name: string, { requestBody }: Schema): string | null {
-  const schema = schemaIn(reader.follow(requestBody ?? {}))
+function bodyOf(reader: Reader, name: string, body: Schema | null): string | null {
+  const schema = schemaIn(body)
   return schema === null ? null : typeNamed(reader, schema, `${name} (body)`)
 }
 
@@ -241,12 +264,25 @@ function partsOf(reader: Reader, given: unknown): readonly Schema[] {
 }
 
 /** JSON first, then a form, then whatever there is. */
-function schemaIn(holder: Schema | null): unknown {
+function bestIn(holder: Schema | null): readonly [string, unknown] | null {
   const content = Object.entries(isObject(holder?.content) ? holder.content : {})
-  const [best] = [/^application\/json\b/i, /json\b/i, /^application\/x-www-form-urlencoded\b/i, /./].flatMap(
-    (wanted) => content.filter(([type]) => wanted.test(type)),
+  const [best] = [/^application\/json\b/i, /json\b/i, urlEncoded, /./].flatMap((wanted) =>
+    content.filter(([type]) => wanted.test(type)),
   )
-  return best && isObject(best[1]) ? (best[1].schema ?? null) : null
+  return best ?? null
+}
+const urlEncoded = /^application\/x-www-form-urlencoded\b/i
+
+function schemaIn(holder: Schema | null): unknown {
+  const [, media] = bestIn(holder) ?? []
+  return isObject(media) ? (media.schema ?? null) : null
+}
+
+function bodyKind(body: Schema | null): NonNullable<ContractOperation['bodyIs']> | null {
+  const [type] = bestIn(body) ?? []
+  if (type === undefined) return null
+  if (urlEncoded.test(type)) return 'form'
+  return /^multipart\//i.test(type) ? 'multipart' : 'json'
 }
 
 /** The name under which the type is kept; null for what has no fields. */

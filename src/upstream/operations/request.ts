@@ -69,10 +69,33 @@ export function prepareRequest(operation: Operation, request: AnyRequest): Prepa
     case 'form':
       return {
         target,
-        contentType: 'application/x-www-form-urlencoded',
+        contentType: formType,
         body: attachmentFormText((request.body ?? {}) as AttachmentForm),
       }
+    case 'any json':
+      if (request.body === undefined)
+        throw new ParameterError(`${operation.method} ${operation.path} needs a body, and has none`)
+      return { target, contentType: 'application/json', body: JSON.stringify(request.body) }
+    case 'any form':
+      return { target, contentType: formType, body: formText(operation, request.body) }
+    case 'multipart':
+      throw new ParameterError(
+        `${operation.method} ${operation.path} takes its body in parts (multipart), which is not sent from here`,
+      )
   }
+}
+
+const formType = 'application/x-www-form-urlencoded'
+
+/** A list is a field that is there several times. */
+function formText({ method, path }: Operation, body: unknown): string {
+  if (!isObject(body as Json | undefined))
+    throw new ParameterError(`${method} ${path} needs the fields of a form, not ${shown(body)}`)
+  const form = new URLSearchParams()
+  for (const [name, value] of Object.entries(body as JsonObject))
+    for (const one of [value].flat())
+      if (one !== null) form.append(name, typeof one === 'string' ? one : JSON.stringify(one))
+  return form.toString()
 }
 
 export const pathParameterNames = (path: string): readonly string[] =>
@@ -92,8 +115,8 @@ function queryText(operation: Operation, values: Readonly<Record<string, unknown
   refuseUnknown(operation, values, Object.keys(operation.query))
   const query = new URLSearchParams()
   for (const [name, kind] of Object.entries(operation.query)) {
-    const value = values[name]
-    if (value !== undefined && value !== null) query.append(name, parameterText(name, kind, value))
+    for (const value of [values[name]].flat())
+      if (value !== undefined && value !== null) query.append(name, parameterText(name, kind, value))
   }
   if (query.get('IncludeAttachmentFileData') === 'true' && query.get('IncludeAttachment') === 'false')
     throw new ParameterError('IncludeAttachmentFileData is only valid when IncludeAttachment is true')

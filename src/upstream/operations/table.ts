@@ -3,8 +3,9 @@
 import type { ServiceName } from '../../streams/catalog.ts'
 import type { ParameterKind } from './parameters.ts'
 
-export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
-type BodyKind = 'none' | 'json' | 'form'
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+/** `json` is an object, `form` that of attachments; `any json` and `any form` are what a description says. */
+type BodyKind = 'none' | 'json' | 'form' | 'any json' | 'any form' | 'multipart'
 export type Operation = {
   readonly method: Method
   /** Parameters in braces; their types are in `pathParameters`. */
