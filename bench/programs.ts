@@ -34,6 +34,8 @@ export function loader(
   return {
     words: [process.execPath, ...flags, loadProgram, kind],
     environment: {
+      // As the program itself is started.
+      MALLOC_ARENA_MAX: '2',
       ASSIGNMENT_BASE_URL: `${upstream}${delayMs > 0 ? `/${delayMs}ms` : ''}/assignment`,
       AUTH_URL: `${upstream}/auth`,
       SUBJECT_ID: 'bench',
