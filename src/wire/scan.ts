@@ -116,19 +116,34 @@ const placesOf = ({ recordStarts, recordEnds, firstFields, valueStarts, valueEnd
 
 function scanList(scan: Scan, start: number): number {
   const { bytes } = scan
-  let at = skipSpace(bytes, start + 1)
-  if (bytes[at] === closeBracket) return at + 1
-  for (;;) {
+  const first = skipSpace(bytes, start + 1)
+  if (bytes[first] === closeBracket) return first + 1
+  let at = first
+  while (at > 0) at = scanSome(scan, start, at)
+  return ~at
+}
+
+const someRecords = 50
+
+/**
+ * Some records, from the first byte of one on. Answers where the next one begins, or the complement of where the list ends, or of `bad`.
+ * Not all in one loop: the engine compiles a function that is called often once, and one that stays in its loop again and again.
+ */
+function scanSome(scan: Scan, start: number, from: number): number {
+  const { bytes } = scan
+  let at = from
+  for (let count = 0; count < someRecords; count++) {
     if (scan.recordCount === mostRecords)
       throw new JsonError('too large', `the answer holds more than ${mostRecords} records`)
     makeRoom(scan, at - start)
     const end = scanRecord(scan, at)
-    if (end === bad) return bad
+    if (end === bad) return ~bad
     at = skipSpace(bytes, end)
-    if (bytes[at] === closeBracket) return at + 1
-    if (bytes[at] !== comma) return bad
+    if (bytes[at] === closeBracket) return ~(at + 1)
+    if (bytes[at] !== comma) return ~bad
     at = skipSpace(bytes, at + 1)
   }
+  return at
 }
 
 /** For one more record. `scanned` bytes held those before it: the rest will be about as many. */

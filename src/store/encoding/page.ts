@@ -37,6 +37,7 @@ export type EncodePage = (
 // Those of two pages.
 const mostSpareBytes = 16 * 1024 * 1024
 const rowsWithoutABreath = 50
+const someRows = 20
 /** As long as that many of them take. */
 const plainRowShare = 1 / 20
 
@@ -53,25 +54,24 @@ export function createPageEncoder(
   const newFields: NewFields = new Set()
   const encodeRow = createRowEncoder(tableSchema, settled, newFields)
   const encodePlainRow = createPlainRowEncoder(tableSchema, localTimes, newFields)
-  // The loop is a function of its own that never waits: the engine makes the most of such.
-  function encodeUntilBreath(
+  // The loop is a function of its own that never waits, and is called often: the engine makes the most of such.
+  function encodeSome(
     rows: readonly Row[],
     from: number,
     notes: PageNotes,
     copyRows: CopyRows,
     isAllText: boolean,
   ): number {
-    let sinceBreath = 0
-    let next = from
-    while (next < rows.length && sinceBreath < rowsWithoutABreath) {
-      const row = rows[next++] as Row
-      if (!isAllText && encodePlainRow(row, notes, copyRows)) sinceBreath += plainRowShare
-      else {
+    const end = Math.min(rows.length, from + someRows)
+    let parsed = 0
+    for (let next = from; next < end; next++) {
+      const row = rows[next] as Row
+      if (isAllText || !encodePlainRow(row, notes, copyRows)) {
         encodeRow(row, notes, copyRows)
-        sinceBreath++
+        parsed++
       }
     }
-    return next
+    return parsed
   }
   return async (rows, { isAllText = false } = {}) => {
     const notes: PageNotes = {
@@ -83,11 +83,14 @@ export function createPageEncoder(
       rejected: [],
     }
     const copyRows = openCopyRows(rows.length, spare)
-    let next = 0
-    for (;;) {
-      next = encodeUntilBreath(rows, next, notes, copyRows, isAllText)
-      if (next === rows.length) break
-      await breathe()
+    let sinceBreath = 0
+    for (let next = 0; next < rows.length; next += someRows) {
+      if (sinceBreath >= rowsWithoutABreath) {
+        await breathe()
+        sinceBreath = 0
+      }
+      const parsed = encodeSome(rows, next, notes, copyRows, isAllText)
+      sinceBreath += parsed + someRows * plainRowShare
     }
     return {
       encoded: copyRows.end(),

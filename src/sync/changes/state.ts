@@ -310,11 +310,17 @@ export const mayBeAtEnd = ({ options, cursor, highestServed }: Reading): boolean
 
 // ── versions ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-export function versionsOf({ rows }: SeenPage): readonly bigint[] {
+export function versionsOf(page: SeenPage): readonly bigint[] {
+  const known = versionsOfPages.get(page)
+  if (known) return known
   const versions: bigint[] = []
-  for (const { version } of rows) if (version !== null) versions.push(version)
+  for (const { version } of page.rows) if (version !== null) versions.push(version)
+  versionsOfPages.set(page, versions)
   return versions
 }
+
+/** Many rules ask for them, and a page is long. */
+const versionsOfPages = new WeakMap<SeenPage, readonly bigint[]>()
 
 export function highest<Known extends bigint | null>(
   versions: readonly bigint[],
