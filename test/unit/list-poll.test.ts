@@ -1,10 +1,12 @@
 // A poll of a list stream against an answer in memory.
 
 import { expect, it } from 'vitest'
-import type { Json } from '../../src/json/json.ts'
 import type { ListStream } from '../../src/streams/catalog.ts'
 import { pollList } from '../../src/sync/lists/poll.ts'
 import type { Source } from '../../src/sync/ports/source.ts'
+import { newFieldOrder } from '../../src/wire/field-order.ts'
+import type { RecordList } from '../../src/wire/record-page.ts'
+import { scanRecords } from '../../src/wire/scan.ts'
 import { modelStore } from '../support/model-store.ts'
 
 const stream: ListStream = {
@@ -18,7 +20,7 @@ const stream: ListStream = {
 }
 
 /** Each request is served the next answer. */
-function poll(...answers: (readonly Json[])[]) {
+function poll(...answers: RecordList[]) {
   const store = modelStore(() => new Date(0))
   const notOffered = async () => {
     throw new Error('the test does not offer it')
@@ -51,4 +53,18 @@ it('asks a second time when it is answered with nothing', async () => {
 it('takes a record that one answer shows twice for one', async () => {
   const { polled } = poll([{ Id: 1 }, { Id: 2 }, { Id: 1 }])
   expect((await polled).tally).toMatchObject({ inserted: 2, quarantined: 0 })
+})
+
+it('gives the memory of a page back when its rows are written (P10)', async () => {
+  let timesReleased = 0
+  const page = scanRecords(Buffer.from('[{"Id":1},{"Id":2}]'), newFieldOrder(), () => {
+    timesReleased++
+  })
+  const { polled, store } = poll(page ?? [])
+  let releasedBefore = -1
+  store.onWrite = () => {
+    releasedBefore = timesReleased
+  }
+  expect((await polled).tally).toMatchObject({ inserted: 2 })
+  expect([releasedBefore, timesReleased]).toEqual([0, 1])
 })

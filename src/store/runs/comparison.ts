@@ -44,6 +44,7 @@ export function startComparison({ client, stream, timeZone }: Place): Comparison
         known = { tableSchema, encode: createPageEncoder(tableSchema, new Set()) }
       const { encoded } = await known.encode(page.rows)
       await stagePage(client, tableSchema, encoded.all, timeZone)
+      encoded.release()
       try {
         const { rows } = await client.query<FoundDifference>(compareSql(tableSchema))
         return rows.map(toDifference)
