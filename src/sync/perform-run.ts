@@ -145,21 +145,27 @@ export async function confirmEmpty<Any extends Answer | Refusal>(ask: () => Prom
 // Lets a few pages be written while the next is fetched, and no more: memory stays bounded (P10). A failed write is told at
 // the next call, and nothing is started after it.
 export type Pipeline = {
-  /** Waits for a free place, then starts the write. */
-  start(write: () => Promise<void>): Promise<void>
+  /** Waits for a free place and for room, then starts the write. `bytes` is how much JSON it is about. */
+  start(write: () => Promise<void>, bytes?: number): Promise<void>
   settled(): Promise<void>
 }
 
+/** Of writes that are under way; what it becomes takes a few times as much. A single one may be larger. */
+const mostBytes = 20 * 1024 * 1024
+
 export function openPipeline(most: number): Pipeline {
   const underWay = new Set<Promise<void>>()
+  let held = 0
   let failure: { readonly error: unknown } | null = null
   const throwFailure = () => {
     if (failure) throw failure.error
   }
   return {
-    async start(write) {
-      while (underWay.size >= most) await Promise.race(underWay)
+    async start(write, bytes = 0) {
+      const isFull = () => underWay.size >= most || (underWay.size > 0 && held + bytes > mostBytes)
+      while (isFull()) await Promise.race(underWay)
       throwFailure()
+      held += bytes
       const writing = write().then(
         () => {},
         (error: unknown) => {
@@ -167,7 +173,10 @@ export function openPipeline(most: number): Pipeline {
         },
       )
       underWay.add(writing)
-      void writing.then(() => underWay.delete(writing))
+      void writing.then(() => {
+        held -= bytes
+        underWay.delete(writing)
+      })
     },
     async settled() {
       await Promise.all(underWay)

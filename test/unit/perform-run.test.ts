@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { readIncremental } from '../../src/sync/changes/incremental.ts'
+import { openPipeline } from '../../src/sync/perform-run.ts'
 import type { Source } from '../../src/sync/ports/source.ts'
 import { modelStore } from '../support/model-store.ts'
 import { modelStream, modelUpstream, ordinaryWorld } from '../support/model-upstream.ts'
@@ -74,5 +75,28 @@ describe('a run', () => {
     }
     await expect(read()).rejects.toThrow('the ledger is away')
     expect(ends).toEqual(['done'])
+  })
+})
+
+describe('the writes that are under way', () => {
+  /** How many of each size are under way together at most. */
+  async function most(megabytes: number): Promise<number> {
+    const writes = openPipeline(2)
+    let [underWay, together] = [0, 0]
+    for (let page = 0; page < 4; page++)
+      await writes.start(
+        async () => {
+          together = Math.max(together, ++underWay)
+          await new Promise(setImmediate)
+          underWay--
+        },
+        megabytes * 1024 * 1024,
+      )
+    await writes.settled()
+    return together
+  }
+
+  it('are two, and one where pages are large (P10)', async () => {
+    expect([await most(0), await most(8), await most(15), await most(40)]).toEqual([2, 2, 1, 1])
   })
 })

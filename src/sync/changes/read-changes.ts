@@ -103,7 +103,11 @@ async function readChanges(
           const { event, records, bytes } = await asking.ask(action)
           largestBytes = Math.max(largestBytes, bytes)
           transition = next(reading, event)
-          await commits.add(fromVersion(records, writtenBelow(reading, transition.reading)), transition)
+          await commits.add(
+            fromVersion(records, writtenBelow(reading, transition.reading)),
+            transition,
+            bytes,
+          )
           break
         }
         case 'ranges': {
@@ -247,7 +251,7 @@ function openCommits(
   const writes = openPipeline(pagesInFlight)
   let committed = from
 
-  async function add(records: Records, { reading, effects }: Transition) {
+  async function add(records: Records, { reading, effects }: Transition, bytes = 0) {
     const { seen, retreat, learnt, isLeftOut } = effects
     if (isLeftOut) return records.release?.()
     if (retreat !== null && movesPosition) {
@@ -265,7 +269,7 @@ function openCommits(
       if (seen) await run.seen.add(seen.pageNumber, seen.keys)
       records.release?.()
       onWritten?.(written, progressOf(reading))
-    })
+    }, bytes)
   }
 
   /** Which position its commit justifies is known when those before it have begun. */

@@ -74,7 +74,7 @@ export async function listWhole(
         case 'page': {
           signal.throwIfAborted()
           run.progress.step(listing.pass === 1 ? 'List everything' : `List everything, pass ${listing.pass}`)
-          const { records } = await confirmEmpty(() => source.list(step, signal))
+          const { records, bytes } = await confirmEmpty(() => source.list(step, signal))
           received += records.length
           const page = await context.read(records)
           const seen = seenPage(records.length, page)
@@ -87,7 +87,7 @@ export async function listWhole(
             const showing = show(page, before, () => see(run.seen, listing.pageNumber, { seen, page, began }))
             lastSeen = showing.catch(() => {})
             return showing
-          })
+          }, bytes)
           break
         }
         case 'passed':
