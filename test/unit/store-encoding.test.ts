@@ -1,7 +1,7 @@
 // The COPY text of a page, and the hashes that decide whether a row is news.
 
 import { describe, expect, it } from 'vitest'
-import { type JsonObject, repeatedFields } from '../../src/json/json.ts'
+import { type Json, type JsonObject, repeatedFields } from '../../src/json/json.ts'
 import { createPageEncoder } from '../../src/store/encoding/page.ts'
 import type { ColumnType } from '../../src/store/schema/column-types.ts'
 import { foldName } from '../../src/store/schema/column-types.ts'
@@ -110,6 +110,36 @@ describe('the growth of a page', () => {
       widen: new Set(['count']),
     })
     expect((await encode(tableSchema, { Count: 2, New: null })).growth).toBeNull()
+  })
+})
+
+describe('a page that waits for what its table lacks', () => {
+  const sizeOf = ({ text }: { readonly text: readonly Buffer[] }) => Buffer.concat(text).length
+  const pageOf = (...values: readonly Json[]) =>
+    readRecords(
+      Array.from({ length: 100 }, (_, index) => ({
+        ...{ AssignmentId: index, RowVersion: 5, Name: 'a name' },
+        Amount: values[index % values.length] ?? null,
+      })),
+      ['AssignmentId'],
+      ['RowVersion'],
+    ).rows
+
+  it('keeps no rows, and knows all that is lacking (P10)', async () => {
+    const encodePage = createPageEncoder(tableSchemaOf({ Name: 'text' }), new Set())
+    const rows = pageOf(1, 2.5)
+    const waiting = await encodePage(rows, { waitsForGrowth: true })
+    expect(waiting.growth).toEqual((await encodePage(rows)).growth)
+    expect(waiting.growth?.fields).toEqual(new Map([['Amount', 'numeric']]))
+    expect(sizeOf(waiting.encoded.all)).toBe(0)
+  })
+
+  it('is whole where nothing is lacking', async () => {
+    const encodePage = createPageEncoder(tableSchemaOf({ Name: 'text', Amount: 'numeric' }), new Set())
+    const rows = pageOf(1, 2.5)
+    const { encoded, growth } = await encodePage(rows, { waitsForGrowth: true })
+    expect([growth, encoded.rows.length]).toEqual([null, 100])
+    expect(sizeOf(encoded.all)).toBe(sizeOf((await encodePage(rows)).encoded.all))
   })
 })
 

@@ -40,6 +40,8 @@ export type CopyRows = {
    * from that text instead.
    */
   addLine(row: Row, text: string, emptyCells: number, isDeleted: boolean, hashed?: string | null): void
+  /** What was added is of no use: its memory is used for others. */
+  forget(): void
   end(): EncodedRows
 }
 
@@ -121,6 +123,10 @@ export function openCopyRows(rowCount: number, spare: SpareBytes): CopyRows {
       text.last[end] = newLine
       note(row, text, end + 1, digest, isDeleted)
     },
+    forget() {
+      rows.length = 0
+      for (const chunks of [binary, text]) forgetChunks(chunks)
+    },
     end() {
       const all = { binary: allOf(binary), text: allOf(text) }
       const only = (indexes: readonly number[]) => ({
@@ -168,6 +174,14 @@ function makeRoom(chunks: Chunks, bytes: number): boolean {
   chunks.taken.push(chunks.last)
   chunks.end = 0
   return true
+}
+
+/** All but the last, which is begun anew. */
+function forgetChunks(chunks: Chunks): void {
+  for (const chunk of chunks.taken.splice(0)) if (chunk !== chunks.last) chunks.spare.giveBack(chunk)
+  if (chunks.last.length > 0) chunks.taken.push(chunks.last)
+  chunks.full.length = 0
+  chunks.end = 0
 }
 
 const allOf = ({ full, last, end }: Chunks): readonly Buffer[] =>

@@ -32,7 +32,7 @@ export type EncodedPage = {
 }
 export type EncodePage = (
   rows: readonly Row[],
-  options?: { readonly isAllText?: boolean },
+  options?: { readonly isAllText?: boolean; readonly waitsForGrowth?: boolean },
 ) => Promise<EncodedPage>
 // Those of two pages.
 const mostSpareBytes = 16 * 1024 * 1024
@@ -43,7 +43,8 @@ const plainRowShare = 1 / 20
 
 /**
  * `settled` names bigint columns that cannot be widened: what they cannot hold is rescued. With `isAllText` every row is parsed and is a
- * line of text, which is how Postgres tells best what it refuses.
+ * line of text, which is how Postgres tells best what it refuses. With `waitsForGrowth` rows that need more of the table than it has are
+ * not kept: they are encoded once more for the table as it will be.
  */
 export function createPageEncoder(
   tableSchema: TableSchema,
@@ -73,7 +74,7 @@ export function createPageEncoder(
     }
     return parsed
   }
-  return async (rows, { isAllText = false } = {}) => {
+  return async (rows, { isAllText = false, waitsForGrowth = false } = {}) => {
     const notes: PageNotes = {
       nonNull: new Int32Array(tableSchema.columns.length),
       rescued: new Map(),
@@ -91,6 +92,7 @@ export function createPageEncoder(
       }
       const parsed = encodeSome(rows, next, notes, copyRows, isAllText)
       sinceBreath += parsed + someRows * plainRowShare
+      if (waitsForGrowth && hasGrowth(notes)) copyRows.forget()
     }
     return {
       encoded: copyRows.end(),
@@ -108,6 +110,8 @@ export function createPageEncoder(
     }
   }
 }
+
+const hasGrowth = ({ fields, widen }: PageNotes): boolean => fields.size > 0 || widen.size > 0
 
 function growthOf({ fields, widen, retype, nonNull }: PageNotes, { columns }: TableSchema): Growth | null {
   const other = [...retype].flatMap(([column, asked]): (readonly [number, ColumnType])[] => {

@@ -206,7 +206,7 @@ async function prepare(writer: Writer, rows: readonly Row[]): Promise<Prepared> 
   writer.table = opening
   try {
     const table = await opening
-    return { table, encoded: await table.encode(rows) }
+    return { table, encoded: await table.encode(rows, { waitsForGrowth: true }) }
   } catch (error) {
     if (writer.table === opening) writer.table = null
     throw error
