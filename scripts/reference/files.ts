@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { beliefList } from './beliefs.ts'
 import { commandsPage } from './commands.ts'
 import { configurationPage, environmentExample } from './configuration.ts'
+import { exchangesPage } from './exchanges.ts'
 import { metricsPage } from './metrics.ts'
 import { mutationList } from './mutations.ts'
 import { problemsPage } from './problems.ts'
@@ -17,6 +18,7 @@ export async function generatedFiles(checkout: URL): Promise<ReadonlyMap<string,
     ['.env.example', environmentExample()],
     ['docs/reference/commands.md', await commandsPage()],
     ['docs/reference/configuration.md', configurationPage()],
+    ['docs/reference/exchanges.md', exchangesPage()],
     ['docs/reference/metrics.md', metricsPage()],
     ['docs/reference/problems.md', problemsPage()],
     ['docs/reference/tables.md', tablesPage(checkout)],

@@ -9,15 +9,13 @@ import type { Simulator } from '../../src/simulator/simulator.ts'
 import {
   clientGuid,
   credentials,
+  differing,
   type Exchange,
   exchanges,
   type RecordedResponse,
   recordedOpenApi,
   startRecorded,
 } from '../support/recorded.ts'
-
-/** What the stand-in does not answer as the service did, and why. */
-const differing: Readonly<Record<string, string>> = {}
 
 let simulator: Simulator
 let origin: string

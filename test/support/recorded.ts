@@ -37,6 +37,9 @@ export type RecordedResponse = {
 }
 
 export const exchanges: readonly Exchange[] = JSON.parse(read('exchanges.json'))
+/** By the name of an exchange: what the stand-in does not answer as the service did, and why. */
+export const differing: Readonly<Record<string, string>> = {}
+
 export const recordedOpenApi = (): Record<string, unknown> => JSON.parse(read('openapi-v1.json'))
 
 export const clientGuid = '6f1c1d52-3a0b-4f0e-9a53-0b7c9d1e2a11'
