@@ -46,6 +46,6 @@ function settingsOf({ request: { settings } }: Exchange): string {
   const usual = exchanges[0]?.request.settings ?? {}
   return Object.entries(settings)
     .filter(([name, value]) => value !== usual[name])
-    .map(([name, value]) => code(`${name}=${value}`))
-    .join(' ')
+    .map(([name, value]) => `${name}=${value}`)
+    .join(', ')
 }

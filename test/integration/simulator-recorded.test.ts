@@ -171,11 +171,11 @@ function differences(wanted: unknown, got: unknown, path = '$', field = ''): str
   return [`${path}: ${JSON.stringify(wanted)}, not ${JSON.stringify(got)}`]
 }
 
-/** Both with an offset or both without; both with the digits of a second that a stored time has, or a written one. */
+/** Of whatever day: both with an offset or both without; both with the digits of a second that a stored time has, or a written one. */
 function sameForm(a: string, b: string): boolean {
   const form = (text: string) =>
     text.replace(
-      /T.*?(?:\.(\d+))?(Z|[+-]\d\d:\d\d)?$/,
+      /^\d{4}-\d\d-\d\dT.*?(?:\.(\d+))?(Z|[+-]\d\d:\d\d)?$/,
       (_, digits = '', zone = '') => `${digits.length > 3} ${zone}`,
     )
   return form(a) === form(b)
