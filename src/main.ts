@@ -22,6 +22,7 @@ const given = readEnvironment(null)
 const stdout = openOutput(process.stdout, given)
 const stderr = openOutput(process.stderr, given)
 const stopping = new AbortController()
+const explainMs = 1_500
 
 process.stdout.on('error', endWithoutOutput)
 process.exitCode = await run(process.argv.slice(2))
@@ -115,8 +116,6 @@ function adviceOf(error: unknown): string {
     ? '. Postgres went down or is starting. Its own log says why (that of the embedded one is .tidemark/postgres/server.log). Try again when it is up.'
     : ''
 }
-
-const explainMs = 1_500
 
 /** The first signal asks the verb to finish what is in hand; the second ends the program at once. */
 function hearSignals(): void {

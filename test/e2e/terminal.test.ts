@@ -49,6 +49,31 @@ describe.skipIf(!hasPostgres || !hasTerminal)('on a terminal', () => {
   })
 })
 
+describe.skipIf(!hasTerminal)('a demo on a terminal', () => {
+  it('ends clean at Ctrl-C, and asks the next time whether to go on with it', {
+    timeout: 120_000,
+  }, async () => {
+    const directory = mkdtempSync(join(inject('scratch'), 'demo-'))
+    const words = ['demo', '--port', '0', '--churn', '0']
+    const first = onTerminal([...words, '--assignments', '300'], 100, {}, directory)
+    await expect.poll(first.shown, soon).toMatch(/assignment +300 rows/)
+    first.type('\x03')
+    expect([await first.ended, first.shown().includes('The demo has ended')]).toEqual([0, true])
+    const asked = onTerminal(words, 100, {}, directory)
+    await expect
+      .poll(asked.shown, soon)
+      .toMatch(/A demo with 300 work orders ended here[\s\S]+Go on with it\?/)
+    asked.type('\x03')
+    expect(await asked.ended).toBe(130)
+    const again = onTerminal(words, 100, {}, directory)
+    await expect.poll(again.shown, soon).toContain('Go on with it?')
+    again.type('\r')
+    await expect.poll(again.shown, soon).toMatch(/assignment +300 rows +up to date/)
+    again.type('\x03')
+    expect(await again.ended).toBe(0)
+  })
+})
+
 describe.skipIf(!hasPostgres)('the status for programs', () => {
   const database = createTestDatabase()
 
