@@ -46,7 +46,7 @@ function typeSaid(type: RecordType | undefined, field: string): string | null {
 
 const meanings: Readonly<Record<Difference['kind'], (one: Difference) => string>> = {
   'never had a value': ({ described: said, count: records }) =>
-    `described as ${said}; none of ${plural(records, 'record')} has a value`,
+    `described as ${said}; none of ${plural(records, 'record')} that came had a value`,
   'not described': ({ column, count: values }) =>
     `not described; ${plural(values, 'value')}, in a column of type ${column ?? 'none'}`,
   'another type': ({ described: said, column }) => `described as ${said}; its column is ${column}`,

@@ -5,6 +5,7 @@ import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import type { Json } from '../../json/json.ts'
 import { isUuid } from '../../streams/record.ts'
 import { nearest } from '../../util/text.ts'
+import { matchesNumbersOnly } from './field-says.ts'
 import { asJsonSchema, isNode, patternEngine } from './json-schema.ts'
 
 type Node = { readonly [name: string]: unknown }
@@ -204,19 +205,56 @@ function noSuch(name: string, what: string, known: readonly string[]): string {
   return `${name} is no ${what} that the upstream describes${near ? `: did you mean ${near}?` : ''}`
 }
 
-function complaintOf({
-  instancePath,
-  keyword,
-  message = 'is not as described',
-  params,
-}: ErrorObject): string {
+function complaintOf(error: ErrorObject): string {
+  const { instancePath, keyword, params } = error
   const field =
     instancePath.replace(/^\//, '').replaceAll('/', '.').replaceAll('~1', '/').replaceAll('~0', '~') ||
     'the body'
   if (keyword === 'required') return `${String(params.missingProperty)} is required`
-  if (keyword === 'enum')
-    return `${field} must be one of ${(params.allowedValues as readonly unknown[]).map(String).join(', ')}`
-  return `${field} ${message}`
+  return `${field} ${ruleOf(error)}`
+}
+
+/** What a person would say of a rule. */
+function ruleOf({ keyword, params, message = 'is not as described' }: ErrorObject): string {
+  const { limit, type, format, pattern, allowedValues } = params as Readonly<Record<string, unknown>>
+  switch (keyword) {
+    case 'type':
+      return `must be ${[type].flat().map(typeInWords).join(' or ')}`
+    case 'enum':
+      return `must be one of ${listOf(allowedValues).map(String).join(', ')}`
+    case 'minimum':
+      return `must be at least ${limit}`
+    case 'maximum':
+      return `must be at most ${limit}`
+    case 'minLength':
+      return `must have at least ${limit} characters`
+    case 'maxLength':
+      return `must have at most ${limit} characters`
+    case 'pattern':
+      return matchesNumbersOnly(String(pattern)) ? 'must be a number' : message
+    case 'format':
+      return formatInWords(String(format)) ?? message
+    default:
+      return message
+  }
+}
+
+const typesInWords: Readonly<Record<string, string>> = {
+  string: 'a text',
+  integer: 'a whole number',
+  number: 'a number',
+  boolean: 'true or false',
+  object: 'an object',
+  array: 'a list',
+}
+const typeInWords = (type: unknown): string => typesInWords[String(type)] ?? String(type)
+
+function formatInWords(format: string): string | null {
+  if (format === 'uuid') return 'must be a UUID such as 123e4567-e89b-12d3-a456-426614174000'
+  if (format === 'date-time') return 'must be a date-time such as 2026-01-31T12:00:00Z'
+  if (!Object.hasOwn(bounds, format)) return null
+  const [least, most] = bounds[format as keyof typeof bounds]
+  return `must be from ${least} to ${most}`
 }
 
 const wholeNumber = /^-?(?:0|[1-9]\d{0,14})$/

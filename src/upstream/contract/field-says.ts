@@ -151,7 +151,7 @@ function plainSays(schema: Schema): Said {
 }
 
 /** Digits with a sign, a point or an exponent at most: no hyphens or colons between them. */
-function matchesNumbersOnly(pattern: string | null): boolean {
+export function matchesNumbersOnly(pattern: string | null): boolean {
   const [, within] = /^\^(.*)\$$/s.exec(pattern ?? '') ?? []
   if (within === undefined || !/\\d|0-9/.test(within)) return false
   const rest = within
