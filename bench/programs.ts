@@ -36,6 +36,8 @@ export function loader(
     environment: {
       // As the program itself is started.
       MALLOC_ARENA_MAX: '2',
+      MALLOC_MMAP_THRESHOLD_: '262144',
+      MALLOC_TRIM_THRESHOLD_: '262144',
       ASSIGNMENT_BASE_URL: `${upstream}${delayMs > 0 ? `/${delayMs}ms` : ''}/assignment`,
       AUTH_URL: `${upstream}/auth`,
       SUBJECT_ID: 'bench',

@@ -1,6 +1,7 @@
 // Opens what every command needs that reads the upstream into Postgres: the migrated database, the store, and one source for each
 // stream that is configured.
 
+import { setFlagsFromString } from 'node:v8'
 import type { Config, MirrorConfig, UpstreamConfig } from './config/load.ts'
 import { type Contracts, knowAddedStreams, openContracts } from './contracts.ts'
 import type { Logger } from './log.ts'
@@ -163,6 +164,7 @@ export async function openContext(options: {
   await knowAddedStreams({ ...options, pool: database.pool, upstream: upstreams.assignment })
   const contracts = await contractsFor(options, database, upstreams)
   const related = wantedRelated(config, contracts)
+  if (related.length > 0) growLittle()
   const relatedOptions = { groups: related.map(({ name }) => name), refreshMs: config.relatedRefreshMs }
   const store = openStore({
     ...{ database, streams, log, fieldKindsOf: contracts.kindsOf },
@@ -218,6 +220,12 @@ export async function openContext(options: {
     [Symbol.asyncDispose]: () => everything.disposeAsync(),
   }
 }
+
+/**
+ * Assignments with all of their related records are long, and those with files take megabytes: old garbage is looked for whenever the heap
+ * has grown by so much (P10). A load without them would take 40 % more processor time, and hardly less memory.
+ */
+const growLittle = () => setFlagsFromString('--heap-growing-percent=40')
 
 const relatedNotice = 'related_off:assignment'
 

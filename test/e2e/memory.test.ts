@@ -68,7 +68,7 @@ describe.skipIf(!hasPostgres || process.platform !== 'linux')('tidemark serve', 
 describe('every way to start the program', () => {
   it('is the file that names what V8 and the C library have to hear at the start', () => {
     const [first = ''] = readFileSync(program, 'utf8').split('\n')
-    expect(first).toMatch(/^#!\/usr\/bin\/env -S MALLOC_ARENA_MAX=2 .*node --max-semi-space-size=8 /)
+    expect(first).toMatch(/^#!\/usr\/bin\/env -S MALLOC_ARENA_MAX=2 .*node --max-semi-space-size=8$/)
     const { scripts, bin } = JSON.parse(readFileSync(file('package.json'), 'utf8'))
     expect(bin.tidemark).toBe('bin/tidemark.js')
     expect([scripts.start, scripts.demo]).toEqual(['bin/tidemark.js serve', 'bin/tidemark.js demo'])
