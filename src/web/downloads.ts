@@ -2,7 +2,7 @@
 
 import { Readable } from 'node:stream'
 import type { RowCursor } from '../store/queries/rows.ts'
-import { rowsAsked } from './pages/rows.ts'
+import { mostInCsv, rowsAsked } from './pages/rows.ts'
 import type { Routes } from './server.ts'
 import type { StatusQueries } from './status-queries.ts'
 import { summaryColumns } from './summary-columns.ts'
@@ -10,7 +10,6 @@ import { summaryColumns } from './summary-columns.ts'
 type Options = { readonly statusQueries: () => StatusQueries | null }
 
 const pageSize = 500
-const mostRows = 10_000
 /** A search that finds little ends as well. */
 const mostPages = 200
 const longestCell = 1_000_000
@@ -60,7 +59,6 @@ async function* actionLines(queries: StatusQueries): AsyncGenerator<string> {
   }
 }
 
-/** At most 10,000 rows: more are for the database itself. */
 async function* rowLines(
   queries: StatusQueries,
   stream: string,
@@ -68,7 +66,7 @@ async function* rowLines(
 ): AsyncGenerator<string> {
   const asked = { ...rowsAsked(query), choose: summaryColumns, limit: pageSize, mostCharacters: longestCell }
   let after: RowCursor | null = null
-  for (let rows = 0, pages = 0; rows < mostRows && pages < mostPages; pages++) {
+  for (let rows = 0, pages = 0; rows < mostInCsv && pages < mostPages; pages++) {
     const shown = await queries.rows(stream, { ...asked, after })
     if (shown === null) return
     const { page, columns, keyName } = shown

@@ -67,13 +67,27 @@ describe('the page of a record', () => {
       ...page.matchAll(/<b>(Changed|Last changed here|Came back|Gone|Late commit caught|First came)<\/b>/g),
     ]
     expect(told.map(([, title]) => title)).toEqual([
+      // With what changed then.
       'Last changed here',
-      'Changed',
       'Came back',
       'Late commit caught',
       'Gone',
       'First came',
     ])
+  })
+
+  it('says once that a row was deleted, why, and by which run', async () => {
+    const at = ago(5)
+    const difference = { cause: 'deleted', fields: [], foundAt: at, runId: '7', cure: 'marked as deleted' }
+    const page = await show({
+      row: record.row && { ...record.row, deletedAt: at, deletedReason: 'absent' },
+      changes: [{ at: at.toISOString(), isDeleted: true, isBack: false, fields: [], fieldCount: 0 }],
+      events: { ...record.events, differences: [difference] },
+    })
+    expect(page).toMatch(
+      /<b>Marked deleted<\/b>.*gone from the upstream\. Marked by <a href="\/runs\/7">list run 7/,
+    )
+    expect(page).not.toMatch(/<b>(Gone|Last changed here|Differed: deleted)</)
   })
 
   it('leads from a late commit to the run that found it', async () => {

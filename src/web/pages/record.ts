@@ -155,30 +155,43 @@ const story = (record: RecordShown, now: Date): Html =>
     )}</ol></section>`
 
 function eventsOf({ row, notes, events, changes }: RecordShown): readonly Event[] {
-  const told = changes.map(changeEvent)
-  const own = row ? rowEvents(row) : []
-  return [...own, ...told, ...noteEvents(notes), ...foundEvents(events)]
+  const isNow = (at: Date | null, other: Date) =>
+    at !== null && Math.abs(at.getTime() - other.getTime()) < sameMomentMs
+  // What the row itself tells is not told twice.
+  const last = changes.find(({ at }) => row !== null && isNow(row.syncedAt, new Date(at)))
+  const told = changes.filter((one) => one !== last).map(changeEvent)
+  const differences = events.differences.filter(
+    ({ cause, foundAt }) => !(cause === 'deleted' && isNow(row?.deletedAt ?? null, foundAt)),
+  )
+  const own = row ? rowEvents(row, last ?? null) : []
+  return [...own, ...told, ...noteEvents(notes), ...foundEvents({ ...events, differences })]
 }
 
+const sameMomentMs = 1_000
+
 /** What a table whose past is kept says of one change. */
-function changeEvent({ at, isDeleted, isBack, fields, fieldCount }: RowChange): Event {
-  const shown = (value: string | null) => (value === null ? html`null` : foreign(value, 60))
-  const more = fieldCount - fields.length
+function changeEvent(change: RowChange): Event {
+  const { at, isDeleted, isBack } = change
   return {
     at: new Date(at),
     tone: isDeleted ? 'bad' : '',
     title: isDeleted ? 'Gone' : isBack ? 'Came back' : 'Changed',
-    text:
-      fieldCount === 0
-        ? null
-        : html`${fields.map(({ column, before, after }, index) => html`${index > 0 && ' · '}<code>${foreign(column, 60)}</code> <del>${shown(before)}</del> <ins>${shown(after)}</ins>`)}${more > 0 && ` and ${plural(more, 'more column')}`}`,
+    text: changedFields(change),
   }
+}
+
+function changedFields({ fields, fieldCount }: RowChange): Html | null {
+  if (fieldCount === 0) return null
+  const shown = (value: string | null) => (value === null ? html`null` : foreign(value, 60))
+  const more = fieldCount - fields.length
+  return html`${fields.map(({ column, before, after }, index) => html`${index > 0 && ' · '}<code>${foreign(column, 60)}</code> <del>${shown(before)}</del> <ins>${shown(after)}</ins>`)}${more > 0 && ` and ${plural(more, 'more column')}`}`
 }
 
 const runLink = (id: string, kind?: string): Html =>
   html`<a href="/runs/${id}">${kind === undefined ? '' : `${kindInWords(kind)} `}run ${id}</a>`
 
-function rowEvents(row: RowStory): readonly Event[] {
+/** `last`: how it changed then, where that is kept. */
+function rowEvents(row: RowStory, last: RowChange | null): readonly Event[] {
   const runs = row.runs.map(({ id, kind }, index) => html`${index > 0 && ', '}${runLink(id, kind)}`)
   const by =
     runs.length === 0
@@ -187,9 +200,21 @@ function rowEvents(row: RowStory): readonly Event[] {
         ? html`by ${runs}`
         : html`by one of ${runs}, which wrote at the same time`
   const isFirst = row.firstSeenAt.getTime() === row.syncedAt.getTime()
+  const isDeletedLast =
+    row.deletedAt !== null && Math.abs(row.deletedAt.getTime() - row.syncedAt.getTime()) < sameMomentMs
+  const fields = last && changedFields(last)
   return [
     { at: row.firstSeenAt, tone: '', title: 'First came', text: isFirst ? by : null },
-    ...(isFirst ? [] : [{ at: row.syncedAt, tone: '' as const, title: 'Last changed here', text: by }]),
+    ...(isFirst || isDeletedLast
+      ? []
+      : [
+          {
+            at: row.syncedAt,
+            tone: '' as const,
+            title: 'Last changed here',
+            text: html`${by}${fields && html`: ${fields}`}`,
+          },
+        ]),
     ...(row.deletedAt === null
       ? []
       : [
@@ -197,7 +222,7 @@ function rowEvents(row: RowStory): readonly Event[] {
             at: row.deletedAt,
             tone: 'bad' as const,
             title: 'Marked deleted',
-            text: html`${deletedBecause(row).replace(/,$/, '.')}`,
+            text: html`${deletedBecause(row).replace(/,$/, '.')}${isDeletedLast && html` Marked ${by}.`}`,
           },
         ]),
   ]

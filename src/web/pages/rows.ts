@@ -58,7 +58,8 @@ export const rowsTab: Page = {
         return html`<section class="card"><p>Nothing of ${stream} is stored yet. Its table is made by the first record that comes.</p></section>`
       return html`${searchForm(stream, asked.search, shown)}
 ${results(stream, context, asked, shown)}
-<section class="card" aria-labelledby="sql"><h2 id="sql">As SQL</h2><pre class="term" tabindex="0">${shown.sql}</pre></section>`
+<section class="card" aria-labelledby="sql"><h2 id="sql">As SQL</h2><pre class="term" tabindex="0">${shown.sql}</pre>
+<p class="small quiet">The CSV above has these columns and at most ${count(mostInCsv)} rows. Everything: <code>tidemark sql --csv "select * from bi.${stream}" > ${stream}.csv</code></p></section>`
     }),
 }
 
@@ -125,6 +126,9 @@ const rowTable = (
 /** The page of one record. */
 export const recordAddress = (stream: string, key: string): string =>
   `/records/${stream}/${encodeURIComponent(key)}`
+
+/** More are for the database itself. */
+export const mostInCsv = 10_000
 
 const longestValue = 80
 

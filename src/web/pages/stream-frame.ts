@@ -35,7 +35,7 @@ export async function streamPage(
     heading: html`${heading({
       title: name,
       crumbs: [['/', 'Streams']],
-      lead: html`${live(cells, `${name}/state`)} <span class="quiet">· next read ${live(cells, `${name}/next`)}</span>`,
+      lead: html`${live(cells, `${name}/state`)} <span class="quiet">${stream.paused === null && html`· next read ${live(cells, `${name}/next`)}`}</span>`,
       bar: streamBar(stream, context.viewer),
     })}<nav aria-label="${name}"><ul class="tabs">${tabs.map(
       ([path, words]) =>
