@@ -23,14 +23,14 @@ export function configurationPage(): string {
     generatedBy('src/config/variables.ts'),
     `# Configuration
 
-Settings are variables of the environment. A file \`.env\` in the working directory is read too; a variable of the environment wins over the same
-one in the file. All that is wrong is said at once, and nothing starts until it is right.
+Settings are environment variables. Tidemark also reads a file \`.env\` in the working directory; the environment wins over the
+file. If settings are wrong, the program names all of them and does not start.
 
-- **In a file.** Each variable can be given as \`NAME_FILE\`, which names a file that holds the value: \`API_KEY_FILE=/run/secrets/api_key\`.
+- **In a file.** Every variable can be set as \`NAME_FILE\`, the path of a file that holds the value: \`API_KEY_FILE=/run/secrets/api_key\`.
 - **Empty** counts as not set.
 - **Durations** are written \`500ms\`, \`30s\`, \`10m\`, \`1h\`, \`7d\`.
 - **Schedules** are a duration, or a cron expression of five or six fields in the time zone of the process (\`TZ\`).
-- **Addresses** of services hold no user, query or fragment.
+- **Addresses** of services must not contain a user, query or fragment.
 - **Unknown names** are ignored, but one that looks like a misspelt \`SCHEDULE_…\`, \`KEY_…\`, \`VERSION_…\` or \`VOLATILE_…\` is an error.
 
 \`npx tidemark probe\` checks a configuration against the real services.
@@ -48,20 +48,20 @@ ${table(
     [
       code('KEY_<STREAM>'),
       'the first usual name that every record has',
-      'name of a field, or several with commas between',
-      'The field that is the key of a list stream or of a group of related records, or several that make it together. A table that has another key gets this one at the next reading, with its rows.',
+      'name of a field, or several, comma-separated',
+      'Key of a list stream or of a group of related records: one field, or several together. A table with another key changes to this one at the next reading and keeps its rows.',
     ],
     [
       code('VERSION_<STREAM>'),
-      'found by asking',
+      'found by testing',
       'name of a field',
-      'The field that holds the row version of a stream that is read by row version. When it changes, the stream is read from the beginning.',
+      'The field that holds the row version. If you change it, the stream is read from the beginning.',
     ],
     [
       code('VOLATILE_<STREAM>'),
-      'found out by comparing',
+      'found by comparing',
       'names of fields, comma-separated, or `none`',
-      'Fields of a stream that is read by row version whose value changes by itself, such as a signed address. A row that differs in them alone is no changed row. What you name here holds instead of what Tidemark found out.',
+      'Fields whose value changes by itself, such as a signed address, in a stream that is read by row version. A row that differs only in these counts as unchanged. Overrides what Tidemark found.',
     ],
   ],
 )}

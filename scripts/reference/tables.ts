@@ -40,13 +40,12 @@ export function tablesPage(checkout: URL): string {
     generatedBy('src/store/tables and src/store/schema'),
     `# Tables and columns
 
-What comes from the upstream has the upstream's own fields: \`npx tidemark schema assignment\` lists them.
-[What lands in Postgres](../analysts/what-lands-in-postgres.md) explains the three schemas. Columns of type \`timestamp with time zone\` are moments;
-times in pages and logs are UTC.
+\`npx tidemark schema assignment\` lists the columns that come from the upstream.
+[What lands in Postgres](../analysts/what-lands-in-postgres.md) explains the three schemas. Times in pages and logs are UTC.
 
 ## Tidemark's own columns in \`mirror\`
 
-Every table of \`mirror\` has them. The views in \`bi\` show \`_synced_at\`.
+Every table in \`mirror\` has them. The views in \`bi\` show only \`_synced_at\`.
 
 ${table(head, own)}
 A history, such as \`mirror.tracker_object_history\`, has these instead; its view shows both:
@@ -57,7 +56,7 @@ ${table(head, history)}`,
 ${freshness(checkout)}`,
     `## Tables of Tidemark
 
-In schema \`tidemark\`, for operators. They may change with a new version; the changelog says so.
+In schema \`tidemark\`, for operators. They may change with a new version; see the changelog.
 `,
     ...described.map(({ name, columns }) => {
       const text = textOf(source, name)

@@ -47,14 +47,14 @@ export const mirrorVariables = {
       .transform((value) => value ?? null),
   },
   SOURCE_TIMEZONE: {
-    describe: 'time zone in which the upstream writes date-times that carry no offset',
+    describe: 'time zone of date-times that the upstream sends without an offset',
     fallback: '`UTC`',
     form: 'name of a time zone, such as `Europe/Oslo`',
     schema: timeZone,
   },
   FIELD_TIMEZONES: {
     describe:
-      'time zones of single fields whose date-times carry no offset; fields whose names end in `UTC` or `Utc` are in UTC',
+      'time zones of single fields whose date-times have no offset; fields whose names end in `UTC` or `Utc` are in UTC',
     fallback: '`SOURCE_TIMEZONE` for all fields',
     form: 'stream.field=zone, comma-separated, such as `assignment.plannedStart=Europe/Oslo`',
     schema: fieldTimezones,
@@ -67,7 +67,7 @@ export const mirrorVariables = {
   },
   EXTRA_CA_FILE: {
     describe:
-      'file with certificates of authorities that are trusted besides the usual ones, for every connection with TLS: to Postgres, to Redis, to the upstream and to the receiver of alerts',
+      'file with certificates of further authorities to trust, for all TLS connections: to Postgres, Redis, the upstream and the receiver of alerts',
     fallback: 'the usual ones only',
     form: 'path of a file in PEM',
     schema: optionalText,
@@ -86,13 +86,13 @@ export const mirrorVariables = {
 
 export const upstreamVariables = {
   ASSIGNMENT_BASE_URL: {
-    describe: 'base URL of the assignment service: what stands before `/api`',
+    describe: 'base URL of the assignment service: the part before `/api`',
     fallback: 'required',
     form: 'URL',
     schema: baseUrl,
   },
   AUTH_URL: {
-    describe: 'base URL of the identity provider: what stands before `/Token`',
+    describe: 'base URL of the identity provider: the part before `/Token`',
     fallback: 'required',
     form: 'URL',
     schema: baseUrl,
@@ -105,7 +105,7 @@ export const upstreamVariables = {
     schema: z.guid({ error: 'must be a GUID such as 6f1c2a52-0d3b-4c58-9f0e-3a1d2c4b5e6f' }),
   },
   SUBJECT_ID: {
-    describe: 'integration user that signs in',
+    describe: 'integration user that Tidemark signs in as',
     fallback: 'required',
     form: 'text',
     schema: required('the user id you were given'),
@@ -144,21 +144,21 @@ export const upstreamVariables = {
   },
   STREAMS: {
     describe:
-      'which streams are copied; a list of the upstream that has no name here is added as `name=/path`, and `all` stands for those that have one',
+      'which streams are copied; `all` stands for those with a name in this manual, and `name=/path` adds another list of the upstream',
     fallback: 'all that are configured',
     form: 'names, comma-separated, such as `all,customer=/api/Customer`',
     schema: streamList,
   },
   CONTRACT: {
     describe:
-      'where the assignment service describes itself (OpenAPI), for columns, types and comments before the first row',
+      'where the OpenAPI description of the assignment service is; it gives columns, types and comments before the first row',
     fallback: '`/openapi/v1.json`, `/swagger/v1/swagger.json` and `/openapi.json` are tried',
     form: 'URL, file, or `off`',
     schema: contractPlace,
   },
   LOOKBACK: {
     describe:
-      'how far back the recent past is read again for rows that became visible late, at least; it grows by itself when rows come later than that',
+      'how far back Tidemark at least reads again to find rows that became visible late; the look-back grows by itself if rows come later than that',
     fallback: '`10m`',
     form: 'duration, 1s or more',
     schema: durationMs('10m', 1000),
@@ -171,14 +171,14 @@ export const upstreamVariables = {
   },
   LOAD_CONNECTIONS: {
     describe:
-      'how many pages are asked for at the same time while much is to be read, as at the first load; `1` reads one after the other',
+      'how many pages are requested at the same time during large reads such as the first load; `1` reads one after the other',
     fallback: '`12`',
     form: '1 to 12',
     schema: integer(12, 1, 12),
   },
   REQUESTS_PER_SECOND: {
     describe:
-      'most requests a second that one worker makes to each service; with several workers divide it among them',
+      'most requests per second that one worker makes to each service; with several workers, divide it among them',
     fallback: 'no limit',
     form: 'number above 0, such as `5` or `0.5`',
     schema: text.optional().transform((value, context) => {
@@ -197,7 +197,7 @@ export const upstreamVariables = {
   },
   HISTORY: {
     describe:
-      'streams whose past is kept: each change of a row that was seen, for as long as it says after `=`, else for ever',
+      'streams whose history is kept: every change that Tidemark sees, for the time after `=`, or for ever',
     fallback: 'none but vehicles: see `TRACKER_HISTORY`',
     form: 'names, comma-separated, such as `assignment,assignment_note=365d`',
     schema: histories,
@@ -222,7 +222,7 @@ export const upstreamVariables = {
   },
   RELATED_REFRESH: {
     describe:
-      'after how long related records are read again although their assignment did not change; `off`: never',
+      'after how long related records are read again even if their assignment did not change; `off`: never',
     fallback: '`1d`',
     form: 'duration of an hour or more, or `off`',
     schema: durationOrOff('1d', 3_600_000),
@@ -244,28 +244,29 @@ export const workerVariables = {
       .transform((value) => value ?? null),
   },
   SCHEDULE_RECONCILE: {
-    describe: 'when everything is listed and compared with the copy, to find what is missing or deleted',
+    describe:
+      'when the whole upstream is listed and compared with the copy, to find missing and deleted records',
     fallback: '`0 3 * * *`',
     form: 'duration or cron expression',
     schema: schedule('0 3 * * *'),
   },
   SCHEDULE_DELETIONS: {
     describe:
-      'how often records are looked for that vanished from the upstream without a word; it takes one small request while none did',
+      'how often Tidemark searches for records that vanished from the upstream; one small request per stream if none did',
     fallback: '`60s`',
     form: 'duration or cron expression',
     schema: schedule('60s'),
   },
   HTTP_HOST: {
     describe:
-      'address that the worker listens on; before you choose one that others can reach, put a proxy with TLS and a sign-in in front',
+      'address that the worker listens on; if other machines can reach it, pages require a sign-in, and a proxy with TLS belongs in front',
     fallback: '`127.0.0.1`',
     form: 'address or name',
     schema: text.default('127.0.0.1'),
   },
   HTTP_NAMES: {
     describe:
-      'names by which people open the console, when it is neither an address, `localhost`, the name of this machine nor the name in `PUBLIC_URL`',
+      'further names under which people open the console over plain HTTP; IP addresses, `localhost`, the name of this machine and that in `PUBLIC_URL` always work',
     fallback: 'no other names',
     form: 'names without port, comma-separated',
     schema: nameList,
@@ -277,7 +278,7 @@ export const workerVariables = {
     schema: integer(8080, 0, 65_535),
   },
   ADMIN_TOKEN: {
-    describe: 'token that signs in to the console, and that scripts send to act over HTTP',
+    describe: 'token for operators: it signs in to the console with the right to act, and scripts send it',
     fallback: 'nobody can act',
     form: '16 characters or more',
     secret: true,
@@ -287,9 +288,8 @@ export const workerVariables = {
     ),
   },
   VIEWER_TOKEN: {
-    describe:
-      'token that signs in to the console to look, and not to act; once it is set, nobody sees a page without signing in',
-    fallback: 'whoever reaches the address of this machine may look',
+    describe: 'token for viewers, who can look but not act; once it is set, all pages require a sign-in',
+    fallback: 'on an address of this machine alone, pages need no sign-in',
     form: '16 characters or more',
     secret: true,
     schema: optionalText.refine(
@@ -308,9 +308,9 @@ export const workerVariables = {
     ),
   },
   WEBHOOK_SIGNING_SECRET: {
-    describe: 'what the upstream signs its deliveries with, when you subscribed by hand and gave it a secret',
-    fallback:
-      'one that follows from `WEBHOOK_SECRET`; the worker gives it to the upstream when it subscribes',
+    describe:
+      'secret with which the upstream signs its deliveries, if you subscribed by hand and gave it one',
+    fallback: 'derived from `WEBHOOK_SECRET`; the worker gives it to the upstream when it subscribes',
     form: 'text of 8 characters or more',
     secret: true,
     schema: optionalText.refine(
@@ -319,14 +319,14 @@ export const workerVariables = {
     ),
   },
   STALE_AFTER: {
-    describe: 'how late a stream may be, by its own schedule, before it is a problem',
+    describe: 'how far a stream may be behind its own schedule before that is a problem',
     fallback: '`15m`',
     form: 'duration, 1s or more',
     schema: durationMs('15m', 1000),
   },
   ALERT_WEBHOOK_URL: {
-    describe: 'incoming webhook of a Slack, Teams or similar chat that is told of problems',
-    fallback: 'nobody is told',
+    describe: 'incoming webhook of a Slack, Teams or similar chat that gets alerts',
+    fallback: 'no alerts are sent',
     form: 'URL',
     secret: true,
     schema: url(/^https?:$/, 'https://hooks.slack.com/services/…')
@@ -335,7 +335,7 @@ export const workerVariables = {
   },
   ALERT_FORMAT: {
     describe: 'form of the messages: `json` is plain JSON for programs',
-    fallback: 'as the address takes it: `teams` for hosts of Microsoft, else `slack`',
+    fallback: 'by the address: `teams` for hosts of Microsoft, else `slack`',
     form: '`slack`, `teams` or `json`',
     schema: z
       .enum(['slack', 'teams', 'json'], { error: 'must be slack, teams or json' })
@@ -343,26 +343,26 @@ export const workerVariables = {
       .transform((value) => value ?? null),
   },
   ALERT_QUIET_HOURS: {
-    describe: 'when nobody is told; what began then and still lasts is told at the end',
-    fallback: 'people are told at any hour',
+    describe: 'when no alerts are sent; problems that began then and still last are sent at the end',
+    fallback: 'alerts are sent at any hour',
     form: 'two times and a time zone, such as `22:00-06:30 Europe/Oslo`',
     schema: quietHours,
   },
   CONSOLE_URL: {
-    describe: 'address at which people reach the console, for links in alerts',
+    describe: 'address of the console, for links in alerts',
     fallback: 'alerts have no links to it',
     form: 'URL',
     schema: httpUrl.optional().transform((value) => value ?? null),
   },
   RUNBOOKS_URL: {
-    describe: 'address under which the pages of `docs/operations` can be read, for links in alerts',
+    describe: 'address where the pages of `docs/operations` can be read, for links in alerts',
     fallback: 'alerts name the page by its path',
     form: 'URL',
     schema: httpUrl.optional().transform((value) => value ?? null),
   },
   PUBLIC_URL: {
     describe:
-      'address at which the upstream reaches this worker; with it the worker subscribes itself to webhooks',
+      'address where the upstream reaches this worker; with it the worker subscribes itself to webhooks',
     fallback: 'it subscribes to nothing',
     form: 'URL',
     schema: httpUrl.optional().transform((value) => value ?? null),

@@ -10,29 +10,29 @@ export const actionTable = tidemark.table(
     id: identity(),
     /** When. */
     at: at('at').notNull().defaultNow(),
-    /** The name that they gave when they signed in, empty when they gave none, and for scripts; at the terminal the user of the machine. */
+    /** Name given at sign-in; empty if none was given, and for scripts. At the terminal, the user of the machine. */
     who: text('who').notNull(),
-    /** By which door: `console`, `HTTP` for scripts, or `terminal`. */
+    /** From where: `console`, `HTTP` (scripts) or `terminal`. */
     door: text('door').notNull(),
-    /** The address that it came from; at the terminal the name of the machine. */
+    /** Network address of the client; at the terminal, the name of the machine. */
     address: text('address').notNull(),
     /** What was done: `pause`, `approve`, `dropQuarantine` … */
     action: text('action').notNull(),
-    /** The stream, or the id of what was meant. */
+    /** The stream, or the id of the entry. */
     target: text('target').notNull(),
     /** The stream that it is about; empty when it is not about one. */
     stream: text('stream'),
-    /** Why, in their words. */
+    /** The reason they gave. */
     reason: text('reason'),
     /** The number that they confirmed. */
     confirmed: int8('confirmed'),
-    /** How it stood before, where that is told by a few words. */
+    /** State before, in a few words. */
     before: jsonb('before'),
-    /** How it stood afterwards. */
+    /** State afterwards. */
     after: jsonb('after'),
-    /** `done`, `begun` (it goes on by itself), `refused` or `failed`. */
+    /** `done`, `begun` (it continues by itself), `refused` or `failed`. */
     result: text('result').notNull(),
-    /** What they were told. */
+    /** The answer they got. */
     told: text('told').notNull(),
   },
   (table) => [index('action_by_stream').on(table.stream, table.id)],

@@ -3,7 +3,7 @@
 import { index, json, text, unique } from 'drizzle-orm/pg-core'
 import { at, identity, int8, tidemark } from './state.ts'
 
-/** Descriptions of the upstream by itself (OpenAPI), each once. The newest of a service is the one that was read last. */
+/** OpenAPI descriptions of the upstream, each once. The current one of a service is the one that was read last. */
 export const contractTable = tidemark.table(
   'contract',
   {
@@ -18,9 +18,9 @@ export const contractTable = tidemark.table(
     title: text('title').notNull(),
     /** Its own version. */
     version: text('version').notNull(),
-    /** Tells whether it is the same as another one. */
+    /** Equal for equal descriptions. */
     fingerprint: text('fingerprint').notNull(),
-    /** What was understood of it: operations, types, and remarks on what could not be used. */
+    /** What Tidemark read from it: operations, types, and remarks on what it could not use. */
     content: json('content').notNull(),
     /** The whole of it, as JSON text. */
     document: text('document').notNull(),
@@ -32,15 +32,15 @@ export const contractTable = tidemark.table(
   (table) => [unique('contract_once').on(table.service, table.fingerprint)],
 )
 
-/** When the description of each service was last looked for, and what was there. */
+/** When Tidemark last looked for the description of each service, and what it found. */
 export const contractCheckTable = tidemark.table('contract_check', {
   /** The service. */
   service: text('service').primaryKey(),
-  /** When it was last looked for; a look that nobody answered does not count. */
+  /** When Tidemark last looked; a look without an answer does not count. */
   checkedAt: at('checked_at').notNull().defaultNow(),
   /** The description that was there; empty: none. */
   contractId: int8('contract_id'),
-  /** Why what was there cannot be used; empty: it can, or nothing was there. */
+  /** Why the description cannot be used; empty: it can, or there is none. */
   problem: text('problem'),
   /** Since when. */
   problemSince: at('problem_since'),

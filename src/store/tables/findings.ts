@@ -14,7 +14,7 @@ import {
 } from 'drizzle-orm/pg-core'
 import { at, count, identity, int8, tidemark } from './state.ts'
 
-/** Records that cannot be rows, each once, however often it came. */
+/** Records that cannot be rows, each once, however often it arrived. */
 export const quarantineTable = tidemark.table(
   'quarantine',
   {
@@ -27,11 +27,11 @@ export const quarantineTable = tidemark.table(
     record: jsonb('record'),
     /** The record as JSON text, when jsonb cannot. */
     recordText: text('record_text'),
-    /** Earlier values of fields that the record carried twice. */
+    /** Earlier values of fields that the record had twice. */
     repeated: jsonb('repeated'),
-    /** Tells whether a record is the same as one that is here already. */
+    /** Equal for equal records. */
     fingerprint: text('fingerprint').notNull(),
-    /** When it first came. */
+    /** When it first arrived. */
     firstSeenAt: at('first_seen_at').notNull().defaultNow(),
     /** When it last came. */
     lastSeenAt: at('last_seen_at').notNull().defaultNow(),
@@ -56,7 +56,7 @@ export const lateArrivalTable = tidemark.table(
     key: text('key').notNull(),
     /** Its row version. */
     version: int8('version').notNull(),
-    /** How far below the position that was. */
+    /** How far it was below the position. */
     distance: int8('distance').notNull(),
     /** How late it was, in milliseconds. */
     lateMs: int8('late_ms').notNull(),
@@ -71,7 +71,7 @@ export const lateArrivalTable = tidemark.table(
   ],
 )
 
-/** Rows whose record was missing from a list, and what a look at the record said. */
+/** Rows whose record was missing from a list, and the result of looking the record up. */
 export const suspectTable = tidemark.table(
   'suspect',
   {
@@ -81,7 +81,7 @@ export const suspectTable = tidemark.table(
     key: text('key').notNull(),
     /** When it was first missing. */
     missingSince: at('missing_since').notNull().defaultNow(),
-    /** What a look at the record itself showed; empty where there is no such look. */
+    /** What the lookup of the record showed; empty if there is no lookup. */
     evidence: text('evidence'),
   },
   (table) => [primaryKey({ columns: [table.stream, table.key] })],
@@ -126,17 +126,17 @@ export const localChangeTable = tidemark.table(
     rows: int8('rows'),
     /** The role that did it; empty where that is not known. */
     role: text('role'),
-    /** What its connection called itself. */
+    /** Application name of its connection. */
     application: text('application'),
-    /** When it was done, or noticed where nobody saw it done. */
+    /** When it was done, or else when it was noticed. */
     notedAt: at('noted_at').notNull().defaultNow(),
-    /** Of a history: when the earliest of the rows had been seen; empty where that is not known. */
+    /** For a history: when the earliest of the rows was seen; empty if unknown. */
     lostFrom: at('lost_from'),
-    /** When the latest of them had been seen. */
+    /** When the latest of them was seen. */
     lostThrough: at('lost_through'),
     /** The transaction that did it. */
     transaction: int8('transaction').notNull(),
-    /** The run that began to mend it, or noticed it in a history; empty: the next one will. */
+    /** The run that began the repair, or noticed the change in a history; empty: the next one will. */
     runId: int8('run_id'),
   },
   (table) => [
@@ -166,21 +166,21 @@ export const differenceTable = tidemark.table(
     versionHere: int8('version_here'),
     /** Row version of the record upstream; empty when it is gone. */
     versionThere: int8('version_there'),
-    /** Columns that differed; values without a column as `_rescued.<field>`. Empty where all is new. */
+    /** Columns that differed; values without a column as `_rescued.<field>`. Empty for a new row. */
     fields: text('fields').array().notNull().default(sql`'{}'`),
     /** When it was found. */
     foundAt: at('found_at').notNull().defaultNow(),
     /** The run that found it. */
     runId: int8('run_id').notNull(),
-    /** When it was mended; empty: it was not. */
+    /** When it was repaired; empty: not repaired. */
     curedAt: at('cured_at'),
-    /** How it was mended, or why it was not. */
+    /** How it was repaired, or why not. */
     cure: text('cure'),
   },
   (table) => [index('difference_by_stream').on(table.stream, table.id)],
 )
 
-/** Rows of different ages whose records are looked at again and again: one with an older version than here fell, because the upstream went back. */
+/** Rows of different ages whose records Tidemark keeps checking. An older version upstream than here means that the upstream went back. */
 export const pinnedRecordTable = tidemark.table(
   'pinned_record',
   {
@@ -188,17 +188,17 @@ export const pinnedRecordTable = tidemark.table(
     stream: text('stream').notNull(),
     /** Key of the row. */
     key: text('key').notNull(),
-    /** Version of the row. When it changes the record is pinned no more. */
+    /** Version of the row. When it changes, the record is no longer pinned. */
     version: int8('version').notNull(),
-    /** When the record was last looked at; of one that was not yet, when it was pinned. */
+    /** When the record was last checked, or else when it was pinned. */
     lookedAt: at('looked_at').notNull().defaultNow(),
-    /** Since when each look at it showed an older version, or none; empty: it is as here. */
+    /** Since when every check showed an older version, or none; empty: it is the same as here. */
     lostSince: at('lost_since'),
   },
   (table) => [primaryKey({ columns: [table.stream, table.key] })],
 )
 
-/** When the upstream went back to an older state, as after a restored backup, and everything was read again. */
+/** When the upstream went back to an older state, for example a restored backup, and everything was read again. */
 export const epochTable = tidemark.table(
   'epoch',
   {
@@ -209,13 +209,13 @@ export const epochTable = tidemark.table(
     beganAt: at('began_at').notNull().defaultNow(),
     /** The run that noticed it. */
     runId: int8('run_id').notNull(),
-    /** The position that was held then. */
+    /** The position at that time. */
     position: int8('position').notNull(),
-    /** How many pinned records were looked at. */
+    /** How many pinned records were checked. */
     looked: integer('looked').notNull(),
-    /** How many of them had an older version than here, or were gone. */
+    /** How many of these had an older version than here, or were gone. */
     lost: integer('lost').notNull(),
-    /** By what it was noticed. */
+    /** How it was noticed. */
     evidence: text('evidence').notNull(),
   },
   (table) => [index('epoch_by_time').on(table.stream, table.beganAt)],
@@ -231,19 +231,19 @@ export const beliefTable = tidemark.table(
     name: text('name').notNull(),
     /** What was observed. */
     value: text('value').notNull(),
-    /** By what it was observed. */
+    /** The evidence for it. */
     evidence: text('evidence').notNull(),
     /** When it was first observed. */
     firstAt: at('first_at').notNull(),
     /** When it was last observed. */
     testedAt: at('tested_at').notNull(),
-    /** From then on it is not relied on until it is tested again; empty: as long as beliefs of its kind last. */
+    /** When it expires and has to be tested again; empty: after the usual time for this belief. */
     expiresAt: at('expires_at'),
     /** What it was before. */
     previousValue: text('previous_value'),
     /** When it changed. */
     changedAt: at('changed_at'),
-    /** Since when runs rely on it; empty: none does, or what rested on it was taken back. */
+    /** Since when runs rely on it; empty: none does, or its consequences were taken back. */
     restsSince: at('rests_since'),
     /** Where the position was before the first of them. */
     restsFrom: int8('rests_from'),
@@ -251,13 +251,13 @@ export const beliefTable = tidemark.table(
   (table) => [primaryKey({ columns: [table.stream, table.name] })],
 )
 
-/** The dictionary: every field that was seen, and its column. */
+/** The data dictionary: every field that Tidemark has seen, and its column. */
 export const fieldTable = tidemark.table(
   'field',
   {
     /** The stream. */
     stream: text('stream').notNull(),
-    /** The name of the field without regard to case: what makes it the same field. */
+    /** The name of the field, ignoring case: fields with the same folded name share a column. */
     folded: text('folded').notNull(),
     /** The name as the upstream writes it. */
     sourceName: text('source_name').notNull(),
@@ -267,21 +267,21 @@ export const fieldTable = tidemark.table(
     columnType: text('column_type'),
     /** Why it has no column, or another type than it should. */
     note: text('note'),
-    /** What the upstream says that its values are; empty: it does not describe the field. */
+    /** Type of its values according to the upstream's description; empty: not described. */
     describedAs: text('described_as'),
-    /** What the upstream says that it means. */
+    /** Meaning according to the upstream's description. */
     description: text('description'),
-    /** The only values that it may have, as the upstream says. */
+    /** Allowed values according to the upstream's description. */
     allowedValues: text('allowed_values').array(),
-    /** View that its values are keys of, where rows confirmed that. */
+    /** View whose keys its values are, if the rows confirm that. */
     refersTo: text('refers_to'),
-    /** The upstream says that every record has it. */
+    /** The upstream's description says that every record has it. */
     isRequired: boolean('is_required'),
-    /** The upstream says that it may be null. */
+    /** The upstream's description says that it may be null. */
     isNullable: boolean('is_nullable'),
-    /** When it first came. */
+    /** When it first arrived. */
     firstSeenAt: at('first_seen_at').notNull().defaultNow(),
-    /** When it last came with a value. */
+    /** When it last arrived with a value. */
     lastSeenAt: at('last_seen_at').notNull().defaultNow(),
     /** Records that were counted. */
     recordsSeen: count('records_seen'),
@@ -289,19 +289,22 @@ export const fieldTable = tidemark.table(
     nullsSeen: count('nulls_seen'),
     /** How often a value did not fit the column. */
     rescued: count('rescued'),
-    /** When that happened first. */
+    /** When that first happened. */
     rescuedSince: at('rescued_since'),
     /** When its column was widened, or should have been. */
     widenedAt: at('widened_at'),
-    /** Since when it is known to have other values at the same row version, again and again: a row that differs in it alone is no changed row. Empty: it is compared. */
+    /**
+     * Since when the field counts as volatile, because its value keeps changing at the same row version; a row that differs only in it
+     * counts as unchanged. Empty: the field is compared.
+     */
     volatileSince: at('volatile_since'),
-    /** By what that was found out. */
+    /** The evidence for that. */
     volatileEvidence: text('volatile_evidence'),
     /** Reconciles in a row in which it differed at the same row version in at least half of the rows. */
     silentRuns: integer('silent_runs').notNull().default(0),
-    /** Of a volatile field: reconciles in a row, at least half a day apart, in which it was as before in the records that were looked at. */
+    /** For a volatile field: reconciles in a row, at least half a day apart, in which its value was unchanged in the sampled records. */
     steadyRuns: integer('steady_runs').notNull().default(0),
-    /** What it was in some records at the last of them. */
+    /** Its values in the sampled records at the last of these reconciles. */
     steadySample: jsonb('steady_sample'),
     /** Share of the records in which it was empty or missing. */
     nullShare: numeric('null_share', { precision: 5, scale: 4 }).generatedAlwaysAs(

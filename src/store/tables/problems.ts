@@ -14,7 +14,7 @@ export const noticeTable = tidemark.table('notice', {
   since: at('since').notNull().defaultNow(),
 })
 
-/** What people were told: one line for each problem that was seen lately. */
+/** Alerts that were sent: one line for each recent problem. */
 export const problemTable = tidemark.table('problem', {
   /** The same as long as it is the same problem. */
   key: text('key').primaryKey(),
@@ -28,9 +28,9 @@ export const problemTable = tidemark.table('problem', {
   whatToDo: text('what_to_do').notNull(),
   /** Since when. */
   since: at('since').notNull(),
-  /** Since when it is no longer seen; empty while it lasts. */
+  /** Since when it is over; empty while it lasts. */
   goneSince: at('gone_since'),
-  /** When people were told that it began; empty until then. */
+  /** When the alert of its beginning was sent; empty until then. */
   toldAt: at('told_at'),
   /** How often sending the message failed. */
   attempts: integer('attempts').notNull().default(0),
@@ -38,7 +38,7 @@ export const problemTable = tidemark.table('problem', {
   retryAt: at('retry_at'),
 })
 
-/** Problems that there are and were, for 90 days; what is only worth knowing is not among them. */
+/** Current and past problems, for 90 days, without those that are only for information. */
 export const problemHistoryTable = tidemark.table(
   'problem_history',
   {
@@ -49,7 +49,7 @@ export const problemHistoryTable = tidemark.table(
     kind: text('kind').notNull(),
     /** The stream; empty when it is not about one. */
     stream: text('stream'),
-    /** What was wrong, as it was seen last. */
+    /** What was wrong when it was last seen. */
     what: text('what').notNull(),
     /** Since when. */
     since: at('since').notNull(),

@@ -3,43 +3,43 @@
 import { boolean, index, integer, jsonb, primaryKey, real, smallint, text } from 'drizzle-orm/pg-core'
 import { at, count, int8, tidemark } from './state.ts'
 
-/** How far each reading has come: one line for each stream and what it is read for, until the next reading of the same kind begins. */
+/** Progress of readings: one line for each stream and purpose, until the next reading of the same kind begins. */
 export const progressTable = tidemark.table(
   'progress',
   {
     /** The stream. */
     stream: text('stream').notNull(),
-    /** `first load`, or the kind of its runs. A first load goes on through many runs. */
+    /** `first load`, or the kind of its runs. A first load can take many runs. */
     reading: text('reading').notNull(),
-    /** The run that noted it last. */
+    /** The run that last wrote it. */
     runId: int8('run_id').notNull(),
-    /** Of a backfill, which one it is. */
+    /** For a backfill: which one. */
     subject: text('subject'),
     /** When it began. */
     beganAt: at('began_at').notNull(),
     /** When this line was last written. */
     updatedAt: at('updated_at').notNull(),
-    /** When it was over, or its run failed or gave way; empty while a run reads. */
+    /** When it ended, or its run failed or paused for others; empty while a run reads. */
     endedAt: at('ended_at'),
-    /** True when everything there was is read. */
+    /** True when everything was read. */
     isComplete: boolean('is_complete').notNull().default(false),
-    /** Rows that are read: of a first load those that are stored, of others those that came. */
+    /** Rows read: for a first load the stored rows, otherwise the rows received. */
     rows: count('rows'),
-    /** When rows last came. */
+    /** When rows last arrived. */
     rowsAt: at('rows_at'),
     /** Requests to the upstream. */
     requests: count('requests'),
     /** Bytes of its answers. */
     bytes: count('bytes'),
-    /** How many rows there are to read, as they were last counted; empty: that is not known. */
+    /** How many rows there are to read, at the last count; empty: unknown. */
     total: int8('total'),
     /** When they were counted. */
     totalAt: at('total_at'),
-    /** How many requests the count took; 0: they were counted here. */
+    /** How many requests the count took; 0: counted in this database. */
     totalRequests: integer('total_requests'),
-    /** Share of the rows that is read, from 0 to 1; it never falls. Empty: nobody knows how many there are. */
+    /** Share of the rows that was read, from 0 to 1; it never falls. Empty: the total is unknown. */
     share: real('share'),
-    /** What the run waits for, when it waits. */
+    /** What the run waits for, if it waits. */
     waitsFor: text('waits_for'),
     /** Until when. */
     waitsUntil: at('waits_until'),
@@ -51,7 +51,7 @@ export const progressTable = tidemark.table(
   (table) => [primaryKey({ columns: [table.stream, table.reading] })],
 )
 
-/** What each minute brought, for 8 days; after that each hour, for 90 days. */
+/** Statistics per minute for 8 days, then per hour for 90 days. */
 export const minuteTable = tidemark.table(
   'minute',
   {
@@ -69,13 +69,13 @@ export const minuteTable = tidemark.table(
     deleted: count('deleted'),
     /** Records that cannot be rows and were not known before. */
     quarantined: count('quarantined'),
-    /** The longest that the moment lay back through which the stream was read, in seconds; empty: no worker looked. */
+    /** The greatest age of *read through*, in seconds; empty: no worker ran. */
     readAge: real('read_age'),
-    /** The same of what is settled. */
+    /** The same for *settled through*. */
     settledAge: real('settled_age'),
-    /** The same of deletions. */
+    /** The same for *deletions known through*. */
     deletionsAge: real('deletions_age'),
-    /** The worst state that a worker saw: `up to date`, `loading`, `behind`, `paused` or `needs you`; empty: no worker looked. */
+    /** The worst state that a worker saw: `up to date`, `loading`, `behind`, `paused` or `needs you`; empty: no worker ran. */
     state: text('state'),
   },
   (table) => [
@@ -84,7 +84,7 @@ export const minuteTable = tidemark.table(
   ],
 )
 
-/** What each minute brought of requests to a service of the upstream, by worker, so that workers add up; kept as long as `minute`. */
+/** Requests to a service of the upstream per minute and worker; kept as long as `minute`. */
 export const serviceMinuteTable = tidemark.table(
   'service_minute',
   {
@@ -111,9 +111,9 @@ export const serviceMinuteTable = tidemark.table(
   ],
 )
 
-/** The workers, as each last said: one that has not for a minute is gone. */
+/** The workers and what each last reported. A worker that has not reported for a minute is gone. */
 export const workerTable = tidemark.table('worker', {
-  /** Tells it from all others. */
+  /** Unique id of the worker. */
   id: text('id').primaryKey(),
   /** Its machine. */
   host: text('host').notNull(),
@@ -123,9 +123,9 @@ export const workerTable = tidemark.table('worker', {
   version: text('version').notNull(),
   /** When it began. */
   startedAt: at('started_at').notNull(),
-  /** When it last said so. */
+  /** When it last reported. */
   seenAt: at('seen_at').notNull(),
-  /** The runs that it does, as `{stream, kind, since}`. */
+  /** Its current runs, as `{stream, kind, since}`. */
   runs: jsonb('runs').notNull().default([]),
   /** What it waits for before it tries again, as `{what, until}`. */
   waits: jsonb('waits').notNull().default([]),

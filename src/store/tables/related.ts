@@ -10,15 +10,15 @@ export const relatedFetchTable = tidemark.table(
   {
     /** The assignment. */
     assignmentId: int8('assignment_id').primaryKey(),
-    /** Fingerprint of the assignment’s row that was there before; another one asks for a new reading. */
+    /** Fingerprint of the assignment’s row at the last reading; if the row's differs, it is read again. */
     hash: bytes('hash').notNull(),
     /** Groups that were read. */
     groups: text('groups').array().notNull(),
     /** When they were read. */
     fetchedAt: at('fetched_at'),
-    /** Why the last attempt brought nothing; empty when it did. */
+    /** Why the last attempt failed; empty if it succeeded. */
     problem: text('problem'),
-    /** Attempts in a row that brought nothing. */
+    /** Failed attempts in a row. */
     attempts: integer('attempts').notNull().default(0),
     /** When it is tried again. */
     retryAt: at('retry_at'),

@@ -4,7 +4,7 @@ import { sql } from 'drizzle-orm'
 import { boolean, index, integer, jsonb, text } from 'drizzle-orm/pg-core'
 import { at, count, identity, int8, tidemark } from './state.ts'
 
-/** Which run wrote rows of a table at a time: all rows of a page have the same time. */
+/** Which run wrote which rows: all rows of a page have the same time. */
 export const pageTable = tidemark.table(
   'page',
   {
@@ -45,7 +45,7 @@ export const runTable = tidemark.table(
     inserted: count('inserted'),
     /** Rows that changed. */
     updated: count('updated'),
-    /** Records that came again as they were. */
+    /** Records that arrived unchanged. */
     unchanged: count('unchanged'),
     /** Values that did not fit their column. */
     rescued: count('rescued'),
@@ -61,7 +61,7 @@ export const runTable = tidemark.table(
     bytes: count('bytes'),
     /** Why it failed. */
     error: text('error'),
-    /** What kind of error it was, where it has a code. */
+    /** Error code, if there is one. */
     errorCode: text('error_code'),
     /** What else is worth knowing. */
     note: text('note'),
@@ -69,7 +69,9 @@ export const runTable = tidemark.table(
     isIdle: boolean('is_idle').notNull().default(false),
     /** How many runs in a row this line stands for. */
     polls: integer('polls').notNull().default(1),
-    /** What it did step by step, as `[{what, from, to, requests, records, waitedMs, waits}]` in milliseconds since it began; empty: that was over at once. */
+    /**
+     * Its steps, as `[{what, from, to, requests, records, waitedMs, waits}]` in milliseconds since it began; empty for a very short run.
+     */
     steps: jsonb('steps'),
   },
   (table) => [
@@ -79,7 +81,7 @@ export const runTable = tidemark.table(
   ],
 )
 
-/** Parts of the past that somebody asked to have read again, and how far that has come. */
+/** Requested backfills and their progress. */
 export const backfillTable = tidemark.table(
   'backfill',
   {
@@ -92,9 +94,9 @@ export const backfillTable = tidemark.table(
     positionTo: int8('position_to').notNull(),
     /** Read again up to here. */
     position: int8('position').notNull(),
-    /** While it is read in ranges of versions: what is not read yet above the position, up to which version. */
+    /** While versions are read in ranges: the ranges above the position that are still unread, and up to which version. */
     unread: jsonb('unread'),
-    /** How it stands. */
+    /** Its state. */
     status: text('status', { enum: ['waiting', 'running', 'done', 'cancelled'] })
       .notNull()
       .default('waiting'),
@@ -118,7 +120,7 @@ export const backfillTable = tidemark.table(
     attempts: integer('attempts').notNull().default(0),
     /** Why the last attempt did not finish it. */
     error: text('error'),
-    /** Not to be tried before, because the upstream kept disturbing the last attempt; empty: at once. */
+    /** Earliest time of the next attempt, because the upstream kept changing during the last one; empty: at once. */
     retryAt: at('retry_at'),
     /** What else is worth knowing. */
     note: text('note'),

@@ -26,79 +26,88 @@ export const mirrorSchema = pgSchema('mirror')
 export const biSchema = pgSchema('bi')
 export const tidemark = pgSchema('tidemark')
 
-/** One line a stream: how far it was read, and what keeps it from being read. */
+/** One line per stream: how far it was read, and what keeps it from being read. */
 export const streamTable = tidemark.table('stream', {
   /** The stream, and the name of its table and view. */
   name: text('name').primaryKey(),
-  /** Of a changes stream: every row version up to and including it has been read. */
+  /** For a changes stream: every row version up to and including this one has been read. */
   position: int8('position').notNull().default(sql`0`),
   /** When the position last moved. */
   positionReachedAt: at('position_reached_at'),
-  /** While much is read in ranges of versions: what is not read yet above the position, up to which version. Empty when nothing above it is known to be read. */
+  /**
+   * While versions are read in ranges: the ranges above the position that are still unread, and up to which version. Empty if nothing
+   * above the position was read.
+   */
   unread: jsonb('unread'),
-  /** When the last successful reading of what is new began: every change that was visible then is here. */
+  /** When the last successful reading of changes began: every change that was visible then is here. */
   readThroughAt: at('read_through_at'),
-  /** When that was so for the first time: fields that come later were added by the upstream. */
+  /** When that was first so: fields that appear later were added by the upstream. */
   firstReadThroughAt: at('first_read_through_at'),
-  /** Field of the upstream that is the key, where it was found in the data. */
+  /** Key field, if it was found in the data. */
   keyField: text('key_field'),
-  /** Of a stream that the settings add: what was found out by asking, as `{kind, keyField, hasLookup}`. */
+  /** For a stream that the settings add: the result of the tests, as `{kind, keyField, hasLookup}`. */
   foundOut: jsonb('found_out'),
   /** How far back the recent past is read again, in milliseconds. */
   lookbackMs: int8('lookback_ms'),
   /** Why it is so far. */
   lookbackReason: text('lookback_reason'),
-  /** Since when an operator wants no runs of it; empty: it is read as usual. */
+  /** When an operator paused it; empty: not paused. */
   pausedAt: at('paused_at'),
   /** Who paused it. */
   pausedBy: text('paused_by'),
   /** Why. */
   pauseReason: text('pause_reason'),
-  /** Deletions that are too many to believe without a person: how many, and since when. */
+  /** Deletions that wait for an operator: how many, and since when. */
   blockedDeletions: jsonb('blocked_deletions'),
   /** When a run that asked the upstream last ended well. */
   lastSuccessAt: at('last_success_at'),
   /** When everything was last listed and compared. */
   lastReconcileAt: at('last_reconcile_at'),
-  /** Read by row version and by list, and both agreed: nothing late is expected at or below this version any more (P13). */
+  /** Up to this version the stream was read by row version and by list, and both agreed: nothing late is expected there (P13). */
   settledThroughVersion: int8('settled_through_version'),
   /** Changes made before this moment are here, also those that became visible late. */
   settledThroughAt: at('settled_through_at'),
-  /** Every record that had vanished by then has been noticed. */
+  /** Every record that vanished before then has been noticed. */
   deletionsKnownAt: at('deletions_known_at'),
-  /** When the list last had as many records as there are rows; it counts once a look-back all the way and another such count have followed. Empty: not since the stream was read from the beginning. */
+  /**
+   * When the list last had as many records as there are rows here; this counts after a whole look-back and another such count. Empty: not
+   * since the stream was read from the beginning.
+   */
   ranksAgreedAt: at('ranks_agreed_at'),
-  /** The key up to which the current round of the sweep for vanished records has come. */
+  /** The key that the current round of the sweep has reached. */
   sweptKey: text('swept_key'),
   /** When that round began. */
   sweepBeganAt: at('sweep_began_at'),
-  /** How many runs in a row were shown nothing known, so that they proved nothing (P11). */
+  /** How many runs in a row were inconclusive (P11). */
   inconclusiveRuns: integer('inconclusive_runs').notNull().default(0),
   /** Since when. */
   inconclusiveSince: at('inconclusive_since'),
-  /** How many runs in a row ended without having read everything, and did not come further than the one before. */
+  /** How many runs in a row did not read everything and made no progress. */
   stuckRuns: integer('stuck_runs').notNull().default(0),
   /** Since when. */
   stuckSince: at('stuck_since'),
   /** When the last complete reading of the recent past began. */
   lastLookbackAt: at('last_lookback_at'),
-  /** Since when the upstream shows nothing of it, although there are rows; empty: it shows something. */
+  /** Since when the upstream shows nothing of this stream although there are rows; empty: it shows something. */
   hiddenSince: at('hidden_since'),
-  /** Rises when the columns of the table change, so that no other program writes by an old list of columns. */
+  /** Rises when the columns of the table change, so that no program writes with an old list of columns. */
   columnsVersion: integer('columns_version').notNull().default(0),
-  /** After a rewind or with a new epoch, rows above this version take any version that comes, because the upstream went back or may have. Empty again after the next complete reconcile. */
+  /**
+   * After a rewind or in a new epoch, rows above this version accept any version, because the upstream may have gone back. Empty again
+   * after the next complete reconcile.
+   */
   unguardedAbove: int8('unguarded_above'),
-  /** Only such rows as were last written before this moment. */
+  /** This applies only to rows last written before this moment. */
   unguardedBefore: at('unguarded_before'),
-  /** Which table of Postgres holds its rows (OID): another one of the same name was put there by somebody else. Empty while there is none. */
+  /** OID of its table: another table of the same name was put there by somebody else. Empty while there is none. */
   tableOid: int8('table_oid'),
-  /** The OID of this table of state when that was noted: in a database that was restored whole it is another one, and so are all others. */
+  /** OID of table `stream` when that was noted. It is different in a restored database, where all OIDs are. */
   stateOid: int8('state_oid'),
-  /** Which tables keep the past of its rows, so that one which somebody dropped or replaced is noticed. Empty while there is none. */
+  /** Tables that hold its history, to notice if somebody drops or replaces one. Empty while there is none. */
   historyWatch: jsonb('history_watch'),
 })
 
-/** Whose data is here: one line for each service of the upstream. Programs that are set up for another one refuse to write. */
+/** Whose data is here: one line for each service of the upstream. Programs with settings for another source refuse to write. */
 export const sourceTable = tidemark.table('source', {
   /** The service. */
   service: text('service').primaryKey(),
@@ -108,7 +117,7 @@ export const sourceTable = tidemark.table('source', {
   account: text('account').notNull(),
   /** When this was noted. */
   notedAt: at('noted_at').notNull().defaultNow(),
-  /** Who said that it is the same source under another name; empty: nobody had to. */
+  /** Who adopted it as the same source under another name; empty: not needed. */
   adoptedBy: text('adopted_by'),
   /** Why. */
   reason: text('reason'),
@@ -122,19 +131,19 @@ export const leaseTable = tidemark.table(
     stream: text('stream').notNull(),
     /** Runs of one lane exclude each other. */
     lane: text('lane').notNull(),
-    /** Rises with every run and every rewind; a run that carries an older one can write no more (P2). */
+    /** Rises with every run and every rewind; a run with an older one can no longer write (P2). */
     epoch: int8('epoch').notNull(),
-    /** Process of Postgres that serves the run that took it last. */
+    /** Postgres process of the run that took it last. */
     holderPid: integer('holder_pid'),
-    /** The advisory lock by which that process shows that the run lives: another one with each run. */
+    /** Advisory lock that shows that this run is alive; different for each run. */
     holderKey: int8('holder_key'),
   },
   (table) => [primaryKey({ columns: [table.stream, table.lane] })],
 )
 
-/** What only one program does at a time: it locks the line of what it does. Nobody else may read this table, so nobody else can lock it. */
+/** Tasks that only one program does at a time: it locks the line of the task. No other role may read this table, so none can lock it. */
 export const turnTable = tidemark.table('turn', {
-  /** What is done. */
+  /** The task. */
   name: text('name').primaryKey(),
 })
 
@@ -162,7 +171,7 @@ export const checkpointTable = tidemark.table(
   ],
 )
 
-/** How each stream is, as a worker last saw it. */
+/** State of each stream, as a worker last saw it. */
 export const standingTable = tidemark.table('standing', {
   /** The stream. */
   stream: text('stream').primaryKey(),
