@@ -11,13 +11,13 @@ export async function commandsPage(): Promise<string> {
     generatedBy('the files of src/cli'),
     `# Commands
 
-\`tidemark --help\` lists the verbs; \`tidemark <verb> --help\` explains one. In a checkout write \`npx tidemark\`.
+\`tidemark --help\` lists the commands; \`tidemark <command> --help\` explains one. In a checkout write \`npx tidemark\`.
 
-With \`--json\` standard output is one JSON document. Logs go to standard error.
+With \`--json\` a command prints one JSON document. Logs go to standard error.
 
 ${exitStatuses(commands)}
 ${table(
-  ['verb', 'what it does'],
+  ['command', 'what it does'],
   commands.map(({ name, summary }) => [`[${code(name)}](#${name})`, sentence(summary)]),
 )}`,
     ...commands.map(section),

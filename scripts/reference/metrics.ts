@@ -18,17 +18,17 @@ export function metricsPage(): string {
     generatedBy('src/web/metrics.ts'),
     `# Metrics
 
-\`GET /metrics\` on the port of the worker, for Prometheus. [Monitor](../guides/monitor.md#prometheus-and-grafana) tells of the dashboards and alert
-rules that use them. \`tidemark_process_…\` and \`tidemark_nodejs_…\` are about the process and left out here.
+\`GET /metrics\` on the worker's port, for Prometheus. [Monitor](../guides/monitor.md#prometheus-and-grafana) lists the dashboards and alert
+rules that use them. The metrics \`tidemark_process_…\` and \`tidemark_nodejs_…\` of the process itself are not listed here.
 
-## Gauges: how things are
+## Gauges: the current state
 
 Those with the label \`stream\` come from Postgres and are the same in every worker: take the maximum.
 
 ${table(['name', 'what it is'], ofKind('Gauge'))}`,
     `## Counters and histograms: what this worker did
 
-They begin with 0 when the worker starts: sum \`rate(…)\` or \`increase(…)\` over the workers.
+They start at 0 with the worker: sum \`rate(…)\` or \`increase(…)\` over the workers.
 
 ${table(['name', 'what it is'], ofKind('Counter', 'Histogram'))}`,
     `## Labels

@@ -12,13 +12,13 @@ export function problemsPage(): string {
     generatedBy('src/problems/stream-problems.ts'),
     `# Problems
 
-A problem is something that needs a person. It is shown on every page of the console and by \`tidemark status\`, counted by
-\`tidemark_problems{kind}\`, and told to a chat when \`ALERT_WEBHOOK_URL\` is set. Each kind links to its runbook.
+A problem is something that needs your attention. The console and \`tidemark status\` show it, \`tidemark_problems{kind}\` counts it, and it is
+sent to a chat if \`ALERT_WEBHOOK_URL\` is set. Each kind links to its runbook.
 
-## They last until their cause is gone
+## Problems that last until their cause is gone
 
 ${table(['kind', 'what it means'], problemKinds.filter((kind) => !isNews(kind)).map(row))}`,
-    `## They are told once, and forgotten after a day
+    `## For information: these close after a day
 
 ${table(['kind', 'what it means'], problemKinds.filter(isNews).map(row))}`,
   ].join('\n')

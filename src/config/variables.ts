@@ -144,7 +144,7 @@ export const upstreamVariables = {
   },
   STREAMS: {
     describe:
-      'which streams are copied; `all` stands for those with a name in this manual, and `name=/path` adds another list of the upstream',
+      'which streams are copied; `all` stands for the built-in ones, and `name=/path` adds another list of the upstream',
     fallback: 'all that are configured',
     form: 'names, comma-separated, such as `all,customer=/api/Customer`',
     schema: streamList,
