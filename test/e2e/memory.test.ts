@@ -13,8 +13,8 @@ import { environmentFor } from '../support/environment.ts'
 const file = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url))
 const program = file('bin/tidemark.js')
 const mostMegabytes = 256
-const assignments = 300
-const files = 40
+const assignments = 150
+const files = 25
 const megabyte = 1024 * 1024
 
 /** The most that a process ever took. */
