@@ -7,7 +7,7 @@ import type { Page, PageContext } from './layout.ts'
 import { type Column, chosen, filterForm, select, table } from './tables.ts'
 
 /** So that a page stays below 100 KB. */
-const most = 200
+const most = 150
 const longestSearch = 100
 
 export const dictionaryPage: Page = {
