@@ -65,6 +65,10 @@ async function takeAll(address: URL): Promise<void> {
   await until(async () => (await page.getByRole('heading', { level: 1 }).innerText()).includes('up to date'))
   process.stdout.write(`It is loaded; the other pictures are taken ${runsForMs / 1000} s after it began.\n`)
   await wait(Math.max(0, runsForMs - (Date.now() - began)))
+  await until(async () => {
+    await page.goto(address.origin)
+    return !(await page.getByRole('main').innerText()).includes('settled not yet')
+  })
   await take('console', '/')
   await take('pictures/overview-phone', '/', { isDark: true, isPhone: true })
   await take('pictures/stream', '/streams/assignment', { isDark: true })
