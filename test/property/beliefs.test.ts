@@ -38,6 +38,15 @@ const foundEarlier: readonly (typeof plans extends fc.Arbitrary<infer Plan> ? Pl
     initialChanges: 3,
     changeChance: 0.1,
   },
+  // The same, where rights that hid the last record for a while had made that look as if there were none behind it.
+  {
+    world: { ...ordinaryWorld, paging: 'last page again', byKey: 'honoured', versions: 'number' },
+    lies: [{ kind: 'rights hide after paging', from: 0, rounds: 1 }],
+    seed: 18,
+    pageSize: 4,
+    initialChanges: 6,
+    changeChance: 0.5,
+  },
   // What had vanished came back from a backup in an older version, and its row stayed marked as deleted.
   {
     world: { ...ordinaryWorld, sorts: 'ignored', byKey: 'honoured', isVolatile: true, versions: 'number' },

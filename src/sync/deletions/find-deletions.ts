@@ -139,7 +139,10 @@ async function showsDeleted(search: Search): Promise<boolean> {
 /** Whether the N-th record of the list can be asked for: an upstream that shows its last page for ever has one in every place. */
 async function ranksOf(search: Search): Promise<string> {
   const known = usable(search.run.state.beliefs, 'ranks', search.now())
-  if (known) return known.value
+  return known ? known.value : await testRanks(search)
+}
+
+async function testRanks(search: Search): Promise<string> {
   const { records } = await askRank(search, farBehind)
   const value = records.length === 0 ? 'trusted' : 'not trusted'
   const evidence = `asked for record ${farBehind} of the list, it served ${records.length}`
@@ -180,6 +183,11 @@ async function findByRank(search: Search, withDeleted: boolean): Promise<Ranked>
     },
     mostByRank,
   )
+  // Or one came in between just now, and moved the others.
+  if (found.repeats) {
+    await testRanks(search)
+    return nothingSettled
+  }
   // There are too many differences for this: whether they are real, the sweep finds out.
   if (!found.isWhole) return { ...nothingSettled, isOverwhelmed: true }
   const blocked = await tooMany(search, found.vanished.length)

@@ -1,5 +1,6 @@
 // The rank probe: finds vanished records with few small requests. The upstream's list, sorted by key, is asked for its N-th record. While
 // it is our N-th, as many records are there below it as here, and nothing has vanished. When it is another, halving finds the place.
+// Behind our last there may be none, or newer ones: a list that shows its last page in every place behind it has any number of records.
 // One vanished and one unknown record below N cancel each other, so the sweep never stops altogether. Pure but for its questions.
 
 export type RankSides = {
@@ -16,6 +17,8 @@ export type RankFindings = {
   readonly vanished: readonly bigint[]
   /** Keys of the list that we have no row of. */
   readonly unknown: readonly bigint[]
+  /** Behind the place of our last the list showed that one or a lower one. */
+  readonly repeats: boolean
   /** Everything up to the highest of our keys has been explained; false: there is more than `mostFound`. */
   readonly isWhole: boolean
   /** How many places were asked for. */
@@ -39,8 +42,11 @@ export async function probeRanks(sides: RankSides, mostFound: number): Promise<R
   }
   let settled = 0
   while (vanished.length + unknown.length < mostFound) {
-    if (sides.count === 0 || (await compare(sides.count)).isSame)
-      return { vanished, unknown, isWhole: true, compared }
+    const last = sides.count === 0 ? null : await compare(sides.count)
+    if (last === null || last.isSame) {
+      const repeats = last?.ours != null && (await isShownBehind(last.ours))
+      return { vanished, unknown, repeats, isWhole: !repeats, compared }
+    }
     const found = await firstDifference(compare, settled, sides.count)
     settled = found.rank - 1
     const { ours, theirs } = found
@@ -49,7 +55,12 @@ export async function probeRanks(sides: RankSides, mostFound: number): Promise<R
     else if (unknown.includes(theirs)) break
     else unknown.push(theirs)
   }
-  return { vanished, unknown, isWhole: false, compared }
+  return { vanished, unknown, repeats: false, isWhole: false, compared }
+
+  async function isShownBehind(last: bigint): Promise<boolean> {
+    const theirs = await sides.theirs(placeOf(sides.count, last) + 1)
+    return theirs !== null && theirs <= last
+  }
 }
 
 type Comparison = { readonly ours: bigint | null; readonly theirs: bigint | null; readonly isSame: boolean }
