@@ -450,6 +450,14 @@ export const promiseMutations: readonly Mutation[] = [
     replace: 'book.steady.looks()',
   },
   {
+    promise: 'P12',
+    test: 'test/property/beliefs.test.ts',
+    name: 'a list that shows its last page in every place behind it is believed by its ranks',
+    file: 'src/sync/deletions/rank-probe.ts',
+    find: '(await isShownBehind(last.ours))',
+    replace: 'last.ours < 0n',
+  },
+  {
     ...vanished,
     promise: 'P7',
     name: 'a look-back that is too short makes a count mean that all deletions are known',

@@ -6,9 +6,9 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { readIncremental } from '../../src/sync/changes/incremental.ts'
 import { readLookback } from '../../src/sync/changes/lookback.ts'
-import { watch, withOtherTiming } from '../support/model-checks.ts'
+import { forgetGone, watch, withOtherTiming } from '../support/model-checks.ts'
 import { type ModelStore, modelStore } from '../support/model-store.ts'
-import { type ModelUpstream, modelStream, modelUpstream, type World } from '../support/model-upstream.ts'
+import { modelStream, modelUpstream, type World } from '../support/model-upstream.ts'
 import { hidingWorlds, openWorlds, veiledWorlds } from '../support/model-worlds.ts'
 import { seededRandom } from '../support/random.ts'
 import { worldSeed } from '../support/worlds.ts'
@@ -154,12 +154,6 @@ describe('reading', () => {
 const isBlind = ({ hides }: World, store: ModelStore): boolean => {
   const sorting = store.state().beliefs.find(({ name }) => name === 'sorting')
   return hides === 'most' && (store.rows.size === 0 || sorting?.value !== 'proven')
-}
-
-/** What the search for deletions does: rows whose records are gone are known no more. */
-function forgetGone(store: ModelStore, upstream: ModelUpstream): void {
-  const there = new Set(upstream.all().map(({ id }) => String(id)))
-  for (const key of [...store.rows.keys()]) if (!there.has(key)) store.rows.delete(key)
 }
 
 const cannotBeReadWhole = ({ hides, cap, capVaries, capArithmetic, paging }: World) =>

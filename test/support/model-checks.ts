@@ -19,6 +19,12 @@ export function withOtherTiming(upstream: Source, random: Random): Source {
   }
 }
 
+/** What searches for deletions and reconciles do: rows whose records are gone are known no more. */
+export function forgetGone(store: ModelStore, upstream: { all(): readonly { readonly id: number }[] }): void {
+  const there = new Set(upstream.all().map(({ id }) => String(id)))
+  for (const key of [...store.rows.keys()]) if (!there.has(key)) store.rows.delete(key)
+}
+
 type Watched = { visible(): readonly { id: number; version: bigint }[]; beginRun(): void }
 
 /**
