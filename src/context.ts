@@ -1,6 +1,7 @@
 // Opens what every command needs that reads the upstream into Postgres: the migrated database, the store, and one source for each
 // stream that is configured.
 
+import { flushCompileCache } from 'node:module'
 import { setFlagsFromString } from 'node:v8'
 import type { Config, MirrorConfig, UpstreamConfig } from './config/load.ts'
 import { type Contracts, knowAddedStreams, openContracts } from './contracts.ts'
@@ -225,7 +226,11 @@ export async function openContext(options: {
  * Assignments with all of their related records are long, and those with files take megabytes: old garbage is looked for whenever the heap
  * has grown by so much (P10). A load without them would take 40 % more processor time, and hardly less memory.
  */
-const growLittle = () => setFlagsFromString('--heap-growing-percent=40')
+function growLittle(): void {
+  // Compiled code is kept together with the flags, and programs without these could not use it.
+  flushCompileCache()
+  setFlagsFromString('--heap-growing-percent=40')
+}
 
 const relatedNotice = 'related_off:assignment'
 

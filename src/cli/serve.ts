@@ -4,7 +4,6 @@ import { once } from 'node:events'
 import { loadConfig } from '../config/load.ts'
 import { UsageError } from '../util/errors.ts'
 import { AddressUnusable } from '../web/server.ts'
-import { keepHeapLittle } from '../worker/little-heap.ts'
 import { serve } from '../worker/serve.ts'
 import type { Call, Command } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
@@ -27,7 +26,6 @@ const lingerMs = 500
 async function run({ environment, positionals, signal, log }: Call): Promise<ExitCode> {
   expectNoWords('serve', { positionals })
   const config = loadConfig(environment)
-  keepHeapLittle()
   const worker = await serve({ config, log }).catch((error) => {
     throw error instanceof AddressUnusable ? new UsageError(error.message, { cause: error }) : error
   })
