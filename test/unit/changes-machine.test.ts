@@ -1,7 +1,6 @@
 // Single transitions about what to ask next and how far the position may move (P6).
 
 import { describe, expect, it } from 'vitest'
-import { writtenBelow } from '../../src/sync/changes/ends.ts'
 import { declaredStates, next, start } from '../../src/sync/changes/machine.ts'
 import type { RangesEnd, ReadingOptions, Transition } from '../../src/sync/changes/state.ts'
 import type { SeenPage } from '../../src/sync/lists/listing.ts'
@@ -284,22 +283,6 @@ describe('reading changes', () => {
       note: expect.stringContaining('15 newest records'),
     })
     expect(hidden.reading.position).toBe(11n)
-  })
-
-  it('goes on behind what a look inside a page shows, where that is a full page', () => {
-    const wide = { ...options, pageSize: 10, largestAnswer: 10 }
-    const inside = answer(start(wide), 11, 12, 13, 14, 15, 16, 17, 18, 19, 20)
-    const seen = [17, 18, 19, 20, 21, 22, 23, 24, 25, 26]
-    const onward = answer(inside, ...seen)
-    expect(asked(onward)).toMatchObject({ since: 25n })
-    expect(onward.reading).toMatchObject({ position: 25n, cursor: 25n })
-    // What is below 20 was on the page, and is written.
-    expect(writtenBelow(inside.reading, onward.reading)).toBe(20n)
-    const bounded = answer(start({ ...wide, until: 24n }), 11, 12, 13, 14, 15, 16, 17, 18, 19, 20)
-    expect(asked(answer(bounded, ...seen))).toMatchObject({ since: 19n })
-    const lackedSome = answer(inside, 17, 18, 18, 19, 20, 21, 22, 23, 24, 25)
-    expect(asked(lackedSome)).toMatchObject({ since: 10n })
-    expect(writtenBelow(inside.reading, lackedSome.reading)).toBeNull()
   })
 
   it('asks a full page again from its middle, and reads in small ranges where the page lacked rows', () => {

@@ -76,10 +76,6 @@ export type SeenInside = {
   readonly lacked: SeenPage['rows']
 }
 
-/** As large as that of the page. */
-export const insideSize = ({ options, state: { within } }: Reading<'inside'>): number =>
-  Math.min(within.pageSize, options.largePageSize)
-
 export function judgeInside(reading: Reading<'inside'>, answer: SeenPage): SeenInside {
   const { state } = reading
   const { within, question } = state
@@ -97,10 +93,6 @@ export function judgeInside(reading: Reading<'inside'>, answer: SeenPage): SeenI
   const belongs = ({ version }: { version: bigint | null }) => version !== null && version < last
   return { ...judged, lacked: lackedBy(answer, state.lacked.filter(belongs)) }
 }
-
-/** What a look inside shows below this was on the page, and is written; null: it was no look inside, or the page is doubtful. */
-export const writtenBelow = ({ state, cursor }: Reading, after: Reading): bigint | null =>
-  state.name === 'inside' && after.state.name === 'ahead' && after.cursor > cursor ? state.within.last : null
 
 // ── answers that are cut before they are sorted ──────────────────────────────────────────────────────────────
 

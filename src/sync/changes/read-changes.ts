@@ -9,7 +9,6 @@ import { seenPage } from '../lists/listing.ts'
 import { confirmEmpty, openPipeline } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'
 import type { Run, Store, Written } from '../ports/store.ts'
-import { writtenBelow } from './ends.ts'
 import { knownBeliefs } from './hypotheses.ts'
 import { next, start } from './machine.ts'
 import { readThrough } from './ranges.ts'
@@ -103,11 +102,7 @@ async function readChanges(
           const { event, records, bytes } = await asking.ask(action)
           largestBytes = Math.max(largestBytes, bytes)
           transition = next(reading, event)
-          await commits.add(
-            fromVersion(records, writtenBelow(reading, transition.reading)),
-            transition,
-            bytes,
-          )
+          await commits.add(records, transition, bytes)
           break
         }
         case 'ranges': {
@@ -143,11 +138,6 @@ const stepOf = ({ state, options }: Reading): string | null =>
   state.name === 'ranges'
     ? `Read ranges of versions, ${options.load?.readers ?? 1} at a time`
     : (steps[state.name] ?? null)
-
-const fromVersion = (records: Records, least: bigint | null): Records =>
-  least === null
-    ? records
-    : { ...records, rows: records.rows.filter(({ version }) => version === null || version >= least) }
 
 const gaveWay = (reading: Reading): ReadOutcome => ({
   ...outcomeOf(reading, { isComplete: false, note: 'gave way to another stream' }),

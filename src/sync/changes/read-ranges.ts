@@ -5,7 +5,6 @@
 import type { Records } from '../../streams/record.ts'
 import type { Room } from '../../util/room.ts'
 import type { Unread, VersionRange } from '../ports/store.ts'
-import { writtenBelow } from './ends.ts'
 import { next, start } from './machine.ts'
 import {
   cut,
@@ -283,15 +282,17 @@ function ownRecords(
   { rows, ...others }: Records,
   { above, upTo }: VersionRange,
   before: Reading,
-  after: Reading,
+  { state }: Reading,
 ): Records {
-  const { state } = after
-  const written = writtenBelow(before, after) ?? above + 1n
+  // What was looked at from inside has been written.
+  if (before.state.name === 'inside' && state.name === 'ahead') return { ...others, rows: [] }
   const comesAgain =
     state.name === 'ahead' ? state.since : state.name === 'inside' ? state.within.last - 1n : upTo
   const last = comesAgain < upTo ? comesAgain : upTo
-  const isOwn = (version: bigint) => version > above && version >= written && version <= last
-  return { ...others, rows: rows.filter(({ version }) => version === null || isOwn(version)) }
+  return {
+    ...others,
+    rows: rows.filter(({ version }) => version === null || (version > above && version <= last)),
+  }
 }
 
 type Alone = (work: () => Promise<void>) => Promise<void>

@@ -2,7 +2,6 @@
 
 import type { SeenPage } from '../../lists/listing.ts'
 import {
-  insideSize,
   judgeInside,
   judgeNewest,
   mostHiddenPages,
@@ -11,8 +10,7 @@ import {
   type SeenNewest,
 } from '../ends.ts'
 import { otherwise, row, rule } from '../rules.ts'
-import { advance, type ObservedPage, observe, type Reading, versionsOf } from '../state.ts'
-import { isPerhapsText } from '../text-order.ts'
+import { advance, type ObservedPage, type Reading, versionsOf } from '../state.ts'
 import {
   ahead,
   ask,
@@ -136,10 +134,11 @@ export const newestRow = row<'newest', SeenNewest>({
 
 export const insideRow = row<'inside', SeenInside>({
   asks: 'Asked from the middle of a page, does it show rows that the page lacked?',
-  action: (reading) => {
-    const { within, middle, question } = reading.state
+  action: ({ state, options: { largePageSize } }) => {
+    const { within, middle, question } = state
     const since = question === 'the page again' ? within.since : middle
-    return ask({ since, page: 1, pageSize: insideSize(reading), sorts: 'ascending' })
+    const pageSize = Math.min(within.pageSize, largePageSize)
+    return ask({ since, page: 1, pageSize, sorts: 'ascending' })
   },
   see: (reading, event) => judgeInside(reading, pageOf(event)),
   rules: [
@@ -176,10 +175,6 @@ export const insideRow = row<'inside', SeenInside>({
       ({ state }) => state.question !== 'from the middle',
       ({ reading, page }) => ({ reading: ahead(reading, page.since, page.pageSize) }),
     ),
-    // It is a page like any other, half of which is read.
-    rule('nothing that the page lacked, and more behind it', 'ahead', whatIsBehind, ({ reading }, page) => ({
-      reading: ahead(belowLast({ reading, page })),
-    })),
     otherwise('nothing that the page lacked', 'ahead', (seen) => ({ reading: ahead(belowLast(seen)) })),
   ],
 })
@@ -187,16 +182,6 @@ export const insideRow = row<'inside', SeenInside>({
 /** The page that seemed the last, when nothing is newer than it: rows that share its last version may be on none. */
 function whatIsOfNewest({ reading, behind, page }: SeenNewest): ObservedPage | false {
   return confirmsEnd(reading) && behind !== null && page.isNew && page.last === behind.last && behind
-}
-
-/** An answer from which reading may go on at once. At an end, or where the order is in doubt, the same is asked for in its turn. */
-function whatIsBehind({ reading, page: { last }, state, answer }: SeenInside): ObservedPage | false {
-  const { options, goal } = reading
-  const asked = { since: state.middle, pageSize: insideSize({ ...reading, state }) }
-  const page = observe(belowLast({ reading, page: state.within }), asked, answer)
-  const isWithin = page.last <= (options.until ?? page.last) && page.last <= (goal ?? page.last)
-  const goesOn = page.isPerhapsCut && !page.isTooLong && page.last > last
-  return goesOn && isWithin && !isPerhapsText(last - 1n, page) && page
 }
 
 const withinRange = ({ options: { until } }: Reading, version: bigint): bigint =>
