@@ -26,10 +26,24 @@ function sidesOf(mine: readonly number[], list: readonly number[]) {
 const keys = (count: number) => Array.from({ length: count }, (_, index) => 10 + 3 * index)
 
 describe('the rank probe', () => {
-  it('needs one request while nothing vanished, also when records came above', async () => {
+  it('needs two requests while nothing vanished, also when records came above', async () => {
     const sides = sidesOf(keys(200_000), [...keys(200_000), 900_000, 900_001])
     expect(await probeRanks(sides, 20)).toMatchObject({ vanished: [], unknown: [], isWhole: true })
-    expect(sides.requests()).toBe(1)
+    expect(sides.requests()).toBe(2)
+  })
+
+  it('proves nothing where the list shows its last record in every place behind it', async () => {
+    const shown = keys(20).slice(0, 10)
+    const sides = sidesOf([...shown, 300], [...shown, 300])
+    const theirs = async (rank: number) => (await sides.theirs(rank)) ?? 300n
+    expect(await probeRanks({ ...sides, theirs }, 20)).toMatchObject({ repeats: true, isWhole: false })
+    // Ours has one more, which vanished: all the same its place shows a record.
+    const more = sidesOf([...shown, 200, 300], [...shown, 300])
+    const theirsOfMore = async (rank: number) => (await more.theirs(rank)) ?? 300n
+    expect(await probeRanks({ ...more, theirs: theirsOfMore }, 20)).toMatchObject({
+      vanished: [],
+      isWhole: false,
+    })
   })
 
   it('finds one in 200,000 with less than 25 requests', async () => {

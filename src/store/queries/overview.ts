@@ -32,15 +32,17 @@ export async function readRelatedProgress(
   const { rows: sizes } = await client.query<{
     assignments: number
     fetched: number
+    liveAssignments: number
     cleanAt: string | null
   }>(
     `select ${sizeSql('mirror.assignment')} as assignments, ${sizeSql('tidemark.related_fetch')} as fetched,
+       pg_stat_get_live_tuples('mirror.assignment'::regclass)::float8 as "liveAssignments",
        (select min(last_success_at)::text from tidemark.stream where name = any ($1)) as "cleanAt"`,
     [names],
   )
   const [size] = sizes
   const { rows } =
-    size && size.assignments > lookedUp
+    size && Math.max(size.assignments, size.liveAssignments) > lookedUp
       ? await client.query<RelatedProgress>(estimatedSql, [
           names,
           size.assignments,
@@ -51,8 +53,9 @@ export async function readRelatedProgress(
   return rows[0] ?? null
 }
 
+/** As it was last analyzed: what is counted along since then may count twice. */
 const sizeSql = (table: string): string =>
-  `(select greatest(pg_stat_get_live_tuples(oid), reltuples)::float8 from pg_class where oid = '${table}'::regclass)`
+  `(select case when reltuples > 0 then reltuples else pg_stat_get_live_tuples(oid) end::float8 from pg_class where oid = '${table}'::regclass)`
 
 const isReadSql = 'coalesce(known.hash = mine._hash and known.problem is null, false)'
 const quarantinedSql = `(

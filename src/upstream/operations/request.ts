@@ -115,7 +115,9 @@ function queryText(operation: Operation, values: Readonly<Record<string, unknown
   refuseUnknown(operation, values, Object.keys(operation.query))
   const query = new URLSearchParams()
   for (const [name, kind] of Object.entries(operation.query)) {
-    for (const value of [values[name]].flat())
+    const given = values[name]
+    // Only a text may be given more than once.
+    for (const value of kind === 'text' && Array.isArray(given) ? given : [given])
       if (value !== undefined && value !== null) query.append(name, parameterText(name, kind, value))
   }
   if (query.get('IncludeAttachmentFileData') === 'true' && query.get('IncludeAttachment') === 'false')
