@@ -2,6 +2,7 @@
 
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -11,7 +12,12 @@ import { startServer } from '../support/client.ts'
 const readList = fileURLToPath(new URL('../support/read-list.ts', import.meta.url))
 // As the program is started.
 const quickStart = fileURLToPath(new URL('../../bin/quick-start.js', import.meta.url))
-const flags = ['--max-semi-space-size=8', '--import', quickStart]
+const [firstLine = ''] = readFileSync(new URL('../../bin/tidemark.js', import.meta.url), 'utf8').split('\n')
+const flags = [...(firstLine.match(/--\S+/g) ?? []), '--import', quickStart]
+const env = {
+  ...process.env,
+  ...Object.fromEntries([...firstLine.matchAll(/(\w+)=(\d+) /g)].map(([, name, value]) => [name, value])),
+}
 const mostMegabytes = 256
 
 /** Parts of a body, `count` of them. */
@@ -37,7 +43,7 @@ async function read(body: Body) {
     void send(response, body)
   })
   const program = [...flags, readList, server.url]
-  const { stdout } = await promisify(execFile)(process.execPath, program, { timeout: 60_000 })
+  const { stdout } = await promisify(execFile)(process.execPath, program, { timeout: 60_000, env })
   return JSON.parse(stdout) as { rows?: number; code?: string; problem?: string; megabytes: number }
 }
 
