@@ -48,8 +48,8 @@ export type Batch = {
 type Failure = { readonly error: unknown }
 
 const readsAtOnce = 4
-/** How long those are only shows when they are here. */
-const readsWithFilesAtOnce = 2
+/** How long those are only shows when they are here, and one may be as long as a batch. */
+const readsWithFilesAtOnce = 1
 /** Of those that are not read now, when a group seems to be gone. */
 const othersAsked = 3
 /** So many assignments that had records of a group and show none. */
