@@ -8,13 +8,11 @@ import { type ColumnType, foldName } from '../schema/column-types.ts'
 import type { Column, TableSchema } from '../schema/table-schema.ts'
 import {
   type Cells,
-  type LocalTime,
   mostCellBytes,
   newCells,
   viewOf,
   writeBigint,
   writeBoolean,
-  writeInstant,
   writeNull,
   writeNumeric,
   writeText,
@@ -22,6 +20,7 @@ import {
 } from './cells.ts'
 import type { CopyRows } from './copy-rows.ts'
 import { copyNull, zoneSuffix } from './copy-text.ts'
+import { type LocalTime, writeInstant } from './instant-cell.ts'
 import { type NewFields, noteNewField, type PageNotes, volatileColumns } from './row.ts'
 
 /** By what the text of a date-time without an offset is followed by; where it is not there, Postgres reads the text. */

@@ -3,8 +3,8 @@
 
 import type { ClientBase, Pool } from 'pg'
 import type { MirroredStream } from '../../streams/catalog.ts'
-import type { OffsetAt } from '../encoding/cells.ts'
 import { localSuffix } from '../encoding/copy-text.ts'
+import type { OffsetAt } from '../encoding/instant-cell.ts'
 import type { LocalTimes } from '../encoding/plain-row.ts'
 import { inTransaction, withConnection } from '../server/session.ts'
 

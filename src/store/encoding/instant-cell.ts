@@ -1,0 +1,113 @@
+// The cell of a moment, in both forms: a date and a time with an offset, or one that is local to a zone. As in cells.ts, what is not of the
+// plainest form is not written here.
+
+import { type Cells, dot, minus, quote, writeInt64, writeLargeInt64, writeTextRange, zero } from './cells.ts'
+
+/** How far a local time is ahead of UTC, both in seconds since 2000; null where that is not known. */
+export type OffsetAt = (localSeconds: number) => number | null
+/** How the date-times of a column are read that have no offset: what their text is followed by, and by how much they are ahead. */
+export type LocalTime = { readonly suffix: Buffer; readonly offsetAt: OffsetAt }
+
+const daysInMonth = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] as const
+const largestSafeSeconds = 9_000_000_000
+
+/** `2024-05-06T07:08:09.1234567+02:00`; fraction and offset may be missing. Cut, never rounded, to microseconds (P4). */
+export function writeInstant(
+  cells: Cells,
+  bytes: Buffer,
+  start: number,
+  end: number,
+  local: LocalTime,
+): boolean {
+  const from = start + 1
+  if (end - start < 21 || bytes[start] !== quote || !hasInstantMarks(bytes, from)) return false
+  const century = twoDigits(bytes, from)
+  const years = twoDigits(bytes, from + 2)
+  const month = twoDigits(bytes, from + 5)
+  const day = twoDigits(bytes, from + 8)
+  const hour = twoDigits(bytes, from + 11)
+  const minute = twoDigits(bytes, from + 14)
+  const second = twoDigits(bytes, from + 17)
+  const year = century * 100 + years
+  if (century > 99 || years > 99 || year === 0 || month < 1 || month > 12 || day < 1) return false
+  if (hour > 23 || minute > 59 || second > 59) return false
+  if (day > (daysInMonth[month - 1] as number) && !(day === 29 && month === 2 && isLeap(year))) return false
+  let at = from + 19
+  let micros = 0
+  if (bytes[at] === dot) {
+    at++
+    let digits = 0
+    for (; ; at++, digits++) {
+      const digit = (bytes[at] as number) - zero
+      if (digit < 0 || digit > 9) break
+      if (digits < 6) micros = micros * 10 + digit
+    }
+    if (digits === 0) return false
+    for (; digits < 6; digits++) micros *= 10
+  }
+  const fractionEnd = at
+  const seconds = dayNumber(cells, year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second
+  let offset: number | null
+  if (at === end - 1) offset = local.offsetAt(seconds)
+  else {
+    offset = readOffset(bytes, at, end - 1)
+    if (offset === null) return false
+  }
+  if (offset === null) cells.isTextOnly = true
+  else writeMicros(cells, seconds - offset, micros)
+  writeTextRange(cells, from, Math.min(fractionEnd, from + 26))
+  if (at < end - 1) for (; at < end - 1; at++) cells.text[cells.textEnd++] = bytes[at] as number
+  else
+    for (let byte = 0; byte < local.suffix.length; byte++)
+      cells.text[cells.textEnd++] = local.suffix[byte] as number
+  return true
+}
+
+const hasInstantMarks = (bytes: Buffer, from: number): boolean =>
+  bytes[from + 4] === minus &&
+  bytes[from + 7] === minus &&
+  bytes[from + 10] === 0x54 &&
+  bytes[from + 13] === 0x3a &&
+  bytes[from + 16] === 0x3a
+
+/** More than 99 where they are no digits. */
+function twoDigits(bytes: Buffer, at: number): number {
+  const tens = (bytes[at] as number) - zero
+  const ones = (bytes[at + 1] as number) - zero
+  return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? tens * 10 + ones : 1_000
+}
+
+const isLeap = (year: number): boolean => year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0)
+
+/** Days since 2000-01-01. Most date-times of a page are of few days. */
+function dayNumber(cells: Cells, year: number, month: number, day: number): number {
+  const wanted = (year * 12 + month) * 32 + day
+  if (cells.day === wanted) return cells.dayNumber
+  const shifted = month <= 2 ? year - 1 : year
+  // Of whole numbers above zero `| 0` is the floor.
+  const era = (shifted / 400) | 0
+  const ofEra = shifted - era * 400
+  const ofYear = (((153 * (month + (month > 2 ? -3 : 9)) + 2) / 5) | 0) + day - 1
+  const number =
+    era * 146_097 + ofEra * 365 + ((ofEra / 4) | 0) - ((ofEra / 100) | 0) + ofYear - 719_468 - 10_957
+  cells.day = wanted
+  cells.dayNumber = number
+  return number
+}
+
+/** `Z` or `+02:00`, in seconds; null for anything else. */
+function readOffset(bytes: Buffer, at: number, end: number): number | null {
+  const first = bytes[at]
+  if (first === 0x5a) return at + 1 === end ? 0 : null
+  if ((first !== 0x2b && first !== minus) || at + 6 !== end || bytes[at + 3] !== 0x3a) return null
+  const hours = twoDigits(bytes, at + 1)
+  const minutes = twoDigits(bytes, at + 4)
+  if (hours > 14 || minutes > 59) return null
+  const seconds = hours * 3_600 + minutes * 60
+  return first === minus ? -seconds : seconds
+}
+
+function writeMicros(cells: Cells, seconds: number, micros: number): void {
+  if (Math.abs(seconds) < largestSafeSeconds) writeInt64(cells, seconds * 1_000_000 + micros)
+  else writeLargeInt64(cells, BigInt(seconds) * 1_000_000n + BigInt(micros))
+}
