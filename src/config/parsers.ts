@@ -152,7 +152,7 @@ export const histories = text.default('').transform((value, context): Readonly<R
     .map((part) => part.trim())
     .filter(Boolean)
     .map((part): [string, number] => {
-      const [name = '', time] = part.split('=').map((word) => word.trim())
+      const [, name = '', time] = /^(\w+)(?:\s*=\s*(.*))?$/.exec(part) ?? []
       return [name, time === undefined ? Number.POSITIVE_INFINITY : (parseDuration(time) ?? 0)]
     })
   if (entries.every(([name, keptMs]) => streamNames().includes(name) && keptMs >= shortestHistoryMs))

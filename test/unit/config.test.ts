@@ -226,7 +226,14 @@ describe('loadConfig', () => {
       assignment_note: 365 * 86_400_000,
       tracker_object: ever,
     })
-    for (const HISTORY of ['asignment', 'assignment=1h', 'assignment=soon', 'assignment=', 'customer'])
+    for (const HISTORY of [
+      'asignment',
+      'assignment=1h',
+      'assignment=soon',
+      'assignment=',
+      'assignment=365d=1d',
+      'customer',
+    ])
       expect(problemsOf({ ...complete, HISTORY }), HISTORY).toContain(
         'HISTORY must be a comma-separated list',
       )
