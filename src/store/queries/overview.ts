@@ -21,12 +21,14 @@ export type RelatedProgress = {
 const mostLookedUp = 50_000
 const mostWaiting = 100_000
 
-/** Null where related records were never read. Of large tables it is an estimate, exact again where nothing waits. */
+/** Null where related records were never read, or somebody dropped the table of their assignments. Of large tables it is an estimate, exact again where nothing waits. */
 export async function readRelatedProgress(
   client: Pick<ClientBase, 'query'>,
   lookedUp = mostLookedUp,
 ): Promise<RelatedProgress | null> {
-  const { rows: any } = await client.query('select from tidemark.related_fetch limit 1')
+  const { rows: any } = await client.query(
+    `select from tidemark.related_fetch where to_regclass('mirror.assignment') is not null limit 1`,
+  )
   if (any.length === 0) return null
   const names = relatedStreams.map(({ name }) => name)
   const { rows: sizes } = await client.query<{
