@@ -25,7 +25,13 @@ import {
   streams,
   unknownStreams,
 } from './streams/catalog.ts'
-import type { Contract, ContractOperation, ContractPlace, RecordType } from './streams/contract.ts'
+import type {
+  Contract,
+  ContractOperation,
+  ContractPlace,
+  ListOffered,
+  RecordType,
+} from './streams/contract.ts'
 import type { Upstream } from './upstream/client.ts'
 import { describedStreams } from './upstream/contract/described-streams.ts'
 import { type Finding, findContract } from './upstream/contract/find-description.ts'
@@ -271,16 +277,6 @@ function expectSameKey({ name }: AddedStream, { kind, keyField }: FoundOut, want
 const longestFindingMs = 30_000
 
 // The lists that a description names.
-export type ListOffered = {
-  readonly path: string
-  readonly type: string
-  readonly hasChanges: boolean
-  /** The stream that mirrors it; null: none does. */
-  readonly stream: string | null
-  /** What STREAMS would add; null: it cannot name such a path. */
-  readonly setting: string | null
-}
-
 /** Lists without parameters in their paths. The names of related records that are copied are taken. */
 export function listsOffered(contract: Contract, related: readonly string[]): readonly ListOffered[] {
   const paths = new Set(contract.operations.map(({ path }) => path.toLowerCase()))

@@ -3,8 +3,9 @@
 
 import { type Config, ConfigError, loadConfig } from '../config/load.ts'
 import { openConfiguredUpstream } from '../context.ts'
-import { type ListOffered, listsOffered } from '../contracts.ts'
+import { listsOffered } from '../contracts.ts'
 import { readContracts } from '../store/queries/contract.ts'
+import type { ListOffered } from '../streams/contract.ts'
 import type { Upstream } from '../upstream/client.ts'
 import type { OperationName } from '../upstream/operations/table.ts'
 import { count } from '../util/text.ts'

@@ -187,3 +187,14 @@ function requestText({ parameters, takes, answers }: ContractOperation): string 
   const answer = answers === null ? 'nothing' : `${answers.isList ? 'a list of ' : ''}${answers.type}`
   return `takes ${[...given, ...body].join(', ') || 'nothing'}, answers ${answer}`
 }
+
+/** A list that a description names. */
+export type ListOffered = {
+  readonly path: string
+  readonly type: string
+  readonly hasChanges: boolean
+  /** The stream that mirrors it; null: none does. */
+  readonly stream: string | null
+  /** What STREAMS would add; null: it cannot name such a path. */
+  readonly setting: string | null
+}

@@ -75,7 +75,7 @@ import {
   type WorkerSeen,
 } from '../store/queries/watch.ts'
 import { relatedStreams, type Stream } from '../streams/catalog.ts'
-import type { Contract, RecordType } from '../streams/contract.ts'
+import type { Contract, ListOffered, RecordType } from '../streams/contract.ts'
 import type { ReadingProgress } from '../streams/load-progress.ts'
 import { isObject } from '../streams/record.ts'
 import type { DaySpan } from './history-charts.ts'
@@ -129,15 +129,6 @@ export type ContractShown = {
   readonly types: ReadonlyMap<string, RecordType>
   readonly differences: readonly Difference[]
 }
-/** A list that the upstream names; null as its stream: none mirrors it. */
-export type ListOffered = {
-  readonly path: string
-  readonly type: string
-  readonly hasChanges: boolean
-  readonly stream: string | null
-  readonly setting: string | null
-}
-
 /** One row, and what was noted about its key. */
 export type RecordShown = {
   readonly row: (RowStory & { readonly values: Readonly<Record<string, Json>> }) | null

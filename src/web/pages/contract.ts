@@ -4,10 +4,10 @@
 import { changeText } from '../../problems/contract-problems.ts'
 import type { StoredContract } from '../../store/queries/contract.ts'
 import { type Difference, differenceInWords } from '../../store/queries/contract-differences.ts'
-import { type ContractField, type RecordType, saidOf } from '../../streams/contract.ts'
+import { type ContractField, type ListOffered, type RecordType, saidOf } from '../../streams/contract.ts'
 import { plural } from '../../util/text.ts'
 import { age, clock, count, foreign, type Html, html, state } from '../html.ts'
-import type { ContractShown, ListOffered } from '../status-queries.ts'
+import type { ContractShown } from '../status-queries.ts'
 import { heading, type Page } from './layout.ts'
 import { addressOf, type Column, chosen, plainTable } from './tables.ts'
 
