@@ -13,6 +13,9 @@ export type RunStep = {
 }
 export type StepWait = { readonly from: number; readonly to: number; readonly what: string }
 
+/** The last step of a run that leaves deletions to a person. */
+export const blockStep = 'Block deletions: too many are missing'
+
 export type Steps = {
   /** From here on the run does this; when it does so already, it goes on. */
   begin(what: string, atMs: number): void

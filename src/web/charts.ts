@@ -3,6 +3,10 @@
 
 import { type Html, html, shortSpan } from './html.ts'
 
+/** A line of a key: what a colour stands for. */
+export const swatch = (className: string, words: string): Html =>
+  html`<li><svg viewBox="0 0 12 12" aria-hidden="true"><rect class="${className}" width="12" height="12" rx="2"/></svg>${words}</li>`
+
 // The tide gauge: how old each kind of knowledge is, from two days on the left to now on the right, by the logarithm of the age.
 export type TideAges = {
   /** Milliseconds; null: not known yet. */

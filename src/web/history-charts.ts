@@ -16,6 +16,7 @@ import {
   troubleTable,
   worstTable,
 } from './chart-tables.ts'
+import { swatch } from './charts.ts'
 import { count, type Html, html, shortSpan } from './html.ts'
 
 export type DaySpan = { readonly from: Date; readonly to: Date; readonly bucketMs: number }
@@ -54,9 +55,6 @@ const withScale = (
   plot: Html,
 ): Html =>
   html`<div class="yx"><svg class="plot" height="${height}" aria-hidden="true">${labels.map(([y, words]) => html`<text x="0" y="${y.toFixed(1)}">${words}</text>`)}</svg>${plot}</div>`
-
-const swatch = (className: string, words: string): Html =>
-  html`<li><svg viewBox="0 0 12 12" aria-hidden="true"><rect class="${className}" width="12" height="12" rx="2"/></svg>${words}</li>`
 
 const nothing = (title: string, small: string): Html =>
   figure(

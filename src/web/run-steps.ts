@@ -1,7 +1,9 @@
 // The steps of a run as a chart: a line for each, as long as it took, with the times that it waited; and the same as a table.
 
 import type { RunStep } from '../streams/run-steps.ts'
-import { formatDuration } from '../util/text.ts'
+import { formatDuration, plural } from '../util/text.ts'
+import { numbers } from './chart-tables.ts'
+import { swatch } from './charts.ts'
 import { count, type Html, html } from './html.ts'
 import { plainTable } from './pages/tables.ts'
 
@@ -33,24 +35,21 @@ ${
   (hasWaited || isBlocked || isFailed) &&
   html`<ul class="key">${swatch('f-read', 'working')}${hasWaited && swatch('f-warn', 'waiting for the upstream')}${isBlocked ? swatch('f-bad', 'blocked') : isFailed && swatch('f-bad', 'failed')}</ul>`
 }
-<details><summary>Show the numbers</summary>${table(steps)}</details></figure>`
+${numbers(table(steps))}</figure>`
 }
-
-const swatch = (className: string, words: string): Html =>
-  html`<li><svg viewBox="0 0 12 12" aria-hidden="true"><rect class="${className}" width="12" height="12" rx="2"/></svg>${words}</li>`
 
 /** What a phone has no room for; the table has it, too. */
 function more({ requests, records, waitedMs }: RunStep): string {
   const parts = [
-    requests > 0 ? `${count(requests)} ${requests === 1 ? 'request' : 'requests'}` : null,
-    records > 0 ? `${count(records)} records` : null,
+    requests > 0 ? plural(requests, 'request') : null,
+    records > 0 ? plural(records, 'record') : null,
     waitedMs > 0 ? `waited ${formatDuration(waitedMs)}` : null,
   ]
   return parts.flatMap((part) => (part === null ? [] : ` · ${part}`)).join('')
 }
 
 const sentence = (steps: readonly RunStep[]): string =>
-  `${count(steps.length)} ${steps.length === 1 ? 'step' : 'steps'}: ${steps.map(({ what, from, to }) => `${what}, ${formatDuration(to - from)}`).join('; ')}`
+  `${plural(steps.length, 'step')}: ${steps.map(({ what, from, to }) => `${what}, ${formatDuration(to - from)}`).join('; ')}`
 
 const table = (steps: readonly RunStep[]): Html =>
   plainTable({

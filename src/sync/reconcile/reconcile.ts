@@ -4,6 +4,7 @@
 import type { JsonObject } from '../../json/json.ts'
 import { versionedBy } from '../../streams/catalog.ts'
 import { isFlaggedDeleted, readRecords } from '../../streams/record.ts'
+import { blockStep } from '../../streams/run-steps.ts'
 import { withoutTwins } from '../../streams/twins.ts'
 import { count, plural } from '../../util/text.ts'
 import type { RecordList } from '../../wire/record-page.ts'
@@ -98,7 +99,7 @@ async function reconcile(
   const shortfall = await run.absent.gather()
   findings.missing = shortfall.missing
   if (shortfall.missing > context.approved && isDoubtful(shortfall)) {
-    run.progress.step('Block deletions: too many are missing')
+    run.progress.step(blockStep)
     findings.blocked = shortfall
     await run.reconciliation.block(shortfall)
     return reading(

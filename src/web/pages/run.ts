@@ -1,7 +1,7 @@
 // `/runs/:id`: one run: what it did, what it came upon, and what it said.
 
 import type { RunStory } from '../../store/queries/run-story.ts'
-import type { RunStep } from '../../streams/run-steps.ts'
+import { blockStep, type RunStep } from '../../streams/run-steps.ts'
 import { formatDuration, plural } from '../../util/text.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
 import { clock, count, foreign, type Html, html, kindInWords, runState, shortSpan } from '../html.ts'
@@ -91,7 +91,7 @@ ${run.positionTo !== null && run.positionTo !== '0' && fact('Position', count(Nu
 /** What it did, in order. */
 const stepsCard = ({ polls, status }: RunStory, steps: readonly RunStep[]): Html =>
   html`<section class="card">${stepsFigure(steps, {
-    isBlocked: steps.at(-1)?.what.startsWith('Block') ?? false,
+    isBlocked: steps.at(-1)?.what === blockStep,
     isFailed: status === 'failed',
     of: polls > 1 ? 'the last of these runs' : status === 'running' ? 'so far' : null,
   })}</section>`
