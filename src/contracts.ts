@@ -8,6 +8,7 @@ import { readContracts, wasCheckedWithin } from './store/queries/contract.ts'
 import { readSchemaMap } from './store/queries/dictionary.ts'
 import { learnAddedStreams } from './store/queries/found-out.ts'
 import { confirmedReferences, type LikelyReference } from './store/queries/references.ts'
+import { believeContracts, forgetContractBeliefs } from './store/runs/believe-contract.ts'
 import { forgetContractProblem, keepContract } from './store/runs/keep-contract.ts'
 import { noteStream } from './store/runs/note-stream.ts'
 import { applyContract, noteReferences } from './store/schema/apply-contract.ts'
@@ -68,6 +69,9 @@ export type Contracts = {
 
 const services = ['assignment', 'tracking'] as const
 
+/** It is read once a day, and may come an hour late. */
+const believedForMs = 25 * 3_600_000
+
 /** Where a service may describe itself; undefined: what CONTRACT names is that of the other one. Null: it is not looked for. */
 export const contractPlaceOf = (
   { contract }: Pick<UpstreamConfig, 'contract'>,
@@ -94,9 +98,16 @@ export async function openContracts(needs: ContractNeeds): Promise<Contracts> {
     async refresh({ olderThanMs, signal }) {
       try {
         for (const service of services) await lookAt(needs, service, { olderThanMs, signal })
-        if (config.contract === null) return []
+        if (config.contract === null) {
+          await forgetContractBeliefs(pool)
+          return []
+        }
         const applied = await applyStored(needs)
         await learn()
+        await believeContracts(pool, await describedHere(pool), needs.mirrored, {
+          readWithinMs: believedForMs,
+          now: new Date(),
+        })
         return applied
       } catch (error) {
         if (signal.aborted) throw error

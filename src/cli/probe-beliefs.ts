@@ -4,14 +4,18 @@ import type { Config } from '../config/load.ts'
 import { openContext, type SyncContext } from '../context.ts'
 import { hasCluster } from '../embedded-postgres/location.ts'
 import type { Logger } from '../log.ts'
+import { contractVerdict, describedBy, differencesOf } from '../store/queries/contract-differences.ts'
+import { readFieldsBeside } from '../store/queries/contract-fields.ts'
 import { type BeliefLine, readBeliefs } from '../store/queries/dictionary.ts'
 import { isLocallyChanged } from '../store/queries/due.ts'
 import { type BeliefKind, type BeliefName, beliefs, verdictOf } from '../streams/beliefs.ts'
-import type { ChangesStream } from '../streams/catalog.ts'
+import type { ChangesStream, Stream } from '../streams/catalog.ts'
 import { describeUpstream } from '../sync/beliefs/describe.ts'
 import { knownRows } from '../sync/beliefs/probe-run.ts'
 import { type Tested, testBeliefs } from '../sync/beliefs/test-beliefs.ts'
 import type { Source } from '../sync/ports/source.ts'
+import { describedStreams } from '../upstream/contract/described-streams.ts'
+import type { Finding } from '../upstream/contract/find-description.ts'
 import { formatDuration, sentence } from '../util/text.ts'
 import type { Check } from './probe-checks.ts'
 
@@ -75,8 +79,36 @@ export async function* probeBeliefs({ mirror, ...asked }: Asked): AsyncGenerator
     yield { name: `${stream.name} ${name}`, isFine: true, says: value }
 }
 
-/** Of the beginning of a first load there is nothing to test. */
-const told = (Object.keys(beliefs) as BeliefName[]).filter((name) => name !== 'first_top')
+/** Of the beginning of a first load there is nothing to test; what is described is told of every stream. */
+const told = (Object.keys(beliefs) as BeliefName[]).filter(
+  (name) => name !== 'first_top' && name !== 'contract',
+)
+
+/** Whether the records of a stream are as the service describes them; null: it does not describe them. */
+export async function probeDescribed({
+  stream,
+  finding,
+  mirror,
+}: {
+  readonly stream: Stream
+  readonly finding: Finding | null
+  readonly mirror: StoredMirror | null
+}): Promise<Check | null> {
+  if (finding?.found !== 'contract') return null
+  const types = describedStreams(new Map([[stream.service, finding.contract]]), [stream])
+  const type = types.get(stream.name)
+  if (!type) return null
+  const recorded = (mirror?.beliefs ?? []).filter((line) => line.stream === stream.name)
+  const fields = mirror
+    ? await readFieldsBeside(mirror.context.database.pool, [stream.name], { mostCounted: 0 })
+    : []
+  const from = describedBy(finding.contract.openApi, finding.at)
+  const tested: Tested =
+    fields.length === 0
+      ? { name: 'contract', value: null, evidence: 'nothing is stored yet that could be compared' }
+      : { name: 'contract', ...contractVerdict(type, fields, differencesOf(fields, types), from) }
+  return checkOf(stream.name, 'contract', tested, recorded)
+}
 
 async function testTables({ context }: StoredMirror, stream: string): Promise<Tested> {
   const isChanged = await isLocallyChanged(context.database.pool, stream)

@@ -12,10 +12,9 @@ import type { Logger } from '../log.ts'
 import { otherSources, otherSourceText, waysOut } from '../store/queries/sources.ts'
 import { openDatabase } from '../store/server/connect.ts'
 import type { ServiceName, Stream } from '../streams/catalog.ts'
-import type { ContractPlace } from '../streams/contract.ts'
 import { readRecords } from '../streams/record.ts'
 import type { Upstream } from '../upstream/client.ts'
-import { findContract } from '../upstream/contract/find-description.ts'
+import { type Finding, findContract } from '../upstream/contract/find-description.ts'
 import { openSource } from '../upstream/contract/source.ts'
 import { UpstreamError } from '../upstream/http/errors.ts'
 import type { RequestOf } from '../upstream/operations/request.ts'
@@ -23,7 +22,7 @@ import type { OperationName } from '../upstream/operations/table.ts'
 import { messageOf } from '../util/errors.ts'
 import { formatDuration, plural } from '../util/text.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
-import { type BeliefReport, probeBeliefs, type StoredMirror } from './probe-beliefs.ts'
+import { type BeliefReport, probeBeliefs, probeDescribed, type StoredMirror } from './probe-beliefs.ts'
 
 // One line of the probe.
 export type Check = {
@@ -88,6 +87,7 @@ export async function* probeService(
   if (!upstream) return
   try {
     const mine = streams.filter((stream) => stream.service === service)
+    let finding: Finding | null = null
     for (const [index, stream] of mine.entries()) {
       const rights = await probeRights(upstream, stream, signal)
       if (index === 0) {
@@ -101,9 +101,12 @@ export async function* probeService(
         const date = rights.check.isFine ? await dateOf(upstream, stream, signal) : null
         if (date) yield clockCheck(service, date)
         const place = contractPlaceOf(config, service)
-        if (place !== undefined) yield await probeContract(place, upstream, signal)
+        if (place) finding = await findContract(place, upstream, signal)
+        if (place !== undefined) yield contractCheck(service, finding)
       }
       yield rights.check
+      const described = await probeDescribed({ stream, finding, mirror })
+      if (described && stream.kind !== 'changes') yield described
       if (stream.name === 'assignment' && config.related.length > 0 && rights.received > 0)
         yield await probeExtended(upstream, stream, signal)
       if (!rights.check.isFine || stream.kind !== 'changes' || rights.received === 0) continue
@@ -114,6 +117,7 @@ export async function* probeService(
       } catch (error) {
         yield failed(`${stream.name} neworchanged`, error)
       }
+      if (described) yield described
     }
   } finally {
     upstream.close()
@@ -121,14 +125,9 @@ export async function* probeService(
 }
 
 /** What the service says about itself; none is no fault. */
-async function probeContract(
-  place: ContractPlace | null,
-  upstream: Upstream,
-  signal: AbortSignal,
-): Promise<Check> {
-  const name = `contract ${upstream.service}`
-  if (place === null) return { name, isFine: true, says: 'not looked for (CONTRACT is off)' }
-  const finding = await findContract(place, upstream, signal)
+function contractCheck(service: ServiceName, finding: Finding | null): Check {
+  const name = `contract ${service}`
+  if (finding === null) return { name, isFine: true, says: 'not looked for (CONTRACT is off)' }
   switch (finding.found) {
     case 'contract': {
       const { openApi, operations, remarks } = finding.contract

@@ -182,6 +182,17 @@ export const beliefs = {
     takenBack: 'The stream is read again from the beginning, and rows that differ are replaced.',
     isToldElsewhere: true,
   },
+  contract: {
+    claim: 'records are as the upstream describes them (OpenAPI)',
+    test: 'The description is read at each start and once a day, and compared with the columns that records made. From then on each run: a field that is not described, or a value that does not fit, falsifies it.',
+    lifetimeMs: 2 * dayMs,
+    holdsAs: ['as described'],
+    without:
+      'The records decide, and columns are theirs. `tidemark contract --diff` names the fields that differ.',
+    takenBack:
+      'The type of that column, where no value of the described one is in it. Otherwise values that do not fit go to `_rescued`. Nothing else rests on the description.',
+    isToldElsewhere: true,
+  },
   first_top: {
     claim: 'when the load began, no version above this one was given yet',
     test: 'Noted when a load begins.',

@@ -293,6 +293,8 @@ export function openStatusQueries({ pool, streams, nextRuns, ...given }: Given):
 }
 
 const mostChanges = 50
+/** Rows of a table that a page waits for. */
+const mostCountedRows = 20_000
 
 async function readContract(
   pool: Given['pool'],
@@ -304,7 +306,7 @@ async function readContract(
     readContracts(pool),
     readUnusableContracts(pool),
     readContractChanges(pool, { limit: mostChanges }),
-    readFieldsBeside(pool, mirrored),
+    readFieldsBeside(pool, mirrored, { mostCounted: mostCountedRows }),
   ])
   return { contracts, unusable, changes, types, differences: differencesOf(fields, types) }
 }

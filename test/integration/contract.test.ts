@@ -6,6 +6,8 @@ import { afterEach, describe, expect, inject, it } from 'vitest'
 import { contract } from '../../src/cli/contract.ts'
 import { readDescriptions } from '../../src/cli/described.ts'
 import { migrate } from '../../src/cli/migrate.ts'
+import { probe } from '../../src/cli/probe.ts'
+import { sync } from '../../src/cli/sync.ts'
 import { openLog } from '../../src/log.ts'
 import { readProblems } from '../../src/problems/find-problems.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
@@ -44,6 +46,13 @@ describe.skipIf(!hasPostgres)('the contract', () => {
       [relation],
     )
     return rows
+  }
+  const believed = async (stream: string) => {
+    const { rows } = await database.pool.query(
+      "select value, evidence, previous_value from tidemark.belief where name = 'contract' and stream = $1",
+      [stream],
+    )
+    return rows[0]
   }
   const viewsIn = async () => {
     const { rows } = await database.pool.query<{ name: string }>(
@@ -331,18 +340,65 @@ describe.skipIf(!hasPostgres)('the contract', () => {
       const [assignment] = context.streams
       if (!assignment) throw new Error('no stream')
       await context.read(assignment, 'incremental', { signal: neverAborted })
+      // Rows that come again are the same rows.
+      await context.read(assignment, 'lookback', { signal: neverAborted })
       const [problem, ...more] = await problemsOf(/^contract_|schema_drift/)
       expect(more).toEqual([])
       expect(problem?.kind).toBe('contract_differs')
       expect(problem?.what).toContain('city (not in the description)')
       expect(problem?.what).toContain('assignmentName (described as integer: another type)')
+      expect(await believed('assignment')).toMatchObject({
+        value: 'otherwise',
+        previous_value: 'as described',
+        evidence: '2 of the fields that came are not as described: assignmentName, city',
+      })
       const diff = await callCommand(contract, ['assignment', '--diff'], environment)
       expect(diff.code).toBe(1)
-      expect(diff.stdout).toContain('assignment.city: not described; ')
-      expect(diff.stdout).toContain('assignment.nobodyHasIt: described as string; none of ')
+      const { rows } = await database.pool.query(
+        'select count(*)::int as all, count(city)::int as cities from mirror.assignment',
+      )
+      expect(diff.stdout).toContain(
+        `assignment.city: not described; ${rows[0]?.cities} rows with a value, in a column of type text`,
+      )
+      expect(diff.stdout).toContain(
+        `assignment.nobodyHasIt: described as string; none of ${rows[0]?.all} rows has a value`,
+      )
       expect(diff.stdout).toContain('assignment.assignmentName: described as integer; its column is text')
       const shown = await callCommand(contract, ['assignment_note', '--format', 'markdown'], environment)
       expect(shown.stdout).toContain('| noteTypeId | integer uint8 or null | Type of note. |')
+    })
+
+    it('is a belief about each stream: told with its evidence, falsified by what comes, and tested anew', async () => {
+      const upstream = await start()
+      await describeAs((description) => delete fields(description).city)
+      const environment = environmentFor(upstream, database, { CONTRACT: file() })
+      await callCommand(migrate, [], environment)
+      const evidence = `0 of 60 fields in OpenAPI 3.1.1 of ${file()} have values, and all fit`
+      expect(await believed('assignment')).toMatchObject({ value: 'as described', evidence })
+      expect(await believed('webhook_subscription')).toMatchObject({ value: 'as described' })
+      await callCommand(sync, ['assignment'], environment)
+      expect(await believed('assignment')).toMatchObject({
+        value: 'otherwise',
+        evidence: '1 of the fields that came are not as described: city',
+      })
+      const probed = await callCommand(probe, ['--json'], environment)
+      const beliefs = JSON.parse(probed.stdout).beliefs
+      const told = (stream: string) =>
+        beliefs.find((one: Record<string, unknown>) => one.stream === stream && one.name === 'contract')
+      expect(told('assignment')).toMatchObject({
+        verdict: 'does not hold',
+        evidence: `1 field not as in OpenAPI 3.1.1 of ${file()}: city`,
+      })
+      expect(told('webhook_definition')).toMatchObject({ verdict: 'holds' })
+      // Described by now: the belief holds again, from the time when the description is read.
+      await describeAs(() => {})
+      await callCommand(migrate, [], environment)
+      expect(await believed('assignment')).toMatchObject({
+        value: 'as described',
+        previous_value: 'otherwise',
+      })
+      await callCommand(migrate, [], { ...environment, CONTRACT: 'off' })
+      expect(await believed('assignment')).toBeUndefined()
     })
   })
 })

@@ -1,4 +1,4 @@
-// Where records are otherwise than the upstream describes them. Pure.
+// Where rows are otherwise than the upstream describes its records. Pure.
 
 import type { RecordType } from '../../streams/contract.ts'
 import { count, plural } from '../../util/text.ts'
@@ -11,7 +11,7 @@ export type Difference = {
   readonly kind: 'never had a value' | 'not described' | 'another type' | 'values that do not fit'
   readonly described: string | null
   readonly column: string | null
-  /** How many records, or values, that is about. */
+  /** How many rows that is about. */
   readonly count: number
 }
 
@@ -24,17 +24,17 @@ export const differencesOf = (
 ): readonly Difference[] => fields.flatMap((field) => differenceOf(field, types.get(field.stream)))
 
 function differenceOf(
-  { stream, field, describedAs, columnType, records, values, rescued }: FieldBeside,
+  { stream, field, describedAs, columnType, rows, values, rescued }: FieldBeside,
   type: RecordType | undefined,
 ): readonly Difference[] {
   const common = { stream, field, described: describedAs, column: columnType }
-  if (records === 0) return []
+  if (rows === 0) return []
   if (describedAs === null) return [{ ...common, kind: 'not described', count: values }]
   const wanted = typeSaid(type, field)
   if (rescued > 0) return [{ ...common, kind: 'values that do not fit', count: rescued }]
   if (wanted !== null && columnType !== null && wanted !== columnType)
     return [{ ...common, kind: 'another type', count: values }]
-  return values === 0 ? [{ ...common, kind: 'never had a value', count: records }] : []
+  return values === 0 ? [{ ...common, kind: 'never had a value', count: rows }] : []
 }
 
 function typeSaid(type: RecordType | undefined, field: string): string | null {
@@ -45,14 +45,45 @@ function typeSaid(type: RecordType | undefined, field: string): string | null {
 }
 
 const meanings: Readonly<Record<Difference['kind'], (one: Difference) => string>> = {
-  'never had a value': ({ described: said, count: records }) =>
-    `described as ${said}; none of ${plural(records, 'record')} that came had a value`,
-  'not described': ({ column, count: values }) =>
-    `not described; ${plural(values, 'value')}, in a column of type ${column ?? 'none'}`,
+  'never had a value': ({ described: said, count: rows }) =>
+    `described as ${said}; none of ${plural(rows, 'row')} has a value`,
+  'not described': ({ column, count: rows }) =>
+    `not described; ${plural(rows, 'row')} with a value, ${column === null ? 'in _rescued' : `in a column of type ${column}`}`,
   'another type': ({ described: said, column }) => `described as ${said}; its column is ${column}`,
-  'values that do not fit': ({ described: said, count: values }) =>
-    `described as ${said}; ${count(values)} values do not fit`,
+  'values that do not fit': ({ described: said, count: rows }) =>
+    `described as ${said}; ${plural(rows, 'row')} with a value that does not fit`,
 }
 
 /** In one line, without its field. */
 export const differenceInWords = (one: Difference): string => meanings[one.kind](one)
+
+export type ContractVerdict = { readonly value: 'as described' | 'otherwise'; readonly evidence: string }
+
+/** Of one stream, by what its columns hold; `from`: what was read, and where. */
+export function contractVerdict(
+  { fields }: Pick<RecordType, 'fields'>,
+  beside: readonly FieldBeside[],
+  differences: readonly Difference[],
+  from: string,
+): ContractVerdict {
+  const others = differences.filter(isContradiction).map(({ field }) => field)
+  if (others.length === 0)
+    return {
+      value: 'as described',
+      evidence: `${withValues(beside)} of ${plural(fields.length, 'field')} in ${from} have values, and all fit`,
+    }
+  const named = others.slice(0, mostNamed).join(', ')
+  const more = others.length > mostNamed ? ` and ${count(others.length - mostNamed)} more` : ''
+  return {
+    value: 'otherwise',
+    evidence: `${plural(others.length, 'field')} not as in ${from}: ${named}${more}`,
+  }
+}
+
+const mostNamed = 5
+
+const withValues = (beside: readonly FieldBeside[]): number =>
+  beside.filter(({ describedAs, values }) => describedAs !== null && values > 0).length
+
+/** The description as evidence names it. */
+export const describedBy = (openApi: string, location: string): string => `OpenAPI ${openApi} of ${location}`

@@ -176,7 +176,10 @@ async function beginEpoch(client: ClientBase, lease: RunLease, found: WentBack):
      where stream = $1 and status in ('waiting', 'running')`,
     [stream],
   )
-  await client.query(`delete from tidemark.belief where stream = $1 and name <> 'version_field'`, [stream])
+  await client.query(
+    `delete from tidemark.belief where stream = $1 and name not in ('version_field', 'contract')`,
+    [stream],
+  )
   await client.query('delete from tidemark.pinned_record where stream = $1', [stream])
   // Records of theirs may have gone back while the assignment itself is as before.
   if (stream === 'assignment') await client.query('update tidemark.related_fetch set retry_at = now()')

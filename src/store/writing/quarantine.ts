@@ -46,7 +46,24 @@ export function startDictionary(): Dictionary {
       newFields.clear()
       const entries = [...fields]
       await client.query(
-        `update tidemark.field as known
+        `with counted as (
+           select * from unnest($3::text[], $4::bigint[], $5::bigint[]) as counted (folded, non_null, rescued)
+         ), otherwise as (
+           select string_agg(source_name, ', ' order by source_name) filter (where place <= ${mostNamed}) as fields, count(*) as number
+           from (
+             select source_name, row_number() over (order by source_name) as place
+             from counted join tidemark.field using (folded) join tidemark.belief using (stream)
+             where stream = $1 and name = 'contract' and non_null > 0
+               and (described_as is null or counted.rescued > 0 or widened_at > tested_at)
+           ) as named
+         ), fallen as (
+           -- What the upstream says about itself no longer holds.
+           update tidemark.belief
+           set value = 'otherwise', previous_value = value, changed_at = now(), tested_at = now(),
+               evidence = format('%s of the fields that came are not as described: %s', number, fields)
+           from otherwise where stream = $1 and name = 'contract' and value = 'as described' and number > 0
+         )
+         update tidemark.field as known
          set records_seen = known.records_seen + $2, nulls_seen = known.nulls_seen + greatest($2 - counted.non_null, 0),
              rescued = known.rescued + counted.rescued,
              rescued_since = case when counted.rescued > 0 then coalesce(known.rescued_since, now()) else known.rescued_since end,
@@ -56,8 +73,7 @@ export function startDictionary(): Dictionary {
                when counted.non_null > 0 and known.records_seen = known.nulls_seen and known.described_as is not null then now()
                else known.first_seen_at
              end
-         from unnest($3::text[], $4::bigint[], $5::bigint[]) as counted (folded, non_null, rescued)
-         where known.stream = $1 and known.folded = counted.folded`,
+         from counted where known.stream = $1 and known.folded = counted.folded`,
         [
           stream,
           records,
@@ -73,6 +89,8 @@ export function startDictionary(): Dictionary {
 }
 
 const mostEmptyFields = 1_000
+/** In the evidence of a belief. */
+const mostNamed = 5
 
 /** Without a column and a note: they came, and only ever null. Their first value is nothing new then. */
 async function noteEmptyFields(
