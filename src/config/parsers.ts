@@ -125,23 +125,29 @@ export const streamList = text.optional().transform((value, context): readonly s
     .split(',')
     .map((name) => name.trim())
     .filter(Boolean)
-  const added = addedIn(value)
-  const isKnown = (part: string) =>
-    part.includes('=')
-      ? added.some(({ name, path }) => `${name}=${path}` === part)
-      : part === 'all' || knownStreams.some(({ name }) => name === part)
-  const wanted = names.includes('all') ? null : [...new Set(names.map((part) => part.split('=')[0] ?? part))]
-  if (
-    names.length > 0 &&
-    names.every(isKnown) &&
-    new Set(added.map(({ name }) => name)).size === added.length
-  )
-    return wanted
+  const problem = entryProblem(names)
+  if (problem === null)
+    return names.includes('all') ? null : [...new Set(names.map((part) => part.split('=')[0] ?? part))]
   context.addIssue(
-    `must be a comma-separated list out of ${knownStreams.map(({ name }) => name).join(', ')}, all, and lists of the upstream such as customer=/api/Customer, each with a name of its own`,
+    `must be a comma-separated list out of ${knownStreams.map(({ name }) => name).join(', ')}, all, and lists of the upstream such as customer=/api/Customer (a name of its own in lower case, a path from / on without parameters); ${problem}`,
   )
   return z.NEVER
 })
+
+function entryProblem(entries: readonly string[]): string | null {
+  const added = entries.flatMap((entry) => addedIn(entry))
+  const isKnown = (entry: string) =>
+    entry.includes('=')
+      ? addedIn(entry).length === 1
+      : entry === 'all' || knownStreams.some(({ name }) => name === entry)
+  const wrong = entries.find((entry) => !isKnown(entry))
+  if (entries.length === 0) return 'without any, leave it out'
+  if (wrong !== undefined) return `"${printable(wrong)}" is none of them`
+  const twice = added.find(({ name }, index) => added.findIndex((one) => one.name === name) < index)
+  return twice ? `${twice.name} is named twice` : null
+}
+
+const printable = (entry: string): string => entry.replaceAll(/\p{Cc}/gu, ' ').slice(0, 80)
 
 const shortestHistoryMs = 24 * 3_600_000
 

@@ -5,6 +5,8 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest'
 import { api } from '../../src/cli/api.ts'
 import { contract } from '../../src/cli/contract.ts'
+import { probe } from '../../src/cli/probe.ts'
+import { sync } from '../../src/cli/sync.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { addStreams } from '../../src/streams/catalog.ts'
@@ -51,6 +53,18 @@ describe.skipIf(!hasPostgres)('a list that the settings add', () => {
     expect(BigInt(position)).toBeGreaterThan(0n)
     const again = await context.read(client, 'incremental', { signal: neverAborted })
     expect(again).toMatchObject({ status: 'done', tally: { inserted: 0, updated: 0, requests: 1 } })
+  })
+
+  it('says that STREAMS names it, where the upstream has no such list', async () => {
+    const environment = environmentFor(simulator, database, { STREAMS: 'foo=/api/Nope' })
+    const { code, stdout } = await callCommand(sync, [], environment)
+    expect(code).toBe(3)
+    expect(stdout).toContain(
+      'api/Nope: status 404: the upstream has no such list, or does not show it to this user. STREAMS names it (foo=/api/Nope): correct its path there, or take it out. `tidemark contract streams` shows the lists that the upstream describes.',
+    )
+    const probed = await callCommand(probe, [], environment)
+    expect(probed.code).toBe(3)
+    expect(probed.stdout).toContain('STREAMS names it (foo=/api/Nope)')
   })
 
   it('loses its rows by a look through the list, where no record can be asked for by its id', async () => {
@@ -184,10 +198,11 @@ describe.skipIf(!hasPostgres)('a list that the settings add', () => {
   })
 
   it.each([
-    ['assignment=/api/Customer', 'STREAMS'],
-    ['client=api/Customer', 'STREAMS'],
-    ['client=/api/A,client=/api/B', 'STREAMS'],
-    ['Client=/api/Customer', 'STREAMS'],
+    ['assignment=/api/Customer', '"assignment=/api/Customer" is none of them'],
+    ['all,client=api/Customer', '"client=api/Customer" is none of them'],
+    ['client=/api/A,client=/api/B', 'client is named twice'],
+    ['Client=/api/Customer', '"Client=/api/Customer" is none of them'],
+    [',', 'without any, leave it out'],
   ])('is refused when it is written wrongly: %s', (value, words) => {
     expect(() => loadConfig(environmentFor(simulator, database, { STREAMS: value }))).toThrow(words)
   })

@@ -71,7 +71,11 @@ export function openSource(
       try {
         return await askPage(list, { query }, signal, { pageSize })
       } catch (error) {
-        throw byKey && refusesParameters(error) ? new ListRefused(error.message) : error
+        throw byKey && refusesParameters(error)
+          ? new ListRefused(error.message)
+          : stream.isAdded
+            ? asAdded(stream, list, error)
+            : error
       }
     },
     listHasPages: pageSizeName(list) !== null,
@@ -162,6 +166,24 @@ function openPageLength() {
       if (records.length > 0) recordBytes = Math.max(recordBytes ?? 0, bytes / records.length)
     },
   }
+}
+
+/** A list that only STREAMS names: what is wrong is mostly its path. */
+function asAdded({ name }: Stream, { operation }: Named, error: unknown): unknown {
+  const isOther =
+    error instanceof UpstreamError &&
+    (error.code === 'UPSTREAM_SHAPE' || [404, 405].includes(error.status ?? 0))
+  if (!isOther) return error
+  const { code, method, path, status } = error
+  const what =
+    status === 404
+      ? 'status 404: the upstream has no such list, or does not show it to this user.'
+      : error.problem
+  const advice = `STREAMS names it (${name}=${operation.path}): correct its path there, or take it out. \`tidemark contract streams\` shows the lists that the upstream describes.`
+  return new UpstreamError({
+    ...{ code, method, path, status, retryable: false, body: error.body, cause: error },
+    problem: `${what} ${advice}`,
+  })
 }
 
 function listOf({ operation }: Named, { body, bytes, status }: UpstreamAnswer<Json | RecordPage>): Answer {
