@@ -5,11 +5,12 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { withAlertBook } from '../../src/store/admin/alert-book.ts'
 import { migrateDatabase } from '../../src/store/schema/migrate.ts'
+import { openDatabase } from '../../src/store/server/connect.ts'
 import { streams } from '../../src/streams/catalog.ts'
 import { withTimeout } from '../../src/util/waiting.ts'
 import { openDriver, placed, Queue, Worker } from '../../src/worker/queue/driver.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
-import { assignments, begin, done, storeOf, writeAll } from '../support/runs.ts'
+import { assignments, begin, done, failed, storeOf, writeAll } from '../support/runs.ts'
 import { startTestWorker } from '../support/worker.ts'
 
 const hostileNames = [
@@ -131,6 +132,42 @@ describe.skipIf(!hasPostgres)('who has the password of BI', () => {
     })
     expect(isTold).toBe(true)
   })
+
+  it('keeps no new column from coming by a long query: it is ended, and that of somebody who writes is not', async () => {
+    const store = storeOf(database)
+    const first = await begin(store)
+    await first.pages.commit(assignments({ AssignmentId: 1, RowVersion: 10 }), null)
+    await first.finish(done)
+    await migrateDatabase({ database, streams, biRole: role(), log: quietLog })
+    // What an administrator chose holds for new sessions.
+    await database.pool.query(`alter database ${database.name} set tidemark.longest_reading = '1 s'`)
+    const impatient = await openDatabase({ url: database.url, log: quietLog })
+    const grows = async (id: number, field: string) => {
+      const run = await begin(storeOf(impatient))
+      try {
+        await run.pages.commit(assignments({ AssignmentId: id, RowVersion: 20 + id, [field]: 'x' }), null)
+        await run.finish(done)
+      } catch (error) {
+        await run.finish(failed)
+        throw error
+      }
+    }
+    const bi = await asBi()
+    await bi.query('begin; select from bi.assignment')
+    const sleeping = bi.query('select pg_sleep(100)').then(
+      () => 'slept',
+      () => 'ended',
+    )
+    await grows(2, 'NewOfTheDay')
+    expect(await sleeping).toBe('ended')
+    const owner = await database.pool.connect()
+    await owner.query('begin; select from bi.assignment')
+    await expect(grows(3, 'NewOfTheNight')).rejects.toThrow('held the table for 8 s')
+    await owner.query('commit')
+    owner.release()
+    await impatient.close()
+    await database.pool.query(`alter database ${database.name} reset tidemark.longest_reading`)
+  }, 40_000)
 
   it('leaves no transaction open for long, unless an administrator chose another time', async () => {
     const limitOf = async () => {

@@ -112,15 +112,21 @@ export async function retryOnLockTimeout<Result>(
   attempt: () => Promise<Result>,
 ): Promise<Result> {
   const { deadlineMs } = backoff.lockTimeout
-  const endsAtMs = Date.now() + deadlineMs
-  try {
-    return await retry(attempt, {
+  const untilDeadline = () => {
+    const endsAtMs = Date.now() + deadlineMs
+    return retry(attempt, {
       delayMs(cause, failures) {
         if (!isLockTimeout(cause)) return null
         const delayMs = delayAfter(backoff.lockTimeout, failures)
         return Date.now() + delayMs <= endsAtMs ? delayMs : null
       },
       wait,
+    })
+  }
+  try {
+    return await untilDeadline().catch(async (cause) => {
+      if (!isLockTimeout(cause) || !(await endLongReaders(client, table))) throw cause
+      return await untilDeadline()
     })
   } catch (cause) {
     if (!isLockTimeout(cause)) throw cause
@@ -129,6 +135,27 @@ export async function retryOnLockTimeout<Result>(
       `Could not ${what} ${table}: a query held the table for ${deadlineMs / 1000} s.${holder} The next run tries again.`,
       { cause },
     )
+  }
+}
+
+/** Unless an administrator chose another time: `alter database … set tidemark.longest_reading = '30 min'`. */
+const longestReadingSql = `coalesce(nullif(current_setting('tidemark.longest_reading', true), ''), '5 min')::interval`
+
+/** Of those who can read the table and not write it: none of them keeps rows from coming. False: none was ended, or none may be. */
+async function endLongReaders(client: ClientBase, table: string): Promise<boolean> {
+  try {
+    const { rows } = await client.query<{ ended: boolean }>(
+      `select pg_terminate_backend(pid) as ended from pg_stat_activity
+       where pid <> pg_backend_pid() and datname = current_database() and backend_type = 'client backend'
+         and xact_start < clock_timestamp() - ${longestReadingSql}
+         and not has_table_privilege(usesysid, to_regclass($1), 'insert')
+         and pid in (select pid from pg_locks where granted and relation = to_regclass($1))`,
+      [table],
+    )
+    return rows.some(({ ended }) => ended)
+  } catch {
+    // This role may not: an administrator can.
+    return false
   }
 }
 
