@@ -172,7 +172,7 @@ describe('the page of the contract', () => {
     expect(text).toMatch(/Fields &amp; more<\/bdi>, version <bdi>1[\s\S]*contract\.json/)
     expect(text).toContain('one &lt;i&gt; thing')
     expect(text).toContain('It is no JSON.')
-    expect(text).toMatch(/Extra[\s\S]*not described; 7 values, in a column of type text/)
+    expect(text).toMatch(/Extra[\s\S]*not described; 7 rows with a value, in a column of type text/)
     expect(text).toContain('Order.Price (type changed: string → number)')
     expect(text).toMatch(/\/api\/Customer[\s\S]*STREAMS=…,<bdi>customer=\/api\/Customer/)
     expect(text).not.toContain('What it costs.')
