@@ -212,6 +212,43 @@ describe.skipIf(!hasPostgres)('an upstream that goes back', () => {
     expect(await problems()).toEqual([])
   })
 
+  it('in nothing but one or two marks of deletion, has those rows living again (P14)', async () => {
+    const { source } = simulator
+    for (const ids of [[12], [13, 14]]) {
+      const backup = source.takeBackup()
+      for (const id of ids) source.remove('assignment', id, 'soft')
+      await read()
+      await look()
+      expect(await wrong()).toEqual([])
+      source.restoreBackup(backup)
+      expect(await read()).toMatchObject({ status: 'inconclusive' })
+      await look()
+      pass(6 * minuteMs)
+      expect(await look()).toMatchObject({ note: expect.stringContaining('mended') })
+      expect(await wrong()).toEqual([])
+      // Its counter gives the position's version for a second time.
+      for (const id of ids) source.change('assignment', id)
+      expect(await read()).toMatchObject({ status: 'done', isComplete: true, tally: { requests: 1 } })
+      await look()
+      expect(await wrong()).toEqual([])
+    }
+    expect(await epochsOf(database.pool)).toEqual([])
+  })
+
+  it('and gives the version of the position again, has that record read by the next poll (P11, P14)', async () => {
+    const { source } = simulator
+    const backup = source.takeBackup()
+    source.remove('assignment', 12, 'soft')
+    await read()
+    source.restoreBackup(backup)
+    await look()
+    pass(6 * minuteMs)
+    await look()
+    source.change('assignment', 13)
+    expect(await read()).toMatchObject({ isComplete: true, tally: { requests: 1, updated: 1 } })
+    expect(await wrong()).toEqual([])
+  })
+
   it.each([
     { lagMs: 5_000, share: 1 },
     { lagMs: 5_000, share: 0.5 },

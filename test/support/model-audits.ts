@@ -88,7 +88,8 @@ export const modelReconciliation = (
   async pin(fallen) {
     const at = mirror.now()
     for (const { key, mirrored } of fallen)
-      if (!pins.has(key)) pins.set(key, { key, version: mirrored ?? 0n, lookedAt: at, lostSince: at })
+      if (!pins.has(key))
+        pins.set(key, { key, version: mirrored ?? 0n, lookedAt: at, lostSince: at, isMarked: false })
   },
   noteMended: async () => {},
   cure: async () => {},
@@ -143,10 +144,10 @@ export function modelPinnedRecords(
 ): PinnedRecords {
   const known = () =>
     [...rows.values()]
-      .filter((row) => row.gone === null && !isDoubtful(row))
-      .map(({ key, version }) => ({ key, version: version ?? 0n }))
+      .filter((row) => row.gone !== 'absent' && !isDoubtful(row))
+      .map(({ key, version, gone }) => ({ key, version: version ?? 0n, isMarked: gone !== null }))
       .sort((a, b) => Number(b.version - a.version))
-  const pin = (row: { key: string; version: bigint } | undefined) => {
+  const pin = (row: Pick<Pin, 'key' | 'version' | 'isMarked'> | undefined) => {
     if (row && !pins.has(row.key)) pins.set(row.key, { ...row, lookedAt: new Date(0), lostSince: null })
   }
   return {
@@ -157,7 +158,7 @@ export function modelPinnedRecords(
       return { pins: [...pins.values()], top: there[0]?.version ?? null }
     },
     async pinWithin(ranges) {
-      const there = known()
+      const there = known().sort((a, b) => Number(a.isMarked) - Number(b.isMarked))
       for (const { above, upTo } of ranges)
         pin(there.find(({ version }) => version > above && version <= upTo))
     },

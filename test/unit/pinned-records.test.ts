@@ -21,6 +21,7 @@ const pin = (version: bigint, traits: Partial<Pin> = {}): Pin => ({
   version,
   lookedAt: ago(60_000),
   lostSince: null,
+  isMarked: false,
   ...traits,
 })
 const look = (version: bigint, found: Look['found'], lostSince: Date | null = null): Look => ({
@@ -99,6 +100,13 @@ describe('what looks prove', () => {
     expect(verdict(stands(5n), gone(6n), gone(7n), fell(8n))).toBe('went back')
     expect(verdict(gone(3n), gone(4n), gone(5n), stands(6n))).toBe('as before')
     expect(verdict(gone(6n), gone(7n), gone(8n))).toBe('as before')
+  })
+
+  it('nothing, when records that the upstream marked as deleted are not shown', () => {
+    const hidden = (version: bigint) => ({ ...gone(version), isMarked: true })
+    expect(verdict(stands(5n), hidden(6n), hidden(7n), hidden(8n))).toBe('as before')
+    expect(verdict(stands(5n), gone(7n), gone(8n), gone(9n), hidden(10n))).toBe('went back')
+    expect(isNews({ ...look(5n, 'gone'), isMarked: true }, now)).toBe(false)
   })
 
   it('is seen by all looks when it is news: the first time, and when no replica lags that long', () => {

@@ -6,7 +6,7 @@ import type { Pin, PinnedRecords, WentBack } from '../../sync/ports/store.ts'
 import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import { distrustedHash, isRewoundSql } from '../writing/difference-sql.ts'
 import type { RunLease } from './lease.ts'
-import { isLivingSql, readFromBeginning } from './positions.ts'
+import { isLivingSql, isShownSql, readFromBeginning } from './positions.ts'
 import type { RunParts } from './run.ts'
 
 /** A table that has rows with one row version, and what is asked of it in SQL. */
@@ -15,7 +15,7 @@ type Pinnable = {
   readonly table: string
   readonly key: string
   readonly version: string
-  /** Of the rows `mine`: a record that should be there, in this version. */
+  /** Of the rows `mine`: a record that the upstream served last in this version, perhaps marked as deleted. */
   readonly isKnown: string
 }
 
@@ -27,7 +27,7 @@ function pinnableOf(tableSchema: TableSchema | null): Pinnable | null {
     table: qualified(tableSchema.stream),
     key: `mine.${pg.escapeIdentifier(tableSchema.key.name)}`,
     version: `mine.${pg.escapeIdentifier(column.name)}`,
-    isKnown: `mine.${isLivingSql} and ${isRewoundSql(tableSchema, 'mine')} is not true`,
+    isKnown: `${isShownSql} and ${isRewoundSql(tableSchema, 'mine')} is not true`,
   }
 }
 
@@ -44,14 +44,17 @@ export function pinnedRecordsOf(parts: RunParts): PinnedRecords {
     known: () => withTable({ pins: [], top: null }, (table) => knownPins(client, stream, table)),
     pinWithin: (ranges) =>
       withTable(undefined, async ({ table, key, version, isKnown }) => {
+        const newest = (isWanted: string) =>
+          `(select ${key}::text as key, ${version}::bigint as version, ${isLivingSql} as is_living from ${table} as mine
+            where ${version} > range.above and ${version} <= range.up_to and ${isWanted}
+            order by ${version} desc limit 1)`
         await client.query(
           `insert into tidemark.pinned_record (stream, key, version)
            select $1, found.key, found.version
            from unnest($2::bigint[], $3::bigint[]) as range (above, up_to)
            cross join lateral (
-             select ${key}::text as key, ${version}::bigint as version from ${table} as mine
-             where ${version} > range.above and ${version} <= range.up_to and ${isKnown}
-             order by ${version} desc limit 1
+             select key, version from (${newest(`${isKnown} and ${isLivingSql}`)} union all ${newest(isKnown)}) as newest
+             order by is_living desc limit 1
            ) as found
            on conflict do nothing`,
           [stream, ranges.map(({ above }) => String(above)), ranges.map(({ upTo }) => String(upTo))],
@@ -103,9 +106,12 @@ async function knownPins(client: ClientBase, stream: string, table: Pinnable) {
     version: string
     looked: Date
     lost: Date | null
+    isLiving: boolean
   }>(
-    `select key, version::text, looked_at as looked, lost_since as lost from tidemark.pinned_record
-     where stream = $1 order by pinned_record.version desc`,
+    `select pinned.key, pinned.version::text, looked_at as looked, lost_since as lost, ${isLivingSql} as "isLiving"
+     from tidemark.pinned_record as pinned
+     join ${table.table} as mine on ${key} = pinned.key::${tableSchema.key.type}
+     where stream = $1 order by pinned.version desc`,
     [stream],
   )
   const { rows: highest } = await client.query<{ version: string }>(
@@ -117,6 +123,7 @@ async function knownPins(client: ClientBase, stream: string, table: Pinnable) {
     version: BigInt(row.version),
     lookedAt: row.looked,
     lostSince: row.lost,
+    isMarked: !row.isLiving,
   }))
   return { pins, top: highest[0] ? BigInt(highest[0].version) : null }
 }

@@ -242,7 +242,7 @@ export type Versioned = { readonly key: string; readonly version: bigint }
 
 export const isLivingSql = '_deleted_at is null'
 /** What changed last may be that the source marked it as deleted. */
-const isShownSql = `(_deleted_at is null or _deleted_reason = 'source')`
+export const isShownSql = `(_deleted_at is null or _deleted_reason = 'source')`
 
 /** The rows with the highest versions at or below one, the highest first; none that a rewind or a new epoch left doubtful. */
 export async function highestRows(

@@ -80,9 +80,8 @@ const compare = (a: bigint, b: bigint): number => (a < b ? -1 : Number(a > b))
 
 export type Look = Pin & { readonly found: bigint | 'gone' | 'unclear' }
 
-const isLost = ({ found, version }: Look): boolean =>
-  found === 'gone' || (typeof found === 'bigint' && found < version)
-const hasFallen = (look: Look): boolean => isLost(look) && look.found !== 'gone'
+const hasFallen = ({ found, version }: Look): boolean => typeof found === 'bigint' && found < version
+const isLost = (look: Look): boolean => hasFallen(look) || (look.found === 'gone' && !look.isMarked)
 
 /** Seen for the first time, or for the first time so late that no replica lags that long. */
 export function isNews(look: Look, now: Date): boolean {
@@ -104,7 +103,7 @@ export type Verdict =
 export function judge(looks: readonly Look[], now: Date): Verdict {
   const confirmed = looks.filter((look) => isLost(look) && isOld(look, now))
   const fallen = confirmed.filter(hasFallen)
-  const standing = looks.filter((look) => !isLost(look) && look.found !== 'unclear')
+  const standing = looks.filter((look) => typeof look.found === 'bigint' && !isLost(look))
   // Records vanish every day. That all of the newest vanished, and older ones are there, is what a backup leaves.
   const newestThere = standing.reduce((most, { version }) => (version > most ? version : most), -1n)
   const isProof = fallen.length > 0 || standing.length > 0
@@ -125,6 +124,7 @@ export function judge(looks: readonly Look[], now: Date): Verdict {
 export const noted = (look: Look, now: Date): Pin => ({
   key: look.key,
   version: look.version,
+  isMarked: look.isMarked,
   lookedAt: now,
   lostSince: look.found === 'unclear' ? look.lostSince : isLost(look) ? (look.lostSince ?? now) : null,
 })

@@ -261,6 +261,8 @@ export type Pin = {
   readonly lookedAt: Date
   /** Since when each look showed an older version than the row has, or no record. */
   readonly lostSince: Date | null
+  /** As deleted, by the upstream: a look may show it or not. */
+  readonly isMarked: boolean
 }
 export type PinnedRecords = {
   /** Forgets those whose rows changed. `top` is the highest version of a row that is read in the present epoch. */

@@ -22,6 +22,7 @@ import {
   inRange,
   isNothingKnown,
   isOutOfOrder,
+  isWritten,
   lookAtAnchor,
   lookInside,
   maySort,
@@ -133,9 +134,9 @@ export const aheadRow = row<'ahead', SeenAhead>({
       ({ reading }) => end(reading),
     ),
     // An upstream whose `since` includes shows it in every quiet poll, and one question has to be enough for that.
-    rule('one old row at the end', 'done', isOneOldRow, ({ reading }) => ({
+    rule('one old row at the end', 'done', isOneOldRow, ({ reading, page }) => ({
       ...end(reading),
-      effects: { isLeftOut: true },
+      effects: { isLeftOut: isWritten(reading, page) },
     })),
     // They may fill the page. They prove that `since` includes, so the next version up loses nothing.
     rule(

@@ -43,6 +43,14 @@ export const isOutOfOrder = (versions: readonly bigint[]): string | false =>
 export const isCertain = ({ position, cursor, anchor, lacked, isCut }: Reading): boolean =>
   position === cursor && anchor === null && lacked === null && !isCut
 
+/**
+ * Of a page without anything new: its records are rows already. One that cannot be a row goes into quarantine (P5), and one above the
+ * highest row that is known was given a version for a second time, after the upstream went back (P14).
+ */
+export const isWritten = ({ cursor, options }: Reading, page: ObservedPage): boolean =>
+  page.versions.length === page.received &&
+  page.versions.every((version) => version <= (options.known?.[0] ?? cursor))
+
 export function lookAtAnchor({ reading }: { readonly reading: Reading }, asked: Anchor): Move<'anchor'> {
   return {
     reading: { ...reading, state: { name: 'anchor', asked, looks: reading.anchorsTried } },

@@ -19,6 +19,7 @@ import {
   giveUp,
   isNothingKnown,
   isOutOfOrder,
+  isWritten,
   lookAtAnchor,
   lowest,
   newest,
@@ -61,11 +62,7 @@ export const newestRow = row<'newest', SeenNewest>({
       'done',
       ({ reading, page, isClosed }) =>
         isClosed && !page.isNew && (confirmsEnd(reading) || !page.isPerhapsCut),
-      // What cannot be a row goes into quarantine (P5).
-      ({ reading, page }) => ({
-        ...end(reading),
-        effects: { isLeftOut: page.versions.length === page.received },
-      }),
+      ({ reading, page }) => ({ ...end(reading), effects: { isLeftOut: isWritten(reading, page) } }),
     ),
     // Where it holds as much as any answer, it may be cut, and before it was sorted.
     rule(
