@@ -56,6 +56,23 @@ const foundEarlier: readonly (typeof plans extends fc.Arbitrary<infer Plan> ? Pl
     initialChanges: 6,
     changeChance: 0.1,
   },
+  // A counter of changes ran a little below the row version, which one record lacked, and was taken for it.
+  {
+    world: {
+      ...ordinaryWorld,
+      spoils: true,
+      isVolatile: true,
+      byKey: 'honoured',
+      versions: 'number',
+      tieChance: 0.7,
+      lateChance: 0.1,
+    },
+    lies: [],
+    seed: 2147483632,
+    pageSize: 7,
+    initialChanges: 39,
+    changeChance: 0,
+  },
 ]
 
 const numRuns = Number(process.env.WORLDS ?? 400)

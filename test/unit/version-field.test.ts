@@ -82,6 +82,46 @@ describe('the version field', () => {
   })
 
   it.each([
+    {
+      place: 'above',
+      stamps: [37, 43, 40, 44, 48, 51, 52, 55, 60],
+      versions: [36, 39, 40, 42, 46, 49, 51, 55, 60],
+    },
+    {
+      place: 'below',
+      stamps: [34, 40, 46, 50, 53, 54, 62, 63, 68],
+      versions: [34, 40, 46, 51, 54, 58, 63, 67, 72],
+    },
+  ])(
+    'is not a counter that runs a little $place it, where a record has no version',
+    async ({ stamps, versions }) => {
+      const records = stamps.map((stamp, index) => ({
+        id: index + 1,
+        stamp,
+        rowVersion: index === 1 ? null : (versions[index] ?? null),
+      }))
+      const { ask } = upstream(records, ({ id }) => BigInt(versions[Number(id) - 1] ?? 0))
+      expect(await findVersionField(ask, stream)).toMatchObject({ kind: 'found', field: 'rowVersion' })
+    },
+  )
+
+  it('is not a number that rises whenever it is shown', async () => {
+    let shown = 0
+    const versions = numbers(20).map((id) => id * 3)
+    const { ask } = upstream(
+      numbers(20).map((id) => ({ id })),
+      ({ id }) => BigInt(versions[Number(id) - 1] ?? 0),
+    )
+    const counting = async (since: bigint) =>
+      (await ask(since)).map((record) => ({
+        ...record,
+        visits: ++shown,
+        sysRowVersion: record.id === 4 ? null : Number(record.id) * 3,
+      }))
+    expect(await findVersionField(counting, stream)).toMatchObject({ kind: 'found', field: 'sysRowVersion' })
+  })
+
+  it.each([
     ['a string of digits', (version: number) => String(9_007_199_254_740_993n + BigInt(version))],
     ['base64', base64],
     ['a number', (version: number) => version],

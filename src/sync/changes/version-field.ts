@@ -2,9 +2,9 @@
 // every record. It is refuted by an answer that holds a record below what was asked, or that lacks records which the candidate says
 // are above it. Names only decide in which order candidates are tried. Pure but for the questions.
 
-import type { Json } from '../../json/json.ts'
+import type { Json, JsonObject } from '../../json/json.ts'
 import type { ChangesStream } from '../../streams/catalog.ts'
-import { fieldNames, isObject, readVersion } from '../../streams/record.ts'
+import { fieldNames, isObject, keyReader, readVersion } from '../../streams/record.ts'
 import { parsedRecords } from '../../wire/record-page.ts'
 import type { Source } from '../ports/source.ts'
 import type { RunFindings, RunProgress, StreamState } from '../ports/store.ts'
@@ -39,7 +39,8 @@ export async function findVersionField(
     .slice(0, mostCandidates)
   const refuted: string[] = []
   for (const candidate of candidates) {
-    const verdict = await test(ask, candidate)
+    const rivals = candidates.filter((other) => other !== candidate)
+    const verdict = await test(ask, candidate, rivals, { records: sample, keyOf: keyReader(keyFields) })
     if (verdict.isHeld) return { kind: 'found', field: candidate.field, evidence: verdict.evidence }
     refuted.push(`${candidate.field} (${verdict.evidence})`)
   }
@@ -99,45 +100,110 @@ function rank(field: string, preferred: readonly string[]): number {
   return /version|timestamp|sequence|change/i.test(field) ? unknownName / 2 : unknownName
 }
 
+/** The first answer, with which others are compared. */
+type Sample = {
+  readonly records: readonly JsonObject[]
+  readonly keyOf: (record: JsonObject) => string | null
+}
+
+/** A question that tells two fields apart: by one of them a record is above it, by the other it is below. */
+type Decider = { readonly since: bigint; readonly key: string; readonly isAbove: boolean }
+
+/** Of two fields that run side by side, each seems to answer wherever they do not differ. */
+function deciderBetween(
+  { field, versions }: Candidate,
+  rival: Candidate,
+  { records, keyOf }: Sample,
+): Decider | null {
+  const highest = versions.at(-1) ?? 0n
+  const deciders = records.flatMap((record): Decider[] => {
+    const [mine, theirs, key] = [readVersion(record, field), readVersion(record, rival.field), keyOf(record)]
+    if (mine === null || theirs === null || key === null) return []
+    const isAbove = mine > theirs
+    const since = (isAbove ? mine : theirs) - 1n
+    // Between the two, so that it does not matter whether what is asked is included.
+    return since > (isAbove ? theirs : mine) && since < highest ? [{ since, key, isAbove }] : []
+  })
+  // Of the highest, the answer is shortest.
+  return deciders.reduce<Decider | null>((best, one) => (best && best.since >= one.since ? best : one), null)
+}
+
 type Verdict = { readonly isHeld: boolean; readonly evidence: string }
 
-/** Asked behind its middle, just below its highest and just behind its lowest version: each answer may refute it. */
-async function test(ask: AskChanges, { field, versions }: Candidate): Promise<Verdict> {
+/** Asked behind its middle, just below its highest and just behind its lowest version, and between it and its rivals. */
+async function test(
+  ask: AskChanges,
+  candidate: Candidate,
+  rivals: readonly Candidate[],
+  sample: Sample,
+): Promise<Verdict> {
+  const { field, versions } = candidate
   const lowest = versions[0] ?? 0n
   const middle = versions[Math.floor(versions.length / 2)] ?? lowest
   const highest = versions.at(-1) ?? lowest
-  const points = [...new Set([middle + 1n, highest - 1n, lowest + 1n])].filter((point) => point >= 0n)
-  const answers = await Promise.all(points.map(ask))
-  let compared = 0
-  let lacking = 0
+  const deciders = rivals.flatMap((rival) => deciderBetween(candidate, rival, sample) ?? [])
+  const asked = [middle + 1n, highest - 1n, lowest + 1n, ...deciders.map(({ since }) => since)]
+  const points = [...new Set(asked)].filter((point) => point >= 0n)
+  const answers = (await Promise.all(points.map(ask))).map((answer) => answer.filter(isObject))
   for (const [index, since] of points.entries()) {
-    const records = (answers[index] ?? []).filter(isObject)
-    for (const record of records) {
-      const version = readVersion(record, field)
-      if (version === null) {
-        lacking += 1
-        continue
-      }
-      if (version < since) return refuse(`neworchanged/${since} served a record in which it is ${version}`)
-    }
-    // What is above in one answer is above in all: a record that changes meanwhile gets a higher version.
-    const above = versions.filter((version) => version > since).length
-    if (records.length === 0 && above > 0)
-      return refuse(`neworchanged/${since} served nothing, although it is ${highest} in a record`)
-    if (records.length < above - fewOf(above))
-      return refuse(
-        `neworchanged/${since} served ${records.length} records, although it is above that in ${above}`,
-      )
-    compared += records.length
+    const answer = { since, records: answers[index] ?? [] }
+    const why = whatRefutes(answer, candidate) ?? whatDecides(answer, deciders, sample)
+    if (why !== null) return refuse(`neworchanged/${since} ${why}`)
   }
-  const asked = points.join(', ')
-  if (lacking > fewOf(compared + versions.length))
-    return refuse(`in ${lacking} of ${compared} records of neworchanged/${asked} it is empty`)
-  return {
-    isHeld: true,
-    evidence: `in ${compared} records of neworchanged/${asked} it was never below what was asked`,
-  }
+  const records = answers.flat()
+  const told = `${records.length} records of neworchanged/${points.join(', ')}`
+  const lacking = records.filter((record) => readVersion(record, field) === null).length
+  if (lacking > fewOf(records.length + versions.length)) return refuse(`in ${lacking} of ${told} it is empty`)
+  const changed = countChanged(field, records, sample)
+  if (changed > Math.max(mostChanged, fewOf(records.length)))
+    return refuse(`in ${changed} of ${told} it had changed since the answer before`)
+  return { isHeld: true, evidence: `in ${told} it was never below what was asked` }
 }
+
+type SeenAnswer = { readonly since: bigint; readonly records: readonly JsonObject[] }
+
+function whatRefutes({ since, records }: SeenAnswer, { field, versions }: Candidate): string | null {
+  const tooLow = records
+    .map((record) => readVersion(record, field))
+    .find((version) => version !== null && version < since)
+  if (tooLow !== undefined) return `served a record in which it is ${tooLow}`
+  // What is above in one answer is above in all: a record that changes meanwhile gets a higher version.
+  const above = versions.filter((version) => version > since).length
+  if (records.length === 0 && above > 0)
+    return `served nothing, although it is ${versions.at(-1)} in a record`
+  return records.length < above - fewOf(above)
+    ? `served ${records.length} records, although it is above that in ${above}`
+    : null
+}
+
+/** An answer as long as the first may be cut. */
+function whatDecides(
+  { since, records }: SeenAnswer,
+  deciders: readonly Decider[],
+  { records: sampled, keyOf }: Sample,
+): string | null {
+  if (records.length >= sampled.length) return null
+  const keys = new Set(records.map(keyOf))
+  const lacked = deciders.find((one) => one.since === since && one.isAbove && !keys.has(one.key))
+  return lacked ? `lacked record ${lacked.key}, in which it is above that` : null
+}
+
+/** A number that is another one in each answer is always above what was asked. */
+function countChanged(
+  field: string,
+  records: readonly JsonObject[],
+  { records: sampled, keyOf }: Sample,
+): number {
+  const before = new Map(sampled.map((record) => [keyOf(record), readVersion(record, field)]))
+  return records.filter((record) => {
+    const key = keyOf(record)
+    const [was, is] = [before.get(key) ?? null, readVersion(record, field)]
+    return key !== null && was !== null && is !== null && was !== is
+  }).length
+}
+
+/** Records change while they are asked for, in a small table perhaps all of them. */
+const mostChanged = 3
 
 const refuse = (evidence: string): Verdict => ({ isHeld: false, evidence })
 
