@@ -442,6 +442,20 @@ export const promiseMutations: readonly Mutation[] = [
     replace: "found === 'gone' && version > 0n",
   },
   {
+    ...epochs,
+    name: 'rows that the upstream marked as deleted are not pinned',
+    file: 'src/store/runs/pinned-records.ts',
+    find: 'isKnown: `${isShownSql}',
+    replace: 'isKnown: `${isLivingSql}',
+  },
+  {
+    ...epochs,
+    name: 'a poll passes over a version that was given twice',
+    file: 'src/sync/changes/states/moves.ts',
+    find: 'version <= (options.known?.[0] ?? cursor)',
+    replace: 'version <= cursor',
+  },
+  {
     promise: 'P16',
     test: 'test/integration/differences.test.ts',
     name: 'a field that is volatile once stays so for ever',
