@@ -1,6 +1,6 @@
 // What the program takes at most, started as it is started everywhere, with everything switched on (P10).
 
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { delimiter, dirname } from 'node:path'
@@ -71,8 +71,29 @@ describe('every way to start the program', () => {
     expect(first).toMatch(/^#!\/usr\/bin\/env -S MALLOC_ARENA_MAX=2 .*node --max-semi-space-size=8$/)
     const { scripts, bin } = JSON.parse(readFileSync(file('package.json'), 'utf8'))
     expect(bin.tidemark).toBe('bin/tidemark.js')
-    expect([scripts.start, scripts.demo]).toEqual(['bin/tidemark.js serve', 'bin/tidemark.js demo'])
+    const anywhere = 'node --max-semi-space-size=8 bin/start.js'
+    expect([scripts.start, scripts.demo]).toEqual([`${anywhere} serve`, `${anywhere} demo`])
     expect(readFileSync(file('Dockerfile'), 'utf8')).toContain('ENTRYPOINT ["/app/bin/tidemark.js"]')
     expect(readFileSync(file('docker-compose.yml'), 'utf8')).not.toMatch(/entrypoint|command: .*node/)
+  })
+
+  it.skipIf(process.platform !== 'linux')('becomes that file, where a first line is read', () => {
+    const asked = [file('bin/start.js'), 'simulate', '--port', '0']
+    const PATH = [dirname(process.execPath), process.env.PATH].join(delimiter)
+    const child = spawn(process.execPath, asked, { env: { PATH }, stdio: ['ignore', 'pipe', 'inherit'] })
+    return once(child.stdout, 'data')
+      .then(() => {
+        const words = readFileSync(`/proc/${child.pid}/cmdline`, 'utf8').split('\0')
+        expect(words.slice(1, 4)).toEqual(['--max-semi-space-size=8', program, 'simulate'])
+        expect(readFileSync(`/proc/${child.pid}/environ`, 'utf8')).toContain('MALLOC_ARENA_MAX=2')
+      })
+      .finally(() => child.kill())
+  })
+
+  it('starts without it elsewhere', () => {
+    const elsewhere = `data:text/javascript,Object.defineProperty(process, 'platform', { value: 'win32' })`
+    const asked = ['--import', elsewhere, file('bin/start.js'), '--help']
+    const { status, stdout } = spawnSync(process.execPath, asked, { encoding: 'utf8' })
+    expect([status, stdout]).toEqual([0, expect.stringContaining('tidemark serve')])
   })
 })
