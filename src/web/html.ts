@@ -120,3 +120,12 @@ export function shortSpan(ms: number): string {
   if (hours < 24) return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} min`
   return hours < 48 ? `${hours} h` : `${Math.floor(hours / 24)} days`
 }
+
+/** Shown by the script alone. Copies an address of this console, or the text of the element with an id. */
+export const copyButton = (
+  words: string,
+  what: { readonly address: string } | { readonly from: string },
+): Html =>
+  'address' in what
+    ? html`<button type="button" data-copy="${what.address}" aria-live="polite" hidden>${words}</button>`
+    : html`<button type="button" data-copy-from="${what.from}" aria-live="polite" hidden>${words}</button>`

@@ -1,5 +1,6 @@
 // Every page in Chromium, on a desktop and on a phone, in front of the real worker and a mirror full of hostile text.
 
+import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import {
@@ -23,6 +24,8 @@ const parts = [
   '/streams/assignment/settings',
   '/streams/assignment_note/read',
   '/records/assignment/7',
+  '/records/assignment/7?fields=sys',
+  '/streams/assignment/rows?field=assignment_id&value=7',
   '/problems',
   '/find?q=7',
   '/runs/20',
@@ -189,6 +192,46 @@ describe.skipIf(!hasPostgres || !hasChromium)('the pages', () => {
     await page.getByRole('button', { name: 'Keys' }).click()
     expect(await keys.getByLabel('Use these keys').isChecked()).toBe(false)
     await keys.getByLabel('Use these keys').check()
+  })
+
+  it('filters the fields of a record as one types, and without its script by asking again', async () => {
+    const path = `${worker.url}/records/assignment/7`
+    const names = (page: Page) => page.getByRole('rowheader').filter({ visible: true }).allInnerTexts()
+    const page = await browser.open()
+    await page.goto(path)
+    const all = (await names(page)).length
+    const field = page.getByLabel('Filter the fields')
+    await field.fill('sys_')
+    const found = await names(page)
+    expect(found.length).toBeLessThan(all)
+    expect(found.every((name) => name.startsWith('sys_'))).toBe(true)
+    // A field that holds nothing is found where it is folded away.
+    const empty = page.getByRole('group').filter({ hasText: 'without a value' }).first()
+    const nameOfEmpty = (await empty.locator('tbody th').first().textContent()) ?? ''
+    await field.fill(nameOfEmpty)
+    expect(await names(page)).toContain(nameOfEmpty)
+    await field.fill('no such thing')
+    await page.getByText('No field has that').waitFor()
+    const plain = await browser.open({ javaScriptEnabled: false })
+    await plain.goto(path)
+    await plain.getByLabel('Filter the fields').fill('sys_')
+    await plain.getByRole('button', { name: 'Filter' }).click()
+    expect((await names(plain)).every((name) => name.startsWith('sys_'))).toBe(true)
+  })
+
+  it('copies the address of a record and the query of a search', async () => {
+    const page = await browser.open()
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+    const copied = () => page.evaluate<string>('navigator.clipboard.readText()')
+    await page.goto(`${worker.url}/records/assignment/7?fields=sys`)
+    await page.getByRole('button', { name: 'Copy link' }).click()
+    await page.getByRole('button', { name: 'Copied' }).waitFor()
+    expect(await copied()).toBe(`${worker.url}/records/assignment/7`)
+    await page.goto(`${worker.url}/streams/assignment/rows?field=assignment_id&value=7`)
+    expect(await page.getByRole('rowheader').allInnerTexts()).toEqual(['7'])
+    await page.getByRole('button', { name: 'Copy as SQL' }).click()
+    await page.getByRole('button', { name: 'Copied' }).waitFor()
+    expect(await copied()).toMatch(/from mirror\.assignment\s+where assignment_id = 7\s/)
   })
 
   it('leads through the runs by filter and from page to page', async () => {

@@ -71,6 +71,31 @@ describe.skipIf(!hasPostgres)('rows and records on the pages', () => {
     expect(rowsOf(await page('/streams/assignment/rows?q=100%25+sure%25of'))).toEqual([])
   })
 
+  it.each([
+    ['assignment_id', '17', ['17']],
+    ['subject', '100% sure', ['17']],
+    ['subject', '100_', []],
+    ['no_such_column', 'x', null],
+  ])('are found by what %s holds: %s', async (field, value, keys) => {
+    const asked = new URLSearchParams({ field, value })
+    const found = rowsOf(await page(`/streams/assignment/rows?${asked}`))
+    if (keys === null) expect(found).toHaveLength(50)
+    else expect(found).toEqual(keys)
+  })
+
+  it('are found by an empty field, by a moment, and by yes or no', async () => {
+    const { rows } = await database.pool.query(
+      `select min(left(planned_start::text, 10)) as day, count(*) filter (where subject is null)::int as empty from mirror.assignment`,
+    )
+    const count = async (field: string, value: string) => {
+      const asked = new URLSearchParams({ field, value })
+      return rowsOf(await page(`/streams/assignment/rows?${asked}`)).length
+    }
+    expect(await count('subject', 'null')).toBe(Math.min(50, rows[0].empty))
+    expect(await count('planned_start', rows[0].day)).toBeGreaterThan(0)
+    expect((await count('sys_deleted', 'true')) + (await count('sys_deleted', 'false'))).toBe(50)
+  })
+
   it('say so when nothing is found, and how to widen the search', async () => {
     const shown = await page('/streams/assignment/rows?q=%3Cscript%3E&deleted=hidden')
     expect(shown).toContain('No row of assignment matches “<bdi>&lt;script&gt;</bdi>”')

@@ -15,6 +15,8 @@ export type RowSearch = {
   readonly text: string
   readonly deleted: (typeof deletedChoices)[number]
   readonly changed: (typeof changedChoices)[number]
+  /** What one column has to hold; the text `null`: nothing. */
+  readonly field?: { readonly column: string; readonly value: string } | null
 }
 /** Where a page ends; what comes after it has changed earlier, or has a lower key. */
 export type RowCursor = { readonly at: string; readonly key: string }
@@ -23,6 +25,8 @@ export type RowLine = {
   readonly changedAt: Date
   readonly isDeleted: boolean
   readonly hasMisfits: boolean
+  /** It became visible only after the mirror had passed its version. */
+  readonly isLate: boolean
   /** In the order of the columns; null is null. */
   readonly values: readonly (string | null)[]
 }
@@ -60,18 +64,36 @@ function conditions({ tableSchema, columns }: RowTable, search: RowSearch): read
     since === null ? null : `_synced_at > now() - interval '${since}'`,
     search.deleted === 'hidden' ? '_deleted_at is null' : null,
     search.deleted === 'only' ? '_deleted_at is not null' : null,
+    search.field ? fieldCondition([tableSchema.key, ...columns], search.field) : null,
     search.text === '' ? null : textCondition([tableSchema.key, ...columns], search.text),
   ].filter((one) => one !== null)
 }
+
+function fieldCondition(
+  columns: readonly Column[],
+  { column, value }: NonNullable<RowSearch['field']>,
+): string | null {
+  const found = columns.find(({ name }) => name === column)
+  if (!found) return null
+  const name = plainIdentifier(found.name)
+  if (value === 'null') return `${name} is null`
+  if (numberTypes.includes(found.type) && numberText.test(value)) return `${name} = ${value}`
+  if (found.type === 'boolean' && /^(true|false)$/.test(value)) return `${name} = ${value}`
+  return `${found.type === 'text' ? name : `${name}::text`} ilike ${containing(value)}`
+}
+
+const numberText = /^-?\d+(\.\d+)?$/
+
+/** The pattern of texts that hold another, quoted. */
+const containing = (text: string): string => pg.escapeLiteral(`%${text.replaceAll(/[\\%_]/g, '\\$&')}%`)
 
 function textCondition(columns: readonly Column[], text: string): string {
   const named = (wanted: (type: string) => boolean) =>
     columns.filter(({ type }) => wanted(type)).map(({ name }) => plainIdentifier(name))
   const texts = named((type) => type === 'text' || type === 'uuid' || type === 'jsonb')
-  const numbers = /^-?\d+(\.\d+)?$/.test(text) ? named((type) => numberTypes.includes(type)) : []
-  const pattern = pg.escapeLiteral(`%${text.replaceAll(/[\\%_]/g, '\\$&')}%`)
+  const numbers = numberText.test(text) ? named((type) => numberTypes.includes(type)) : []
   const parts = [
-    texts.length > 0 && `concat_ws(' ', ${texts.join(', ')}) ilike ${pattern}`,
+    texts.length > 0 && `concat_ws(' ', ${texts.join(', ')}) ilike ${containing(text)}`,
     numbers.length > 0 && `${text} in (${numbers.join(', ')})`,
   ].filter(Boolean)
   return parts.length === 0 ? 'false' : `(${parts.join(' or ')})`
@@ -213,11 +235,12 @@ async function readLines(
   const values = columns.map(({ name }) => `left(mine.${pg.escapeIdentifier(name)}::text, $2)`)
   const { rows } = await client.query<RowLine>(
     `select wanted.key, _synced_at as "changedAt", _deleted_at is not null as "isDeleted", _rescued is not null as "hasMisfits",
+       exists (select from tidemark.late_arrival as late where late.stream = $3 and late.key = wanted.key) as "isLate",
        array[${values.join(', ')}]::text[] as values
      from unnest($1::text[]) with ordinality as wanted (key, place)
      join ${qualified(stream)} as mine on mine.${pg.escapeIdentifier(key.name)} = wanted.key::${key.type}
      order by place`,
-    [wanted.map((one) => one.key), mostCharacters],
+    [wanted.map((one) => one.key), mostCharacters, stream.name],
   )
   return rows
 }

@@ -1,4 +1,5 @@
-// The script of the pages: it shows what the worker sends, says whether it is in touch, and knows some keys. Pages are complete without it.
+// The script of the pages: it shows what the worker sends, says whether it is in touch, knows some keys, copies, and filters what is there.
+// Pages are complete without it.
 
 const connection = document.querySelector('[data-connection]')
 let source = null
@@ -123,4 +124,49 @@ if (keys && useKeys && openKeys) {
   openKeys.hidden = false
   openKeys.addEventListener('click', () => keys.showModal())
   document.addEventListener('keydown', press)
+}
+
+// Copying: an address, or the text of another element. Only over HTTPS and on this machine a browser lets a page write to the clipboard;
+// elsewhere it still does what a person would: select and copy.
+async function copy(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text)
+  const field = document.createElement('textarea')
+  field.value = text
+  document.body.append(field)
+  field.select()
+  document.execCommand('copy')
+  field.remove()
+}
+
+for (const button of document.querySelectorAll('[data-copy], [data-copy-from]')) {
+  const words = button.textContent
+  button.hidden = false
+  button.addEventListener('click', async () => {
+    const { copy: address, copyFrom } = button.dataset
+    const text = copyFrom ? document.getElementById(copyFrom).textContent : new URL(address, location).href
+    button.textContent = await copy(text).then(
+      () => 'Copied',
+      () => 'Not copied',
+    )
+    setTimeout(() => (button.textContent = words), 2_000)
+  })
+}
+
+// Filtering rows by what stands in them, without asking the worker again.
+for (const place of document.querySelectorAll('[data-filtered]')) {
+  const form = place.querySelector('form')
+  const [field, nothing] = [form.querySelector('input'), place.querySelector('[data-filtered-out]')]
+  for (const button of form.querySelectorAll('[data-no-script]')) button.hidden = true
+  form.addEventListener('submit', (event) => event.preventDefault())
+  field.addEventListener('input', () => {
+    const wanted = field.value.trim().toLowerCase()
+    const rows = [...place.querySelectorAll('tbody tr')]
+    for (const row of rows)
+      row.hidden = ![...row.cells]
+        .slice(0, 2)
+        .some(({ textContent }) => textContent.toLowerCase().includes(wanted))
+    nothing.hidden = rows.some((row) => !row.hidden)
+    for (const part of place.querySelectorAll('details:has(table)'))
+      part.open = wanted !== '' && [...part.querySelectorAll('tbody tr')].some((row) => !row.hidden)
+  })
 }

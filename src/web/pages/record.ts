@@ -1,15 +1,14 @@
 // `/records/:stream/:key`: one row: what it holds, why it is as it is, and, once somebody asked, what the upstream says of it now.
 
-import type { Json } from '../../json/json.ts'
-import type { UpstreamSays } from '../../operator/upstream-record.ts'
 import type { RowChange } from '../../store/queries/row-changes.ts'
 import type { KeyEvents, KeyNotes, RowStory } from '../../store/queries/row-story.ts'
 import { plural } from '../../util/text.ts'
 import { actionForm } from '../action-forms.ts'
-import { clock, count, foreign, type Html, html, kindInWords, shortSpan } from '../html.ts'
+import { clock, copyButton, count, foreign, type Html, html, kindInWords, shortSpan } from '../html.ts'
 import type { RecordShown } from '../status-queries.ts'
 import { summaryColumns } from '../summary-columns.ts'
 import { heading, type Page, type PageContext, type Shown } from './layout.ts'
+import { type Compared, recordValues } from './record-values.ts'
 import { recordAddress } from './rows.ts'
 import { addressOf } from './tables.ts'
 
@@ -19,9 +18,6 @@ export const recordPage: Page = {
   title: 'Record',
   body: (context) => recordShown(context, null),
 }
-
-/** What the upstream said, and when it was asked; null: nobody asked. */
-type Compared = { readonly upstream: UpstreamSays; readonly at: Date } | null
 
 export async function recordShown(context: PageContext, compared: Compared): Promise<Shown> {
   const { stream = '', key = '' } = context.params
@@ -43,10 +39,10 @@ export async function recordShown(context: PageContext, compared: Compared): Pro
         [`/streams/${stream}/rows`, 'Rows'],
       ],
       lead: leadOf(record),
-      bar: compareBar(context, record, stream, key),
+      bar: html`${compareBar(context, record, stream, key)}${copyButton('Copy link', { address: recordAddress(stream, key) })}`,
     }),
     body: html`${verdict(record, compared, context.now)}
-<div class="cols">${story(record, context.now)}${values(record, compared)}</div>
+<div class="cols">${story(record, context.now)}${recordValues(record, compared, { address: recordAddress(stream, key), wanted: context.query.get('fields') ?? '' })}</div>
 ${record.events.related.length > 0 && belongsTo(record.events)}
 <section class="card" aria-labelledby="terminal"><h2 id="terminal">The same in the terminal</h2><pre class="term" tabindex="0">tidemark explain ${stream} ${inShell(key)}</pre></section>`,
     status: record.row === null && compared === null ? 404 : 200,
@@ -270,64 +266,6 @@ function foundEvents({ differences, quarantine }: KeyEvents): readonly Event[] {
       text: html`${foreign(reason, 300)}, seen ${plural(timesSeen, 'time')}${droppedAt === null ? html` · <a href="/quarantine?after=${String(Number(id) - 1)}">entry ${id}</a>` : ' · taken out'}`,
     })),
   ]
-}
-
-// ── what it holds, here and there ────────────────────────────────────────────────────────────────────────────
-
-const longestValue = 400
-const own = new Set(['_first_seen_at', '_synced_at', '_deleted_at', '_deleted_reason', '_hash'])
-
-function values({ row, fieldOf }: RecordShown, compared: Compared): Html {
-  const there = compared?.upstream.says === 'found' ? compared.upstream : null
-  const differing = new Set(there?.difference?.columns)
-  const names = row === null ? [] : inTableOrder(row.values, fieldOf)
-  const title = there === null ? 'Values' : 'Values, here and upstream'
-  if (names.length === 0 && there === null)
-    return html`<section class="card c7"><h2>${title}</h2><p>There is no row.</p></section>`
-  const record = new Map(
-    Object.entries(there?.record ?? {}).map(([name, value]) => [name.toLowerCase(), value]),
-  )
-  return html`<section class="card c7" aria-labelledby="values"><h2 id="values">${title}</h2>
-<div class="scroll" tabindex="-1"><table role="table" class="stack"><caption class="hidden">${title}</caption>
-<thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col">Column</th><th role="columnheader" scope="col">Here</th>${there && html`<th role="columnheader" scope="col">Upstream</th>`}</tr></thead>
-<tbody role="rowgroup">${
-    names.length > 0
-      ? names.map((name) =>
-          valueRow(
-            name,
-            row?.values[name] ?? null,
-            there && {
-              isSame: !differing.has(name),
-              value: record.get((fieldOf[name] ?? name).toLowerCase()),
-            },
-          ),
-        )
-      : [...record].map(([name, value]) => valueRow(name, null, { isSame: false, value }))
-  }</tbody></table></div>
-${row && html`<details><summary>The row as JSON</summary><pre tabindex="0">${row.text}</pre></details>`}</section>`
-}
-
-const inTableOrder = (
-  values: Readonly<Record<string, Json>>,
-  fieldOf: Readonly<Record<string, string>>,
-): readonly string[] =>
-  [...new Set([...Object.keys(fieldOf), ...Object.keys(values)])].filter(
-    (name) => name in values && !own.has(name) && !(name === '_rescued' && values[name] === null),
-  )
-
-const valueRow = (
-  name: string,
-  here: Json,
-  there: { readonly isSame: boolean; readonly value: Json | undefined } | null,
-): Html =>
-  html`<tr role="row"><th role="rowheader" scope="row" class="wide name"><code>${foreign(name, 80)}</code></th><td role="cell" data-l="Here" class="value">${shown(here)}</td>${
-    there &&
-    html`<td role="cell" data-l="Upstream" class="value">${there.isSame ? html`<span class="quiet nowrap">the same</span>` : there.value === undefined ? html`<mark>not there</mark>` : html`<mark>${shown(there.value)}</mark>`}</td>`
-  }</tr>`
-
-function shown(value: Json): Html {
-  if (value === null) return html`<span class="quiet">null</span>`
-  return foreign(typeof value === 'string' ? value : JSON.stringify(value), longestValue)
 }
 
 const belongsTo = ({ related }: KeyEvents): Html =>

@@ -8,7 +8,7 @@ import {
   type RowSearch,
 } from '../../store/queries/rows.ts'
 import { plural } from '../../util/text.ts'
-import { clock, count, foreign, type Html, html } from '../html.ts'
+import { clock, copyButton, count, foreign, type Html, html } from '../html.ts'
 import type { RowsShown } from '../status-queries.ts'
 import { summaryColumns } from '../summary-columns.ts'
 import type { Page, PageContext } from './layout.ts'
@@ -29,10 +29,17 @@ export function rowsAsked(query: URLSearchParams): {
   const changed = changedChoices.find((one) => one === query.get('changed')) ?? 'any time'
   const text = (query.get('q') ?? '').replaceAll('\0', '').trim().slice(0, longestSearch)
   return {
-    search: { text, deleted, changed },
+    search: { text, deleted, changed, field: fieldIn(query) },
     columns: query.getAll('column').slice(0, mostColumns),
     after: cursorIn(query),
   }
+}
+
+function fieldIn(query: URLSearchParams): NonNullable<RowSearch['field']> | null {
+  const [column, value] = ['field', 'value'].map((name) =>
+    (query.get(name) ?? '').replaceAll('\0', '').trim().slice(0, longestSearch),
+  )
+  return column && value ? { column, value } : null
 }
 
 function cursorIn(query: URLSearchParams): RowCursor | null {
@@ -58,14 +65,16 @@ export const rowsTab: Page = {
         return html`<section class="card"><p>Nothing of ${stream} is stored yet. Its table is made by the first record that comes.</p></section>`
       return html`${searchForm(stream, asked.search, shown)}
 ${results(stream, context, asked, shown)}
-<section class="card" aria-labelledby="sql"><h2 id="sql">As SQL</h2><pre class="term" tabindex="0">${shown.sql}</pre>
+<section class="card" aria-labelledby="sql"><div class="bar spread"><h2 id="sql">As SQL</h2>${copyButton('Copy as SQL', { from: 'query' })}</div><pre class="term" tabindex="0" id="query">${shown.sql}</pre>
 <p class="small quiet">The CSV above has these columns and at most ${count(mostInCsv)} rows. Everything: <code>tidemark sql --csv "select * from bi.${stream}" > ${stream}.csv</code></p></section>`
     }),
 }
 
-const searchForm = (stream: string, search: RowSearch, { all, columns }: RowsShown): Html =>
+const searchForm = (stream: string, search: RowSearch, { all, columns, keyName }: RowsShown): Html =>
   html`<form class="card" role="search" aria-label="Rows of ${stream}" method="get" action="/streams/${stream}/rows"><div class="bar">
 <label>Text, number or key <input type="search" name="q" size="26" value="${search.text}" maxlength="${longestSearch}" autocomplete="off"></label>
+<label>Field <select name="field"><option value="">any</option>${[keyName, ...all].map((name) => html`<option${name === search.field?.column && html` selected`}>${name}</option>`)}</select></label>
+<label>holds <input type="search" name="value" size="14" value="${search.field?.value ?? ''}" maxlength="${longestSearch}" autocomplete="off" placeholder="a value, or null"></label>
 ${choice('Changed', 'changed', changedChoices, search.changed)}
 ${choice('Deleted rows', 'deleted', deletedChoices, search.deleted)}
 <button class="go">Search</button></div>
@@ -73,7 +82,7 @@ ${choice('Deleted rows', 'deleted', deletedChoices, search.deleted)}
     (name) =>
       html`<label class="check"><input type="checkbox" name="column" value="${name}"${columns.includes(name) && html` checked`}> ${foreign(name, 60)}</label>`,
   )}</fieldset></details>
-<p class="small quiet">Searches the key, texts and numbers of <code>mirror.${stream}</code>, the newest change first. It stops after two seconds, and then says how far it came.</p></form>`
+<p class="small quiet">Searches the key, texts and numbers of <code>mirror.${stream}</code>, the newest change first. It stops after two seconds, and then says how far it got.</p></form>`
 
 const choice = (label: string, name: string, values: readonly string[], value: string): Html =>
   html`<label>${label} <select name="${name}">${values.map(
@@ -90,7 +99,7 @@ function results(stream: string, context: PageContext, asked: Asked, shown: Rows
     ? html`<div class="note warn"><b>The search was stopped after ${count(page.looked)} rows.</b> These are the matches among them. Go on from here with “Older”; a key, a number or a shorter time helps.</div>`
     : null
   const csv = addressWith(`/streams/${stream}/rows.csv`, context.query, null)
-  return html`<section class="card" aria-labelledby="found"><div class="bar spread"><h2 id="found">${plural(page.rows.length, 'row')} <span class="quiet small">· the newest change first</span></h2><a class="btn" href="${csv}">CSV</a></div>
+  return html`<section class="card" aria-labelledby="found"><div class="bar spread"><h2 id="found">${howMany(asked, page)} <span class="quiet small">· the newest change first</span></h2><a class="btn" href="${csv}">CSV</a></div>
 ${more}
 ${page.rows.length > 0 && rowTable(stream, columns, page.rows, search, context.now)}
 <nav class="pages" aria-label="More rows">${asked.after !== null && html`<a class="btn" href="${addressWith(`/streams/${stream}/rows`, context.query, null)}">Newest</a>`}${
@@ -99,11 +108,17 @@ ${page.rows.length > 0 && rowTable(stream, columns, page.rows, search, context.n
   }</nav></section>`
 }
 
+function howMany({ after }: Asked, { rows, next }: RowsShown['page']): string {
+  const few = plural(rows.length, 'row')
+  if (next === null) return after === null ? few : `The last ${few}`
+  return after === null ? `The first ${few}` : few
+}
+
 function nothingFound(stream: string, { search, after }: Asked): Html {
   const wider = addressOf(`/streams/${stream}/rows`, {})
-  if (search.text === '' && search.changed === 'any time' && search.deleted === 'shown')
+  if (search.text === '' && !search.field && search.changed === 'any time' && search.deleted === 'shown')
     return html`<section class="card"><p>${after === null ? `${stream} has no rows yet.` : 'There are no older rows.'}</p></section>`
-  return html`<section class="card"><h2>Nothing found</h2><p>No row of ${stream} matches${search.text !== '' && html` “${foreign(search.text)}”`}. ${search.deleted === 'hidden' ? 'Deleted rows were not searched.' : 'Deleted rows were searched too.'}</p>
+  return html`<section class="card"><h2>Nothing found</h2><p>No row of ${stream} matches${search.text !== '' && html` “${foreign(search.text)}”`}${search.field && html`${search.text !== '' && ' and'} <code>${foreign(search.field.column)}</code> “${foreign(search.field.value)}”`}. ${search.deleted === 'hidden' ? 'Deleted rows were not searched.' : 'Deleted rows were searched too.'}</p>
 <div class="bar"><a class="btn" href="${wider}">Clear the search</a>${search.text !== '' && html`<a class="btn" href="${addressOf('/find', { q: search.text })}">Search every stream</a>`}</div></section>`
 }
 
@@ -120,7 +135,7 @@ const rowTable = (
     html`<tr role="row"><th role="rowheader" scope="row" class="wide"><a href="${recordAddress(stream, row.key)}">${foreign(row.key, 80)}</a></th>${columns.map(
       (name, index) =>
         html`<td role="cell" data-l="${name}">${value(row.values[index] ?? null, search.text)}</td>`,
-    )}<td role="cell" class="nowrap" data-l="Changed here">${clock(row.changedAt, now)}</td><td role="cell" data-l="Note">${row.isDeleted && html`<span class="tag">deleted</span>`}${row.hasMisfits && html` <span class="tag">misfit value</span>`}</td></tr>`,
+    )}<td role="cell" class="nowrap" data-l="Changed here">${clock(row.changedAt, now)}</td><td role="cell" data-l="Note">${row.isDeleted && html`<span class="tag">deleted</span>`}${row.hasMisfits && html` <span class="tag">misfit value</span>`}${row.isLate && html` <span class="tag">late commit</span>`}</td></tr>`,
 )}</tbody></table></div>`
 
 /** The page of one record. */
@@ -142,7 +157,7 @@ function value(text: string | null, search: string): Html {
 /** The same search, from another place on. */
 function addressWith(path: string, query: URLSearchParams, cursor: RowCursor | null): string {
   const kept = [...query].filter(
-    ([name, one]) => ['q', 'changed', 'deleted', 'column'].includes(name) && one !== '',
+    ([name, one]) => ['q', 'field', 'value', 'changed', 'deleted', 'column'].includes(name) && one !== '',
   )
   const all = new URLSearchParams([...kept, ...(cursor ? Object.entries(cursor) : [])])
   return all.size === 0 ? path : `${path}?${all}`
