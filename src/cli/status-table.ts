@@ -11,6 +11,7 @@ import {
   type ReadingProgress,
   rowsInWords,
 } from '../streams/load-progress.ts'
+import { notSettledBecause, type Settling } from '../streams/settling.ts'
 import { count } from '../util/text.ts'
 import type { Mark, Output } from './output.ts'
 
@@ -19,6 +20,8 @@ export type StatusLine = {
   readonly state: StreamState
   /** A list is settled whenever it is read. */
   readonly settledAt: Date | null
+  /** Null when it is settled. */
+  readonly settling: Settling | null
   /** Changed rows of the last five whole minutes; null: nothing was recorded yet. */
   readonly rowsPerMinute: number | null
   /** Of its first load, while that goes on. */
@@ -129,6 +132,7 @@ export function statusLines(status: Status, out: Look, before: Status | null = n
     '',
     ...tableLines(status, out, width, before),
     ...readingLines(status, out, width),
+    ...settlingLines(status, out, width),
     ...problemLines(status, out, width),
   ]
 }
@@ -223,6 +227,16 @@ function readingLines({ readings, now }: Status, out: Look, width: number): read
     return marked(out, seen.stalled ? 'heals' : 'loading', text, width)
   })
   return lines.length === 0 ? [] : ['', ...lines]
+}
+
+/** What an empty cell of SETTLED means. A first load has a line of its own. */
+function settlingLines({ lines }: Status, out: Look, width: number): readonly string[] {
+  const waiting = lines.filter(({ settling, overview }) => settling && overview.readThroughAt !== null)
+  const [first] = waiting
+  if (!first?.settling) return []
+  const named = waiting.map(({ overview, settling }) => `${overview.stream} (${settling?.when})`).join(', ')
+  const why = waiting.length === 1 ? first.settling.why : notSettledBecause
+  return ['', ...marked(out, 'idle', `Not settled yet: ${named}. ${why}`, width)]
 }
 
 function problemLines({ problems, waits, now }: Status, out: Look, width: number): readonly string[] {

@@ -11,6 +11,7 @@ import { readProgress } from '../store/queries/progress.ts'
 import { readMinutes, readWorkers, type WorkerSeen } from '../store/queries/watch.ts'
 import { pickStreams, type Stream, streams } from '../streams/catalog.ts'
 import { estimate } from '../streams/load-progress.ts'
+import { settlingOf } from '../streams/settling.ts'
 import { UsageError } from '../util/errors.ts'
 import { count, formatDuration } from '../util/text.ts'
 import { type Call, type Command, json } from './command.ts'
@@ -98,6 +99,15 @@ function openGathering({ environment, positionals }: Call): (pool: Pool) => Prom
         return {
           overview: one,
           state: stateOfStream(one, stream?.service ?? 'assignment', problems),
+          settling: settlingOf(
+            {
+              ...one,
+              kind: stream?.kind ?? 'list',
+              lookbackMs: Math.max(one.lookbackMs ?? 0, config.lookbackMs),
+              nextReconcileAt: null,
+            },
+            now,
+          ),
           settledAt: stream?.kind === 'list' ? one.readThroughAt : one.settledThroughAt,
           rowsPerMinute: rows ? (rows.inserted + rows.updated + rows.deleted) / rateMinutes : null,
           load: load ?? null,

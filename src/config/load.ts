@@ -124,13 +124,14 @@ export function loadMirrorConfig(environment: Environment): MirrorConfig {
 /** What is needed besides to find which streams are late. */
 export function loadStatusConfig(
   environment: Environment,
-): MirrorConfig & Pick<Config, 'streams' | 'trackingBaseUrl' | 'staleAfterMs' | 'schedules'> {
+): MirrorConfig & Pick<Config, 'streams' | 'trackingBaseUrl' | 'lookbackMs' | 'staleAfterMs' | 'schedules'> {
   const { values, perStreamValues, complain, finish } = reader(environment)
-  const { STREAMS, TRACKING_BASE_URL } = upstreamVariables
+  const { STREAMS, TRACKING_BASE_URL, LOOKBACK } = upstreamVariables
   const { STALE_AFTER } = workerVariables
-  const { staleAfter, ...wanted } = values({ STREAMS, TRACKING_BASE_URL, STALE_AFTER })
+  const { staleAfter, lookback, ...wanted } = values({ STREAMS, TRACKING_BASE_URL, LOOKBACK, STALE_AFTER })
   const schedules = schedulesFrom(environment, perStreamValues)
-  const config = { ...values(mirrorVariables), ...wanted, staleAfterMs: staleAfter, schedules }
+  const times = { lookbackMs: lookback, staleAfterMs: staleAfter }
+  const config = { ...values(mirrorVariables), ...wanted, ...times, schedules }
   trustAuthorities(config, complain)
   finish()
   return config

@@ -43,6 +43,9 @@ export const tideAxis: Html = html`<svg class="plot" height="14" aria-hidden="tr
 
 export const tideKey: Html = html`<ul class="key"><li><svg viewBox="0 0 12 12" aria-hidden="true"><circle class="f-read" cx="6" cy="6" r="5.5"/></svg>read through</li><li><svg viewBox="0 0 12 12" aria-hidden="true"><rect class="f-settled" x="1" y="1" width="10" height="10"/></svg>settled through</li><li><svg viewBox="0 0 12 12" aria-hidden="true"><rect class="f-gone" x="4" y="0" width="4" height="12"/></svg>deletions known through</li></ul>`
 
+/** For whoever wonders what the gauge tells apart. */
+export const timesMeaning: Html = html`<details><summary>What do these times mean?</summary><dl class="pairs small"><dt><b>Read through</b></dt><dd>Every change that could be seen upstream at that time is here.</dd><dt><b>Settled through</b></dt><dd>Changes that became visible late are here as well, and a comparison with the whole list found nothing else. Use it as “data as of” in reports.</dd><dt><b>Deletions known through</b></dt><dd>Every row that was deleted upstream before that time is marked. Rows deleted later can still be counted.</dd></dl></details>`
+
 export function tideGauge(ages: TideAges): Html {
   const { read, settled, deletions } = ages
   const oldest = Math.max(...[read, settled, deletions].map((one) => one ?? longestMs))
@@ -60,12 +63,13 @@ export function tideGauge(ages: TideAges): Html {
   }${read !== null && html`<circle class="f-read" cx="${percent(tidePlace(read))}" cy="14" r="6"><title>Read through</title></circle>`}</svg>`
 }
 
-/** The same without the picture. */
-export function tideWords({ read, settled, deletions }: TideAges): string {
+/** The same without the picture. `settles`: when, where it is not settled yet. */
+export function tideWords({ read, settled, deletions }: TideAges, settles: string | null = null): string {
   if (read === null) return 'not read through yet'
   if (settled !== null && read === settled && read === deletions) return `all ${shortSpan(read)} ago`
-  const words = (ms: number | null) => (ms === null ? 'not yet' : shortSpan(ms))
-  return `read ${shortSpan(read)} · settled ${words(settled)} · deletions ${words(deletions)}`
+  const words = (ms: number | null, otherwise: string) => (ms === null ? otherwise : shortSpan(ms))
+  const later = settles === null ? 'not yet' : `not yet: ${settles}`
+  return `read ${shortSpan(read)} · settled ${words(settled, later)} · deletions ${words(deletions, 'not yet')}`
 }
 
 function tideSentence({ read, settled, deletions }: TideAges): string {

@@ -78,13 +78,18 @@ import { relatedStreams, type Stream } from '../streams/catalog.ts'
 import type { Contract, ListOffered, RecordType } from '../streams/contract.ts'
 import type { ReadingProgress } from '../streams/load-progress.ts'
 import { isObject } from '../streams/record.ts'
+import { type Settling, settlingOf } from '../streams/settling.ts'
 import type { DaySpan } from './history-charts.ts'
 import { summaryColumns } from './summary-columns.ts'
 
 export type { Happening } from '../store/queries/happenings.ts'
 export type BackfillLine = Awaited<ReturnType<typeof listBackfills>>[number]
 export type NextRun = { readonly stream: string; readonly kind: string; readonly at: Date }
-export type StreamSnapshot = StreamOverview & { readonly kind: Stream['kind'] }
+export type StreamSnapshot = StreamOverview & {
+  readonly kind: Stream['kind']
+  /** Null when it is settled. */
+  readonly settling: Settling | null
+}
 /** Everything of the overview, as of one moment. */
 export type Snapshot = {
   readonly at: Date
@@ -221,6 +226,8 @@ type Given = Pick<
   'problems' | 'listsOffered' | 'planBackfill' | 'planRewind' | 'settings' | 'queueCounts' | 'alertFormat'
 > & {
   readonly runbooksUrl: string | null
+  /** LOOKBACK: the least that late commits are waited for. */
+  readonly lookbackMs: number
   /** What the upstream says of the records of each stream. */
   readonly describedTypes: () => Promise<ReadonlyMap<string, RecordType>>
   readonly pool: Parameters<typeof readOverview>[0]
@@ -242,9 +249,12 @@ export function openStatusQueries({ pool, streams, nextRuns, ...given }: Given):
         readFirstLoads(pool, names),
         nextRuns(),
       ])
+      const at = new Date()
       return {
-        at: new Date(),
-        streams: overview.map((one) => ({ ...one, kind: kinds.get(one.stream) ?? 'list' })),
+        at,
+        streams: overview.map((one) =>
+          standing({ ...one, kind: kinds.get(one.stream) ?? 'list' }, next, given.lookbackMs, at),
+        ),
         latestRuns,
         rates,
         loads,
@@ -290,6 +300,18 @@ export function openStatusQueries({ pool, streams, nextRuns, ...given }: Given):
     find: (text) => findInAll(pool, streams, text),
     rows: (name, asked) => readRows(pool, streams, name, asked),
   }
+}
+
+function standing(
+  stream: StreamOverview & Pick<StreamSnapshot, 'kind'>,
+  next: readonly NextRun[],
+  leastLookbackMs: number,
+  at: Date,
+): StreamSnapshot {
+  const reconcile = next.find((run) => run.stream === stream.stream && run.kind === 'reconcile')
+  const lookbackMs = Math.max(stream.lookbackMs ?? 0, leastLookbackMs)
+  const settling = settlingOf({ ...stream, lookbackMs, nextReconcileAt: reconcile?.at ?? null }, at)
+  return { ...stream, settling }
 }
 
 const mostChanges = 50

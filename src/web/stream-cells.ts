@@ -4,6 +4,7 @@
 import type { Problem } from '../problems/stream-problems.ts'
 import { stateOfStream } from '../problems/stream-state.ts'
 import { streams } from '../streams/catalog.ts'
+import { notSettledBecause } from '../streams/settling.ts'
 import { bars, tideGauge, tideWords } from './charts.ts'
 import { firstLoadCell, firstLoadOf } from './first-load.ts'
 import {
@@ -33,6 +34,8 @@ export function cellsOf(snapshot: Snapshot, problems: readonly Problem[]): Cells
   const cells = new Map<string, Html | null>([
     ['as-of', time(snapshot.at)],
     ['first-load', firstLoadCell(snapshot)],
+    ['settling', settlingCell(snapshot)],
+    ['lead', leadOf(snapshot, problems)],
   ])
   for (const stream of snapshot.streams) {
     const pieces = { ...shownOf(stream, snapshot, problems), ...countsOf(stream) }
@@ -48,6 +51,25 @@ export function cellsOf(snapshot: Snapshot, problems: readonly Problem[]): Cells
   return cells
 }
 
+/** Under the verdict: how many streams are up to date, and up to when every change is here. */
+function leadOf({ streams: all, at }: Snapshot, problems: readonly Problem[]): Html | null {
+  if (all.length === 0 || all.some(({ readThroughAt }) => readThroughAt === null)) return null
+  const isCurrent = (stream: StreamSnapshot) =>
+    stateOfStream(stream, serviceOf(stream.stream) ?? 'assignment', problems).state === 'live'
+  const current = all.filter(isCurrent).length
+  const changing = all.flatMap(({ kind, readThroughAt }) => (kind === 'changes' && readThroughAt) || [])
+  const oldest = changing.toSorted((a, b) => a.getTime() - b.getTime())[0]
+  return html`${current === all.length ? `All ${all.length}` : `${current} of ${all.length}`} streams are read on time. ${oldest && html`Every change that could be seen upstream at ${clock(oldest, at)} UTC is here.`}`
+}
+
+/** Which streams are not settled, why, and when they will be; the first load says so itself. */
+function settlingCell({ streams: all }: Snapshot): Html | null {
+  const waiting = all.filter(({ settling, readThroughAt }) => settling !== null && readThroughAt !== null)
+  const [first] = waiting
+  if (!first?.settling) return null
+  return html`<b>Not settled yet:</b> ${waiting.map(({ stream, settling }, index) => html`${index > 0 && ', '}${stream} (${settling?.when})`)}. ${waiting.length === 1 ? first.settling.why : `${notSettledBecause} Until then the newest rows can lack a late one.`}`
+}
+
 /** Of the overview, and the head of a stream's own page. */
 function shownOf(
   stream: StreamSnapshot,
@@ -61,13 +83,13 @@ function shownOf(
   const words = rates.every((one) => one === 0) ? 'no changes' : `${count(now)} rows in the last minute`
   return {
     state: stateOf(stream, problems, at),
-    gauge: html`${tideGauge(ages)}<span class="small quiet">${tideWords(ages)}</span>`,
+    gauge: html`${tideGauge(ages)}<span class="small quiet">${tideWords(ages, stream.settling?.when)}</span>`,
     rate: html`${bars(rates, { height: 26, label: `Rows changed per minute, last 30 minutes: ${words}` })}<span class="small quiet">${words}</span>`,
     rows: stream.rows === null ? html`not counted yet` : html`${count(stream.rows)}`,
     next: nextOf(stream, snapshot),
     'first-load': firstLoadOf(snapshot, stream.stream),
     read: moment(stream.readThroughAt, at),
-    settled: moment(settledOf(stream), at),
+    settled: moment(settledOf(stream), at, stream.settling?.when),
     deletions: moment(stream.deletionsKnownAt, at),
   }
 }
@@ -86,9 +108,9 @@ const agesOf = (stream: StreamSnapshot, now: Date) => {
 const settledOf = ({ kind, readThroughAt, settledThroughAt }: StreamSnapshot): Date | null =>
   kind === 'list' ? readThroughAt : settledThroughAt
 
-const moment = (at: Date | null, now: Date): Html =>
+const moment = (at: Date | null, now: Date, otherwise?: string): Html =>
   at === null
-    ? html`not yet`
+    ? html`not yet${otherwise && html`<small>${otherwise}</small>`}`
     : html`${clock(at, now)}<small>${shortSpan(now.getTime() - at.getTime())} ago</small>`
 
 function nextOf(

@@ -285,6 +285,7 @@ const statusQueriesOf = ({ context, jobs, parts, problems }: Live, config: Confi
     describedTypes: context.contracts.described,
     listsOffered: context.contracts.listsOffered,
     settings: (stream) => settingsOf(config, context.streams, stream),
+    lookbackMs: config.lookbackMs,
     runbooksUrl: config.runbooksUrl,
     alertFormat: formatOfReceiver(config),
   })

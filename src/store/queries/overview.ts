@@ -101,6 +101,8 @@ export type StreamOverview = {
   readonly lagMs: number | null
   /** Late commits before this moment were looked for, in two ways. */
   readonly settledThroughAt: Date | null
+  /** When everything had been read once. */
+  readonly firstReadThroughAt: Date | null
   /** Every record that had vanished by then has been noticed. */
   readonly deletionsKnownAt: Date | null
   /** As Postgres has counted along, or estimates them after a crash of its own; null when it does not know yet. */
@@ -153,6 +155,7 @@ export async function readOverview(
        extract(epoch from now() - read_through_at) * 1000 as "lagMs",
        settled_through_at as "settledThroughAt",
        deletions_known_at as "deletionsKnownAt",
+       first_read_through_at as "firstReadThroughAt",
        -- A Postgres that was killed forgets how many there are, until it counts them some day.
        case when to_regclass(format('mirror.%I', stream.name)) is null then 0 else
          (select coalesce(nullif(pg_stat_get_live_tuples(oid), 0)::float8, nullif(reltuples, -1)::float8,

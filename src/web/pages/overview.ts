@@ -1,6 +1,6 @@
 // `/`: the verdict, what needs somebody, and how far each stream is.
 
-import { tideAxis, tideKey } from '../charts.ts'
+import { tideAxis, tideKey, timesMeaning } from '../charts.ts'
 import { firstLoadCard } from '../first-load.ts'
 import { dayUntil, stateTimeline } from '../history-charts.ts'
 import { clock, foreign, type Html, html } from '../html.ts'
@@ -24,7 +24,10 @@ export const overviewPage: Page = {
     const cells: Cells = new Map([...cellsOf(snapshot, problems), ...problemCells(problems, snapshot)])
     return {
       title: 'Overview',
-      heading: heading({ title: html`<span role="status">${live(cells, 'verdict')}</span>` }),
+      heading: heading({
+        title: html`<span role="status">${live(cells, 'verdict')}</span>`,
+        lead: live(cells, 'lead'),
+      }),
       body: html`<section class="card problems" aria-labelledby="problems"><h2 id="problems">Problems</h2><div data-live="problems">${cells.get('problems')}</div></section>
 ${firstLoadCard(snapshot)}
 ${streamsCard(snapshot, cells)}
@@ -42,7 +45,8 @@ const streamsCard = (
 <div class="scroll" tabindex="-1"><table role="table" class="stack"><caption class="hidden">Streams, with how old each kind of knowledge is</caption>
 <thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col">Stream</th><th role="columnheader" scope="col">State</th><th role="columnheader" scope="col" class="gauge"><span class="hidden">How far</span>${tideAxis}</th><th role="columnheader" scope="col" class="num">Rows</th><th role="columnheader" scope="col">Rows changed per minute, last 30</th><th role="columnheader" scope="col">Next read</th></tr></thead>
 <tbody role="rowgroup">${streams.map((stream) => row(stream, cells))}</tbody></table></div>
-<p class="small quiet">Use <b>settled through</b> as “data as of” in reports. Rows that were deleted upstream can still be counted until <b>deletions known through</b>.</p></section>`
+<p class="small quiet">${live(cells, 'settling')}</p>
+${timesMeaning}</section>`
 
 const whatHappened = (happenings: readonly Happening[], now: Date): Html =>
   html`<section class="card c4" aria-labelledby="happened"><h2 id="happened">What happened</h2>${

@@ -4,7 +4,7 @@ import type { StreamOverview } from '../../store/queries/overview.ts'
 import { kinds } from '../../streams/catalog.ts'
 import { formatDuration, plural } from '../../util/text.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
-import { tideAxis, tideKey } from '../charts.ts'
+import { tideAxis, tideKey, timesMeaning } from '../charts.ts'
 import { dayUntil, lagChart, rowsChart } from '../history-charts.ts'
 import { type Html, html, kindInWords } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
@@ -46,28 +46,24 @@ const firstLoad = ({ stream }: StreamSnapshot, cells: Cells): Html | null =>
 const fact = (title: string, value: Html | string | null, meaning?: string): Html =>
   html`<div><dt>${title}</dt><dd>${value}${meaning && html`<small>${meaning}</small>`}</dd></div>`
 
-function current({ stream, kind, settledThroughAt }: StreamSnapshot, cells: Cells): Html {
+function current({ stream, kind, settling }: StreamSnapshot, cells: Cells): Html {
   const cell = (name: string) => live(cells, `${stream}/${name}`)
   return html`<section class="card" aria-labelledby="current"><div class="bar spread"><h2 id="current">How current is it?</h2>${tideKey}</div>
 <div>${tideAxis}${cell('gauge')}</div>
 <dl class="facts">
 ${fact('Read through', cell('read'), 'every change that was visible then is here')}
-${fact('Settled through', cell('settled'), settledMeaning({ kind, settledThroughAt }))}
+${fact('Settled through', cell('settled'), settledMeaning({ kind, settling }))}
 ${fact('Deletions known through', cell('deletions'), 'rows deleted upstream before this are marked')}
 ${fact('Rows', cell('rows'), 'living and deleted, as Postgres counts them')}
 ${kind === 'changes' && fact('Position', cell('position'), 'the highest version without a gap below it')}
-</dl></section>`
+</dl>
+${timesMeaning}</section>`
 }
 
-function settledMeaning({
-  kind,
-  settledThroughAt,
-}: Pick<StreamSnapshot, 'kind' | 'settledThroughAt'>): string {
-  if (kind === 'list') return 'the list is compared whole'
-  return settledThroughAt === null
-    ? 'waits for the look-back to go by, and for a reconcile after it'
-    : 'late commits before this were looked for'
-}
+const settledMeaning = ({ kind, settling }: Pick<StreamSnapshot, 'kind' | 'settling'>): string =>
+  kind === 'list'
+    ? 'each read compares the whole list'
+    : (settling?.why ?? 'commits that were late before this are here, too')
 
 /** What of this stream waits for somebody, with what to press. */
 function attention({ stream, blockedDeletions, missedRows }: StreamOverview, viewer: Viewer): Html | null {
