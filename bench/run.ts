@@ -1,11 +1,12 @@
 // `npm run bench`: prints what it measures as tables, and writes that of loading into docs/how-it-works/performance.md. Nothing else should
 // run meanwhile. `npm run bench -- loading` measures loading alone, `npm run bench -- millions 10` one load of so many millions (of disk
-// it takes 2 GB for each).
+// it takes 2 GB for each), `npm run bench -- recording` what it costs to record how far a load is.
 
 import { benchLoading } from './loading.ts'
 import { benchMillions } from './millions.ts'
 import { openBenchDatabase } from './postgres.ts'
 import { benchReading } from './reading.ts'
+import { benchRecording } from './recording.ts'
 import { machine, table, writeBlock } from './report.ts'
 import { benchWriting } from './writing.ts'
 
@@ -19,6 +20,12 @@ if (process.argv[2] === 'millions') {
   const shown = `${await benchMillions(Number(process.argv[3] ?? 10), say)}\n\n${machine(rows[0]?.version ?? '')}`
   process.stdout.write(`${shown}\n`)
   writeBlock('millions', shown)
+  process.exit(0)
+}
+if (process.argv[2] === 'recording') {
+  const shown = await benchRecording(say)
+  process.stdout.write(`${shown}\n`)
+  writeBlock('recording', shown)
   process.exit(0)
 }
 const loading = await benchLoading(say)

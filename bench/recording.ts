@@ -1,0 +1,50 @@
+// What it costs a first load that everybody can see how far it is: the same load with and without its recording, in pairs, for the
+// machine is never twice the same. CPU seconds of Node and of Postgres together.
+
+import { fileURLToPath } from 'node:url'
+import { emptyStore, openBenchDatabase } from './postgres.ts'
+import { median, postgresSeconds, postmasterOf } from './processes.ts'
+import { loader, start, startUpstream } from './programs.ts'
+import { loadOfMachine } from './report.ts'
+
+const recordCount = Number(process.env.BENCH_RECORDS ?? 200_000)
+const pairs = Number(process.env.BENCH_ROUNDS ?? 9)
+const without = fileURLToPath(new URL('./without-recorder.ts', import.meta.url))
+
+/** As a paragraph in Markdown. */
+export async function benchRecording(say: (what: string) => void): Promise<string> {
+  const database = await openBenchDatabase()
+  const upstream = await startUpstream(recordCount)
+  try {
+    const postmaster = await postmasterOf(database)
+    const load = async (isRecorded: boolean) => {
+      await emptyStore(database)
+      const { words, environment } = loader(database, upstream.address, 'incremental', { pageSize: 1_000 })
+      const [node = '', ...rest] = words
+      const before = postgresSeconds(postmaster)
+      const { printed } = start({
+        words: isRecorded ? words : [node, '--import', without, ...rest],
+        environment,
+      })
+      const { nodeSeconds } = JSON.parse(await printed)
+      return nodeSeconds + postgresSeconds(postmaster) - before
+    }
+    const [all, allBare]: [number[], number[]] = [[], []]
+    await load(true)
+    for (let pair = 0; pair < pairs; pair++) {
+      // Whoever comes first has no advantage.
+      const isFirst = pair % 2 === 0
+      const [one, other] = [await load(isFirst), await load(!isFirst)]
+      const [recorded, bare] = isFirst ? [one, other] : [other, one]
+      all.push(recorded)
+      allBare.push(bare)
+      say(`with its recording ${recorded.toFixed(2)} CPU s, without ${bare.toFixed(2)}`)
+    }
+    const more = (a: number, b: number) => `${((a / b - 1) * 100).toFixed(1)} %`
+    const [least, leastBare] = [Math.min(...all), Math.min(...allBare)]
+    return `Of ${pairs} pairs of first loads of ${recordCount.toLocaleString('en')} records, the cheapest with it took ${least.toFixed(2)} CPU s, the cheapest without ${leastBare.toFixed(2)}: ${more(least, leastBare)} more. The medians: ${median(all).toFixed(2)} and ${median(allBare).toFixed(2)}, ${more(median(all), median(allBare))}. Other work on the machine only adds to either.\n\n${loadOfMachine(1)}`
+  } finally {
+    upstream.stop()
+    await database.close()
+  }
+}
