@@ -15,5 +15,5 @@ function canBeRun(path) {
 }
 
 const path = fileURLToPath(program)
-if (canBeRun(path)) process.execve(path, [path, ...process.argv.slice(2)], process.env)
+if (canBeRun(path)) process.execve(path, [path, ...process.argv.slice(2)])
 await import(program.href)
