@@ -5,6 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
 import type { Simulator } from '../simulator/simulator.ts'
+import type { Backup } from '../simulator/source.ts'
 import type { RunRequest } from '../streams/catalog.ts'
 import { messageOf, UsageError } from '../util/errors.ts'
 import { count, formatDuration, plural } from '../util/text.ts'
@@ -23,6 +24,8 @@ type Parts = {
 type Incident = { readonly at: Date; readonly id: number }
 type Late = Incident & { readonly version: bigint; shownAt: Date | null }
 type State = Parts & {
+  /** Of the upstream, as it was when the demo began. */
+  readonly backup: Backup
   late: Late | null
   vanished: Incident | null
   bad: (Incident & { mendedAt: Date | null }) | null
@@ -40,6 +43,7 @@ const goodOnes = 40
 export function openDemo(parts: Parts): Demo {
   const state: State = {
     ...parts,
+    backup: parts.simulator.source.takeBackup(),
     ...{ late: null, vanished: null, bad: null, harder: null },
     ...{ proof: null, provingSince: null, proofError: null },
   }
@@ -138,7 +142,17 @@ const buttons: Readonly<Record<string, (state: State) => string | Promise<string
       at: new Date(),
       endedAt: new Date(),
     }
-    return `${state.harder.words}. Reconcile: so many deletions wait for your decision.`
+    return `${state.harder.words}. Reconcile assignment: Tidemark marks none of so many until you decide.`
+  },
+  'old-backup'(state) {
+    const { simulator, backup } = state
+    simulator.source.restoreBackup(backup)
+    state.harder = {
+      words: 'The upstream is as it was when the demo began, row versions too',
+      at: new Date(),
+      endedAt: new Date(),
+    }
+    return `${state.harder.words}. Tidemark looks twice, minutes apart, before it believes that, and then reads everything again.`
   },
 }
 
@@ -195,6 +209,7 @@ async function lateCard({ late, context }: State): Promise<DemoCard> {
   }
   return {
     title: '1. A late commit',
+    isThird: true,
     lead: `A record gets its row version now and becomes visible ${hiddenMs / 1000} s later, when the mirror has passed that version.`,
     ...(late === null
       ? { tone: 'todo', words: 'not tried yet' }
@@ -225,7 +240,8 @@ async function vanishedCard({ vanished, context }: State): Promise<DemoCard> {
   if (goneAt) steps.push({ text: 'Noticed, proven, and marked as deleted', at: goneAt })
   return {
     title: '2. A vanished record',
-    lead: 'The upstream deletes a record and tells nobody: no version, no webhook. It is searched for each minute; a reconcile finds it at once.',
+    isThird: true,
+    lead: 'The upstream deletes a record and tells nobody: no version, no webhook. Tidemark looks for such records every minute; a reconcile finds it at once.',
     ...(vanished === null
       ? { tone: 'todo', words: 'not tried yet' }
       : goneAt
@@ -259,6 +275,7 @@ async function badCard({ bad, context }: State): Promise<DemoCard> {
   if (isClosed) steps.push({ text: 'It is a row now, and out of the quarantine', at: null })
   return {
     title: '3. A bad record',
+    isThird: true,
     lead: `The upstream sends a work order that cannot be a row, among ${goodOnes} good ones.`,
     ...(bad === null
       ? { tone: 'todo', words: 'not tried yet' }
@@ -278,7 +295,7 @@ async function badCard({ bad, context }: State): Promise<DemoCard> {
 
 const harderCard = ({ harder }: State): DemoCard => ({
   title: 'Something harder',
-  lead: 'See on the console what Tidemark does about it. The proof says whether a row was lost.',
+  lead: 'Watch on the console what Tidemark does about it. Afterwards, the proof below shows whether a row was lost.',
   ...(harder === null
     ? { tone: 'todo', words: 'not tried yet' }
     : harder.endedAt
@@ -296,6 +313,7 @@ const harderCard = ({ harder }: State): DemoCard => ({
     { name: 'throttle', words: 'Answer 429' },
     { name: 'shuffle', words: 'Shuffle the pages' },
     { name: 'delete-many', words: 'Delete 30 % of the list' },
+    { name: 'old-backup', words: 'Restore an old backup' },
   ],
 })
 
@@ -312,7 +330,7 @@ function proofCard({ proof, provingSince, proofError }: State): DemoCard {
     : []
   return {
     title: 'Proof',
-    lead: 'Every record of the made-up upstream beside its row. For your own upstream there is tidemark verify.',
+    lead: 'Compares every record of the made-up upstream with its row, value by value. For your own upstream, run tidemark verify.',
     ...(provingSince
       ? { tone: 'busy', words: 'comparing' }
       : proofError
@@ -328,7 +346,8 @@ function proofCard({ proof, provingSince, proofError }: State): DemoCard {
 
 const queryCard: DemoCard = {
   title: 'Query it',
-  lead: 'In this directory: npx tidemark sql "select city, count(*) from bi.assignment group by 1 order by 2 desc". The terminal in which the demo runs shows an address for BI tools.',
+  lead: 'In the directory where the demo runs. Its terminal shows the address for Power BI, Metabase or Grafana; the views are in schema bi.',
+  command: 'npx tidemark sql "select city, count(*) from bi.assignment group by 1 order by 2 desc"',
   tone: 'idle',
   words: 'schema bi',
   steps: [],

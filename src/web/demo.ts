@@ -24,6 +24,10 @@ export type DemoCard = {
   readonly steps: readonly DemoStep[]
   readonly links: readonly (readonly [address: string, words: string])[]
   readonly buttons: readonly DemoButton[]
+  /** To be pasted into a terminal. */
+  readonly command?: string
+  /** Three of these stand side by side. */
+  readonly isThird?: boolean
 }
 export type DemoShown = { readonly lead: string; readonly cards: readonly DemoCard[] }
 export type Demo = {
@@ -123,6 +127,7 @@ function pageOf(shown: DemoShown, viewer: Viewer, assets: Pick<Assets, 'urlOf'>,
     viewer,
     assets,
     problems: null,
+    isDemo: true,
     asOf: new Date(),
     // While something is on its way, and nobody is in the middle of a form: there is none on this page.
     ...(isWaiting && { reloadSeconds }),
@@ -142,8 +147,9 @@ function pageOf(shown: DemoShown, viewer: Viewer, assets: Pick<Assets, 'urlOf'>,
 function cardOf(card: DemoCard, index: number, viewer: Viewer): Html {
   const now = new Date()
   const id = `card-${index}`
-  return html`<section class="card c6" aria-labelledby="${id}"><div class="bar spread"><h2 id="${id}">${card.title}</h2>${state(card.tone, card.words)}</div>
+  return html`<section class="card ${card.isThird ? 'c4' : 'c6'}" aria-labelledby="${id}"><div class="bar spread"><h2 id="${id}">${card.title}</h2>${state(card.tone, card.words)}</div>
 <p>${card.lead}</p>
+${card.command && html`<pre class="term" tabindex="0">${card.command}</pre>`}
 ${
   card.steps.length > 0 &&
   html`<ol class="steps">${card.steps.map(({ text, at }) => html`<li>${foreign(text, 300)}${at && html` <span class="quiet small">${clock(at, now)}</span>`}</li>`)}</ol>`
