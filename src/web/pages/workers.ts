@@ -1,4 +1,4 @@
-// `/workers`: which workers there are and what each does. `/queue`: what runs next and why.
+// `/workers`: which workers there are, what each does, and what runs next. `/queue`: the same of the queue alone, with its numbers.
 
 import type { WorkerSeen } from '../../store/queries/watch.ts'
 import { streams } from '../../streams/catalog.ts'
@@ -13,8 +13,14 @@ const hourMs = 3_600_000
 export const workersPage: Page = {
   path: '/workers',
   title: 'Workers',
-  async body({ statusQueries, now }) {
-    const [workers, runs] = await Promise.all([statusQueries.workers(), statusQueries.runsSince(hourMs)])
+  async body(context) {
+    const { statusQueries, now } = context
+    const [workers, runs, counts, snapshot] = await Promise.all([
+      statusQueries.workers(),
+      statusQueries.runsSince(hourMs),
+      statusQueries.queueCounts(),
+      statusQueries.snapshot(),
+    ])
     const there = workers.filter(({ isGone }) => !isGone)
     const runsOf = ({ host, pid }: WorkerSeen) => runs.find((one) => one.host === host && one.pid === pid)
     return {
@@ -26,8 +32,7 @@ export const workersPage: Page = {
             : there.length === 1
               ? 'One worker'
               : `${there.length} workers`,
-        lead: 'Workers share the work by themselves. When one ends, another goes on where it was.',
-        bar: html`<a class="btn" href="/queue">What runs next</a>`,
+        lead: 'Workers share the work by themselves. When one stops, another continues where it was.',
       }),
       body: html`${there.length === 0 && noWorker}
 <section class="card">${
@@ -53,7 +58,8 @@ export const workersPage: Page = {
               ],
               rows: workers.toSorted((a, b) => Number(a.isGone) - Number(b.isGone)),
             })
-      }</section>`,
+      }</section>
+${queueParts(counts, snapshot.nextRuns, context)}`,
     }
   },
 }
@@ -96,24 +102,27 @@ export const queuePage: Page = {
       heading: heading({
         title: counts === null ? 'The queue does not answer' : waitingInWords(counts),
         crumbs: [['/workers', 'Workers']],
-        lead: 'The queue only says what is to be done next. If it is lost, Tidemark fills it again within half a minute; no rows are lost.',
+        lead: 'The queue only says what runs next. If it is lost, Tidemark fills it again within half a minute, and no row is lost.',
       }),
-      body: html`${counts === null && html`<div class="note bad"><b>Nothing is read until the queue is back.</b> It goes on by itself then. <a href="/problems">Problems</a></div>`}
-<div class="cols"><section class="card c8"><h2>Next</h2>${next(snapshot.nextRuns, context)}</section>
-${counts && numbers(counts)}</div>`,
+      body: queueParts(counts, snapshot.nextRuns, context),
     }
   },
 }
+
+const queueParts = (counts: Counts | null, runs: readonly NextRun[], context: PageContext): Html =>
+  html`${counts === null && html`<div class="note bad"><b>The queue does not answer, so nothing is read.</b> Tidemark goes on by itself when it is back. <a href="/problems">Problems</a></div>`}
+<div class="cols"><section class="card c8"><h2>What runs next</h2>${next(runs, context)}</section>
+${counts && numbers(counts)}</div>`
 
 type Counts = Readonly<Record<string, number>>
 
 function waitingInWords({ waiting = 0, delayed = 0 }: Counts): string {
   const all = waiting + delayed
-  return all === 0 ? 'Nothing waits' : `${plural(all, 'run')} wait`
+  return all === 0 ? 'Nothing waits' : `${plural(all, 'run')} ${all === 1 ? 'waits' : 'wait'}`
 }
 
 const numbers = (counts: Counts): Html =>
-  html`<section class="card c4"><h2>Now</h2><dl class="facts">${Object.entries(counts).map(
+  html`<section class="card c4"><h2>In the queue now</h2><dl class="facts">${Object.entries(counts).map(
     ([name, amount]) => html`<div><dt>${name}</dt><dd>${count(amount)}</dd></div>`,
   )}</dl></section>`
 
