@@ -77,6 +77,7 @@ function logPlot(
   lines: readonly Line[],
   span: DaySpan,
   scale: { readonly least: number; readonly most: number; readonly label: string },
+  limit: { readonly value: number; readonly words: string } | null = null,
 ): Html {
   const y = (value: number) => logPlace(value, scale) * 100
   const paths = lines.flatMap(({ className, points }) =>
@@ -85,8 +86,11 @@ function logPlot(
       return html`<polyline class="${className}" points="${steps.length === 1 ? `${steps[0]} ${steps[0]}` : steps.join(' ')}"/>`
     }),
   )
-  return html`<svg class="plot" height="${plotHeight + 18}" role="img" aria-label="${scale.label}"><line class="grid" x1="0" x2="100%" y1="${plotHeight}" y2="${plotHeight}"/><svg viewBox="0 0 1000 100" preserveAspectRatio="none" width="100%" height="${plotHeight}">${paths}</svg>${timeAxis(span, plotHeight + 14)}</svg>`
+  return html`<svg class="plot" height="${plotHeight + 18}" role="img" aria-label="${scale.label}"><line class="grid" x1="0" x2="100%" y1="${plotHeight}" y2="${plotHeight}"/><svg viewBox="0 0 1000 100" preserveAspectRatio="none" width="100%" height="${plotHeight}">${paths}</svg>${limit && limitLine(logPlace(limit.value, scale) * plotHeight, limit.words)}${timeAxis(span, plotHeight + 14)}</svg>`
 }
+
+const limitLine = (y: number, words: string): Html =>
+  html`<line class="limit" x1="0" x2="100%" y1="${y.toFixed(1)}" y2="${y.toFixed(1)}"/><text class="end" x="100%" y="${(y - 5).toFixed(1)}">${words}</text>`
 
 /** 0 at the top. */
 const logPlace = (
@@ -125,7 +129,7 @@ const lagScale = [
 ] as const
 
 /** How old “read through” was, at worst, and “settled through” beside it. */
-export function lagChart(buckets: readonly MinuteBucket[], span: DaySpan): Html {
+export function lagChart(buckets: readonly MinuteBucket[], span: DaySpan, staleAfterMs: number): Html {
   const title = 'How far behind: age of “read through”'
   const small = `worst moment of each ${shortSpan(span.bucketMs)}, last 24 h, UTC; logarithmic`
   const worst = buckets.reduce<MinuteBucket | null>(
@@ -144,6 +148,7 @@ export function lagChart(buckets: readonly MinuteBucket[], span: DaySpan): Html 
     ],
     span,
     { ...scale, label },
+    { value: staleAfterMs / 1_000, words: `a problem after ${shortSpan(staleAfterMs)}` },
   )
   const labels = lagScale.map(
     ([seconds, words]) => [logPlace(seconds, scale) * plotHeight + 4, words] as const,

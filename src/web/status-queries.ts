@@ -55,6 +55,7 @@ import {
   sqlOf,
 } from '../store/queries/rows.ts'
 import { countRuns, type RunStory, type RunsOfHost, readRun } from '../store/queries/run-story.ts'
+import { type RunSpan, readRunSpans } from '../store/queries/run-timeline.ts'
 import {
   type LatestRun,
   type RowRates,
@@ -162,6 +163,8 @@ export type StatusQueries = {
   readonly streams: readonly string[]
   /** In which form people are told of problems; null: nobody is told. */
   readonly alertFormat: string | null
+  /** STALE_AFTER: a stream that is behind for longer is a problem. */
+  readonly staleAfterMs: number
   snapshot(): Promise<Snapshot>
   problems(): Promise<readonly Problem[]>
   /** The newest first, those older than an id. */
@@ -169,6 +172,8 @@ export type StatusQueries = {
     filter: RunFilter,
     page: { readonly before: string | null; readonly limit: number },
   ): Promise<readonly RunLine[]>
+  /** Of the last hour. */
+  runSpans(streams: readonly string[]): Promise<readonly RunSpan[]>
   checkpoints(page: Parameters<typeof readCheckpoints>[1]): Promise<readonly Checkpoint[]>
   backfills(stream: string | null): Promise<readonly BackfillLine[]>
   /** The oldest first, those after an id. */
@@ -223,7 +228,14 @@ export type StatusQueries = {
 
 type Given = Pick<
   StatusQueries,
-  'problems' | 'listsOffered' | 'planBackfill' | 'planRewind' | 'settings' | 'queueCounts' | 'alertFormat'
+  | 'problems'
+  | 'listsOffered'
+  | 'planBackfill'
+  | 'planRewind'
+  | 'settings'
+  | 'queueCounts'
+  | 'alertFormat'
+  | 'staleAfterMs'
 > & {
   readonly runbooksUrl: string | null
   /** LOOKBACK: the least that late commits are waited for. */
@@ -241,37 +253,15 @@ export function openStatusQueries({ pool, streams, nextRuns, ...given }: Given):
   const kinds = new Map(streams.map(({ name, kind }) => [name, kind]))
   return {
     streams: names,
-    async snapshot() {
-      const [overview, latestRuns, rates, loads, next] = await Promise.all([
-        readOverview(pool, names),
-        readLatestRuns(pool, names),
-        readRowRates(pool),
-        readFirstLoads(pool, names),
-        nextRuns(),
-      ])
-      const at = new Date()
-      return {
-        at,
-        streams: overview.map((one) =>
-          standing({ ...one, kind: kinds.get(one.stream) ?? 'list' }, next, given.lookbackMs, at),
-        ),
-        latestRuns,
-        rates,
-        loads,
-        runbooksUrl: given.runbooksUrl,
-        // The other schedules look whether something is to be done; mostly nothing is.
-        nextRuns: next
-          .filter(({ kind }) => kind === 'incremental' || kind === 'reconcile')
-          // Asked to read what is new, a list stream is listed.
-          .map((one) => (kinds.get(one.stream) === 'list' ? { ...one, kind: 'list' } : one)),
-      }
-    },
+    snapshot: () => readSnapshot({ pool, names, kinds, nextRuns, given }),
     alertFormat: given.alertFormat,
+    staleAfterMs: given.staleAfterMs,
     problems: given.problems,
     planBackfill: given.planBackfill,
     planRewind: given.planRewind,
     settings: given.settings,
     runs: (filter, page) => readRuns(pool, filter, page),
+    runSpans: (wanted) => readRunSpans(pool, wanted),
     checkpoints: (page) => readCheckpoints(pool, page),
     backfills: (stream) => listBackfills(pool, stream),
     quarantine: (stream, page) => readQuarantine(pool, { stream, id: null }, page),
@@ -299,6 +289,42 @@ export function openStatusQueries({ pool, streams, nextRuns, ...given }: Given):
     record: (name, key) => readRecord(pool, streams, name, key),
     find: (text) => findInAll(pool, streams, text),
     rows: (name, asked) => readRows(pool, streams, name, asked),
+  }
+}
+
+async function readSnapshot({
+  pool,
+  names,
+  kinds,
+  nextRuns,
+  given,
+}: Pick<Given, 'pool' | 'nextRuns'> & {
+  readonly names: readonly string[]
+  readonly kinds: ReadonlyMap<string, Stream['kind']>
+  readonly given: Pick<Given, 'lookbackMs' | 'runbooksUrl'>
+}): Promise<Snapshot> {
+  const [overview, latestRuns, rates, loads, next] = await Promise.all([
+    readOverview(pool, names),
+    readLatestRuns(pool, names),
+    readRowRates(pool),
+    readFirstLoads(pool, names),
+    nextRuns(),
+  ])
+  const at = new Date()
+  return {
+    at,
+    streams: overview.map((one) =>
+      standing({ ...one, kind: kinds.get(one.stream) ?? 'list' }, next, given.lookbackMs, at),
+    ),
+    latestRuns,
+    rates,
+    loads,
+    runbooksUrl: given.runbooksUrl,
+    // The other schedules look whether something is to be done; mostly nothing is.
+    nextRuns: next
+      .filter(({ kind }) => kind === 'incremental' || kind === 'reconcile')
+      // Asked to read what is new, a list stream is listed.
+      .map((one) => (kinds.get(one.stream) === 'list' ? { ...one, kind: 'list' } : one)),
   }
 }
 

@@ -286,6 +286,7 @@ const statusQueriesOf = ({ context, jobs, parts, problems }: Live, config: Confi
     listsOffered: context.contracts.listsOffered,
     settings: (stream) => settingsOf(config, context.streams, stream),
     lookbackMs: config.lookbackMs,
+    staleAfterMs: config.staleAfterMs,
     runbooksUrl: config.runbooksUrl,
     alertFormat: formatOfReceiver(config),
   })

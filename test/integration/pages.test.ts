@@ -242,7 +242,15 @@ describe('GET /events', () => {
       const [, data] = (await next(events)) ?? []
       return Object.keys(JSON.parse(data ?? '{}').cells)
     }
-    expect(await keys()).toEqual(['as-of', 'first-load', 'verdict', 'problem-badge', 'problems'])
+    expect(await keys()).toEqual([
+      'as-of',
+      'first-load',
+      'settling',
+      'lead',
+      'verdict',
+      'problem-badge',
+      'problems',
+    ])
     expect(await keys()).toEqual([])
     seconds = 6
     await expect.poll(keys).toEqual(['as-of'])

@@ -18,6 +18,8 @@ export const statusQueriesWith = (more: Partial<StatusQueries> = {}): StatusQuer
   snapshot: async () => emptySnapshot,
   problems: async () => [],
   runs: async () => [],
+  runSpans: async () => [],
+  staleAfterMs: 900_000,
   checkpoints: async () => [],
   backfills: async () => [],
   quarantine: async () => [],

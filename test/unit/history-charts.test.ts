@@ -74,7 +74,8 @@ describe('how far behind', () => {
       minute(6),
       minute(7, { settledAge: null }),
     ]
-    const chart = markupOf(lagChart(buckets, span))
+    const chart = markupOf(lagChart(buckets, span, 900_000))
+    expect(chart).toMatch(/class="limit".*a problem after 15 min/)
     expect(chart).toContain(
       `aria-label="Worst age of read through in 24 hours: 21 min at ${at(2).toISOString().slice(11, 16)} UTC; last 3 s"`,
     )

@@ -4,6 +4,7 @@ import type { RunLine } from '../../store/queries/runs.ts'
 import { kinds } from '../../streams/catalog.ts'
 import { formatDuration, plural } from '../../util/text.ts'
 import { age, count, foreign, type Html, html, kindInWords, runState } from '../html.ts'
+import { runTimeline } from '../run-timeline.ts'
 import type { Page, PageContext } from './layout.ts'
 import { addressOf, type Column, chosen, filterForm, idIn, select, table } from './tables.ts'
 
@@ -13,7 +14,13 @@ const pageSize = 50
 export const runsPage: Page = {
   path: '/runs',
   title: 'Runs',
-  body: (context) => runsList(context, '/runs', null),
+  async body(context) {
+    const { statusQueries, query, now } = context
+    // It shows now, and pages of older runs do not.
+    const spans = query.has('before') ? null : await statusQueries.runSpans(statusQueries.streams)
+    return html`${spans && html`<section class="card">${runTimeline(spans, { by: ({ stream }) => stream, now })}</section>`}
+${await runsList(context, '/runs', null)}`
+  },
 }
 
 /** Of one stream, or of all with a choice among them. */

@@ -7,6 +7,7 @@ import { actionForm, hasPositions } from '../action-forms.ts'
 import { tideAxis, tideKey, timesMeaning } from '../charts.ts'
 import { dayUntil, lagChart, rowsChart } from '../history-charts.ts'
 import { type Html, html, kindInWords } from '../html.ts'
+import { runTimeline } from '../run-timeline.ts'
 import type { Viewer } from '../sessions.ts'
 import type { Setting, Snapshot, StreamSnapshot } from '../status-queries.ts'
 import { type Cells, live } from '../stream-cells.ts'
@@ -52,18 +53,14 @@ function current({ stream, kind, settling }: StreamSnapshot, cells: Cells): Html
 <div>${tideAxis}${cell('gauge')}</div>
 <dl class="facts">
 ${fact('Read through', cell('read'), 'every change that was visible then is here')}
-${fact('Settled through', cell('settled'), settledMeaning({ kind, settling }))}
+${fact('Settled through', cell('settled'), kind === 'list' ? 'each read compares the whole list' : 'commits that were late before this are here, too')}
 ${fact('Deletions known through', cell('deletions'), 'rows deleted upstream before this are marked')}
 ${fact('Rows', cell('rows'), 'living and deleted, as Postgres counts them')}
 ${kind === 'changes' && fact('Position', cell('position'), 'the highest version without a gap below it')}
 </dl>
+${settling && html`<p class="small quiet"><b>Not settled yet.</b> ${settling.why}</p>`}
 ${timesMeaning}</section>`
 }
-
-const settledMeaning = ({ kind, settling }: Pick<StreamSnapshot, 'kind' | 'settling'>): string =>
-  kind === 'list'
-    ? 'each read compares the whole list'
-    : (settling?.why ?? 'commits that were late before this are here, too')
 
 /** What of this stream waits for somebody, with what to press. */
 function attention({ stream, blockedDeletions, missedRows }: StreamOverview, viewer: Viewer): Html | null {
@@ -82,11 +79,13 @@ ${actionForm(viewer, `/streams/${stream}/acknowledge`, html`<button>Acknowledge 
 /** How far behind it was, and what came. */
 async function lastDay({ statusQueries, now }: PageContext, stream: string): Promise<Html> {
   const [fine, coarse] = [dayUntil(now, 5), dayUntil(now, 15)]
-  const [ages, rows] = await Promise.all([
+  const [ages, rows, runs] = await Promise.all([
     statusQueries.minutes(stream, fine),
     statusQueries.minutes(stream, coarse),
+    statusQueries.runSpans([stream]),
   ])
-  return html`<section class="card">${lagChart(ages, fine)}</section><section class="card">${rowsChart(rows, coarse)}</section>`
+  return html`<section class="card">${lagChart(ages, fine, statusQueries.staleAfterMs)}</section>
+<div class="cols"><section class="card c7">${rowsChart(rows, coarse)}</section><section class="card c5">${runTimeline(runs, { by: ({ kind }) => kindInWords(kind), now })}</section></div>`
 }
 
 const rowsWritten = ({ stream }: StreamSnapshot, cells: Cells): Html =>
