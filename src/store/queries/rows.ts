@@ -129,6 +129,8 @@ type Options = {
 const firstWindow = 2_000
 const largestWindow = 50_000
 const defaultEnoughMs = 1_200
+/** Who typed a key has what they look for. */
+const enoughForKeyMs = 50
 
 export async function readRowPage(client: Queryable, table: RowTable, options: Options): Promise<RowPage> {
   const { search, limit, enoughMs = defaultEnoughMs } = options
@@ -142,12 +144,14 @@ export async function readRowPage(client: Queryable, table: RowTable, options: O
   // One more tells whether there is another page.
   let size = where.length === 0 ? limit + 1 : firstWindow
   for (;;) {
-    const window = await readWindow(client, table, { where, cursor, size, limit: limit + 1 })
+    const window = await readWindow(client, table, {
+      ...{ where, cursor, size, limit: limit + 1, since: spans[search.changed] },
+    })
     looked += window.looked
     found.push(...window.found.filter(({ key }) => !meant.some((one) => one.key === key)))
     const isEnd = window.looked < size
     const tookMs = performance.now() - startedAtMs
-    if (found.length > limit || isEnd || tookMs > enoughMs) {
+    if (found.length > limit || isEnd || tookMs > (meant.length > 0 ? enoughForKeyMs : enoughMs)) {
       const shown = found.slice(0, limit)
       const isFull = found.length > limit
       const next = isFull
@@ -199,6 +203,8 @@ async function readWindow(
     readonly cursor: RowCursor | null
     readonly size: number
     readonly limit: number
+    /** Older rows are not looked at. */
+    readonly since: string | null
   },
 ): Promise<Window> {
   const name = pg.escapeIdentifier(key.name)
@@ -209,7 +215,7 @@ async function readWindow(
   const { rows } = await client.query<Window>(
     `with looked as materialized (
        select ${name} as key, _synced_at as at, ${given.where.join(' and ') || 'true'} as fits
-       from ${qualified(stream)} where ${behind}
+       from ${qualified(stream)} where ${behind}${given.since === null ? '' : ` and _synced_at > now() - interval '${given.since}'`}
        order by _synced_at desc, ${name} desc limit $1
      ), fitting as (
        select key, at from looked where fits order by at desc, key desc limit $2

@@ -95,9 +95,12 @@ function results(stream: string, context: PageContext, asked: Asked, shown: Rows
   const { page, columns } = shown
   const { search } = asked
   if (page.rows.length === 0 && page.next === null) return nothingFound(stream, asked)
-  const more = page.isCut
-    ? html`<div class="note warn"><b>The search was stopped after ${count(page.looked)} rows.</b> These are the matches among them. Go on from here with “Older”; a key, a number or a shorter time helps.</div>`
-    : null
+  const hasKey = asked.after === null && page.rows[0]?.key === search.text
+  const more = !page.isCut
+    ? null
+    : hasKey
+      ? html`<p class="quiet">First the row with this key. ${count(page.looked)} rows were searched for others that mention it; “Older” searches on.</p>`
+      : html`<div class="note warn"><b>The search was stopped after ${count(page.looked)} rows.</b> These are the matches among them. Go on from here with “Older”; a key, a number or a shorter time helps.</div>`
   const csv = addressWith(`/streams/${stream}/rows.csv`, context.query, null)
   return html`<section class="card" aria-labelledby="found"><div class="bar spread"><h2 id="found">${howMany(asked, page)} <span class="quiet small">· the newest change first</span></h2><a class="btn" href="${csv}">CSV</a></div>
 ${more}
