@@ -159,19 +159,20 @@ describe.skipIf(!hasPostgres)('an upstream that answers with everything to a nam
       simulator.requests.entries.filter(({ query }) => 'Sorts' in query || 'Filters' in query).length
     const outcome = await read(context)
     expect(outcome).toMatchObject({ status: 'done', isComplete: true })
-    expect(asksForOrder()).toBe(1)
+    // The first page and the first question of the proof, side by side.
+    expect(asksForOrder()).toBe(2)
     const { rows } = await pool.query(`select value, evidence from tidemark.belief where name = 'sorting'`)
     expect(rows[0]).toEqual({
       value: 'refused',
       evidence: expect.stringContaining('as if everything there is'),
     })
     await reconcileStream({ ...context.contextOf(assignment), signal: neverAborted, approved: 0 })
-    expect(asksForOrder()).toBe(2)
+    expect(asksForOrder()).toBe(3)
     expect(await beliefOf(pool, 'key_order')).toBe('ignored')
     simulator.source.change('assignment', 7)
     await read(context)
     await reconcileStream({ ...context.contextOf(assignment), signal: neverAborted, approved: 0 })
-    expect(asksForOrder()).toBe(2)
+    expect(asksForOrder()).toBe(3)
     expect(await differences(pool, simulator, 'assignment')).toEqual([])
   })
 })

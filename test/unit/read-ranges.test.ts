@@ -1,9 +1,10 @@
 // Ranges that are read side by side share one budget of memory, one order of commits and one end.
 
 import { describe, expect, it } from 'vitest'
+import type { Fetched } from '../../src/sync/changes/asking.ts'
 import { next, start } from '../../src/sync/changes/machine.ts'
 import {
-  type Fetched,
+  openRanges,
   type RangesContext,
   type RangesProgress,
   readInRanges,
@@ -56,7 +57,7 @@ function harness(also: Partial<RangesContext> & { readonly bytes?: number } = {}
     readers: 12,
     room: openRoom(),
     largestBytes: bytes,
-    async fetch({ request }: Ask, signal): Promise<Fetched> {
+    async fetch({ request, isOnlyLook }: Ask, signal): Promise<Fetched> {
       signal.throwIfAborted()
       seen.requests += 1
       seen.atOnce += 1
@@ -68,7 +69,7 @@ function harness(also: Partial<RangesContext> & { readonly bytes?: number } = {}
       const rows = rowsOf(request.since, request.pageSize)
       return {
         event: { kind: 'answer', page: { received: rows.length, rows } },
-        records: { rows, rejected: [] },
+        records: { rows: isOnlyLook ? [] : rows, rejected: [] },
         bytes,
       }
     },
@@ -172,6 +173,40 @@ describe('reading in ranges', () => {
     const requests = seen.requests
     await new Promise((resolve) => setTimeout(resolve, 20))
     expect(seen.requests).toBe(requests)
+  })
+
+  it('tells once that the last pages are on their way, when that is so', async () => {
+    const { reading, action } = begunReading()
+    const requestsLeft: number[] = []
+    const { context, seen } = harness({ onIdle: () => requestsLeft.push(seen.requests) })
+    await readInRanges(context, reading, action)
+    const [told] = requestsLeft
+    expect(requestsLeft).toHaveLength(1)
+    expect(told).toBeGreaterThan(seen.requests - context.readers)
+    expect(told).toBeLessThan(seen.requests)
+  })
+
+  it('looks at nothing before it is certain that they are to be read', async () => {
+    const { reading, action } = begunReading()
+    const { context, seen, written } = harness()
+    const ranges = openRanges(() => context)
+    ranges.begin(reading, action)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    expect([seen.requests, written.length]).toEqual([12, 0])
+    const { end } = await ranges.read(reading, action)
+    expect(end).toMatchObject({ unread: { ranges: [] }, fell: null })
+
+    const { context: other, ...left } = harness()
+    const others = openRanges(() => other)
+    others.begin(reading, action)
+    const upTo = action.unread.upTo - 500n
+    const fewer = { ...action, unread: { upTo, ranges: [{ above: BigInt(lowest), upTo }] } }
+    await others.read(reading, fewer)
+    const last = left.written
+      .flatMap(({ keys }) => keys)
+      .toSorted()
+      .at(-1)
+    expect(last).toBe(String(upTo))
   })
 
   it('gives way between two pages, and says what is left', async () => {

@@ -4,6 +4,7 @@
 // hypotheses.ts) only judge.
 
 import type { SeenPage } from '../lists/listing.ts'
+import { proofQuestions } from './hypotheses.ts'
 import {
   type DeclaredRule,
   firstOf,
@@ -119,6 +120,21 @@ export function start(options: ReadingOptions): Transition {
   return transition(null, { reading: isKnown && maySort(reading) ? newest(reading, null) : reading })
 }
 
+/**
+ * What probably comes next: the last look of the proof of sorting shows what the first one showed, and ranges are read to their ends.
+ * Null in any other state.
+ */
+export function foreseen(reading: Reading): Transition | null {
+  const { state } = reading
+  if (state.name === 'ranges') {
+    const unread = { upTo: state.unread.upTo, ranges: [] }
+    return next(reading, { kind: 'ranges', unread, fell: null })
+  }
+  const [first] = state.name === 'proof' ? state.answers : []
+  const isLast = state.name === 'proof' && state.answers.length === proofQuestions.length - 1
+  return isLast && first ? next(reading, { kind: 'answer', page: first }) : null
+}
+
 export function next(before: Reading, event: Event): Transition {
   const reading = event.kind === 'answer' ? sawAny(before, event.page) : before
   const taken = firstOf(always, { reading, event }) ?? nextIn(reading.state.name, reading, event)
@@ -137,7 +153,7 @@ const transition = (taken: string | null, { reading, effects }: Move): Transitio
   reading,
   rule: taken,
   action: actionIn(reading.state.name, reading),
-  effects: { seen: null, retreat: null, learnt: [], isLeftOut: false, ...effects },
+  effects: { seen: null, retreat: null, learnt: [], isLeftOut: false, isKept: false, ...effects },
 })
 
 function isOver(_reading: Reading, event: Event): never {

@@ -1,20 +1,18 @@
 // The loop around the decisions of machine.ts: fetches, writes and commits. The next page is fetched while the last is written.
 
-import { isDeepStrictEqual } from 'node:util'
 import type { ChangesStream } from '../../streams/catalog.ts'
 import { type Records, readRecords } from '../../streams/record.ts'
-import { withoutTwins } from '../../streams/twins.ts'
 import { openRoom, type Room } from '../../util/room.ts'
-import { seenPage } from '../lists/listing.ts'
-import { confirmEmpty, openPipeline } from '../perform-run.ts'
+import { openPipeline } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'
 import type { Run, Store, Written } from '../ports/store.ts'
+import { type Asking, nothing, openAsking } from './asking.ts'
 import { knownBeliefs } from './hypotheses.ts'
-import { next, start } from './machine.ts'
+import { foreseen, next, start } from './machine.ts'
 import { readThrough } from './ranges.ts'
-import { type Fetched, type RangePage, type RangesContext, readInRanges } from './read-ranges.ts'
-import type { Anchor, Ask, Event, Reading, ReadingOptions, StateName, Transition } from './state.ts'
-import { withVersionField } from './version-field.ts'
+import { openRanges, type RangePage, type RangesContext } from './read-ranges.ts'
+import type { Anchor, Event, Reading, ReadingOptions, StateName, Transition } from './state.ts'
+import { type Versioned, withVersionField } from './version-field.ts'
 
 /** A run that reads by row version. */
 type ChangesRun = Run<'incremental' | 'lookback' | 'backfill'>
@@ -64,17 +62,15 @@ class ContractBreach extends Error {
 const contractBreach = (what: string) => new ContractBreach(`The upstream broke its contract: ${what}`)
 
 const pagesInFlight = 2
-const nothing: Records = { rows: [], rejected: [] }
-
 async function readChanges(
   context: ReadChangesContext,
-  options: Omit<ReadingOptions, 'anchor'>,
+  options: ReadingOptions,
+  asking: Asking,
 ): Promise<ReadOutcome> {
   const commits = openCommits(context, options)
-  const asking = openAsking(context)
-  const known = context.anchors.map(({ version }) => version)
-  let transition = start({ ...options, anchor: context.anchors[0] ?? null, known })
+  let transition = start(options)
   let largestBytes = 0
+  const ranges = openRanges((reading) => rangesContextOf(context, { commits, asking, reading, largestBytes }))
   try {
     for (let hasAsked = false; ; hasAsked = true) {
       const { reading, action } = transition
@@ -99,15 +95,19 @@ async function readChanges(
         }
         case 'ask': {
           if (hasAsked && action.mayYield && context.shouldYield?.()) return gaveWay(reading)
-          const { event, records, bytes } = await asking.ask(action)
-          largestBytes = Math.max(largestBytes, bytes)
-          transition = next(reading, event)
-          await commits.add(records, transition, bytes)
+          const answer = asking.ask(action)
+          const likely = foreseen(reading)
+          if (likely?.action.kind === 'ranges') ranges.begin(likely.reading, likely.action)
+          const fetched = await answer
+          largestBytes = Math.max(largestBytes, fetched.bytes)
+          transition = next(reading, fetched.event)
+          if (transition.action.kind !== 'ranges') ranges.leave()
+          if (transition.effects.isKept) asking.keep(action, fetched)
+          else await commits.add(fetched.records, transition, fetched.bytes)
           break
         }
         case 'ranges': {
-          const rangesContext = rangesContextOf(context, commits, reading, largestBytes)
-          const { end, hasYielded } = await readInRanges(rangesContext, reading, action)
+          const { end, hasYielded } = await ranges.read(reading, action)
           if (hasYielded) return gaveWay({ ...reading, position: readThrough(end.unread) })
           transition = next(reading, end)
           await commits.add(nothing, transition)
@@ -116,6 +116,7 @@ async function readChanges(
     }
   } finally {
     asking.stop()
+    ranges.leave()
     await commits.settled()
   }
 }
@@ -144,18 +145,27 @@ const gaveWay = (reading: Reading): ReadOutcome => ({
   yielded: true,
 })
 
+type ForRanges = {
+  readonly commits: Commits
+  readonly asking: Asking
+  readonly reading: Reading
+  readonly largestBytes: number
+}
+
 const rangesContextOf = (
   context: ReadChangesContext,
-  commits: Commits,
-  { options, highestServed }: Reading,
-  largestBytes: number,
+  { commits, asking, reading, largestBytes }: ForRanges,
 ): RangesContext => ({
-  readers: options.load?.readers ?? 1,
+  readers: reading.options.load?.readers ?? 1,
   room: context.room ?? openRoom(),
   largestBytes,
   fetch: (ask, signal) =>
-    fetchAnswer(context, { ...ask, request: { ...ask.request, givesWay: true } }, signal),
-  write: (page) => commits.addOfRange(page, highestServed),
+    asking.askAmongOthers({ ...ask, request: { ...ask.request, givesWay: true } }, signal),
+  write: (page) => commits.addOfRange(page, reading.highestServed),
+  onIdle() {
+    const likely = foreseen(reading)
+    if (likely?.action.kind === 'ask') asking.begin(likely.action)
+  },
   async countAround(page) {
     await commits.settled()
     return await context.run.seen.countAround(page)
@@ -178,47 +188,6 @@ const outcomeOf = (
   yielded: false,
   note: end.note,
 })
-
-/** What the rules see of the answer, and what of it is to be written. */
-async function fetchAnswer(
-  { source, keyFields, versionFields }: ReadChangesContext,
-  { request, mayBeNothing, isOnlyLook }: Ask,
-  signal: AbortSignal,
-): Promise<Fetched> {
-  signal.throwIfAborted()
-  const fetch = () => source.changes(request, signal)
-  const answer = await (mayBeNothing ? fetch() : confirmEmpty(fetch))
-  if ('refused' in answer) {
-    const { refused: status, why } = answer
-    const event: Event = { kind: 'refused', status, ...(why !== undefined && { why }) }
-    return { event, records: nothing, bytes: 0 }
-  }
-  const records = readRecords(answer.records, keyFields, versionFields)
-  const event: Event = { kind: 'answer', page: seenPage(answer.records.length, records) }
-  if (!isOnlyLook) return { event, records: withoutTwins(records), bytes: answer.bytes }
-  records.release?.()
-  return { event, records: nothing, bytes: answer.bytes }
-}
-
-/** What is asked beside another question is kept until it is its turn. */
-function openAsking(context: ReadChangesContext) {
-  const stopping = new AbortController()
-  const signal = AbortSignal.any([context.signal, stopping.signal])
-  let beside: { readonly request: Ask['request']; readonly answer: Promise<Fetched> } | null = null
-  return {
-    ask(asked: Ask): Promise<Fetched> {
-      const isHere = beside !== null && isDeepStrictEqual(beside.request, asked.request)
-      const answer = isHere && beside ? beside.answer : fetchAnswer(context, asked, signal)
-      beside = asked.beside
-        ? { request: asked.beside, answer: fetchAnswer(context, { ...asked, request: asked.beside }, signal) }
-        : null
-      // Told when it is its turn.
-      beside?.answer.catch(() => {})
-      return answer
-    },
-    stop: () => stopping.abort(new Error('the reading is over')),
-  }
-}
 
 /** The record itself, past every list; and the next row that could be looked for instead. */
 async function lookAtAnchor(
@@ -318,37 +287,72 @@ export async function readRange(
   { movesPosition, onTakenBack, anchors = [], ...range }: Range,
 ): Promise<ReadOutcome> {
   const { run, pageSize, now, load = { readers: 1 } } = context
-  const versioned = await withVersionField({ ...context, mayFind: range.mayFindField ?? false })
-  if (versioned === null) {
-    // Nothing is known yet, or what is known is not shown (P11).
-    const isNew = range.mayFindField === true && run.state.position === 0n
-    const note = range.mayFindField
-      ? null
-      : 'the next incremental run finds out which field the row version is'
-    return { ...nothingRead(range.from, { isComplete: isNew, note }), isInconclusive: !isNew }
-  }
-  if (versioned.beginsAnew)
-    return { ...nothingRead(0n, { isComplete: false, note: 'begins anew' }), yielded: true }
-  const { stream, source } = versioned
-  const { keyFields, versionFields } = stream
+  const early = openEarly(context.signal, {
+    ...range,
+    ...knownBeliefs(run.state.beliefs, now()),
+    anchor: anchors[0] ?? null,
+    known: anchors.map(({ version }) => version),
+    pageSize,
+    largePageSize: Math.max(pageSize, Math.min(10 * pageSize, 10_000)),
+    ...(movesPosition && { load: { leastPages, ...load, unread: run.position.unread } }),
+  })
   try {
+    const mayFind = range.mayFindField ?? false
+    const versioned = await withVersionField({ ...context, mayFind, onCandidate: early.begin })
+    if (versioned === null) {
+      // Nothing is known yet, or what is known is not shown (P11).
+      const isNew = mayFind && run.state.position === 0n
+      const note = mayFind ? null : 'the next incremental run finds out which field the row version is'
+      return { ...nothingRead(range.from, { isComplete: isNew, note }), isInconclusive: !isNew }
+    }
+    if (versioned.beginsAnew)
+      return { ...nothingRead(0n, { isComplete: false, note: 'begins anew' }), yielded: true }
+    const { asking, options } = early.goOn(versioned)
+    const { source, stream } = versioned
+    const { keyFields, versionFields } = stream
     return await readChanges(
       {
         ...{ ...context, source, keyFields, versionFields, anchors, movesPosition },
         ...(onTakenBack && { onTakenBack }),
       },
-      {
-        ...range,
-        ...knownBeliefs(run.state.beliefs, now()),
-        pageSize,
-        largePageSize: Math.max(pageSize, Math.min(10 * pageSize, 10_000)),
-        ...(movesPosition && { load: { leastPages, ...load, unread: run.position.unread } }),
-      },
+      options,
+      asking,
     )
   } catch (error) {
     // What was served was not what was asked for: perhaps it answers to another field.
     if (error instanceof ContractBreach) await run.findings.doubt('version_field', error.message)
     throw error
+  } finally {
+    early.stop()
+  }
+}
+
+/** The first questions of a reading are asked while it is still tested what the row version is: of most, it is what it seems to be. */
+function openEarly(signal: AbortSignal, options: ReadingOptions) {
+  type Begun = {
+    readonly asking: Asking
+    readonly options: ReadingOptions
+    readonly field: string | undefined
+  }
+  const open = ({ source, stream }: Versioned, also: Partial<ReadingOptions> = {}): Begun => ({
+    asking: openAsking({ ...stream, source, signal }),
+    options: { ...options, ...also },
+    field: stream.versionFields[0],
+  })
+  const begun: Begun[] = []
+  return {
+    /** A few records were asked for, and no more came. */
+    begin(candidate: Versioned) {
+      const one = open(candidate, { keepsPageSize: true })
+      const { action } = start(one.options)
+      if (action.kind === 'ask') one.asking.begin(action)
+      begun.push(one)
+    },
+    goOn: (versioned: Versioned): Begun =>
+      begun.find(({ field }) => field === versioned.stream.versionFields[0]) ?? open(versioned),
+    stop() {
+      for (const { asking } of begun) asking.stop()
+    },
   }
 }
 

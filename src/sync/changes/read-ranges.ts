@@ -2,9 +2,11 @@
 // its range, and takes over a part of another one when it is through. Their commits are in one order, so that the position and
 // what is left unread are those of all that was written before (P1, P6).
 
+import { isDeepStrictEqual } from 'node:util'
 import type { Records } from '../../streams/record.ts'
 import type { Room } from '../../util/room.ts'
 import type { Unread, VersionRange } from '../ports/store.ts'
+import { type Fetched, nothing } from './asking.ts'
 import { next, start } from './machine.ts'
 import {
   cut,
@@ -28,8 +30,6 @@ import {
   versionsOf,
 } from './state.ts'
 
-export type Fetched = { readonly event: Event; readonly records: Records; readonly bytes: number }
-
 /** How far all readers are, together. */
 export type RangesProgress = {
   readonly position: bigint
@@ -50,6 +50,10 @@ export type RangesContext = {
   readonly countAround: (page: number) => Promise<number>
   readonly breach: (what: string) => Error
   readonly shouldYield: () => boolean
+  /** Called once, when a reader finds nothing to do: the last pages are on their way. */
+  readonly onIdle?: () => void
+  /** Nothing that comes is looked at before this; never, if it is rejected. Left out: at once. */
+  readonly whenCertain?: Promise<void>
   readonly signal: AbortSignal
 }
 export type RangePage = {
@@ -78,15 +82,55 @@ type Shared = {
   fullPages: number
   fell: RangesEnd['fell']
   hasYielded: boolean
+  wasIdle: boolean
   failure: { readonly error: unknown } | null
   /** Resolves when an idle reader may find something to do. */
   news: PromiseWithResolvers<void>
 }
 
+type ReadRanges = Extract<Action, { kind: 'ranges' }>
+
+export type Ranges = {
+  /** Before it is certain that they are to be read. */
+  begin(base: Reading, action: ReadRanges): void
+  read(base: Reading, action: ReadRanges): Promise<RangesOutcome>
+  /** What was begun and is not read comes to nothing. */
+  leave(): void
+}
+
+export function openRanges(contextOf: (base: Reading) => RangesContext): Ranges {
+  let begun: {
+    readonly action: ReadRanges
+    readonly certainty: PromiseWithResolvers<void>
+    readonly outcome: Promise<RangesOutcome>
+  } | null = null
+  const leave = () => {
+    begun?.certainty.reject(new Error('these ranges are not to be read'))
+    begun = null
+  }
+  return {
+    begin(base, action) {
+      const certainty = Promise.withResolvers<void>()
+      const outcome = readInRanges({ ...contextOf(base), whenCertain: certainty.promise }, base, action)
+      // Told to whoever reads them.
+      outcome.catch(() => {})
+      begun = { action, certainty, outcome }
+    },
+    async read(base, action) {
+      if (!isDeepStrictEqual(begun?.action, action)) leave()
+      const outcome = begun?.outcome ?? readInRanges(contextOf(base), base, action)
+      begun?.certainty.resolve()
+      begun = null
+      return await outcome
+    },
+    leave,
+  }
+}
+
 export async function readInRanges(
   context: RangesContext,
   base: Reading,
-  { unread, density }: Pick<Extract<Action, { kind: 'ranges' }>, 'unread' | 'density'>,
+  { unread, density }: Pick<ReadRanges, 'unread' | 'density'>,
 ): Promise<RangesOutcome> {
   const pageRows = Math.max(1, base.largestAnswer)
   const parts = Math.min(context.readers, partsFor(unread, { pageRows, density }))
@@ -100,9 +144,11 @@ export async function readInRanges(
     fullPages: base.fullPages,
     fell: null,
     hasYielded: false,
+    wasIdle: false,
     failure: null,
     news: Promise.withResolvers(),
   }
+  context.whenCertain?.catch((error) => fail(shared, error))
   const reading = Array.from({ length: context.readers }, () =>
     readOn(shared).catch((error) => fail(shared, error)),
   )
@@ -148,9 +194,19 @@ async function readOn(shared: Shared): Promise<void> {
     const mine = shared.waiting.shift() ?? takeOver(shared)
     if (mine) await readRange(shared, mine)
     else if (shared.readers.every(({ range }) => range.isOver)) return
-    // Another one may find that much is left in its range.
-    else await shared.news.promise
+    else {
+      beIdle(shared)
+      // Another one may find that much is left in its range.
+      await shared.news.promise
+    }
   }
+}
+
+function beIdle(shared: Shared): void {
+  // What is in the middle of something may have much behind it.
+  if (shared.wasIdle || rangesOf(shared).some(({ isWhole, isOver }) => isWhole && !isOver)) return
+  shared.wasIdle = true
+  shared.context.onIdle?.()
 }
 
 function takeOver(shared: Shared): Reader | null {
@@ -204,8 +260,6 @@ async function takeStep(shared: Shared, mine: Reader): Promise<void> {
   }
 }
 
-const nothing: Records = { rows: [], rejected: [] }
-
 async function ask(shared: Shared, mine: Reader, asked: Ask): Promise<void> {
   const { context, stop } = shared
   const signal = AbortSignal.any([context.signal, stop.signal])
@@ -221,6 +275,7 @@ async function ask(shared: Shared, mine: Reader, asked: Ask): Promise<void> {
     const { event, records, bytes } = await context.fetch(asked, signal)
     place.holds(bytes)
     shared.largestBytes = Math.max(shared.largestBytes, bytes)
+    await context.whenCertain
     if (shared.fell || shared.failure) return
     isWritten = await see(shared, mine, { event, records, onDone: place.leave })
   } finally {
@@ -257,7 +312,7 @@ async function see(shared: Shared, mine: Reader, { event, records, onDone }: See
     return progressOf(shared)
   }
   await shared.context.write({
-    records: ownRecords(records, mine.range, before, reading),
+    records: ownRecords(records, mine.range, reading),
     seen: effects.seen,
     progress,
     onDone,
@@ -281,11 +336,8 @@ function progressOf(shared: Shared): RangesProgress {
 function ownRecords(
   { rows, ...others }: Records,
   { above, upTo }: VersionRange,
-  before: Reading,
   { state }: Reading,
 ): Records {
-  // What was looked at from inside has been written.
-  if (before.state.name === 'inside' && state.name === 'ahead') return { ...others, rows: [] }
   const comesAgain =
     state.name === 'ahead' ? state.since : state.name === 'inside' ? state.within.last - 1n : upTo
   const last = comesAgain < upTo ? comesAgain : upTo

@@ -29,6 +29,8 @@ export type ReadingOptions = {
   readonly known?: readonly bigint[]
   /** Answers are cut before they are sorted: only one that holds little is whole. */
   readonly isCut?: boolean
+  /** An answer of this upstream was seen to keep to the size that was asked for. */
+  readonly keepsPageSize?: boolean
   /** Left out: all is read from below, one page after the other. */
   readonly load?: LoadOptions
 }
@@ -100,6 +102,8 @@ type StateData = {
     readonly pageSize: number
     /** Only what is below it; null: everything. */
     readonly below: bigint | null
+    /** Probably the newest record is above, and nothing else. */
+    readonly isPerhapsLast?: boolean
   }
   /** Page 1 held nothing but what cannot be a row. Is there anything behind it? */
   readonly behind: { readonly page: ObservedPage }
@@ -207,7 +211,7 @@ export type Ask = {
   /** Nothing is lost when the reading ends before this question. */
   readonly mayYield: boolean
   /** The next question, unless the answer is an odd one: it need not wait for it. */
-  readonly beside?: ChangesRequest
+  readonly beside?: Ask
 }
 export type Action =
   | Ask
@@ -233,6 +237,8 @@ export type Effects = {
   readonly learnt: readonly Learnt[]
   /** Nothing of the answer is written: it lacked what is known, or showed nothing else. */
   readonly isLeftOut: boolean
+  /** Nor is it judged yet: it is when the same question comes again. */
+  readonly isKept: boolean
 }
 
 export type Transition = {

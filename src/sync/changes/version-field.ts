@@ -23,12 +23,13 @@ const mostCandidates = 6
 
 /**
  * `versionFields` are names, the likeliest first, without regard to case. No change of a record changes its key, however well a few
- * records seem to answer to it. `only` is the operator's choice: it is tested like any other.
+ * records seem to answer to it. `only` is the operator's choice: it is tested like any other. `onCandidate` is told of each just before its test.
  */
 export async function findVersionField(
   ask: AskChanges,
   { versionFields: preferred, keyFields }: Pick<ChangesStream, 'versionFields' | 'keyFields'>,
   only: string | null = null,
+  onCandidate: (field: string, sampled: number) => void = () => {},
 ): Promise<VersionField> {
   const sample = (await ask(0n)).filter(isObject)
   if (sample.length === 0) return { kind: 'empty' }
@@ -39,6 +40,7 @@ export async function findVersionField(
     .slice(0, mostCandidates)
   const refuted: string[] = []
   for (const candidate of candidates) {
+    onCandidate(candidate.field, sample.length)
     const rivals = candidates.filter((other) => other !== candidate)
     const verdict = await test(ask, candidate, rivals, { records: sample, keyOf: keyReader(keyFields) })
     if (verdict.isHeld) return { kind: 'found', field: candidate.field, evidence: verdict.evidence }
@@ -233,6 +235,8 @@ type Asked = {
   readonly versionField?: string | null
   /** False: what is not known stays unknown in this run. */
   readonly mayFind: boolean
+  /** Told what it will be, unless the test that now begins refutes it. Not where paging seems to be ignored. */
+  readonly onCandidate?: (likely: Versioned) => void
   readonly signal: AbortSignal
 }
 export type Versioned = {
@@ -248,7 +252,7 @@ const sampleSize = 100
 
 /** The stream with the field its row versions are in, as it is known or found now; null while it has no records. */
 export async function withVersionField(asked: Asked): Promise<Versioned | null> {
-  const { stream, source, run, versionField = null, mayFind, signal } = asked
+  const { stream, source, run, versionField = null, mayFind, onCandidate, signal } = asked
   const versioned = (field: string, beginsAnew = false): Versioned => ({
     stream: { ...stream, versionFields: [field] },
     source: source.sortedBy(field),
@@ -258,7 +262,9 @@ export async function withVersionField(asked: Asked): Promise<Versioned | null> 
   if (known !== null && (versionField === null || isSameName(known, versionField))) return versioned(known)
   if (!mayFind) return null
   run.progress.step('Find out which field is the row version')
-  const found = await findVersionField(askChanges(source, signal), stream, versionField)
+  const found = await findVersionField(askChanges(source, signal), stream, versionField, (field, sampled) => {
+    if (sampled <= sampleSize) onCandidate?.(versioned(field))
+  })
   if (found.kind === 'empty') return null
   if (found.kind === 'none') throw new NoVersionField(stream, found.evidence)
   return versioned(found.field, await run.findings.setVersionField(found.field, found.evidence))

@@ -34,6 +34,8 @@ import {
   scan,
   sortsOf,
 } from './moves.ts'
+import { askNewest } from './newest.ts'
+import { askForProof } from './proof.ts'
 import {
   belowLast,
   beyondTheGoal,
@@ -79,7 +81,8 @@ export const aheadRow = row<'ahead', SeenAhead>({
   action: (reading) => {
     const { since, pageSize, below } = reading.state
     const request = { since, page: 1, pageSize, sorts: sortsOf(reading), ...(below !== null && { below }) }
-    return ask(request, { mayBeNothing: mayBeAtEnd(reading), mayYield: true })
+    const beside = askedBeside(reading)
+    return ask(request, { mayBeNothing: mayBeAtEnd(reading), mayYield: true, ...(beside && { beside }) })
   },
   see: (reading, event) => seenAhead(reading, pageOf(event)),
   rules: [
@@ -159,7 +162,10 @@ export const aheadRow = row<'ahead', SeenAhead>({
       'new, and sorting is unknown',
       'proof',
       ({ reading, page }) => reading.sorting === 'unknown' && !page.isTooLong,
-      ({ reading, page }) => ({ reading: prove(reading, page.isPerhapsCut ? reading.cursor : 0n, []) }),
+      ({ reading, page }) => ({
+        reading: prove(reading, page.isPerhapsCut ? reading.cursor : 0n, []),
+        effects: { isLeftOut: true, isKept: true },
+      }),
     ),
     rule('new, and nothing sorts', 'scan', ({ reading }) => reading.sorting !== 'proven', scanOn),
     rule(
@@ -196,6 +202,15 @@ export const aheadRow = row<'ahead', SeenAhead>({
     ...goOn,
   ],
 })
+
+/** What is asked behind it, if it is answered as is likely. */
+function askedBeside(reading: Reading<'ahead'>): Ask | null {
+  const { cursor, sorting, options, state } = reading
+  if (sorting === 'unknown') return options.keepsPageSize && cursor === 0n ? askForProof(0n) : null
+  if (!state.isPerhapsLast) return null
+  const newestAlone = { received: 1, rows: [{ key: '', version: cursor + 1n }] }
+  return askNewest(newest(reading, observe(reading, state, newestAlone)))
+}
 
 export const behindRow = row<'behind', SeenPageBehind>({
   asks: 'Is anything behind a page of rejected records?',

@@ -10,7 +10,7 @@ import {
   type SeenNewest,
 } from '../ends.ts'
 import { otherwise, row, rule } from '../rules.ts'
-import { advance, type ObservedPage, type Reading, versionsOf } from '../state.ts'
+import { type Ask, advance, type ObservedPage, type Reading, versionsOf } from '../state.ts'
 import {
   ahead,
   ask,
@@ -31,13 +31,15 @@ import {
 } from './moves.ts'
 import { belowLast } from './sorted.ts'
 
+export function askNewest(reading: Reading<'newest'>): Ask {
+  const { since, page, behind } = reading.state
+  const request = { since, page, pageSize: newestSize(reading), sorts: 'descending' } as const
+  return ask(request, { mayBeNothing: behind === null })
+}
+
 export const newestRow = row<'newest', SeenNewest>({
   asks: 'What is the newest, and does what is shown reach down to what is read?',
-  action: (reading) => {
-    const { since, page, behind } = reading.state
-    const request = { since, page, pageSize: newestSize(reading), sorts: 'descending' } as const
-    return ask(request, { mayBeNothing: behind === null })
-  },
+  action: askNewest,
   see: (reading, event) => judgeNewest(reading, pageOf(event)),
   rules: [
     rule(
@@ -135,7 +137,7 @@ export const insideRow = row<'inside', SeenInside>({
     const { within, middle, question } = state
     const since = question === 'the page again' ? within.since : middle
     const pageSize = Math.min(within.pageSize, largePageSize)
-    return ask({ since, page: 1, pageSize, sorts: 'ascending' })
+    return ask({ since, page: 1, pageSize, sorts: 'ascending' }, { isOnlyLook: true })
   },
   see: (reading, event) => judgeInside(reading, pageOf(event)),
   rules: [

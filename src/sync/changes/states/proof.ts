@@ -4,7 +4,7 @@ import type { SeenPage } from '../../lists/listing.ts'
 import { judge, learnt, proofQuestions, type SortingVerdict } from '../hypotheses.ts'
 import { type Far, isFar } from '../ranges.ts'
 import { otherwise, row, rule } from '../rules.ts'
-import { type Ask, type ObservedPage, type Reading, type State, versionsOf } from '../state.ts'
+import { type Ask, highest, type ObservedPage, type Reading, type State, versionsOf } from '../state.ts'
 import { judgeTextOrder, type TextVerdict, textRequest } from '../text-order.ts'
 import { ahead, ask, isCertain, pageOf, prove, retract, takeBack } from './moves.ts'
 import {
@@ -35,7 +35,8 @@ export const proofRow = row<'proof', SeenProof>({
     ask(proofRequest(state), {
       isOnlyLook: true,
       // What stands between the two looks at the last record.
-      ...(state.answers.length === 1 && state.page === 1 && { beside: requestAt(state, 2) }),
+      ...(state.answers.length === 1 &&
+        state.page === 1 && { beside: ask(requestAt(state, 2), { isOnlyLook: true }) }),
     }),
   see: (reading, event) => {
     const answer = pageOf(event)
@@ -70,7 +71,10 @@ export const proofRow = row<'proof', SeenProof>({
         state: { name: 'ranges', ...rangesTo(reading.cursor, far) },
       },
       effects: {
-        learnt: [learnt('sorting', 'proven', verdict?.evidence ?? ''), ...topAtBeginning(reading)],
+        learnt: [
+          learnt('sorting', 'proven', verdict?.evidence ?? ''),
+          ...topAtBeginning({ ...reading, top: far.upTo + 1n }),
+        ],
       },
     })),
     rule(
@@ -96,6 +100,10 @@ export const proofRow = row<'proof', SeenProof>({
     })),
   ],
 })
+
+/** The first question of the proof from there on. */
+export const askForProof = (since: bigint): Ask =>
+  ask(requestAt({ name: 'proof', since, answers: [], page: 1 }, 0), { isOnlyLook: true })
 
 export const textRow = row<'text', SeenText>({
   asks: 'Are numbers sorted as text? A look at the end, then counting.',
@@ -137,9 +145,12 @@ const firstTop = ({ options, highestServed }: Reading) =>
 
 /** The questions of the proof have shown the highest version, and how closely they lie where reading begins. */
 function isMuchProven({ reading, answers, verdict }: SeenProof): Far | false {
-  const { options, highestServed } = reading
+  const { options } = reading
   const page = answers[proofQuestions.findIndex(({ pageSize }) => pageSize > 1)]
-  const upTo = options.until ?? (highestServed === null ? null : highestServed - 1n)
+  // By the first look: ranges are begun while the last one is under way.
+  const [first] = answers
+  const top = first ? highest(versionsOf(first), null) : null
+  const upTo = options.until ?? (top === null ? null : top - 1n)
   const mayBegin = (options.load?.readers ?? 1) > 1 && reading.unread === null && isCertain(reading)
   if (verdict?.sorting !== 'proven' || !mayBegin || upTo === null || !page) return false
   return isFar(versionsOf(page), upTo, leastRows(reading)) ?? false

@@ -134,7 +134,7 @@ export const rangesRow = row<'ranges', SeenRanges>({
       'all read',
       'ahead',
       ({ unread }) => unread.ranges.length === 0,
-      ({ reading }) => ({ reading: ahead({ ...reading, unread: null }) }),
+      ({ reading }) => ({ reading: aheadOfRanges({ ...reading, unread: null }) }),
     ),
     // That one is read from below, and the others count when it is.
     otherwise('one could not be read to its end', 'ahead', ({ reading, unread }) => ({
@@ -142,6 +142,12 @@ export const rangesRow = row<'ranges', SeenRanges>({
     })),
   ],
 })
+
+/** They end just below what was the newest record when they began. */
+function aheadOfRanges(before: Reading): Reading<'ahead'> {
+  const reading = ahead(before)
+  return { ...reading, state: { ...reading.state, isPerhapsLast: reading.options.until === null } }
+}
 
 // Ranges rest on the order alone, so nothing else may be in doubt.
 const mayReadRanges = ({ reading, page }: SeenSorted): boolean =>
