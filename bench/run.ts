@@ -1,9 +1,11 @@
 // `npm run bench`: prints what it measures as tables, and writes that of loading into docs/how-it-works/performance.md. Nothing else should
 // run meanwhile. `npm run bench -- loading` measures loading alone, `npm run bench -- millions 10` one load of so many millions (of disk
-// it takes 2 GB for each), `npm run bench -- recording` what it costs to record how far a load is.
+// it takes 2 GB for each), `npm run bench -- recording` what it costs to record how far a load
+// is, `npm run bench -- pages` how long each page of the console takes on a mirror of a million rows.
 
 import { benchLoading } from './loading.ts'
 import { benchMillions } from './millions.ts'
+import { benchPages } from './pages.ts'
 import { openBenchDatabase } from './postgres.ts'
 import { benchReading } from './reading.ts'
 import { benchRecording } from './recording.ts'
@@ -20,6 +22,10 @@ if (process.argv[2] === 'millions') {
   const shown = `${await benchMillions(Number(process.argv[3] ?? 10), say)}\n\n${machine(rows[0]?.version ?? '')}`
   process.stdout.write(`${shown}\n`)
   writeBlock('millions', shown)
+  process.exit(0)
+}
+if (process.argv[2] === 'pages') {
+  process.stdout.write(`${await benchPages(Number(process.argv[3] ?? 1_000_000), say)}\n`)
   process.exit(0)
 }
 if (process.argv[2] === 'recording') {
