@@ -10,7 +10,7 @@ import { expectNoWords, findAction } from './parse.ts'
 
 export const alerts: Command = {
   name: 'alerts',
-  summary: 'send a test message to whoever is told of problems',
+  summary: 'send a test message to the receiver of the alerts',
   usage: 'test [--json]',
   options: { json },
   examples: ['tidemark alerts test'],

@@ -25,7 +25,7 @@ import { recordedHere } from './recorded.ts'
 
 export const backfill: Command = {
   name: 'backfill',
-  summary: 'read a part of the past again, beside the worker',
+  summary: 'read a part of the past again, while the worker goes on',
   usage:
     '<stream> [--from-version N | --from-checkpoint ID | --at TIME] [--to-version N] [--dry-run] [--json] | --list [stream] | --cancel ID',
   options: {

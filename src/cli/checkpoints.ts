@@ -10,10 +10,10 @@ import { alignedTable } from './output.ts'
 
 export const checkpoints: Command = {
   name: 'checkpoints',
-  summary: 'list the positions that were reached, the newest first',
+  summary: 'list the positions that were reached, newest first',
   usage: '[stream] [--limit N] [--json]',
   options: {
-    limit: { type: 'string', value: 'N', describe: 'at most so many (100)' },
+    limit: { type: 'string', value: 'N', describe: 'at most this many (100)' },
     json,
   },
   examples: [

@@ -10,7 +10,7 @@ import { exitCodes } from './exit.ts'
 
 export const completion: Command = {
   name: 'completion',
-  summary: 'print a script with which a shell completes what you type',
+  summary: 'print a completion script for your shell',
   usage: 'bash|zsh|fish',
   options: {},
   examples: [
@@ -64,7 +64,7 @@ const candidates = ({ name, usage, words = [] }: Completed): readonly string[] =
 const takesFile = ({ value = '' }: Option): boolean => value.startsWith('FILE')
 const optionsOf = ({ options }: Command): readonly (readonly [string, Option])[] => [
   ...Object.entries(options),
-  ['help', { type: 'boolean', describe: 'how it is used' }],
+  ['help', { type: 'boolean', describe: 'show this help' }],
 ]
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 

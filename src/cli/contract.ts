@@ -30,7 +30,7 @@ type Format = (typeof formats)[number]
 
 export const contract: Command = {
   name: 'contract',
-  summary: 'show what the upstream says about itself, and where its records are otherwise',
+  summary: 'show the description that the upstream publishes, and where its records differ from it',
   usage: '[history | streams | stream…] [--diff] [--format text|markdown|json] [--json]',
   options: {
     diff: {
@@ -103,14 +103,14 @@ function tell({ stdout }: Call, format: Format, shown: Shown): void {
 
 function tellDifferences({ stdout }: Call, format: Format, differences: readonly Difference[]): void {
   if (format === 'json') stdout.json({ differences })
-  else if (differences.length === 0) stdout.say('The records are as the upstream describes them.')
+  else if (differences.length === 0) stdout.say('All records match the description.')
   else
     stdout.write(format === 'markdown' ? differencesAsMarkdown(differences) : differencesAsText(differences))
 }
 
 function tellHistory({ stdout }: Call, format: Format, changes: readonly ChangeLine[]): void {
   if (format === 'json') stdout.json({ changes })
-  else if (changes.length === 0) stdout.say('The upstream has described itself in one way only so far.')
+  else if (changes.length === 0) stdout.say('The description has not changed so far.')
   else for (const change of changes) stdout.say(`${format === 'markdown' ? '- ' : ''}${historyLine(change)}`)
 }
 

@@ -22,7 +22,7 @@ import { recordedHere } from './recorded.ts'
 
 export const deletions: Command = {
   name: 'deletions',
-  summary: 'list deletions that are blocked because they are many; approve or reject them',
+  summary: 'list deletions that are blocked because there are too many at once; approve or reject them',
   usage: '[list [stream…] | approve <stream> --rows N | reject <stream> [--reason TEXT]] [--json]',
   options: {
     rows: { type: 'string', value: 'N', describe: 'approve: the number of rows that `list` showed' },

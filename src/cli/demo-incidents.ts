@@ -117,7 +117,7 @@ const buttons: Readonly<Record<string, (state: State) => string | Promise<string
     if (!bad) throw new UsageError('There is no bad record to mend.')
     simulator.source.change('assignment', bad.id)
     bad.mendedAt = new Date()
-    return `Work order ${bad.id} was mended upstream. Try it again in the quarantine, or wait until it is read.`
+    return `Work order ${bad.id} was corrected upstream. Try it again in the quarantine, or wait until it is read.`
   },
   outage: (state) =>
     faulty(state, 'The upstream answers 503 for 30 s', () => state.simulator.faults.add({ kind: 503 })),
@@ -271,7 +271,7 @@ async function badCard({ bad, context }: State): Promise<DemoCard> {
   if (bad)
     steps.push({ text: `${goodOnes} good work orders and one without a row version, ${bad.id}`, at: bad.at })
   if (open) steps.push({ text: 'Put aside whole; the good ones are stored, and nothing waits', at: open })
-  if (bad?.mendedAt) steps.push({ text: 'Mended upstream', at: bad.mendedAt })
+  if (bad?.mendedAt) steps.push({ text: 'Corrected upstream', at: bad.mendedAt })
   if (isClosed) steps.push({ text: 'It is a row now, and out of the quarantine', at: null })
   return {
     title: '3. A bad record',
@@ -287,7 +287,7 @@ async function badCard({ bad, context }: State): Promise<DemoCard> {
     steps,
     links: open ? [['/quarantine?stream=assignment', 'Look at it, try again']] : [],
     buttons: [
-      ...(bad && !bad.mendedAt ? [{ name: 'mend', words: 'Mend it upstream', isMain: true }] : []),
+      ...(bad && !bad.mendedAt ? [{ name: 'mend', words: 'Correct it upstream', isMain: true }] : []),
       { name: 'bad-record', words: bad ? 'Again' : 'Break it', isMain: !bad },
     ],
   }

@@ -27,14 +27,14 @@ import { announceDemo, demoDirectory } from './running-demo.ts'
 
 export const demo: Command = {
   name: 'demo',
-  summary: 'show everything at work, with a made-up upstream and a Postgres of its own',
+  summary: 'try everything with a simulated upstream and a Postgres of its own',
   usage: '[--port N] [--assignments N] [--churn N] [--continue|--new]',
   options: {
     port: { type: 'string', value: 'N', describe: 'port of the console (HTTP_PORT, or 8080)' },
     assignments: { type: 'string', value: 'N', describe: 'how many assignments there are (60000)' },
     churn: { type: 'string', value: 'N', describe: 'how many of them change per second (5)' },
-    continue: { type: 'boolean', describe: 'go on with the demo that ended in this directory' },
-    new: { type: 'boolean', describe: 'begin anew, without being asked' },
+    continue: { type: 'boolean', describe: 'continue the demo that ended in this directory' },
+    new: { type: 'boolean', describe: 'start a new demo, without asking' },
   },
   examples: ['tidemark demo', 'tidemark demo --assignments 100000 --churn 50', 'tidemark demo --continue'],
   ignoresDemo: true,

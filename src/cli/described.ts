@@ -82,7 +82,7 @@ const operationOf = (
 
 export const unchecked: Option = {
   type: 'boolean',
-  describe: 'send it although it is not as the upstream describes it',
+  describe: 'send it even if it does not match the description of the upstream',
 }
 
 export async function checkAsDescribed(call: Call, operation: Operation, request: AnyRequest): Promise<void> {

@@ -27,9 +27,9 @@ import { type ExitCode, exitCodeOf, exitCodes, Interrupted } from './exit.ts'
 
 export const explain: Command = {
   name: 'explain',
-  summary: 'tell the story of one row: how it came here, and what the upstream says now',
+  summary: 'show the history of one row, and compare it with the upstream now',
   usage: '<stream> <key> [--values] [--json]',
-  options: { values: { type: 'boolean', describe: 'show what the row holds as well' }, json },
+  options: { values: { type: 'boolean', describe: 'also show the values of the row' }, json },
   examples: ['tidemark explain assignment 4711', 'tidemark explain customer 12'],
   run,
 }
@@ -152,7 +152,7 @@ function asText(story: Story, withValues: boolean): string {
       ? null
       : settledAt !== null && settledAt >= row.syncedAt
         ? '  Settled: late commits since then were looked for, in two ways.'
-        : '  Not settled yet: the look-back and the list read it once more.'
+        : '  Not settled yet: Tidemark reads it once more, with the look-back and in the list.'
   const fields = row === null ? [] : valueLines(row)
   const hint = withValues || row === null ? null : `  --values shows all ${fields.length} values.`
   return [

@@ -16,7 +16,7 @@ import { type Check, exitCodeOfCheck, probeHost, probePostgres, probeService } f
 
 export const init: Command = {
   name: 'init',
-  summary: 'ask for the settings, try them out, and write .env',
+  summary: 'ask for the settings, test them, and write .env',
   usage: '',
   options: {},
   examples: ['tidemark init'],

@@ -19,7 +19,7 @@ import {
 
 export const probe: Command = {
   name: 'probe',
-  summary: 'check everything a mirror needs, and test what is believed of the upstream',
+  summary: 'check connections and permissions, and test how the upstream behaves',
   usage: '[--json]',
   options: { json },
   examples: ['tidemark probe', 'tidemark probe --json'],

@@ -25,11 +25,11 @@ import { recordedHere } from './recorded.ts'
 
 export const quarantine: Command = {
   name: 'quarantine',
-  summary: 'list, retry or drop records that cannot be rows',
+  summary: 'list, retry or drop records that cannot be stored as rows',
   usage: '[list|retry|drop] [stream|id] [--reason TEXT] [--limit N] [--json]',
   options: {
     reason: { type: 'string', value: 'TEXT', describe: 'drop: why; kept with the record' },
-    limit: { type: 'string', value: 'N', describe: 'list: at most so many (100)' },
+    limit: { type: 'string', value: 'N', describe: 'list: at most this many (100)' },
     json,
   },
   examples: [

@@ -20,13 +20,13 @@ import { recordedHere } from './recorded.ts'
 
 export const reconcile: Command = {
   name: 'reconcile',
-  summary: 'compare streams with the whole list of the upstream, and mend what differs',
+  summary: 'compare streams with the whole list of the upstream, and correct the rows that differ',
   usage: '[stream…] [--json] | --acknowledge <stream>',
   options: {
     acknowledge: {
       type: 'string',
       value: 'STREAM',
-      describe: 'close the problem that reconciles found rows which nothing else had brought',
+      describe: 'confirm that you have seen the rows that only a reconcile found',
     },
     json,
   },

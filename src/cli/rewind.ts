@@ -11,7 +11,7 @@ import { recordedHere } from './recorded.ts'
 
 export const rewind: Command = {
   name: 'rewind',
-  summary: 'move the position of a stream back, and read again from there',
+  summary: 'move the position of a stream back and read again from there',
   usage: '<stream> (--to-version N | --to-checkpoint ID | --to-time TIME) --reason TEXT [--force] [--json]',
   options: {
     'to-version': { type: 'string', value: 'N', describe: 'to this row version' },

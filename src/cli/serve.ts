@@ -11,7 +11,7 @@ import { expectNoWords } from './parse.ts'
 
 export const serveCommand: Command = {
   name: 'serve',
-  summary: 'run the worker: read on schedule and serve the console, until stopped',
+  summary: 'run the worker: read on schedule and serve the console',
   usage: '',
   options: {},
   examples: ['tidemark serve', 'HTTP_PORT=9090 REDIS_URL=redis://localhost tidemark serve'],

@@ -34,7 +34,7 @@ const options: Record<string, Option> = {
   'other-client': {
     type: 'string',
     value: 'GUID',
-    describe: 'another client, with a tenth as many records of its own',
+    describe: 'another client, with a tenth as many records',
   },
   'subject-id': { type: 'string', value: 'TEXT', describe: 'SUBJECT_ID that may sign in' },
   'api-key': { type: 'string', value: 'TEXT', describe: 'API_KEY of that subject' },
@@ -48,12 +48,12 @@ const options: Record<string, Option> = {
   faults: {
     type: 'string',
     value: 'all',
-    describe: 'a little of every fault, in about one request of twenty',
+    describe: 'a mix of all faults, in about one request of twenty',
   },
   'restore-backup-after': {
     type: 'string',
     value: 'SECONDS',
-    describe: 'after so many seconds, go back to the data of the start, as a restored backup does',
+    describe: 'after this many seconds, go back to the data of the start, like a restored backup',
   },
   'restore-keeps-counter': {
     type: 'boolean',
@@ -69,7 +69,7 @@ const options: Record<string, Option> = {
 
 export const simulate: Command = {
   name: 'simulate',
-  summary: 'run a made-up upstream, with faults on request',
+  summary: 'run a simulated upstream, with faults on request',
   usage: '[--assignments N] [--churn N] [--fault FAULT]…',
   options,
   examples: [

@@ -15,13 +15,13 @@ import { recordedHere } from './recorded.ts'
 
 export const source: Command = {
   name: 'source',
-  summary: 'show whose data this database holds; go on after the upstream moved',
+  summary: 'show which upstream this database belongs to; accept a new address of it',
   usage: '[adopt --reason TEXT] [--json]',
   options: {
     reason: {
       type: 'string',
       value: 'TEXT',
-      describe: 'adopt: why the address or the client is another one; kept',
+      describe: 'adopt: why the address or the client changed; it is recorded',
     },
     json,
   },

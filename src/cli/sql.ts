@@ -17,7 +17,7 @@ const longestSeconds = 30
 
 export const sql: Command = {
   name: 'sql',
-  summary: 'ask the mirror in SQL, without being able to change it',
+  summary: 'run a read-only SQL query on the mirror',
   usage: '["QUERY"] [--csv | --json]',
   options: {
     csv: { type: 'boolean', describe: 'print comma-separated values, with a header' },

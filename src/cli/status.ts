@@ -22,11 +22,11 @@ import { watchStatus } from './status-watch.ts'
 
 export const status: Command = {
   name: 'status',
-  summary: 'show how fresh each stream is, and what needs you',
+  summary: 'show how current each stream is, and what needs your attention',
   usage: '[stream…] [--watch | --check] [--json]',
   options: {
-    watch: { type: 'boolean', describe: 'go on showing it, until q' },
-    check: { type: 'boolean', describe: 'end with status 1 when something needs you' },
+    watch: { type: 'boolean', describe: 'keep it on the screen and update it, until q' },
+    check: { type: 'boolean', describe: 'exit with status 1 if something needs your attention' },
     json,
   },
   examples: ['tidemark status', 'tidemark status assignment --json', 'tidemark status --check'],

@@ -20,7 +20,7 @@ import { showProgress } from './live-progress.ts'
 
 export const sync: Command = {
   name: 'sync',
-  summary: 'read streams once, then end',
+  summary: 'read streams once, then exit',
   usage: '[stream…] [--kind incremental|lookback|related] [--json]',
   options: {
     kind: {

@@ -13,10 +13,10 @@ import type { Output } from './output.ts'
 
 export const verify: Command = {
   name: 'verify',
-  summary: 'name the rows that differ from the upstream, and mend them if told to',
+  summary: 'list the rows that differ from the upstream; with --repair, correct them',
   usage: '[stream…] [--repair | --sample N] [--json]',
   options: {
-    repair: { type: 'boolean', describe: 'mend the rows that differ' },
+    repair: { type: 'boolean', describe: 'correct the rows that differ' },
     sample: {
       type: 'string',
       value: 'N',

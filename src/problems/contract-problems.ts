@@ -20,8 +20,9 @@ export const contractProblems = ({ changes, unusable }: ContractSymptoms): reado
 const contractUnusable = ({ service, problem, since }: UnusableContract): Problem =>
   problemOf('contract_unusable', null, service, {
     since,
-    what: `What the ${service} service says about itself cannot be used: ${sentence(problem)} Rows are read all the same, and columns come from the data.`,
-    whatToDo: 'Set CONTRACT to where the description is, or to `off`. See what is there: `tidemark probe`.',
+    what: `The description (OpenAPI) of the ${service} service cannot be used: ${sentence(problem)} Rows are read as usual, and column types come from the data.`,
+    whatToDo:
+      'Set CONTRACT to the address of the description, or to `off`. `tidemark probe` shows what was found.',
   })
 
 /** Those of one look are one problem. What is neither mirrored nor an operation is in the history only. */
@@ -40,8 +41,8 @@ function contractChanged(changes: readonly ChangeLine[]): readonly Problem[] {
     return [
       problemOf('contract_changed', null, key, {
         since: first.foundAt,
-        what: `The ${first.service} service describes itself otherwise than before, ${plural(group.length, 'change')}: ${named.join('; ')}${more}.`,
-        whatToDo: 'Check whether reports or programs need what changed: `tidemark contract history`.',
+        what: `The ${first.service} service changed its description (OpenAPI), ${plural(group.length, 'change')}: ${named.join('; ')}${more}.`,
+        whatToDo: 'Check whether your reports or programs use what changed: `tidemark contract history`.',
       }),
     ]
   })
@@ -71,7 +72,7 @@ export const contractDiffers = ({ stream, drift }: StreamSymptoms): readonly Pro
     const more = group.length > longestList ? ` and ${count(group.length - longestList)} more` : ''
     return problemOf('contract_differs', stream, `${stream}:${group[0]?.at.toISOString()}`, {
       since: group[0]?.at ?? null,
-      what: `${stream}: its records are not as the upstream describes them, in ${plural(group.length, 'field')}: ${named.join(', ')}${more}. The records decide.`,
+      what: `${stream}: its records do not match the description of the upstream in ${plural(group.length, 'field')}: ${named.join(', ')}${more}. Tidemark follows the records.`,
       whatToDo: `Tell the operator of the upstream. All differences: \`tidemark contract ${stream} --diff\`.`,
     })
   })

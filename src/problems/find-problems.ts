@@ -101,8 +101,8 @@ const partDown = ({ name, since }: WorkerView['partsDown'][number]): Problem =>
 const serviceDown = (service: string): Problem =>
   problemOf('service_down', null, service, {
     since: null,
-    what: `The ${service} service of the upstream does not work. Tidemark tries again by itself; until then its streams get older.`,
-    whatToDo: 'If it lasts, see what the service answers: `tidemark probe`.',
+    what: `The ${service} service of the upstream does not work. Tidemark keeps trying; until it works again, the rows of its streams get older.`,
+    whatToDo: 'If it takes long, see what the service answers: `tidemark probe`.',
   })
 
 type Refusal = Pick<StreamSymptoms['failing'][number], 'since' | 'error'>

@@ -1,4 +1,4 @@
-// What of a stream's symptoms needs a person, in words and with the command that helps. Text of the upstream stands in `what` only.
+// The problems of a stream in words, each with the command that helps. Text of the upstream stands in `what` only.
 
 import type { StreamSymptoms } from '../store/queries/symptoms.ts'
 import { beliefKind } from '../streams/beliefs.ts'
@@ -33,34 +33,34 @@ export type ProblemKind = (typeof problemKinds)[number]
 /** What each means, for the manual, which has a runbook for each (docs/operations). */
 export const problemMeanings: Readonly<Record<ProblemKind, string>> = {
   part_down: 'Postgres or the queue does not answer, and all runs wait for it',
-  service_down: 'a service of the upstream does not answer as it should; its streams wait until it does',
+  service_down:
+    'a service of the upstream does not answer or answers with errors; its streams wait until it works again',
   token_refused: 'the upstream refuses the sign-in, and nothing of that service is read',
   webhooks: 'the worker is not subscribed to the webhooks of the upstream, although PUBLIC_URL is set',
-  related_off: 'the upstream has switched off extended reads, without which no related records can be read',
+  related_off: 'the upstream has switched off extended reads, so related records cannot be read',
   access_lost:
-    'the upstream shows no changes at all any more, although there are rows: a wrong CLIENT_GUID, or a lost right',
+    'the upstream returns no records any more, although rows are stored here: CLIENT_GUID is wrong, or a permission was taken away',
   inconclusive:
-    'three or more polls in a row lacked records that are known here and are there when asked for: nothing was proven',
-  stuck: 'three or more runs in a row could not read everything and came no further, whatever the reason',
+    'the answers of three or more polls in a row lacked records that still exist upstream, so Tidemark does not trust them',
+  stuck: 'three or more runs in a row could not read everything, and the position did not move',
   failing: 'three or more runs of one kind failed in a row',
   stale: 'a stream should have been read STALE_AFTER ago by its own schedule, and was not',
   deletions_blocked:
-    'too many rows disappeared at once to believe it; none was marked deleted until a person decides',
-  quarantine: 'records of the upstream cannot be rows; they are kept aside, whole',
-  missed_rows: 'a reconcile found rows that the ordinary reading should have brought; they are here now',
-  belief_changed: 'the upstream behaves differently than before; reading has adapted',
+    'so many rows disappeared at once that Tidemark marks none as deleted before an operator has decided',
+  quarantine: 'records of the upstream cannot be stored as rows; they are kept whole in quarantine',
+  missed_rows: 'a reconcile found rows that the other runs should have brought; they are stored now',
+  belief_changed: 'the upstream behaves differently than before; Tidemark has adapted',
   upstream_restored:
-    'the upstream went back to an older state, as after a restored backup; everything is read again from it',
+    'the upstream went back to an older state, as after a restored backup; Tidemark reads everything again',
   local_damage:
-    'somebody changed, emptied, dropped or replaced a table of the mirror; it is being read again from the upstream',
+    'somebody changed, emptied, dropped or replaced a table of the mirror; Tidemark reads it again from the upstream',
   volatile_field:
-    'a field of the upstream has another value again and again, without a new row version; it is not compared any more',
+    'a field of the upstream keeps changing without a new row version; Tidemark no longer compares it',
   schema_drift: 'a field of the upstream is new, outgrew its column, or has values that do not fit',
-  contract_differs: 'records are not as the upstream describes them; the records decide',
-  contract_changed:
-    'the upstream describes itself otherwise than before: fields, types, bounds or operations',
+  contract_differs: 'records do not match the description of the upstream; Tidemark follows the records',
+  contract_changed: 'the description of the upstream changed: fields, types, limits or operations',
   contract_unusable:
-    'what the upstream says about itself cannot be used; types come from the data, and rows are read all the same',
+    'the description of the upstream cannot be used; types come from the data, and rows are read as usual',
 }
 
 /** What happened, rather than what lasts: worth knowing, and over by itself. */
@@ -124,8 +124,8 @@ export function inconclusive({
   return [
     ofStream('inconclusive', stream, {
       since: inconclusiveSince,
-      what: `${stream}: ${count(inconclusiveRuns)} polls in a row proved nothing. Their answers lacked records that are known here. No row was changed, and the stream does not count as current.`,
-      whatToDo: `Check CLIENT_GUID and what the integration user may read. \`tidemark status ${stream}\` shows which record was lacking, \`tidemark probe\` asks the upstream now.`,
+      what: `${stream}: ${count(inconclusiveRuns)} polls in a row could not be trusted: their answers lacked records that are stored here. Tidemark changed no row, and the stream does not count as up to date.`,
+      whatToDo: `Check CLIENT_GUID and the permissions of the integration user. \`tidemark status ${stream}\` shows which record was missing, \`tidemark probe\` tests the upstream now.`,
     }),
   ]
 }
@@ -142,13 +142,12 @@ export function stuck({
   // The problem that causes this is shown instead.
   if (inconclusiveRuns > 0 || hiddenSince !== null || blockedDeletions !== null) return []
   if (stuckRuns < failuresThatCount) return []
-  const why =
-    stuckNote === null ? 'They said nothing of the reason.' : `The last one said: ${sentence(stuckNote)}`
+  const why = stuckNote === null ? 'They gave no reason.' : `The last one said: ${sentence(stuckNote)}`
   return [
     ofStream('stuck', stream, {
       since: stuckSince,
-      what: `${stream}: ${count(stuckRuns)} runs in a row could not read everything and came no further. ${why} What they were shown is stored; the stream does not count as current.`,
-      whatToDo: `\`tidemark probe\` shows how the upstream behaves. \`tidemark reconcile ${stream}\` brings what is missing by another way.`,
+      what: `${stream}: ${count(stuckRuns)} runs in a row could not read everything, and the position did not move. ${why} What they received is stored, but the stream does not count as up to date.`,
+      whatToDo: `\`tidemark probe\` shows how the upstream behaves. \`tidemark reconcile ${stream}\` reads what is missing through the list.`,
     }),
   ]
 }
@@ -180,7 +179,7 @@ export function stale(
     ofStream('stale', stream, {
       since: readThroughAt,
       what: `${stream} is read through ${readThroughAt.toISOString()}, ${ago} ago. Later changes are not here yet.`,
-      whatToDo: `\`tidemark status ${stream}\` shows what its last run said. \`tidemark sync ${stream}\` reads it now.`,
+      whatToDo: `\`tidemark status ${stream}\` shows the result of its last run. \`tidemark sync ${stream}\` reads it now.`,
     }),
   ]
 }
@@ -193,8 +192,8 @@ export function accessLost({ stream, hiddenSince, readThroughAt }: StreamSymptom
   return [
     ofStream('access_lost', stream, {
       since: hiddenSince,
-      what: `${stream}: the upstream shows no record at all any more, although rows are stored here. Tidemark has deleted none of them.${through}`,
-      whatToDo: `${checkAccess} Reading goes on by itself when the upstream shows records again.`,
+      what: `${stream}: the upstream returns no record any more, although rows are stored here. Tidemark has deleted none of them.${through}`,
+      whatToDo: `${checkAccess} Tidemark continues by itself when the upstream returns records again.`,
     }),
   ]
 }
@@ -209,8 +208,8 @@ export function deletionsBlocked({ stream, blockedDeletions }: StreamSymptoms): 
   const whatToDo = !isKnown
     ? `Count them first: \`tidemark reconcile ${stream}\`. Then see which they are: ${list}.`
     : missing === living
-      ? `${checkAccess} Only when all of them are really gone: ${approve}.`
-      : `See which they are: ${list}. When they are really gone: ${approve}. When not, check the permissions of the integration user.`
+      ? `${checkAccess} Only if all of them are really gone: ${approve}.`
+      : `See which they are: ${list}. If they are really gone: ${approve}. If not, check the permissions of the integration user.`
   return [
     ofStream('deletions_blocked', stream, {
       since: at,
@@ -236,7 +235,7 @@ export function quarantined({
     ofStream('quarantine', stream, {
       since: quarantinedSince,
       what: `${stream}: ${plural(records, 'record')} cannot be stored as rows and ${are} kept in quarantine.`,
-      whatToDo: `${advice}See why: \`tidemark quarantine list ${stream}\`. When they are mended upstream: \`tidemark quarantine retry ${stream}\`. Or drop them with a reason.`,
+      whatToDo: `${advice}See why: \`tidemark quarantine list ${stream}\`. After they were corrected upstream: \`tidemark quarantine retry ${stream}\`. Or drop them with a reason.`,
     }),
   ]
 }
@@ -247,7 +246,7 @@ export function missedRows({ stream, missedRows: rows, missedSince }: StreamSymp
     ofStream('missed_rows', stream, {
       since: missedSince,
       what: `${stream}: a reconcile found ${plural(rows, 'row')} that no other run had brought. They are stored now.`,
-      whatToDo: `Confirm that you have seen this: \`tidemark reconcile --acknowledge ${stream}\`. The look-back reaches further from now on, so that it should not happen again.`,
+      whatToDo: `Confirm that you have seen this: \`tidemark reconcile --acknowledge ${stream}\`. From now on the look-back reaches further back, so that it should not happen again.`,
     }),
   ]
 }
@@ -263,7 +262,7 @@ export const beliefsChanged = ({ stream, flippedBeliefs }: StreamSymptoms): Prob
     const takenBack = kind?.holdsAs && !kind.holdsAs.includes(value) ? ` ${kind.takenBack}` : ''
     return problemOf('belief_changed', stream, `${stream}:${name}:${value}`, {
       since: changedAt,
-      what: `${stream}: the upstream behaves differently. ${name.replaceAll('_', ' ')}${about} was ${previousValue} and is ${value} now: ${sentence(evidence)}${takenBack}`,
+      what: `${stream}: the upstream behaves differently. ${name.replaceAll('_', ' ')}${about} was ${previousValue} and is now ${value}: ${sentence(evidence)}${takenBack}`,
       whatToDo: 'Nothing: Tidemark adapts by itself. `tidemark probe` shows how the upstream behaves now.',
     })
   })
@@ -272,8 +271,8 @@ export const wentBack = ({ stream, epochs }: StreamSymptoms): Problem[] =>
   epochs.map(({ at, runId, position, evidence, isRead }) =>
     problemOf('upstream_restored', stream, `${stream}:${at.toISOString()}`, {
       since: at,
-      what: `${stream}: the upstream went back to an older state, as after a restored backup (${evidence}). Position ${position} was given up. ${isRead ? 'Everything was read again since, and what came replaced what was here.' : `Run ${runId} began to read everything again; what comes replaces what is here. Until that is done rows may be newer than upstream.`}`,
-      whatToDo: `Nothing: Tidemark mends it by itself. Ask the operator of the upstream what was restored, and to which moment: later changes are lost there, too. \`tidemark status ${stream}\` shows how far the reading is.`,
+      what: `${stream}: the upstream went back to an older state, as after a restored backup (${evidence}). Position ${position} was given up. ${isRead ? 'Everything has been read again since and has replaced what was here.' : `Run ${runId} began to read everything again and replaces what is here. Until it is done, rows can be newer than upstream.`}`,
+      whatToDo: `Nothing: Tidemark repairs this by itself. Ask the operator of the upstream what was restored, and to which time: changes after that are lost there, too. \`tidemark status ${stream}\` shows the progress.`,
     }),
   )
 
@@ -281,8 +280,8 @@ export const volatileFields = ({ stream, volatileFields: fields }: StreamSymptom
   fields.map(({ field, evidence, at }) =>
     problemOf('volatile_field', stream, `${stream}:${field}`, {
       since: at,
-      what: `${stream}: field ${field} changes by itself: ${evidence}. From now on a row that differs in it alone counts as unchanged. Its value here is the one that came with the last real change.`,
-      whatToDo: `Nothing, unless your reports need ${field}: then read it from the upstream when you use it. To compare it all the same, set VOLATILE_${stream.toUpperCase()}=none.`,
+      what: `${stream}: field ${field} keeps changing by itself: ${evidence}. From now on a row that differs in this field alone counts as unchanged. Its value here is that of the last other change.`,
+      whatToDo: `Nothing, unless your reports need ${field}: then read it from the upstream when you use it. To compare it anyway, set VOLATILE_${stream.toUpperCase()}=none.`,
     }),
   )
 
@@ -315,8 +314,8 @@ function lostHistory(stream: string, changes: StreamSymptoms['localChanges']): P
   return [
     problemOf('local_damage', stream, `${stream}:history:${first.at.toISOString()}`, {
       since: first.at,
-      what: `${stream}: somebody changed its history in Postgres, mirror.${stream}_history: ${named.join('; ')}${more}. ${isLost ? 'The upstream does not show what was, so this is lost here; as they are now, the rows are in it again.' : 'What is there may be wrong.'}`,
-      whatToDo: `Restore what is lost from a backup, if reports need it: insert it into mirror.${stream}_history. Find out who writes to schema mirror, and take that right away.`,
+      what: `${stream}: somebody changed its history in Postgres, mirror.${stream}_history: ${named.join('; ')}${more}. ${isLost ? 'The upstream does not keep old versions, so these lines are lost. The current rows are in it again.' : 'What it contains may be wrong.'}`,
+      whatToDo: `Restore what is lost from a backup, if reports need it: insert it into mirror.${stream}_history. Find out who writes to schema mirror, and revoke that permission.`,
     }),
   ]
 }
@@ -331,12 +330,12 @@ function mendedDamage(stream: string, localChanges: StreamSymptoms['localChanges
     const mending =
       runId === null
         ? 'The next run reads the stream again from the upstream.'
-        : `Run ${runId} began to read the stream again from the upstream. What is wrong is replaced as its record comes.`
+        : `Run ${runId} began to read the stream again from the upstream and replaces rows that are wrong.`
     return [
       problemOf('local_damage', stream, `${stream}:${first.at.toISOString()}`, {
         since: first.at,
         what: `${stream}: somebody changed its table in Postgres: ${named.join('; ')}${more}. ${mending}`,
-        whatToDo: `Nothing: Tidemark mends it by itself. \`tidemark status ${stream}\` shows how far it is. Find out who writes to schema mirror, and take that right away.`,
+        whatToDo: `Nothing: Tidemark repairs this by itself. \`tidemark status ${stream}\` shows the progress. Find out who writes to schema mirror, and revoke that permission.`,
       }),
     ]
   })

@@ -32,8 +32,8 @@ const byProblem: readonly (readonly [kind: ProblemKind, Standing])[] = [
   ['token_refused', { tone: 'bad', words: 'sign-in refused', state: 'stopped' }],
   ['service_down', { tone: 'warn', words: 'behind, retrying', state: 'behind' }],
   ['failing', { tone: 'bad', words: 'runs fail', state: 'behind' }],
-  ['stuck', { tone: 'bad', words: 'comes no further', state: 'behind' }],
-  ['inconclusive', { tone: 'bad', words: 'comes no further', state: 'behind' }],
+  ['stuck', { tone: 'bad', words: 'makes no progress', state: 'behind' }],
+  ['inconclusive', { tone: 'bad', words: 'makes no progress', state: 'behind' }],
   ['stale', { tone: 'warn', words: 'behind', state: 'behind' }],
 ]
 

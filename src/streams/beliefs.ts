@@ -1,4 +1,4 @@
-// What is assumed about the upstream and about our own tables, each in one place: the claim, the test that can falsify it, how long what
+// What is assumed about the upstream and about our own tables, each in one place: the claim, the test that can disprove it, how long what
 // was seen is relied on, and what is taken back when it falls. Runs record what they saw (tidemark.belief), `tidemark probe` tests it now.
 
 const hourMs = 3_600_000
@@ -6,7 +6,7 @@ const dayMs = 24 * hourMs
 
 export type BeliefKind = {
   readonly claim: string
-  /** Who tests it, and what would falsify it. */
+  /** Who tests it, and what would disprove it. */
   readonly test: string
   /** After this long it is doubted until it is tested again; null: what contradicts it is seen at once. */
   readonly lifetimeMs: number | null
@@ -28,177 +28,180 @@ export type BeliefKind = {
 export const beliefs = {
   version_field: {
     claim: 'neworchanged answers to this field',
-    test: 'Asked at three points before the first load. From then on each answer: a record below what was asked for falsifies it.',
+    test: 'Tidemark asks at three points before the first load. After that it checks each answer: a record with a lower version than asked for disproves it.',
     lifetimeMs: null,
     holdsAs: null,
     takenBack:
-      'The field is looked for again. When another one is found, the position goes back to 0 and everything is read again.',
+      'Tidemark looks for the field again. If it finds another one, the position goes back to 0 and everything is read again.',
   },
   inclusive: {
     claim: 'what neworchanged/{v} means: versions from v on (>=), or above v (>)',
-    test: 'Asked for what changed since a version that is there.',
+    test: 'Tidemark asks for what changed since a version that exists.',
     lifetimeMs: 7 * dayMs,
     holdsAs: null,
     inWords: {
-      yes: '>=: neworchanged/{v} shows version v itself and all above it',
-      no: '>: neworchanged/{v} shows only what is above v, and not v itself',
+      yes: '>=: neworchanged/{v} returns version v itself and all above it',
+      no: '>: neworchanged/{v} returns only what is above v, not v itself',
     },
-    takenBack: 'Nothing: each question asks one version lower, so that both are read right.',
+    takenBack:
+      'Nothing: every request asks from one version lower, so that both meanings give the same rows.',
   },
   sorting: {
-    claim: 'neworchanged is sorted by row version when that is asked for, up and down',
-    test: 'Four questions a day: the last record, the first, a page, the last again. From then on each page: one version out of order falsifies it.',
+    claim: 'neworchanged sorts by row version when asked to, ascending and descending',
+    test: 'Four requests a day: the last record, the first, a page, and the last again. After that Tidemark checks each page: one version out of order disproves it.',
     lifetimeMs: dayMs,
     holdsAs: ['proven'],
     without:
-      'Changes are read in passes, until a count proves that all were seen: as complete, with more requests.',
+      'Tidemark reads changes in repeated passes until a count proves that it has seen all of them. Nothing is missed, but it takes more requests.',
     takenBack:
-      'The position goes back to where it was before the first run that relied on the order, but not below what is settled. From there everything is read again without relying on it. A refusal takes nothing back: what came was sorted.',
+      'The position goes back to where it was before the first run that relied on the order, but not below what is settled. From there Tidemark reads everything again without relying on it. If the upstream only refuses to sort, nothing is taken back: what it sent until then was sorted.',
     rests: 'position',
   },
   sorted_before_cut: {
-    claim: 'a sorted page leaves out nothing below its last version: it is sorted before it is cut',
-    test: 'A full page is asked for again from its middle, and a reconcile asks for rows that it missed: a record that a page should have shown falsifies it.',
+    claim:
+      'the upstream sorts before it cuts a page, so that a sorted page leaves out nothing below its last version',
+    test: 'Tidemark asks for a full page again from its middle, and a reconcile asks for the rows that it missed: a record that a page should have contained disproves it.',
     lifetimeMs: 30 * dayMs,
     holdsAs: ['yes'],
     takenBack:
-      'The position goes back to where it was before the first run that relied on the order. From there everything is read in ranges of the row version that hold so little that none is cut.',
+      'The position goes back to where it was before the first run that relied on the order. From there Tidemark reads in ranges of row versions that are too small to be cut.',
   },
   largest_answer: {
-    claim: 'an answer with fewer records than this was not cut by a cap',
-    test: 'Each run. A short page with something behind it falsifies it.',
+    claim: 'the upstream did not cap an answer with fewer records than this',
+    test: 'Each run. A short page with more records behind it disproves it.',
     lifetimeMs: dayMs,
     holdsAs: null,
     takenBack:
-      'Nothing: a short page is believed to be the last only when the newest record is one that is read.',
+      'Nothing: Tidemark takes a short page for the last one only when it has already read the newest record.',
     isToldElsewhere: true,
   },
   paging: {
-    claim: 'Page and PageSize are heeded',
-    test: 'Two pages of the list are asked for: more records than asked for, or the same ones again, falsify it.',
+    claim: 'the upstream obeys Page and PageSize',
+    test: 'Tidemark asks for two pages of the list: more records than asked for, or the same ones again, disprove it.',
     lifetimeMs: dayMs,
     holdsAs: ['heeded'],
-    without: 'Each answer holds everything there is: as complete, with more memory and traffic.',
+    without: 'Each answer contains everything. Nothing is missed, but it takes more memory and traffic.',
     takenBack:
-      'Nothing: an answer is taken for everything only when a page far behind any end brings the same.',
+      'Nothing: Tidemark takes an answer for everything only when a page far behind any end contains the same.',
   },
   filters: {
     claim: 'Filters by key leaves out every record up to a key',
-    test: 'Asked at several points of the keys, and behind the highest: one record at or below the point falsifies it.',
+    test: 'Tidemark asks at several keys, and above the highest: one record at or below that key disproves it.',
     lifetimeMs: dayMs,
     holdsAs: ['honoured'],
-    without: 'Vanished records are found by the next reconcile, and not within minutes.',
-    takenBack: 'The list is read page by page instead, in passes that are counted.',
+    without: 'Records that vanish are found by the next reconcile instead of within minutes.',
+    takenBack: 'Tidemark reads the list page by page instead, in repeated passes that it counts.',
   },
   key_order: {
     claim: 'the list can be read in slices, filtered and sorted by key',
-    test: 'Asked at several points of the keys, and for the highest. From then on each page: one key out of order falsifies it.',
+    test: 'Tidemark asks at several keys, and for the highest. After that it checks each page: one key out of order disproves it.',
     lifetimeMs: dayMs,
     holdsAs: ['honoured'],
     without:
-      'Vanished records are found by the next reconcile, and not within minutes. A reconcile reads the list in passes.',
+      'Records that vanish are found by the next reconcile instead of within minutes. A reconcile reads the list in repeated passes.',
     takenBack:
-      'Nothing counts as settled until the next reconcile, and deletions are known through the time before it was relied on.',
+      'Nothing counts as settled until the next reconcile, and “deletions known through” goes back to the time before Tidemark relied on it.',
     rests: 'settled',
   },
   list_shows_changes: {
-    claim: 'the list shows the same records as neworchanged',
-    test: 'Each reconcile compares both ways. A record that one shows and the other should have shown falsifies it.',
+    claim: 'the list contains the same records as neworchanged',
+    test: 'Each reconcile compares both ways. A record that only one of them contains disproves it.',
     lifetimeMs: 2 * dayMs,
     holdsAs: ['yes'],
     without:
-      'One of the two leaves records out: what only the list shows comes with the next reconcile. Ask the operator of the upstream why they differ.',
+      'One of the two leaves records out. The next reconcile brings what only the list contains. Ask the operator of the upstream why they differ.',
     takenBack:
-      'Rows that only the list shows are stored and counted as missed rows; the stream is not called settled while the list lacks records.',
+      'Tidemark stores rows that only the list contains and counts them as missed rows. The stream is not settled while the list lacks records.',
   },
   list_shows_deleted: {
-    claim: 'the list shows records that are marked as deleted, or leaves them out',
-    test: 'Asked for one that is marked, and each reconcile. While none is known that a look shows, there is nothing to tell.',
+    claim: 'the list contains records that are marked as deleted, or leaves them out',
+    test: 'Tidemark asks for one that is marked; each reconcile checks it, too. It cannot be tested before there is such a record.',
     lifetimeMs: dayMs,
     holdsAs: null,
-    takenBack: 'Nothing: a row is marked as deleted only after a look at its record.',
+    takenBack: 'Nothing: Tidemark marks a row as deleted only after it has asked for that record itself.',
   },
   ranks: {
-    claim: 'the N-th record of the list is our N-th row, while nothing vanished',
-    test: 'Each search for deletions. A record that the ranks call vanished, and that is there, falsifies it.',
+    claim: 'while nothing vanishes, the N-th record of the list is our N-th row',
+    test: 'Each search for deletions. If a record that should have vanished by this count still exists, that disproves it.',
     lifetimeMs: dayMs,
     holdsAs: ['trusted'],
-    without: 'Vanished records are found by the sweep, which takes longer.',
-    takenBack: 'Deletions are known through the last sweep or reconcile only, and the sweep finds them.',
+    without: 'Tidemark finds records that vanish by listing all keys slice by slice, which takes longer.',
+    takenBack:
+      '“Deletions known through” goes back to the last full search or reconcile, and Tidemark searches slice by slice.',
     rests: 'deletions',
   },
   single_look: {
-    claim: 'a record asked for by its id is the same as in the list',
-    test: 'Some records are looked at both ways: another content with the same version falsifies it.',
+    claim: 'a record looks the same when asked for by its id as in the list',
+    test: 'Tidemark reads some records both ways: other content with the same version disproves it.',
     lifetimeMs: 2 * dayMs,
     holdsAs: ['same'],
     without:
-      'A look at one record is not the same as reading it: fields that differ are volatile, or rights differ.',
+      'Asking for one record does not give the same as reading the list: some fields change by themselves, or permissions differ.',
     takenBack:
-      'Nothing: what a look shows is written only by its version. Fields that differ at each look are named by the reconcile.',
+      'Nothing: Tidemark writes a record that it asked for by its id only if its version is newer. The reconcile names the fields that differ each time.',
   },
   versions_rise: {
     claim: 'the row version of a record only rises',
-    test: 'Each look-back looks at pinned records of different ages: a lower version there than here, also minutes later, falsifies it.',
+    test: 'Each look-back asks for some records of different ages: a lower version than here, still lower minutes later, disproves it.',
     lifetimeMs: dayMs,
     holdsAs: ['yes'],
-    without: 'Records go back to older states. Single ones are mended as they are seen.',
+    without: 'Records go back to older states. Tidemark corrects single ones when it sees them.',
     takenBack: 'The row: the older record replaces it.',
     isToldElsewhere: true,
   },
   lateness: {
     claim: 'no record becomes visible later than the look-back reaches',
-    test: 'Each look-back that reaches all the way, and each reconcile: a version that came later falsifies it.',
+    test: 'Each complete look-back and each reconcile: a version that came later disproves it.',
     lifetimeMs: dayMs,
     holdsAs: ['holds'],
-    without: 'Rows may come that late again before the look-back has grown; the reconcile finds them.',
-    takenBack: 'The look-back grows to twice the worst that was seen.',
+    without: 'Until the look-back has grown, rows can come that late again; the reconcile finds them.',
+    takenBack: 'The look-back grows to twice the longest delay seen.',
     isToldElsewhere: true,
   },
   keys_unique: {
-    claim: 'a record appears once in an answer, and no two have one key',
-    test: 'Each reconcile, and each page that the probe reads: a key that comes twice falsifies it.',
+    claim: 'an answer contains a record once, and no two records have the same key',
+    test: 'Each reconcile, and each page that the probe reads: a key that comes twice disproves it.',
     lifetimeMs: 2 * dayMs,
     holdsAs: ['yes'],
     without:
-      'Two records share a key, and only one of them is a row. Ask the operator of the upstream which field tells them apart.',
-    takenBack: 'Nothing: the row takes one of the two.',
+      'Two records share a key, and only one of them can be stored as a row. Ask the operator of the upstream which field tells them apart.',
+    takenBack: 'Nothing: one of the two is the row, the other is in quarantine.',
   },
   same_upstream: {
-    claim: 'this is the same upstream as yesterday: it was not restored from a backup',
-    test: 'Each look-back looks at pinned records of different ages: several that have lower versions than here, also minutes later, falsify it.',
+    claim: 'this is the same upstream as yesterday, not one restored from a backup',
+    test: 'Each look-back asks for some records of different ages: several with lower versions than here, still lower minutes later, disprove it.',
     lifetimeMs: dayMs,
     holdsAs: ['yes'],
     without: 'The upstream was restored from a backup, or another one answers.',
-    takenBack: 'A new epoch begins: the position goes back to 0, and everything is read again.',
+    takenBack: 'Tidemark starts over: the position goes back to 0, and everything is read again.',
     isToldElsewhere: true,
   },
   tables_untouched: {
-    claim: 'the tables hold what Tidemark wrote',
-    test: 'Triggers note what anybody else does to them; each poll looks at the notes.',
+    claim: 'the tables contain what Tidemark wrote',
+    test: 'Triggers note what anybody else does to the tables; Tidemark reads these notes before each run.',
     lifetimeMs: dayMs,
     holdsAs: ['yes'],
-    without: 'Somebody else writes to schema mirror. Find out who, and take that right away.',
-    takenBack: 'The stream is read again from the beginning, and rows that differ are replaced.',
+    without: 'Somebody else writes to schema mirror. Find out who, and revoke that permission.',
+    takenBack: 'Tidemark reads the stream again from the beginning and replaces rows that differ.',
     isToldElsewhere: true,
   },
   contract: {
-    claim: 'records are as the upstream describes them (OpenAPI)',
-    test: 'The description is read at each start and once a day, and compared with the columns that records made. From then on each run: a field that is not described, or a value that does not fit, falsifies it.',
+    claim: 'records match the description that the upstream publishes (OpenAPI)',
+    test: 'Tidemark reads the description at each start and once a day, and compares it with the columns. After that each run checks it: a field that is not described, or a value that does not fit, disproves it.',
     lifetimeMs: 2 * dayMs,
     holdsAs: ['as described'],
     without:
-      'The records decide, and columns are theirs. `tidemark contract --diff` names the fields that differ.',
+      'The records decide which columns there are and their types. `tidemark contract --diff` lists the fields that differ.',
     takenBack:
-      'The type of that column, where no value of the described one is in it. Otherwise values that do not fit go to `_rescued`. Nothing else rests on the description.',
+      'The type of that column, if it contains no value of the described type. Otherwise values that do not fit go to `_rescued`. Nothing else relies on the description.',
     isToldElsewhere: true,
   },
   first_top: {
-    claim: 'when the load began, no version above this one was given yet',
+    claim: 'when the load began, no version above this one existed yet',
     test: 'Noted when a load begins.',
     lifetimeMs: null,
     holdsAs: null,
-    takenBack: 'Nothing: it only says what is late.',
+    takenBack: 'Nothing: it only tells which records came late.',
     isToldElsewhere: true,
   },
 } as const satisfies Record<string, BeliefKind>

@@ -139,7 +139,7 @@ export async function refuseStrangers(
     .send({ error: 'Sign in, or send the token as `Authorization: Bearer …`.' })
 }
 
-const viewersLook = 'You are signed in as a viewer: you may look, not act. Sign in with ADMIN_TOKEN.'
+const viewersLook = 'You are signed in as a viewer, who cannot do this. Sign in with ADMIN_TOKEN.'
 
 /** A browser shows what it gets; others read it. */
 const wantsPage = ({ headers }: FastifyRequest): boolean => headers.accept?.includes('text/html') === true

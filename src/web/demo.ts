@@ -139,7 +139,7 @@ function pageOf(shown: DemoShown, viewer: Viewer, assets: Pick<Assets, 'urlOf'>,
     body: html`${
       hasKey &&
       !viewer.canAct &&
-      html`<p class="note warn">The key of this address was used already. Who used it can act; start the demo again for another one.</p>`
+      html`<p class="note warn">The key in this address has been used already, and works once. Start the demo again for a new one.</p>`
     }<div class="cols">${shown.cards.map((card, index) => cardOf(card, index, viewer))}</div>`,
   })
 }

@@ -27,8 +27,8 @@ export function firstLoadCard(seen: Seen): Html | null {
   if (changing === null) return null
   return html`<section class="card" aria-labelledby="first-load"><h2 id="first-load">First load</h2>
 <div data-live="first-load">${changing}</div>
-<ol class="steps"><li><b>Load:</b> every record is read once.</li><li><b>Catch up:</b> what changed meanwhile is read. Then the stream is <b>read through</b> a moment, seconds ago.</li><li><b>First reconcile:</b> all of it is compared with the whole list, so that <b>deletions are known</b>. It begins by itself.</li></ol>
-<details><summary>How sure is this?</summary><p class="quiet small">The upstream does not say how many records it has. Where its list can be counted, Tidemark asks for pages further and further on until one is not full, and again every 5 minutes. The share never falls: when there are more than were counted, it waits. The time left comes from the slowest and the fastest 30 seconds of the last 5 minutes. Row versions are no measure: most rows may lie in a small part of them.</p></details></section>`
+<ol class="steps"><li><b>Load:</b> every record is read once.</li><li><b>Catch up:</b> changes made in the meantime are read. Then the stream is <b>read through</b> a moment, seconds ago.</li><li><b>First reconcile:</b> everything is compared with the whole list, so that <b>deletions are known</b>. It starts by itself.</li></ol>
+<details><summary>How sure is this?</summary><p class="quiet small">The upstream does not say how many records it has. Where its list can be counted, Tidemark asks for pages further and further on until one is not full, and again every 5 minutes. The percentage never falls: if there turn out to be more records, it waits. The time left comes from the slowest and the fastest 30 seconds of the last 5 minutes. Row versions are no measure of progress: most rows can lie in a small part of their range.</p></details></section>`
 }
 
 /** That of one stream, for its own page. */
@@ -47,7 +47,7 @@ export function firstLoadCell(seen: Seen): Html | null {
     const load = loads.find((one) => one.stream === stream && one.isComplete)
     return load ? shortSpan(estimate(load, at).elapsedMs) : ''
   }
-  return html`<p class="lead">${count(complete.length)} of ${count(streams.length)} streams are complete. ${outlook(loading, at)} You can query what is here already; sums are too small until then.</p>
+  return html`<p class="lead">${count(complete.length)} of ${count(streams.length)} streams are complete. ${outlook(loading, at)} You can query the rows that are here already; sums are too small until then.</p>
 <div class="cols">${loading.map((load) => html`<div class="c6">${loadOf(load, at)}</div>`)}</div>
 ${
   complete.length > 0 &&
@@ -87,7 +87,7 @@ ${found.share !== null && bar(stream, found.share)}</figure>
 ${load.unread && ranges(stream, load.unread)}
 <dl class="facts"><div><dt>Read</dt><dd>${count(rows)} rows<small>${plural(requests, 'request')}, ${megabytes(bytes)}</small></dd></div>
 <div><dt>Speed</dt><dd>${found.rowsPerSecond === null ? 'not known yet' : `${count(found.rowsPerSecond)} rows/s`}<small>last 30 s</small></dd></div>
-<div><dt>Left</dt><dd>${found.left ? leftInWords(found.left) : found.isCatchingUp ? 'catching up' : 'cannot be said yet'}<small>${left === null ? '' : `${count(left)} rows`}</small></dd></div></dl>
+<div><dt>Left</dt><dd>${found.left ? leftInWords(found.left) : found.isCatchingUp ? 'catching up' : 'not known yet'}<small>${left === null ? '' : `${count(left)} rows`}</small></dd></div></dl>
 ${found.stalled && html`<p>${state('warn', foreign(outlookInWords(found, at) ?? '', 300))}</p>`}
 ${pace(load)}`
 }

@@ -60,7 +60,7 @@ const nothing = (title: string, small: string): Html =>
   figure(
     title,
     small,
-    html`<p class="quiet">Nothing was noted in this time. Workers note each minute while they run.</p>`,
+    html`<p class="quiet">Nothing was recorded in this time. Workers record each minute while they run.</p>`,
     null,
   )
 
@@ -314,7 +314,7 @@ export function failuresChart(buckets: readonly ServiceBucket[], span: DaySpan):
     return figure(
       'Requests that failed',
       small,
-      html`<p class="quiet">${buckets.length === 0 ? 'Nothing was noted in this time.' : 'None.'}</p>`,
+      html`<p class="quiet">${buckets.length === 0 ? 'Nothing was recorded in this time.' : 'None.'}</p>`,
       null,
     )
   return figure(

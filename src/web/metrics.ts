@@ -242,7 +242,7 @@ export function addStateGauges(registry: Registry, states: States): () => Promis
     value,
     gauge: gauge(name, help, ['stream']),
   }))
-  const problemCount = gauge('problems', 'Problems that need a person, by kind', ['kind'])
+  const problemCount = gauge('problems', 'Open problems, by kind', ['kind'])
   const beliefHolds = gauge(
     'belief_holds',
     '1 while a belief about the upstream or the tables holds, 0 when it does not; left out while it is to be tested again',

@@ -35,14 +35,14 @@ describe.skipIf(!hasPostgres)('the probe', () => {
     expect(of('stream assignment_note')?.says).toContain('it has no records, or CLIENT_GUID is not yours')
     expect(of('clock assignment')?.says).toContain('agrees')
     expect(of('assignment sorting')?.says).toMatch(
-      /^holds: neworchanged is sorted by row version .* ascending from/,
+      /^holds: neworchanged sorts by row version .* ascending from/,
     )
     const verdicts = new Map(beliefs.map(({ name, verdict }) => [name, verdict]))
     expect(verdicts.get('key_order')).toBe('holds')
     expect(verdicts.get('versions_rise')).toBe('could not be told')
     expect(beliefs.every(({ claim, evidence }) => claim !== '' && evidence !== '')).toBe(true)
     expect(of('assignment inclusive')?.says).toMatch(
-      /^>=: neworchanged\/\{v\} shows version v itself and all above it\. Neworchanged\/(\d+) showed version \1\./,
+      /^>=: neworchanged\/\{v\} returns version v itself and all above it\. Neworchanged\/(\d+) showed version \1\./,
     )
     expect(of('assignment order')?.says).toContain('by key')
     expect(of('assignment cap')?.says).toBe('pages hold 50 records at most')

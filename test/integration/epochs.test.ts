@@ -109,7 +109,7 @@ describe.skipIf(!hasPostgres)('an upstream that goes back', () => {
       expect(others).toEqual([])
       expect(told).toMatchObject({ kind: 'upstream_restored' })
       expect(told?.what).toContain(`Position ${position} was given up`)
-      expect(told?.what).toContain('Everything was read again since')
+      expect(told?.what).toContain('Everything has been read again since')
       simulator.source.change('assignment', 9)
       simulator.source.insert('assignment')
       expect(await read()).toMatchObject({ tally: { inserted: 1, updated: 1 } })

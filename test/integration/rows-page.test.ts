@@ -188,7 +188,7 @@ describe.skipIf(!hasPostgres)('rows and records on the pages', () => {
     ])
       expect(shown).toContain(text)
     expect(await page('/records/assignment/19')).toContain(
-      '<b>Deleted.</b> The record is gone from the upstream',
+      '<b>Deleted.</b> The record no longer exists upstream',
     )
     for (const path of [
       '/records/assignment/999999',

@@ -29,7 +29,7 @@ describe.skipIf(!hasPostgres)('runs that come no further', () => {
     }
     const [problem] = await problems()
     expect(problem?.what).toMatch(
-      /^assignment: 3 runs in a row could not read everything and came no further\. The last one said: /,
+      /^assignment: 3 runs in a row could not read everything, and the position did not move\. The last one said: /,
     )
     simulator.behaviour.sorts = 'honoured'
     await database.pool.query(`delete from tidemark.belief where name = 'sorting'`)

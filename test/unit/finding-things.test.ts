@@ -117,7 +117,7 @@ describe('the page of problems', () => {
   })
 
   it('says whether anybody is told, and lets operators try it out', async () => {
-    expect(await show(problemsPage)).toContain('Nobody is told of problems')
+    expect(await show(problemsPage)).toContain('No alerts are sent')
     expect(await show(problemsPage, { alertFormat: 'teams' })).toMatch(
       /in the form of teams[\s\S]*action="\/alerts\/test"/,
     )
@@ -185,7 +185,7 @@ describe('the page of the contract', () => {
   })
 
   it('says so where nothing was read', async () => {
-    expect(await show(contractPage)).toContain('The upstream has not described itself here')
+    expect(await show(contractPage)).toContain('The upstream has not published a description')
   })
 })
 

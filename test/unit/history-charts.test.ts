@@ -61,7 +61,7 @@ describe('rows written', () => {
   })
 
   it('say so when nothing was noted', () => {
-    expect(markupOf(rowsChart([], span))).toContain('Nothing was noted in this time.')
+    expect(markupOf(rowsChart([], span))).toContain('Nothing was recorded in this time.')
   })
 })
 
@@ -114,7 +114,7 @@ describe('the upstream', () => {
     expect(markupOf(latencyChart('assignment', [service(0), service(1)], span))).toContain(
       'half are faster: 40 ms',
     )
-    expect(markupOf(latencyChart('assignment', [], span))).toContain('Nothing was noted')
+    expect(markupOf(latencyChart('assignment', [], span))).toContain('Nothing was recorded')
     const chart = markupOf(
       failuresChart(
         [service(0, { failures: { '429': 70 } }), service(3, { failures: { '5xx': 7, none: 1 } })],

@@ -85,12 +85,12 @@ describe('the page of beliefs', () => {
       line('version_field', 'RowVersion', 9_000),
       line('of_a_later_version', 'x', 1),
     ])
-    expect(page).toContain('5 beliefs: 3 hold, 1 do not, 1 waiting for a new test')
-    expect(page).toContain('Neworchanged is sorted by row version when that is asked for, up and down')
+    expect(page).toContain('5 beliefs: 3 hold, 1 do not hold, 1 to be tested again')
+    expect(page).toContain('Neworchanged sorts by row version when asked to, ascending and descending')
     expect(page).toContain('Relied on since')
-    expect(page).toContain('Vanished records are found by the sweep, which takes longer.')
-    expect(page).toContain('To be tested')
-    expect(page).toContain('when contradicted')
+    expect(page).toContain('Tidemark finds records that vanish by listing all keys slice by slice, which takes longer.')
+    expect(page).toContain('Needs a new test')
+    expect(page).toContain('when an answer contradicts it')
     expect(page).not.toContain('<script>')
   })
 

@@ -104,7 +104,7 @@ describe('findProblems', () => {
     ])
     expect(rest).toEqual([])
     expect(found?.whatToDo).toMatch(
-      /^Check CLIENT_GUID and the permissions.*Only when all of them are really gone/,
+      /^Check CLIENT_GUID and the permissions.*Only if all of them are really gone/,
     )
   })
 

@@ -85,7 +85,7 @@ describe('the page of a record', () => {
       events: { ...record.events, differences: [difference] },
     })
     expect(page).toMatch(
-      /<b>Marked deleted<\/b>.*gone from the upstream\. Marked by <a href="\/runs\/7">list run 7/,
+      /<b>Marked deleted<\/b>.*no longer exists upstream\. Marked by <a href="\/runs\/7">list run 7/,
     )
     expect(page).not.toMatch(/<b>(Gone|Last changed here|Differed: deleted)</)
   })

@@ -46,7 +46,7 @@ export async function checkpointList(
   const shown = found.slice(0, pageSize)
   const oldest = found.length > pageSize ? (shown.at(-1)?.id ?? null) : null
   const asked = { stream: choices.length > 0 ? stream : null, until: query.get('until') }
-  return html`<p class="lead">A checkpoint is a position that was reached: every change up to it had been read then. Any of them can be read again from.</p>
+  return html`<p class="lead">A checkpoint is a position that was reached: every change up to it had been read by then. You can read again from any of them.</p>
 ${filterForm(path, [...choices, moment('Reached at this time (UTC), or before', 'until', query.get('until'))])}
 ${before === null && until === null && (await backfillList(context, stream))}
 ${table({

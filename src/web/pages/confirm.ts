@@ -42,7 +42,7 @@ ${field({ name: 'to-version', title: 'Up to row version', hint: 'if empty, up to
 <button${!isAsked && html` class="go"`}>Show what it takes</button>
 </form>
 ${isAsked && (await estimate(statusQueries, viewer, stream, fields))}`
-    : html`<section class="card"><h2>New backfill</h2><p>You may look, not act. An operator can start one here${viewer.canSignIn && html` after <a href="/sign-in?to=/backfills">signing in</a>`}, or anyone on the worker’s machine:</p><pre class="term" tabindex="0">tidemark backfill ${known[0] ?? 'STREAM'} --at 2026-01-31T14:30:00Z</pre></section>`
+    : html`<section class="card"><h2>New backfill</h2><p>You can view this page but not act. An operator can start one here${viewer.canSignIn && html` after <a href="/sign-in?to=/backfills">signing in</a>`}, or anyone on the worker’s machine:</p><pre class="term" tabindex="0">tidemark backfill ${known[0] ?? 'STREAM'} --at 2026-01-31T14:30:00Z</pre></section>`
 }`,
     }
   },
@@ -95,7 +95,7 @@ export const approvePage: Page = {
       heading: heading({
         title: `Mark ${count(missing)} rows of ${stream} as deleted?`,
         crumbs: [['/problems', 'Problems']],
-        lead: 'They are missing from the list of the upstream. Nothing happens until you confirm.',
+        lead: 'They are missing from the list of the upstream. Tidemark marks none of them as deleted until you confirm.',
       }),
       body: html`<div class="cols">${whatIsKnown(stream, { ...blocked, missing }, evidence)}${whatWillHappen(stream, missing, viewer)}</div>`,
     }
@@ -140,7 +140,7 @@ ${
   viewer.canAct
     ? html`${actionForm(viewer, `/streams/${stream}/approve`, html`${reason('Why you believe it')}${number}<div class="bar"><button class="harm">Mark ${count(missing)} rows as deleted</button><a class="btn" href="/problems">Cancel</a></div>`)}
 <details><summary>They are not gone: keep the rows…</summary>${actionForm(viewer, `/streams/${stream}/reject`, html`${reason('Why they are kept')}<button>Keep the rows</button>`)}</details>
-<p class="small quiet">Recorded: your name, address, time, reason, and the number you typed. If another number is missing by then, nothing is marked and you are asked again.</p>`
-    : html`<p>You may look, not act. An operator can do this here, or anyone on the worker’s machine:</p><pre class="term" tabindex="0">tidemark deletions approve ${stream} --rows ${missing}</pre>`
+<p class="small quiet">Recorded: your name, address, time, reason, and the number you typed. If the number changes before you confirm, nothing is marked and you are asked again.</p>`
+    : html`<p>You can view this page but not act. An operator can do this here, or anyone on the worker’s machine:</p><pre class="term" tabindex="0">tidemark deletions approve ${stream} --rows ${missing}</pre>`
 }</section>`
 }

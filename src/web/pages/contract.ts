@@ -28,7 +28,7 @@ export const contractPage: Page = {
       heading: heading({
         title: 'What the upstream says about itself',
         crumbs: [['/upstream', 'Upstream']],
-        lead: 'Its contract: a description of its operations and records (OpenAPI). It is a belief like any other: where records are otherwise, they decide.',
+        lead: 'Its contract: a description of its operations and records (OpenAPI). Where the records differ from it, Tidemark follows the records.',
       }),
       body: html`${sources(shown, now)}
 ${stream !== null && type !== null && fieldsOf(stream, type)}
@@ -41,7 +41,7 @@ ${history(shown, now)}`,
 
 function sources({ contracts, unusable }: ContractShown, now: Date): Html {
   if (contracts.length === 0 && unusable.length === 0)
-    return html`<section class="card"><h2>Nothing was read</h2><p>The upstream has not described itself here. <code>tidemark probe</code> says whether it does; <code>CONTRACT</code> names another place.</p></section>`
+    return html`<section class="card"><h2>Nothing was read</h2><p>The upstream has not published a description that Tidemark could find. <code>tidemark probe</code> says whether it does; <code>CONTRACT</code> names another place.</p></section>`
   const problems = unusable.map(
     ({ service, problem, since }) =>
       html`<p class="note bad"><b>${service} service:</b> ${foreign(problem, 400)}${since && html` (since ${clock(since, now)} UTC)`}</p>`,
@@ -106,7 +106,7 @@ const fieldColumns: readonly Column<ContractField>[] = [
 const differencesCard = (differences: readonly Difference[]): Html =>
   html`<section class="card c6" aria-labelledby="differences"><h2 id="differences">Where records are otherwise</h2>${
     differences.length === 0
-      ? html`<p>The records are as the upstream describes them.</p>`
+      ? html`<p>All records match the description.</p>`
       : plainTable({
           caption:
             differences.length > mostDifferences
@@ -155,7 +155,7 @@ const history = ({ changes, contracts }: ContractShown, now: Date): Html | null 
     ? null
     : html`<section class="card" aria-labelledby="history"><h2 id="history">What changed</h2>${
         changes.length === 0
-          ? html`<p>The upstream has described itself in one way only so far.</p>`
+          ? html`<p>The description has not changed so far.</p>`
           : html`<ol class="story">${changes.map(
               (one) =>
                 html`<li><span>${one.stream !== null && html`<b>${one.stream}</b> `}${foreign(changeText(one), 300)}</span><span class="small quiet">${clock(one.foundAt, now)}</span></li>`,

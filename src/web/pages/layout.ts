@@ -113,10 +113,10 @@ const account = ({ role, canSignIn, csrfToken }: Viewer): Html | null => {
 
 const whoIs = ({ role, name, canSignIn }: Viewer): Html => {
   if (role !== null)
-    return html`<span>Signed in ${name !== '' && html`as ${foreign(name, 60)} `}(${role})${canSignIn && html`: you may look, not act. <a href="/sign-in">Sign in as operator</a>`}</span>`
+    return html`<span>Signed in ${name !== '' && html`as ${foreign(name, 60)} `}(${role})${canSignIn && html`: you can view everything, but not act. <a href="/sign-in">Sign in as operator</a>`}</span>`
   return canSignIn
-    ? html`<span>You may look, not act, until you sign in</span>`
-    : html`<span>You may look, not act: no <code>ADMIN_TOKEN</code> is set</span>`
+    ? html`<span>You can view everything; to act, sign in</span>`
+    : html`<span>You can view everything, but not act: <code>ADMIN_TOKEN</code> is not set</span>`
 }
 
 /** The head of a page: where it belongs, what it is, one sentence about it, and what can be done. */

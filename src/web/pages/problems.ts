@@ -36,7 +36,7 @@ export const problemsPage: Page = {
       title: 'Problems',
       heading: heading({
         title: verdict(problems, snapshot),
-        lead: 'A problem closes by itself when its cause is gone. What changed by itself is shown for a day.',
+        lead: 'A problem closes by itself when its cause is gone. News stays for a day.',
       }),
       body: html`${problems.length === 0 && html`<section class="card"><h2>No problems</h2><p>Nothing needs you. <a href="/">The overview</a> shows how far each stream is, <a href="/actions">who did what</a> what was decided before.</p></section>`}
 ${parts.map(section)}
@@ -76,7 +76,7 @@ const endedBy = ({ action, who, door }: NonNullable<ClosedProblem['by']>): Html 
 const alerting = (format: string | null, viewer: Viewer): Html =>
   html`<section class="card" aria-labelledby="alerts"><h2 id="alerts">Alerts</h2>${
     format === null
-      ? html`<p>Nobody is told of problems. To have them sent to Slack, Teams or a program of yours, set <code>ALERT_WEBHOOK_URL</code>.</p>`
+      ? html`<p>No alerts are sent. To send problems to Slack, Teams or your own program, set <code>ALERT_WEBHOOK_URL</code>.</p>`
       : html`<div class="bar spread"><p>A problem that lasts for a minute is sent to <code>ALERT_WEBHOOK_URL</code>, in the form of ${format}, and again when it is over.</p>${
           actionForm(viewer, '/alerts/test', html`<button>Send a test message</button>`) ??
           html`<code class="small">tidemark alerts test</code>`

@@ -24,7 +24,7 @@ export const quarantinePage: Page = {
     const found = await statusQueries.quarantine(stream, page)
     const shown = found.slice(0, pageSize)
     const last = found.length > pageSize ? (shown.at(-1)?.id ?? null) : null
-    return html`<p class="lead">Records that cannot be stored as rows are kept here whole, so that nothing is lost. When a record was mended upstream, it becomes a row at its next change, or with a retry.</p>
+    return html`<p class="lead">Records that cannot be stored as rows are kept here whole, so that nothing is lost. After a record was corrected upstream, it becomes a row when it next changes, or when you try it again.</p>
 ${filterForm('/quarantine', [select('Stream', 'stream', statusQueries.streams, stream)])}
 ${stream !== null && whole !== null && html`<section class="card more" aria-label="All of them"><h2>${plural(whole.records, 'record')} of ${stream}</h2>${quarantineForms(viewer, stream, whole)}</section>`}
 ${table({

@@ -97,21 +97,21 @@ function leadOf({ row }: RecordShown): Html | null {
 function verdict({ row, settledAt }: RecordShown, compared: Compared, now: Date): Html {
   if (compared !== null) return answer(compared, row, now)
   if (row === null)
-    return html`<div class="note warn"><b>The mirror holds no such row.</b> What was noted about its key stands below.</div>`
+    return html`<div class="note warn"><b>The mirror holds no such row.</b> Below is what was recorded about its key.</div>`
   if (row.deletedAt !== null)
     return html`<div class="note warn"><b>Deleted.</b> ${deletedBecause(row)} noticed at ${clock(row.deletedAt, now)} UTC. The row is no longer in <code>bi</code>, and stays in <code>mirror</code>.</div>`
   const isSettled = settledAt !== null && settledAt >= row.syncedAt
   return html`<div class="note"><b>It last changed ${shortSpan(now.getTime() - row.syncedAt.getTime())} ago.</b> ${
     isSettled
-      ? 'Late commits since then were looked for, in two ways: it is settled.'
-      : 'It is not settled yet: the look-back and the list read it once more.'
+      ? 'It is settled: late commits were looked for, and a comparison with the whole list agreed.'
+      : 'It is not settled yet: Tidemark reads it once more, with the look-back and in the list.'
   }</div>`
 }
 
 const deletedBecause = ({ deletedReason }: Pick<RowStory, 'deletedReason'>): string =>
   deletedReason === 'source'
-    ? 'The upstream itself marks the record as deleted,'
-    : 'The record is gone from the upstream,'
+    ? 'The upstream marks the record as deleted,'
+    : 'The record no longer exists upstream,'
 
 function answer({ upstream, at }: NonNullable<Compared>, row: RecordShown['row'], now: Date): Html {
   const when = html`Asked at ${clock(at, now)} UTC, with one request.`
@@ -236,7 +236,7 @@ function noteEvents({ missingSince, evidence, lateArrivals, missedRows }: KeyNot
       at: new Date(foundAt),
       tone: 'warn' as const,
       title: 'Found only by a reconcile',
-      text: html`No other run had brought it: ${runLink(run)}.`,
+      text: html`No other run had brought it. Found by ${runLink(run)}.`,
     })),
     ...(missingSince === null
       ? []

@@ -83,7 +83,7 @@ const whatItMeans = (
   html`<section class="card c7"><h2>What will happen</h2><ol class="steps"><li>Runs of ${stream} that are under way end without writing anything more.</li>
 <li>The position moves from ${whole(from)} back to ${whole(to)}${reachedAt && html`, which was reached at ${clock(reachedAt, now)} UTC`}.</li>
 <li>Everything above it is read again. The mirror holds ${plural(rows, 'row')} there${expectedMs !== null && `; at the speed of earlier runs that takes about ${formatDuration(expectedMs)}`}.</li></ol>
-<h2>What speaks against it</h2><ul class="steps"><li>Until that is done, <b>read through</b> and <b>settled through</b> go back with the position: whoever looks at the freshness sees older data.</li>
+<h2>What speaks against it</h2><ul class="steps"><li>Until that is done, <b>read through</b> and <b>settled through</b> go back with the position: reports show older data until then.</li>
 <li>What the upstream shows then replaces what is here, even when it is an older version of a row.</li>
 <li>It cannot be taken back from here. A <a href="${addressOf('/backfills', { stream, 'from-version': to })}">backfill from ${whole(to)}</a> reads the same rows again and moves nothing.</li></ul></section>`
 
@@ -97,6 +97,6 @@ ${actionForm(
 <label>Type the name of the stream <input name="confirm" required autocomplete="off" autocapitalize="off" spellcheck="false" placeholder="${stream}"></label>
 <div class="bar"><button class="harm">Move the position back</button><a class="btn" href="/streams/${stream}">Cancel</a></div>`,
 )}
-<p class="small quiet">Recorded: your name, address, time and reason, and the position before and afterwards. If somebody else moves it back meanwhile, nothing is done and you are told.</p></section>`
+<p class="small quiet">Recorded: your name, address, time and reason, and the position before and afterwards. If somebody else moves it in the meantime, nothing is done and you are told.</p></section>`
 
 const whole = (version: string): string => count(Number(version))

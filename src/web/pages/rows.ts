@@ -66,7 +66,7 @@ export const rowsTab: Page = {
       return html`${searchForm(stream, asked.search, shown)}
 ${results(stream, context, asked, shown)}
 <section class="card" aria-labelledby="sql"><div class="bar spread"><h2 id="sql">As SQL</h2>${copyButton('Copy as SQL', { from: 'query' })}</div><pre class="term" tabindex="0" id="query">${shown.sql}</pre>
-<p class="small quiet">The CSV above has these columns and at most ${count(mostInCsv)} rows. Everything: <code>tidemark sql --csv "select * from bi.${stream}" > ${stream}.csv</code></p></section>`
+<p class="small quiet">The CSV contains these columns and at most ${count(mostInCsv)} rows. Everything: <code>tidemark sql --csv "select * from bi.${stream}" > ${stream}.csv</code></p></section>`
     }),
 }
 

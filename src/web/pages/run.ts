@@ -80,10 +80,10 @@ const numbers = (run: RunStory): Html =>
   html`<section class="card" aria-label="Numbers"><dl class="facts">
 ${fact('New', count(run.inserted), 'rows')}
 ${fact('Changed', count(run.updated), 'rows')}
-${fact('Unchanged', count(run.unchanged), 'records that came again as they were')}
+${fact('Unchanged', count(run.unchanged), 'records that were read again and had not changed')}
 ${fact('Marked deleted', count(run.markedDeleted), 'rows')}
-${run.quarantined > 0 && fact('Quarantine', html`<a href="/quarantine?stream=${run.stream}">${count(run.quarantined)}</a>`, 'records that cannot be rows')}
-${run.rescued > 0 && fact('Misfit values', count(run.rescued), 'kept in _rescued')}
+${run.quarantined > 0 && fact('Quarantine', html`<a href="/quarantine?stream=${run.stream}">${count(run.quarantined)}</a>`, 'records that cannot be stored as rows')}
+${run.rescued > 0 && fact('Misfit values', count(run.rescued), 'do not fit their column; kept in _rescued')}
 ${fact('Requests', count(run.requests), size(run.bytes))}
 ${run.positionTo !== null && run.positionTo !== '0' && fact('Position', count(Number(run.positionTo)), run.positionFrom === run.positionTo ? 'as before' : `from ${count(Number(run.positionFrom ?? 0))}`)}
 </dl></section>`
@@ -126,12 +126,12 @@ function cameUpon({ stream, causes, differences, lateArrivals }: RunStory): Html
       ? html`<p>Late commits: ${lateArrivals.map(({ key, lateMs }, index) => html`${index > 0 && ', '}<a href="${recordAddress(stream, key)}">${foreign(key, 60)}</a> (${shortSpan(lateMs)} late)`)}.</p>`
       : null,
   ].filter((part) => part !== null)
-  return html`<section class="card c7"><h2>What it came upon</h2>${parts.length > 0 ? parts : html`<p class="quiet">Nothing out of the ordinary.</p>`}</section>`
+  return html`<section class="card c7"><h2>What it found</h2>${parts.length > 0 ? parts : html`<p class="quiet">Nothing out of the ordinary.</p>`}</section>`
 }
 
 const reached = ({ checkpoints }: RunStory, now: Date): Html =>
   html`<section class="card c5"><h2>Positions it reached</h2>${
     checkpoints.length === 0
-      ? html`<p class="quiet">None that is still kept. <a href="/checkpoints">Checkpoints</a></p>`
+      ? html`<p class="quiet">None are kept any more. <a href="/checkpoints">Checkpoints</a></p>`
       : html`<ol class="story">${checkpoints.map(({ position, at }) => html`<li><b>${count(Number(position))}</b><span class="small quiet">${clock(new Date(at), now)}</span></li>`)}</ol>`
   }</section>`

@@ -49,7 +49,7 @@ export async function streamPage(
 export const orCommand = (viewer: Viewer, command: string, form: () => Html): Html =>
   viewer.canAct
     ? form()
-    : html`<section class="card"><h2>You may look, not act</h2><p>An operator can do this here${viewer.canSignIn && html` after <a href="/sign-in">signing in</a>`}, or anyone on the worker’s machine:</p><pre class="term" tabindex="0">${command}</pre></section>`
+    : html`<section class="card"><h2>You can view this, but not act</h2><p>An operator can do this here${viewer.canSignIn && html` after <a href="/sign-in">signing in</a>`}, or anyone on the worker’s machine:</p><pre class="term" tabindex="0">${command}</pre></section>`
 
 const noSuchStream = (known: readonly string[]): Shown => ({
   title: 'No such stream',

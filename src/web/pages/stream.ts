@@ -41,7 +41,7 @@ ${caught(stream, cells)}
 /** While it goes on. */
 const firstLoad = ({ stream }: StreamSnapshot, cells: Cells): Html | null =>
   cells.get(`${stream}/first-load`)
-    ? html`<section class="card" aria-labelledby="first-load"><h2 id="first-load">When will it be ready?</h2><div>${live(cells, `${stream}/first-load`)}</div><p class="quiet">What is here already can be queried; sums are too small until then.</p></section>`
+    ? html`<section class="card" aria-labelledby="first-load"><h2 id="first-load">When will it be ready?</h2><div>${live(cells, `${stream}/first-load`)}</div><p class="quiet">You can query the rows that are here already; sums are too small until the load is complete.</p></section>`
     : null
 
 const fact = (title: string, value: Html | string | null, meaning?: string): Html =>
@@ -52,11 +52,11 @@ function current({ stream, kind, settling }: StreamSnapshot, cells: Cells): Html
   return html`<section class="card" aria-labelledby="current"><div class="bar spread"><h2 id="current">How current is it?</h2>${tideKey}</div>
 <div>${tideAxis}${cell('gauge')}</div>
 <dl class="facts">
-${fact('Read through', cell('read'), 'every change that was visible then is here')}
+${fact('Read through', cell('read'), 'every change that was visible upstream then is here')}
 ${fact('Settled through', cell('settled'), kind === 'list' ? 'each read compares the whole list' : 'commits that were late before this are here, too')}
 ${fact('Deletions known through', cell('deletions'), 'rows deleted upstream before this are marked')}
-${fact('Rows', cell('rows'), 'living and deleted, as Postgres counts them')}
-${kind === 'changes' && fact('Position', cell('position'), 'the highest version without a gap below it')}
+${fact('Rows', cell('rows'), 'deleted ones included; an estimate of Postgres')}
+${kind === 'changes' && fact('Position', cell('position'), 'every version up to this one has been read')}
 </dl>
 ${settling && html`<p class="small quiet"><b>Not settled yet.</b> ${settling.why}</p>`}
 ${timesMeaning}</section>`
@@ -107,12 +107,12 @@ function runTable(stream: string, { latestRuns, nextRuns }: Snapshot, cells: Cel
 function caught({ stream, kind, related }: StreamSnapshot, cells: Cells): Html {
   const cell = (name: string) => live(cells, `${stream}/${name}`)
   const isChanges = kind === 'changes'
-  return html`<section class="card" aria-labelledby="caught"><h2 id="caught">What was caught</h2><dl class="facts">
-${isChanges && fact('Late commits', cell('late'), 'visible only after a higher version had been read; 90 days')}
-${isChanges && fact('Missed rows', cell('missed'), 'found only by a reconcile')}
-${fact('Quarantine', cell('quarantined'), 'records that cannot be rows')}
-${fact('Misfit values', cell('rescued'), 'kept in _rescued')}
-${fact('Deletions', cell('blocked'), 'blocked when more than a fifth are missing at once')}
+  return html`<section class="card" aria-labelledby="caught"><h2 id="caught">What Tidemark caught</h2><dl class="facts">
+${isChanges && fact('Late commits', cell('late'), 'became visible after a higher version had been read; last 90 days')}
+${isChanges && fact('Missed rows', cell('missed'), 'found by a reconcile and by no other run')}
+${fact('Quarantine', cell('quarantined'), 'records that cannot be stored as rows')}
+${fact('Misfit values', cell('rescued'), 'do not fit their column; kept in _rescued')}
+${fact('Deletions', cell('blocked'), 'blocked if more than a fifth of the rows are missing at once')}
 ${isChanges && fact('Look-back', cell('lookback'))}
 ${isChanges && fact('Unfinished backfills', cell('backfills'))}
 ${related && fact('Assignments with related records', cell('related'))}
@@ -130,7 +130,7 @@ const pauseTab: Page = {
       orCommand(
         context.viewer,
         `tidemark pause ${stream} --reason TEXT`,
-        () => html`<section class="card dialogue"><h2>Pause ${stream}?</h2><p>No worker reads it until somebody resumes it. Runs under way end after the page in hand. Its rows stay and get older.</p>
+        () => html`<section class="card dialogue"><h2>Pause ${stream}?</h2><p>No worker reads it until somebody resumes it. Runs that are in progress end after their current page. Its rows stay and get older.</p>
 ${actionForm(context.viewer, `/streams/${stream}/pause`, html`<label>Reason for the pause <input name="reason" maxlength="300" required autocomplete="off"></label><button class="go">Pause</button> <a class="btn" href="/streams/${stream}">Do not pause</a>`)}</section>`,
       ),
     ),
@@ -147,7 +147,7 @@ const readTab: Page = {
         hasPositions(stream)
           ? html`<div class="cols">${choice(
               'Compare everything (reconcile)',
-              `The whole list of the upstream is read, and each row is compared both ways: what is missing, late or deleted is found. ${takes}`,
+              `Reads the whole list of the upstream and compares it with the rows in both directions. Finds rows that are missing, late or deleted. ${takes}`,
               actionForm(
                 context.viewer,
                 `/streams/${stream}/sync`,
@@ -155,7 +155,7 @@ const readTab: Page = {
               ),
             )}${choice(
               'The recent past (look-back)',
-              'Versions since the look-back are asked for once more, so that commits that were late are here now and not at the next turn.',
+              'Reads the versions of the look-back once more, now instead of at its next scheduled run, to find commits that became visible late.',
               actionForm(
                 context.viewer,
                 `/streams/${stream}/sync`,
@@ -163,14 +163,14 @@ const readTab: Page = {
               ),
             )}${choice(
               'From an older position (backfill)',
-              'You name a version, a checkpoint or a time. First see what it takes; nothing is read before you start it.',
+              'You choose a version, a checkpoint or a time. The next page shows what it takes; nothing is read before you start it.',
               html`<p><a class="btn" href="/backfills?stream=${stream}">Backfill…</a></p>`,
             )}${choice(
               'Move the position back (rewind)',
-              'Everything above an older position is read again, and what the upstream shows then replaces newer rows too. Hardly ever needed; it asks before anything is done.',
+              'Reads everything above an older position again; what the upstream then returns replaces rows even if they are newer. Hardly ever needed. You confirm before anything is done.',
               html`<p><a class="btn" href="/streams/${stream}/rewind">Rewind…</a></p>`,
             )}</div>`
-          : html`<section class="card"><p>${stream} is read whole each time: <b>Read now</b> is all there is.</p></section>`,
+          : html`<section class="card"><p>${stream} is read completely each time: <b>Read now</b> is all you need.</p></section>`,
       )
     }),
 }
@@ -185,7 +185,7 @@ async function reconcileTakes(
   const [last] = await statusQueries.runs(filter, { before: null, limit: 1 })
   const about = rows === null ? '' : `about ${plural(rows, 'record')}`
   if (!last || last.finishedAt === null)
-    return `It reads ${about || 'all records'}; there was none yet that tells how long that takes.`
+    return `It reads ${about || 'all records'}; there has been none yet, so the time is not known.`
   const took = formatDuration(last.finishedAt.getTime() - last.startedAt.getTime())
   return `The last one, run ${last.id}, took ${plural(last.requests, 'request')} and ${took}${about && `; there are ${about} now`}.`
 }
@@ -222,7 +222,7 @@ const settingsTab = tab('/settings', 'Settings', async ({ statusQueries }, strea
 )
 
 const settingsList = (settings: readonly Setting[]): Html =>
-  html`<section class="card"><h2>How it is read</h2><p class="small quiet">These come from the variables of the worker that shows this page. Change them where it is started; all workers need the same.</p>
+  html`<section class="card"><h2>How it is read</h2><p class="small quiet">These are the environment variables of the worker that serves this page. Change them where it is started; all workers need the same values.</p>
 <dl class="pairs">${settings.map(({ variable, value, meaning }) => html`<dt><code>${variable}</code></dt><dd><b>${value}</b> <span class="quiet small">${meaning}</span></dd>`)}</dl></section>`
 
 export const streamPages: readonly Page[] = [

@@ -30,8 +30,8 @@ export const upstreamPage: Page = {
     const shown = named.filter(
       (stream) => hasPositions(stream) || lines.some((line) => line.stream === stream),
     )
-    return html`<p class="lead">Nothing is believed because it was seen once. Runs test what they rely on, and once a day Tidemark asks for the rest. When a belief falls, what rested on it is taken back, and reading goes on without it.</p>
-<p><a href="/upstream/contract">What the upstream says about itself</a> (its contract): operations, fields, and where records are otherwise.</p>
+    return html`<p class="lead">How the upstream behaves, as Tidemark found out by testing. Each run tests what it relies on, and Tidemark tests the rest once a day. If something no longer holds, Tidemark takes back what it concluded from it and reads without it.</p>
+<p><a href="/upstream/contract">What the upstream says about itself</a> (its contract): operations, fields, and where the records differ.</p>
 <div class="cols">${services(snapshot.streams).map((service) => serviceCard(service, problems, now))}</div>
 <div class="cols">${services(snapshot.streams).map(
       ({ name }) =>
@@ -94,8 +94,8 @@ function streamPart(stream: string, lines: readonly BeliefLine[], viewer: Viewer
   const counted = (verdict: string) => lines.filter((line) => verdictOf(line, now) === verdict).length
   const parts = [
     `${counted('holds')} hold`,
-    counted('does not hold') > 0 && `${counted('does not hold')} do not`,
-    counted('unknown') > 0 && `${counted('unknown')} waiting for a new test`,
+    counted('does not hold') > 0 && `${counted('does not hold')} do not hold`,
+    counted('unknown') > 0 && `${counted('unknown')} to be tested again`,
   ].filter(Boolean)
   return html`<section class="card" aria-labelledby="beliefs-${stream}"><div class="bar spread"><h2 id="beliefs-${stream}">How it behaves: ${stream}</h2>
 ${hasPositions(stream) && checkNow(stream, viewer)}</div>
@@ -108,9 +108,7 @@ ${beliefTable({
 }
 
 const beliefTable = (given: Parameters<typeof plainTable<BeliefLine>>[0]): Html =>
-  given.rows.length === 0
-    ? html`<p>Nothing is believed yet. The first run finds it out.</p>`
-    : plainTable(given)
+  given.rows.length === 0 ? html`<p>Nothing has been tested yet. The first run does.</p>` : plainTable(given)
 
 /** What does not hold first, then as people want to read them. */
 function inOrder(lines: readonly BeliefLine[], now: Date): readonly BeliefLine[] {
@@ -131,7 +129,7 @@ const checkNow = (stream: string, viewer: Viewer): Html =>
 
 const columns = (now: Date): readonly Column<BeliefLine>[] => [
   {
-    title: 'Claim',
+    title: 'Belief',
     cell: ({ name }) => html`${capitalized(beliefKind(name)?.claim ?? name)} <code>${name}</code>`,
   },
   { title: 'Holds', cell: (line) => verdict(line, now) },
@@ -141,8 +139,8 @@ const columns = (now: Date): readonly Column<BeliefLine>[] => [
     cell: ({ name, value }) => html`<strong>${foreign(beliefKind(name)?.inWords?.[value] ?? value)}</strong>`,
   },
   { title: 'Evidence', cell: (line) => evidence(line, now) },
-  { title: 'Tested', cell: ({ testedAt }) => age(testedAt, now) },
-  { title: 'Doubted from', cell: (line) => doubted(line, now) },
+  { title: 'Last tested', cell: ({ testedAt }) => age(testedAt, now) },
+  { title: 'Test again by', cell: (line) => doubted(line, now) },
   {
     title: 'Changed',
     cell: ({ previousValue, changedAt }) =>
@@ -154,8 +152,8 @@ const columns = (now: Date): readonly Column<BeliefLine>[] => [
 
 function verdict(line: BeliefLine, now: Date): Html {
   const found = verdictOf(line, now)
-  if (found === 'unknown') return state('todo', 'To be tested')
-  return found === 'holds' ? state('ok', 'Holds') : state('bad', 'Does not')
+  if (found === 'unknown') return state('todo', 'Needs a new test')
+  return found === 'holds' ? state('ok', 'Holds') : state('bad', 'Does not hold')
 }
 
 function evidence(line: BeliefLine, now: Date): Html {
@@ -166,5 +164,5 @@ function evidence(line: BeliefLine, now: Date): Html {
 
 function doubted(line: BeliefLine, now: Date): Html {
   const expiry = expiryOf(line)
-  return expiry === null ? html`<span class="quiet">when contradicted</span>` : age(expiry, now)
+  return expiry === null ? html`<span class="quiet">when an answer contradicts it</span>` : age(expiry, now)
 }

@@ -37,9 +37,9 @@ export const workersPage: Page = {
       body: html`${there.length === 0 && noWorker}
 <section class="card">${
         workers.length === 0
-          ? html`<p>No worker has said anything yet; each does so within half a minute.</p>`
+          ? html`<p>No worker has reported yet; each does within half a minute.</p>`
           : plainTable({
-              caption: 'Workers, as each last said',
+              caption: 'Workers',
               columns: [
                 {
                   title: 'Worker',
@@ -64,7 +64,7 @@ ${queueParts(counts, snapshot.nextRuns, context)}`,
   },
 }
 
-const noWorker = html`<div class="note bad"><b>No worker has been heard from for a minute.</b> Nothing is read until one runs. What you see is what Postgres holds. On the machine of the worker: <code>tidemark serve</code></div>`
+const noWorker = html`<div class="note bad"><b>No worker has been heard from for a minute.</b> Nothing is read until one runs; the pages show what is in Postgres. To start one: <code>tidemark serve</code></div>`
 
 const standing = ({ isGone, seenAt, runs, waits }: WorkerSeen, now: Date): Html => {
   if (isGone)
