@@ -12,7 +12,7 @@ await using context = await openContext({ config, log: openLog({ level: 'error' 
 const [stream] = streams
 const began = performance.now()
 const cpuBefore = process.cpuUsage()
-const outcome = await context.read(stream, kind, { signal: new AbortController().signal, isWhole: true })
+const outcome = await context.read(stream, kind, { signal: new AbortController().signal, reach: 'whole' })
 const cpu = process.cpuUsage(cpuBefore)
 const { maxRSS } = process.resourceUsage()
 process.stdout.write(

@@ -27,7 +27,7 @@ import {
 } from './streams/catalog.ts'
 import type { Records } from './streams/record.ts'
 import { readIncremental } from './sync/changes/incremental.ts'
-import { readLookback } from './sync/changes/lookback.ts'
+import { readLookback, type WantedReach } from './sync/changes/lookback.ts'
 import type { Progress } from './sync/changes/read-changes.ts'
 import { countWhileLoading } from './sync/lists/count-records.ts'
 import { pollList } from './sync/lists/poll.ts'
@@ -97,8 +97,8 @@ export type ReadStreamContext = {
   readonly now: () => Date
   readonly signal: AbortSignal
   readonly shouldYield?: () => boolean
-  /** A look-back reaches all the way back, although that is not due yet. */
-  readonly isWhole?: boolean
+  /** Of a look-back. */
+  readonly reach?: WantedReach
   /** List streams have no position. */
   readonly onWritten?: (written: Written, progress: Progress | null) => void
 }
@@ -115,7 +115,7 @@ function readStream({ onWritten, ...context }: ReadStreamContext): Promise<RunOu
   return context.kind === 'lookback' ? readLookback(changes) : readIncremental(changes)
 }
 
-export type ReadOptions = Pick<ReadStreamContext, 'signal' | 'shouldYield' | 'onWritten' | 'isWhole'>
+export type ReadOptions = Pick<ReadStreamContext, 'signal' | 'shouldYield' | 'onWritten' | 'reach'>
 
 type ReadingContext<Kind extends Stream> = Omit<ReadStreamContext, 'store' | 'stream' | 'kind' | 'signal'> & {
   readonly store: SyncContext['store']

@@ -100,7 +100,7 @@ async function syncOne(
   }
   const outcome = await (kind === 'related'
     ? drainRelated(context, hooks)
-    : context.read(stream, kind, { ...hooks, isWhole: true })
+    : context.read(stream, kind, { ...hooks, reach: 'whole' })
   ).finally(progress.end)
   if (outcome.error) log.debug({ err: outcome.error, stream: stream.name }, 'the run failed')
   return {

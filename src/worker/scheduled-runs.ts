@@ -9,7 +9,7 @@ import { isProbeDue, readLookbackState, streamsLackingReconcile } from '../store
 import { type RunKind, type RunRequest, kinds as runKinds, type Stream } from '../streams/catalog.ts'
 import { probeStream } from '../sync/beliefs/probe-run.ts'
 import { runNextBackfill } from '../sync/changes/incremental.ts'
-import { currentLookback, lookbackIntervalMs } from '../sync/changes/lookback.ts'
+import { currentLookback, lookbackIntervalMs, shortEveryMs } from '../sync/changes/lookback.ts'
 import { findDeletions } from '../sync/deletions/find-deletions.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
 import { RunFenced } from '../sync/ports/store.ts'
@@ -27,10 +27,22 @@ type ReadKind = (stream: Stream, options: ReadOptions) => Promise<RunOutcome | n
 /** How each kind is read; one that is missing here is not scheduled. */
 export const readers = (context: SyncContext): Partial<Record<RunKind, ReadKind>> => ({
   incremental: (stream, options) => context.read(stream, 'incremental', options),
-  lookback: (stream, options) => context.read(stream, 'lookback', options),
+  lookback: lookbackReader(context),
   ...auditReaders(context),
   ...(context.related.length > 0 && { related: (_stream, options) => context.readRelated(options) }),
 })
+
+/** While versions come late, look-backs come so often that most of them have to be brief. */
+function lookbackReader(context: Pick<SyncContext, 'read'>): ReadKind {
+  const notBriefAtMs = new Map<string, number>()
+  return async (stream, options) => {
+    const lastMs = notBriefAtMs.get(stream.name)
+    const isBrief = lastMs !== undefined && performance.now() - lastMs < shortEveryMs
+    const outcome = await context.read(stream, 'lookback', { ...options, reach: isBrief ? 'brief' : 'short' })
+    if (!isBrief && outcome.status === 'done') notBriefAtMs.set(stream.name, performance.now())
+    return outcome
+  }
+}
 
 /** Reconciles on their schedule, backfills as they are asked for. */
 export const auditReaders = (
@@ -60,7 +72,7 @@ export const auditReaders = (
 })
 
 const shortestLookMs = 1_000
-const longestLookMs = 30_000
+const longestLookMs = 5_000
 const relatedEveryMs = 10_000
 const backfillEveryMs = 5_000
 const probeLookMs = 600_000
@@ -108,8 +120,16 @@ export async function isRunDue(context: SyncContext, lookbackFloorMs: number, ti
   if (tick.kind === 'probe')
     return state.isLoaded && (await isProbeDue(context.database.pool, tick.stream, probeEveryMs))
   const lookbackMs = currentLookback(state.lookbackMs, lookbackFloorMs)
-  return state.sinceLastMs === null || state.sinceLastMs >= lookbackIntervalMs(lookbackMs)
+  const intervalMs = lookbackIntervalMs(lookbackMs, state.isRecentlyLate)
+  return state.sinceLastMs === null || state.sinceLastMs >= intervalMs
 }
+
+/** A row that is missing here hides one that vanished there, as their numbers are equal: so when it comes, both are counted again. */
+export const whatFollows = (
+  { stream, kind }: RunRequest,
+  { tally }: Pick<RunOutcome, 'tally'>,
+): RunRequest | null =>
+  kind === 'lookback' && tally.inserted > 0 ? { stream, kind: 'deletions', cause: 'again' } : null
 
 const aboutSignIn: ReadonlySet<UpstreamErrorCode> = new Set([
   'UPSTREAM_SIGN_IN',

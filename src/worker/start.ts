@@ -29,6 +29,7 @@ import {
   readers,
   runUnlessPaused,
   wantedSchedules,
+  whatFollows,
 } from './scheduled-runs.ts'
 import { keepSubscribed, webhookNotice } from './subscription.ts'
 import { startWatch, type Watch } from './watch.ts'
@@ -130,6 +131,7 @@ async function startRuns(
       return await reading.finally(() => running.delete(line))
     },
     failureScope: failureScopeOf,
+    whatFollows,
     serviceOf: (name) => streams.get(name)?.service ?? 'assignment',
     onOutcome(request, outcome, durationMs) {
       countOutcome(metrics, request, outcome, {

@@ -18,7 +18,7 @@ import { streamOf } from '../support/streams.ts'
 
 const assignment = streamOf('assignment')
 const read = (context: SyncContext, kind: 'incremental' | 'lookback' = 'incremental') =>
-  context.read(assignment, kind, { signal: neverAborted, isWhole: true })
+  context.read(assignment, kind, { signal: neverAborted, reach: 'whole' })
 const given = (context: SyncContext) => ({ ...context.contextOf(assignment), signal: neverAborted })
 const probe = (context: SyncContext) => probeStream(given(context))
 

@@ -56,7 +56,7 @@ describe.skipIf(!hasPostgres)('a difference', () => {
         await play({
           ...{ simulator, context, pool, incremental },
           reconcile: () => reconcileStream({ ...context.contextOf(assignment), signal, approved: 0 }),
-          lookback: () => context.read(assignment, 'lookback', { signal, isWhole: true }),
+          lookback: () => context.read(assignment, 'lookback', { signal, reach: 'whole' }),
           async wait(ms) {
             await pool.query(
               `update tidemark.checkpoint set reached_at = reached_at - make_interval(secs => ${ms / 1000});

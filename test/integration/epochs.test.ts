@@ -284,6 +284,27 @@ describe.skipIf(!hasPostgres)('an upstream that goes back', () => {
     },
   )
 
+  it('is not looked for by each of the brief look-backs that come while versions are late (P10, P14)', async () => {
+    const { source } = simulator
+    pass(minuteMs)
+    await look()
+    const backup = source.takeBackup()
+    for (let id = 1; id <= 5; id++) source.change('assignment', id)
+    await read()
+    const looksAt = async (reach: 'brief' | 'short') => {
+      pass(10_000)
+      simulator.requests.start()
+      await readLookback({ ...config(), reach })
+      return simulator.requests.entries.filter(({ path }) => path.includes('/Id/')).length
+    }
+    expect(await looksAt('brief')).toBe(0)
+    source.restoreBackup(backup)
+    expect(await looksAt('brief')).toBe(0)
+    expect(await looksAt('short')).toBeGreaterThan(0)
+    // What they have shown is being decided.
+    expect(await looksAt('brief')).toBeGreaterThan(0)
+  })
+
   it('is looked for with a few small requests a minute (P10, P14)', async () => {
     for (let minute = 0; minute < 10; minute++) {
       pass(minuteMs)

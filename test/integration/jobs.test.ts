@@ -11,6 +11,7 @@ import { type FailureScope, openCircuitBreaker } from '../../src/worker/queue/ci
 import { type Jobs, type JobsOptions, startJobs } from '../../src/worker/queue/jobs.ts'
 import { openRunQueue } from '../../src/worker/queue/requests.ts'
 import { type RunHooks, startRunWorker } from '../../src/worker/queue/run-worker.ts'
+import { whatFollows } from '../../src/worker/scheduled-runs.ts'
 import { createTestDatabase, quietLog } from '../support/database.ts'
 import { type Backend, flushQueue, hasBackend, openTestQueue } from '../support/queues.ts'
 
@@ -221,6 +222,24 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
       await expect.poll(() => order, { timeout: 30_000 }).toEqual(['long', 'short', 'long'])
     })
 
+    it('searches for deletions when a look-back has brought rows, which hid as many that vanished (P7)', async ({
+      expect,
+    }) => {
+      const order: string[] = []
+      const jobs = await start(
+        async (request) => {
+          order.push(request.kind)
+          return outcomeOf(request, { tally: { ...nothing, inserted: order.length === 1 ? 2 : 0 } })
+        },
+        { runsAtOnce: 1, whatFollows },
+      )
+      await jobs.requestRun({ ...incremental('assignment'), kind: 'lookback' })
+      await expect.poll(() => order).toEqual(['lookback', 'deletions'])
+      await jobs.requestRun({ ...incremental('assignment'), kind: 'lookback' })
+      await jobs.requestRun(incremental('assignment'))
+      await expect.poll(() => order).toEqual(['lookback', 'deletions', 'lookback', 'incremental'])
+    })
+
     it('blames neither the database nor the run when the queue does not take it up again', async ({
       expect,
     }) => {
@@ -250,6 +269,7 @@ describe.concurrent.each(backends)('the jobs in %s', (backend) => {
         runsAtOnce: 1,
         log: quietLog,
         onOutcome: ({ stream }) => void outcomes.push(stream),
+        whatFollows: () => null,
         onError: () => {},
       })
       try {

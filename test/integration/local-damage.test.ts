@@ -278,7 +278,7 @@ describe.skipIf(!hasPostgres)('what Tidemark does itself', () => {
       source.remove('assignment_object', id, 'hard')
     await readAll()
     await readAll()
-    await context.read(assignment, 'lookback', { signal, isWhole: true })
+    await context.read(assignment, 'lookback', { signal, reach: 'whole' })
     expect(await findDeletions({ ...config, signal })).toMatchObject({ status: 'done' })
     source.remove('assignment', 13, 'hard')
     expect((await reconcileStream({ ...config, signal, approved: 0 })).findings.marked).toBe(1)

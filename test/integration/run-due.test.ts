@@ -27,4 +27,28 @@ describe.skipIf(!hasPostgres)('a look-back', () => {
     await database.pool.query('update tidemark.stream set first_read_through_at = null')
     expect(await isDue()).toBe(false)
   })
+
+  it('comes sooner after the one before while versions come late (P10)', async () => {
+    await using simulator = await startSimulator({ assignments: 30 })
+    await using context = await openTestContext(database, simulator)
+    const { pool } = database
+    const isDueAfter = async (seconds: number) => {
+      await pool.query(
+        `update tidemark.run set finished_at = now() - make_interval(secs => $1) where kind = 'lookback'`,
+        [seconds],
+      )
+      return await isRunDue(context, 600_000, { stream: assignment.name, kind: 'lookback' })
+    }
+    await context.read(assignment, 'incremental', { signal })
+    await context.read(assignment, 'lookback', { signal })
+    expect([await isDueAfter(20), await isDueAfter(50)]).toEqual([false, true])
+    await pool.query(
+      `insert into tidemark.late_arrival (stream, run_id, key, version, distance, late_ms)
+       select $1, max(id), '1', 2, 3, 4000 from tidemark.run`,
+      [assignment.name],
+    )
+    expect([await isDueAfter(5), await isDueAfter(20)]).toEqual([false, true])
+    await pool.query(`update tidemark.late_arrival set found_at = now() - interval '1 hour'`)
+    expect(await isDueAfter(20)).toBe(false)
+  })
 })

@@ -222,12 +222,12 @@ describe('the look-back', () => {
     expect(currentLookback(null, 10_000)).toBe(10_000)
   })
   it('does not grow with the time between two readings, whatever it is', () => {
-    // One version a second, each four minutes late; the lane is looked at every 30 s.
+    // One version a second, each four minutes late; the lane is looked at every 5 s.
     const lateMs = 240_000
     let lookbackMs: number | null = null
     let lastReadAt = 0
-    for (let now = 30_000; now < 30 * 86_400_000; now += 30_000) {
-      if (now - lastReadAt < lookbackIntervalMs(currentLookback(lookbackMs, 600_000))) continue
+    for (let now = 5_000; now < 5 * 86_400_000; now += 5_000) {
+      if (now - lastReadAt < lookbackIntervalMs(currentLookback(lookbackMs, 600_000), true)) continue
       const hiddenSince = new Date(lastReadAt - lateMs)
       const measuredMs = latenessMs(hiddenSince, new Date(now), new Date(lastReadAt))
       lookbackMs = nextLookback(lookbackMs, 600_000, [late(measuredMs)])?.lookbackMs ?? lookbackMs
@@ -257,6 +257,20 @@ describe('how late a version was', () => {
     expect(latenessMs(at(10_000), at(60_000), null)).toBe(50_000)
     expect(latenessMs(at(70_000), at(60_000), at(40_000))).toBe(0)
   })
+})
+
+it('comes four times a minute while versions come late, and is brief then unless more is due', () => {
+  const lookback = { lookbackMs: 20 * minuteMs, floorMs: 10 * minuteMs }
+  expect(lookbackIntervalMs(lookback.lookbackMs, false)).toBe(45_000)
+  expect(lookbackIntervalMs(lookback.lookbackMs, true)).toBeLessThanOrEqual(15_000)
+  const [at, before] = [new Date(22 * minuteMs), new Date(21.75 * minuteMs)]
+  const reachOf = (wholeAt: Date, runAt: Date) => {
+    const { past, isWhole } = reach(at, lookback, { wholeAt, runAt }, 'brief')
+    return isWhole ? 'whole' : (at.getTime() - past.getTime()) / minuteMs
+  }
+  expect(reachOf(before, before)).toBe(1)
+  expect(reachOf(before, new Date(19 * minuteMs))).toBe(10)
+  expect(reachOf(new Date(11 * minuteMs), before)).toBe('whole')
 })
 
 it('finds what is late by minutes as soon as ever, however long it has grown, and reaches a day at most (P16)', () => {

@@ -63,6 +63,8 @@ export type LookbackState = {
   /** Null when it never ended well. */
   readonly sinceLastMs: number | null
   readonly lookbackMs: number | null
+  /** A version came late within the last five minutes, so others may. */
+  readonly isRecentlyLate: boolean
 }
 
 const lastLookback = latestRunsSql('stream.name', {
@@ -81,7 +83,11 @@ export async function readLookbackState(client: Queryable, stream: string): Prom
        lookback_ms::float8 as "lookbackMs",
        (
          select extract(epoch from now() - finished_at)::float8 * 1000 from ${lastLookback} as latest
-       ) as "sinceLastMs"
+       ) as "sinceLastMs",
+       exists (
+         select from tidemark.late_arrival as late
+         where late.stream = name and found_at > now() - interval '5 minutes'
+       ) as "isRecentlyLate"
      from tidemark.stream where name = $1`,
     [stream],
   )

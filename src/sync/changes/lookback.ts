@@ -68,9 +68,15 @@ export function latenessMs(passedAt: Date, now: Date, lastReadAt: Date | null): 
   return Math.max(0, (earliest + latest) / 2 - passedAt.getTime())
 }
 
-// Most of what comes late comes soon, so a short look-back is due much oftener than one that reaches all the way.
-const shortEveryMs = 45_000
+// Most of what comes late comes soon. So a short look-back is due much oftener than one that reaches all the way, and a brief one
+// oftener still while late versions come at all: as they do wherever somebody works at the upstream.
+export const shortEveryMs = 45_000
 const shortMs = 150_000
+const briefEveryMs = 12_000
+const briefMs = 60_000
+
+/** `whole`: all the way back, although that is not due yet. `brief`: no further than what came just now, unless more is due. */
+export type WantedReach = 'whole' | 'short' | 'brief'
 
 /**
  * From when on a look-back run reads, and whether that is all the way. Besides the short ones there are those that reach as far as
@@ -81,18 +87,20 @@ export function reach(
   now: Date,
   lookback: { readonly lookbackMs: number; readonly floorMs: number },
   last: { readonly wholeAt: Date | null; readonly runAt: Date | null },
+  wanted: WantedReach = 'short',
 ): { readonly past: Date; readonly isWhole: boolean } {
   const { lookbackMs, floorMs } = lookback
-  if (isWholeDue(now, lookbackMs, last.wholeAt))
+  if (wanted === 'whole' || isWholeDue(now, lookbackMs, last.wholeAt))
     return { past: recentPast(now, lookbackMs, last.wholeAt), isWhole: true }
   const slotOf = (time: Date) => Math.floor(time.getTime() / (floorMs / 2))
   const isConfiguredDue = lookbackMs > floorMs && (last.runAt === null || slotOf(now) !== slotOf(last.runAt))
-  const reachMs = isConfiguredDue ? Math.max(shortMs, floorMs) : shortMs
+  const reachMs = isConfiguredDue ? Math.max(shortMs, floorMs) : wanted === 'brief' ? briefMs : shortMs
   return { past: new Date(now.getTime() - reachMs), isWhole: false }
 }
 
 /** A look-back run is due this long after the one before. */
-export const lookbackIntervalMs = (lookbackMs: number): number => Math.min(lookbackMs / 2, shortEveryMs)
+export const lookbackIntervalMs = (lookbackMs: number, isRecentlyLate: boolean): number =>
+  Math.min(lookbackMs / 2, isRecentlyLate ? briefEveryMs : shortEveryMs)
 
 /** Whether it has to reach all the way: the last one that did is half a look-back ago. */
 const isWholeDue = (now: Date, lookbackMs: number, lastWholeAt: Date | null): boolean =>
@@ -100,8 +108,7 @@ const isWholeDue = (now: Date, lookbackMs: number, lastWholeAt: Date | null): bo
 
 export type LookbackContext = ChangesContext & {
   readonly lookbackFloorMs: number
-  /** All the way back, although that is not due yet. */
-  readonly isWhole?: boolean
+  readonly reach?: WantedReach
 }
 
 /** Records with other content at the same version that are looked at again. */
@@ -117,13 +124,13 @@ export function readLookback(context: LookbackContext): Promise<RunOutcome> {
     // What is missing then is not late.
     if (run.state.isLocallyChanged)
       return { note: 'waits: the table was changed in Postgres', isComplete: false, yielded: false }
-    const pinned = await lookAtPinned({ ...context, run, source })
-    if (pinned.beginsAnew) return { note: pinned.note, isComplete: false, yielded: false }
     const floorMs = context.lookbackFloorMs
     const lookbackMs = currentLookback(run.state.lookbackMs, floorMs)
-    const { past, isWhole } = context.isWhole
-      ? { past: recentPast(now(), lookbackMs, lastLookbackAt), isWhole: true }
-      : reach(now(), { lookbackMs, floorMs }, { wholeAt: lastLookbackAt, runAt: lastRunAt })
+    const last = { wholeAt: lastLookbackAt, runAt: lastRunAt }
+    const { past, isWhole } = reach(now(), { lookbackMs, floorMs }, last, context.reach)
+    const onlyUndecided = context.reach === 'brief'
+    const pinned = await lookAtPinned({ ...context, run, source, onlyUndecided })
+    if (pinned.beginsAnew) return { note: pinned.note, isComplete: false, yielded: false }
     const held = await heldAt(store.history, stream.name, past, run.state.beliefs)
     const arrivals: Arrival[] = []
     const silent: string[] = []

@@ -63,16 +63,17 @@ export function superfluous(pins: readonly Pin[], top: bigint): ReadonlySet<stri
 export function dueNow(pins: readonly Pin[], spare: ReadonlySet<string>, now: Date): readonly Pin[] {
   const waiting = pins.toSorted((a, b) => a.lookedAt.getTime() - b.lookedAt.getTime())
   const newest = pins.toSorted((a, b) => compare(b.version, a.version)).slice(0, 1)
-  const isUndecided = ({ lostSince }: Pin) =>
-    lostSince !== null && now.getTime() - lostSince.getTime() < 2 * longestReplicaLagMs
   const due = [
     ...newest,
-    ...pins.filter(isUndecided),
+    ...pins.filter((pin) => isUndecided(pin, now)),
     ...waiting.slice(0, looksInTurn),
     ...waiting.filter(({ key }) => spare.has(key)).slice(0, looksBeforeRelease),
   ]
   return [...new Set(due)]
 }
+
+const isUndecided = ({ lostSince }: Pin, now: Date): boolean =>
+  lostSince !== null && now.getTime() - lostSince.getTime() < 2 * longestReplicaLagMs
 
 const compare = (a: bigint, b: bigint): number => (a < b ? -1 : Number(a > b))
 
@@ -142,6 +143,8 @@ type Context = {
   readonly stream: ChangesStream
   readonly now: () => Date
   readonly signal: AbortSignal
+  /** No more looks than needed to decide what earlier ones have shown. */
+  readonly onlyUndecided?: boolean
 }
 type PinnedOutcome = {
   /** A new epoch began: what this run was going to read is read again. */
@@ -157,6 +160,8 @@ type Seen = Look & { readonly record: JsonObject | null }
 export async function lookAtPinned(context: Context): Promise<PinnedOutcome> {
   const { run, source, now } = context
   if (!source.lookup || run.state.versionField === null) return nothing
+  if (context.onlyUndecided && !(await run.pinned.known()).pins.some((pin) => isUndecided(pin, now())))
+    return nothing
   const { pins, top, spare } = await choose(run)
   if (top === null) return nothing
   run.progress.step('Look at pinned records')

@@ -34,6 +34,8 @@ export type JobsOptions = {
   readonly failureScope: (error: unknown, isRecorded: boolean) => FailureScope | null
   readonly serviceOf: (stream: string) => string
   readonly onOutcome: (request: RunRequest, outcome: RunOutcome, durationMs: number) => void
+  /** Another run that is due at once because of what a run has found. */
+  readonly whatFollows?: (request: RunRequest, outcome: RunOutcome) => RunRequest | null
   /** Enough that no stream's slow runs can keep all others from being read. */
   readonly runsAtOnce?: number
   readonly log: Logger
@@ -70,6 +72,7 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
     runsAtOnce: options.runsAtOnce ?? defaultRunsAtOnce,
     log,
     onOutcome,
+    whatFollows: options.whatFollows ?? (() => null),
     onError,
   })
   /** Whoever works next does what this one still owes: a reconcile comes once a day. */

@@ -34,6 +34,8 @@ type Options = {
   readonly runsAtOnce: number
   readonly log: Logger
   readonly onOutcome: (request: RunRequest, outcome: RunOutcome, durationMs: number) => void
+  /** Another run that is due at once because of what a run has found. */
+  readonly whatFollows: (request: RunRequest, outcome: RunOutcome) => RunRequest | null
   readonly onError: (error: Error) => void
 }
 export type RunWorker = {
@@ -86,11 +88,10 @@ async function doRun(
   settle(options, request, outcome, startedMs)
   // Whoever works next goes on with it.
   const isCutShort = outcome.status === 'stopped' && signal.aborted
-  if (!outcome.yielded && !isCutShort) return
+  const next = outcome.yielded || isCutShort ? again(request) : options.whatFollows(request, outcome)
+  if (next === null) return
   // What the queue does not take is owed by this worker.
-  await options.queue
-    .requestRun(again(request))
-    .catch((error) => breaker.failed(request, startedMs, notTaken(error)))
+  await options.queue.requestRun(next).catch((error) => breaker.failed(next, startedMs, notTaken(error)))
 }
 
 /** What the outcome says of the stream, its service and the database. */
