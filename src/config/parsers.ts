@@ -21,6 +21,9 @@ export const hasOnlyOptions =
   (value: string): boolean =>
     !URL.canParse(value) || [...new URL(value).searchParams.keys()].every((name) => known.includes(name))
 
+export const namesNobody = (value: string): boolean =>
+  !URL.canParse(value) || `${new URL(value).username}${new URL(value).password}` === ''
+
 export const httpUrl = url(/^https?:$/, 'https://host.example/path').transform((value) =>
   value.replace(/\/+$/, ''),
 )

@@ -13,6 +13,7 @@ import {
   httpUrl,
   integer,
   nameList,
+  namesNobody,
   optionalText,
   quietHours,
   relatedList,
@@ -330,6 +331,9 @@ export const workerVariables = {
     form: 'URL',
     secret: true,
     schema: url(/^https?:$/, 'https://hooks.slack.com/services/…')
+      .refine(namesNobody, {
+        error: 'must be a URL without user and password: no request can be sent to one with them',
+      })
       .optional()
       .transform((value) => value ?? null),
   },

@@ -341,6 +341,9 @@ describe('an encrypted connection', { timeout: 120_000 }, () => {
       'ssl=yes',
     ])
       await expect(openWith(query)).rejects.toThrow(/^DATABASE_URL (has the option|says ssl=yes)/)
+    await expect(openWith('sslmode=disable&sslmode=verify-full')).rejects.toThrow(
+      'DATABASE_URL has sslmode more than once',
+    )
     await expect(openWith('sslmode=full')).rejects.toThrow('it must be one of disable, allow, prefer')
   })
 

@@ -159,6 +159,9 @@ describe('loadConfig', () => {
     expect(problemsOf({ ...complete, ALERT_WEBHOOK_URL: 'file:///canary' })).toBe(
       '  ALERT_WEBHOOK_URL must be a URL such as https://hooks.slack.com/services/…',
     )
+    expect(problemsOf({ ...complete, ALERT_WEBHOOK_URL: 'https://user:canary@hooks.example/x' })).toBe(
+      '  ALERT_WEBHOOK_URL must be a URL without user and password: no request can be sent to one with them',
+    )
   })
 
   it.each([

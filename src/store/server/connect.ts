@@ -52,6 +52,8 @@ const isHere = (url: URL): boolean => {
 /** An option that nobody reads would leave a connection open to others that its owner believes to be closed. */
 function refuseUnknownTls(options: URLSearchParams): void {
   for (const name of options.keys()) {
+    if (tlsNames.includes(name) && options.getAll(name).length > 1)
+      throw new DatabaseError(`DATABASE_URL has ${name} more than once. Leave one of them.`)
     if (tlsNames.includes(name) || !/ssl|tls|cert|verify|^.{0,3}mode$/i.test(name)) continue
     const [meant] = nearest(name, tlsNames)
     throw new DatabaseError(
