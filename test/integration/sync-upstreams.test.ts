@@ -56,6 +56,42 @@ describe.skipIf(!hasPostgres)('sync', () => {
     })
   }
 
+  describe('from an upstream where rows become visible late, between two pages', () => {
+    const database = createTestDatabase()
+    it('goes on relying on the order: only disorder within one answer takes that back, and the rows come (P6)', async () => {
+      await using simulator = await startSimulator({ assignments: 400 })
+      await using context = await openTestContext(database, simulator, {
+        PAGE_SIZE: '50',
+        LOAD_CONNECTIONS: '1',
+      })
+      await context.read(assignment, 'incremental', { signal: neverAborted })
+      const { source } = simulator
+      const late = Array.from({ length: 7 }, (_, index) =>
+        source.changeLate('assignment', index + 1, { Subject: 'late' }),
+      )
+      source.bulkUpdate('assignment', source.ids('assignment').slice(10), { Subject: 'bulk' })
+      let pages = 0
+      const read = await context.read(assignment, 'incremental', {
+        signal: neverAborted,
+        // Each takes a place below what was read already, and moves the rest by one.
+        onWritten: () => {
+          pages++
+          late.pop()?.commit()
+        },
+      })
+      expect(pages).toBeGreaterThan(2)
+      expect(read).toMatchObject({ status: 'done', isComplete: true })
+      expect(await beliefOf(database.pool, 'sorting')).toBe('proven')
+      const { rows } = await database.pool.query(
+        "select previous_value from tidemark.belief where stream = 'assignment' and name = 'sorting'",
+      )
+      expect(rows).toEqual([{ previous_value: null }])
+      for (const one of late) one.commit()
+      await context.read(assignment, 'lookback', { signal: neverAborted })
+      expect(await differences(database.pool, simulator, 'assignment')).toEqual([])
+    })
+  })
+
   describe('from an upstream in order of ids that looks sorted', () => {
     const database = createTestDatabase()
     it('is not fooled by a bulk update in ascending order (P6)', async () => {
