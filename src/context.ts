@@ -3,6 +3,7 @@
 
 import { flushCompileCache } from 'node:module'
 import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import type { Config, MirrorConfig, UpstreamConfig } from './config/load.ts'
 import { type Contracts, knowAddedStreams, openContracts } from './contracts.ts'
 import type { Logger } from './log.ts'
@@ -230,7 +231,10 @@ function growLittle(): void {
   // Compiled code is kept together with the flags, and programs without these could not use it.
   flushCompileCache()
   setFlagsFromString('--heap-growing-percent=40')
+  setFlagsFromString('--expose-gc')
+  freeMemory = runInNewContext('gc')
 }
+let freeMemory: (() => void) | undefined
 
 const relatedNotice = 'related_off:assignment'
 
@@ -242,6 +246,7 @@ async function readAndNote(
   const outcome = await readRelated({
     ...given,
     now: () => new Date(),
+    ...(freeMemory && { freeMemory }),
     ...(onWritten && { onWritten: (written) => onWritten(written, null) }),
   })
   await noteWhetherOffered(database, outcome, log)

@@ -242,6 +242,11 @@ async function readBytes(option: string, file: string): Promise<Buffer> {
     return file === '-' ? await buffer(process.stdin) : await readFile(file)
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException
+    if (/^\s*[{[]/.test(file))
+      throw new UsageError(
+        `${option} takes the name of a file, not JSON. To send JSON as it is, write it to standard input: echo '{…}' | tidemark … -`,
+        { cause },
+      )
     throw new UsageError(`${option}: ${file} cannot be read (${code ?? 'failed'}).`, { cause })
   }
 }

@@ -30,8 +30,8 @@ describe.skipIf(!hasPostgres || process.platform !== 'linux')('tidemark serve', 
     timeout: 180_000,
   }, async () => {
     await using simulator = await startSimulator({ assignments, notes: 3_000 })
-    // As long as a form of such services may be.
-    const FileData = 'A'.repeat(4 * megabyte)
+    // More than a form of such services may hold: an assignment may have several files.
+    const FileData = 'A'.repeat(8 * megabyte)
     for (let number = 1; number <= files; number++)
       simulator.source.insert('attachment', { OwnerId: number, FileData })
     const child = spawn(program, ['serve'], {

@@ -142,6 +142,11 @@ describe('tidemark api', () => {
     ['what is no JSON', ['POST', '/api/Assignment', '--body', '/dev/null'], '/dev/null is not valid JSON'],
     ['no body', ['POST', '/api/Assignment'], 'needs a body that is a JSON object'],
     [
+      'JSON for the name of its file',
+      ['POST', '/api/Assignment', '--body', '{"Subject":"x"}'],
+      '--body takes the name of a file, not JSON',
+    ],
+    [
       'a missing file',
       ['POST', '/api/Assignment', '--body', '/nowhere.json'],
       '/nowhere.json cannot be read (ENOENT)',

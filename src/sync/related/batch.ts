@@ -34,6 +34,8 @@ type Page = { readonly stream: RelatedStream; readonly keyField: string; readonl
 export type Batch = {
   /** The first so many of those that were wanted were asked for. The others are for the next batch. */
   readonly askedCount: number
+  /** Of their answers. */
+  readonly bytes: number
   /** Everything that is on the pages. */
   readonly shown: readonly Family[]
   /** What may be believed. */
@@ -84,6 +86,7 @@ export async function readFamilies(
   const isBelieved = (one: Understood) => isSteady(one) && !lostSome.has(one.due.assignmentId)
   return {
     askedCount: first.askedCount,
+    bytes: first.bytes,
     shown: understood.map(familyOf),
     families: understood.filter(isBelieved).map(familyOf),
     aside: [
@@ -146,6 +149,7 @@ async function readAll(context: Context, wanted: readonly Due[], atOnce: number)
   await Promise.all(Array.from({ length: Math.min(atOnce, wanted.length) }, readOn))
   return {
     askedCount,
+    bytes: heldBytes,
     answers: results.filter((result) => 'answer' in result),
     aside: results.filter((result) => 'problem' in result),
     gone: results.filter((result) => 'isNotThere' in result).map(({ due }) => due),

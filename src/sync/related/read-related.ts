@@ -20,12 +20,16 @@ export type RelatedContext = {
   readonly signal: AbortSignal
   readonly shouldYield?: () => boolean
   readonly onWritten?: (written: Written) => void
+  /** Gives back at once what long answers took and nobody needs any more (P10). */
+  readonly freeMemory?: () => void
 }
 
 const pickedAtOnce = 500
 const batchSize = 100
 /** JSON of the answers of a batch: what they become takes a few times as much. */
 const batchBytes = 4 * 1024 * 1024
+/** What an answer of this length becomes on its way takes more than the heap has room for. */
+const longAnswerBytes = 1024 * 1024
 /** A turn ends after this long, so that its rows are told and others come in between. */
 const turnMs = 60_000
 /** So many reads without one answer are no chance. */
@@ -56,6 +60,7 @@ async function readBacklog(context: RelatedContext, run: Run<'related'>): Promis
     for (let start = 0; start < picked.length; ) {
       signal.throwIfAborted()
       const batch = await readBatch({ ...context, budget }, run, picked.slice(start, start + batchSize))
+      if (batch.bytes >= longAnswerBytes) context.freeMemory?.()
       asideCount += batch.asideCount
       start += batch.doneCount
       if (context.shouldYield?.() || now().getTime() >= endsAtMs) {
@@ -67,7 +72,7 @@ async function readBacklog(context: RelatedContext, run: Run<'related'>): Promis
 }
 
 /** How many of these were done with, the first ones, and how many of them were set aside. */
-type Done = { readonly doneCount: number; readonly asideCount: number }
+type Done = { readonly doneCount: number; readonly asideCount: number; readonly bytes: number }
 
 async function readBatch(
   context: RelatedContext & { readonly budget: Budget },
@@ -79,6 +84,8 @@ async function readBatch(
   const askedAt = await run.shown.clock()
   run.progress.step('Read assignments with their related records')
   const batch = await readFamilies(context, run, living)
+  // The bytes and the text of what is records by now.
+  if (batch.bytes >= longAnswerBytes) context.freeMemory?.()
   const next = living[batch.askedCount]
   const picked = next && !batch.failure ? wanted.slice(0, wanted.indexOf(next)) : wanted
   const { shown, families, pages, failure } = batch
@@ -108,7 +115,7 @@ async function readBatch(
     throw new Error(
       `None of ${batch.askedCount} extended reads could be used: ${aside[0]?.problem}. Check the permissions of the integration user, or remove RELATED.`,
     )
-  return { doneCount: picked.length, asideCount: aside.length }
+  return { doneCount: picked.length, asideCount: aside.length, bytes: batch.bytes }
 }
 
 const goneEvidence = 'asked for with its related records, and then by its id, it is gone'
