@@ -67,14 +67,17 @@ describe('the network', () => {
     })
   })
 
-  it('that takes no connection in time cannot have got the request', async () => {
+  it.each([
+    ['write', create],
+    ['read', list],
+  ])('that takes no connection in time cannot have got a %s', async (_, call) => {
     const server = createServer()
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const address = server.address()
     const baseUrl = `https://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`
     await using provider = await startServer(() => {})
     const client = openServerClient(provider, { baseUrl, requestTimeoutMs: 600, retryPolicy: oneTry })
-    const error = await failureOf(create(client))
+    const error = await failureOf(call(client))
     expect(error).toMatchObject({ code: 'UPSTREAM_TIMEOUT', retryable: true, mayHaveArrived: false })
     expect(error.message).toContain('no connection to')
     server.close()
@@ -98,6 +101,18 @@ describe('the network', () => {
     const url = `http://127.0.0.1:${port}`
     const error = await failureOf(list(openClient({ service: 'assignment', baseUrl: url, authUrl: url })))
     expect(error).toMatchObject({ code: 'UPSTREAM_SIGN_IN_AWAY', retryable: true })
+    server.close()
+  })
+
+  it('that does not speak HTTP to a read is a named error', async () => {
+    const server = createServer((socket) => socket.end('SSH-2.0-nothing\r\n'))
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const address = server.address()
+    const baseUrl = `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`
+    await using provider = await startServer(() => {})
+    const error = await failureOf(list(openServerClient(provider, { baseUrl, retryPolicy: oneTry })))
+    expect(error).toMatchObject({ code: 'UPSTREAM_UNREACHABLE', retryable: true })
+    expect(error.message).toContain('HPE_INVALID_CONSTANT')
     server.close()
   })
 

@@ -1,5 +1,5 @@
 // One exchange over HTTP: a request out, the whole answer in, within bounds of time and size. Never asks twice, never
-// follows to another address, and turns every failure of the network into an UpstreamError.
+// follows to another address, and turns every failure of the network into an UpstreamError. Reads go their own, shorter way.
 
 import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
@@ -10,6 +10,7 @@ import type { Clock } from '../../util/waiting.ts'
 import { openSpareBytes, type SpareBytes } from '../../wire/spare-bytes.ts'
 import type { Method, OperationName } from '../operations/table.ts'
 import { UpstreamError, type UpstreamErrorCode } from './errors.ts'
+import { type Agents, ReadFailure, readAnswerOf } from './read.ts'
 
 // Failures of the network by their codes: what they mean, whether trying again can help, and whether the request may have
 // arrived. The library's error itself goes no further: it carries the request's headers (P9).
@@ -165,6 +166,10 @@ export type Transport = {
   close(): void
 }
 
+type AnswerHead = Pick<HttpAnswer, 'status' | 'headers'>
+/** Part of an answer, and how long all of it is where that is announced; else 0. */
+type Take = (chunk: Buffer, announced: number) => void
+
 const longestConnectMs = 15_000
 // Those of a few pages.
 const mostSpareBytes = 24 * 1024 * 1024
@@ -186,52 +191,66 @@ export function openTransport(options: {
   const lengths = openLengths()
   // Shorter than the whole, so that it shows which of them was over: without a connection nothing can have arrived.
   const connectMs = Math.min(longestConnectMs, requestTimeoutMs / 2)
+  const headers = {
+    'user-agent': 'tidemark',
+    accept: 'application/json, text/json;q=0.9, text/plain;q=0.8',
+  }
   const client = got.extend({
     retry: { limit: 0 },
     followRedirect: false,
     throwHttpErrors: false,
     timeout: { lookup: connectMs, connect: connectMs, secureConnect: connectMs, request: requestTimeoutMs },
-    headers: { 'user-agent': 'tidemark', accept: 'application/json, text/json;q=0.9, text/plain;q=0.8' },
+    headers,
   })
+
+  async function read(request: HttpRequest, signal: AbortSignal, take: Take): Promise<AnswerHead> {
+    const answer = await readAnswerOf({
+      ...{ url: request.url, headers: { ...headers, ...request.headers }, agents: kept, take, signal },
+      ...{ connectMs, requestMs: requestTimeoutMs },
+    })
+    return { status: answer.statusCode ?? 0, headers: answer.headers }
+  }
+
+  async function write(request: HttpRequest, signal: AbortSignal, take: Take): Promise<AnswerHead> {
+    const { method, url, headers, body } = request
+    // Without a body the library would wait for somebody to write it.
+    const options = { method, headers: { ...headers }, agent: fresh, signal, body: body ?? '' }
+    const stream = client.stream(url, options)
+    try {
+      for await (const chunk of stream) take(chunk, Number(stream.response?.headers['content-length'] ?? 0))
+    } catch (cause) {
+      if (!(cause instanceof RequestError) || signal.aborted) throw cause
+      throw networkError(request, { ...failureOf(cause), sentBytes: stream.uploadProgress.transferred })
+    }
+    const { response } = stream
+    if (!response) throw networkError(request, { code: 'ECONNRESET', message: 'no answer', phase: 'request' })
+    return { status: response.statusCode, headers: response.headers }
+  }
 
   return {
     async send(request, signal) {
       signal.throwIfAborted()
-      const { method, url, headers, body, mostBytes = Number.POSITIVE_INFINITY } = request
+      const { url, mostBytes = Number.POSITIVE_INFINITY } = request
       const largest = Math.min(maxResponseBytes, request.largestBytes ?? maxResponseBytes)
-      const stream = client.stream(url, {
-        method,
-        headers: { ...headers },
-        agent: method === 'GET' ? kept : fresh,
-        signal,
-        // Without one the library would wait for somebody to write it.
-        ...(method !== 'GET' && { body: body ?? '' }),
-      })
       const answer = openBody(spare)
+      const take: Take = (chunk, announced) => {
+        const longest = Math.max(answer.size() + chunk.length, announced)
+        if (longest > mostBytes) throw unpagedError(request, mostBytes)
+        if (longest > largest) throw tooLargeError(request, largest)
+        answer.add(chunk, announced || lengths.expected(url))
+      }
       try {
-        for await (const chunk of stream) {
-          const announced = Number(stream.response?.headers['content-length'] ?? 0)
-          const longest = Math.max(answer.size() + chunk.length, announced)
-          if (longest > mostBytes) throw unpagedError(request, mostBytes)
-          if (longest > largest) throw tooLargeError(request, largest)
-          answer.add(chunk, announced || lengths.expected(url))
-        }
+        const head = await (request.method === 'GET' ? read : write)(request, signal, take)
         lengths.note(url, answer.size())
+        return {
+          ...head,
+          bytes: answer.bytes(),
+          receivedAtMs: clock.now(),
+          release: () => answer.release(),
+        }
       } catch (cause) {
         if (signal.aborted) throw signal.reason
-        if (cause instanceof RequestError)
-          throw networkError(request, { ...failureOf(cause), sentBytes: stream.uploadProgress.transferred })
-        throw cause
-      }
-      const { response } = stream
-      if (!response)
-        throw networkError(request, { code: 'ECONNRESET', message: 'no answer', phase: 'request' })
-      return {
-        status: response.statusCode,
-        headers: response.headers,
-        bytes: answer.bytes(),
-        receivedAtMs: clock.now(),
-        release: () => answer.release(),
+        throw cause instanceof ReadFailure ? networkError(request, cause) : cause
       }
     },
     close() {
@@ -299,7 +318,7 @@ function openSpareForPages(clock: Clock): SpareBytes {
   }
 }
 
-const agents = (keepAlive: boolean) => ({
+const agents = (keepAlive: boolean): Agents => ({
   http: new HttpAgent({ keepAlive, maxSockets: 32 }),
   https: new HttpsAgent({ keepAlive, maxSockets: 32 }),
 })

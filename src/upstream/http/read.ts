@@ -1,0 +1,128 @@
+// Receives the answers to reads, which are most of what goes over the network, with as little as possible between the socket and the memory
+// of a page. Never asks twice, never goes to another address.
+
+import {
+  type ClientRequest,
+  type Agent as HttpAgent,
+  request as httpRequest,
+  type IncomingMessage,
+} from 'node:http'
+import { type Agent as HttpsAgent, request as httpsRequest } from 'node:https'
+import { pipeline, type Readable } from 'node:stream'
+import { createBrotliDecompress, createUnzip } from 'node:zlib'
+import type { NetworkFailure } from './transport.ts'
+
+export type Agents = { readonly http: HttpAgent; readonly https: HttpsAgent }
+
+export type Reading = {
+  readonly url: URL
+  readonly headers: Readonly<Record<string, string>>
+  readonly agents: Agents
+  /** For each step until there is a connection. */
+  readonly connectMs: number
+  /** From the beginning to the last byte. */
+  readonly requestMs: number
+  readonly signal: AbortSignal
+  /** Told each part of the answer, unpacked, and the length of all where that is announced; 0: it is not. */
+  take(chunk: Buffer, announced: number): void
+}
+
+/** The network failed, or it took too long. */
+export class ReadFailure extends Error implements NetworkFailure {
+  override readonly name = 'ReadFailure'
+  readonly code: string
+  readonly phase: NetworkFailure['phase']
+  readonly timedOutAt: string | null
+
+  constructor({ code, message, phase, timedOutAt = null }: NetworkFailure) {
+    super(message)
+    this.code = code
+    this.phase = phase
+    this.timedOutAt = timedOutAt
+  }
+}
+
+/** Resolves when the last byte was taken. Rejects with a ReadFailure, the signal's reason, or what `take` threw. */
+export function readAnswerOf(reading: Reading): Promise<IncomingMessage> {
+  const { url, headers, agents, requestMs, signal } = reading
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
+  const isSecure = url.protocol === 'https:'
+  const options = { agent: isSecure ? agents.https : agents.http, headers: { ...headers, ...packings } }
+  const request = isSecure ? httpsRequest(url, options) : httpRequest(url, options)
+  let phase: NetworkFailure['phase'] = 'request'
+  let isOver = false
+
+  const end = (error?: unknown) => {
+    if (isOver) return
+    isOver = true
+    clearTimeout(timer)
+    connecting.end()
+    signal.removeEventListener('abort', stop)
+    if (error === undefined) return
+    request.destroy()
+    reject(error)
+  }
+  const fail = ({ code = 'ECONNRESET', message }: NodeJS.ErrnoException) =>
+    end(new ReadFailure({ code, message, phase }))
+  const timedOut = (at: string) =>
+    end(new ReadFailure({ code: 'ETIMEDOUT', message: `${at} took too long`, phase, timedOutAt: at }))
+  const stop = () => end(signal.reason)
+  const timer = setTimeout(timedOut, requestMs, 'request')
+  const connecting = limitConnecting(request, isSecure, reading.connectMs, () => timedOut('connect'))
+
+  signal.addEventListener('abort', stop, { once: true })
+  request.on('error', fail)
+  request.on('response', (response) => {
+    phase = 'body'
+    const unpacked = unpack(response, fail)
+    const announced = unpacked === response ? Number(response.headers['content-length'] ?? 0) : 0
+    unpacked.on('data', (chunk: Buffer) => {
+      try {
+        if (!isOver) reading.take(chunk, announced)
+      } catch (error) {
+        end(error)
+      }
+    })
+    unpacked.on('error', fail)
+    unpacked.on('end', () => {
+      end()
+      resolve(response)
+    })
+  })
+  request.end()
+  return promise
+}
+
+const packings = { 'accept-encoding': 'gzip, deflate, br' }
+
+function unpack(response: IncomingMessage, onError: (error: NodeJS.ErrnoException) => void): Readable {
+  const packing = response.headers['content-encoding']?.trim().toLowerCase() ?? ''
+  const unpacking =
+    packing === 'br'
+      ? createBrotliDecompress()
+      : /^(?:x-)?gzip$|^deflate$/.test(packing)
+        ? createUnzip()
+        : null
+  if (unpacking === null) return response
+  return pipeline(response, unpacking, (error) => {
+    if (error) onError(error)
+  })
+}
+
+/** A kept connection is there at once. */
+function limitConnecting(request: ClientRequest, isSecure: boolean, longestMs: number, onLate: () => void) {
+  let timer: NodeJS.Timeout | undefined
+  const end = () => clearTimeout(timer)
+  const begin = () => {
+    end()
+    timer = setTimeout(onLate, longestMs)
+  }
+  request.once('socket', (socket) => {
+    if (!socket.connecting) return
+    begin()
+    socket.once('lookup', begin)
+    socket.once('connect', isSecure ? begin : end)
+    socket.once('secureConnect', end)
+  })
+  return { end }
+}
