@@ -3,12 +3,14 @@
 
 import type { Problem } from '../../problems/stream-problems.ts'
 import type { BeliefLine } from '../../store/queries/dictionary.ts'
+import type { ServiceBucket } from '../../store/queries/watch.ts'
 import { beliefKind, beliefs, expiryOf, verdictOf } from '../../streams/beliefs.ts'
 import { type ServiceName, streams } from '../../streams/catalog.ts'
 import { plural } from '../../util/text.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
+import { latencyOf, quantileMs } from '../chart-tables.ts'
 import { dayUntil, failuresChart, latencyChart } from '../history-charts.ts'
-import { age, foreign, type Html, html, state } from '../html.ts'
+import { age, count, foreign, type Html, html, state } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
 import type { StreamSnapshot } from '../status-queries.ts'
 import type { Page } from './layout.ts'
@@ -32,7 +34,9 @@ export const upstreamPage: Page = {
     )
     return html`<p class="lead">How the upstream behaves, as Tidemark found out by testing. Each run tests what it relies on, and Tidemark tests the rest once a day. If something no longer holds, Tidemark takes back what it concluded from it and reads without it.</p>
 <p><a href="/upstream/contract">What the upstream says about itself</a> (its contract): operations, fields, and where the records differ.</p>
-<div class="cols">${services(snapshot.streams).map((service) => serviceCard(service, problems, now))}</div>
+<div class="cols">${services(snapshot.streams).map((service) =>
+      serviceCard(service, problems, lastHour(answers, service.name, now), now),
+    )}</div>
 <div class="cols">${services(snapshot.streams).map(
       ({ name }) =>
         html`<section class="card c6">${latencyChart(
@@ -42,13 +46,17 @@ export const upstreamPage: Page = {
         )}</section>`,
     )}</div>
 <section class="card">${failuresChart(failed, coarse)}</section>
-${shown.map((stream) =>
+${shown.filter(hasPositions).map((stream) =>
   streamPart(
     stream,
     lines.filter((line) => line.stream === stream),
     viewer,
     now,
   ),
+)}
+${listsPart(
+  lines.filter(({ stream }) => !hasPositions(stream)),
+  now,
 )}`
   },
 }
@@ -65,7 +73,30 @@ function services(shown: readonly StreamSnapshot[]): readonly Service[] {
   }))
 }
 
-function serviceCard({ name, streams: own }: Service, problems: readonly Problem[], now: Date): Html {
+const hourMs = 3_600_000
+
+const lastHour = (answers: readonly ServiceBucket[], service: ServiceName, now: Date) =>
+  answers.filter((one) => one.service === service && one.at.getTime() > now.getTime() - hourMs)
+
+function traffic(answers: readonly ServiceBucket[]): Html | null {
+  const requests = answers.reduce((sum, one) => sum + one.requests, 0)
+  if (requests === 0) return null
+  const failed = answers.reduce(
+    (sum, { failures }) => sum + Object.values(failures).reduce((a, b) => a + Number(b), 0),
+    0,
+  )
+  const latency = latencyOf(answers)
+  const [half, most] = [quantileMs(latency, 0.5), quantileMs(latency, 0.95)]
+  return html`${half !== null && html`<div><dt>Answers in</dt><dd>${count(half)} ms<small>half of them; 95 of 100 within ${count(most ?? half)} ms</small></dd></div>`}
+<div><dt>Requests</dt><dd>${count(requests)}<small>last hour; ${failed === 0 ? 'none failed' : `${count(failed)} failed`}</small></dd></div>`
+}
+
+function serviceCard(
+  { name, streams: own }: Service,
+  problems: readonly Problem[],
+  answers: readonly ServiceBucket[],
+  now: Date,
+): Html {
   const has = (kind: string) => problems.find(({ key }) => key === `${kind}:${name}`)
   const refused = has('token_refused')
   const down = has('service_down')
@@ -83,12 +114,28 @@ function serviceCard({ name, streams: own }: Service, problems: readonly Problem
 <div class="bar spread"><h2 id="service-${name}">${name === 'tracking' ? 'Tracking' : 'Assignment'} service</h2>${standing}</div>
 <dl class="facts"><div><dt>Sign-in</dt><dd>${refused ? 'refused' : latest === null ? 'not tried yet' : 'works'}</dd></div>
 <div><dt>Last good answer</dt><dd>${latest === null ? 'never' : age(latest > now ? now : latest, now)}</dd></div>
+${traffic(answers)}
 <div><dt>Streams</dt><dd>${own.length}<small>${own.map(({ stream }) => stream).join(', ')}</small></dd></div></dl>
 ${(refused ?? down) && html`<p>${foreign((refused ?? down)?.what ?? '', 500)}</p>`}
 </section>`
 }
 
 // ── beliefs ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Streams that are read whole need few beliefs: they share a table. */
+const listsPart = (lines: readonly BeliefLine[], now: Date): Html | null =>
+  lines.length === 0
+    ? null
+    : html`<section class="card" aria-labelledby="beliefs-lists"><h2 id="beliefs-lists">How it behaves: whole lists</h2>
+${plainTable({
+  caption: html`<span class="hidden">Beliefs about streams that are read whole</span>`,
+  columns: [
+    { title: 'Stream', cell: ({ stream }) => html`<a href="/streams/${stream}">${stream}</a>` },
+    ...columns(now),
+  ],
+  rows: lines,
+  scrolls: 'How whole lists behave',
+})}</section>`
 
 function streamPart(stream: string, lines: readonly BeliefLine[], viewer: Viewer, now: Date): Html {
   const counted = (verdict: string) => lines.filter((line) => verdictOf(line, now) === verdict).length
