@@ -16,7 +16,7 @@ const desktop = { width: 1280, height: 800 }
 const phone = { width: 390, height: 844 }
 const [seconds = '240', executablePath = '/usr/bin/chromium'] = process.argv.slice(2)
 const runsForMs = Number(seconds) * 1000
-const patienceMs = 120_000
+const patienceMs = 240_000
 
 const directory = await mkdtemp(join(tmpdir(), 'tidemark-pictures-'))
 const demo = spawn(process.execPath, [join(checkout, 'bin/tidemark.js'), 'demo', '--port', '0'], {

@@ -1,0 +1,99 @@
+// The pictures of the manual show what the pages look like today: each page is nearer to its own picture than to any other, and near.
+
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import { createTestBrowser, hasChromium } from '../support/browser.ts'
+import { openBrowsing } from '../support/browsing.ts'
+import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { distancesFrom, storedPicture } from '../support/pictures.ts'
+import { adminToken, startTestWorker, type TestWorker } from '../support/worker.ts'
+
+const pictures = [
+  { name: 'console', path: '/' },
+  { name: 'pictures/stream', path: '/streams/assignment', isDark: true },
+  { name: 'pictures/rows', path: '/streams/assignment/rows?changed=last+hour' },
+  { name: 'pictures/upstream', path: '/upstream', isDark: true },
+  { name: 'pictures/rewind', path: '/streams/assignment/rewind?to-version=100' },
+] as const
+/** Of 255. Other rows and another font make a difference below 2, another page mostly one above 3. */
+const mostDistance = 2.5
+const inTime = { timeout: 60_000, interval: 200 }
+
+describe.skipIf(!hasPostgres || !hasChromium)('the pictures of the manual', () => {
+  const database = createTestDatabase()
+  const browser = createTestBrowser()
+  let simulator: Simulator
+  let worker: TestWorker
+  let cookie: { readonly name: string; readonly value: string }
+
+  beforeAll(async () => {
+    simulator = await startSimulator({
+      assignments: 400,
+      notes: 400,
+      trackers: 30,
+      objects: 20,
+      look: 'recorded',
+    })
+    // As in the demo, whose pictures they are.
+    worker = await startTestWorker(simulator, database, {
+      ...{ SCHEDULE_ASSIGNMENT: '3s', SCHEDULE_ASSIGNMENT_NOTE: '3s', SCHEDULE_TRACKER_OBJECT: '10s' },
+      ...{ LOOKBACK: '1s', TRACKING_BASE_URL: simulator.trackingUrl },
+    })
+    await worker.live
+    const browsing = openBrowsing(worker.url)
+    await browsing.signIn(adminToken)
+    const [name = '', value = ''] = browsing.cookies().split('=')
+    cookie = { name, value }
+    await vi.waitFor(async () => {
+      const { rows } = await database.pool.query(
+        `select from tidemark.stream where settled_through_at is not null`,
+      )
+      expect(rows).toHaveLength(2)
+    }, inTime)
+  }, 90_000)
+  afterAll(async () => {
+    await worker?.stop()
+    await simulator?.close()
+  })
+
+  /** `style`: in place of what the page says. */
+  async function distances(
+    name: string,
+    path: string,
+    { isDark = false, style = null }: { readonly isDark?: boolean; readonly style?: string | null } = {},
+  ): Promise<{ readonly own: number; readonly others: readonly number[] }> {
+    const page = await browser.open({ viewport: { width: 1280, height: 800 }, bypassCSP: true })
+    await page.context().addCookies([{ ...cookie, url: worker.url, sameSite: 'Strict' }])
+    await page.emulateMedia({ colorScheme: isDark ? 'dark' : 'light' })
+    await page.goto(worker.url + path)
+    if (style !== null) await page.addStyleTag({ content: style })
+    const taken = await page.screenshot()
+    await page.goto('about:blank')
+    const names = [name, ...pictures.map((one) => one.name).filter((one) => one !== name)]
+    const [own = 255, ...others] = await distancesFrom(page, taken, names.map(storedPicture))
+    return { own, others }
+  }
+
+  it.each(pictures)('$name shows $path as it is', async ({ name, path, ...look }) => {
+    const { own, others } = await distances(name, path, look)
+    expect(own).toBeLessThan(mostDistance)
+    expect(own).toBeLessThan(Math.min(...others))
+  })
+
+  it('are compared alike with the fonts of another machine', async () => {
+    const style = '* { font-family: "DejaVu Serif", serif !important; }'
+    const { own, others } = await distances('console', '/', { style })
+    expect(own).toBeLessThan(Math.min(mostDistance, ...others))
+  })
+
+  it.each([
+    [
+      'a page of another layout',
+      '.card { width: 40% !important; justify-self: end; } thead, figure { display: none !important; }',
+    ],
+    ['another scheme of colours', ':root { color-scheme: dark !important; }'],
+  ])('are unlike %s', async (_what, style) => {
+    const { own } = await distances('console', '/', { style })
+    expect(own).toBeGreaterThan(mostDistance)
+  })
+})
