@@ -64,8 +64,7 @@ function environmentFor({ ignoresDemo = false }: Command): Environment {
   const warning = dotEnvWarning()
   if (warning) stderr.say(warning)
   const ofDemo = ignoresDemo ? null : runningDemo(environment)
-  if (ofDemo)
-    stderr.say(`Nothing is configured, so this is about the demo that runs here (${demoDirectory}).`)
+  if (ofDemo) stderr.say(`Nothing is configured, so this shows the demo that runs here (${demoDirectory}).`)
   return ofDemo ?? environment
 }
 

@@ -95,7 +95,7 @@ async function requestOf(call: Call, found: Found, query: URLSearchParams): Prom
   for (const [name, value] of Object.entries(common.query))
     if (Array.isArray(value) && isOfTable(found))
       throw new UsageError(`${name} is given ${value.length} times, and takes one value.`)
-  if (body !== undefined && form !== undefined) throw new UsageError('--body and --form exclude each other.')
+  if (body !== undefined && form !== undefined) throw new UsageError('Use either --body or --form, not both.')
   if (typeof body === 'string') return { ...common, body: await readJsonFile('--body', body) }
   return form === undefined ? common : { ...common, body: await readFormFields(texts(form)) }
 }

@@ -43,7 +43,9 @@ export function openQuestions(terminal: Output, signal: AbortSignal): Questions 
   lines.on('SIGINT', () => waiting?.reject(new Interrupted('Interrupted. Nothing was written.')))
   lines.on('close', () => {
     isOver = true
-    waiting?.reject(new UsageError('Standard input ended before all was answered. Nothing was written.'))
+    waiting?.reject(
+      new UsageError('Standard input ended before all questions were answered. Nothing was written.'),
+    )
   })
   signal.addEventListener('abort', () =>
     waiting?.reject(new Interrupted('Interrupted. Nothing was written.')),
@@ -52,7 +54,8 @@ export function openQuestions(terminal: Output, signal: AbortSignal): Questions 
   async function nextLine(): Promise<string> {
     const there = typed.shift()
     if (there !== undefined) return there
-    if (isOver) throw new UsageError('Standard input ended before all was answered. Nothing was written.')
+    if (isOver)
+      throw new UsageError('Standard input ended before all questions were answered. Nothing was written.')
     waiting = Promise.withResolvers<string>()
     return await waiting.promise
   }

@@ -63,7 +63,7 @@ async function run(call: Call): Promise<ExitCode> {
   const { positionals, values } = call
   if (positionals.length > 1) throw new UsageError('`tidemark backfill` takes one stream.')
   if (values.list && values.cancel !== undefined)
-    throw new UsageError('--list and --cancel exclude each other.')
+    throw new UsageError('Use either --list or --cancel, not both.')
   if (values.cancel !== undefined && positionals.length > 0)
     throw new UsageError('`tidemark backfill --cancel` takes an id, and no stream.')
   if (values.list) return await listAll(call)
@@ -126,7 +126,7 @@ async function work(
       const readings = await readProgress(pool, [stream.name])
       return readings.find(({ reading }) => reading === 'backfill') ?? null
     },
-    hint: 'Ctrl-C: it goes on where it was, with the next worker',
+    hint: 'Ctrl-C stops it here; the next worker continues it',
   })
   try {
     for (;;) {

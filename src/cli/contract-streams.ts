@@ -27,7 +27,7 @@ export async function showLists(call: Call, format: string): Promise<ExitCode> {
         sized.push({ ...one, records: upstream ? await guessSize(upstream, one.path, signal) : null })
       if (format === 'json') stdout.json({ lists: sized })
       else if (sized.length === 0)
-        stdout.say('No list is known by what the upstream says about itself: `tidemark contract`.')
+        stdout.say('The description of the upstream names no list: `tidemark contract`.')
       else stdout.write(asTable(sized, format === 'markdown'))
     } finally {
       upstream?.close()

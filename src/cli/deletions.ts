@@ -26,7 +26,7 @@ export const deletions: Command = {
   usage: '[list [stream…] | approve <stream> --rows N | reject <stream> [--reason TEXT]] [--json]',
   options: {
     rows: { type: 'string', value: 'N', describe: 'approve: the number of rows that `list` showed' },
-    reason: { type: 'string', value: 'TEXT', describe: 'reject: why; `list` shows it' },
+    reason: { type: 'string', value: 'TEXT', describe: 'reject: the reason; `list` shows it' },
     json,
   },
   examples: [

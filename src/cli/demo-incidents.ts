@@ -54,7 +54,7 @@ export function openDemo(parts: Parts): Demo {
       const press = Object.hasOwn(buttons, name) ? buttons[name] : undefined
       if (!press) throw new UsageError('The demo has no such button.')
       if (name !== 'prove' && !(await isLoaded(state)))
-        throw new UsageError('Everything is being read for the first time. Wait until that is over.')
+        throw new UsageError('The first load is still running. Wait until it is complete.')
       return await press(state)
     },
   }
@@ -114,7 +114,7 @@ const buttons: Readonly<Record<string, (state: State) => string | Promise<string
   },
   mend(state) {
     const { bad, simulator } = state
-    if (!bad) throw new UsageError('There is no bad record to mend.')
+    if (!bad) throw new UsageError('There is no bad record to correct.')
     simulator.source.change('assignment', bad.id)
     bad.mendedAt = new Date()
     return `Work order ${bad.id} was corrected upstream. Try it again in the quarantine, or wait until it is read.`
@@ -158,7 +158,7 @@ const buttons: Readonly<Record<string, (state: State) => string | Promise<string
 
 function faulty(state: State, words: string, begin: () => () => void): string {
   if (state.harder && state.harder.endedAt === null)
-    throw new UsageError('One at a time: the last one still lasts.')
+    throw new UsageError('One at a time: wait until the last one is over.')
   const end = begin()
   const harder = { words, at: new Date(), endedAt: null as Date | null }
   state.harder = harder
@@ -174,9 +174,9 @@ function faulty(state: State, words: string, begin: () => () => void): string {
 async function show(state: State): Promise<DemoShown> {
   const orders = count(state.simulator.source.count('assignment'))
   const next = (await isLoaded(state))
-    ? 'Now let three things go wrong; each of them loses rows in most tools.'
-    : 'They are being read for the first time; wait until that is over.'
-  const lead = `This is a made-up field-service system with ${orders} work orders. ${next}`
+    ? 'Let three things go wrong; each of them loses rows in most tools.'
+    : 'They are being loaded for the first time; wait until that is complete.'
+  const lead = `This is a simulated field-service system with ${orders} work orders. ${next}`
   return {
     lead,
     cards: [
@@ -330,7 +330,7 @@ function proofCard({ proof, provingSince, proofError }: State): DemoCard {
     : []
   return {
     title: 'Proof',
-    lead: 'Compares every record of the made-up upstream with its row, value by value. For your own upstream, run tidemark verify.',
+    lead: 'Compares every record of the simulated upstream with its row, value by value. For your own upstream, run tidemark verify.',
     ...(provingSince
       ? { tone: 'busy', words: 'comparing' }
       : proofError
@@ -357,7 +357,7 @@ const queryCard: DemoCard = {
 
 /** In the background: it takes seconds. */
 function prove(state: State): string {
-  if (state.provingSince) throw new UsageError('They are being compared already.')
+  if (state.provingSince) throw new UsageError('The comparison is already running.')
   state.provingSince = new Date()
   state.proofError = null
   void proveCopy(state, state.signal)
@@ -366,7 +366,7 @@ function prove(state: State): string {
     })
     .catch((error) => {
       state.proofError = messageOf(error)
-      state.log.warn({ err: error }, 'the copy could not be compared with the made-up upstream')
+      state.log.warn({ err: error }, 'the copy could not be compared with the simulated upstream')
     })
     .finally(() => {
       state.provingSince = null

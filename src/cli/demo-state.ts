@@ -45,21 +45,23 @@ export async function chooseState({
   signal,
 }: Pick<Call, 'values' | 'stdout' | 'signal'>): Promise<DemoState | null> {
   const [goesOn, isNew] = [values.continue === true, values.new === true]
-  if (goesOn && isNew) throw new UsageError('`--continue` and `--new` exclude each other.')
+  if (goesOn && isNew) throw new UsageError('Use either `--continue` or `--new`, not both.')
   if (isNew) return null
   const state = readState()
   if (goesOn) {
     if (values.assignments !== undefined)
-      throw new UsageError('`--assignments` is for a new demo: one that goes on has those it had.')
+      throw new UsageError(
+        '`--assignments` is for a new demo; a continued demo keeps the assignments it had.',
+      )
     if (state === null)
       throw new UsageError(
-        `There is no demo to go on with in ${resolve(demoDirectory)}: none ended there, or it was killed.`,
+        `There is no demo to continue in ${resolve(demoDirectory)}: none ended there, or it was killed.`,
       )
     return state
   }
   if (state === null || values.assignments !== undefined) return null
   if (stdout.isTTY && process.stdin.isTTY) return (await wantsIt(state, { stdout, signal })) ? state : null
-  stdout.say(`${inWords(state)} This one begins anew; with --continue it would go on with that.`)
+  stdout.say(`${inWords(state)} This one starts anew; --continue would continue the earlier one.`)
   return null
 }
 
@@ -67,7 +69,7 @@ async function wantsIt(state: DemoState, { stdout, signal }: Pick<Call, 'stdout'
   const questions = openQuestions(stdout, signal)
   try {
     stdout.say(inWords(state))
-    const answer = await questions.ask({ text: 'Go on with it?', known: 'yes; no begins anew' })
+    const answer = await questions.ask({ text: 'Continue it?', known: 'yes; no starts a new one' })
     return !/^n/i.test(answer)
   } finally {
     questions.close()

@@ -54,7 +54,7 @@ async function run(call: Call): Promise<ExitCode> {
   const wantedPort = wholeNumber(values, 'port', { least: 0, most: 65_535 }) ?? loadHttpPort(environment)
   // What the worker says of itself would only get between the lines.
   const quiet = log.child({}, { level: loadLogLevel(environment) ?? 'warn' })
-  stdout.say('Starting a Postgres, a made-up upstream and the worker …')
+  stdout.say('Starting a Postgres, a simulated upstream and the worker …')
   const database = await openDatabase({ url: null, directory: resolve(demoDirectory), log: quiet })
   try {
     const lock = await takeOver(database, before)
@@ -76,7 +76,7 @@ async function run(call: Call): Promise<ExitCode> {
   } finally {
     await database.close()
   }
-  stdout.say('The demo has ended, and its Postgres is stopped. `tidemark demo --continue` goes on with it.')
+  stdout.say('The demo has ended, and its Postgres is stopped. `tidemark demo --continue` continues it.')
   return exitCodes.done
 }
 
@@ -168,10 +168,10 @@ export function introduceDemo({ databaseUrl, pageUrl, key }: Places): string {
   const query =
     'select city, count(*), round(sum(price)) as price from bi.assignment group by 1 order by 2 desc'
   return `
-  A made-up field-service system is being mirrored. Ctrl-C stops the demo.
+  A simulated field-service system is being mirrored. Ctrl-C stops the demo.
 
   Console            ${pageUrl}/demo?key=${key}
-                     (you are the operator: break it, watch it notice; the key works once)
+                     (you are the operator; the key works once. Break something and watch Tidemark notice.)
   the console        ${pageUrl}/
   for a BI tool      ${databaseUrl}
                      (schema bi has one view for each stream)
@@ -180,7 +180,7 @@ export function introduceDemo({ databaseUrl, pageUrl, key }: Places): string {
   how fresh it is    psql '${databaseUrl}' -c "select * from tidemark.freshness"
   for monitoring     ${pageUrl}/metrics and ${pageUrl}/readyz
 
-  The other verbs work beside it, in this directory: \`npx tidemark status\`, for instance.
+  Other commands work meanwhile in this directory, for example \`npx tidemark status\`.
   To mirror your own system: copy .env.example to .env, fill it in, then \`npm start\`.
 
 `

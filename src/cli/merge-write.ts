@@ -92,7 +92,9 @@ async function readCurrent({ upstream, name, body, signal }: Writing): Promise<J
       problem: 'the answer should be the record that is to be changed, but is none.',
     })
   }
-  throw new UsageError(`The body names no record. It needs ${ways.map(({ field }) => field).join(' or ')}.`)
+  throw new UsageError(
+    `The body does not say which record it is about. It needs ${ways.map(({ field }) => field).join(' or ')}.`,
+  )
 }
 
 /** In the spelling of the record; what it does not have is added as it was given. */

@@ -13,7 +13,10 @@ export const pause: Command = {
   name: 'pause',
   summary: 'stop reading a stream until it is resumed',
   usage: '<stream> [--reason TEXT] [--json]',
-  options: { reason: { type: 'string', value: 'TEXT', describe: 'why; `tidemark status` shows it' }, json },
+  options: {
+    reason: { type: 'string', value: 'TEXT', describe: 'the reason; `tidemark status` shows it' },
+    json,
+  },
   examples: ['tidemark pause assignment --reason "the upstream is being upgraded"'],
   run: (call) =>
     onStream(call, 'pause', async (pool, stream) => ({

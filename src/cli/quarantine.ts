@@ -28,7 +28,7 @@ export const quarantine: Command = {
   summary: 'list, retry or drop records that cannot be stored as rows',
   usage: '[list|retry|drop] [stream|id] [--reason TEXT] [--limit N] [--json]',
   options: {
-    reason: { type: 'string', value: 'TEXT', describe: 'drop: why; kept with the record' },
+    reason: { type: 'string', value: 'TEXT', describe: 'drop: the reason; it is kept with the record' },
     limit: { type: 'string', value: 'N', describe: 'list: at most this many (100)' },
     json,
   },

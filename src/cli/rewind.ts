@@ -25,7 +25,7 @@ export const rewind: Command = {
       value: 'TIME',
       describe: 'to the position at this time, e.g. 2025-01-31T14:30:00Z',
     },
-    reason: { type: 'string', value: 'TEXT', describe: 'why; kept with the checkpoint' },
+    reason: { type: 'string', value: 'TEXT', describe: 'the reason; it is kept with the checkpoint' },
     force: { type: 'boolean', describe: 'allow a move forward, which skips versions that were never read' },
     json,
   },

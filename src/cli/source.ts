@@ -88,7 +88,7 @@ async function adopt(call: Call, words: readonly string[]): Promise<ExitCode> {
       })),
     })
   else if (adopted.length === 0)
-    stdout.say('The settings name the source whose data is here. Nothing was changed.')
+    stdout.say('The settings already name the upstream that this database belongs to. Nothing was changed.')
   else
     for (const { service, baseUrl, account, compared } of adopted)
       stdout.say(

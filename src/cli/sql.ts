@@ -34,7 +34,7 @@ export const sql: Command = {
 async function run(call: Call): Promise<ExitCode> {
   const { positionals, values } = call
   const query = positionals.join(' ').trim()
-  if (values.csv && values.json) throw new UsageError('--csv and --json exclude each other.')
+  if (values.csv && values.json) throw new UsageError('Use either --csv or --json, not both.')
   if (query === '') return await openPsql(call)
   return await readMirror(call, async (pool) => {
     const startedAt = performance.now()
@@ -156,7 +156,11 @@ async function openPsql(call: Call): Promise<ExitCode> {
     })
     const ended = Promise.withResolvers<void>()
     psql.on('error', () =>
-      ended.reject(new UsageError('There is no psql here. Give the query: `tidemark sql "select …"`.')),
+      ended.reject(
+        new UsageError(
+          'psql is not installed here. Give the query as an argument: `tidemark sql "select …"`.',
+        ),
+      ),
     )
     psql.on('exit', () => ended.resolve())
     await ended.promise

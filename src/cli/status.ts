@@ -36,9 +36,9 @@ export const status: Command = {
 async function run(call: Call): Promise<ExitCode> {
   const { values, stdout } = call
   if (values.watch && (values.json || values.check))
-    throw new UsageError('--watch goes with neither --json nor --check.')
+    throw new UsageError('--watch cannot be used with --json or --check.')
   if (values.watch && !stdout.isTTY)
-    throw new UsageError('--watch needs a terminal. Elsewhere: `tidemark status`, again and again.')
+    throw new UsageError('--watch needs a terminal. In a script, call `tidemark status` repeatedly.')
   const gatherFrom = openGathering(call)
   let needsSomebody = false
   const code = await readMirror(call, async (pool) => {

@@ -126,9 +126,9 @@ export async function callUpstream(call: Call, name: OperationName, request: Any
 
 function checkOptions({ values }: Call, name: OperationName, { method, path }: Operation): void {
   if (values['dry-run'] === true && method === 'GET')
-    throw new UsageError('--dry-run is for what writes: a GET changes nothing.')
+    throw new UsageError('--dry-run is for requests that write; a GET changes nothing.')
   if (values.merge === true && !replacesRecord(name))
-    throw new UsageError(`--merge is for a PUT that replaces a record, and ${method} ${path} is none.`)
+    throw new UsageError(`--merge is for a PUT that replaces a record; ${method} ${path} is not one.`)
 }
 
 type Wanted = {

@@ -39,7 +39,7 @@ async function run(call: Call): Promise<ExitCode> {
   const sample = wholeNumber(values, 'sample', { least: 1 })
   const repair = values.repair === true
   if (repair && sample !== null)
-    throw new UsageError('--sample only reports. To mend what differs, use --repair without it.')
+    throw new UsageError('--sample only reports. To correct rows that differ, use --repair without it.')
   const config = loadConfig(environment)
   const streams = wantedStreams(positionals, configuredStreams(config), sample)
   await using context = await openContext({ config, log })

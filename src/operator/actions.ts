@@ -215,7 +215,7 @@ async function dropQuarantine({ sync: { database } }: ActionContext, order: Orde
 
 async function testAlert({ sendTestAlert }: ActionContext): Promise<Outcome> {
   if (sendTestAlert === null)
-    throw new UsageError('Nobody is told of problems: set ALERT_WEBHOOK_URL to an incoming webhook.')
+    throw new UsageError('No receiver of alerts is configured. Set ALERT_WEBHOOK_URL to an incoming webhook.')
   // It names no address: that is the secret (P9).
   const text = await sendTestAlert().catch((cause) => {
     throw new NotNow(messageOf(cause), { cause })

@@ -61,7 +61,7 @@ export const auditReaders = (
     return await probeStream({ ...context.contextOf(stream), signal })
   },
   async backfill(stream, { signal, shouldYield }) {
-    if (stream.kind === 'list') throw new Error(`${stream.name} has no past to read again`)
+    if (stream.kind === 'list') throw new Error(`${stream.name} has no earlier versions to read again`)
     // Null when somebody else was faster.
     return await runNextBackfill({
       ...context.contextOf(stream),

@@ -40,7 +40,7 @@ describe('the page of the demo', () => {
         expect(status).toBe(303)
       }
       expect((await fetch(`${url.origin}/demo/vanish`, { method: 'POST' })).status).toBe(401)
-      await expect.poll(page, patience).toContain('Now let three things go wrong')
+      await expect.poll(page, patience).toContain('Let three things go wrong')
 
       await press('/demo/late-commit')
       await press('/demo/vanish')

@@ -61,7 +61,7 @@ describe('tidemark demo', () => {
       expect(status).toMatchObject({
         code: 0,
         stdout: expect.stringMatching(/^\* assignment /m),
-        stderr: 'Nothing is configured, so this is about the demo that runs here (.tidemark/demo).\n',
+        stderr: 'Nothing is configured, so this shows the demo that runs here (.tidemark/demo).\n',
       })
       expect(JSON.parse((await fresh.run(['status', '--json'], {})).stdout).streams[0]).toMatchObject({
         stream: 'assignment',
@@ -94,7 +94,7 @@ describe('tidemark demo', () => {
     const fresh = inFreshDirectory()
     expect(await fresh.run(['demo', '--continue'], {})).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('There is no demo to go on with'),
+      stderr: expect.stringContaining('There is no demo to continue'),
     })
     const during = async <Result>(words: readonly string[], work: (client: pg.Client) => Promise<Result>) => {
       const demo = fresh.start(['demo', '--port', '0', ...words], {})

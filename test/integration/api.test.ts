@@ -154,7 +154,7 @@ describe('tidemark api', () => {
     [
       'two bodies',
       ['POST', '/api/Assignment', '--body', 'a', '--form', 'b=c'],
-      '--body and --form exclude each other.',
+      'Use either --body or --form, not both.',
     ],
     [
       'a form field',

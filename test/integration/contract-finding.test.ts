@@ -83,7 +83,7 @@ describe('a description', () => {
 
   it.each<[string, string, string]>([
     ['no file', '', 'cannot be read (ENOENT)'],
-    ['JSON that is cut off', '{"openapi":"3.0.3","paths":{', 'it is no JSON'],
+    ['JSON that is cut off', '{"openapi":"3.0.3","paths":{', 'it is not JSON'],
     ['words', 'hello: [', 'neither JSON nor YAML'],
     ['another JSON', '{"success":false,"data":[]}', 'does not say which OpenAPI'],
     ['aliases that repeat each other', bomb(), 'neither JSON nor YAML'],

@@ -106,7 +106,7 @@ describe('a record that is changed by hand', () => {
     const plain = await put('/api/AssignmentNote', '{"assignmentNoteId":2,"noteText":"x"}')
     expect(plain.logged).toContain('This PUT replaces the whole record')
     expect(String((await put('/api/Assignment', '{"city":"Bergen"}', '--merge')).error)).toContain(
-      'names no record. It needs assignmentId or assignmentIdext',
+      'does not say which record it is about. It needs assignmentId or assignmentIdext',
     )
     const { error } = await callVerb(
       ['api', 'GET', '/api/Assignment', '--merge'],

@@ -88,7 +88,9 @@ describe('the page of beliefs', () => {
     expect(page).toContain('5 beliefs: 3 hold, 1 do not hold, 1 to be tested again')
     expect(page).toContain('Neworchanged sorts by row version when asked to, ascending and descending')
     expect(page).toContain('Relied on since')
-    expect(page).toContain('Tidemark finds records that vanish by listing all keys slice by slice, which takes longer.')
+    expect(page).toContain(
+      'Tidemark finds records that vanish by listing all keys slice by slice, which takes longer.',
+    )
     expect(page).toContain('Needs a new test')
     expect(page).toContain('when an answer contradicts it')
     expect(page).not.toContain('<script>')

@@ -170,7 +170,7 @@ function parseDescription(bytes: Buffer, isYaml: boolean): unknown {
   try {
     return JSON.parse(text)
   } catch (cause) {
-    if (!isYaml && /^\s*[[{]/.test(text)) throw new ContractError('it is no JSON', { cause })
+    if (!isYaml && /^\s*[[{]/.test(text)) throw new ContractError('it is not JSON', { cause })
     return parsedYaml(text)
   }
 }

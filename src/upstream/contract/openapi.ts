@@ -81,7 +81,7 @@ function serverPath(document: unknown, basePath: string): string {
 }
 
 function expectDescription(document: unknown): { readonly openApi: string; readonly paths: Schema } {
-  if (!isObject(document)) throw new ContractError('it is no JSON object')
+  if (!isObject(document)) throw new ContractError('it is not a JSON object')
   const openApi = textOf(document.openapi)
   if (textOf(document.swagger) !== null)
     throw new ContractError(`it is of Swagger ${document.swagger}; OpenAPI 3.0 or 3.1 is needed`)

@@ -74,7 +74,7 @@ export function prepareRequest(operation: Operation, request: AnyRequest): Prepa
       }
     case 'any json':
       if (request.body === undefined)
-        throw new ParameterError(`${operation.method} ${operation.path} needs a body, and has none`)
+        throw new ParameterError(`${operation.method} ${operation.path} needs a body`)
       return { target, contentType: 'application/json', body: JSON.stringify(request.body) }
     case 'any form':
       return { target, contentType: formType, body: formText(operation, request.body) }

@@ -38,7 +38,7 @@ ${
         (name) => html`<option${name === stream && html` selected`}>${name}</option>`,
       )}</select></label>
 <fieldset><legend>From (fill in one)</legend>${places.map(([name, title, hint]) => field({ name, title, hint, value: fields[name] ?? null }))}</fieldset>
-${field({ name: 'to-version', title: 'Up to row version', hint: 'if empty, up to the position of the stream', value: fields['to-version'] ?? null })}
+${field({ name: 'to-version', title: 'Up to row version', hint: 'if empty, up to the current position of the stream', value: fields['to-version'] ?? null })}
 <button${!isAsked && html` class="go"`}>Show what it takes</button>
 </form>
 ${isAsked && (await estimate(statusQueries, viewer, stream, fields))}`
