@@ -173,7 +173,8 @@ const problemIn = (finding: Finding): string | null =>
 /** The stream whose records are of a type. */
 function streamOfType(service: ServiceName, contract: Contract | null): (type: string) => string | null {
   const described = contract ? describedStreams(new Map([[service, contract]]), everything()) : new Map()
-  const streamOf = new Map([...described].map(([stream, { name }]) => [name, stream]))
+  // Of attachments and their data it is the former.
+  const streamOf = new Map([...described].toReversed().map(([stream, { name }]) => [name, stream]))
   return (type) => streamOf.get(type) ?? null
 }
 

@@ -250,6 +250,7 @@ describe.skipIf(!hasPostgres)('the contract', () => {
         assignment.zoneNumber = { type: 'string' }
         assignment.city = { type: ['null', 'string'], maxLength: 80 }
         delete description.paths['/api/AssignmentObject']
+        fields(description, 'TblAttachment').fileName = { type: ['null', 'string'], maxLength: 99 }
       })
       await using context = await openTestContext(database, upstream, { CONTRACT: file() })
       const look = () => context.contracts.refresh({ olderThanMs: 0, signal: neverAborted })
@@ -258,7 +259,7 @@ describe.skipIf(!hasPostgres)('the contract', () => {
       expect(more).toEqual([])
       expect(problem).toMatchObject({ kind: 'contract_changed' })
       for (const part of [
-        '5 changes',
+        '6 changes',
         'TblAssignment.color (field gone)',
         'TblAssignment.zoneNumber (type changed: integer int16 or null → string)',
         'TblAssignment.newField (new field: integer int32)',
@@ -280,8 +281,9 @@ describe.skipIf(!hasPostgres)('the contract', () => {
       expect((await problemsOf()).map(({ key }) => key)).toEqual([problem?.key])
       const { stdout } = await callCommand(contract, ['history', '--json'], environment)
       const { changes }: { changes: { subject: string; stream: string | null }[] } = JSON.parse(stdout)
-      expect(changes).toHaveLength(5)
+      expect(changes).toHaveLength(6)
       expect(changes.find(({ subject }) => subject === 'TblAssignment.color')?.stream).toBe('assignment')
+      expect(changes.find(({ subject }) => subject === 'TblAttachment.fileName')?.stream).toBe('attachment')
     })
 
     it('for something that is none keeps what was known, and says so until it is mended', async () => {

@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { asMarkdown } from '../../src/cli/contract-formats.ts'
 import { describedOperation } from '../../src/cli/described.ts'
 import { listsOffered } from '../../src/contracts.ts'
+import { differencesOf } from '../../src/store/queries/contract-differences.ts'
 import { knownStreams } from '../../src/streams/catalog.ts'
 import { contractChanges } from '../../src/streams/contract.ts'
 import { describedStreams } from '../../src/upstream/contract/described-streams.ts'
@@ -485,5 +486,17 @@ describe('two contracts', () => {
     }
     const [one, other] = [await readContract(document(false)), await readContract(document(true))]
     expect(contractChanges(one, other)).toEqual([])
+  })
+})
+
+describe('what rows differ in from the description', () => {
+  const field = { stream: 'assignment', field: 'extra', columnName: 'extra', columnType: 'text', rescued: 0 }
+
+  it('is a field that is not described as soon as a row has a value, and not before', () => {
+    const undescribed = { ...field, describedAs: null, rows: 7 }
+    expect(differencesOf([{ ...undescribed, values: 0 }], new Map())).toEqual([])
+    expect(differencesOf([{ ...undescribed, values: 2 }], new Map())).toMatchObject([
+      { field: 'extra', kind: 'not described', count: 2 },
+    ])
   })
 })

@@ -29,7 +29,7 @@ function differenceOf(
 ): readonly Difference[] {
   const common = { stream, field, described: describedAs, column: columnType }
   if (rows === 0) return []
-  if (describedAs === null) return [{ ...common, kind: 'not described', count: values }]
+  if (describedAs === null) return values === 0 ? [] : [{ ...common, kind: 'not described', count: values }]
   const wanted = typeSaid(type, field)
   if (rescued > 0) return [{ ...common, kind: 'values that do not fit', count: rescued }]
   if (wanted !== null && columnType !== null && wanted !== columnType)

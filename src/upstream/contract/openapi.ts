@@ -11,6 +11,7 @@ import type {
 } from '../../streams/contract.ts'
 import { holdsComplaints } from '../../streams/record.ts'
 import { messageOf } from '../../util/errors.ts'
+import { sentence } from '../../util/text.ts'
 import { type Follow, openFieldReader, placeOf, type Said, type Schema, schemasIn } from './field-says.ts'
 
 /** It is no description that can be used. */
@@ -170,7 +171,7 @@ async function checkRules(reader: Reader, document: unknown): Promise<void> {
   if (valid) return
   const [first] = Array.isArray(errors) ? errors : []
   const where = first ? `${first.instancePath || 'at its top'} ${first.message ?? ''}` : String(errors ?? '')
-  reader.remark(`It breaks the rules of OpenAPI: ${shortened(where.trim())}.`)
+  reader.remark(`It breaks the rules of OpenAPI: ${sentence(shortened(where.trim()))}`)
 }
 
 function operationsAt(reader: Reader, path: string, given: unknown): readonly ContractOperation[] {
