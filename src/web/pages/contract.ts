@@ -58,7 +58,7 @@ const source = (
   return html`<section class="card c6" aria-labelledby="of-${service}"><div class="bar spread"><h2 id="of-${service}">${service} service</h2>${state('ok', 'Read')}</div>
 <dl class="pairs"><dt>Title</dt><dd>${foreign(title, 200)}, version ${foreign(version, 80)}, OpenAPI ${foreign(openApi, 20)}</dd>
 <dt>Read from</dt><dd>${foreign(location, 300)}</dd>
-<dt>Read</dt><dd>${age(lastReadAt, now)}; like this since ${age(firstReadAt, now)}</dd>
+<dt>Read</dt><dd>${age(lastReadAt, now)}; unchanged since ${age(firstReadAt, now)}</dd>
 <dt>Describes</dt><dd>${plural(operations.length, 'operation')}, ${plural(records, 'type')} of records</dd></dl>
 ${
   remarks.length > 0 &&
@@ -71,7 +71,7 @@ const streamsCard = ({ types }: ContractShown, chosenStream: string | null): Htm
     types.size === 0
       ? html`<p>No stream is described.</p>`
       : plainTable({
-          caption: html`<span class="hidden">What the records of each stream are</span>`,
+          caption: html`<span class="hidden">Streams and the types of their records</span>`,
           columns: [
             {
               title: 'Stream',
@@ -104,14 +104,14 @@ const fieldColumns: readonly Column<ContractField>[] = [
 ]
 
 const differencesCard = (differences: readonly Difference[]): Html =>
-  html`<section class="card c6" aria-labelledby="differences"><h2 id="differences">Where records are otherwise</h2>${
+  html`<section class="card c6" aria-labelledby="differences"><h2 id="differences">Where records differ from it</h2>${
     differences.length === 0
       ? html`<p>All records match the description.</p>`
       : plainTable({
           caption:
             differences.length > mostDifferences
               ? `The first ${mostDifferences} of ${count(differences.length)}`
-              : `${plural(differences.length, 'difference')}; that a field had no value yet contradicts nothing`,
+              : `${plural(differences.length, 'difference')}; fields that had no value so far are not counted`,
           columns: differenceColumns,
           rows: differences.slice(0, mostDifferences),
         })

@@ -38,7 +38,7 @@ export const problemsPage: Page = {
         title: verdict(problems, snapshot),
         lead: 'A problem closes by itself when its cause is gone. News stays for a day.',
       }),
-      body: html`${problems.length === 0 && html`<section class="card"><h2>No problems</h2><p>Nothing needs you. <a href="/">The overview</a> shows how far each stream is, <a href="/actions">who did what</a> what was decided before.</p></section>`}
+      body: html`${problems.length === 0 && html`<section class="card"><h2>No problems</h2><p>Nothing needs you. <a href="/">The overview</a> shows how far each stream is, <a href="/actions">Who did what</a> shows earlier decisions.</p></section>`}
 ${parts.map(section)}
 ${quarantined.length > 0 && html`<section class="card"><h2>Quarantine</h2><p>Records that cannot be rows are kept whole: ${quarantined.map(({ stream, quarantined: records }, index) => html`${index > 0 && ', '}<a href="/quarantine?stream=${stream}">${records} of ${stream}</a>`)}.</p></section>`}
 ${closed(over, now)}
