@@ -45,7 +45,10 @@ export function stateOfStream(
   if (pause !== null) return { ...paused, reason: null }
   const isLoaded = readThroughAt !== null
   for (const [kind, standing] of byProblem) {
-    const cause = problems.find(({ key }) => key === `${kind}:${stream}` || key === `${kind}:${service}`)
+    // A service may have the name of a stream, whose problems are not those of its other streams.
+    const cause = problems.find(
+      (one) => one.key === `${kind}:${stream}` || (one.stream === null && one.key === `${kind}:${service}`),
+    )
     if (!cause) continue
     const state = isLoaded || standing.state === 'stopped' ? standing.state : 'loading'
     return { ...standing, state, reason: cause.what }

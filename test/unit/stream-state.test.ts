@@ -33,6 +33,11 @@ describe('stateOfStream', () => {
     expect(stateWith([], { paused: { at: '2026-01-01' } })).toMatchObject({ state: 'paused', tone: 'idle' })
   })
 
+  it('takes no problem of a stream for one of the service of that name', () => {
+    const ofStream = { ...problem('inconclusive', 'assignment'), stream: 'assignment' }
+    expect(stateWith([ofStream])).toMatchObject({ words: 'up to date', tone: 'ok' })
+  })
+
   it('goes by the worst problem', () => {
     const found = stateWith([problem('stale'), problem('inconclusive'), problem('access_lost')])
     expect(found).toMatchObject({ words: 'access lost', state: 'stopped', reason: 'what access_lost means' })
