@@ -22,7 +22,7 @@ describe('the page of the demo', () => {
       // A copy of the address is of no use to anybody.
       const again = await fetch(url, { redirect: 'manual' })
       expect([again.status, again.headers.get('set-cookie')]).toEqual([200, null])
-      expect(await again.text()).toContain('was used already')
+      expect(await again.text()).toContain('has been used already')
 
       const headers = { cookie, accept: 'text/html' }
       const page = async () => await (await fetch(`${url.origin}/demo`, { headers })).text()
