@@ -256,11 +256,12 @@ async function readAndNote(
 /** At once, and not after some failures: no related record changes here until somebody does something. */
 async function noteWhetherOffered(
   { pool }: Database,
-  { status, error }: RunOutcome,
+  { status, error, tally }: RunOutcome,
   log: Logger,
 ): Promise<void> {
   const isOff = error instanceof UpstreamError && error.code === 'UPSTREAM_NOT_OFFERED'
-  if (!isOff && status !== 'done') return
+  // One that asked for nothing says nothing of the upstream.
+  if (!isOff && (status !== 'done' || tally.requests === 0)) return
   const what =
     'Related records cannot be read: the upstream answers extended reads of assignments with 404, though the assignments are there. The rows that are here are kept as they are.'
   const noting = isOff ? noteProblem(pool, { key: relatedNotice, what }) : forgetProblem(pool, relatedNotice)

@@ -20,7 +20,7 @@ import { UpstreamError } from '../upstream/http/errors.ts'
 import type { RequestOf } from '../upstream/operations/request.ts'
 import type { OperationName } from '../upstream/operations/table.ts'
 import { messageOf } from '../util/errors.ts'
-import { formatDuration, plural } from '../util/text.ts'
+import { formatDuration, plural, sentence } from '../util/text.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import { type BeliefReport, probeBeliefs, probeDescribed, type StoredMirror } from './probe-beliefs.ts'
 
@@ -178,8 +178,12 @@ async function probeExtended(upstream: Upstream, stream: Stream, signal: AbortSi
     return { name, isFine: true, says: `answers for assignment ${row.key}` }
   } catch (error) {
     const isOff = error instanceof UpstreamError && error.status === 404
-    const advice = isOff ? '. It is switched off, and RELATED needs it' : ''
-    return { name, isFine: false, says: `${messageOf(error)}${advice}` }
+    const says = messageOf(error)
+    return {
+      name,
+      isFine: false,
+      says: isOff ? `${sentence(says)} It is switched off, and RELATED needs it.` : says,
+    }
   }
 }
 

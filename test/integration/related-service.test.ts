@@ -77,6 +77,16 @@ describe.skipIf(!hasPostgres)('related records of a service', () => {
     expect(await relatedProblems(simulator)).toEqual([
       expect.stringContaining('answers extended reads of assignments with 404'),
     ])
+    // The next run asks for nothing, because all wait: that says nothing of the upstream.
+    await database.pool.query(
+      "update tidemark.related_fetch set retry_at = now() + interval '1 h' where problem is not null",
+    )
+    await database.pool.query(
+      `insert into tidemark.related_fetch (assignment_id, hash, groups, problem, attempts, retry_at)
+       select assignment_id, _hash, '{}', 'off', 1, now() + interval '1 h' from mirror.assignment on conflict do nothing`,
+    )
+    expect(await related(context)).toMatchObject({ status: 'done', tally: { requests: 0 } })
+    expect(await relatedProblems(simulator)).toHaveLength(1)
     expect(await freshness()).toBe(null)
     expect((await database.pool.query('select from bi.assignment')).rowCount).toBe(12)
     const probed = await callCommand(probe, [], environmentFor(simulator, database, variables))
