@@ -352,7 +352,7 @@ describe.skipIf(!hasPostgres)('the contract', () => {
       expect(await believed('assignment')).toMatchObject({
         value: 'otherwise',
         previous_value: 'as described',
-        evidence: '2 of the fields that came are not as described: assignmentName, city',
+        evidence: '2 fields that came are not as described: assignmentName, city',
       })
       const diff = await callCommand(contract, ['assignment', '--diff'], environment)
       expect(diff.code).toBe(1)
@@ -381,7 +381,7 @@ describe.skipIf(!hasPostgres)('the contract', () => {
       await callCommand(sync, ['assignment'], environment)
       expect(await believed('assignment')).toMatchObject({
         value: 'otherwise',
-        evidence: '1 of the fields that came are not as described: city',
+        evidence: '1 field that came is not as described: city',
       })
       const probed = await callCommand(probe, ['--json'], environment)
       const beliefs = JSON.parse(probed.stdout).beliefs

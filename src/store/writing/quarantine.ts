@@ -60,7 +60,8 @@ export function startDictionary(): Dictionary {
            -- What the upstream says about itself no longer holds.
            update tidemark.belief
            set value = 'otherwise', previous_value = value, changed_at = now(), tested_at = now(),
-               evidence = format('%s of the fields that came are not as described: %s', number, fields)
+               evidence = case number when 1 then '1 field that came is' else number || ' fields that came are' end
+                 || ' not as described: ' || fields
            from otherwise where stream = $1 and name = 'contract' and value = 'as described' and number > 0
          )
          update tidemark.field as known
