@@ -42,7 +42,7 @@ it('sends a test message, and says when it does not arrive, without the address 
       stderr: 'An alert could not be delivered: the receiver answered 404. Check ALERT_WEBHOOK_URL.\n',
     })
     const unset = await runTidemark(['alerts', 'test'], { ...environment, ALERT_WEBHOOK_URL: '' })
-    expect([unset.code, unset.stderr]).toEqual([2, expect.stringContaining('set ALERT_WEBHOOK_URL')])
+    expect([unset.code, unset.stderr]).toEqual([2, expect.stringContaining('Set ALERT_WEBHOOK_URL')])
   } finally {
     server.close()
   }

@@ -201,7 +201,7 @@ describe.skipIf(!hasPostgres)('a difference', () => {
         now: new Date(),
       })
       expect(problems.filter(({ kind }) => kind === 'volatile_field')).toMatchObject([
-        { stream: 'assignment', what: expect.stringMatching(/DownloadUrl changes by itself/i) },
+        { stream: 'assignment', what: expect.stringMatching(/DownloadUrl keeps changing by itself/i) },
       ])
       // Somebody's change of another field is found as ever.
       await changeUnseen(pool, `update mirror.assignment set title = 'forged' where assignment_id = 3`)
