@@ -107,7 +107,7 @@ describe.skipIf(!hasPostgres)('wrong input', () => {
       ],
       [['deletions', 'reject', 'assignment'], /No deletions of assignment are blocked/],
       [['deletions', 'list', 'asignment'], /did you mean assignment\?/],
-      [['backfill', '--list', '--cancel', '5'], /exclude each other/],
+      [['backfill', '--list', '--cancel', '5'], /either --list or --cancel, not both/],
       [['backfill', 'assignment', '--cancel', '5'], /takes an id, and no stream/],
       [['verify', 'tracker_object', '--sample', '5'], /cannot be asked for by id/],
       [['verify', 'assignment', '--sample', '0'], /must be a whole number from 1 on/],

@@ -20,7 +20,7 @@ const damages: readonly Damage[] = [
   {
     what: 'deleting rows',
     sql: 'delete from mirror.tracker_object_history where tracker_object_id <= 7',
-    told: new RegExp(`rows deleted \\(8 rows\\), ${seen} by role .* lost here`),
+    told: new RegExp(`rows deleted \\(8 rows\\), ${seen} by role .* these lines are lost`),
   },
   {
     what: 'deleting rows in two statements of one transaction, by the name of the month',
