@@ -3,8 +3,8 @@
 import { describe, expect, it } from 'vitest'
 import { markupOf } from '../../src/web/html.ts'
 import { recordPage } from '../../src/web/pages/record.ts'
+import type { RecordShown } from '../../src/web/row-queries.ts'
 import { readOnlyViewer } from '../../src/web/sessions.ts'
-import type { RecordShown } from '../../src/web/status-queries.ts'
 import { statusQueriesWith } from '../support/status-queries.ts'
 
 const now = new Date('2026-01-02T03:04:05Z')

@@ -2,7 +2,7 @@
 
 import { plural } from '../../util/text.ts'
 import { clock, foreign, type Html, html } from '../html.ts'
-import type { FoundIn } from '../status-queries.ts'
+import type { FoundIn } from '../row-queries.ts'
 import { heading, type Page } from './layout.ts'
 import { recordAddress } from './rows.ts'
 import { addressOf, plainTable } from './tables.ts'

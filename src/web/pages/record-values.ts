@@ -5,7 +5,7 @@ import type { Json } from '../../json/json.ts'
 import type { UpstreamSays } from '../../operator/upstream-record.ts'
 import { plural } from '../../util/text.ts'
 import { foreign, type Html, html } from '../html.ts'
-import type { RecordShown } from '../status-queries.ts'
+import type { RecordShown } from '../row-queries.ts'
 
 /** What the upstream said, and when it was asked; null: nobody asked. */
 export type Compared = { readonly upstream: UpstreamSays; readonly at: Date } | null

@@ -5,7 +5,7 @@ import type { KeyEvents, KeyNotes, RowStory } from '../../store/queries/row-stor
 import { plural } from '../../util/text.ts'
 import { actionForm } from '../action-forms.ts'
 import { clock, copyButton, count, foreign, type Html, html, kindInWords, shortSpan } from '../html.ts'
-import type { RecordShown } from '../status-queries.ts'
+import type { RecordShown } from '../row-queries.ts'
 import { summaryColumns } from '../summary-columns.ts'
 import { heading, type Page, type PageContext, type Shown } from './layout.ts'
 import { type Compared, recordValues } from './record-values.ts'

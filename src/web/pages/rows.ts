@@ -9,7 +9,7 @@ import {
 } from '../../store/queries/rows.ts'
 import { plural } from '../../util/text.ts'
 import { clock, copyButton, count, foreign, type Html, html } from '../html.ts'
-import type { RowsShown } from '../status-queries.ts'
+import type { RowsShown } from '../row-queries.ts'
 import { summaryColumns } from '../summary-columns.ts'
 import type { Page, PageContext } from './layout.ts'
 import { streamPage } from './stream-frame.ts'

@@ -1,0 +1,153 @@
+// What the pages read of rows: a page of them with its query, one with what was noted about it, and those that a search finds.
+
+import type { Json } from '../json/json.ts'
+import { parseJson } from '../json/parse.ts'
+import { readOverview } from '../store/queries/overview.ts'
+import { type RowChange, readRowChanges } from '../store/queries/row-changes.ts'
+import {
+  type KeyEvents,
+  type KeyNotes,
+  type RowStory,
+  readKeyEvents,
+  readKeyNotes,
+  readRow,
+  storyTable,
+} from '../store/queries/row-story.ts'
+import {
+  type RowCursor,
+  type RowLine,
+  type RowPage,
+  type RowSearch,
+  readRowPage,
+  rowTable,
+  sqlOf,
+} from '../store/queries/rows.ts'
+import { relatedStreams, type Stream } from '../streams/catalog.ts'
+import { isObject } from '../streams/record.ts'
+import { summaryColumns } from './summary-columns.ts'
+
+/** A page of rows with the columns that were wanted, and the query that shows the same. */
+export type RowsShown = {
+  /** Names of all columns besides the key. */
+  readonly all: readonly string[]
+  readonly keyName: string
+  readonly columns: readonly string[]
+  readonly page: RowPage
+  readonly sql: string
+}
+export type RowsAsked = {
+  readonly search: RowSearch
+  /** Those that there are not are left out; none: `choose` says which. */
+  readonly columns: readonly string[]
+  readonly choose: (all: readonly string[]) => readonly string[]
+  readonly after: RowCursor | null
+  readonly limit: number
+  /** Of a value; longer ones are cut. */
+  readonly mostCharacters: number
+}
+
+/** One row, and what was noted about its key. */
+export type RecordShown = {
+  readonly row: (RowStory & { readonly values: Readonly<Record<string, Json>> }) | null
+  readonly notes: KeyNotes
+  readonly events: KeyEvents
+  /** The newest first; none where no past is kept. */
+  readonly changes: readonly RowChange[]
+  /** The field of the upstream behind each column. */
+  readonly fieldOf: Readonly<Record<string, string>>
+  readonly settledAt: Date | null
+  /** The upstream can be asked for this one. */
+  readonly canCompare: boolean
+}
+
+/** Some rows of one stream that match. */
+export type FoundIn = {
+  readonly stream: string
+  readonly rows: readonly RowLine[]
+  readonly columns: readonly string[]
+  readonly hasMore: boolean
+}
+
+export async function readRows(
+  pool: Parameters<typeof readOverview>[0],
+  streams: readonly Stream[],
+  name: string,
+  { search, columns: wanted, choose, ...page }: RowsAsked,
+): Promise<RowsShown | null> {
+  const stream = streams.find((one) => one.name === name)
+  const table = stream && (await rowTable(pool, stream))
+  if (!table) return null
+  const all = table.columns.map((column) => column.name)
+  const known = wanted.filter((one) => all.includes(one))
+  const names = known.length > 0 ? known : choose(all)
+  const columns = table.columns.filter((column) => names.includes(column.name))
+  return {
+    all,
+    keyName: table.tableSchema.key.name,
+    columns: columns.map((column) => column.name),
+    page: await readRowPage(pool, table, { columns, search, ...page }),
+    sql: sqlOf(table, columns, search, page.limit),
+  }
+}
+
+const changesShown = 10
+const nothingNoted: KeyEvents = { differences: [], quarantine: [], related: [] }
+
+export async function readRecord(
+  pool: Parameters<typeof readOverview>[0],
+  streams: readonly Stream[],
+  name: string,
+  key: string,
+): Promise<RecordShown | null> {
+  const stream = streams.find((one) => one.name === name)
+  const mirrored = stream ?? relatedStreams.find((one) => one.name === name)
+  if (!mirrored || key.includes('\0')) return null
+  const table = await storyTable(pool, mirrored)
+  const isKey = table?.takesKey(key) === true
+  const [row, notes, events, changes, overview] = await Promise.all([
+    isKey ? readRow(pool, table, key) : null,
+    readKeyNotes(pool, name, key),
+    isKey ? readKeyEvents(pool, table, key) : nothingNoted,
+    isKey ? readRowChanges(pool, table, key, changesShown) : [],
+    stream ? readOverview(pool, [name]) : [],
+  ])
+  const values = row && parseJson(Buffer.from(row.text))
+  return {
+    row: row && { ...row, values: isObject(values) ? values : {} },
+    notes,
+    events,
+    changes,
+    fieldOf: Object.fromEntries(table?.tableSchema.columns.map((one) => [one.name, one.field]) ?? []),
+    settledAt: (stream?.kind === 'list' ? overview[0]?.readThroughAt : overview[0]?.settledThroughAt) ?? null,
+    canCompare: stream?.lookup != null && isKey,
+  }
+}
+
+const rowsFound = 5
+/** For all streams together. */
+const findMs = 1_500
+
+export async function findInAll(
+  pool: Parameters<typeof readOverview>[0],
+  streams: readonly Stream[],
+  text: string,
+): Promise<readonly FoundIn[]> {
+  const enoughMs = findMs / Math.max(1, streams.length)
+  const found: FoundIn[] = []
+  for (const stream of streams) {
+    const table = await rowTable(pool, stream)
+    if (!table) continue
+    const names = summaryColumns(table.columns.map(({ name }) => name)).slice(0, 3)
+    const columns = table.columns.filter(({ name }) => names.includes(name))
+    const search = { text, deleted: 'shown', changed: 'any time' } as const
+    const options = { columns, search, after: null, limit: rowsFound, mostCharacters: 300, enoughMs }
+    const { rows, next } = await readRowPage(pool, table, options)
+    found.push({
+      stream: stream.name,
+      rows,
+      columns: columns.map(({ name }) => name),
+      hasMore: next !== null,
+    })
+  }
+  return found
+}
