@@ -42,9 +42,9 @@ const foundEarlier: readonly (typeof plans extends fc.Arbitrary<infer Plan> ? Pl
   {
     world: { ...ordinaryWorld, paging: 'last page again', byKey: 'honoured', versions: 'number' },
     lies: [{ kind: 'rights hide after paging', from: 0, rounds: 1 }],
-    seed: 18,
+    seed: 120292418,
     pageSize: 4,
-    initialChanges: 6,
+    initialChanges: 9,
     changeChance: 0.5,
   },
   // What had vanished came back from a backup in an older version, and its row stayed marked as deleted.
