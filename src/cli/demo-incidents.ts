@@ -36,7 +36,7 @@ type State = Parts & {
 }
 
 /** How long a commit stays hidden: longer than a run of the reader. */
-const hiddenMs = 12_000
+export const hiddenMs = 12_000
 const outageMs = 30_000
 const goodOnes = 40
 
@@ -69,8 +69,8 @@ async function isLoaded({ context }: State): Promise<boolean> {
 }
 
 /** One that the churn leaves alone for long enough, most likely. */
-function someAssignment({ simulator }: State): number {
-  const ids = simulator.source.ids('assignment')
+function someAssignment({ simulator }: State, but?: number): number {
+  const ids = simulator.source.ids('assignment').filter((id) => id !== but)
   const id = ids[Math.floor(Math.random() * ids.length)]
   if (id === undefined) throw new UsageError('There are no work orders: start the demo with some.')
   return id
@@ -88,7 +88,7 @@ const buttons: Readonly<Record<string, (state: State) => string | Promise<string
     const late: Late = { at: new Date(), id, version, shownAt: null }
     state.late = late
     // Another record moves the position past it.
-    source.change('assignment', someAssignment(state))
+    source.change('assignment', someAssignment(state, id))
     later(state, hiddenMs, () => {
       commit()
       late.shownAt = new Date()
@@ -190,16 +190,28 @@ async function show(state: State): Promise<DemoShown> {
   }
 }
 
-async function lateCard({ late, context }: State): Promise<DemoCard> {
+/** Whoever changes the record next waits for the late commit: then both are visible at once. */
+function hasAnotherVersion({ id, version, shownAt }: Late, { source }: Simulator): boolean {
+  const now = source.versionOf('assignment', id)
+  return shownAt ? now !== version : now === null || now > version
+}
+
+async function lateCard({ late, context, simulator }: State): Promise<DemoCard> {
   const { rows } = await context.database.pool.query<{ found_at: Date; late_ms: string }>(
     `select found_at, late_ms from tidemark.late_arrival
      where stream = 'assignment' and key = $1 and version = $2 order by id limit 1`,
     [String(late?.id ?? 0), String(late?.version ?? 0)],
   )
   const found = rows[0] ?? null
+  const isOvertaken = late !== null && !found && hasAnotherVersion(late, simulator)
   const steps: DemoStep[] = []
   if (late) steps.push({ text: `Work order ${late.id} changed, still hidden`, at: late.at })
-  if (late?.shownAt) steps.push({ text: 'Visible now; ordinary reading is past it', at: late.shownAt })
+  if (isOvertaken)
+    steps.push({
+      text: 'Changed again or deleted before Tidemark looked back, so nothing is left to look back for. Try again',
+      at: null,
+    })
+  else if (late?.shownAt) steps.push({ text: 'Visible now; ordinary reading is past it', at: late.shownAt })
   if (late?.shownAt && found) {
     const tookMs = found.found_at.getTime() - late.shownAt.getTime()
     steps.push({
@@ -215,10 +227,12 @@ async function lateCard({ late, context }: State): Promise<DemoCard> {
       ? { tone: 'todo', words: 'not tried yet' }
       : found
         ? { tone: 'ok', words: 'caught' }
-        : { tone: 'busy', words: late.shownAt ? 'passed over' : 'hidden' }),
+        : isOvertaken
+          ? { tone: 'todo', words: 'changed again' }
+          : { tone: 'busy', words: late.shownAt ? 'passed over' : 'hidden' }),
     steps,
     links: found && late ? [[`/records/assignment/${late.id}`, 'The row’s story']] : [],
-    buttons: [{ name: 'late-commit', words: late ? 'Again' : 'Break it', isMain: !late }],
+    buttons: [{ name: 'late-commit', words: late ? 'Again' : 'Break it', isMain: !late || isOvertaken }],
   }
 }
 

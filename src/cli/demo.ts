@@ -18,7 +18,7 @@ import { count, formatDuration } from '../util/text.ts'
 import { type Demo, newOneTimeKey } from '../web/demo.ts'
 import { serve } from '../worker/serve.ts'
 import { type Call, type Command, wholeNumber } from './command.ts'
-import { openDemo } from './demo-incidents.ts'
+import { hiddenMs, openDemo } from './demo-incidents.ts'
 import { chooseState, type DemoState, forgetState, keepState } from './demo-state.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import type { Environment, Output } from './output.ts'
@@ -68,6 +68,7 @@ async function run(call: Call): Promise<ExitCode> {
       ...records,
       churnPerSecond: size.churnPerSecond,
       look: 'recorded',
+      behaviour: { lateDelayMs: hiddenMs },
     })
     if (before) simulator.source.restoreBackup(before.backup)
     forgetState()
