@@ -33,7 +33,7 @@ export const readers = (context: SyncContext): Partial<Record<RunKind, ReadKind>
 })
 
 /** While versions come late, look-backs come so often that most of them have to be brief. */
-function lookbackReader(context: Pick<SyncContext, 'read'>): ReadKind {
+export function lookbackReader(context: Pick<SyncContext, 'read'>): ReadKind {
   const notBriefAtMs = new Map<string, number>()
   return async (stream, options) => {
     const lastMs = notBriefAtMs.get(stream.name)

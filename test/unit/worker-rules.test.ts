@@ -1,12 +1,16 @@
 // The decisions of the worker that need neither a queue nor a clock: how long to leave alone, which schedules to change, how to be
 // subscribed.
 
-import { describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import type { SyncContext } from '../../src/context.ts'
 import type { JsonObject } from '../../src/json/json.ts'
 import { afterFailure, backoff, type Outage } from '../../src/util/backoff.ts'
 import { isSecret } from '../../src/web/sessions.ts'
 import { type Scheduled, scheduleChanges, type Wanted } from '../../src/worker/queue/schedules.ts'
+import { lookbackReader } from '../../src/worker/scheduled-runs.ts'
 import { checkCreated, planSubscriptions, subscriptionKeyOf } from '../../src/worker/subscription.ts'
+import { neverAborted } from '../support/context.ts'
+import { streamOf } from '../support/streams.ts'
 
 describe('what fails', () => {
   const fail = (outage: Outage | null, nowMs: number, more = {}): Outage =>
@@ -34,6 +38,39 @@ describe('what fails', () => {
 
   it('is not asked before it wants to be (P10)', () => {
     expect(fail(null, 1_000, { notBeforeMs: 900_000 }).untilMs).toBe(900_000)
+  })
+})
+
+describe('look-backs that come often', () => {
+  afterEach(() => void vi.useRealTimers())
+
+  it('are brief but for one in 45 s, and until one has ended well', async () => {
+    vi.useFakeTimers({ toFake: ['performance'] })
+    const reached: (string | undefined)[] = []
+    let status: 'done' | 'failed' = 'failed'
+    const read: SyncContext['read'] = async ({ name }, kind, { reach }) => {
+      reached.push(reach)
+      const tally = {
+        inserted: 0,
+        updated: 0,
+        unchanged: 0,
+        rescued: 0,
+        quarantined: 0,
+        requests: 1,
+        bytes: 0,
+      }
+      return {
+        ...{ stream: name, kind, status, runId: '1', note: null, error: null, tally },
+        ...{ isComplete: true, yielded: false },
+      }
+    }
+    const look = lookbackReader({ read })
+    for (let run = 0; run < 8; run++) {
+      await look(streamOf('assignment'), { signal: neverAborted })
+      status = 'done'
+      vi.advanceTimersByTime(15_000)
+    }
+    expect(reached).toEqual(['short', 'short', 'brief', 'brief', 'short', 'brief', 'brief', 'short'])
   })
 })
 
