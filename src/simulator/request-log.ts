@@ -18,6 +18,7 @@ type ReceivedRequest = {
 }
 
 export type RequestLog = {
+  /** Forgets what it has kept. */
   start(): void
   stop(): void
   clear(): void
@@ -39,6 +40,7 @@ export function openRequestLog(): RecordingLog {
     },
     start() {
       isOn = true
+      entries = []
     },
     stop() {
       isOn = false

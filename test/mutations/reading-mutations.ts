@@ -339,4 +339,28 @@ export const readingMutations: readonly Mutation[] = [
     find: 'givesWay ? takeLateTurn(signal) : takeTurn(signal)',
     replace: 'givesWay ? takeTurn(signal) : takeLateTurn(signal)',
   },
+  {
+    promise: 'P14',
+    test: 'test/unit/worker-rules.test.ts',
+    name: 'look-backs that come often are all brief',
+    file: 'src/worker/scheduled-runs.ts',
+    find: 'lastMs !== undefined && performance.now() - lastMs < shortEveryMs',
+    replace: 'lastMs !== undefined',
+  },
+  {
+    promise: 'P14',
+    test: 'test/integration/epochs.test.ts',
+    name: 'look-backs that are brief ask for no record whose fall is being decided',
+    file: 'src/sync/changes/pinned-records.ts',
+    find: 'if (context.onlyUndecided && !(await run.pinned.known()).pins.some((pin) => isUndecided(pin, now())))',
+    replace: 'if (context.onlyUndecided)',
+  },
+  {
+    promise: 'P16',
+    test: 'test/integration/run-due.test.ts',
+    name: 'look-backs come no oftener while versions come late',
+    file: 'src/store/queries/due.ts',
+    find: "late.stream = name and found_at > now() - interval '5 minutes'",
+    replace: 'late.stream = name and false',
+  },
 ]
