@@ -69,7 +69,8 @@ async function* rowLines(
   for (let rows = 0, pages = 0; rows < mostInCsv && pages < mostPages; pages++) {
     const shown = await queries.rows(stream, { ...asked, after })
     if (shown === null) return
-    const { page, columns, keyName } = shown
+    const { columns, keyName } = shown
+    const page = await shown.page
     if (after === null) yield line([keyName, ...columns, '_synced_at', '_deleted'])
     const cells = page.rows.map((row) => [
       row.key,

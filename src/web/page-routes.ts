@@ -1,5 +1,7 @@
 // Serves the pages. While the worker waits for Postgres, or Postgres does not answer, they say so and load themselves again.
 
+import { Readable } from 'node:stream'
+import { setTimeout as wait } from 'node:timers/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from '../log.ts'
 import type { Problem } from '../problems/stream-problems.ts'
@@ -38,18 +40,17 @@ const contentPolicy = [
   "frame-ancestors 'none'",
 ].join('; ')
 
+const pageHeaders = {
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy': contentPolicy,
+  'x-content-type-options': 'nosniff',
+  // Without it, forms would be sent with the origin `null`.
+  'referrer-policy': 'same-origin',
+  'cache-control': 'no-store',
+}
+
 export const sendPage = (reply: FastifyReply, page: Html, status = 200): FastifyReply =>
-  reply
-    .code(status)
-    .headers({
-      'content-type': 'text/html; charset=utf-8',
-      'content-security-policy': contentPolicy,
-      'x-content-type-options': 'nosniff',
-      // Without it, forms would be sent with the origin `null`.
-      'referrer-policy': 'same-origin',
-      'cache-control': 'no-store',
-    })
-    .send(markupOf(page))
+  reply.code(status).headers(pageHeaders).send(markupOf(page))
 
 type Options = {
   /** Null while the worker waits for what it needs. */
@@ -84,6 +85,8 @@ const pages: readonly Page[] = [
 ]
 const reloadSeconds = 3
 const defaultTimeoutMs = 15_000
+/** A page is whole when it comes this soon; otherwise what is there is painted first. */
+const soonMs = 30
 
 export const pageRoutes =
   ({ statusQueries, viewerOf, assets, isDemo = false, timeoutMs = defaultTimeoutMs, log }: Options): Routes =>
@@ -105,6 +108,12 @@ export const pageRoutes =
             ...shown,
             ...more,
           })
+        const failed = (error: unknown): Html => {
+          if (isTooSlow(error)) return tooSlow
+          log[isLogged ? 'debug' : 'warn']({ err: error, path }, `the page ${path} could not be shown`)
+          isLogged = true
+          return silent
+        }
         const alone = (text: Html): Shown => ({ title, heading: heading({ title }), body: text })
         const there = statusQueries()
         if (!there) return sendPage(reply, page(alone(waiting), null, { reloadSeconds }), 503)
@@ -115,17 +124,37 @@ export const pageRoutes =
           const context = { statusQueries: there, viewer, query, params, problems: known, now }
           const [shown, problems] = await withTimeout(timeoutMs, Promise.all([body(context), known]))
           isLogged = false
-          const whole = 'body' in shown ? shown : alone(shown)
-          return sendPage(reply, page(whole, problems), whole.status)
+          const { rest, ...whole } = 'body' in shown ? shown : { ...alone(shown), rest: undefined }
+          if (!rest) return sendPage(reply, page(whole, problems), whole.status)
+          const coming = withTimeout(timeoutMs, rest())
+          const soon = await Promise.race([coming, wait(soonMs, null, { ref: false })])
+          if (soon) return sendPage(reply, page(withMore(whole, soon), problems), whole.status)
+          const around = page(withMore(whole, searching), problems)
+          return reply.headers(pageHeaders).send(Readable.from(inPieces(around, coming, failed)))
         } catch (error) {
-          if (isTooSlow(error)) return sendPage(reply, page(alone(tooSlow), null), 503)
-          log[isLogged ? 'debug' : 'warn']({ err: error, path }, `the page ${path} could not be shown`)
-          isLogged = true
-          return sendPage(reply, page(alone(silent), null, { reloadSeconds }), 503)
+          const note = failed(error)
+          const more = note === silent ? { reloadSeconds } : {}
+          return sendPage(reply, page(alone(html`${note}${note === silent && reloads}`), null, more), 503)
         }
       })
     }
   }
+
+/** With what takes longer in its place, or with a mark of that place. */
+const withMore = (shown: Shown, more: Html): Shown => ({ ...shown, body: html`${shown.body}${more}` })
+
+/** What is there, so that it is painted; then what took longer; then the end. No data can forge the mark. */
+async function* inPieces(
+  page: Html,
+  coming: Promise<Html>,
+  failed: (error: unknown) => Html,
+): AsyncGenerator<string> {
+  const mark = markupOf(searching)
+  const [before = '', after = ''] = markupOf(page).split(mark)
+  yield before + mark
+  yield markupOf(await coming.catch(failed))
+  yield after
+}
 
 /** Postgres stopped the query because its time was up. */
 const isTooSlow = (error: unknown): boolean =>
@@ -133,4 +162,7 @@ const isTooSlow = (error: unknown): boolean =>
 
 const tooSlow = html`<p class="note warn"><b>This took longer than 2 s and was stopped</b>, so that the page does not hold up the mirror. Load it again; a narrower search or a shorter time helps.</p>`
 const waiting = html`<p class="note warn">The worker is starting and still waits for its database or its queue. The log of the worker says which. This page reloads by itself.</p>`
-const silent = html`<p class="note bad">The database did not answer. The log of the worker says why. The stored rows are safe, and the worker keeps trying. This page reloads by itself.</p>`
+const silent = html`<p class="note bad">The database did not answer. The log of the worker says why. The stored rows are safe, and the worker keeps trying.</p>`
+const reloads = html`<p class="quiet">This page reloads by itself.</p>`
+/** Hidden as soon as something follows it. */
+const searching = html`<p class="quiet pending">Searching; this takes up to two seconds.</p>`

@@ -32,7 +32,8 @@ export type RowsShown = {
   readonly all: readonly string[]
   readonly keyName: string
   readonly columns: readonly string[]
-  readonly page: RowPage
+  /** The search may take a second. */
+  readonly page: Promise<RowPage>
   readonly sql: string
 }
 export type RowsAsked = {
@@ -72,7 +73,7 @@ export async function readRows(
   pool: Parameters<typeof readOverview>[0],
   streams: readonly Stream[],
   name: string,
-  { search, columns: wanted, choose, ...page }: RowsAsked,
+  { search, columns: wanted, choose, ...range }: RowsAsked,
 ): Promise<RowsShown | null> {
   const stream = streams.find((one) => one.name === name)
   const table = stream && (await rowTable(pool, stream))
@@ -81,12 +82,15 @@ export async function readRows(
   const known = wanted.filter((one) => all.includes(one))
   const names = known.length > 0 ? known : choose(all)
   const columns = table.columns.filter((column) => names.includes(column.name))
+  const page = readRowPage(pool, table, { columns, search, ...range })
+  // Whoever asked may look at it later.
+  page.catch(() => {})
   return {
     all,
     keyName: table.tableSchema.key.name,
     columns: columns.map((column) => column.name),
-    page: await readRowPage(pool, table, { columns, search, ...page }),
-    sql: sqlOf(table, columns, search, page.limit),
+    page,
+    sql: sqlOf(table, columns, search, range.limit),
   }
 }
 

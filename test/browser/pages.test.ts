@@ -251,6 +251,32 @@ describe.skipIf(!hasPostgres || !hasChromium)('the pages', () => {
     expect(seen.size).toBe(200)
   })
 
+  it('paints the form of a search that takes long before its rows are there', async () => {
+    const page = await browser.open()
+    const form = page.getByRole('search', { name: 'Rows of assignment' })
+    const searching = page.getByText('Searching; this takes up to two seconds')
+    const client = await database.pool.connect()
+    try {
+      // How many rows there are is known without looking.
+      await client.query('analyze mirror.assignment')
+      await client.query('begin; lock table mirror.assignment')
+      await page.goto(`${worker.url}/streams/assignment/rows?q=long`, { waitUntil: 'commit' })
+      await searching.waitFor()
+      expect(await form.getByLabel('Text, number or key').inputValue()).toBe('long')
+      expect(await page.getByText('was stopped').count()).toBe(0)
+      // Whoever waits for nothing is told so, in the same page.
+      await page.getByText('This took longer than 2 s and was stopped').waitFor()
+      expect(await searching.isVisible()).toBe(false)
+      expect(await page.getByRole('contentinfo').innerText()).toContain('As of')
+    } finally {
+      await client.query('rollback')
+      client.release()
+    }
+    await page.goto(`${worker.url}/streams/assignment/rows?q=7`)
+    await page.getByRole('rowheader', { name: '7', exact: true }).waitFor()
+    expect(await searching.isVisible()).toBe(false)
+  })
+
   it('finds a field by a part of its name', async () => {
     const page = await browser.open()
     await page.goto(`${worker.url}/dictionary`)

@@ -20,8 +20,10 @@ export const findPage: Page = {
     if (text === '')
       return { title: 'Find', heading: head, body: html`${form}${streamLinks(statusQueries.streams)}` }
     const isNumber = /^\d{1,18}$/.test(text)
-    const [found, fields, run] = await Promise.all([
-      statusQueries.find(text),
+    const found = statusQueries.find(text)
+    // It is looked at after what is asked here.
+    found.catch(() => {})
+    const [fields, run] = await Promise.all([
       statusQueries.fields({ stream: null, text }, mostFields),
       isNumber ? statusQueries.run(text) : null,
     ])
@@ -34,16 +36,20 @@ export const findPage: Page = {
           html`field <a href="${addressOf(`/streams/${stream}/fields`, { search: sourceName })}">${foreign(sourceName, 60)}</a> of ${stream}`,
       ),
     ]
-    const withRows = found.filter(({ rows }) => rows.length > 0)
     return {
       title: 'Find',
       heading: head,
       body: html`${form}
-${others.length > 0 && html`<section class="card"><h2>Not records</h2><ul class="key">${others.map((one) => html`<li>${one}</li>`)}</ul></section>`}
-${withRows.map((one) => records(one, text, now))}
-${withRows.length === 0 && html`<section class="card"><h2>No record found</h2><p>The newest rows of ${plural(found.length, 'stream')} were searched, deleted ones too. Search all of one: ${found.map(({ stream }, index) => html`${index > 0 && ', '}<a href="${addressOf(`/streams/${stream}/rows`, { q: text })}">${stream}</a>`)}.</p></section>`}`,
+${others.length > 0 && html`<section class="card"><h2>Not records</h2><ul class="key">${others.map((one) => html`<li>${one}</li>`)}</ul></section>`}`,
+      rest: async () => recordsFound(await found, text, now),
     }
   },
+}
+
+function recordsFound(found: readonly FoundIn[], text: string, now: Date): Html {
+  const withRows = found.filter(({ rows }) => rows.length > 0)
+  return html`${withRows.map((one) => records(one, text, now))}
+${withRows.length === 0 && html`<section class="card"><h2>No record found</h2><p>The newest rows of ${plural(found.length, 'stream')} were searched, deleted ones too. Search all of one: ${found.map(({ stream }, index) => html`${index > 0 && ', '}<a href="${addressOf(`/streams/${stream}/rows`, { q: text })}">${stream}</a>`)}.</p></section>`}`
 }
 
 const streamLinks = (streams: readonly string[]): Html =>

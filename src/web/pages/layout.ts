@@ -145,6 +145,8 @@ export type Shown = {
   readonly title: string
   readonly heading: Html
   readonly body: Html
+  /** What takes longer: it follows the body, which is sent before it when it is not there soon. */
+  readonly rest?: () => Promise<Html>
   /** 200 when it is left out. */
   readonly status?: number
 }

@@ -5,6 +5,7 @@ import {
   deletedChoices,
   type RowCursor,
   type RowLine,
+  type RowPage,
   type RowSearch,
 } from '../../store/queries/rows.ts'
 import { plural } from '../../util/text.ts'
@@ -63,12 +64,18 @@ export const rowsTab: Page = {
       })
       if (shown === null)
         return html`<section class="card"><p>Nothing of ${stream} is stored yet. Its table is made by the first record that comes.</p></section>`
-      return html`${searchForm(stream, asked.search, shown)}
-${results(stream, context, asked, shown)}
-<section class="card" aria-labelledby="sql"><div class="bar spread"><h2 id="sql">As SQL</h2>${copyButton('Copy as SQL', { from: 'query' })}</div><pre class="term" tabindex="0" id="query">${shown.sql}</pre>
-<p class="small quiet">The CSV contains these columns and at most ${count(mostInCsv)} rows. Everything: <code>tidemark sql --csv "select * from bi.${stream}" > ${stream}.csv</code></p></section>`
+      return {
+        body: searchForm(stream, asked.search, shown),
+        rest: async () =>
+          html`${results(stream, context, asked, shown, await shown.page)}
+${asSql(stream, shown)}`,
+      }
     }),
 }
+
+const asSql = (stream: string, { sql }: RowsShown): Html =>
+  html`<section class="card" aria-labelledby="sql"><div class="bar spread"><h2 id="sql">As SQL</h2>${copyButton('Copy as SQL', { from: 'query' })}</div><pre class="term" tabindex="0" id="query">${sql}</pre>
+<p class="small quiet">The CSV contains these columns and at most ${count(mostInCsv)} rows. Everything: <code>tidemark sql --csv "select * from bi.${stream}" > ${stream}.csv</code></p></section>`
 
 const searchForm = (stream: string, search: RowSearch, { all, columns, keyName }: RowsShown): Html =>
   html`<form class="card" role="search" aria-label="Rows of ${stream}" method="get" action="/streams/${stream}/rows"><div class="bar">
@@ -91,8 +98,13 @@ const choice = (label: string, name: string, values: readonly string[], value: s
 
 type Asked = ReturnType<typeof rowsAsked>
 
-function results(stream: string, context: PageContext, asked: Asked, shown: RowsShown): Html {
-  const { page, columns } = shown
+function results(
+  stream: string,
+  context: PageContext,
+  asked: Asked,
+  { columns }: RowsShown,
+  page: RowPage,
+): Html {
   const { search } = asked
   if (page.rows.length === 0 && page.next === null) return nothingFound(stream, asked)
   const hasKey = asked.after === null && page.rows[0]?.key === search.text
@@ -111,7 +123,7 @@ ${page.rows.length > 0 && rowTable(stream, columns, page.rows, search, context.n
   }</nav></section>`
 }
 
-function howMany({ after }: Asked, { rows, next }: RowsShown['page']): string {
+function howMany({ after }: Asked, { rows, next }: RowPage): string {
   const few = plural(rows.length, 'row')
   if (next === null) return after === null ? few : `The last ${few}`
   return after === null ? `The first ${few}` : few

@@ -17,19 +17,21 @@ const tabs = [
 ] as const
 export type Tab = (typeof tabs)[number][0]
 
+type WithRest = Required<Pick<Shown, 'body' | 'rest'>>
 type Framed = { readonly stream: StreamSnapshot; readonly snapshot: Snapshot; readonly cells: Cells }
 
 /** The head and the tabs of a stream around what a tab shows; for a name that is no stream, a page that says so. */
 export async function streamPage(
   context: PageContext,
   tab: Tab,
-  body: (framed: Framed) => Promise<Html> | Html,
+  body: (framed: Framed) => Promise<Html | WithRest> | Html,
 ): Promise<Shown> {
   const name = context.params.name ?? ''
   const [snapshot, problems] = await Promise.all([context.statusQueries.snapshot(), context.problems])
   const stream = snapshot.streams.find((one) => one.stream === name)
   if (!stream) return noSuchStream(snapshot.streams.map((one) => one.stream))
   const cells = cellsOf(snapshot, problems)
+  const shown = await body({ stream, snapshot, cells })
   return {
     title: name,
     heading: html`${heading({
@@ -41,7 +43,7 @@ export async function streamPage(
       ([path, words]) =>
         html`<li><a href="/streams/${name}${path}"${path === tab && html` aria-current="page"`}>${words}</a></li>`,
     )}</ul></nav>`,
-    body: await body({ stream, snapshot, cells }),
+    ...('body' in shown ? shown : { body: shown }),
   }
 }
 
