@@ -40,9 +40,12 @@ export async function benchRecording(say: (what: string) => void): Promise<strin
       allBare.push(bare)
       say(`with its recording ${recorded.toFixed(2)} CPU s, without ${bare.toFixed(2)}`)
     }
-    const more = (a: number, b: number) => `${((a / b - 1) * 100).toFixed(1)} %`
+    const percent = (share: number) => `${(share * 100).toFixed(1)} %`
+    const more = all.map((one, pair) => one / (allBare[pair] ?? one) - 1).toSorted((a, b) => a - b)
+    const quarter = Math.floor(more.length / 4)
+    const [low, high] = [more[quarter] ?? 0, more[more.length - 1 - quarter] ?? 0]
     const [least, leastBare] = [Math.min(...all), Math.min(...allBare)]
-    return `Of ${pairs} pairs of first loads of ${recordCount.toLocaleString('en')} records, the cheapest with it took ${least.toFixed(2)} CPU s, the cheapest without ${leastBare.toFixed(2)}: ${more(least, leastBare)} more. The medians: ${median(all).toFixed(2)} and ${median(allBare).toFixed(2)}, ${more(median(all), median(allBare))}. Other work on the machine only adds to either.\n\n${loadOfMachine(1)}`
+    return `Of ${pairs} pairs of first loads of ${recordCount.toLocaleString('en')} records, one half of each with it and one without, the median pair took ${percent(median(more))} more CPU with it, the middle half of the pairs ${percent(low)} to ${percent(high)}. The cheapest load with it took ${least.toFixed(2)} CPU s, the cheapest without ${leastBare.toFixed(2)}. Other work on the machine only adds to either.\n\n${loadOfMachine(1)}`
   } finally {
     upstream.stop()
     await database.close()
