@@ -211,4 +211,29 @@ describe.skipIf(!hasPostgres)('vanished records', () => {
     expect(await search(context)).toMatchObject({ isComplete: false, tally: { requests: 0 } })
     expect(await gone()).toEqual([])
   })
+
+  it('that only a replica lacked are back with the next search', async () => {
+    let timeMs = Date.now()
+    await using upstream = await startSimulator({ assignments: 200, now: () => timeMs })
+    await using context = await openTestContext(database, upstream)
+    const { source, behaviour } = upstream
+    // From here on the replica is kept.
+    behaviour.replicaLagMs = 0
+    await context.read(assignment, 'incremental', { signal })
+    const late = source.insertLate('assignment')
+    source.change('assignment', 5)
+    await context.read(assignment, 'incremental', { signal })
+    timeMs += 60_000
+    late.commit()
+    await context.read(assignment, 'lookback', { signal })
+    timeMs += 10_000
+    // As it was when the record was not there yet, and the last poll showed what is newest.
+    behaviour.replicaLagMs = 30_000
+    await context.read(assignment, 'incremental', { signal })
+    expect(await search(context)).toMatchObject({ note: '1 gone' })
+    expect(await gone()).toEqual([`${late.id} absent`])
+    behaviour.replicaLagMs = null
+    expect(await search(context)).toMatchObject({ status: 'done' })
+    expect(await gone()).toEqual([])
+  })
 })

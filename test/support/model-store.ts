@@ -39,7 +39,7 @@ export type ModelStore = Store & {
   /** Called before and after each write; throws to crash there. */
   onWrite: (moment: 'before' | 'after') => void
   /** Called when a run ends; throws when that cannot be written down. */
-  onFinish: (end: RunEnd) => void
+  onFinish: (end: RunEnd, kind: RunKind) => void
   retreats: number
   epochs: number
   /** Deletions wait for an operator. */
@@ -277,7 +277,7 @@ export function modelStore(now: () => Date, knownVersionField: string | null = '
       },
       progress: { asked() {}, step() {} },
       async finish(end) {
-        store.onFinish(end)
+        store.onFinish(end, kind)
         if (end.status === 'done') lastRuns.set(kind, now())
         if (kind === 'lookback' && end.isComplete) lastLookbackAt = startedAt
         if (end.status === 'inconclusive') inconclusiveRuns += 1

@@ -15,7 +15,7 @@ export type RankSides = {
 export type RankFindings = {
   /** Keys of ours that the list lacks: suspects, to be looked at one by one. */
   readonly vanished: readonly bigint[]
-  /** Keys of the list that we have no row of. */
+  /** Keys of the list that we have no row of; the first one behind our last, too. */
   readonly unknown: readonly bigint[]
   /** Behind the place of our last the list showed that one or a lower one. */
   readonly repeats: boolean
@@ -44,8 +44,18 @@ export async function probeRanks(sides: RankSides, mostFound: number): Promise<R
   while (vanished.length + unknown.length < mostFound) {
     const last = sides.count === 0 ? null : await compare(sides.count)
     if (last === null || last.isSame) {
-      const repeats = last?.ours != null && (await isShownBehind(last.ours))
-      return { vanished, unknown, repeats, isWhole: !repeats, compared }
+      const highest = last?.ours ?? null
+      const behind = highest === null ? null : await sides.theirs(placeOf(sides.count, highest) + 1)
+      if (behind === null || highest === null)
+        return { vanished, unknown, repeats: false, isWhole: true, compared }
+      const repeats = behind <= highest
+      return {
+        vanished,
+        unknown: repeats ? unknown : [...unknown, behind],
+        repeats,
+        isWhole: !repeats,
+        compared,
+      }
     }
     const found = await firstDifference(compare, settled, sides.count)
     settled = found.rank - 1
@@ -56,11 +66,6 @@ export async function probeRanks(sides: RankSides, mostFound: number): Promise<R
     else unknown.push(theirs)
   }
   return { vanished, unknown, repeats: false, isWhole: false, compared }
-
-  async function isShownBehind(last: bigint): Promise<boolean> {
-    const theirs = await sides.theirs(placeOf(sides.count, last) + 1)
-    return theirs !== null && theirs <= last
-  }
 }
 
 type Comparison = { readonly ours: bigint | null; readonly theirs: bigint | null; readonly isSame: boolean }
