@@ -465,7 +465,7 @@ export const promiseMutations: readonly Mutation[] = [
   },
   {
     promise: 'P12',
-    test: 'test/property/beliefs.test.ts',
+    test: 'test/property/rank-probe.test.ts',
     name: 'a list that shows its last page in every place behind it is believed by its ranks',
     file: 'src/sync/deletions/rank-probe.ts',
     find: 'const repeats = behind <= highest',
