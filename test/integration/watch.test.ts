@@ -62,7 +62,12 @@ describe.skipIf(!hasPostgres)('the minutes', () => {
       `insert into tidemark.progress (stream, reading, run_id, began_at, updated_at, share)
        values ('note', 'first load', 1, now(), now(), 0.25)`,
     )
+    await noteStates(
+      database.pool,
+      new Map([['note', { inMinute: 'loading', state: 'loading', reason: null }]]),
+    )
     expect(await freshness()).toEqual([{ state: 'loading', share: 0.25, reason: null }])
+    // As soon as that is so, although no worker has looked again.
     await stands('read_through_at = now(), last_success_at = now()')
     expect(await freshness()).toEqual([{ state: 'live', share: 1, reason: null }])
     await noteStates(
