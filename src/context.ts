@@ -5,27 +5,27 @@ import { flushCompileCache } from 'node:module'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import type { Config, MirrorConfig, UpstreamConfig } from './config/load.ts'
+import {
+  asChosen,
+  configuredStreams,
+  howToRead,
+  mirroredStreams,
+  openUpstreams,
+  sourcesOf,
+  wantedRelated,
+} from './configured.ts'
 import { type Contracts, knowAddedStreams, openContracts } from './contracts.ts'
 import type { Logger } from './log.ts'
 import { isRelatedDue } from './store/queries/due.ts'
 import { forgetProblem, noteProblem } from './store/queries/notices.ts'
-import { claimSources, type WantedSource } from './store/runs/claim-sources.ts'
+import { claimSources } from './store/runs/claim-sources.ts'
 import { compareOnce } from './store/runs/comparison.ts'
 import { openStore } from './store/runs/open-store.ts'
 import { countAgainAfterMs, isLoadToBeCounted, noteLoadCount } from './store/runs/progress.ts'
 import { readAgainByKey } from './store/runs/related-work.ts'
 import { expectMigrated, migrateDatabase } from './store/schema/migrate.ts'
 import { type Database, openDatabase } from './store/server/connect.ts'
-import {
-  asFoundOut,
-  keyOwner,
-  type MirroredStream,
-  type RelatedStream,
-  relatedStreams,
-  type ServiceName,
-  type Stream,
-  streams,
-} from './streams/catalog.ts'
+import { asFoundOut, type RelatedStream, type ServiceName, type Stream, streams } from './streams/catalog.ts'
 import type { Records } from './streams/record.ts'
 import { readIncremental } from './sync/changes/incremental.ts'
 import { readLookback, type WantedReach } from './sync/changes/lookback.ts'
@@ -37,9 +37,8 @@ import type { Difference } from './sync/ports/audits.ts'
 import type { Source } from './sync/ports/source.ts'
 import type { Store, Written } from './sync/ports/store.ts'
 import { type RelatedContext, readRelated } from './sync/related/read-related.ts'
-import { openUpstream, type Upstream } from './upstream/client.ts'
+import type { Upstream } from './upstream/client.ts'
 import { openRelatedSource } from './upstream/contract/extended-read.ts'
-import { maskSource, openSource } from './upstream/contract/source.ts'
 import { UpstreamError } from './upstream/http/errors.ts'
 import type { UpstreamObserver } from './upstream/http/transport.ts'
 import { openWaits } from './upstream/waits.ts'
@@ -47,36 +46,6 @@ import { openRoom, type Room } from './util/room.ts'
 import { openPriorityGate } from './util/waiting.ts'
 
 export type Pool = Database['pool']
-
-// Opens the client of one upstream service as the configuration describes it.
-export type UpstreamNeeds = {
-  readonly config: UpstreamConfig
-  readonly log: Logger
-  readonly observer?: UpstreamObserver
-}
-
-/** Null when the service is not configured. */
-export function openConfiguredUpstream(needs: UpstreamNeeds, service: 'assignment'): Upstream
-export function openConfiguredUpstream(needs: UpstreamNeeds, service: ServiceName): Upstream | null
-export function openConfiguredUpstream(needs: UpstreamNeeds, service: ServiceName): Upstream | null {
-  const { config, ...rest } = needs
-  const { requestsPerSecond, requestTimeoutMs } = config
-  const common = { ...rest, requestsPerSecond, requestTimeoutMs }
-  if (service === 'assignment') {
-    const { assignmentBaseUrl: baseUrl, authUrl, subjectId, apiKey, clientGuid } = config
-    return openUpstream({ ...common, service, baseUrl, authUrl, subjectId, apiKey, clientGuid })
-  }
-  if (config.trackingBaseUrl === null) return null
-  return openUpstream({
-    ...common,
-    service,
-    baseUrl: config.trackingBaseUrl,
-    authUrl: config.trackingAuthUrl,
-    subjectId: config.trackingSubjectId,
-    apiKey: config.trackingApiKey,
-    clientGuid: null,
-  })
-}
 
 // One run of any stream, of the kinds that run on a schedule.
 export type ScheduledKind = 'incremental' | 'lookback'
@@ -288,50 +257,6 @@ function readCounted({ pool }: Database, context: ReadStreamContext, log: Logger
   return readStream({ ...context, onWritten }).finally(count.end)
 }
 
-const howToRead = ({ name }: Stream, config: UpstreamConfig) => ({
-  pageSize: config.pageSize,
-  load: { readers: config.loadConnections },
-  lookbackFloorMs: config.lookbackMs,
-  keyField: config.keyFields[name] ?? null,
-  versionField: config.versionFields[name] ?? null,
-})
-
-const asChosen = (stream: Stream, config: MirrorConfig & UpstreamConfig, { kindsOf }: Contracts): Stream => ({
-  ...stream,
-  fieldKinds: kindsOf(stream.name) ?? {},
-  fieldZones: config.fieldTimezones[stream.name] ?? {},
-  volatileFields: config.volatileFields[stream.name] ?? null,
-})
-
-function openUpstreams(options: Parameters<typeof openContext>[0]) {
-  const { webhookSecret } = options.config
-  const upstreams = {
-    assignment: openConfiguredUpstream(options, 'assignment'),
-    tracking: openConfiguredUpstream(options, 'tracking'),
-  }
-  // One for all runs: it knows how long records are.
-  const sources = new Map<string, Source>()
-  const open = (stream: Stream): Source => {
-    const upstream = upstreams[stream.service]
-    if (!upstream) throw new Error(`${stream.name} belongs to the tracking service: set TRACKING_BASE_URL.`)
-    const source = openSource(upstream, stream)
-    const holdsSecret = stream.list === 'listWebhookSubscriptions' && webhookSecret
-    return holdsSecret ? maskSource(source, holdsSecret) : source
-  }
-  return {
-    ...upstreams,
-    sourceOf(stream: Stream): Source {
-      const source = sources.get(stream.name) ?? open(stream)
-      sources.set(stream.name, source)
-      return source
-    },
-    close() {
-      upstreams.assignment.close()
-      upstreams.tracking?.close()
-    },
-  }
-}
-
 const dayMs = 24 * 3_600_000
 
 /** Before the first row comes, unless a look within that time has shown what there is. */
@@ -346,24 +271,6 @@ async function contractsFor(
   return contracts
 }
 
-/** Those that have tables, by the settings. */
-export const mirroredStreams = (
-  config: Pick<Config, 'streams' | 'trackingBaseUrl' | 'related' | 'attachmentData' | 'keyFields'>,
-): readonly MirroredStream[] => [...configuredStreams(config), ...wantedRelated(config, null)]
-
-/** Whose data the settings ask for, by service. */
-export function sourcesOf(
-  config: Pick<UpstreamConfig, 'assignmentBaseUrl' | 'clientGuid' | 'trackingBaseUrl' | 'trackingSubjectId'>,
-): readonly WantedSource[] {
-  const streamsOf = (service: ServiceName) => streams.filter((stream) => stream.service === service)
-  const { assignmentBaseUrl, clientGuid, trackingBaseUrl, trackingSubjectId } = config
-  const assignment = { service: 'assignment', baseUrl: assignmentBaseUrl, account: clientGuid } as const
-  const tracking = { service: 'tracking', baseUrl: trackingBaseUrl, account: trackingSubjectId } as const
-  return [assignment, tracking].flatMap(({ baseUrl, ...rest }) =>
-    baseUrl === null ? [] : [{ ...rest, baseUrl, streams: streamsOf(rest.service) }],
-  )
-}
-
 async function openMirrorDatabase(options: Parameters<typeof openContext>[0]): Promise<Database> {
   const { config, log, migrates = true, anySource = !migrates } = options
   const database = await openDatabase({ url: config.databaseUrl, log })
@@ -376,33 +283,4 @@ async function openMirrorDatabase(options: Parameters<typeof openContext>[0]): P
     await database.close()
     throw error
   }
-}
-
-/** The bytes of attachments share the key of attachments. */
-function wantedRelated(
-  config: Pick<Config, 'related' | 'attachmentData' | 'keyFields'>,
-  contracts: Pick<Contracts, 'kindsOf'> | null,
-): readonly RelatedStream[] {
-  const wanted: readonly RelatedStream[] = relatedStreams
-  return wanted
-    .filter(({ name, bulkField }) => (bulkField ? config.attachmentData : config.related.includes(name)))
-    .map((stream) => {
-      const key = config.keyFields[keyOwner(stream).name] ?? null
-      return {
-        ...stream,
-        ...(key !== null && { keyFields: [key], isKeyChosen: true as const }),
-        // Asked anew each time: it may be read again meanwhile.
-        get fieldKinds() {
-          return { ...stream.fieldKinds, ...contracts?.kindsOf(stream.name) }
-        },
-      }
-    })
-}
-
-export function configuredStreams(config: Pick<Config, 'streams' | 'trackingBaseUrl'>): readonly Stream[] {
-  return streams.filter(
-    (stream) =>
-      (config.streams === null || config.streams.includes(stream.name)) &&
-      (stream.service !== 'tracking' || config.trackingBaseUrl !== null),
-  )
 }

@@ -3,7 +3,8 @@
 
 import { setTimeout as wait } from 'node:timers/promises'
 import { loadConfig } from '../config/load.ts'
-import { configuredStreams, openContext, type SyncContext } from '../context.ts'
+import { configuredStreams } from '../configured.ts'
+import { openContext, type SyncContext } from '../context.ts'
 import { findSpan, planBackfill, readSpanOptions } from '../operator/backfill.ts'
 import { asChangesStream } from '../operator/positions.ts'
 import { cancelBackfill, requestBackfill } from '../store/admin/requests.ts'

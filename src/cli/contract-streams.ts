@@ -2,7 +2,7 @@
 // many records each has is asked page by page, each time twice as far, so it is a guess.
 
 import { type Config, ConfigError, loadConfig } from '../config/load.ts'
-import { openConfiguredUpstream } from '../context.ts'
+import { openConfiguredUpstream } from '../configured.ts'
 import { listsOffered } from '../contracts.ts'
 import { readContracts } from '../store/queries/contract.ts'
 import type { ListOffered } from '../streams/contract.ts'

@@ -2,7 +2,8 @@
 // operator's answer: they are gone (approve), or they are not (reject).
 
 import { loadConfig } from '../config/load.ts'
-import { configuredStreams, openContext } from '../context.ts'
+import { configuredStreams } from '../configured.ts'
+import { openContext } from '../context.ts'
 import {
   approveDeletions,
   type BlockedStream,

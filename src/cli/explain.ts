@@ -2,7 +2,8 @@
 // nothing.
 
 import { loadConfig } from '../config/load.ts'
-import { mirroredStreams, openContext, type SyncContext } from '../context.ts'
+import { mirroredStreams } from '../configured.ts'
+import { openContext, type SyncContext } from '../context.ts'
 import { parseJson } from '../json/parse.ts'
 import { askForRelated, type RelatedSays } from '../operator/related-record.ts'
 import { askUpstream, type UpstreamSays } from '../operator/upstream-record.ts'

@@ -3,7 +3,7 @@
 import { resolve } from 'node:path'
 import { type Environment, loadConfig } from '../config/load.ts'
 import { variables } from '../config/variables.ts'
-import { configuredStreams } from '../context.ts'
+import { configuredStreams } from '../configured.ts'
 import { keepSecret } from '../log.ts'
 import type { ServiceName } from '../streams/catalog.ts'
 import { openQuestions, type Questions } from './ask.ts'

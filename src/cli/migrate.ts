@@ -2,7 +2,7 @@
 // into the mirror do so by themselves; this verb is for those who want it done beforehand, or by another role.
 
 import { ConfigError, loadConfig, loadContractConfig, loadMirrorConfig } from '../config/load.ts'
-import { mirroredStreams, openConfiguredUpstream } from '../context.ts'
+import { mirroredStreams, openConfiguredUpstream } from '../configured.ts'
 import { openContracts } from '../contracts.ts'
 import { migrateDatabase } from '../store/schema/migrate.ts'
 import { type Database, openDatabase } from '../store/server/connect.ts'

@@ -2,7 +2,7 @@
 // Reads only.
 
 import { type Config, ConfigError, loadConfig } from '../config/load.ts'
-import { configuredStreams } from '../context.ts'
+import { configuredStreams } from '../configured.ts'
 import { formatDuration, plural } from '../util/text.ts'
 import { type Call, type Command, json } from './command.ts'
 import { type ExitCode, worst } from './exit.ts'

@@ -1,7 +1,8 @@
 // `tidemark reconcile`: lists streams whole, to find what is missing here and what is gone there.
 
 import { loadConfig } from '../config/load.ts'
-import { configuredStreams, openContext } from '../context.ts'
+import { configuredStreams } from '../configured.ts'
+import { openContext } from '../context.ts'
 import {
   acknowledgedSentence,
   type ReconcileOnce,

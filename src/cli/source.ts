@@ -2,7 +2,8 @@
 // that it is the same one, which is checked before it is taken.
 
 import { loadConfig } from '../config/load.ts'
-import { openContext, sourcesOf } from '../context.ts'
+import { sourcesOf } from '../configured.ts'
+import { openContext } from '../context.ts'
 import { type Agreement, compareSource, isSameSource } from '../operator/sources.ts'
 import { adoptSource } from '../store/admin/streams.ts'
 import { otherSources, otherSourceText, readSources } from '../store/queries/sources.ts'

@@ -2,7 +2,7 @@
 
 import type { Pool } from 'pg'
 import { loadStatusConfig } from '../config/load.ts'
-import { configuredStreams } from '../context.ts'
+import { configuredStreams } from '../configured.ts'
 import { readProblems } from '../problems/find-problems.ts'
 import type { Problem } from '../problems/stream-problems.ts'
 import { careOf, stateOfStream } from '../problems/stream-state.ts'

@@ -1,13 +1,8 @@
 // `tidemark sync`: reads streams once, without a queue, and ends.
 
 import { type Config, loadConfig } from '../config/load.ts'
-import {
-  configuredStreams,
-  openContext,
-  type ReadOptions,
-  type ScheduledKind,
-  type SyncContext,
-} from '../context.ts'
+import { configuredStreams } from '../configured.ts'
+import { openContext, type ReadOptions, type ScheduledKind, type SyncContext } from '../context.ts'
 import { readLookbackState } from '../store/queries/due.ts'
 import { readProgress } from '../store/queries/progress.ts'
 import { pickStreams, type Stream } from '../streams/catalog.ts'

@@ -1,7 +1,8 @@
 // `tidemark verify`: names the rows that differ from their records, and mends them when told to. Exit 1 when any differs.
 
 import { loadConfig } from '../config/load.ts'
-import { configuredStreams, openContext } from '../context.ts'
+import { configuredStreams } from '../configured.ts'
+import { openContext } from '../context.ts'
 import { pickStreams, type Stream } from '../streams/catalog.ts'
 import type { Cause, Difference } from '../sync/ports/audits.ts'
 import { type VerifyOutcome, verifyStream } from '../sync/reconcile/verify.ts'

@@ -2,7 +2,8 @@
 // begins once they answer is in start.ts.
 
 import { type Config, signingSecretOf } from '../config/load.ts'
-import { configuredStreams, type SyncContext } from '../context.ts'
+import { configuredStreams } from '../configured.ts'
+import type { SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
 import { NotNow } from '../operator/actions.ts'
 import { planAskedBackfill } from '../operator/backfill.ts'

@@ -10,7 +10,7 @@ import {
   readEnvironment,
 } from '../../src/config/load.ts'
 import { variables } from '../../src/config/variables.ts'
-import { configuredStreams } from '../../src/context.ts'
+import { configuredStreams } from '../../src/configured.ts'
 import { redact } from '../../src/log.ts'
 
 const complete = {

@@ -48,9 +48,11 @@ const matrix: Readonly<Record<string, Row>> = {
     ...base,
     ...['config', 'store/server', 'store/schema', 'store/runs', 'store/queries', 'upstream'],
   ]),
+  configured: row([...base, ...['contracts', 'config', 'store/runs', 'sync', 'upstream']]),
   context: row([
     ...base,
     ...[
+      'configured',
       'contracts',
       'config',
       'store/server',
@@ -67,7 +69,7 @@ const matrix: Readonly<Record<string, Row>> = {
   'worker/queue': row([...base, 'sync'], ['bullmq', 'ioredis', 'pg', 'cron-parser']),
   worker: row([
     ...base,
-    ...['config', 'context', 'operator', 'problems', 'web', 'worker/queue'],
+    ...['config', 'configured', 'context', 'operator', 'problems', 'web', 'worker/queue'],
     ...['store/queries', 'store/admin', 'store/server', 'sync', 'upstream'],
   ]),
   cli: row(
@@ -75,6 +77,7 @@ const matrix: Readonly<Record<string, Row>> = {
       ...base,
       ...[
         'config',
+        'configured',
         'context',
         'contracts',
         'embedded-postgres',
@@ -124,7 +127,7 @@ function wingOf(file: string): string {
 
 const wings = [...new Set(files.map(wingOf))].filter((wing) => wing !== 'main')
 
-const rootFiles = ['log', 'context', 'contracts']
+const rootFiles = ['log', 'configured', 'context', 'contracts']
 
 /** How a file of one wing would import from another. */
 function specifier(from: string, to: string): string {
