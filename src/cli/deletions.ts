@@ -11,6 +11,7 @@ import {
   rejectBlockedDeletions,
   shareMissing,
 } from '../operator/deletions.ts'
+import { type DeletionEvidence, readDeletionEvidence } from '../store/queries/evidence.ts'
 import { pickStream, pickStreams, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { count } from '../util/text.ts'
@@ -24,15 +25,16 @@ import { recordedHere } from './recorded.ts'
 export const deletions: Command = {
   name: 'deletions',
   summary: 'list deletions that are blocked because there are too many at once; approve or reject them',
-  usage: '[list [stream…] | approve <stream> --rows N | reject <stream> [--reason TEXT]] [--json]',
+  usage:
+    '[list [stream…] | approve <stream> --rows N [--reason TEXT] | reject <stream> [--reason TEXT]] [--json]',
   options: {
     rows: { type: 'string', value: 'N', describe: 'approve: the number of rows that `list` showed' },
-    reason: { type: 'string', value: 'TEXT', describe: 'reject: the reason; `list` shows it' },
+    reason: { type: 'string', value: 'TEXT', describe: 'approve, reject: the reason; it is recorded' },
     json,
   },
   examples: [
     'tidemark deletions',
-    'tidemark deletions approve assignment --rows 432',
+    'tidemark deletions approve assignment --rows 432 --reason "archived upstream, ticket 4411"',
     'tidemark deletions reject assignment --reason "the integration user had lost a right"',
   ],
   run,
@@ -53,21 +55,36 @@ async function list(call: Call, names: readonly string[]): Promise<ExitCode> {
   const wanted = pickStreams(names, streams).map(({ name }) => name)
   const { values, stdout } = call
   return await readMirror(call, async (pool) => {
-    const blocked = await readBlockedDeletions(pool, wanted)
-    if (values.json) stdout.json({ blocked: blocked.map(asJson) })
-    else stdout.say(blocked.length === 0 ? 'No deletions are blocked.' : blocked.map(asText).join('\n\n'))
+    const blocked = await Promise.all(
+      (await readBlockedDeletions(pool, wanted)).map(async (one) => ({
+        one,
+        evidence: await readDeletionEvidence(pool, one.stream),
+      })),
+    )
+    if (values.json)
+      stdout.json({
+        blocked: blocked.map(({ one, evidence }) => ({ ...asJson(one), evidence: evidenceJson(evidence) })),
+      })
+    else
+      stdout.say(
+        blocked.length === 0
+          ? 'No deletions are blocked.'
+          : blocked.map(({ one, evidence }) => asText(one, evidence)).join('\n\n'),
+      )
   })
 }
 
 async function approve(call: Call, words: readonly string[]): Promise<ExitCode> {
   const { environment, values, log, signal, stdout } = call
-  const rows = wholeNumber(values, 'rows', { least: 1 })
+  // As `list` and the pages write it: 3,598.
+  const typed = textOf(values, 'rows')?.replaceAll(/[,\s]/g, '')
+  const rows = wholeNumber({ ...values, rows: typed }, 'rows', { least: 1 })
   const config = loadConfig(environment)
   const stream = pickStream(oneStream('approve', words), configuredStreams(config))
   await using context = await openContext({ config, log })
   const result = await recordedHere(
     { pool: context.database.pool, log },
-    { action: 'approve', target: stream.name, confirmed: rows },
+    { action: 'approve', target: stream.name, reason: textOf(values, 'reason'), confirmed: rows },
     () => timed(() => approveDeletions(context, stream, { rows, signal, log })),
     (outcome) => ({ isFailed: outcome.status === 'failed', told: reconcileText(outcome) }),
   )
@@ -104,7 +121,7 @@ function oneStream(action: string, words: readonly string[]): string {
   return name
 }
 
-function asText(blocked: BlockedStream): string {
+function asText(blocked: BlockedStream, evidence: DeletionEvidence): string {
   const { stream, missing, living, seen, at, rejected } = blocked
   const lines: [string, string][] = [
     ['since', at?.toISOString() ?? 'not recorded'],
@@ -115,6 +132,12 @@ function asText(blocked: BlockedStream): string {
         : `the last complete list had ${count(seen)} records, the table has ${count(living)} living rows`,
     ],
   ]
+  lines.push(
+    ...evidenceLines(
+      evidence,
+      streams.some(({ name, lookup }) => name === stream && lookup !== null),
+    ),
+  )
   if (rejected)
     lines.push([
       'rejected',
@@ -130,6 +153,54 @@ function asText(blocked: BlockedStream): string {
   const head = `${stream}: ${shareMissing(blocked)} are missing from the upstream's list. None was marked deleted.`
   return [head, ...lines.map(([name, value]) => `  ${name.padEnd(16)}  ${value}`)].join('\n')
 }
+
+const keysTold = 10
+
+function evidenceLines(
+  { samples, looked, spread, mostInARun }: DeletionEvidence,
+  canLookUp: boolean,
+): [string, string][] {
+  const asked = looked.gone + looked.there + looked.unclear
+  const more = samples.length > keysTold ? ', …' : ''
+  const affected = spread?.buckets.filter(([, missing]) => missing > 0) ?? []
+  const told = [
+    asked === 0
+      ? canLookUp && `none of the missing rows was looked up by key yet: a reconcile does it`
+      : `${count(looked.gone)} of ${count(asked)} looked up by key are gone${looked.there > 0 ? `, ${count(looked.there)} are still there: the list shows only a part` : ''}${looked.unclear > 0 ? `, ${count(looked.unclear)} gave an unclear answer` : ''}`,
+    samples.length > 0 &&
+      `some of them: ${samples
+        .slice(0, keysTold)
+        .map(({ key }) => key)
+        .join(', ')}${more}`,
+    spread &&
+      affected.length > 0 &&
+      `missing by ${spread.unit} of ${spread.column}: ${affected
+        .slice(-partsTold)
+        .map(
+          ([from, missing, rows]) =>
+            `${from.slice(0, digits[spread.unit])} ${count(missing)} of ${count(rows)}`,
+        )
+        .join(', ')}`,
+    mostInARun > 0
+      ? `never before did a run mark more than ${count(mostInARun)} rows deleted`
+      : 'no run has ever marked a row of it deleted',
+  ]
+  return told.flatMap((words): [string, string][] => (words ? [['', words]] : []))
+}
+
+const partsTold = 8
+const digits = { year: 4, month: 7, day: 10 } as const
+
+const evidenceJson = ({ samples, looked, spread, mostInARun }: DeletionEvidence) => ({
+  samples,
+  looked,
+  spread: spread && {
+    column: spread.column,
+    unit: spread.unit,
+    buckets: spread.buckets.map(([from, missing, rows]) => ({ from, missing, rows })),
+  },
+  most_in_a_run: mostInARun,
+})
 
 const asJson = ({ stream, missing, living, seen, at, rejected }: BlockedStream) => ({
   stream,

@@ -271,9 +271,9 @@ async function expectBlocked(pool: Pool, { name }: Stream, rows: string | null):
     throw new UsageError(
       `Deletions of ${name} are blocked, but their number is not known. Run \`tidemark reconcile ${name}\` first: it counts them.`,
     )
-  if (rows !== String(missing))
+  if (rows?.replaceAll(/[,\s]/g, '') !== String(missing))
     throw new UsageError(
-      `${count(missing)} deletions of ${name} are blocked. Approve that number and no other: rows=${missing}.`,
+      `Nothing was marked: ${count(missing)} deletions of ${name} are blocked now, ${rows === null ? 'and no number was given' : `not ${rows.slice(0, 20)}`}. Look at them again, then confirm ${missing}.`,
     )
   return missing
 }

@@ -70,6 +70,12 @@ describe.skipIf(!hasPostgres)('blocked deletions', () => {
       await tidemark('sync', stream)
       remove(simulator, stream, [1, 2, 3, 4, 5])
       await read()
+      if (stream === 'assignment') {
+        const { stdout: told } = await tidemark('deletions', 'list', stream)
+        expect(told).toMatch(/5 of 5 looked up by key are gone\n +some of them: 1, 2, 3, 4, 5\n/)
+        expect(told).toMatch(/missing by (year|month|day) of \w+: \d{4}[-\d]* \d of \d+/)
+        expect(told).toContain('no run has ever marked a row of it deleted')
+      }
       const [before] = await blocked()
       expect(before).toMatchObject({ stream, missing: 5, rejected: null })
       const { stdout, code } = await tidemark('deletions', 'reject', stream, '--reason', 'a lost right')

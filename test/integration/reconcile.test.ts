@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import type { SyncContext } from '../../src/context.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { acknowledgeMissedRows } from '../../src/store/admin/streams.ts'
+import { readDeletionEvidence } from '../../src/store/queries/evidence.ts'
 import { reconcileStream } from '../../src/sync/reconcile/reconcile.ts'
 import { neverAborted, openTestContext } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
@@ -231,13 +232,19 @@ describe.skipIf(!hasPostgres)('a reconcile', () => {
   scene(
     'blocks the deletions of a list that lost more than a fifth until they are approved (P7)',
     100,
-    async ({ simulator, context, same, blockedDeletionsOf, deleted }) => {
+    async ({ simulator, context, pool, same, blockedDeletionsOf, deleted }) => {
       for (let id = 1; id <= 21; id++) simulator.source.remove('assignment', id, 'hard')
       const held = await reconcileOf(context)
       expect(held).toMatchObject({ status: 'done', isComplete: false, findings: { marked: 0 } })
       expect(held.note).toContain('tidemark deletions list assignment')
       expect(await blockedDeletionsOf()).toMatchObject({ missing: 21, living: 100, seen: 79 })
       expect(await deleted()).toEqual([])
+      // For whoever decides: some of them were asked for by key, the first and the last among them.
+      const { samples, looked, spread } = await readDeletionEvidence(pool, 'assignment')
+      expect(looked).toEqual({ gone: 20, there: 0, unclear: 0 })
+      expect(samples.map(({ key }) => Number(key))).toEqual(expect.arrayContaining([1, 21]))
+      const sum = (place: 1 | 2) => spread?.buckets.reduce((all, bucket) => all + bucket[place], 0)
+      expect([sum(1), sum(2)]).toEqual([21, 100])
       expect(await reconcileOf(context, { approved: 20 })).toMatchObject({
         findings: { marked: 0, missing: 21 },
       })
@@ -251,10 +258,15 @@ describe.skipIf(!hasPostgres)('a reconcile', () => {
   scene(
     'blocks the deletions of an empty list (P7)',
     30,
-    async ({ simulator, context, blockedDeletionsOf, deleted }) => {
+    async ({ simulator, context, pool, blockedDeletionsOf, deleted }) => {
       const withdraw = simulator.faults.add({ kind: 'empty-page', path: /\/api\/Assignment$/ })
       expect(await reconcileOf(context)).toMatchObject({ isComplete: false, findings: { marked: 0 } })
       expect(await blockedDeletionsOf()).toMatchObject({ missing: 30, seen: 0 })
+      expect((await readDeletionEvidence(pool, 'assignment')).looked).toEqual({
+        gone: 0,
+        there: 20,
+        unclear: 0,
+      })
       withdraw()
       expect(await reconcileOf(context)).toMatchObject({ isComplete: true })
       expect(await blockedDeletionsOf()).toBeNull()

@@ -50,6 +50,7 @@ export function modelAbsentRows(
         .sort()
       return { living: alive.length, missing: gathered.length, seen: seenCount() }
     },
+    some: async (limit) => gathered.slice(0, limit),
     keys: async (after, limit) => gathered.filter((key) => after === null || key > after).slice(0, limit),
     async spareShown() {
       gathered = gathered.filter((key) => !isSeen(key))

@@ -24,7 +24,10 @@ export const statusQueriesWith = (more: Partial<StatusQueries> = {}): StatusQuer
   backfills: async () => [],
   quarantine: async () => [],
   quarantineOf: async () => null,
-  deletionEvidence: async () => ({ samples: [], lookedAndGone: 0, mostInARun: 0, lastReconcileAt: null }),
+  deletionEvidence: async () => ({
+    ...{ samples: [], looked: { gone: 0, there: 0, unclear: 0 }, lookedAt: null },
+    ...{ spread: null, runId: null, mostInARun: 0 },
+  }),
   actions: async () => [],
   closedProblems: async () => [],
   happenings: async () => [],

@@ -1,35 +1,79 @@
-// What speaks for and against deletions that are blocked: which rows are missing, what looks at their records said, and how many were
-// ever deleted at once. Read-only.
+// What speaks for and against deletions that are blocked: which rows are missing, what looks at their records said, from which time
+// they are, and how many were ever deleted at once. Read-only.
 
 import type { ClientBase } from 'pg'
+import type { MissingLook } from '../../sync/ports/audits.ts'
+
+/** As it is kept in `blocked_deletions` of the stream. */
+export type MissingEvidence = {
+  readonly at: string
+  readonly runId: string
+  readonly looks: readonly MissingLook[]
+  /** Null where the rows have no time. */
+  readonly spread: MissingSpread | null
+}
+/** Each bucket begins at a day and says how many of its rows are missing, and how many there are. */
+export type MissingSpread = {
+  readonly column: string
+  readonly unit: 'year' | 'month' | 'day'
+  readonly buckets: readonly (readonly [from: string, missing: number, rows: number])[]
+}
 
 export type DeletionEvidence = {
   /** Some of the rows that were missing, with what a look at the record said; null: there was no look. */
   readonly samples: readonly { readonly key: string; readonly evidence: string | null }[]
-  /** So many of the missing ones were looked at one by one, and were gone. */
-  readonly lookedAndGone: number
+  /** What became of those that were asked for by key. */
+  readonly looked: { readonly gone: number; readonly there: number; readonly unclear: number }
+  readonly lookedAt: Date | null
+  readonly spread: MissingSpread | null
+  /** The run that found it out. */
+  readonly runId: string | null
   /** The most rows that one run ever marked deleted, in what the ledger still knows. */
   readonly mostInARun: number
-  readonly lastReconcileAt: Date | null
 }
 
 const mostSamples = 20
+
+type Found = Pick<DeletionEvidence, 'samples' | 'mostInARun'> & {
+  readonly kept: MissingEvidence | null
+  readonly suspectsGone: number
+}
 
 export async function readDeletionEvidence(
   client: Pick<ClientBase, 'query'>,
   stream: string,
 ): Promise<DeletionEvidence> {
-  const { rows } = await client.query<DeletionEvidence>(
+  const { rows } = await client.query<Found>(
     `select
        coalesce((
          select jsonb_agg(jsonb_build_object('key', key, 'evidence', evidence) order by key) from (
            select key, evidence from tidemark.suspect where stream = $1 order by evidence is null, key limit ${mostSamples}
          ) as shown
        ), '[]') as samples,
-       (select count(*)::int from tidemark.suspect where stream = $1 and evidence is not null) as "lookedAndGone",
+       (select count(*)::int from tidemark.suspect where stream = $1 and evidence is not null) as "suspectsGone",
        (select coalesce(max(marked_deleted), 0)::float8 from tidemark.run where stream = $1) as "mostInARun",
-       (select last_reconcile_at from tidemark.stream where name = $1) as "lastReconcileAt"`,
+       (select blocked_deletions -> 'evidence' from tidemark.stream where name = $1) as kept`,
     [stream],
   )
-  return rows[0] ?? { samples: [], lookedAndGone: 0, mostInARun: 0, lastReconcileAt: null }
+  const [found] = rows
+  const kept = found?.kept ?? null
+  const looks = kept?.looks ?? []
+  const of = (wanted: string) => looks.filter(({ answer }) => answer === wanted).length
+  return {
+    samples:
+      looks.length > 0
+        ? looks.map(({ key, answer }) => ({ key, evidence: words[answer] }))
+        : (found?.samples ?? []),
+    looked: {
+      gone: looks.length > 0 ? of('gone') : (found?.suspectsGone ?? 0),
+      there: of('there'),
+      unclear: of('unclear'),
+    },
+    lookedAt: looks.length > 0 && kept ? new Date(kept.at) : null,
+    spread: kept?.spread ?? null,
+    runId: kept?.runId ?? null,
+    mostInARun: found?.mostInARun ?? 0,
+  }
 }
+
+const words = { gone: 'gone', there: 'still there', unclear: 'the answer was unclear' } as const

@@ -11,9 +11,11 @@ import {
   type MarkedBySource,
   type Shortfall,
 } from '../../sync/ports/audits.ts'
+import type { MissingEvidence } from '../queries/evidence.ts'
 import { keepingSql } from '../schema/row-history.ts'
 import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import { withinLease } from './lease.ts'
+import { someKeys } from './missing-rows.ts'
 import type { RunParts } from './run.ts'
 import { seenKeysTable } from './seen-keys.ts'
 
@@ -67,12 +69,12 @@ export async function markAbsent(
 
 /**
  * Null when nothing is blocked any more. What is blocked already stays so since then, also when the next listing lacks other rows;
- * what an operator rejected stays rejected until then.
+ * what an operator rejected stays rejected until then. What looks at some of the rows said is kept until others have looked.
  */
 export async function storeBlockedDeletions(
   client: Pick<ClientBase, 'query'>,
   stream: string,
-  shortfall: Shortfall | null,
+  shortfall: (Shortfall & { readonly evidence?: MissingEvidence }) | null,
 ): Promise<void> {
   await client.query(
     `with known as (
@@ -82,7 +84,9 @@ export async function storeBlockedDeletions(
            then jsonb_build_object('at', now())
          else jsonb_strip_nulls(jsonb_build_object(
            'at', coalesce(before->'at', to_jsonb(now())), 'rejected', before->'rejected'
-         )) end as told
+         )) end || jsonb_strip_nulls(jsonb_build_object(
+           'evidence', coalesce($2::jsonb->'evidence', before->'evidence')
+         )) as told
        from (select name, blocked_deletions as before from tidemark.stream where name = $1) as stored
      )
      update tidemark.stream set blocked_deletions = told
@@ -187,7 +191,7 @@ async function settle(
 
 // ── changes streams: a look at the record itself is the proof ────────────────────────────────────────────────
 
-const absentTable = 'pg_temp.tidemark_absent'
+export const absentTable = 'pg_temp.tidemark_absent'
 
 /** Kept in a temporary table of the run's own connection, so that memory does not grow (P10). */
 export function absentRowsOf(parts: RunParts): AbsentRows {
@@ -196,6 +200,7 @@ export function absentRowsOf(parts: RunParts): AbsentRows {
   return {
     gather: () => session.afterWrites(() => gather(parts)),
     markedBySource: (limit) => session.afterWrites(() => markedBySource(parts, limit)),
+    some: (limit) => session.afterWrites(() => someKeys(client, absentTable, limit)),
     // The records of these keys are asked for after this.
     keys: (after, limit) =>
       session.afterWrites(async () => {

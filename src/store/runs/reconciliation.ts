@@ -5,16 +5,19 @@ import pg, { type ClientBase } from 'pg'
 import type {
   Difference,
   FieldLook,
+  MissingLook,
   Reconciliation,
   Verification,
   WatchedField,
 } from '../../sync/ports/audits.ts'
 import type { VolatileField } from '../../sync/ports/store.ts'
+import type { MissingEvidence } from '../queries/evidence.ts'
 import { livePosition } from '../queries/positions.ts'
 import { qualified, readTableSchema } from '../schema/table-schema.ts'
 import { distrustedHash } from '../writing/difference-sql.ts'
-import { keysAfter, storeBlockedDeletions } from './absences.ts'
+import { absentTable, keysAfter, storeBlockedDeletions } from './absences.ts'
 import { type Comparison, startComparison } from './comparison.ts'
+import { spreadOf } from './missing-rows.ts'
 import type { RunParts } from './run.ts'
 import { compareAgain, recordMissedRows, setVolatile } from './run-findings.ts'
 
@@ -54,7 +57,15 @@ export function reconciliationOf(parts: RunParts): Reconciliation {
     volatileFields: () => session.alone(() => volatileFields(parts)),
     noteSteady: (looks) =>
       looks.length === 0 ? Promise.resolve([]) : fenced(() => noteSteady(parts, looks)),
-    block: (shortfall) => fencedAfterWrites(() => storeBlockedDeletions(client, stream.name, shortfall)),
+    block: (shortfall, looks) =>
+      fencedAfterWrites(async () => {
+        const evidence = shortfall && looks && (await evidenceOf(parts, looks))
+        await storeBlockedDeletions(
+          client,
+          stream.name,
+          shortfall && { ...shortfall, ...(evidence && { evidence }) },
+        )
+      }),
     recordMissedRows: (rows, samples) =>
       fencedAfterWrites(() => recordMissedRows(client, lease, rows, samples)),
     guardAgain: () =>
@@ -66,6 +77,15 @@ export function reconciliationOf(parts: RunParts): Reconciliation {
         )
       }),
   }
+}
+
+async function evidenceOf(
+  { session, stream }: RunParts,
+  looks: readonly MissingLook[],
+): Promise<MissingEvidence> {
+  const tableSchema = await readTableSchema(session.client, stream)
+  const spread = tableSchema && (await spreadOf(session.client, tableSchema, absentTable))
+  return { at: new Date().toISOString(), runId: session.lease.runId, looks, spread }
 }
 
 const silentRunsThatCount = 3

@@ -12,6 +12,7 @@ import {
   usableFields,
   withoutTwins,
 } from '../../streams/twins.ts'
+import { count } from '../../util/text.ts'
 import { parsedRecords, type RecordList } from '../../wire/record-page.ts'
 import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
 import type { Source } from '../ports/source.ts'
@@ -74,7 +75,7 @@ async function listOnce(context: ListContext, run: Run<'list'>, source: Source):
   return {
     note:
       blocked > 0
-        ? `deletions blocked: ${blocked} rows disappeared from the upstream at once and were not marked deleted. To see which they are: tidemark deletions list ${stream.name}`
+        ? `deletions blocked: ${count(blocked)} rows disappeared from the upstream at once and were not marked deleted. To see which they are: tidemark deletions list ${stream.name}`
         : null,
     isComplete: blocked === 0,
     // What this list lacks for the first time is not marked yet.

@@ -38,6 +38,8 @@ export type AbsentRows = {
   /** Notes which they are; those written since the run began are left out. */
   gather(): Promise<Shortfall>
   markedBySource(limit: number): Promise<MarkedBySource>
+  /** Some of the keys gathered, from all over them. */
+  some(limit: number): Promise<readonly string[]>
   /** Keys gathered, in their order, after the one given. They are looked at after this. */
   keys(after: string | null, limit: number): Promise<readonly string[]>
   /** Forgets keys gathered that a listing showed since. */
@@ -47,6 +49,8 @@ export type AbsentRows = {
   markGone(): Promise<number>
 }
 export type Gone = { readonly key: string; readonly evidence: string }
+/** What the upstream said of one missing row, asked for by its key. */
+export type MissingLook = { readonly key: string; readonly answer: 'gone' | 'there' | 'unclear' }
 
 /** The rows that the upstream's list should show, by keys that are whole numbers. */
 export type ShownRows = {
@@ -83,8 +87,8 @@ export type ShownRows = {
 }
 
 export type Reconciliation = {
-  /** Remembers that a listing was too small to be believed; null takes it back. */
-  block(shortfall: Shortfall | null): Promise<void>
+  /** Remembers that a listing was too small to be believed, and what looks at some of the missing rows said; null takes it back. */
+  block(shortfall: Shortfall | null, looks?: readonly MissingLook[]): Promise<void>
   /** Rows that only this run found, to be shown until somebody acknowledges them. */
   recordMissedRows(rows: number, samples: readonly Arrival[]): Promise<void>
   /** How the rows differ from these records now. Writes nothing. */

@@ -14,7 +14,13 @@ import type { ChangesContext } from '../changes/read-changes.ts'
 import { steadyNote, volatileNote } from '../changes/volatile.ts'
 import { listEverything } from '../lists/read-whole.ts'
 import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
-import { type DifferenceCounts, type Gone, isDoubtful, type Shortfall } from '../ports/audits.ts'
+import {
+  type DifferenceCounts,
+  type Gone,
+  isDoubtful,
+  type MissingLook,
+  type Shortfall,
+} from '../ports/audits.ts'
 import type { Source } from '../ports/source.ts'
 import type { Arrival, Run } from '../ports/store.ts'
 import { type Differences, openDifferences } from './differences.ts'
@@ -99,12 +105,15 @@ async function reconcile(
   const shortfall = await run.absent.gather()
   findings.missing = shortfall.missing
   if (shortfall.missing > context.approved && isDoubtful(shortfall)) {
-    run.progress.step(blockStep)
     findings.blocked = shortfall
+    // Whatever becomes of the looks.
     await run.reconciliation.block(shortfall)
+    run.progress.step(`Look up some of ${plural(shortfall.missing, 'missing row')}`)
+    await run.reconciliation.block(shortfall, await looksAtSome(context, run, source))
+    run.progress.step(blockStep)
     return reading(
       false,
-      `deletions blocked: ${shortfall.missing} of ${shortfall.living} rows disappeared from the upstream at once and were not marked deleted. To review them: tidemark deletions list ${stream.name}. Or check the permissions of the integration user`,
+      `deletions blocked: ${count(shortfall.missing)} of ${count(shortfall.living)} rows disappeared from the upstream at once and were not marked deleted. To review them: tidemark deletions list ${stream.name}. Or check the permissions of the integration user`,
     )
   }
   if (shortfall.missing > 0)
@@ -126,6 +135,31 @@ async function reconcile(
     knowsDeletions: findings.unclear === 0,
     ...(isWhole && differences.settled && { settled: differences.settled }),
   }
+}
+
+const blockedLookedAt = 20
+
+/** For whoever decides. Nothing is marked and nothing written by them. */
+async function looksAtSome(
+  { signal }: ReconcileContext,
+  run: Run<'reconcile'>,
+  { lookup }: Source,
+): Promise<readonly MissingLook[]> {
+  const looks: MissingLook[] = []
+  if (!lookup) return looks
+  for (const key of await run.absent.some(blockedLookedAt)) {
+    signal.throwIfAborted()
+    try {
+      const answer = await lookup(key, signal)
+      const isThere = typeof answer === 'object' && !isFlaggedDeleted(answer.found)
+      looks.push({ key, answer: answer === 'unclear' ? 'unclear' : isThere ? 'there' : 'gone' })
+    } catch {
+      // What is known without them is told.
+      signal.throwIfAborted()
+      break
+    }
+  }
+  return looks
 }
 
 const markedLookedAt = 3

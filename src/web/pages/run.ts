@@ -4,7 +4,8 @@ import type { RunStory } from '../../store/queries/run-story.ts'
 import { blockStep, type RunStep } from '../../streams/run-steps.ts'
 import { formatDuration, plural } from '../../util/text.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
-import { clock, count, foreign, type Html, html, kindInWords, runState, shortSpan } from '../html.ts'
+import { clock, count, foreign, type Html, html, kindInWords, runState, shortSpan, state } from '../html.ts'
+import { missingRowsChart } from '../missing-rows.ts'
 import { stepsFigure } from '../run-steps.ts'
 import { heading, type Page } from './layout.ts'
 import { recordAddress } from './rows.ts'
@@ -24,6 +25,9 @@ export const runPage: Page = {
         body: html`<section class="card"><p>Runs are kept for 90 days. <a href="/runs">All runs</a></p></section>`,
         status: 404,
       }
+    const isBlocked = run.steps?.at(-1)?.what === blockStep
+    const evidence = isBlocked ? await statusQueries.deletionEvidence(run.stream) : null
+    const spread = evidence?.runId === run.id ? evidence.spread : null
     return {
       title: `Run ${run.id}`,
       heading: heading({
@@ -33,13 +37,14 @@ export const runPage: Page = {
           [`/streams/${run.stream}`, run.stream],
           [`/streams/${run.stream}/runs`, 'Runs'],
         ],
-        lead: html`${runState(run.status)} <span class="quiet">· ${when(run, now)} on ${foreign(run.host, 60)} (${run.pid})</span>`,
-        bar: again(run, viewer),
+        lead: html`${isBlocked ? state('bad', 'done, deletions blocked') : runState(run.status)} <span class="quiet">· ${when(run, now)} on ${foreign(run.host, 60)} (${run.pid})</span>`,
+        bar: html`${spread && html`<a class="btn go" href="/approve?stream=${run.stream}">Review deletions…</a>`}${again(run, viewer)}`,
       }),
-      body: html`${said(run)}
+      body: html`${said(run, isBlocked)}
 ${numbers(run)}
 ${run.steps !== null && run.steps.length > 0 && stepsCard(run, run.steps)}
-<div class="cols">${cameUpon(run)}${reached(run, now)}</div>`,
+${spread && html`<section class="card">${missingRowsChart(spread)}</section>`}
+<div class="cols">${cameUpon(run, isBlocked)}${reached(run, now)}</div>`,
     }
   },
 }
@@ -66,11 +71,11 @@ function when({ startedAt, finishedAt, polls }: RunStory, now: Date): Html {
     : html`${span}, ${formatDuration(finishedAt.getTime() - startedAt.getTime())}`
 }
 
-function said({ error, errorCode, note, status }: RunStory): Html | null {
+function said({ error, errorCode, note, status }: RunStory, isBlocked: boolean): Html | null {
   if (error !== null)
     return html`<div class="note bad"><b>It failed${errorCode !== null && html` (${foreign(errorCode, 60)})`}.</b> ${foreign(error, 1_000)}</div>`
   if (note === null) return null
-  return html`<div class="note${status === 'inconclusive' && ' warn'}">${foreign(note, 1_000)}</div>`
+  return html`<div class="note${isBlocked ? ' bad' : status === 'inconclusive' && ' warn'}">${foreign(note, 1_000)}</div>`
 }
 
 const fact = (title: string, value: Html | string, meaning?: string): Html =>
@@ -99,8 +104,9 @@ const stepsCard = ({ polls, status }: RunStory, steps: readonly RunStep[]): Html
 const size = (bytes: number): string =>
   bytes >= 1_000_000 ? `${(bytes / 1_000_000).toFixed(1)} MB` : `${count(Math.ceil(bytes / 1_000))} kB`
 
-function cameUpon({ stream, causes, differences, lateArrivals }: RunStory): Html {
+function cameUpon({ stream, causes, differences, lateArrivals }: RunStory, isBlocked: boolean): Html {
   const parts = [
+    isBlocked ? html`<p>The list lacked more rows than Tidemark marks as deleted without asking.</p>` : null,
     causes !== null && Object.keys(causes).length > 0
       ? html`<p>${plural(
           Object.values(causes).reduce((sum, one) => sum + one, 0),
