@@ -28,7 +28,7 @@ export type BeliefKind = {
 export const beliefs = {
   version_field: {
     claim: 'neworchanged answers to this field',
-    test: 'Tidemark asks at three points before the first load. After that it checks each answer: a record with a lower version than asked for disproves it.',
+    test: 'Tidemark asks at three points before the first load. After that it checks each answer: a record with a lower version than asked for disproves it. After three inconclusive polls in a row it asks again.',
     lifetimeMs: null,
     holdsAs: null,
     takenBack:

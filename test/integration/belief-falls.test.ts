@@ -176,3 +176,36 @@ describe.skipIf(!hasPostgres)('an upstream that answers with everything to a nam
     expect(await differences(pool, simulator, 'assignment')).toEqual([])
   })
 })
+
+describe.skipIf(!hasPostgres)('which field the row version is', () => {
+  const database = createTestDatabase()
+  it('is tested again when polls keep showing nothing that is known, and the stream begins anew (P11)', async () => {
+    await using simulator = await startSimulator({ assignments: 300 })
+    await using context = await openTestContext(database, simulator, variables)
+    const { pool } = database
+    const counted = (id: number) => simulator.source.change('assignment', id, { Counter: 1_000_000 + id })
+    for (const id of simulator.source.ids('assignment')) counted(id)
+    await read(context)
+    // As if another counter of changes had been taken for it, which is ahead.
+    await pool.query(`update tidemark.belief set value = 'Counter' where name = 'version_field'`)
+    await pool.query(
+      `update tidemark.stream set position = 1000300, settled_through_version = null, settled_through_at = null`,
+    )
+    for (let poll = 0; poll < 3; poll++) {
+      counted(7)
+      expect(await read(context)).toMatchObject({ status: 'inconclusive' })
+      expect(await beliefOf(pool, 'version_field')).toBe('Counter')
+    }
+    await reconcileStream({ ...context.contextOf(assignment), signal: neverAborted, approved: 0 })
+    const settled = async () => {
+      const { rows } = await pool.query('select settled_through_version as version from tidemark.stream')
+      return rows[0].version
+    }
+    expect(await settled()).toBeNull()
+    await read(context)
+    expect(await beliefOf(pool, 'version_field')).toBe('RowVersion')
+    expect(await read(context)).toMatchObject({ status: 'done', isComplete: true })
+    expect(await differences(pool, simulator, 'assignment')).toEqual([])
+    expect(await positionOf(pool)).toBe(simulator.source.highestVersion('assignment'))
+  })
+})

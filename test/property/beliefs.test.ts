@@ -92,6 +92,24 @@ const foundEarlier: readonly (typeof plans extends fc.Arbitrary<infer Plan> ? Pl
     initialChanges: 84,
     changeChance: 0.1,
   },
+  // Pages of any length, and changes all the time: a counter of changes was taken for the row version, and that stood for ever.
+  {
+    world: {
+      ...ordinaryWorld,
+      sorts: 'as text',
+      cap: 23,
+      capVaries: true,
+      spoils: true,
+      versions: 'number',
+      deletes: 'soft',
+      tieChance: 0.2,
+    },
+    lies: [{ kind: 'sorting switches paging off', from: 4, rounds: 1 }],
+    seed: 30,
+    pageSize: 18,
+    initialChanges: 42,
+    changeChance: 0.5,
+  },
 ]
 
 const numRuns = Number(process.env.WORLDS ?? 400)

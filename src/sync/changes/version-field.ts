@@ -227,7 +227,7 @@ type Asked = {
   readonly stream: ChangesStream
   readonly source: Source
   readonly run: {
-    readonly state: Pick<StreamState, 'versionField'>
+    readonly state: Pick<StreamState, 'versionField' | 'inconclusiveRuns'>
     readonly findings: RunFindings
     readonly progress: Pick<RunProgress, 'step'>
   }
@@ -259,7 +259,11 @@ export async function withVersionField(asked: Asked): Promise<Versioned | null> 
     beginsAnew,
   })
   const known = run.state.versionField
-  if (known !== null && (versionField === null || isSameName(known, versionField))) return versioned(known)
+  if (known !== null && (versionField === null || isSameName(known, versionField))) {
+    const other = mayFind && isDoubtful(run.state) ? await findOther(asked, known) : null
+    if (other === null) return versioned(known)
+    return versioned(other.field, await run.findings.setVersionField(other.field, other.evidence))
+  }
   if (!mayFind) return null
   run.progress.step('Find out which field is the row version')
   const found = await findVersionField(askChanges(source, signal), stream, versionField, (field, sampled) => {
@@ -268,6 +272,22 @@ export async function withVersionField(asked: Asked): Promise<Versioned | null> 
   if (found.kind === 'empty') return null
   if (found.kind === 'none') throw new NoVersionField(stream, found.evidence)
   return versioned(found.field, await run.findings.setVersionField(found.field, found.evidence))
+}
+
+const inconclusiveBeforeDoubt = 3
+
+/** Answers that never show what is known may be answers to another field. */
+const isDoubtful = ({ inconclusiveRuns }: Pick<StreamState, 'inconclusiveRuns'>): boolean =>
+  inconclusiveRuns > 0 && inconclusiveRuns % inconclusiveBeforeDoubt === 0
+
+/** The field that answers to `neworchanged` in the place of the known one, which does not; null when that cannot be said. */
+async function findOther({ stream, source, run, versionField = null, signal }: Asked, known: string) {
+  run.progress.step('Test again which field is the row version')
+  const ask = askChanges(source, signal)
+  const again = await findVersionField(ask, stream, known)
+  if (again.kind !== 'none') return null
+  const found = await findVersionField(ask, stream, versionField)
+  return found.kind === 'found' && !isSameName(found.field, known) ? found : null
 }
 
 const isSameName = (one: string, other: string): boolean => one.toLowerCase() === other.toLowerCase()

@@ -133,7 +133,10 @@ async function reconcile(
   return {
     ...reading(true, null),
     knowsDeletions: findings.unclear === 0,
-    ...(isWhole && differences.settled && { settled: differences.settled }),
+    // While polls show nothing that is known, only one of two ways has confirmed anything (P13).
+    ...(isWhole &&
+      run.state.inconclusiveRuns === 0 &&
+      differences.settled && { settled: differences.settled }),
   }
 }
 
