@@ -135,6 +135,15 @@ export async function barriersOf(page: Page): Promise<readonly string[]> {
   return found
 }
 
-/** By how many pixels the page is wider than the window. */
+/** By how many pixels the page is wider than the window, as it comes or with all that can be opened. */
 export const overflowOf = (page: Page): Promise<number> =>
-  page.evaluate<number>('document.documentElement.scrollWidth - document.documentElement.clientWidth')
+  page.evaluate<number>(`(() => {
+    const { documentElement: root } = document
+    const over = () => root.scrollWidth - root.clientWidth
+    const closed = [...document.querySelectorAll('details:not([open])')]
+    const asItComes = over()
+    for (const one of closed) one.open = true
+    const opened = over()
+    for (const one of closed) one.open = false
+    return Math.max(asItComes, opened)
+  })()`)
