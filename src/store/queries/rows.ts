@@ -15,6 +15,8 @@ export type RowSearch = {
   readonly text: string
   readonly deleted: (typeof deletedChoices)[number]
   readonly changed: (typeof changedChoices)[number]
+  /** Changed here from one moment up to another, beside `changed`. */
+  readonly between?: { readonly from: Date | null; readonly to: Date | null }
   /** What one column has to hold; the text `null`: nothing. */
   readonly field?: { readonly column: string; readonly value: string } | null
 }
@@ -59,13 +61,23 @@ const numberTypes: readonly string[] = ['bigint', 'numeric']
 
 /** With values in it, quoted; that of the text is the last. */
 function conditions({ tableSchema, columns }: RowTable, search: RowSearch): readonly string[] {
-  const since = spans[search.changed]
   return [
-    since === null ? null : `_synced_at > now() - interval '${since}'`,
+    ...timeConditions(search),
     search.deleted === 'hidden' ? '_deleted_at is null' : null,
     search.deleted === 'only' ? '_deleted_at is not null' : null,
     search.field ? fieldCondition([tableSchema.key, ...columns], search.field) : null,
     search.text === '' ? null : textCondition([tableSchema.key, ...columns], search.text),
+  ].filter((one) => one !== null)
+}
+
+/** Rows are looked at in the order of this time: those outside need not be looked at. */
+function timeConditions({ changed, between }: RowSearch): readonly string[] {
+  const since = spans[changed]
+  const moment = (at: Date) => `timestamptz '${at.toISOString()}'`
+  return [
+    since === null ? null : `_synced_at > now() - interval '${since}'`,
+    between?.from ? `_synced_at >= ${moment(between.from)}` : null,
+    between?.to ? `_synced_at < ${moment(between.to)}` : null,
   ].filter((one) => one !== null)
 }
 
@@ -145,7 +157,7 @@ export async function readRowPage(client: Queryable, table: RowTable, options: O
   let size = where.length === 0 ? limit + 1 : firstWindow
   for (;;) {
     const window = await readWindow(client, table, {
-      ...{ where, cursor, size, limit: limit + 1, since: spans[search.changed] },
+      ...{ where, cursor, size, limit: limit + 1, times: timeConditions(search) },
     })
     looked += window.looked
     found.push(...window.found.filter(({ key }) => !meant.some((one) => one.key === key)))
@@ -203,8 +215,7 @@ async function readWindow(
     readonly cursor: RowCursor | null
     readonly size: number
     readonly limit: number
-    /** Older rows are not looked at. */
-    readonly since: string | null
+    readonly times: readonly string[]
   },
 ): Promise<Window> {
   const name = pg.escapeIdentifier(key.name)
@@ -215,7 +226,7 @@ async function readWindow(
   const { rows } = await client.query<Window>(
     `with looked as materialized (
        select ${name} as key, _synced_at as at, ${given.where.join(' and ') || 'true'} as fits
-       from ${qualified(stream)} where ${behind}${given.since === null ? '' : ` and _synced_at > now() - interval '${given.since}'`}
+       from ${qualified(stream)} where ${[behind, ...given.times].join(' and ')}
        order by _synced_at desc, ${name} desc limit $1
      ), fitting as (
        select key, at from looked where fits order by at desc, key desc limit $2

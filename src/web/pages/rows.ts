@@ -30,7 +30,7 @@ export function rowsAsked(query: URLSearchParams): {
   const changed = changedChoices.find((one) => one === query.get('changed')) ?? 'any time'
   const text = (query.get('q') ?? '').replaceAll('\0', '').trim().slice(0, longestSearch)
   return {
-    search: { text, deleted, changed, field: fieldIn(query) },
+    search: { text, deleted, changed, between: betweenIn(query), field: fieldIn(query) },
     columns: query.getAll('column').slice(0, mostColumns),
     after: cursorIn(query),
   }
@@ -41,6 +41,15 @@ function fieldIn(query: URLSearchParams): NonNullable<RowSearch['field']> | null
     (query.get(name) ?? '').replaceAll('\0', '').trim().slice(0, longestSearch),
   )
   return column && value ? { column, value } : null
+}
+
+function betweenIn(query: URLSearchParams): NonNullable<RowSearch['between']> {
+  const moment = (name: string) => {
+    const text = query.get(name) ?? ''
+    const at = new Date(`${text.replace(/Z$/, '')}Z`)
+    return /^[1-9]\d{3}-\d\d-\d\dT\d\d:\d\d/.test(text) && !Number.isNaN(at.getTime()) ? at : null
+  }
+  return { from: moment('from'), to: moment('to') }
 }
 
 function cursorIn(query: URLSearchParams): RowCursor | null {
@@ -85,11 +94,15 @@ const searchForm = (stream: string, search: RowSearch, { all, columns, keyName }
 ${choice('Changed', 'changed', changedChoices, search.changed)}
 ${choice('Deleted rows', 'deleted', deletedChoices, search.deleted)}
 <button class="go">Search</button></div>
+<details${(search.between?.from || search.between?.to) && html` open`}><summary>Between two times</summary><div class="bar">${moment('Changed here from, UTC', 'from', search.between?.from)}${moment('and before', 'to', search.between?.to)}</div></details>
 <details><summary>Columns: ${columns.length} of ${all.length}</summary><fieldset class="checks"><legend class="hidden">Columns to show</legend>${all.map(
     (name) =>
       html`<label class="check"><input type="checkbox" name="column" value="${name}"${columns.includes(name) && html` checked`}> ${foreign(name, 60)}</label>`,
   )}</fieldset></details>
 <p class="small quiet">Searches the key, texts and numbers of <code>mirror.${stream}</code>, the newest change first. It stops after two seconds, and then says how far it got.</p></form>`
+
+const moment = (label: string, name: string, value: Date | null | undefined): Html =>
+  html`<label>${label} <input type="datetime-local" step="1" name="${name}" value="${value?.toISOString().slice(0, 19)}"></label>`
 
 const choice = (label: string, name: string, values: readonly string[], value: string): Html =>
   html`<label>${label} <select name="${name}">${values.map(
@@ -131,7 +144,14 @@ function howMany({ after }: Asked, { rows, next }: RowPage): string {
 
 function nothingFound(stream: string, { search, after }: Asked): Html {
   const wider = addressOf(`/streams/${stream}/rows`, {})
-  if (search.text === '' && !search.field && search.changed === 'any time' && search.deleted === 'shown')
+  const isBetween = search.between?.from || search.between?.to
+  if (
+    search.text === '' &&
+    !search.field &&
+    !isBetween &&
+    search.changed === 'any time' &&
+    search.deleted === 'shown'
+  )
     return html`<section class="card"><p>${after === null ? `${stream} has no rows yet.` : 'There are no older rows.'}</p></section>`
   return html`<section class="card"><h2>Nothing found</h2><p>No row of ${stream} matches${search.text !== '' && html` “${foreign(search.text)}”`}${search.field && html`${search.text !== '' && ' and'} <code>${foreign(search.field.column)}</code> “${foreign(search.field.value)}”`}. ${search.deleted === 'hidden' ? 'Deleted rows were not searched.' : 'Deleted rows were searched too.'}</p>
 <div class="bar"><a class="btn" href="${wider}">Clear the search</a>${search.text !== '' && html`<a class="btn" href="${addressOf('/find', { q: search.text })}">Search every stream</a>`}</div></section>`

@@ -9,7 +9,7 @@ import { missingRowsChart } from '../missing-rows.ts'
 import { stepsFigure } from '../run-steps.ts'
 import { heading, type Page } from './layout.ts'
 import { recordAddress } from './rows.ts'
-import { plainTable } from './tables.ts'
+import { addressOf, plainTable } from './tables.ts'
 
 export const runPage: Page = {
   path: '/runs/:id',
@@ -91,7 +91,14 @@ ${run.quarantined > 0 && fact('Quarantine', html`<a href="/quarantine?stream=${r
 ${run.rescued > 0 && fact('Misfit values', count(run.rescued), 'do not fit their column; kept in _rescued')}
 ${fact('Requests', count(run.requests), size(run.bytes))}
 ${run.positionTo !== null && run.positionTo !== '0' && fact('Position', count(Number(run.positionTo)), run.positionFrom === run.positionTo ? 'as before' : `from ${count(Number(run.positionFrom ?? 0))}`)}
-</dl></section>`
+</dl>${run.inserted + run.updated + run.markedDeleted > 0 && writtenMeanwhile(run)}</section>`
+
+/** Other runs may have written at the same time. */
+function writtenMeanwhile({ stream, startedAt, finishedAt }: RunStory): Html {
+  const to = finishedAt && new Date(finishedAt.getTime() + 1_000).toISOString().slice(0, 19)
+  const span = { from: startedAt.toISOString().slice(0, 19), ...(to !== null && { to }) }
+  return html`<p class="small"><a href="${addressOf(`/streams/${stream}/rows`, span)}">Rows of ${stream} that were written meanwhile</a></p>`
+}
 
 /** What it did, in order. */
 const stepsCard = ({ polls, status }: RunStory, steps: readonly RunStep[]): Html =>
