@@ -22,6 +22,8 @@ export type UpstreamNeeds = {
   readonly config: UpstreamConfig
   readonly log: Logger
   readonly observer?: UpstreamObserver
+  /** As in UpstreamOptions. */
+  readonly freeChunks?: () => void
 }
 
 /** Null when the service is not configured. */

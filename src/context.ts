@@ -130,7 +130,7 @@ export async function openContext(options: {
   await using opened = new AsyncDisposableStack()
   const database = opened.adopt(await openMirrorDatabase(options), ({ close }) => close())
   const waits = openWaits(options.observer)
-  const upstreams = openUpstreams({ ...options, observer: waits.observer })
+  const upstreams = openUpstreams({ ...options, observer: waits.observer, freeChunks: () => freeChunks?.() })
   opened.defer(upstreams.close)
   await knowAddedStreams({ ...options, pool: database.pool, upstream: upstreams.assignment })
   const contracts = await contractsFor(options, database, upstreams)
@@ -201,9 +201,16 @@ function growLittle(): void {
   flushCompileCache()
   setFlagsFromString('--heap-growing-percent=40')
   setFlagsFromString('--expose-gc')
-  freeMemory = runInNewContext('gc')
+  const collect: (how?: { readonly type: 'minor' }) => void = runInNewContext('gc')
+  // What is outside the heap is given back by the second one.
+  freeMemory = () => {
+    collect()
+    collect()
+  }
+  freeChunks = () => collect({ type: 'minor' })
 }
 let freeMemory: (() => void) | undefined
+let freeChunks: (() => void) | undefined
 
 const relatedNotice = 'related_off:assignment'
 
@@ -216,6 +223,8 @@ async function readAndNote(
     ...given,
     now: () => new Date(),
     ...(freeMemory && { freeMemory }),
+    onIncomplete: (assignmentId, problem) =>
+      log.warn({ assignmentId, problem }, 'an assignment could not be read whole; it will be tried again'),
     ...(onWritten && { onWritten: (written) => onWritten(written, null) }),
   })
   await noteWhetherOffered(database, outcome, log)

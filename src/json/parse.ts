@@ -3,6 +3,7 @@
 
 import { deepest, expectBounded, JsonError, nestedTooDeep } from './bounds.ts'
 import { type Json, type JsonArray, repeatedFields } from './json.ts'
+import { type Cut, cutLongStrings } from './long-strings.ts'
 import { findFields, inexactSource, isExact } from './scan.ts'
 
 /** An earlier value of a field, with the path to it from the value that was just read. */
@@ -143,6 +144,29 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
 export function parseJson(bytes: Uint8Array): Json {
   expectBounded(bytes)
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+  const cut = cutLongStrings(buffer)
+  const short = cut && parseCut(cut)
+  if (short) return short.value
+  return parseQuickly(buffer, noStrings)?.value ?? parseCarefully(buffer)
+}
+
+/** Null: it has to be read whole. */
+function parseCut({ bytes, strings }: Cut): Parsed | null {
+  try {
+    return parseQuickly(bytes, strings)
+  } catch (error) {
+    // What is wrong, and where, is told of the whole.
+    if (error instanceof JsonError) return null
+    throw error
+  }
+}
+
+type Parsed = { readonly value: Json }
+type Strings = Cut['strings']
+const noStrings: Strings = new Map()
+
+/** Null: only the careful parser can tell. */
+function parseQuickly(buffer: Buffer, strings: Strings): Parsed | null {
   // Not toString: of more than a megabyte it makes strings outside the heap, which pile up until the next full collection.
   const text = decodeUtf8(buffer)
   const value = parsePlainly(text)
@@ -150,16 +174,19 @@ export function parseJson(bytes: Uint8Array): Json {
   const walk: Walk = {
     text,
     colons,
+    strings,
     fieldCount: 0,
     inexact: [],
+    cut: [],
     isUncertain: hasTrickyName || typeof value === 'number',
   }
   walkValue(value, walk, 0)
   // More fields in the text than in the value: one was repeated, or a string holds something that looks like a field.
-  if (walk.fieldCount !== fieldCount || walk.isUncertain) return parseCarefully(buffer)
+  if (walk.fieldCount !== fieldCount || walk.isUncertain || walk.cut.length < strings.size) return null
   // Each field is the object's own by now, `__proto__` too, so that plain assignment does not reach the prototype.
   for (const { object, field, source } of walk.inexact) object[field] = JSON.rawJSON(source)
-  return value
+  for (const { object, field, string } of walk.cut) object[field] = string
+  return { value }
 }
 
 function decodeUtf8(bytes: Uint8Array): string {
@@ -189,7 +216,10 @@ type Walk = {
   readonly colons: Int32Array
   /** Fields met so far, in the order of the text: a field comes before the fields inside it. */
   fieldCount: number
+  readonly strings: Strings
   readonly inexact: { readonly object: MutableObject; readonly field: string; readonly source: string }[]
+  /** Where long strings were taken out of the text. */
+  readonly cut: { readonly object: MutableObject; readonly field: string; readonly string: string }[]
   isUncertain: boolean
 }
 
@@ -218,6 +248,10 @@ function walkObject(object: MutableObject, walk: Walk, depth: number): void {
       const source = inexactSource(walk.text, colonAt ?? 0)
       if (source !== null) walk.inexact.push({ object, field, source })
     } else if (typeof value === 'object' && value !== null) walkValue(value, walk, depth + 1)
+    else if (walk.strings.size > 0 && typeof value === 'string') {
+      const string = walk.strings.get(value)
+      if (string !== undefined) walk.cut.push({ object, field, string })
+    }
   }
 }
 

@@ -39,6 +39,8 @@ export type UpstreamOptions = {
   readonly requestsPerSecond: number | null
   readonly requestTimeoutMs: number
   readonly maxResponseBytes?: number
+  /** Frees what is of no use since a moment ago, while a long answer comes in. */
+  readonly freeChunks?: () => void
   readonly log: Logger
   readonly observer?: UpstreamObserver
   readonly retryPolicy?: RetryPolicy
@@ -63,6 +65,7 @@ export type Upstream = {
     name: Name,
     request: RequestOf<Name>,
     signal: AbortSignal,
+    how?: { readonly largestBytes?: number },
   ): Promise<UpstreamAnswer>
   /** The same; when the answer is a list, its records are found and not parsed. */
   callForRecords<Name extends OperationName>(
@@ -97,7 +100,8 @@ export function openUpstream(options: UpstreamOptions): Upstream {
   keepSecret(options.apiKey)
   const closing = new AbortController()
   const maxResponseBytes = options.maxResponseBytes ?? defaultMaxResponseBytes
-  const transport = openTransport({ requestTimeoutMs, maxResponseBytes, clock })
+  const { freeChunks = () => {} } = options
+  const transport = openTransport({ requestTimeoutMs, maxResponseBytes, clock, freeChunks })
   const { requestsPerSecond, clientGuid } = options
   const pacing = openPacing({ service, requestsPerSecond, longestMs: policy.deadlineMs, clock, observer })
   const signIn = openSignIn({
@@ -141,8 +145,8 @@ export function openUpstream(options: UpstreamOptions): Upstream {
     service,
     baseUrl,
     askOnce: (url, how, signal) => askOnce(parts, url, how, signal),
-    call: async (name, request, signal) =>
-      await call(prepare(service, name, request as AnyRequest), readAnswer, signal),
+    call: async (name, request, signal, how = {}) =>
+      await call({ ...prepare(service, name, request as AnyRequest), ...how }, readAnswer, signal),
     async callForRecords(name, request, signal, how = {}) {
       const asked = { ...prepare(service, name, request as AnyRequest, how), largestBytes: mostListBytes }
       const asking = () => call(asked, recordsOf(name), signal)

@@ -15,6 +15,8 @@ const program = file('bin/tidemark.js')
 const mostMegabytes = 256
 const assignments = 150
 const files = 25
+const longFiles = 3
+const tooMuch = files + longFiles + 1
 const megabyte = 1024 * 1024
 
 /** The most that a process ever took. */
@@ -34,6 +36,12 @@ describe.skipIf(!hasPostgres || process.platform !== 'linux')('tidemark serve', 
     const FileData = 'A'.repeat(8 * megabyte)
     for (let number = 1; number <= files; number++)
       simulator.source.insert('attachment', { OwnerId: number, FileData })
+    // As much as is read at a time, and more.
+    for (let number = files + 1; number <= files + longFiles; number++)
+      for (let part = 0; part < 5; part++)
+        simulator.source.insert('attachment', { OwnerId: number, FileData })
+    for (let part = 0; part < 8; part++)
+      simulator.source.insert('attachment', { OwnerId: tooMuch, FileData, FileName: `photo ${part}` })
     const child = spawn(program, ['serve'], {
       cwd: inject('scratch'),
       env: {
@@ -50,7 +58,7 @@ describe.skipIf(!hasPostgres || process.platform !== 'linux')('tidemark serve', 
     const ended = once(child, 'exit')
     const readCount = async () => {
       const { rows } = await database.pool.query(
-        `select count(*) from tidemark.related_fetch where problem is null and groups @> '{attachment_data}'`,
+        `select count(*) from tidemark.related_fetch where fetched_at is not null and groups @> '{attachment_data}'`,
       )
       return Number(rows[0]?.count)
     }
@@ -58,6 +66,17 @@ describe.skipIf(!hasPostgres || process.platform !== 'linux')('tidemark serve', 
       const isRead = { timeout: 150_000, interval: 200 }
       await expect.poll(() => readCount().catch(() => 0), isRead).toBe(assignments)
       expect(peakMegabytes(child.pid)).toBeLessThan(mostMegabytes)
+      const { rows } = await database.pool.query(
+        `select assignment_id::int as id, problem from tidemark.related_fetch where problem is not null`,
+      )
+      expect(rows).toEqual([{ id: tooMuch, problem: expect.stringContaining('longer than 40 MB') }])
+      const { rows: kept } = await database.pool.query(
+        `select count(*)::int as attachments, count(file_data)::int as files
+         from mirror.attachment left join mirror.attachment_data using (attachment_id) where owner_id = $1`,
+        [tooMuch],
+      )
+      expect(kept[0]).toMatchObject({ files: 0 })
+      expect(kept[0]?.attachments).toBeGreaterThanOrEqual(8)
     } finally {
       child.kill()
       await ended

@@ -161,3 +161,48 @@ describe('memory', () => {
     expect(process.memoryUsage().heapUsed - before).toBeLessThan(2_000_000)
   })
 })
+
+describe('long strings, as files are', () => {
+  const file = 'QUJD+/'.repeat(400_000)
+  const long = (text: string) => text.replaceAll('FILE', file)
+
+  it.each([
+    '{"Attachment":[{"FileData":"FILE","Id":9007199254740993,"Name":"å – 😀"},{"FileData" : "FILE=" }]}',
+    '["FILE",1.50]',
+    '{"FILE":1}',
+    String.raw`{"a":"x\"FILE","b":"FILE\"","c":"FILE \\\\"}`,
+    String.raw`{"a":"é FILE","b":"FILE\u00e9"}`,
+    `{"a:" : [${'1,'.repeat(80_000)}1], "b":"FILE"}`,
+  ])('P4: are read as every other value (%s)', (text) => {
+    const read = parse(long(text)) as Record<string, Json>
+    const wanted = JSON.parse(long(text).replace('9007199254740993', '7').replace('1.50', '8'))
+    const found = JSON.stringify(read).replace('9007199254740993', '7').replace('1.50', '8')
+    expect(found === JSON.stringify(wanted)).toBe(true)
+  })
+
+  it('P5: are kept where a field comes twice', () => {
+    const value = parse(long('{"a":"FILE","a":"FILE-"}'))
+    const [earlier] = (repeats(value)?.a ?? []) as readonly string[]
+    expect(earlier === file).toBe(true)
+    expect((value as JsonObject).a === `${file}-`).toBe(true)
+  })
+
+  it.each([
+    ['{"a":"FILE"', 'cut off'],
+    ['{"a":"FILE"}}', 'not JSON'],
+    ['{"a:",1,"FILE"}', 'not JSON'],
+  ])('are no reason to read what is not JSON (%s)', (text, says) => {
+    expect(failure(Buffer.from(long(text))).message).toContain(says)
+  })
+
+  it('P10: take no more than they are long, whatever stands beside them', () => {
+    const megabyte = 1024 * 1024
+    const bytes = Buffer.from(`{"Name":"–","FileData":"${'A'.repeat(24 * megabyte)}"}`)
+    const taken = () => process.memoryUsage().heapUsed + process.memoryUsage().external
+    collect()
+    const before = taken()
+    const value = parseJson(bytes) as JsonObject
+    expect((value.FileData as string).length).toBe(24 * megabyte)
+    expect(taken() - before).toBeLessThan(30 * megabyte)
+  })
+})

@@ -32,6 +32,22 @@ async function readWith(bytes: number) {
   return { ...seen, asked: batch.askedCount, shown: batch.shown.length }
 }
 
+describe('an assignment whose files are too long to be read', () => {
+  it('is read but for them: what is known of its files stays, and it waits to be read again', async () => {
+    const leftOut = { field: 'FileData', problem: 'too long' }
+    const lookup: Source['lookup'] = async () => ({ found: { Attachment: [{ AttachmentId: 7 }] }, leftOut })
+    const streams = relatedStreams.filter(({ name }) => name.startsWith('attachment'))
+    const source = { lookup } as unknown as Source
+    const budget = { mostBytes: 1_000, largestBytes: 0 }
+    const [due] = wanted
+    if (!due) throw new Error('unreachable')
+    const batch = await readFamilies({ source, streams, signal, budget }, run, [due])
+    expect(batch.families).toEqual([{ due, children: [{ stream: 'attachment', keys: ['7'] }] }])
+    expect(batch.aside).toEqual([])
+    expect(batch.incomplete).toEqual([{ due, problem: 'too long' }])
+  })
+})
+
 describe('P10: a batch of related records', () => {
   it('ends when its answers hold as much as they may, and leaves the others to the next', async () => {
     expect(await readWith(10)).toEqual({ atOnce: 0, mostAtOnce: 4, asked: 50, shown: 50 })

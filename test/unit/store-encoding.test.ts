@@ -1,5 +1,6 @@
 // The COPY text of a page, and the hashes that decide whether a row is news.
 
+import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { type Json, type JsonObject, repeatedFields } from '../../src/json/json.ts'
 import { createPageEncoder } from '../../src/store/encoding/page.ts'
@@ -195,5 +196,21 @@ describe('a hash', () => {
     expect(await hashOf(grown, record)).toBe(await hashOf(tableSchema, record))
     expect(await hashOf(grown, { ...record, Later: null })).toBe(await hashOf(tableSchema, record))
     expect(await hashOf(grown, { ...record, Later: '' })).not.toBe(await hashOf(tableSchema, record))
+  })
+})
+
+describe('a row with a file', () => {
+  it('has the line and the hash of every other row (P3)', async () => {
+    const tableSchema = tableSchemaOf({ FileData: 'text', Name: 'text', Note: 'text', Last: 'text' })
+    const { lines, encoded } = await encode(tableSchema, {
+      FileData: `é\t${'A'.repeat(100_000)}`,
+      Name: 'b\\',
+      SysDeleted: true,
+    })
+    const cells = ['{"SysDeleted":true}', '1', '5', `é\\t${'A'.repeat(100_000)}`, 'b\\\\']
+    const hash = createHash('sha1').update(cells.join('\t')).digest('hex').slice(0, 32)
+    expect(lines).toEqual([[`\\\\x${hash}`, 'now', 'source', ...cells, '\\N', '\\N']])
+    encoded.release()
+    expect(encoded.all.text).toEqual([])
   })
 })

@@ -21,6 +21,8 @@ const beforeHash = '\\\\x'
 const flagCells = { deleted: '\tnow\tsource\t', living: `\t${copyNull}\t${copyNull}\t` } as const
 const emptyCellBytes = `\t${copyNull}`.length
 const chunkBytes = 262_144
+/** Of one row with a file, say: the system has it back, since what is read next needs as much (P10). */
+const longChunkBytes = 4 * chunkBytes
 
 /** Of a row in the binary format: how many cells, the hash, neither deleted nor with anything rescued. */
 const leadingBytes = 2 + 4 + hashBytes + 3 * 4
@@ -40,6 +42,8 @@ export type CopyRows = {
    * from that text instead.
    */
   addLine(row: Row, text: string, emptyCells: number, isDeleted: boolean, hashed?: string | null): void
+  /** The same of cells that are too long to be joined first: each is written where it will stand (P10). */
+  addLongCells(row: Row, cells: readonly string[], emptyCells: number, isDeleted: boolean): void
   /** What was added is of no use: its memory is used for others. */
   forget(): void
   end(): EncodedRows
@@ -97,7 +101,7 @@ export function openCopyRows(rowCount: number, spare: SpareBytes): CopyRows {
   }
 
   function beginText(room: number, digest: string, isDeleted: boolean): number {
-    const prefix = `${beforeHash}${hexOf(digest)}${isDeleted ? flagCells.deleted : flagCells.living}`
+    const prefix = prefixOf(digest, isDeleted)
     makeRoom(text, prefix.length + room)
     return text.end + text.last.write(prefix, text.end, 'latin1')
   }
@@ -123,6 +127,8 @@ export function openCopyRows(rowCount: number, spare: SpareBytes): CopyRows {
       text.last[end] = newLine
       note(row, text, end + 1, digest, isDeleted)
     },
+    addLongCells: (row, cells, emptyCells, isDeleted) =>
+      note(row, text, ...writeLongCells(text, cells, emptyCells, isDeleted), isDeleted),
     forget() {
       rows.length = 0
       for (const chunks of [binary, text]) forgetChunks(chunks)
@@ -139,12 +145,31 @@ export function openCopyRows(rowCount: number, spare: SpareBytes): CopyRows {
         deletions,
         all,
         only: (indexes: readonly number[]) => (indexes.length === rows.length ? all : only(indexes)),
-        release() {
-          for (const { taken } of [binary, text]) for (const chunk of taken.splice(0)) spare.giveBack(chunk)
-        },
+        release: () => releaseChunks([binary, text], all),
       }
     },
   }
+}
+
+/** A line at the end of the text; nothing is added yet. */
+function writeLongCells(
+  text: Chunks,
+  cells: readonly string[],
+  emptyCells: number,
+  isDeleted: boolean,
+): [end: number, digest: string] {
+  const prefixBytes = prefixOf(noDigest, isDeleted).length
+  makeRoom(text, prefixBytes + cells.reduce((bytes, cell) => bytes + Buffer.byteLength(cell) + 1, 0))
+  const start = text.end + prefixBytes
+  let end = start
+  for (const cell of cells) {
+    if (end > start) text.last[end++] = tab
+    end += text.last.write(cell, end)
+  }
+  const digest = hash('sha1', withoutEmptyEnd(text.last.subarray(start, end), emptyCells), 'binary')
+  text.last.write(prefixOf(digest, isDeleted), text.end, 'latin1')
+  text.last[end] = newLine
+  return [end + 1, digest]
 }
 
 const withoutEmptyEnd = (line: Buffer, emptyCells: number): Buffer =>
@@ -162,6 +187,11 @@ function beginBinary(binary: Chunks, cells: Cells, most: number, cellCount: numb
   cells.binaryEnd = binary.end + leadingBytes
 }
 
+const prefixOf = (digest: string, isDeleted: boolean): string =>
+  `${beforeHash}${hexOf(digest)}${isDeleted ? flagCells.deleted : flagCells.living}`
+
+const noDigest = '\0'.repeat(hashBytes)
+const tab = 0x09
 const newLine = 0x0a
 
 const hexOf = (digest: string): string => Buffer.from(digest.slice(0, hashBytes), 'latin1').toString('hex')
@@ -184,8 +214,16 @@ function forgetChunks(chunks: Chunks): void {
   chunks.end = 0
 }
 
-const allOf = ({ full, last, end }: Chunks): readonly Buffer[] =>
-  end > 0 ? [...full, last.subarray(0, end)] : full
+function releaseChunks(released: readonly Chunks[], all: Readonly<Record<string, Buffer[]>>): void {
+  for (const copies of Object.values(all)) copies.length = 0
+  for (const chunks of released) {
+    for (const chunk of chunks.taken) if (chunk.length <= longChunkBytes) chunks.spare.giveBack(chunk)
+    Object.assign(chunks, newChunks(chunks.spare))
+  }
+}
+
+const allOf = ({ full, last, end }: Chunks): Buffer[] =>
+  end > 0 ? [...full, last.subarray(0, end)] : [...full]
 
 /** Of some rows, those whose chunks have the sign. */
 function pick(
@@ -205,5 +243,6 @@ function pick(
     while (areTogether(last, indexes[at + 1])) last = indexes[++at] as number
     parts.push(chunk.subarray(places.starts[first], places.ends[last]))
   }
-  return parts.length > 0 ? [Buffer.concat(parts)] : []
+  // Short ones together are one write; a long one alone is not copied once more (P10).
+  return parts.length > 1 ? [Buffer.concat(parts)] : parts
 }

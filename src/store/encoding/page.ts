@@ -9,7 +9,7 @@ import type { Growth } from '../schema/grow-table.ts'
 import type { TableSchema } from '../schema/table-schema.ts'
 import { type CopyRows, type EncodedRows, openCopyRows } from './copy-rows.ts'
 import { createPlainRowEncoder, type LocalTimes } from './plain-row.ts'
-import { createRowEncoder, type NewFields, type PageNotes } from './row.ts'
+import { createRowEncoder, hasGrowth, type NewFields, type PageNotes } from './row.ts'
 
 /** What a page showed of each field, for the data dictionary. */
 export type Tally = {
@@ -82,6 +82,7 @@ export function createPageEncoder(
       widen: new Set(),
       retype: new Map(),
       rejected: [],
+      waitsForGrowth,
     }
     const copyRows = openCopyRows(rows.length, spare)
     let sinceBreath = 0
@@ -110,8 +111,6 @@ export function createPageEncoder(
     }
   }
 }
-
-const hasGrowth = ({ fields, widen }: PageNotes): boolean => fields.size > 0 || widen.size > 0
 
 function growthOf({ fields, widen, retype, nonNull }: PageNotes, { columns }: TableSchema): Growth | null {
   const other = [...retype].flatMap(([column, asked]): (readonly [number, ColumnType])[] => {

@@ -121,7 +121,11 @@ export type PageNotes = {
   /** By column whose type no value has proven yet, the type that values asked for which it cannot hold. */
   readonly retype: Map<number, ColumnType>
   readonly rejected: Rejected[]
+  /** Rows are not kept from where the table lacks something for them. */
+  readonly waitsForGrowth: boolean
 }
+
+export const hasGrowth = ({ fields, widen }: PageNotes): boolean => fields.size > 0 || widen.size > 0
 
 /** What the lines begin with, before the columns of the table: names and types. */
 export const leadingColumns = { ...hashAndFlagColumns, _rescued: 'jsonb' } as const
@@ -215,6 +219,7 @@ function encodeRow(encoder: RowEncoder, row: Row, notes: PageNotes, rows: CopyRo
   const { record } = row
   const plan = encoder.planOf(record)
   const rescued = placeValues(encoder, plan, { key: row.key, record }, notes)
+  if (notes.waitsForGrowth && hasGrowth(notes)) return
   if (!plan.isPlain && row.version !== null && versionCell(encoder) !== String(row.version)) {
     noteRejected(record, notes, versionIndexes.length > 0 ? otherVersions : noVersionColumn)
     return
@@ -222,14 +227,31 @@ function encodeRow(encoder: RowEncoder, row: Row, notes: PageNotes, rows: CopyRo
   const repeated = record[repeatedFields]
   if (repeated) noteRepeated(notes, repeated)
   const isDeleted = plan.deletionFlag !== null && saysDeleted(record[plan.deletionFlag])
+  if (encoder.isVolatile === null && isLong(cells)) {
+    const all = [rescuedCellOf(rescued, repeated), ...cells]
+    rows.addLongCells(row, all, emptyCells(cells), isDeleted)
+    cells.fill(copyNull)
+    return
+  }
   const line = lineOf(rescued, repeated, cells)
   const hashed = encoder.isVolatile && lastingText(encoder, encoder.isVolatile, rescued, repeated)
   rows.addLine(row, line, emptyCells(cells), isDeleted, hashed)
 }
 
 function lineOf(rescued: Rescued | null, repeated: JsonObject | undefined, cells: readonly string[]): string {
-  const rescuedCell = rescued || repeated ? escapeCopy(rescuedText(rescued ?? [], repeated)) : copyNull
-  return `${rescuedCell}\t${joinCells(cells)}`
+  return `${rescuedCellOf(rescued, repeated)}\t${joinCells(cells)}`
+}
+
+const rescuedCellOf = (rescued: Rescued | null, repeated: JsonObject | undefined): string =>
+  rescued || repeated ? escapeCopy(rescuedText(rescued ?? [], repeated)) : copyNull
+
+/** Of a file, say: joined with the others it would be there twice. */
+const longCell = 65_536
+
+function isLong(cells: readonly string[]): boolean {
+  for (let index = 0; index < cells.length; index++)
+    if ((cells[index] as string).length >= longCell) return true
+  return false
 }
 
 /** The line as its hash is made from it, where volatile fields are no part of it (P16): as if they were empty. */

@@ -125,7 +125,7 @@ export function backlogOf({ session, stream, onMarked, related }: RunParts): Rel
     settle: (families, aside) =>
       fencedAfterWrites(async () => {
         onMarked(await replaceLinks(client, families))
-        await noteRead(client, families, related.groups, pickedAt)
+        await noteRead(client, families, aside, related.groups, pickedAt)
         await setAside(client, aside)
       }),
     noteEnd: (hasBacklog) =>
@@ -313,6 +313,7 @@ async function othersWith(
 async function noteRead(
   client: ClientBase,
   families: readonly Family[],
+  aside: readonly SetAside[],
   groups: readonly string[],
   pickedAt: string,
 ): Promise<void> {
@@ -324,7 +325,8 @@ async function noteRead(
      insert into tidemark.related_fetch as known (assignment_id, hash, groups, fetched_at)
      select id, decode(hash, 'hex'), $3, now() from unnest($1::bigint[], $2::text[]) as read (id, hash)
      on conflict (assignment_id) do update set
-       hash = excluded.hash, groups = excluded.groups, fetched_at = excluded.fetched_at, problem = null, attempts = 0,
+       hash = excluded.hash, groups = excluded.groups, fetched_at = excluded.fetched_at, problem = null,
+       attempts = case when known.assignment_id = any ($6::bigint[]) then known.attempts else 0 end,
        retry_at = case when known.retry_at between $5 and clock_timestamp() then known.retry_at end`,
     [
       read.map(({ due }) => due.assignmentId),
@@ -332,6 +334,7 @@ async function noteRead(
       groups,
       families.flatMap(({ due }) => (due.isGone ? [due.assignmentId] : [])),
       pickedAt,
+      aside.map(({ due }) => due.assignmentId),
     ],
   )
 }

@@ -34,8 +34,15 @@ export type Refusal = { readonly refused: number; readonly why?: string }
 export class ListRefused extends Error {
   override readonly name = 'ListRefused'
 }
-/** `bytes`: of the answer, where that may be long. */
-export type Lookup = { readonly found: JsonObject; readonly bytes?: number } | 'gone' | 'unclear'
+export type Lookup = Found | 'gone' | 'unclear'
+type Found = {
+  readonly found: JsonObject
+  /** Of the answer, where that may be long. */
+  readonly bytes?: number
+  /** A field that the answer does not have only because it was asked for without it, and why. */
+  readonly leftOut?: LeftOut
+}
+export type LeftOut = { readonly field: string; readonly problem: string }
 
 export type Source = {
   /** The same upstream, with the field that `Sorts` names when changes are to be sorted by row version. */

@@ -15,7 +15,7 @@ import type {
   RelatedLink,
   SetAside,
 } from '../ports/related.ts'
-import type { Source } from '../ports/source.ts'
+import type { LeftOut, Source } from '../ports/source.ts'
 import { groupRecords } from './answer.ts'
 
 type Context = {
@@ -41,6 +41,8 @@ export type Batch = {
   /** What may be believed. */
   readonly families: readonly Family[]
   readonly aside: readonly SetAside[]
+  /** Of what may be believed, those that are to be read again for what their answers had to leave out. */
+  readonly incomplete: readonly SetAside[]
   /** Those that the upstream does not know, asked for in two ways. */
   readonly gone: readonly Due[]
   readonly pages: readonly Page[]
@@ -100,6 +102,9 @@ export async function readFamilies(
         return group === undefined ? [] : [{ due, problem: silenceOf(group) }]
       }),
     ],
+    incomplete: understood
+      .filter(isBelieved)
+      .flatMap(({ due, leftOut }) => (leftOut ? [{ due, problem: leftOut.problem }] : [])),
     gone: [...first.gone, ...again.gone],
     pages: pagesOf(context.streams, keys, understood),
     failure: first.failure ?? again.failure,
@@ -112,7 +117,12 @@ const unbounded = (context: Context): Context => ({
   budget: { mostBytes: Number.POSITIVE_INFINITY, largestBytes: 0 },
 })
 
-type Answered = { readonly due: Due; readonly answer: JsonObject; readonly bytes: number }
+type Answered = {
+  readonly due: Due
+  readonly answer: JsonObject
+  readonly bytes: number
+  readonly leftOut: LeftOut | null
+}
 type NotThere = { readonly due: Due; readonly isNotThere: true }
 
 async function readAll(context: Context, wanted: readonly Due[], atOnce: number) {
@@ -166,7 +176,8 @@ async function readOne(
   const answer = typeof looked === 'object' ? looked.found : null
   const bytes = (typeof looked === 'object' && looked.bytes) || 0
   const hasGroups = answer !== null && streams.some((stream) => groupRecords(answer, stream, '0') !== null)
-  return hasGroups ? { due, answer, bytes } : { due, problem: problemOf(answer !== null) }
+  const leftOut = (typeof looked === 'object' && looked.leftOut) || null
+  return hasGroups ? { due, answer, bytes, leftOut } : { due, problem: problemOf(answer !== null) }
 }
 
 function problemOf(hasAnswer: boolean): string {
@@ -202,26 +213,27 @@ type Group = Records & {
   readonly records: readonly Json[]
 }
 /** Groups that the answer has. */
-type Understood = { readonly due: Due; readonly groups: readonly Group[] }
+type Understood = Pick<Answered, 'due' | 'leftOut'> & { readonly groups: readonly Group[] }
 
 function understand(
-  { due, answer }: Answered,
+  { due, answer, leftOut }: Answered,
   streams: readonly RelatedStream[],
   keys: ReadonlyMap<string, string>,
 ): Understood {
   const groups = streams.flatMap((stream): Group[] => {
+    if (leftOut && stream.bulkField === leftOut.field) return []
     const records = groupRecords(answer, stream, due.assignmentId)
     if (records === null) return []
     const keyField = keys.get(stream.name) ?? ''
     const chosenBy = { variable: keyVariable(keyOwner(stream)), keyField }
     return [{ stream, records, ...withoutTwins(readRecords(records, [keyField], null), chosenBy) }]
   })
-  return { due, groups }
+  return { due, leftOut, groups }
 }
 
 function doubtfulOf(understood: readonly Understood[], linked: readonly RelatedLink[]): ReadonlySet<Due> {
   const doubtful = new Set<Due>()
-  const contents = new Map<string, { readonly content: string; readonly due: Due }>()
+  const contents = new Map<string, { readonly content: () => string; readonly due: Due }>()
   const shown = new Set<string>()
   const listed = new Map<string, Due>()
   for (const { due, groups } of understood)
@@ -229,9 +241,9 @@ function doubtfulOf(understood: readonly Understood[], linked: readonly RelatedL
       listed.set(placeOf(due.assignmentId, stream.name), due)
       for (const { key, record } of rows) {
         shown.add(placeOf(due.assignmentId, stream.name, key))
-        const content = fingerprint(record)
+        const content = lazily(() => fingerprint(record))
         const other = contents.get(placeOf(stream.name, key))
-        if (other && other.content !== content) doubtful.add(other.due).add(due)
+        if (other && other.content() !== content()) doubtful.add(other.due).add(due)
         contents.set(placeOf(stream.name, key), { content, due })
       }
     }
@@ -240,6 +252,15 @@ function doubtfulOf(understood: readonly Understood[], linked: readonly RelatedL
     if (due && !shown.has(placeOf(assignmentId, stream, key))) doubtful.add(due)
   }
   return doubtful
+}
+
+/** Most records are shown once, and a fingerprint takes as much memory as a file is long. */
+function lazily(make: () => string): () => string {
+  let made: string | null = null
+  return () => {
+    made ??= make()
+    return made
+  }
 }
 
 const silenceOf = (group: string): string =>
@@ -267,13 +288,19 @@ async function silentGroups(
     if (emptied.length === 0 || answered.some(({ isEmpty }) => !isEmpty)) continue
     const ids = understood.map(({ due }) => due.assignmentId)
     const others = await backlog.othersWith(stream.name, ids, othersAsked)
-    const { answers } = await readAll(unbounded(context), others.map(asDue), 1)
-    const isShown = answers.some(
-      ({ due, answer }) => (groupRecords(answer, stream, due.assignmentId) ?? []).length > 0,
-    )
+    const isShown = await showsAny(context, stream, others.map(asDue))
     if (!isShown && emptied.length + others.length >= fewestSilent) silent.add(stream.name)
   }
   return silent
+}
+
+/** One after the other, and none is kept: each may be as long as a batch (P10). */
+async function showsAny(context: Context, stream: RelatedStream, others: readonly Due[]): Promise<boolean> {
+  for (const other of others) {
+    const { answers } = await readAll(unbounded(context), [other], 1)
+    if (answers.some(({ due, answer }) => groupRecords(answer, stream, due.assignmentId)?.length)) return true
+  }
+  return false
 }
 
 const asDue = (assignmentId: string): Due => ({ assignmentId, hash: '', isGone: false })

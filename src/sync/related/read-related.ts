@@ -20,6 +20,8 @@ export type RelatedContext = {
   readonly signal: AbortSignal
   readonly shouldYield?: () => boolean
   readonly onWritten?: (written: Written) => void
+  /** Of an assignment something could not be read, and will be tried again. */
+  readonly onIncomplete?: (assignmentId: string, problem: string) => void
   /** Gives back at once what long answers took and nobody needs any more (P10). */
   readonly freeMemory?: () => void
 }
@@ -104,7 +106,8 @@ async function readBatch(
       : batch.gone.map((due) => ({ due, problem: 'the upstream says that there is no such assignment' }))),
   ]
   // Whatever is thrown next: these come later, and others come before them.
-  await run.backlog.settle([...families, ...gone], aside)
+  await run.backlog.settle([...families, ...gone], [...aside, ...batch.incomplete])
+  for (const { due, problem } of batch.incomplete) context.onIncomplete?.(due.assignmentId, problem)
   if (isBelieved)
     await run.shown.markGone(
       batch.gone.map(({ assignmentId }) => ({ key: assignmentId, evidence: goneEvidence })),
@@ -115,7 +118,8 @@ async function readBatch(
     throw new Error(
       `None of ${batch.askedCount} extended reads could be used: ${aside[0]?.problem}. Check the permissions of the integration user, or remove RELATED.`,
     )
-  return { doneCount: picked.length, asideCount: aside.length, bytes: batch.bytes }
+  const asideCount = aside.length + batch.incomplete.length
+  return { doneCount: picked.length, asideCount, bytes: batch.bytes }
 }
 
 const goneEvidence = 'asked for with its related records, and then by its id, it is gone'

@@ -41,17 +41,36 @@ export function openRelatedSource(
     list: notOffered,
     listHasPages: false,
     lookup: explained(upstream, async (assignmentId, signal) => {
-      await yieldTo(signal)
-      await limit.take(signal)
+      const ask = async (flags: Flags) => {
+        await yieldTo(signal)
+        await limit.take(signal)
+        const request = { path: { assignmentId }, query: flags }
+        const answer = await upstream.call('getExtendedAssignment', request, signal, { largestBytes })
+        return extendedRecord(answer, assignmentId)
+      }
       try {
-        const request = { path: { assignmentId }, query }
-        return extendedRecord(await upstream.call('getExtendedAssignment', request, signal), assignmentId)
+        return await ask(query).catch(async (error) => {
+          if (!query.IncludeAttachmentFileData || !isTooLarge(error)) throw error
+          const rest = await ask({ ...query, IncludeAttachmentFileData: false })
+          return typeof rest === 'object' ? { ...rest, leftOut: tooLongFiles } : rest
+        })
       } catch (error) {
         return lookupAfter(error)
       }
     }),
   }
 }
+
+/** An answer is in memory whole, as bytes and then as what is made of them: twice that, besides all that the program takes (P10). */
+const largestMegabytes = 40
+const largestBytes = largestMegabytes * 1024 * 1024 + 65_536
+const tooLongFiles = {
+  field: 'FileData',
+  problem: `its attached files are together longer than ${largestMegabytes} MB in base64, which is more than Tidemark reads at a time; everything but the files was read`,
+}
+
+const isTooLarge = (error: unknown): boolean =>
+  error instanceof UpstreamError && error.code === 'UPSTREAM_TOO_LARGE'
 
 type Look = NonNullable<Source['lookup']>
 

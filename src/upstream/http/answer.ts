@@ -41,12 +41,18 @@ export function httpDate(text: string | undefined): number | null {
 /** The answer's JSON; null when it has no body, which only the answer to a change may lack. */
 export const readAnswer: ReadAnswer<Json> = (...asked) => readBody(...asked, parsedAlone)
 
-/** Nothing of what was parsed points into the bytes. Of what is refused they are told. */
-function parsedAlone(bytes: Buffer, { release }: HttpAnswer): Json {
+/**
+ * Nothing of what was parsed points into the bytes. Of what is refused they are told. Those of long answers, which are rare, are
+ * given back to the system: what is made of them needs the room (P10).
+ */
+function parsedAlone(bytes: Buffer, { release, discard }: HttpAnswer): Json {
   const value = parseJson(bytes)
-  release()
+  if (bytes.length > longBytes) discard()
+  else release()
   return value
 }
+
+const longBytes = 4 * 1024 * 1024
 
 /** The same, of an answer that may be a list: then its records are found in it and not parsed. */
 export const recordsReader =

@@ -160,11 +160,16 @@ export type HttpAnswer = {
   readonly receivedAtMs: number
   /** Its bytes are used for others from now on. */
   release(): void
+  /** The same, but the system has them: what is done next needs as much, and not for an answer. */
+  discard(): void
 }
 export type Transport = {
   send(request: HttpRequest, signal: AbortSignal): Promise<HttpAnswer>
   close(): void
 }
+
+const stepBytes = 4 * 1024 * 1024
+const stepsIn = (bytes: number): number => Math.floor(bytes / stepBytes)
 
 type AnswerHead = Pick<HttpAnswer, 'status' | 'headers'>
 /** Part of an answer, and how long all of it is where that is announced; else 0. */
@@ -182,8 +187,10 @@ export function openTransport(options: {
   readonly requestTimeoutMs: number
   readonly maxResponseBytes: number
   readonly clock: Clock
+  /** As in UpstreamOptions. */
+  readonly freeChunks: () => void
 }): Transport {
-  const { requestTimeoutMs, maxResponseBytes, clock } = options
+  const { requestTimeoutMs, maxResponseBytes, clock, freeChunks } = options
   const kept = agents(true)
   // A kept connection may be closed by the other side at the moment of use. A read is repeated then; a write must not be.
   const fresh = agents(false)
@@ -232,7 +239,7 @@ export function openTransport(options: {
       signal.throwIfAborted()
       const { url, mostBytes = Number.POSITIVE_INFINITY } = request
       const largest = Math.min(maxResponseBytes, request.largestBytes ?? maxResponseBytes)
-      const answer = openBody(spare)
+      const answer = openBody(spare, freeChunks)
       const take: Take = (chunk, announced) => {
         const longest = Math.max(answer.size() + chunk.length, announced)
         if (longest > mostBytes) throw unpagedError(request, mostBytes)
@@ -246,7 +253,7 @@ export function openTransport(options: {
           ...head,
           bytes: answer.bytes(),
           receivedAtMs: clock.now(),
-          release: () => answer.release(),
+          ...{ release: answer.release, discard: answer.discard },
         }
       } catch (cause) {
         if (signal.aborted) throw signal.reason
@@ -273,8 +280,12 @@ function openLengths() {
 }
 const mostPlaces = 100
 
+/** From that length on a place is made so large that hardly any is too small: what is not written to takes no memory, and copies do. */
+const longBytes = 1024 * 1024
+const roomBytes = 48 * 1024 * 1024
+
 /** What comes is put in its place at once; where it is longer than was expected, that place may have to be a larger one. */
-function openBody(spare: SpareBytes) {
+function openBody(spare: SpareBytes, freeChunks: () => void) {
   let whole: Buffer | null = null
   let size = 0
   function giveBack(): void {
@@ -283,7 +294,7 @@ function openBody(spare: SpareBytes) {
   }
   function makeRoom(wanted: number): Buffer {
     if (whole !== null && whole.length >= wanted) return whole
-    const larger = spare.take(size === 0 ? wanted : 2 * wanted)
+    const larger = spare.take(size === 0 ? wanted : wanted > longBytes ? wanted + roomBytes : 2 * wanted)
     whole?.copy(larger, 0, 0, size)
     giveBack()
     whole = larger
@@ -295,9 +306,14 @@ function openBody(spare: SpareBytes) {
       const room = makeRoom(Math.max(size + chunk.length, size === 0 ? expected : 0))
       chunk.copy(room, size)
       size += chunk.length
+      // Each chunk is memory of its own, which the engine hardly counts: of a long answer they would pile up (P10).
+      if (stepsIn(size) > stepsIn(size - chunk.length)) freeChunks()
     },
     bytes: () => (whole ?? Buffer.alloc(0)).subarray(0, size),
     release: giveBack,
+    discard() {
+      whole = null
+    },
   }
 }
 
