@@ -1,6 +1,6 @@
 // The records of the static upstream: the stand-in's, taken once from it as bytes, in the order of their versions.
 
-import type { Look } from '../src/simulator/resources.ts'
+import type { Look } from '../src/simulator/behaviour.ts'
 import { startSimulator } from '../src/simulator/simulator.ts'
 
 export type StaticRecords = {

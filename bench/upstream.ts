@@ -4,7 +4,7 @@
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
-import { looks } from '../src/simulator/resources.ts'
+import { looks } from '../src/simulator/behaviour.ts'
 import { repeatRecords, takeRecords } from './static-records.ts'
 
 const [count = '', lookName = 'recorded'] = process.argv.slice(2)

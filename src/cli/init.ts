@@ -12,7 +12,8 @@ import { writeDotEnv } from './dot-env.ts'
 import { type ExitCode, worst } from './exit.ts'
 import { expectNoWords } from './parse.ts'
 import { everyCheck, markOfCheck } from './probe.ts'
-import { type Check, exitCodeOfCheck, probeHost, probePostgres, probeService } from './probe-checks.ts'
+import type { Check } from './probe-beliefs.ts'
+import { exitCodeOfCheck, probeHost, probePostgres, probeService } from './probe-checks.ts'
 
 export const init: Command = {
   name: 'init',

@@ -17,7 +17,18 @@ import type { Source } from '../sync/ports/source.ts'
 import { describedStreams } from '../upstream/contract/described-streams.ts'
 import type { Finding } from '../upstream/contract/find-description.ts'
 import { formatDuration, sentence } from '../util/text.ts'
-import type { Check } from './probe-checks.ts'
+
+export type Check = {
+  readonly name: string
+  /** False: something has to be done, and `says` tells what. */
+  readonly isFine: boolean
+  /** It may be as it should be, and a person has to look. */
+  readonly isWarning?: boolean
+  /** It could not be found out, and nothing is wrong with that. */
+  readonly isUntold?: boolean
+  readonly says: string
+  readonly belief?: BeliefReport
+}
 
 /** What is stored already; null: there is no mirror, or it cannot be read as it is. */
 export type StoredMirror = AsyncDisposable & {

@@ -23,20 +23,9 @@ import type { OperationName } from '../upstream/operations/table.ts'
 import { messageOf } from '../util/errors.ts'
 import { formatDuration, plural, sentence } from '../util/text.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
-import { type BeliefReport, probeBeliefs, probeDescribed, type StoredMirror } from './probe-beliefs.ts'
+import { type Check, probeBeliefs, probeDescribed, type StoredMirror } from './probe-beliefs.ts'
 
 // One line of the probe.
-export type Check = {
-  readonly name: string
-  /** False: something has to be done, and `says` tells what. */
-  readonly isFine: boolean
-  /** It may be as it should be, and a person has to look. */
-  readonly isWarning?: boolean
-  /** It could not be found out, and nothing is wrong with that. */
-  readonly isUntold?: boolean
-  readonly says: string
-  readonly belief?: BeliefReport
-}
 
 const failed = (name: string, error: unknown): Check => ({
   name,

@@ -7,15 +7,8 @@ import { formatDuration, plural } from '../util/text.ts'
 import { type Call, type Command, json } from './command.ts'
 import { type ExitCode, worst } from './exit.ts'
 import { expectNoWords } from './parse.ts'
-import { openStoredMirror } from './probe-beliefs.ts'
-import {
-  type Check,
-  exitCodeOfCheck,
-  probeHost,
-  probePostgres,
-  probeQueue,
-  probeService,
-} from './probe-checks.ts'
+import { type Check, openStoredMirror } from './probe-beliefs.ts'
+import { exitCodeOfCheck, probeHost, probePostgres, probeQueue, probeService } from './probe-checks.ts'
 
 export const probe: Command = {
   name: 'probe',

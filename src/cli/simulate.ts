@@ -1,10 +1,9 @@
 // `tidemark simulate`: the stand-in upstream as a program of its own, until it is told to stop.
 
 import { once } from 'node:events'
-import { type Behaviour, readSwitch, switchOptions } from '../simulator/behaviour.ts'
+import { type Behaviour, type Look, looks, readSwitch, switchOptions } from '../simulator/behaviour.ts'
 import { type Fault, faultSyntax, mildMix, readFault } from '../simulator/faults.ts'
 import { type MalformedKind, malformedKinds } from '../simulator/malformed-records.ts'
-import { type Look, looks } from '../simulator/resources.ts'
 import { introduction, startSimulator } from '../simulator/simulator.ts'
 import { UsageError } from '../util/errors.ts'
 import { type Call, type Command, type Option, type Values, wholeNumber } from './command.ts'

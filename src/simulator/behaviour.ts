@@ -1,7 +1,9 @@
 // The switches: what nobody knows about the upstream, one entry each. At first they stand as the recorded service has it. Tests set
 // them on `simulator.behaviour`, between two requests if they like; the command line has them in kebab-case. What each does is elsewhere.
 
-import type { Look } from './resources.ts'
+/** Which service the stand-in looks like: one that was recorded, or a plain one with made-up fields. */
+export const looks = ['recorded', 'plain'] as const
+export type Look = (typeof looks)[number]
 
 export type Switch<T> = {
   readonly initial: T

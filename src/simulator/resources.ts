@@ -1,6 +1,7 @@
 // The table of resources: how each is named, keyed and filled, in one look or the other. Names are those of the
 // mirrored streams where there is one.
 
+import type { Look } from './behaviour.ts'
 import { type Field, inferFields, type Schema } from './fields.ts'
 import { assignmentExternalId, assignmentParts, type Parts } from './plain-assignments.ts'
 import {
@@ -39,10 +40,6 @@ import {
 } from './recorded-records.ts'
 import { recordedSchemas } from './recorded-schemas.ts'
 import { emptyRow, type FreshFields, type Row } from './row.ts'
-
-/** Which service the stand-in looks like: one that was recorded, or a plain one with made-up fields. */
-export const looks = ['recorded', 'plain'] as const
-export type Look = (typeof looks)[number]
 
 export const resourceNames = [
   'assignment',

@@ -1,6 +1,6 @@
 // The data of one client and everything that works on it, put together. It knows nothing of HTTP, tokens or faults.
 
-import type { Behaviour } from './behaviour.ts'
+import type { Behaviour, Look } from './behaviour.ts'
 import { firstCreatedChildId, openExtended } from './extended.ts'
 import { openLists } from './lists.ts'
 import type { ServiceState } from './operations.ts'
@@ -9,7 +9,7 @@ import { webhookEvents } from './plain-records.ts'
 import { hash, seededRandom, shuffle } from './random.ts'
 import { openRendering } from './rendering.ts'
 import { openReplica } from './replica.ts'
-import { defineResources, type Look, type ResourceName, resourceNames } from './resources.ts'
+import { defineResources, type ResourceName, resourceNames } from './resources.ts'
 import { emptyRow, epochMs, type Row, type Versions } from './row.ts'
 import { openRowBytes } from './row-bytes.ts'
 import { openSelections } from './selection.ts'

@@ -2,6 +2,7 @@
 // file starts and stops the parts; what they do is theirs.
 
 import { answering, type Hook } from './answering.ts'
+import type { Look } from './behaviour.ts'
 import { type Behaviour, initialBehaviour } from './behaviour.ts'
 import { startChurn } from './churn.ts'
 import { openControl } from './control.ts'
@@ -10,7 +11,6 @@ import { listen } from './http.ts'
 import type { MalformedKind } from './malformed-records.ts'
 import { seededRandom, uuidFrom } from './random.ts'
 import { openRequestLog, type RequestLog } from './request-log.ts'
-import type { Look } from './resources.ts'
 import { countVersions } from './row.ts'
 import { type Counts, newIds, type OpenedState, openServiceState } from './service-state.ts'
 import type { Source } from './source.ts'

@@ -2,7 +2,7 @@
 
 import { expect, it } from 'vitest'
 import { markOfCheck, summary } from '../../src/cli/probe.ts'
-import type { Check } from '../../src/cli/probe-checks.ts'
+import type { Check } from '../../src/cli/probe-beliefs.ts'
 
 const check = (more: Partial<Check>): Check => ({ name: 'x', isFine: true, says: '', ...more })
 

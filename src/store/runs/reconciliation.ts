@@ -8,9 +8,9 @@ import type {
   MissingLook,
   Reconciliation,
   Verification,
+  VolatileField,
   WatchedField,
 } from '../../sync/ports/audits.ts'
-import type { VolatileField } from '../../sync/ports/store.ts'
 import type { MissingEvidence } from '../queries/evidence.ts'
 import { livePosition } from '../queries/positions.ts'
 import { qualified, readTableSchema } from '../schema/table-schema.ts'

@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto'
 import pg, { type ClientBase, type Connection, type Submittable } from 'pg'
 import type { Rejected, Row } from '../../streams/record.ts'
-import type { Arrival } from '../../sync/ports/store.ts'
+import type { Arrival } from '../../sync/ports/audits.ts'
 import type { Copies } from '../encoding/copy-rows.ts'
 import type { EncodedPage, EncodePage } from '../encoding/page.ts'
 import type { TableSchema } from '../schema/table-schema.ts'

@@ -5,8 +5,9 @@ import { isDeepStrictEqual } from 'node:util'
 import type { JsonObject } from '../../json/json.ts'
 import type { ChangesStream } from '../../streams/catalog.ts'
 import { readRecords } from '../../streams/record.ts'
+import type { VolatileField } from '../ports/audits.ts'
 import type { Source } from '../ports/source.ts'
-import type { RunFindings, VolatileField } from '../ports/store.ts'
+import type { RunFindings } from '../ports/store.ts'
 
 const pairsOfLooks = 3
 

@@ -1,7 +1,6 @@
 // What comparing the mirror with the upstream needs of the store: which rows a listing lacked, how rows and records differ, and why.
 
 import type { Records } from '../../streams/record.ts'
-import type { Arrival, VolatileField } from './store.ts'
 
 /** Living rows that a complete listing did not show. */
 export type Shortfall = {
@@ -163,6 +162,10 @@ export type Difference = {
   /** A rewind said that the upstream may have gone back behind the row. */
   readonly isRewound: boolean
 }
+/** How a record that came differed from the row as it was before, and whether it was written: not where the row has a newer version. */
+export type Arrival = Difference & { readonly isWritten: boolean }
+/** By the name that the upstream gives it, and as differences name its column. */
+export type VolatileField = { readonly field: string; readonly column: string }
 
 /**
  * Why a row differed from its record (P16). `late`: a version never stored before, below the position. `silent`: the same version

@@ -5,13 +5,14 @@ import type { RelatedStream, RunKind } from '../../streams/catalog.ts'
 import type { Records } from '../../streams/record.ts'
 import type {
   AbsentRows,
+  Arrival,
   CausedDifference,
-  Difference,
   DifferenceCounts,
   ListAbsences,
   Reconciliation,
   ShownRows,
   Verification,
+  VolatileField,
 } from './audits.ts'
 import type { RelatedBacklog, RelatedKeyFields } from './related.ts'
 
@@ -191,8 +192,6 @@ export type WriteCounts = {
   readonly rescued: number
   readonly quarantined: number
 }
-/** How a record that came differed from the row as it was before, and whether it was written: not where the row has a newer version. */
-export type Arrival = Difference & { readonly isWritten: boolean }
 export type Written = WriteCounts & {
   /** Only told by look-back and reconcile runs; records that are older than their row by reconciles alone. */
   readonly arrivals: readonly Arrival[]
@@ -214,8 +213,6 @@ export type RunFindings = {
   /** From here on rows that differ in these fields alone are no changed rows (P16). Returns those that were not known as such. */
   setVolatile(fields: readonly string[], evidence: string): Promise<readonly VolatileField[]>
 }
-/** By the name that the upstream gives it, and as differences name its column. */
-export type VolatileField = { readonly field: string; readonly column: string }
 export type LateArrival = {
   readonly key: string
   readonly version: bigint

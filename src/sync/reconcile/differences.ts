@@ -7,13 +7,18 @@ import { sharedKey, usableFields } from '../../streams/twins.ts'
 import { plural } from '../../util/text.ts'
 import { causeOf, twinsIn } from '../changes/causes.ts'
 import { usable } from '../changes/hypotheses.ts'
-import { currentLookback, measureLateness, mostRecorded, nextLookback } from '../changes/lookback.ts'
+import {
+  currentLookback,
+  type LookbackContext,
+  measureLateness,
+  mostRecorded,
+  nextLookback,
+} from '../changes/lookback.ts'
 import { findVolatile } from '../changes/volatile.ts'
 import type { Listed } from '../lists/read-whole.ts'
-import type { Cause, CausedDifference, Difference, DifferenceCounts } from '../ports/audits.ts'
+import type { Arrival, Cause, CausedDifference, Difference, DifferenceCounts } from '../ports/audits.ts'
 import type { Source } from '../ports/source.ts'
-import type { Arrival, Belief, LateArrival, Run, Written } from '../ports/store.ts'
-import type { ReconcileContext } from './reconcile.ts'
+import type { Belief, LateArrival, Run, Written } from '../ports/store.ts'
 import { openSteadyFields, type SteadyFields } from './steady-fields.ts'
 
 export type Differences = {
@@ -45,7 +50,7 @@ const mostVolatilityTests = 3
 const mostLooks = 100
 
 type Book = {
-  readonly context: ReconcileContext
+  readonly context: LookbackContext
   readonly run: Run<'reconcile'>
   readonly source: Source
   readonly missed: Missed
@@ -69,7 +74,7 @@ type Book = {
 }
 
 export async function openDifferences(
-  context: ReconcileContext,
+  context: LookbackContext,
   run: Run<'reconcile'>,
   source: Source,
   missed: Missed,

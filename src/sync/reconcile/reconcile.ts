@@ -14,6 +14,7 @@ import type { ChangesContext } from '../changes/read-changes.ts'
 import { steadyNote, volatileNote } from '../changes/volatile.ts'
 import { listEverything } from '../lists/read-whole.ts'
 import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
+import type { Arrival } from '../ports/audits.ts'
 import {
   type DifferenceCounts,
   type Gone,
@@ -22,7 +23,7 @@ import {
   type Shortfall,
 } from '../ports/audits.ts'
 import type { Source } from '../ports/source.ts'
-import type { Arrival, Run } from '../ports/store.ts'
+import type { Run } from '../ports/store.ts'
 import { type Differences, openDifferences } from './differences.ts'
 import { lookForCut } from './missed-rows.ts'
 

@@ -10,7 +10,7 @@ import {
 import { type Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { pipeline, type Readable } from 'node:stream'
 import { createBrotliDecompress, createUnzip } from 'node:zlib'
-import type { NetworkFailure } from './transport.ts'
+import type { NetworkFailure } from './network-failures.ts'
 
 export type Agents = { readonly http: HttpAgent; readonly https: HttpsAgent }
 

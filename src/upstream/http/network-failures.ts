@@ -1,0 +1,129 @@
+// Failures of the network by their codes: what they mean, whether trying again can help, and whether the request may have
+// arrived. The library's error itself goes no further: it carries the request's headers (P9).
+
+import { count } from '../../util/text.ts'
+import type { Method } from '../operations/table.ts'
+import { UpstreamError, type UpstreamErrorCode } from './errors.ts'
+
+export type NetworkFailure = {
+  readonly code: string
+  readonly message: string
+  /** Whether the answer had begun. */
+  readonly phase: 'request' | 'body'
+  /** The phase that took too long, if one did. */
+  readonly timedOutAt?: string | null
+  /** Of the body. */
+  readonly sentBytes?: number
+}
+
+type Asked = { readonly method: Method; readonly url: URL; readonly body: string | null }
+
+type Meaning = {
+  readonly code: UpstreamErrorCode
+  readonly problem: string
+  readonly retryable: boolean
+  readonly mayHaveArrived: boolean
+}
+
+export function networkError(request: Asked, failure: NetworkFailure): UpstreamError {
+  const { code, message } = failure
+  const meaning = meaningOf(request.url.host, failure)
+  const sent = meaning.mayHaveArrived ? sentText(request, failure) : ''
+  return new UpstreamError({
+    ...meaning,
+    problem: `${meaning.problem}${sent}`,
+    method: request.method,
+    path: request.url.pathname,
+    cause: Object.assign(new Error(message), { code }),
+  })
+}
+
+/** Servers hang up on what is too large for them, often before the answer that says so can be read. */
+function sentText({ body }: Asked, { phase, sentBytes = 0 }: NetworkFailure): string {
+  if (body === null || phase === 'body') return ''
+  const total = Buffer.byteLength(body)
+  const share = ` ${count(Math.min(sentBytes, total))} of ${count(total)} bytes were sent.`
+  return total < suspiciousBytes
+    ? share
+    : `${share} Services hang up on requests that are too large for them; often 30 MB is the most, and less for one value of a form.`
+}
+const suspiciousBytes = 1_000_000
+
+export function tooLargeError(request: Asked, maxResponseBytes: number): UpstreamError {
+  return new UpstreamError({
+    code: 'UPSTREAM_TOO_LARGE',
+    method: request.method,
+    path: request.url.pathname,
+    retryable: false,
+    problem: `the answer is larger than ${maxResponseBytes} bytes. Set a smaller PAGE_SIZE.`,
+  })
+}
+
+export const unpagedError = (request: Asked, mostBytes: number): UpstreamError =>
+  new UpstreamError({
+    code: 'UPSTREAM_UNPAGED',
+    method: request.method,
+    path: request.url.pathname,
+    retryable: false,
+    problem: `more than ${mostBytes} bytes came for PageSize=${request.url.searchParams.get('PageSize')}, as if everything there is: the upstream does not know what Sorts or Filters names, and leaves paging out. Reading went no further.`,
+  })
+
+const beforeSending = { retryable: true, mayHaveArrived: false } as const
+const connectPhases = new Set(['lookup', 'connect', 'secureConnect'])
+
+function meaningOf(host: string, { code, phase, timedOutAt }: NetworkFailure): Meaning {
+  if (timedOutAt && connectPhases.has(timedOutAt))
+    return { code: 'UPSTREAM_TIMEOUT', problem: `no connection to ${host} in time.`, ...beforeSending }
+  if (timedOutAt || code === 'ETIMEDOUT')
+    return {
+      code: 'UPSTREAM_TIMEOUT',
+      problem: `no complete answer in time. If answers are slow, raise REQUEST_TIMEOUT or set a smaller PAGE_SIZE.`,
+      retryable: true,
+      mayHaveArrived: true,
+    }
+  if (isAboutCertificates(code))
+    return {
+      code: 'UPSTREAM_UNREACHABLE',
+      problem: `the TLS certificate of ${host} is not accepted (${code}). Check the URL, or name the certificate of its authority in EXTRA_CA_FILE.`,
+      retryable: false,
+      mayHaveArrived: false,
+    }
+  if (code === 'EPROTO')
+    return {
+      code: 'UPSTREAM_UNREACHABLE',
+      problem: `${host} does not speak TLS on this port. Check whether the URL should begin with http:// or have another port.`,
+      retryable: false,
+      mayHaveArrived: false,
+    }
+  const known = unreachable[code]
+  if (known)
+    return {
+      code: 'UPSTREAM_UNREACHABLE',
+      problem: `${known.replace('HOST', host)} (${code}).`,
+      ...beforeSending,
+    }
+  if (code.startsWith('Z_') || code.startsWith('ERR_BROTLI') || phase === 'body')
+    return {
+      code: 'UPSTREAM_TRUNCATED',
+      problem: `the answer was cut off or damaged (${code}).`,
+      retryable: true,
+      mayHaveArrived: true,
+    }
+  return {
+    code: 'UPSTREAM_UNREACHABLE',
+    problem: `the connection to ${host} broke before an answer came (${code}).`,
+    retryable: true,
+    mayHaveArrived: true,
+  }
+}
+
+const unreachable: Readonly<Record<string, string>> = {
+  ENOTFOUND: 'there is no host HOST. Check the URL and the DNS',
+  EAI_AGAIN: 'the DNS does not answer for HOST',
+  ECONNREFUSED: 'HOST refuses the connection. Check the URL, the port, and that the service runs',
+  EHOSTUNREACH: 'there is no route to HOST. Check the network and the firewall',
+  ENETUNREACH: 'there is no route to HOST. Check the network and the firewall',
+}
+
+const isAboutCertificates = (code: string): boolean =>
+  /CERT|SELF_SIGNED|UNABLE_TO_(?:GET|VERIFY)|ERR_TLS/.test(code)
