@@ -172,9 +172,16 @@ export type OwnNames = {
 const refusal =
   'The worker does not know this name as its own. Add it to HTTP_NAMES, or open the worker by its address or over TLS.'
 
-/** Routes that answer only those who ask by a name that nobody else could have bound. */
+/**
+ * Routes that answer only those who ask by a name that nobody else could have bound. For routes of programs, such as probes and
+ * Prometheus, `browsersOnly`: those ask by whatever name or address they find the worker, and no site can make them ask.
+ */
 export const byKnownNames =
-  ({ listensOn, publicUrl, names }: OwnNames, routes: readonly Routes[]): Routes =>
+  (
+    { listensOn, publicUrl, names }: OwnNames,
+    routes: readonly Routes[],
+    { browsersOnly = false }: { readonly browsersOnly?: boolean } = {},
+  ): Routes =>
   (server) => {
     const publicNames = publicUrl === null ? [] : [new URL(publicUrl).hostname]
     const own = new Set([listensOn, hostname(), ...publicNames, ...names].map((name) => name.toLowerCase()))
@@ -184,6 +191,7 @@ export const byKnownNames =
       reply: FastifyReply,
     ): Promise<FastifyReply | undefined> {
       if (headers.host === undefined || isKnown(nameIn(headers.host))) return
+      if (browsersOnly && !isBrowser(headers)) return
       // Browsers send it to this machine and over TLS only, and no script can: there is a proxy that speaks TLS.
       if (headers['sec-fetch-site'] !== undefined) return
       return reply.code(421).send({ error: refusal })
@@ -193,6 +201,11 @@ export const byKnownNames =
       for (const add of routes) add(scope)
     })
   }
+
+/** To a site without TLS browsers send neither `Sec-Fetch-…` nor, when it asks itself, `Origin`. A script can empty the language, not leave it out. */
+const isBrowser = (headers: FastifyRequest['headers']): boolean =>
+  ['accept-language', 'origin', 'referer', 'cookie'].some((name) => headers[name] !== undefined) ||
+  headers['user-agent']?.startsWith('Mozilla/') === true
 
 /** A name or an address that only this machine has. */
 export const isLoopback = (host: string): boolean =>

@@ -31,7 +31,7 @@ import { healthRoutes, hookRoute, metricsRoute } from '../web/monitoring.ts'
 import { pageRoutes } from '../web/page-routes.ts'
 import { forReaders } from '../web/readers.ts'
 import { recordRoutes } from '../web/records.ts'
-import { byKnownNames, isLoopback, type Routes, startHttpServer } from '../web/server.ts'
+import { byKnownNames, isLoopback, type OwnNames, type Routes, startHttpServer } from '../web/server.ts'
 import { readOnlyViewer } from '../web/sessions.ts'
 import { signInRoutes } from '../web/sign-in.ts'
 import { openStatusQueries, type StatusQueries } from '../web/status-queries.ts'
@@ -169,14 +169,15 @@ function monitoringRoutes(state: WorkerState, deliveries: RunDebounce): readonly
       ),
     }),
   })
+  const health = healthRoutes(() => ({
+    isReady:
+      state.live !== null && !signal.aborted && Object.values(partsOf(state)).every(({ isUp }) => isUp),
+    parts: partsOf(state),
+    servicesDown: servicesDownOf(state),
+  }))
   return [
-    healthRoutes(() => ({
-      isReady:
-        state.live !== null && !signal.aborted && Object.values(partsOf(state)).every(({ isUp }) => isUp),
-      parts: partsOf(state),
-      servicesDown: servicesDownOf(state),
-    })),
-    metricsRoute({ registry, refresh }),
+    byKnownNames(ownNames(config), [health, metricsRoute({ registry, refresh })], { browsersOnly: true }),
+    // Its secret is in its address.
     hookRoute({
       secret: config.webhookSecret,
       signingSecret: signingSecretOf(config),
@@ -188,6 +189,10 @@ function monitoringRoutes(state: WorkerState, deliveries: RunDebounce): readonly
     }),
   ]
 }
+
+const ownNames = ({ httpHost: listensOn, publicUrl, httpNames: names }: Config): OwnNames => ({
+  ...{ listensOn, publicUrl, names },
+})
 
 /** For people: pages and actions. */
 function consoleRoutes(
@@ -201,13 +206,19 @@ function consoleRoutes(
   const authentication = openAuthentication(tokens)
   const checkToken = authentication && openTokenCheck({ authentication, attempts: openAttempts(), log })
   return [
-    actionRoutes({
-      ...{ authentication, checkToken, log },
-      streams: streams.map(({ name }) => name),
-      perform: performOf(state),
-    }),
+    byKnownNames(
+      ownNames(config),
+      [
+        actionRoutes({
+          ...{ authentication, checkToken, log },
+          streams: streams.map(({ name }) => name),
+          perform: performOf(state),
+        }),
+      ],
+      { browsersOnly: true },
+    ),
     assets.routes,
-    byKnownNames({ listensOn: config.httpHost, publicUrl: config.publicUrl, names: config.httpNames }, [
+    byKnownNames(ownNames(config), [
       signInRoutes({ authentication, checkToken, assets }),
       ...(demo ? [demoRoutes({ authentication, checkToken, demo, assets, log })] : []),
       forReaders({ authentication, checkToken, tokens, isLocal: isLoopback(config.httpHost), assets }, [

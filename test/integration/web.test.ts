@@ -202,6 +202,40 @@ describe('the server', () => {
       expect([host, await isShown(host, '', open)]).toEqual([host, false])
   })
 
+  it('answers probes and Prometheus by whatever name they find it, and no page of a site that was bound to it', async () => {
+    const metrics = metricsRoute({ registry: new Registry(), refresh: async () => {} })
+    const health = healthRoutes(() => ({ isReady: true, parts: {}, servicesDown: [] }))
+    const own = { listensOn: '0.0.0.0', publicUrl: null, names: ['tidemark.internal'] }
+    const url = await serve(byKnownNames(own, [health, metrics], { browsersOnly: true }))
+    const statusOf = async (path: string, host: string, more: readonly string[]) => {
+      const lines = [`GET ${path} HTTP/1.1`, `host: ${host}`, ...more, 'connection: close', '', '']
+      return Number((await answerTo(url, lines.join('\r\n'))).slice(9, 12))
+    }
+    const programs = [
+      ['user-agent: kube-probe/1.31', 'accept: */*'],
+      ['user-agent: Prometheus/3.5.0', 'accept: text/plain;version=0.0.4', 'accept-encoding: gzip'],
+      ['user-agent: curl/8.14.1', 'accept: */*'],
+      [],
+    ]
+    // What browsers send of a script to the site that it came from, with all that a script can change.
+    const browsers = [
+      ['user-agent: Mozilla/5.0 (X11; Linux x86_64)', 'accept: */*', 'accept-language: en'],
+      ['user-agent: x', 'accept-language: ', 'accept: */*'],
+      ['origin: http://evil.example'],
+      ['referer: http://evil.example/'],
+      ['cookie: a=b'],
+    ]
+    for (const path of ['/healthz', '/readyz', '/metrics']) {
+      for (const headers of programs)
+        for (const host of ['tidemark', 'tidemark.default.svc:8080', '10.1.2.3:8080', 'tidemark.internal'])
+          expect([host, headers, await statusOf(path, host, headers)]).toEqual([host, headers, 200])
+      for (const headers of browsers) {
+        expect([headers, await statusOf(path, 'evil.example:8080', headers)]).toEqual([headers, 421])
+        expect([headers, await statusOf(path, 'tidemark.internal:8080', headers)]).toEqual([headers, 200])
+      }
+    }
+  })
+
   it('answers although 1,200 connections say nothing, of its own address as well, and goes on answering whom it answers (P10)', async () => {
     let goOn = () => {}
     const slow: Routes = (server) =>
