@@ -464,6 +464,22 @@ export const promiseMutations: readonly Mutation[] = [
     replace: 'book.steady.looks()',
   },
   {
+    promise: 'P11',
+    test: 'test/integration/belief-falls.test.ts',
+    name: 'which field the row version is stands, though no poll shows what is known',
+    file: 'src/sync/changes/version-field.ts',
+    find: 'inconclusiveRuns > 0 && inconclusiveRuns % inconclusiveBeforeDoubt === 0',
+    replace: 'inconclusiveRuns % inconclusiveBeforeDoubt < 0',
+  },
+  {
+    promise: 'P13',
+    test: 'test/integration/belief-falls.test.ts',
+    name: 'what the list shows is settled, though no poll shows it',
+    file: 'src/sync/reconcile/reconcile.ts',
+    find: 'run.state.inconclusiveRuns === 0 &&',
+    replace: 'run.state.inconclusiveRuns >= 0 &&',
+  },
+  {
     promise: 'P12',
     test: 'test/property/rank-probe.test.ts',
     name: 'a list that shows its last page in every place behind it is believed by its ranks',
