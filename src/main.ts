@@ -32,7 +32,7 @@ async function run([verb, ...rest]: readonly string[]): Promise<ExitCode> {
     if (verb === '--version') return say(`tidemark ${version()}`)
     if (verb === 'help' && rest[0] !== undefined) return await run([rest[0], '--help'])
     if (verb === undefined || verb === '--help' || verb === '-h' || verb === 'help') {
-      say(programHelp(await commands()).trimEnd())
+      say(programHelp(await commands(), stdout.columns()).trimEnd())
       return verb === undefined ? exitCodes.usage : exitCodes.done
     }
     return await call(await findVerb(verbs, verb)(), rest)
@@ -47,7 +47,7 @@ function commands(): Promise<readonly Command[]> {
 
 async function call(command: Command, words: readonly string[]): Promise<ExitCode> {
   const { positionals, values, wantsHelp } = parseCall(command, words)
-  if (wantsHelp) return say(commandHelp(command).trimEnd())
+  if (wantsHelp) return say(commandHelp(command, stdout.columns()).trimEnd())
   hearSignals()
   const environment = environmentFor(command)
   const log = openLog({ level: loadLogLevel(environment) ?? 'info', isColoured: hasColour(given) })

@@ -82,38 +82,57 @@ function usageOf(command: Command, name: string): string {
   return `--${name} ${option?.value ?? 'VALUE'}`
 }
 
-// The texts of `tidemark --help` and `tidemark <verb> --help`.
-export function programHelp(commands: readonly Command[]): string {
+// The texts of `tidemark --help` and `tidemark <verb> --help`, wrapped to the width of a terminal; null is no terminal. Examples stay
+// whole, so that they can be copied.
+export function programHelp(commands: readonly Command[], width: number | null = null): string {
   return [
-    'Tidemark keeps a copy in Postgres of a field-service system that is reachable only over REST.',
+    wrapped(
+      'Tidemark keeps a copy in Postgres of a field-service system that is reachable only over REST.',
+      width,
+      0,
+    ),
     '',
     'Usage: tidemark <verb> [options]',
     '',
     'Verbs:',
-    ...columns(commands.map(({ name, summary }) => [name, summary])),
+    ...columns(
+      commands.map(({ name, summary }) => [name, summary]),
+      width,
+    ),
     '',
     'Examples:',
     ...commands.flatMap(({ examples }) => examples.slice(0, 1)).map((example) => `  ${example}`),
     '',
     'Options:',
-    ...columns([
-      ['--help, -h', 'show this text; after a verb, how it is used'],
-      ['--version', 'show the version'],
-    ]),
+    ...columns(
+      [
+        ['--help, -h', 'show this text; after a verb, how it is used'],
+        ['--version', 'show the version'],
+      ],
+      width,
+    ),
     '',
-    'Settings are environment variables; a file .env in the working directory is read too. .env.example explains each.',
-    `Exit status: ${exitMeanings.map(([code, meaning]) => `${code} ${meaning}`).join('; ')}.`,
+    wrapped(
+      'Settings are environment variables; a file .env in the working directory is read too. .env.example explains each.',
+      width,
+      0,
+    ),
+    wrapped(
+      `Exit status: ${exitMeanings.map(([code, meaning]) => `${code} ${meaning}`).join('; ')}.`,
+      width,
+      2,
+    ),
     '',
   ].join('\n')
 }
 
-export function commandHelp(command: Command): string {
+export function commandHelp(command: Command, width: number | null = null): string {
   const options = Object.entries(command.options)
   return [
-    `${command.summary[0]?.toUpperCase()}${command.summary.slice(1)}.`,
+    wrapped(`${command.summary[0]?.toUpperCase()}${command.summary.slice(1)}.`, width, 0),
     '',
-    `Usage: tidemark ${command.name} ${command.usage}`.trimEnd(),
-    ...(options.length > 0 ? ['', 'Options:', ...columns(options.map(optionRow))] : []),
+    wrapped(`Usage: tidemark ${command.name} ${command.usage}`.trimEnd(), width, 'Usage: '.length),
+    ...(options.length > 0 ? ['', 'Options:', ...columns(options.map(optionRow), width)] : []),
     '',
     'Examples:',
     ...command.examples.map((example) => `  ${example}`),
@@ -127,9 +146,36 @@ function optionRow([name, option]: [string, Option]): [string, string] {
   return [`--${name}${value}${short}`, `${option.describe}${option.multiple ? ' (may be repeated)' : ''}`]
 }
 
-function columns(rows: readonly (readonly [string, string])[]): string[] {
-  const width = Math.min(34, Math.max(...rows.map(([left]) => left.length)))
-  return rows.map(([left, right]) =>
-    left.length > width ? `  ${left}\n  ${' '.repeat(width)}  ${right}` : `  ${left.padEnd(width)}  ${right}`,
-  )
+const widestLeft = 34
+/** What a narrow terminal has for the names, so that there is room beside them. */
+const narrow = { below: 80, left: 16 }
+
+function columns(rows: readonly (readonly [string, string])[], width: number | null): string[] {
+  const most = width !== null && width < narrow.below ? narrow.left : widestLeft
+  const left = Math.min(most, Math.max(...rows.map(([name]) => name.length)))
+  return rows.map(([name, text]) => {
+    const indent = left + 4
+    const words = wrapped(`${' '.repeat(indent)}${text}`, width, indent)
+    return name.length > left
+      ? `${wrapped(`  ${name}`, width, 4)}\n${words}`
+      : `  ${name.padEnd(left)}${words.slice(left + 2)}`
+  })
+}
+
+const leastWidth = 40
+
+/** Lines after the first begin further in. A word that is longer than a line stays whole. */
+function wrapped(text: string, width: number | null, indent: number): string {
+  if (width === null || text.length <= width) return text
+  const most = Math.max(leastWidth, width)
+  const [, begin = '', rest = ''] = /^( *)(.*)$/s.exec(text) ?? []
+  const lines = ['']
+  for (const word of rest.split(' ')) {
+    const line = lines.at(-1) ?? ''
+    const longer = line === '' ? word : `${line} ${word}`
+    const before = lines.length === 1 ? begin.length : indent
+    if (line !== '' && before + longer.length > most) lines.push(word)
+    else lines[lines.length - 1] = longer
+  }
+  return `${begin}${lines.join(`\n${' '.repeat(indent)}`)}`
 }

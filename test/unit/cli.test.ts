@@ -5,6 +5,7 @@ import { wholeNumber } from '../../src/cli/command.ts'
 import { exitCodeOf, exitCodeOfRun, exitCodes, Interrupted, worst } from '../../src/cli/exit.ts'
 import { alignedTable, hasUtf8, openOutput } from '../../src/cli/output.ts'
 import { commandHelp, expectNoWords, findVerb, parseCall, programHelp } from '../../src/cli/parse.ts'
+import { verbs } from '../../src/cli/verbs.ts'
 import { ConfigError } from '../../src/config/load.ts'
 import { pickStreams, streams } from '../../src/streams/catalog.ts'
 import { UpstreamError } from '../../src/upstream/http/errors.ts'
@@ -82,6 +83,27 @@ describe('the command line', () => {
     expect(help).toContain('--with THING  what else (may be repeated)')
     expect(help).toContain('tidemark water fern --litres 2')
   })
+
+  it.each([60, 80])(
+    'wraps the help to a terminal of %d columns, but for what is copied from it',
+    async (width) => {
+      const all = await Promise.all(Object.values(verbs).map((load) => load()))
+      const helps = [...all.map((one) => commandHelp(one, width)), programHelp(all, width)]
+      for (const help of helps) {
+        const [before = '', after = ''] = help.split(/\nExamples:\n(?: {2}\S.*\n)+/)
+        // One word may be longer than its line.
+        for (const line of `${before}\n${after}`.split('\n'))
+          if (line.length > width)
+            expect(Math.max(...line.split(' ').map((word) => word.length))).toBeGreaterThan(width - 40)
+      }
+      const [line] = commandHelp(command, width).split('\n')
+      expect(line).toBe('Water the plants.')
+      // Piped, it stays as programs know it.
+      expect(programHelp(all)).toContain(
+        'compare streams with the whole list of the upstream, and correct the rows',
+      )
+    },
+  )
 
   it('picks each stream once, and suggests the nearest name', () => {
     expect(pickStreams([], streams)).toBe(streams)
