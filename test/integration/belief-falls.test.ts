@@ -200,7 +200,9 @@ describe.skipIf(!hasPostgres)('which field the row version is', () => {
     await pool.query(`update tidemark.checkpoint set reached_at = now() - interval '1 hour'`)
     await reconcileStream({ ...context.contextOf(assignment), signal: neverAborted, approved: 0 })
     const settled = async () => {
-      const { rows } = await pool.query('select settled_through_version as version from tidemark.stream')
+      const { rows } = await pool.query(
+        `select settled_through_version as version from tidemark.stream where name = 'assignment'`,
+      )
       return rows[0].version
     }
     expect(await settled()).toBeNull()
