@@ -18,7 +18,8 @@ import { type Contracts, knowAddedStreams, openContracts } from './contracts.ts'
 import type { Logger } from './log.ts'
 import { isRelatedDue } from './store/queries/due.ts'
 import { forgetProblem, noteProblem } from './store/queries/notices.ts'
-import { claimSources } from './store/runs/claim-sources.ts'
+import { SourceDiffers } from './store/queries/sources.ts'
+import { claimSources, expectSources } from './store/runs/claim-sources.ts'
 import { compareOnce } from './store/runs/comparison.ts'
 import { openStore } from './store/runs/open-store.ts'
 import { countAgainAfterMs, isLoadToBeCounted, noteLoadCount } from './store/runs/progress.ts'
@@ -145,6 +146,8 @@ export async function openContext(options: {
     volatileFields: config.volatileFields,
     histories: config.histories,
     related: relatedOptions,
+    beforeRun: () =>
+      isOfAnySource(options) ? Promise.resolve() : expectSources(database.pool, sourcesOf(config)),
   })
   if (options.migrates !== false) await readAgainByKey(database.pool, related)
   // Incremental runs are short; one that is not still leaves the backlog some reads a second.
@@ -280,13 +283,19 @@ async function contractsFor(
   return contracts
 }
 
+const isOfAnySource = ({ migrates = true, anySource = !migrates }: Parameters<typeof openContext>[0]) =>
+  anySource
+
 async function openMirrorDatabase(options: Parameters<typeof openContext>[0]): Promise<Database> {
-  const { config, log, migrates = true, anySource = !migrates } = options
+  const { config, log, migrates = true } = options
   const database = await openDatabase({ url: config.databaseUrl, log })
   try {
     if (migrates) await migrateDatabase({ database, streams, biRole: config.biRole, log })
     else await expectMigrated(database)
-    if (!anySource) await claimSources(database.pool, sourcesOf(config))
+    if (migrates)
+      await claimSources(database.pool, sourcesOf(config)).catch((error) => {
+        if (!(error instanceof SourceDiffers) || !isOfAnySource(options)) throw error
+      })
     return database
   } catch (error) {
     await database.close()

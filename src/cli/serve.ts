@@ -32,7 +32,7 @@ async function run({ environment, positionals, signal, log }: Call): Promise<Exi
   log.info({ url: worker.url }, 'listening')
   try {
     const told = signal.aborted ? Promise.resolve([]) : once(signal, 'abort')
-    await Promise.race([told, worker.live.then(() => told)])
+    await Promise.race([told, worker.live.then(() => told), worker.hopeless])
   } finally {
     const code = signal.aborted ? exitCodes.done : exitCodes.failed
     setTimeout(() => process.exit(code), lastResortMs).unref()

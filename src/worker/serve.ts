@@ -43,6 +43,8 @@ export type TidemarkWorker = {
   readonly url: string
   /** Resolves once runs are done; rejects when waiting cannot help. */
   readonly live: Promise<Live>
+  /** Rejects when it cannot go on. */
+  readonly hopeless: Promise<never>
   /** Ends within half a minute whatever hangs. */
   stop(): Promise<void>
 }
@@ -77,7 +79,9 @@ export async function serve(options: {
     log,
     routes: [...monitoringRoutes(state, deliveries), ...consoleRoutes(state, events, demo)],
   })
-  const begun = start({ config, log, metrics, signal: stopping.signal }).then((started) => {
+  const { promise: hopeless, reject: onHopeless } = Promise.withResolvers<never>()
+  hopeless.catch(() => {})
+  const begun = start({ config, log, metrics, signal: stopping.signal, onHopeless }).then((started) => {
     state.live = started
     state.statusQueries = statusQueriesOf(started, config)
     return started
@@ -88,6 +92,7 @@ export async function serve(options: {
   return {
     url: http.url,
     live: begun,
+    hopeless,
     async stop() {
       stopping.abort(new Error('the worker is stopping'))
       deliveries.close()

@@ -11,6 +11,7 @@ import { withAlertBook } from '../store/admin/alert-book.ts'
 import { pausedStreams } from '../store/admin/streams.ts'
 import type { WorkerLine } from '../store/admin/watch.ts'
 import { forgetProblem } from '../store/queries/notices.ts'
+import { SourceDiffers } from '../store/queries/sources.ts'
 import { checkTakesWrites } from '../store/server/connect.ts'
 import type { RunRequest } from '../streams/catalog.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
@@ -49,6 +50,8 @@ type Beginning = {
   readonly log: Logger
   readonly metrics: Metrics
   readonly signal: AbortSignal
+  /** No run can be done any more. */
+  readonly onHopeless: (error: Error) => void
 }
 
 export async function start(beginning: Beginning): Promise<Live> {
@@ -106,7 +109,7 @@ export async function start(beginning: Beginning): Promise<Live> {
 }
 
 async function startRuns(
-  { config, log, metrics }: Beginning,
+  { config, log, metrics, onHopeless }: Beginning,
   context: SyncContext,
   queue: OpenDriver,
   running: Set<WorkerLine['runs'][number]>,
@@ -128,6 +131,7 @@ async function startRuns(
       const line = { stream: request.stream, kind: request.kind, since: new Date() }
       running.add(line)
       const reading = runUnlessPaused(request, hooks, isPaused, (ended) => read(stream, ended))
+      reading.catch((error) => error instanceof SourceDiffers && onHopeless(error))
       return await reading.finally(() => running.delete(line))
     },
     failureScope: failureScopeOf,

@@ -1,9 +1,11 @@
 // Whose data the mirror holds: settings of another customer, a service that moved, and a client GUID that was renewed.
 
 import { describe, expect, it } from 'vitest'
+import { loadConfig } from '../../src/config/load.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
+import { serve } from '../../src/worker/serve.ts'
 import { openTestContext, neverAborted as signal } from '../support/context.ts'
-import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
 import { runTidemark } from '../support/program.ts'
 import { streamOf } from '../support/streams.ts'
@@ -85,11 +87,36 @@ describe.skipIf(!hasPostgres)('the rows of one customer', () => {
     await (await openTestContext(database, simulator))[Symbol.asyncDispose]()
   })
 
+  it('are left alone by a worker that still knows the old source, once somebody said that it is another now', async () => {
+    await using simulator = await startSimulator({ assignments: 5 })
+    await using context = await openTestContext(database, simulator)
+    await context.read(streamOf('assignment'), 'incremental', { signal })
+    const worker = await serve({
+      config: loadConfig(environmentFor(simulator, database, { HTTP_PORT: '0', SCHEDULE_ASSIGNMENT: '1s' })),
+      log: quietLog,
+    })
+    try {
+      await worker.live
+      await database.pool.query(`update tidemark.source set account = $1`, [otherGuid])
+      simulator.source.insert('assignment', {})
+      await expect(worker.hopeless).rejects.toThrow(`came from ${simulator.assignmentUrl} (${otherGuid})`)
+      await expect(context.read(streamOf('assignment'), 'incremental', { signal })).rejects.toThrow('adopt')
+      expect(await rows()).toHaveLength(5)
+    } finally {
+      await worker.stop()
+    }
+  })
+
   it('may come from any source as long as there are none', async () => {
     await using simulator = await startSimulator({ assignments: 5, credentials: { clientGuid: otherGuid } })
     await (await openTestContext(database, simulator, { CLIENT_GUID: otherGuid.replaceAll('0', '1') }))[
       Symbol.asyncDispose
     ]()
+    const adopted = await runTidemark(
+      ['source', 'adopt', '--reason', 'the first one was a mistake'],
+      environmentFor(simulator, database),
+    )
+    expect(adopted).toMatchObject({ code: 0, stderr: expect.not.stringContaining('another database') })
     await using context = await openTestContext(database, simulator)
     expect(await context.read(streamOf('assignment'), 'incremental', { signal })).toMatchObject({
       status: 'done',

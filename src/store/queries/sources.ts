@@ -2,6 +2,7 @@
 
 import type { ClientBase } from 'pg'
 import type { ServiceName } from '../../streams/catalog.ts'
+import { UsageError } from '../../util/errors.ts'
 
 export type SourceIdentity = {
   readonly service: ServiceName
@@ -14,6 +15,9 @@ export type OtherSource<Wanted extends SourceIdentity = SourceIdentity> = {
   readonly here: SourceIdentity
   readonly wanted: Wanted
 }
+
+/** The rows here are those of another source than the settings name. Nothing was read or written. */
+export class SourceDiffers extends UsageError {}
 
 type Queryable = Pick<ClientBase, 'query'>
 

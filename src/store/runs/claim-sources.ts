@@ -3,11 +3,21 @@
 
 import type { Pool } from 'pg'
 import type { Stream } from '../../streams/catalog.ts'
-import { UsageError } from '../../util/errors.ts'
-import { otherSources, otherSourceText, type SourceIdentity, waysOut } from '../queries/sources.ts'
+import {
+  otherSources,
+  otherSourceText,
+  SourceDiffers,
+  type SourceIdentity,
+  waysOut,
+} from '../queries/sources.ts'
 import { hasRows } from './positions.ts'
 
 export type WantedSource = SourceIdentity & { readonly streams: readonly Stream[] }
+
+/** Asks again, before each run: somebody may have said meanwhile that the rows are those of another source. */
+export async function expectSources(pool: Pool, wanted: readonly WantedSource[]): Promise<void> {
+  if ((await otherSources(pool, wanted)).length > 0) await claimSources(pool, wanted)
+}
 
 /** Notes it, as long as there are no rows of that service; refuses when those that are here came from another source. */
 export async function claimSources(pool: Pool, wanted: readonly WantedSource[]): Promise<void> {
@@ -26,7 +36,8 @@ export async function claimSources(pool: Pool, wanted: readonly WantedSource[]):
         [service, baseUrl, account],
       )
   }
-  if (refused.length > 0) throw new UsageError(`${refused.join(' ')} Nothing was read or written. ${waysOut}`)
+  if (refused.length > 0)
+    throw new SourceDiffers(`${refused.join(' ')} Nothing was read or written. ${waysOut}`)
 }
 
 async function hasAnyRows(pool: Pool, streams: readonly Stream[]): Promise<boolean> {

@@ -91,6 +91,8 @@ type Options = {
   readonly related?: RelatedOptions
   /** What requests to a service wait for at the moment, to be shown with the progress of its runs. */
   readonly waitsFor?: (service: ServiceName) => Waiting | null
+  /** Rejects when there must be no run. */
+  readonly beforeRun?: () => Promise<void>
   readonly log: Logger
 }
 
@@ -110,6 +112,7 @@ export function openStore({
   related = { groups: [], refreshMs: null },
   silenceMs = longestSilenceMs,
   waitsFor = () => null,
+  beforeRun = async () => {},
   log,
 }: Options): Store {
   const { pool } = database
@@ -161,6 +164,7 @@ export function openStore({
     async openRun(kind, name, { id = null } = {}) {
       if ((kind === 'backfill') !== (id !== null))
         throw new Error('An id belongs to a run of kind backfill, and to no other.')
+      await beforeRun()
       return await takeRun({
         ...{ pool, kind, related, silenceMs, waitsFor, log },
         stream: knownStream(name),
