@@ -207,6 +207,13 @@ export function keyNumbers(rows: readonly Row[]): Float64Array {
   return numbers
 }
 
+/** Each is larger than the one before it. */
+export function areRising(numbers: Float64Array): boolean {
+  for (let index = 1; index < numbers.length; index++)
+    if (!((numbers[index - 1] as number) < (numbers[index] as number))) return false
+  return true
+}
+
 /** Names a record that has no key, so that two passes over a list can tell it again. */
 export const fingerprint = (record: Json): string =>
   createHash('sha256').update(JSON.stringify(record)).digest('base64url')

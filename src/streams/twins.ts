@@ -2,7 +2,16 @@
 // the same (P5).
 
 import type { Json, JsonObject } from '../json/json.ts'
-import { isObject, keyNumbers, keyParts, keyReader, keyText, type Records, type Row } from './record.ts'
+import {
+  areRising,
+  isObject,
+  keyNumbers,
+  keyParts,
+  keyReader,
+  keyText,
+  type Records,
+  type Row,
+} from './record.ts'
 
 /** The setting that names another key, and the key that there is. */
 export type ChosenBy = { readonly variable: string; readonly keyField: string }
@@ -44,6 +53,7 @@ export function withoutTwins(
 
 /** False also where it cannot be told: keys that are no numbers, or the same one only as numbers. */
 function areDistinct(numbers: Float64Array): boolean {
+  if (numbers.length > 1 && areRising(numbers)) return true
   const sorted = numbers.slice().sort()
   for (let index = 0; index < sorted.length; index++)
     if (Number.isNaN(sorted[index]) || (index > 0 && sorted[index] === sorted[index - 1])) return false

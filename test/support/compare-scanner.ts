@@ -6,7 +6,8 @@ import { JsonError } from '../../src/json/bounds.ts'
 import { type Json, repeatedFields } from '../../src/json/json.ts'
 import { parseJson } from '../../src/json/parse.ts'
 import type { EncodedRows } from '../../src/store/encoding/copy-rows.ts'
-import { createPageEncoder, type EncodedPage } from '../../src/store/encoding/page.ts'
+import { createPageEncoder, type EncodedPage, type EncodePage } from '../../src/store/encoding/page.ts'
+import { foldName } from '../../src/store/schema/column-types.ts'
 import { type Row, readRecords } from '../../src/streams/record.ts'
 import type { FieldOrder } from '../../src/wire/field-order.ts'
 import { placeOf, type RecordPage, valueAt } from '../../src/wire/record-page.ts'
@@ -57,9 +58,27 @@ export async function compareScanner(
     else assert.deepEqual(one, other)
   }
   compareChoices(fast.encoded)
+  await compareGrowth(() => createPageEncoder(tableSchema, settled, localTimes), found.rows)
   // The next list is read with the memory of this one.
   page.release()
   return { rows: fast.encoded.rows.length, plain }
+}
+
+const enoughToGrow = 20
+
+/** A page that waits for what its table lacks parses few of its records, and yet knows all that it lacks. */
+async function compareGrowth(newEncoder: () => EncodePage, rows: readonly Row[]): Promise<void> {
+  const [first] = rows
+  if (!first) return
+  const many = [...Array.from({ length: enoughToGrow }, () => first), ...rows]
+  const whole = await newEncoder()(many)
+  const waiting = await newEncoder()(many, { waitsForGrowth: true })
+  const showGrowth = ({ growth, tally }: EncodedPage) => ({
+    growth: growth && { ...growth, fields: [...growth.fields] },
+    nonNull: tally.nonNull,
+    newFields: new Set(tally.newFields.map(foldName)),
+  })
+  assert.deepEqual(showGrowth(waiting), showGrowth(whole))
 }
 
 /** Whichever rows are sent together, they are those that are sent one by one. */

@@ -31,24 +31,6 @@ const leadingCells = 4
 /** In the format that each is meant for; either may be empty. */
 export type Copies = { readonly binary: readonly Buffer[]; readonly text: readonly Buffer[] }
 
-export type CopyRows = {
-  /** Has the cells of a row written where it will stand, with room for so many bytes. Nothing is added yet. */
-  beginBinary(cells: Cells, most: number, cellCount: number): void
-  addBinary(row: Row, cells: Cells, digest: string): void
-  /** Of the text of its cells, which begins with what was rescued of the row. */
-  addText(row: Row, cells: Cells, digest: string, isDeleted: boolean): void
-  /**
-   * The same. `emptyCells` says how many null cells the text ends with: they are no part of its hash. With `hashed` the hash is made
-   * from that text instead.
-   */
-  addLine(row: Row, text: string, emptyCells: number, isDeleted: boolean, hashed?: string | null): void
-  /** The same of cells that are too long to be joined first: each is written where it will stand (P10). */
-  addLongCells(row: Row, cells: readonly string[], emptyCells: number, isDeleted: boolean): void
-  /** What was added is of no use: its memory is used for others. */
-  forget(): void
-  end(): EncodedRows
-}
-
 export type EncodedRows = {
   readonly rows: readonly Row[]
   /** Of each row, one behind the other. */
@@ -63,6 +45,8 @@ export type EncodedRows = {
 }
 
 type Chunks = {
+  /** Of the chunks that a row is in. */
+  readonly sign: 1 | -1
   readonly spare: SpareBytes
   /** The memory of all of them. */
   readonly taken: Buffer[]
@@ -73,91 +57,99 @@ type Chunks = {
 /** Of each row: its chunk, counted from 1, of the text ones less than 0; where it begins there, and where it ends. */
 type RowPlaces = { readonly chunks: Int32Array; readonly starts: Int32Array; readonly ends: Int32Array }
 
-const newChunks = (spare: SpareBytes): Chunks => ({
-  ...{ spare, taken: [], full: [], last: Buffer.alloc(0), end: 0 },
+/** The rows of a page as far as they are written. */
+export type CopyRows = {
+  readonly binary: Chunks
+  readonly text: Chunks
+  readonly rows: Row[]
+  readonly places: RowPlaces
+  readonly hashes: Buffer
+  readonly deletions: Uint8Array
+}
+
+const newChunks = (spare: SpareBytes, sign: 1 | -1): Chunks => ({
+  ...{ sign, spare, taken: [], full: [], last: Buffer.alloc(0), end: 0 },
 })
 
-export function openCopyRows(rowCount: number, spare: SpareBytes): CopyRows {
-  const binary = newChunks(spare)
-  const text = newChunks(spare)
-  const rows: Row[] = []
-  const places: RowPlaces = {
+export const openCopyRows = (rowCount: number, spare: SpareBytes): CopyRows => ({
+  binary: newChunks(spare, 1),
+  text: newChunks(spare, -1),
+  rows: [],
+  places: {
     chunks: new Int32Array(rowCount),
     starts: new Int32Array(rowCount),
     ends: new Int32Array(rowCount),
-  }
-  const hashes = Buffer.allocUnsafe(rowCount * hashBytes)
-  const deletions = new Uint8Array(rowCount)
+  },
+  hashes: Buffer.allocUnsafe(rowCount * hashBytes),
+  deletions: new Uint8Array(rowCount),
+})
 
-  function note(row: Row, chunks: Chunks, end: number, digest: string, isDeleted = false): void {
-    const index = rows.push(row) - 1
-    const chunk = chunks.full.length + 1
-    places.chunks[index] = chunks === binary ? chunk : -chunk
-    places.starts[index] = chunks.end
-    if (isDeleted) deletions[index] = 1
-    places.ends[index] = end
-    for (let byte = 0; byte < hashBytes; byte++) hashes[index * hashBytes + byte] = digest.charCodeAt(byte)
-    chunks.end = end
+/** Has the cells of a row written where it will stand, with room for so many bytes. Nothing is added yet. */
+export function beginBinary({ binary }: CopyRows, cells: Cells, most: number, cellCount: number): void {
+  makeRoom(binary, leadingBytes + most)
+  if (cells.binary !== binary.last) {
+    cells.binary = binary.last
+    cells.view = viewOf(binary.last)
   }
-
-  function beginText(room: number, digest: string, isDeleted: boolean): number {
-    const prefix = prefixOf(digest, isDeleted)
-    makeRoom(text, prefix.length + room)
-    return text.end + text.last.write(prefix, text.end, 'latin1')
-  }
-
-  return {
-    beginBinary: (cells, most, cellCount) => beginBinary(binary, cells, most, cellCount),
-    addBinary(row, cells, digest) {
-      const hashStart = binary.end + 6
-      for (let byte = 0; byte < hashBytes; byte++) binary.last[hashStart + byte] = digest.charCodeAt(byte)
-      note(row, binary, cells.binaryEnd, digest)
-    },
-    addText(row, cells, digest, isDeleted) {
-      const start = beginText(cells.textEnd + 1, digest, isDeleted)
-      const end = start + cells.text.copy(text.last, start, 0, cells.textEnd)
-      text.last[end] = newLine
-      note(row, text, end + 1, digest, isDeleted)
-    },
-    addLine(row, cells, emptyCells, isDeleted, hashed = null) {
-      const bytes = Buffer.from(cells)
-      const digest = hash('sha1', hashed ?? withoutEmptyEnd(bytes, emptyCells), 'binary')
-      const start = beginText(bytes.length + 1, digest, isDeleted)
-      const end = start + bytes.copy(text.last, start)
-      text.last[end] = newLine
-      note(row, text, end + 1, digest, isDeleted)
-    },
-    addLongCells: (row, cells, emptyCells, isDeleted) =>
-      note(row, text, ...writeLongCells(text, cells, emptyCells, isDeleted), isDeleted),
-    forget() {
-      rows.length = 0
-      for (const chunks of [binary, text]) forgetChunks(chunks)
-    },
-    end() {
-      const all = { binary: allOf(binary), text: allOf(text) }
-      const only = (indexes: readonly number[]) => ({
-        binary: pick(indexes, places, all.binary, 1),
-        text: pick(indexes, places, all.text, -1),
-      })
-      return {
-        rows,
-        hashes,
-        deletions,
-        all,
-        only: (indexes: readonly number[]) => (indexes.length === rows.length ? all : only(indexes)),
-        release: () => releaseChunks([binary, text], all),
-      }
-    },
-  }
+  const { view } = cells
+  view.setInt16(binary.end, leadingCells + cellCount)
+  view.setInt32(binary.end + 2, hashBytes)
+  for (let flag = 0; flag < 3; flag++) view.setInt32(binary.end + 6 + hashBytes + 4 * flag, -1)
+  cells.binaryEnd = binary.end + leadingBytes
 }
 
-/** A line at the end of the text; nothing is added yet. */
-function writeLongCells(
-  text: Chunks,
+export function addBinary(copyRows: CopyRows, row: Row, cells: Cells, digest: string): void {
+  const { binary } = copyRows
+  const hashStart = binary.end + 6
+  for (let byte = 0; byte < hashBytes; byte++) binary.last[hashStart + byte] = digest.charCodeAt(byte)
+  note(copyRows, row, binary, cells.binaryEnd, digest, false)
+}
+
+/** Of the text of its cells, which begins with what was rescued of the row. */
+export function addText(
+  copyRows: CopyRows,
+  row: Row,
+  cells: Cells,
+  digest: string,
+  isDeleted: boolean,
+): void {
+  const { text } = copyRows
+  const start = beginText(text, cells.textEnd + 1, digest, isDeleted)
+  const end = start + cells.text.copy(text.last, start, 0, cells.textEnd)
+  text.last[end] = newLine
+  note(copyRows, row, text, end + 1, digest, isDeleted)
+}
+
+/**
+ * The same. `emptyCells` says how many null cells the text ends with: they are no part of its hash. With `hashed` the hash is made
+ * from that text instead.
+ */
+export function addLine(
+  copyRows: CopyRows,
+  row: Row,
+  cells: string,
+  emptyCells: number,
+  isDeleted: boolean,
+  hashed: string | null = null,
+): void {
+  const { text } = copyRows
+  const bytes = Buffer.from(cells)
+  const digest = hash('sha1', hashed ?? withoutEmptyEnd(bytes, emptyCells), 'binary')
+  const start = beginText(text, bytes.length + 1, digest, isDeleted)
+  const end = start + bytes.copy(text.last, start)
+  text.last[end] = newLine
+  note(copyRows, row, text, end + 1, digest, isDeleted)
+}
+
+/** The same of cells that are too long to be joined first: each is written where it will stand (P10). */
+export function addLongCells(
+  copyRows: CopyRows,
+  row: Row,
   cells: readonly string[],
   emptyCells: number,
   isDeleted: boolean,
-): [end: number, digest: string] {
+): void {
+  const { text } = copyRows
   const prefixBytes = prefixOf(noDigest, isDeleted).length
   makeRoom(text, prefixBytes + cells.reduce((bytes, cell) => bytes + Buffer.byteLength(cell) + 1, 0))
   const start = text.end + prefixBytes
@@ -169,23 +161,57 @@ function writeLongCells(
   const digest = hash('sha1', withoutEmptyEnd(text.last.subarray(start, end), emptyCells), 'binary')
   text.last.write(prefixOf(digest, isDeleted), text.end, 'latin1')
   text.last[end] = newLine
-  return [end + 1, digest]
+  note(copyRows, row, text, end + 1, digest, isDeleted)
+}
+
+function note(
+  { rows, places, hashes, deletions }: CopyRows,
+  row: Row,
+  chunks: Chunks,
+  end: number,
+  digest: string,
+  isDeleted: boolean,
+): void {
+  const index = rows.push(row) - 1
+  places.chunks[index] = chunks.sign * (chunks.full.length + 1)
+  places.starts[index] = chunks.end
+  places.ends[index] = end
+  deletions[index] = isDeleted ? 1 : 0
+  for (let byte = 0; byte < hashBytes; byte++) hashes[index * hashBytes + byte] = digest.charCodeAt(byte)
+  chunks.end = end
+}
+
+function beginText(text: Chunks, room: number, digest: string, isDeleted: boolean): number {
+  const prefix = prefixOf(digest, isDeleted)
+  makeRoom(text, prefix.length + room)
+  return text.end + text.last.write(prefix, text.end, 'latin1')
+}
+
+/** What was added is of no use: its memory is used for others. */
+export function forgetRows({ binary, text, rows }: CopyRows): void {
+  rows.length = 0
+  forgetChunks(binary)
+  forgetChunks(text)
+}
+
+export function encodedRows({ binary, text, rows, places, hashes, deletions }: CopyRows): EncodedRows {
+  const all = { binary: allOf(binary), text: allOf(text) }
+  const only = (indexes: readonly number[]) => ({
+    binary: pick(indexes, places, all.binary, 1),
+    text: pick(indexes, places, all.text, -1),
+  })
+  return {
+    rows,
+    hashes,
+    deletions,
+    all,
+    only: (indexes) => (indexes.length === rows.length ? all : only(indexes)),
+    release: () => releaseChunks([binary, text], all),
+  }
 }
 
 const withoutEmptyEnd = (line: Buffer, emptyCells: number): Buffer =>
   line.subarray(0, line.length - emptyCells * emptyCellBytes)
-
-function beginBinary(binary: Chunks, cells: Cells, most: number, cellCount: number): void {
-  if (makeRoom(binary, leadingBytes + most) || cells.binary !== binary.last) {
-    cells.binary = binary.last
-    cells.view = viewOf(binary.last)
-  }
-  const { view } = cells
-  view.setInt16(binary.end, leadingCells + cellCount)
-  view.setInt32(binary.end + 2, hashBytes)
-  for (let flag = 0; flag < 3; flag++) view.setInt32(binary.end + 6 + hashBytes + 4 * flag, -1)
-  cells.binaryEnd = binary.end + leadingBytes
-}
 
 const prefixOf = (digest: string, isDeleted: boolean): string =>
   `${beforeHash}${hexOf(digest)}${isDeleted ? flagCells.deleted : flagCells.living}`
@@ -196,14 +222,15 @@ const newLine = 0x0a
 
 const hexOf = (digest: string): string => Buffer.from(digest.slice(0, hashBytes), 'latin1').toString('hex')
 
-/** Answers whether it began a new chunk. */
-function makeRoom(chunks: Chunks, bytes: number): boolean {
-  if (chunks.end + bytes <= chunks.last.length) return false
+function makeRoom(chunks: Chunks, bytes: number): void {
+  if (chunks.end + bytes > chunks.last.length) beginChunk(chunks, bytes)
+}
+
+function beginChunk(chunks: Chunks, bytes: number): void {
   if (chunks.last.length > 0) chunks.full.push(chunks.last.subarray(0, chunks.end))
   chunks.last = chunks.spare.take(Math.max(chunkBytes, bytes))
   chunks.taken.push(chunks.last)
   chunks.end = 0
-  return true
 }
 
 /** All but the last, which is begun anew. */
@@ -218,7 +245,7 @@ function releaseChunks(released: readonly Chunks[], all: Readonly<Record<string,
   for (const copies of Object.values(all)) copies.length = 0
   for (const chunks of released) {
     for (const chunk of chunks.taken) if (chunk.length <= longChunkBytes) chunks.spare.giveBack(chunk)
-    Object.assign(chunks, newChunks(chunks.spare))
+    Object.assign(chunks, newChunks(chunks.spare, chunks.sign))
   }
 }
 

@@ -2,13 +2,13 @@
 // the program. Touches no database.
 
 import { setImmediate as breathe } from 'node:timers/promises'
-import { keyNumbers, type Rejected, type Row } from '../../streams/record.ts'
+import { areRising, keyNumbers, type Rejected, type Row } from '../../streams/record.ts'
 import { openSpareBytes } from '../../wire/spare-bytes.ts'
-import { type ColumnType, commonType } from '../schema/column-types.ts'
+import { type ColumnType, columnName, commonType } from '../schema/column-types.ts'
 import type { Growth } from '../schema/grow-table.ts'
 import type { TableSchema } from '../schema/table-schema.ts'
-import { type CopyRows, type EncodedRows, openCopyRows } from './copy-rows.ts'
-import { createPlainRowEncoder, type LocalTimes } from './plain-row.ts'
+import { type CopyRows, type EncodedRows, encodedRows, forgetRows, openCopyRows } from './copy-rows.ts'
+import { createPlainRowEncoder, type EncodePlainRow, type LocalTimes } from './plain-row.ts'
 import { createRowEncoder, hasGrowth, type NewFields, type PageNotes } from './row.ts'
 
 /** What a page showed of each field, for the data dictionary. */
@@ -44,7 +44,7 @@ const plainRowShare = 1 / 20
 /**
  * `settled` names bigint columns that cannot be widened: what they cannot hold is rescued. With `isAllText` every row is parsed and is a
  * line of text, which is how Postgres tells best what it refuses. With `waitsForGrowth` rows that need more of the table than it has are
- * not kept: they are encoded once more for the table as it will be.
+ * not kept, and not all of them are parsed: they are encoded once more for the table as it will be.
  */
 export function createPageEncoder(
   tableSchema: TableSchema,
@@ -61,13 +61,14 @@ export function createPageEncoder(
     from: number,
     notes: PageNotes,
     copyRows: CopyRows,
-    isAllText: boolean,
+    { isAllText, grown }: { readonly isAllText: boolean; readonly grown: GrownTable | null },
   ): number {
     const end = Math.min(rows.length, from + someRows)
+    const [encodePlain, plainNotes] = grown ? [grown.encodePlainRow, grown.notes] : [encodePlainRow, notes]
     let parsed = 0
     for (let next = from; next < end; next++) {
       const row = rows[next] as Row
-      if (isAllText || !encodePlainRow(row, notes, copyRows)) {
+      if (isAllText || !encodePlain(row, plainNotes, copyRows)) {
         encodeRow(row, notes, copyRows)
         parsed++
       }
@@ -85,18 +86,22 @@ export function createPageEncoder(
       waitsForGrowth,
     }
     const copyRows = openCopyRows(rows.length, spare)
+    let grown: GrownTable | null = null
     let sinceBreath = 0
     for (let next = 0; next < rows.length; next += someRows) {
       if (sinceBreath >= rowsWithoutABreath) {
         await breathe()
         sinceBreath = 0
       }
-      const parsed = encodeSome(rows, next, notes, copyRows, isAllText)
+      const parsed = encodeSome(rows, next, notes, copyRows, { isAllText, grown })
       sinceBreath += parsed + someRows * plainRowShare
-      if (waitsForGrowth && hasGrowth(notes)) copyRows.forget()
+      if (!waitsForGrowth || !hasGrowth(notes)) continue
+      forgetRows(copyRows)
+      grown = grownTable(tableSchema, localTimes, newFields, notes, grown)
     }
+    if (grown) countPlainRows(tableSchema, grown, notes)
     return {
-      encoded: copyRows.end(),
+      encoded: encodedRows(copyRows),
       growth: growthOf(notes, tableSchema),
       rejected: notes.rejected,
       rescued: sum(notes.rescued.values()),
@@ -110,6 +115,54 @@ export function createPageEncoder(
       },
     }
   }
+}
+
+/** The table as it will be. Rows that are plain for it ask for nothing that is not noted already: they need not be parsed to know that. */
+type GrownTable = {
+  readonly encodePlainRow: EncodePlainRow
+  /** By column of the grown table, how often these rows had a value. */
+  readonly notes: PageNotes
+  readonly fields: readonly NewField[]
+}
+type NewField = PageNotes['fields'] extends ReadonlyMap<string, infer Field> ? Field : never
+
+function grownTable(
+  tableSchema: TableSchema,
+  localTimes: LocalTimes,
+  newFields: NewFields,
+  notes: PageNotes,
+  last: GrownTable | null,
+): GrownTable {
+  const fields = [...notes.fields.values()]
+  // A field of which another type is noted later is another object.
+  if (last && fields.length === last.fields.length && fields.every((field, at) => field === last.fields[at]))
+    return last
+  const columns = [
+    ...tableSchema.columns,
+    ...fields.map(({ field, type }) => ({ field, type, name: columnName(field) })),
+  ]
+  // Counted on: those that there were stand first, and new ones come last.
+  const nonNull = new Int32Array(columns.length)
+  nonNull.set(last?.notes.nonNull ?? [])
+  return {
+    encodePlainRow: createPlainRowEncoder({ ...tableSchema, columns }, localTimes, newFields),
+    notes: { ...notes, nonNull },
+    fields,
+  }
+}
+
+/** As if they had been encoded for the table as it is. */
+function countPlainRows(
+  { columns }: TableSchema,
+  { notes: counted, fields }: GrownTable,
+  notes: PageNotes,
+): void {
+  for (const [index, count] of counted.nonNull.entries())
+    if (index < columns.length) notes.nonNull[index] = (notes.nonNull[index] ?? 0) + count
+    else if (count > 0) {
+      const field = fields[index - columns.length]?.field ?? ''
+      notes.rescued.set(field, (notes.rescued.get(field) ?? 0) + count)
+    }
 }
 
 function growthOf({ fields, widen, retype, nonNull }: PageNotes, { columns }: TableSchema): Growth | null {
@@ -153,14 +206,8 @@ function newestOfEachKey(rows: readonly Row[]): readonly Row[] {
 /** All writers take their row locks in the same order. The merge sorts for itself, and knows how other keys than numbers sort. */
 function inKeyOrder(rows: readonly Row[]): readonly Row[] {
   const keys = keyNumbers(rows)
-  if (isRising(keys)) return rows
+  if (areRising(keys)) return rows
   const places = Array.from(rows.keys())
   places.sort((one, other) => (keys[one] as number) - (keys[other] as number))
   return places.map((place) => rows[place] as Row)
-}
-
-function isRising(numbers: Float64Array): boolean {
-  for (let index = 1; index < numbers.length; index++)
-    if (!((numbers[index - 1] as number) < (numbers[index] as number))) return false
-  return true
 }

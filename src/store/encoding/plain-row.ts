@@ -18,7 +18,7 @@ import {
   writeText,
   writeUuid,
 } from './cells.ts'
-import type { CopyRows } from './copy-rows.ts'
+import { addBinary, addText, beginBinary, type CopyRows } from './copy-rows.ts'
 import { copyNull, zoneSuffix } from './copy-text.ts'
 import { type LocalTime, writeInstant } from './instant-cell.ts'
 import { type NewFields, noteNewField, type PageNotes, volatileColumns } from './row.ts'
@@ -140,8 +140,8 @@ function encodePlainRow(
   const hashedEnd = writeCells(encoder, places, row, page, first, fieldCount, notes)
   if (hashedEnd < 0) return false
   const digest = hash('sha1', hashedText(encoder, hashedEnd), 'binary')
-  if (flag || cells.isTextOnly) rows.addText(row, cells, digest, flag)
-  else rows.addBinary(row, cells, digest)
+  if (flag || cells.isTextOnly) addText(rows, row, cells, digest, flag)
+  else addBinary(rows, row, cells, digest)
   return true
 }
 
@@ -171,7 +171,7 @@ function prepareCells({ cells, localTimes, kinds }: PlainEncoder, recordBytes: n
     cells.text = Buffer.alloc(2 * most)
     cells.textView = viewOf(cells.text)
   }
-  rows.beginBinary(cells, most, kinds.length)
+  beginBinary(rows, cells, most, kinds.length)
   cells.isTextOnly = false
   // What fits no column: nothing.
   for (let at = 0; at < copyNull.length; at++) cells.text[at] = copyNull.charCodeAt(at)

@@ -12,7 +12,7 @@ import {
   typeOf,
 } from '../schema/column-types.ts'
 import { type Column, deletionFlag, type TableSchema, versionFields } from '../schema/table-schema.ts'
-import { type CopyRows, hashAndFlagColumns } from './copy-rows.ts'
+import { addLine, addLongCells, type CopyRows, hashAndFlagColumns } from './copy-rows.ts'
 import {
   copyNull,
   type Encode,
@@ -229,13 +229,13 @@ function encodeRow(encoder: RowEncoder, row: Row, notes: PageNotes, rows: CopyRo
   const isDeleted = plan.deletionFlag !== null && saysDeleted(record[plan.deletionFlag])
   if (encoder.isVolatile === null && isLong(cells)) {
     const all = [rescuedCellOf(rescued, repeated), ...cells]
-    rows.addLongCells(row, all, emptyCells(cells), isDeleted)
+    addLongCells(rows, row, all, emptyCells(cells), isDeleted)
     cells.fill(copyNull)
     return
   }
   const line = lineOf(rescued, repeated, cells)
   const hashed = encoder.isVolatile && lastingText(encoder, encoder.isVolatile, rescued, repeated)
-  rows.addLine(row, line, emptyCells(cells), isDeleted, hashed)
+  addLine(rows, row, line, emptyCells(cells), isDeleted, hashed)
 }
 
 function lineOf(rescued: Rescued | null, repeated: JsonObject | undefined, cells: readonly string[]): string {
