@@ -77,7 +77,8 @@ async function whatIsAsked(call: Call): Promise<Asked> {
     )
     if (described) return { found: described, query: new URLSearchParams(query) }
     const advice = found.nearest.length > 0 ? ` The nearest are ${found.nearest.join(', ')}.` : ''
-    throw new UsageError(`The upstream has no operation ${method.toUpperCase()} ${path}.${advice}`)
+    const slash = /\/IdExt\/[^/]+\/./i.test(whole) ? ' Write a slash inside an id as %2F.' : ''
+    throw new UsageError(`The upstream has no operation ${method.toUpperCase()} ${path}.${advice}${slash}`)
   }
   return { found, query: new URLSearchParams(query) }
 }

@@ -116,13 +116,17 @@ export async function callUpstream(call: Call, name: OperationName, request: Any
   } catch (error) {
     if (error instanceof UpstreamError) {
       printRefusal(call, error)
-      if (isWrite && error.mayHaveArrived) await requestRun()
+      if (mayHaveWritten(error)) await requestRun()
     }
     throw error
   } finally {
     upstream.close()
   }
 }
+
+/** What was only read before, or was refused, changed nothing. */
+const mayHaveWritten = ({ method, status, mayHaveArrived }: UpstreamError): boolean =>
+  method !== 'GET' && mayHaveArrived && (status === null || status < 400 || status >= 500)
 
 function checkOptions({ values }: Call, name: OperationName, { method, path }: Operation): void {
   if (values['dry-run'] === true && method === 'GET')

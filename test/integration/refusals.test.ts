@@ -93,6 +93,11 @@ describe('a refusal', () => {
     const { stdout } = await callVerb(['api', 'GET', advised], environmentFor(simulator, null, {}))
     expect(JSON.parse(stdout)).toMatchObject([{ assignmentIdext: 'WO/5,a' }])
     expect((await refused(['DELETE', '/api/AssignmentNote/N%2F1'])).message).toContain('assignmentNoteIdext')
+    const raw = await callVerb(
+      ['api', 'GET', '/api/Assignment/IdExt/WO/5,a'],
+      environmentFor(simulator, null),
+    )
+    expect(String(raw.error)).toContain('Write a slash inside an id as %2F.')
     expect((await refused(['GET', '/api/Assignment/IdExt/nosuch'])).message).not.toContain('slash')
   })
 

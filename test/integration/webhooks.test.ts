@@ -18,7 +18,7 @@ import { openTestContext } from '../support/context.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
 import { streamOf } from '../support/streams.ts'
-import { callCommand } from '../support/verbs.ts'
+import { callCommand, callVerb } from '../support/verbs.ts'
 
 let simulator: Simulator
 let folder: string
@@ -165,5 +165,18 @@ describe.skipIf(!hasPostgres)('after a write', () => {
     expect(code).toBe(0)
     expect(logged).toContain('the upstream was changed; the mirror shows it after the next scheduled run')
     expect(simulator.source.record('assignment', 3)?.Subject).toBe('alone')
+  })
+
+  it('that was refused, or only shown, is not told as a change', async () => {
+    const unknown = await file('unknown.json', '{"AssignmentId":999999,"Subject":"nobody"}')
+    const elsewhere = { DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' }
+    for (const more of [[], ['--merge'], ['--merge', '--dry-run']]) {
+      const called = await callVerb(
+        ['api', 'PUT', '/api/Assignment', '--body', unknown, ...more],
+        environmentFor(simulator, null, { ...elsewhere, LOG_LEVEL: 'warn' }),
+      )
+      expect(String(called.error)).toContain('status 404')
+      expect(called.logged).not.toContain('was changed')
+    }
   })
 })

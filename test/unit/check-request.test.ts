@@ -40,6 +40,11 @@ describe('checkRequest', () => {
     expect(complaints[0]).toContain(words)
   })
 
+  it('takes a comma, or a slash, in an external id for part of it', () => {
+    const inPath = { assignmentIdExt: 'A/B 7,x' }
+    expect(check('GET /api/Assignment/IdExt/{assignmentIdExt}', undefined, {}, inPath)).toEqual([])
+  })
+
   it('names what is required, and parameters', () => {
     expect(check('POST /api/Webhooks/subscription', { webhookDefinitionId: 1 })).toEqual(['url is required'])
     expect(check('GET /api/Assignment', undefined, { Page: '0' })).toEqual(['Page must be at least 1'])

@@ -13,6 +13,7 @@ import {
   type UpstreamErrorDetails,
 } from '../../src/upstream/http/errors.ts'
 import { openCrowd, openRateLimit } from '../../src/upstream/http/pacing.ts'
+import { likelyLimit } from '../../src/upstream/http/problem-details.ts'
 import { backoff } from '../../src/util/backoff.ts'
 import type { Clock } from '../../src/util/waiting.ts'
 
@@ -287,5 +288,22 @@ describe('the budget', () => {
     const next = limit.take(signal)
     await expect(gaveUp).rejects.toThrow('enough')
     expect(await next).toBe(500)
+  })
+})
+
+describe('the limit that a service may have met', () => {
+  const problem = (message: string) => ({ about: [], errors: [['', message]] as const })
+
+  it('is that of a whole request where the service says so, also when it was reading a form', () => {
+    const said =
+      'Failed to read the request form. Request body too large. The max request body size is 20000000 bytes.'
+    expect(likelyLimit(400, problem(said), 35_000_000)).toBe(
+      'The request had 35 MB; 20 MB is the most that the service takes.',
+    )
+    expect(likelyLimit(413, null, 35_000_000)).toContain('often 30 MB')
+  })
+
+  it('is that of one value of a form otherwise', () => {
+    expect(likelyLimit(400, problem('Failed to read the request form.'), 5_000_000)).toContain('4 MiB')
   })
 })

@@ -279,7 +279,9 @@ function parametersAt(document: Node, { item, operation }: Place): readonly Para
       const { name, in: place, required, schema, explode } = found.node
       if (typeof name !== 'string' || (place !== 'path' && place !== 'query')) return []
       const schemaAt = isNode(schema) ? `${found.pointer}/schema` : null
-      const isJoined = explode === false || (place === 'path' && explode !== true)
+      // A comma in a single value, such as an external id, is part of it.
+      const takesSeveral = [meant(document, schema)?.type].flat().includes('array')
+      const isJoined = takesSeveral && (explode === false || (place === 'path' && explode !== true))
       return [{ name, in: place, required: required === true, schema: schemaAt, isJoined }]
     }),
   )

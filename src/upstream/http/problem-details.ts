@@ -82,10 +82,16 @@ export function likelyLimit(
 ): string | null {
   const said = problem === null ? '' : problemText(problem)
   const [, length] = /value length limit (\d{1,12})/.exec(said) ?? []
-  if (length !== undefined || /failed to read the request form/i.test(said)) {
+  const isRequest = status === 413 || /request body (?:is )?too large/i.test(said)
+  if (length !== undefined || (!isRequest && /failed to read the request form/i.test(said))) {
     const limit = length === undefined ? usualFormValue : Number(length)
     return `A value of a form may have ${inMebibytes(limit)} there, that is a file of ${inMegabytes(limit * fileShare)}.`
   }
-  if (status !== 413 && !/request body (?:is )?too large/i.test(said)) return null
-  return `The request had ${inMegabytes(sentBytes)}; often ${inMegabytes(usualRequestSize)} is the most that a service takes.`
+  if (!isRequest) return null
+  const [, most] = /max request body size is (\d{1,12})/i.exec(said) ?? []
+  const limit =
+    most === undefined
+      ? `often ${inMegabytes(usualRequestSize)} is the most that a service takes`
+      : `${inMegabytes(Number(most))} is the most that the service takes`
+  return `The request had ${inMegabytes(sentBytes)}; ${limit}.`
 }
