@@ -29,6 +29,10 @@ export function findAction<Found>(
   const found = Object.hasOwn(actions, word) ? actions[word] : undefined
   if (found !== undefined) return found
   const known = Object.keys(actions)
+  if (word === '')
+    throw new UsageError(
+      `\`tidemark ${verb}\` needs one of ${known.join(', ')}. \`tidemark ${verb} --help\` shows how.`,
+    )
   const [near] = nearest(word, known)
   const advice = near ? `Did you mean \`tidemark ${verb} ${near}\`?` : `It has ${known.join(', ')}.`
   throw new UsageError(`\`tidemark ${verb}\` has no "${word}". ${advice}`)

@@ -26,7 +26,7 @@ import { recordedHere } from './recorded.ts'
 export const quarantine: Command = {
   name: 'quarantine',
   summary: 'list, retry or drop records that cannot be stored as rows',
-  usage: '[list|retry|drop] [stream|id] [--reason TEXT] [--limit N] [--json]',
+  usage: '[list|show|retry|drop] [stream|id] [--reason TEXT] [--limit N] [--json]',
   options: {
     reason: { type: 'string', value: 'TEXT', describe: 'drop: the reason; it is kept with the record' },
     limit: { type: 'string', value: 'N', describe: 'list: at most this many (100)' },
@@ -42,6 +42,8 @@ export const quarantine: Command = {
 
 const actions: Readonly<Record<string, (call: Call, target: string | undefined) => Promise<ExitCode>>> = {
   list,
+  // Of one, or of several.
+  show: list,
   retry,
   drop,
 }

@@ -4,7 +4,14 @@ import type { Command } from '../../src/cli/command.ts'
 import { wholeNumber } from '../../src/cli/command.ts'
 import { exitCodeOf, exitCodeOfRun, exitCodes, Interrupted, worst } from '../../src/cli/exit.ts'
 import { alignedTable, hasUtf8, openOutput } from '../../src/cli/output.ts'
-import { commandHelp, expectNoWords, findVerb, parseCall, programHelp } from '../../src/cli/parse.ts'
+import {
+  commandHelp,
+  expectNoWords,
+  findAction,
+  findVerb,
+  parseCall,
+  programHelp,
+} from '../../src/cli/parse.ts'
 import { verbs } from '../../src/cli/verbs.ts'
 import { ConfigError } from '../../src/config/load.ts'
 import { pickStreams, streams } from '../../src/streams/catalog.ts'
@@ -75,6 +82,12 @@ describe('the command line', () => {
       '`tidemark water` takes options only, and was given "foo".',
     )
     expect(problem(() => expectNoWords('water', { positionals: [] }))).toBe('no problem')
+  })
+
+  it('says which words a verb takes that was given none', () => {
+    expect(problem(() => findAction('water', { fern: 1, moss: 2 }, ''))).toBe(
+      '`tidemark water` needs one of fern, moss. `tidemark water --help` shows how.',
+    )
   })
 
   it('shows options and examples in the help', () => {
