@@ -64,7 +64,7 @@ function sentence({ column, unit, buckets }: Spread, name: (from: string) => str
         .map(([from]) => name(from))
         .sort()
         .join(', ')}`
-    : `Of ${rows}, no few ${unit}s hold most: they are spread over ${count(affected.length)} of ${plural(buckets.length, unit)}`
+    : `${rows} are spread over ${count(affected.length)} of ${plural(buckets.length, unit)}`
 }
 
 const fewBuckets = 3
