@@ -71,6 +71,8 @@ export type LyingUpstream = {
   /** Of each record, since when it has been there in its version. */
   visibleSince(id: number): Date
   goneSince(id: number): Date | null
+  /** How old its answers are at most while it lies. */
+  readonly mostAgeMs: number
   beginRound(round: number): void
   beQuiet(): void
   change(): void
@@ -82,6 +84,14 @@ type Parts = {
   readonly random: Random
   readonly now: () => Date
 }
+
+const mostAgeOf = (lies: readonly Lie[]): number =>
+  Math.max(
+    0,
+    ...lies.map(({ kind }) =>
+      kind.startsWith('a replica lags') ? lagMs : kind.includes('a cache') ? cachedMs : 0,
+    ),
+  )
 
 export function lyingUpstream({ world: asEver, lies, random, now }: Parts): LyingUpstream {
   const world: World = { ...asEver }
@@ -170,6 +180,7 @@ export function lyingUpstream({ world: asEver, lies, random, now }: Parts): Lyin
     told,
     visibleSince: past.since,
     goneSince: past.goneSince,
+    mostAgeMs: mostAgeOf(lies),
     change() {
       truth.change(random)
       past.note()
