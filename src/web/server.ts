@@ -192,8 +192,8 @@ export const byKnownNames =
     ): Promise<FastifyReply | undefined> {
       if (headers.host === undefined || isKnown(nameIn(headers.host))) return
       if (browsersOnly && !isBrowser(headers)) return
-      // Browsers send it to this machine and over TLS only, and no script can: there is a proxy that speaks TLS.
-      if (headers['sec-fetch-site'] !== undefined) return
+      // Browsers send these to this machine and over TLS only, and no script can: there is a proxy that speaks TLS, or a program.
+      if (headers['sec-fetch-site'] !== undefined || headers['sec-fetch-mode'] !== undefined) return
       return reply.code(421).send({ error: refusal })
     }
     server.register(async (scope) => {

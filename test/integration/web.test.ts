@@ -215,6 +215,8 @@ describe('the server', () => {
       ['user-agent: kube-probe/1.31', 'accept: */*'],
       ['user-agent: Prometheus/3.5.0', 'accept: text/plain;version=0.0.4', 'accept-encoding: gzip'],
       ['user-agent: curl/8.14.1', 'accept: */*'],
+      // `fetch` of Node.
+      ['accept: */*', 'accept-language: *', 'sec-fetch-mode: cors', 'user-agent: node'],
       [],
     ]
     // What browsers send of a script to the site that it came from, with all that a script can change.
