@@ -18,6 +18,7 @@ import { describedStreams } from '../upstream/contract/described-streams.ts'
 import type { Finding } from '../upstream/contract/find-description.ts'
 import { formatDuration, sentence } from '../util/text.ts'
 
+/** One line of the probe. */
 export type Check = {
   readonly name: string
   /** False: something has to be done, and `says` tells what. */

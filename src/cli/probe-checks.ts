@@ -25,8 +25,6 @@ import { formatDuration, plural, sentence } from '../util/text.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import { type Check, probeBeliefs, probeDescribed, type StoredMirror } from './probe-beliefs.ts'
 
-// One line of the probe.
-
 const failed = (name: string, error: unknown): Check => ({
   name,
   isFine: false,

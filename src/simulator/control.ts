@@ -2,8 +2,7 @@
 // /simulator/behaviour sets some of them, POST /simulator/backups/NAME keeps the data, and …/NAME/restore brings it back.
 
 import { type Answer, empty, type Incoming, invalid, json } from './answer.ts'
-import type { Look } from './behaviour.ts'
-import { type Behaviour, isSwitchName, wrongSwitchValue } from './behaviour.ts'
+import { type Behaviour, isSwitchName, type Look, wrongSwitchValue } from './behaviour.ts'
 import type { Backup, Source } from './source.ts'
 
 export type Control = (request: Incoming) => Answer

@@ -2,8 +2,7 @@
 // file starts and stops the parts; what they do is theirs.
 
 import { answering, type Hook } from './answering.ts'
-import type { Look } from './behaviour.ts'
-import { type Behaviour, initialBehaviour } from './behaviour.ts'
+import { type Behaviour, initialBehaviour, type Look } from './behaviour.ts'
 import { startChurn } from './churn.ts'
 import { openControl } from './control.ts'
 import { type Fault, type Faults, scheduleFaults } from './faults.ts'

@@ -94,7 +94,7 @@ export const beliefs = {
   },
   key_order: {
     claim: 'the list can be read in slices, filtered and sorted by key',
-    test: 'Tidemark asks at several keys, and for the highest. After that it checks each page: one key out of order disproves it.',
+    test: 'Tidemark asks at several keys, and for the highest. After that it checks each page: one key out of order disproves it. If the list ignored it, each reconcile asks again.',
     lifetimeMs: dayMs,
     holdsAs: ['honoured'],
     without:

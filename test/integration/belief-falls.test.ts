@@ -168,7 +168,7 @@ describe.skipIf(!hasPostgres)('an upstream that answers with everything to a nam
     })
     await reconcileStream({ ...context.contextOf(assignment), signal: neverAborted, approved: 0 })
     expect(asksForOrder()).toBe(3)
-    expect(await beliefOf(pool, 'key_order')).toBe('ignored')
+    expect(await beliefOf(pool, 'key_order')).toBe('refused')
     simulator.source.change('assignment', 7)
     await read(context)
     await reconcileStream({ ...context.contextOf(assignment), signal: neverAborted, approved: 0 })

@@ -64,9 +64,9 @@ describe.skipIf(!hasPostgres)('the minutes', () => {
     )
     await noteStates(
       database.pool,
-      new Map([['note', { inMinute: 'loading', state: 'loading', reason: null }]]),
+      new Map([['note', { inMinute: 'loading', state: 'loading', reason: 'runs failed' }]]),
     )
-    expect(await freshness()).toEqual([{ state: 'loading', share: 0.25, reason: null }])
+    expect(await freshness()).toEqual([{ state: 'loading', share: 0.25, reason: 'runs failed' }])
     // As soon as that is so, although no worker has looked again.
     await stands('read_through_at = now(), last_success_at = now()')
     expect(await freshness()).toEqual([{ state: 'live', share: 1, reason: null }])

@@ -480,6 +480,14 @@ export const promiseMutations: readonly Mutation[] = [
     replace: 'run.state.inconclusiveRuns >= 0 &&',
   },
   {
+    promise: 'P13',
+    test: 'test/property/beliefs.test.ts',
+    name: 'a list that once ignored its key is never asked by key again',
+    file: 'src/sync/lists/read-whole.ts',
+    find: 'doubtsIgnored: true',
+    replace: 'doubtsIgnored: false',
+  },
+  {
     promise: 'P12',
     test: 'test/property/rank-probe.test.ts',
     name: 'a list that shows its last page in every place behind it is believed by its ranks',

@@ -205,6 +205,6 @@ export const freshnessView = tidemark
     sql`select name as stream, nullif(position, 0) as read_through_version, read_through_at as read_through_time, last_success_at, last_reconcile_at, settled_through_version, settled_through_at as settled_through_time, deletions_known_at as deletions_known_through,
   case when paused_at is not null then 'paused' when seen.state <> 'paused' and (seen.state <> 'loading' or read_through_at is null) then seen.state when read_through_at is null then (select 'loading' from tidemark.progress where progress.stream = name and reading = 'first load') when last_success_at > now() - interval '1 hour' then 'live' else 'behind' end as state,
   case when read_through_at is not null then 1::real else (select share from tidemark.progress where progress.stream = name and reading = 'first load') end as loaded_share,
-  case when paused_at is not null then pause_reason when seen.stream is not null then seen.reason when read_through_at is null or last_success_at > now() - interval '1 hour' then null else 'No worker is running.' end as reason
+  case when paused_at is not null then pause_reason when seen.state <> 'loading' or read_through_at is null and seen.stream is not null then seen.reason when read_through_at is null or last_success_at > now() - interval '1 hour' then null else 'No worker is running.' end as reason
   from tidemark.stream left join tidemark.standing as seen on seen.stream = name and seen.seen_at > now() - interval '5 minutes'`,
   )

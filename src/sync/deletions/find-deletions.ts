@@ -3,8 +3,7 @@
 // a row is marked when a look at the record itself says that it is gone (P7), and when too many are missing at once, none is.
 
 import type { JsonObject } from '../../json/json.ts'
-import type { ChangesStream } from '../../streams/catalog.ts'
-import { versionedBy } from '../../streams/catalog.ts'
+import { type ChangesStream, versionedBy } from '../../streams/catalog.ts'
 import { isFlaggedDeleted, isObject, readRecords, readVersion } from '../../streams/record.ts'
 import { plural } from '../../util/text.ts'
 import type { RecordList } from '../../wire/record-page.ts'

@@ -81,7 +81,7 @@ function expectOrder(keys: readonly bigint[], after: bigint | null): void {
 }
 
 export type KeyOrderVerdict = {
-  readonly value: 'honoured' | 'ignored' | 'undecided'
+  readonly value: 'honoured' | 'ignored' | 'refused' | 'undecided'
   readonly evidence: string
 }
 

@@ -13,10 +13,12 @@ export async function keyOrderOf(context: {
   readonly pageSize: number
   readonly now: () => Date
   readonly signal: AbortSignal
+  /** What was ignored once is tested again: perhaps paging or sorting failed just then. What was refused is not asked again so soon. */
+  readonly doubtsIgnored?: boolean
 }): Promise<string> {
-  const { run, now } = context
+  const { run, now, doubtsIgnored = false } = context
   const known = usable(run.state.beliefs, 'key_order', now())
-  if (known) return known.value
+  if (known && !(doubtsIgnored && known.value === 'ignored')) return known.value
   run.progress.step('Test whether the list can be read by key')
   const { filters, order } = await testKeyOrder(context)
   const decided = [
@@ -29,7 +31,7 @@ export async function keyOrderOf(context: {
 
 type Tested = Pick<Parameters<typeof keyListing>[0], 'source' | 'keyField' | 'pageSize' | 'signal'>
 
-/** A list that fails only when it is filtered or sorted honours neither. */
+/** A list that fails only when it is filtered or sorted refuses both. */
 export async function testKeyOrder(tested: Tested): Promise<KeyOrderProof> {
   try {
     return await proveKeyOrder(keyListing(tested))
@@ -39,7 +41,7 @@ export async function testKeyOrder(tested: Tested): Promise<KeyOrderProof> {
       if (!isAboutRequest(error)) throw error
       await tested.source.list({ page: 1, pageSize: 1 }, tested.signal)
     }
-    const verdict = { value: 'ignored', evidence: messageOf(error) } as const
+    const verdict = { value: 'refused', evidence: messageOf(error) } as const
     return { filters: verdict, order: verdict }
   }
 }

@@ -14,8 +14,8 @@ import type { ChangesContext } from '../changes/read-changes.ts'
 import { steadyNote, volatileNote } from '../changes/volatile.ts'
 import { listEverything } from '../lists/read-whole.ts'
 import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
-import type { Arrival } from '../ports/audits.ts'
 import {
+  type Arrival,
   type DifferenceCounts,
   type Gone,
   isDoubtful,
