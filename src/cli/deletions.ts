@@ -11,7 +11,7 @@ import {
   rejectBlockedDeletions,
   shareMissing,
 } from '../operator/deletions.ts'
-import { type DeletionEvidence, readDeletionEvidence } from '../store/queries/evidence.ts'
+import { bucketNames, type DeletionEvidence, readDeletionEvidence } from '../store/queries/evidence.ts'
 import { pickStream, pickStreams, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { count } from '../util/text.ts'
@@ -162,7 +162,11 @@ function evidenceLines(
 ): [string, string][] {
   const asked = looked.gone + looked.there + looked.unclear
   const more = samples.length > keysTold ? ', …' : ''
-  const affected = spread?.buckets.filter(([, missing]) => missing > 0) ?? []
+  const names = spread ? bucketNames(spread) : []
+  const affected =
+    spread?.buckets
+      .map(([, missing, rows], index) => ({ name: names[index] ?? '', missing, rows }))
+      .filter(({ missing }) => missing > 0) ?? []
   const told = [
     asked === 0
       ? canLookUp && `none of the missing rows was looked up by key yet: a reconcile does it`
@@ -176,10 +180,7 @@ function evidenceLines(
       affected.length > 0 &&
       `missing by ${spread.unit} of ${spread.column}: ${affected
         .slice(-partsTold)
-        .map(
-          ([from, missing, rows]) =>
-            `${from.slice(0, digits[spread.unit])} ${count(missing)} of ${count(rows)}`,
-        )
+        .map(({ name, missing, rows }) => `${name} ${count(missing)} of ${count(rows)}`)
         .join(', ')}`,
     mostInARun > 0
       ? `never before did a run mark more than ${count(mostInARun)} rows deleted`
@@ -189,7 +190,6 @@ function evidenceLines(
 }
 
 const partsTold = 8
-const digits = { year: 4, month: 7, day: 10 } as const
 
 const evidenceJson = ({ samples, looked, spread, mostInARun }: DeletionEvidence) => ({
   samples,

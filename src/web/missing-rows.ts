@@ -1,20 +1,18 @@
 // From which time rows are that a listing lacked: an archive of old ones looks different from an upstream that shows only a part.
 
-import type { DeletionEvidence } from '../store/queries/evidence.ts'
+import { bucketNames, type MissingSpread } from '../store/queries/evidence.ts'
 import { plural } from '../util/text.ts'
 import { numbers } from './chart-tables.ts'
 import { swatch } from './charts.ts'
 import { count, type Html, html } from './html.ts'
 import { plainTable } from './pages/tables.ts'
 
-type Spread = NonNullable<DeletionEvidence['spread']>
-
 const height = 110
-const digits = { year: 4, month: 7, day: 10 } as const
 
-export function missingRowsChart({ column, unit, buckets }: Spread): Html {
-  const name = (from: string) => from.slice(0, digits[unit])
-  const words = sentence({ column, unit, buckets }, name)
+export function missingRowsChart(spread: MissingSpread): Html {
+  const { column, unit, buckets } = spread
+  const names = bucketNames(spread)
+  const words = sentence(spread, names)
   const most = Math.max(1, ...buckets.map(([, , rows]) => rows))
   const step = 100 / Math.max(1, buckets.length)
   const bar = (className: string, index: number, from: number, amount: number) => {
@@ -27,20 +25,19 @@ export function missingRowsChart({ column, unit, buckets }: Spread): Html {
     ([, missing, rows], index) =>
       html`${bar('f-bad', index, 0, missing)}${bar('f-idle', index, missing, rows - missing)}`,
   )
-  const [first, last] = [buckets[0]?.[0] ?? '', buckets.at(-1)?.[0] ?? '']
   return html`<figure><figcaption><span>Where the missing rows are</span> <small>rows per ${unit} of <code>${column}</code></small></figcaption>
-<svg class="plot" height="${height + 18}" role="img" aria-label="${words}"><line class="grid" x1="0" x2="100%" y1="${height}" y2="${height}"/>${bars}<text x="0" y="${height + 14}">${name(first)}</text>${buckets.length > 1 && html`<text class="end" x="100%" y="${height + 14}">${name(last)}</text>`}</svg>
+<svg class="plot" height="${height + 18}" role="img" aria-label="${words}"><line class="grid" x1="0" x2="100%" y1="${height}" y2="${height}"/>${bars}<text x="0" y="${height + 14}">${names[0]}</text>${buckets.length > 1 && html`<text class="end" x="100%" y="${height + 14}">${names.at(-1)}</text>`}</svg>
 <ul class="key">${swatch('f-bad', 'missing')}${swatch('f-idle', 'still listed')}</ul>
 <p class="small quiet">${words}.</p>
 ${numbers(
   plainTable({
     caption: html`Missing rows by ${unit}`,
     columns: [
-      { title: unit, cell: ([from]) => name(from) },
+      { title: unit, cell: ([name]) => name },
       { title: 'Missing', cell: ([, missing]) => count(missing), isNumber: true },
       { title: 'Rows', cell: ([, , rows]) => count(rows), isNumber: true },
     ],
-    rows: buckets,
+    rows: buckets.map(([, missing, rows], index) => [names[index] ?? '', missing, rows] as const),
   }),
 )}</figure>`
 }
@@ -48,21 +45,24 @@ ${numbers(
 const percent = (value: number): string => `${value.toFixed(2)}%`
 
 /** As few buckets as hold nine tenths of them, when that says something. */
-function sentence({ column, unit, buckets }: Spread, name: (from: string) => string): string {
+function sentence({ column, unit, buckets }: MissingSpread, names: readonly string[]): string {
   const all = buckets.reduce((sum, [, missing]) => sum + missing, 0)
-  const affected = buckets.filter(([, missing]) => missing > 0)
-  const heaviest = affected.toSorted(([, one], [, other]) => other - one)
+  const affected = buckets
+    .map(([, missing], index) => ({ index, missing }))
+    .filter(({ missing }) => missing > 0)
   let held = 0
-  const most = heaviest.filter(([, missing]) => {
-    const isNeeded = held < all * 0.9
-    held += isNeeded ? missing : 0
-    return isNeeded
-  })
+  const most = affected
+    .toSorted((one, other) => other.missing - one.missing)
+    .filter(({ missing }) => {
+      const isNeeded = held < all * 0.9
+      held += isNeeded ? missing : 0
+      return isNeeded
+    })
   const rows = `${plural(all, 'missing row')} with a ${column}`
   return most.length <= fewBuckets && most.length < buckets.length
     ? `Of ${rows}, ${count(held)} ${held === 1 ? 'is' : 'are'} of ${most
-        .map(([from]) => name(from))
-        .sort()
+        .toSorted((one, other) => one.index - other.index)
+        .map(({ index }) => names[index])
         .join(', ')}`
     : `${rows} are spread over ${count(affected.length)} of ${plural(buckets.length, unit)}`
 }

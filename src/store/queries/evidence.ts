@@ -17,7 +17,23 @@ export type MissingSpread = {
   readonly column: string
   readonly unit: 'year' | 'month' | 'day'
   readonly buckets: readonly (readonly [from: string, missing: number, rows: number])[]
+  /** The first bucket holds all older rows as well. Left out by older programs, as `after`. */
+  readonly before?: boolean
+  /** The last bucket holds all newer rows as well. */
+  readonly after?: boolean
 }
+
+const digits = { year: 4, month: 7, day: 10 } as const
+
+/** The buckets as people name them, in their order. */
+export const bucketNames = ({ unit, buckets, before, after }: MissingSpread): readonly string[] =>
+  buckets.map(([from], index) => {
+    const words = [
+      ...(before && index === 0 ? ['before'] : []),
+      ...(after && index === buckets.length - 1 ? ['after'] : []),
+    ]
+    return [from.slice(0, digits[unit]), ...words].join(' or ')
+  })
 
 export type DeletionEvidence = {
   /** Some of the rows that were missing, with what a look at the record said; null: there was no look. */

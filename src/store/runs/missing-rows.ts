@@ -2,6 +2,7 @@
 // and from which time the missing ones are.
 
 import pg, { type ClientBase } from 'pg'
+import type { Logger } from '../../log.ts'
 import type { MissingSpread } from '../queries/evidence.ts'
 import { qualified, type TableSchema } from '../schema/table-schema.ts'
 
@@ -26,8 +27,31 @@ const leastShare = 0.9
 /** Rows are told apart best by when they were made; otherwise any time that nearly all of them have will do. */
 const tellsBirth = /^(sys_)?(reg|creat|insert|add|enter)/
 
-/** By a time of the rows; `table` holds the keys of the missing ones. */
+/** By a time of the rows; `table` holds the keys of the missing ones. Null also when it cannot be told. Within a transaction. */
 export async function spreadOf(
+  client: ClientBase,
+  tableSchema: TableSchema,
+  table: string,
+  log: Logger,
+): Promise<MissingSpread | null> {
+  await client.query('savepoint spreading')
+  let spread: MissingSpread | null = null
+  try {
+    spread = await spreadByTime(client, tableSchema, table)
+  } catch (error) {
+    // Such as times at the end of what Postgres can count with. Deletions are blocked with or without a chart.
+    if (!(error instanceof pg.DatabaseError)) throw error
+    await client.query('rollback to savepoint spreading')
+    log.warn(
+      { err: error },
+      `From which time the missing rows of ${tableSchema.stream.name} are cannot be shown.`,
+    )
+  }
+  await client.query('release savepoint spreading')
+  return spread
+}
+
+async function spreadByTime(
   client: ClientBase,
   { stream, key, columns }: TableSchema,
   table: string,
@@ -42,38 +66,59 @@ export async function spreadOf(
     `select ${times.map(({ name }, index) => `count(${pg.escapeIdentifier(name)})::float8 / nullif(count(*), 0) as "${index}"`).join(', ')}
      from ${mirror} where _deleted_at is null`,
   )
-  const column = times.find((_one, index) => (shares[0]?.[index] ?? 0) >= leastShare)?.name
+  const column = times.find((_one, index) => (shares[0]?.[index] ?? 0) >= leastShare)
   if (column === undefined) return null
-  const time = `mine.${pg.escapeIdentifier(column)}`
+  const time = `mine.${pg.escapeIdentifier(column.name)}`
+  // A date is the same day in every zone; cast to timestamptz it would begin by the zone of the server.
+  const at = column.type === 'date' ? `${time}::timestamp` : `${time} at time zone 'UTC'`
   const { rows } = await client.query<{
     unit: MissingSpread['unit']
     from: string
     missing: number
     rows: number
+    before: boolean
+    after: boolean
   }>(
     `with living as materialized (
-       select ${time}::timestamptz at time zone 'UTC' as at, absent.key is not null as is_missing
+       select ${at} as at, absent.key is not null as is_missing
        from ${mirror} as mine left join ${table} as absent on absent.key = mine.${pg.escapeIdentifier(key.name)}::text
        where mine._deleted_at is null and ${time} is not null and isfinite(${time})
-     ), scale as (
-       select case when max(at) - min(at) > interval '${mostBuckets} months' then 'year'
-                   when max(at) - min(at) > interval '${mostBuckets} days' then 'month' else 'day' end as unit
+     ), outside as (
+       -- A few wrong times, such as 9999-12-31, must not decide the range: of few rows, one at each end where they are far apart.
+       select case when extract(year from max(at)) - extract(year from min(at)) > ${mostBuckets}
+                   then least(0.5, greatest(0.01, 1.5 / count(*))) else 0.01 end as share
+       from living having count(*) > 0
+     ), extent as (
+       select percentile_disc((select share from outside)) within group (order by at) as first,
+         percentile_disc((select 1 - share from outside)) within group (order by at) as last
        from living
-     ), bucket as (
-       select unit, generate_series(date_trunc(unit, min(at)), max(at), ('1 ' || unit)::interval) as from
-       from living, scale group by unit
-       order by 2 desc limit ${mostBuckets + 1}
+     ), scale as (
+       select first, last,
+         case when last - first > interval '${mostBuckets} months' then 'year'
+              when last - first > interval '${mostBuckets} days' then 'month' else 'day' end as unit
+       from extent
+     ), ends as (
+       select unit, date_trunc(unit, last) as last, ('1 ' || unit)::interval as step,
+         greatest(date_trunc(unit, first), date_trunc(unit, last) - ('${mostBuckets} ' || unit)::interval) as first
+       from scale
+     ), counted as (
+       select least(last, greatest(first, date_trunc(unit, at))) as begins,
+         count(*) filter (where is_missing)::float8 as missing, count(*)::float8 as rows,
+         bool_or(at < first) as before, bool_or(at >= last + step) as after
+       from living, ends group by 1
      )
-     select unit, bucket.from::date::text as from, count(*) filter (where is_missing)::float8 as missing,
-       count(living.at)::float8 as rows
-     from bucket left join living on date_trunc(unit, at) = bucket.from
-     group by unit, bucket.from order by bucket.from desc`,
+     select unit, begins::date::text as from, coalesce(missing, 0) as missing, coalesce(rows, 0) as rows,
+       coalesce(before, false) as before, coalesce(after, false) as after
+     from ends, generate_series(first, last, step) as bucket (begins) left join counted using (begins)
+     order by begins`,
   )
-  const [newest] = rows
-  if (!newest) return null
+  const [oldest] = rows
+  if (!oldest) return null
   return {
-    column,
-    unit: newest.unit,
-    buckets: rows.map((one) => [one.from, one.missing, one.rows] as const).reverse(),
+    column: column.name,
+    unit: oldest.unit,
+    buckets: rows.map((one) => [one.from, one.missing, one.rows] as const),
+    before: oldest.before,
+    after: rows.at(-1)?.after ?? false,
   }
 }

@@ -80,11 +80,11 @@ export function reconciliationOf(parts: RunParts): Reconciliation {
 }
 
 async function evidenceOf(
-  { session, stream }: RunParts,
+  { session, stream, log }: RunParts,
   looks: readonly MissingLook[],
 ): Promise<MissingEvidence> {
   const tableSchema = await readTableSchema(session.client, stream)
-  const spread = tableSchema && (await spreadOf(session.client, tableSchema, absentTable))
+  const spread = tableSchema && (await spreadOf(session.client, tableSchema, absentTable, log))
   return { at: new Date().toISOString(), runId: session.lease.runId, looks, spread }
 }
 
