@@ -14,7 +14,8 @@ export type Cut = {
 const shortBytes = 1_048_576
 const blockBytes = 65_536
 const quote = 0x22
-const utf8 = new TextDecoder()
+// A mark of the byte order is one at the start of a whole text only.
+const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
 
 /**
  * Null: there is nothing to take out. Whether a string begins where it seems to is not certain without reading all of the text; where
