@@ -146,8 +146,8 @@ export async function openContext(options: {
     volatileFields: config.volatileFields,
     histories: config.histories,
     related: relatedOptions,
-    beforeRun: () =>
-      isOfAnySource(options) ? Promise.resolve() : expectSources(database.pool, sourcesOf(config)),
+    beforeRun: (client) =>
+      isOfAnySource(options) ? Promise.resolve() : expectSources(client, sourcesOf(config)),
   })
   if (options.migrates !== false) await readAgainByKey(database.pool, related)
   // Incremental runs are short; one that is not still leaves the backlog some reads a second.

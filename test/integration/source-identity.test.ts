@@ -3,13 +3,16 @@
 import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
+import { adoptSource } from '../../src/store/admin/streams.ts'
 import { serve } from '../../src/worker/serve.ts'
 import { openTestContext, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 import { environmentFor } from '../support/environment.ts'
 import { runTidemark } from '../support/program.ts'
+import { assignments, begin, failed, storeOf, writeAll } from '../support/runs.ts'
 import { streamOf } from '../support/streams.ts'
 
+const assignment = streamOf('assignment')
 const otherGuid = '00000000-0000-4000-8000-000000000000'
 
 describe.skipIf(!hasPostgres)('the rows of one customer', () => {
@@ -106,6 +109,30 @@ describe.skipIf(!hasPostgres)('the rows of one customer', () => {
       await worker.stop()
     }
   })
+
+  it.each(['in progress', 'that was just about to begin'])(
+    'are not written by a run %s when somebody said that they are those of another source now (P2, P5)',
+    async (which) => {
+      const source = { service: 'assignment', baseUrl: 'http://localhost', account: otherGuid } as const
+      const adopt = () =>
+        adoptSource(database.pool, { ...source, streams: [assignment] }, { by: 'somebody', reason: 'a test' })
+      await writeAll(storeOf(database), 'assignment', assignments({ AssignmentId: 1, RowVersion: 1 }))
+      const isOpen = which === 'in progress'
+      const run = await begin(storeOf(database, isOpen ? {} : { beforeRun: adopt }))
+      try {
+        if (isOpen) {
+          await run.pages.commit(assignments({ AssignmentId: 2, RowVersion: 2 }), 2n)
+          await adopt()
+        }
+        const before = await rows()
+        const next = run.pages.commit(assignments({ AssignmentId: 3, RowVersion: 3 }), 3n)
+        await expect(next).rejects.toThrow('lost its turn')
+        expect(await rows()).toEqual(before)
+      } finally {
+        await run.finish(failed)
+      }
+    },
+  )
 
   it('may come from any source as long as there are none', async () => {
     await using simulator = await startSimulator({ assignments: 5, credentials: { clientGuid: otherGuid } })

@@ -15,6 +15,7 @@ export const storeOf = (
     writeConnections?: 1 | 2
     silenceMs?: number
     histories?: Readonly<Record<string, number>>
+    beforeRun?: () => Promise<void>
   } = {},
 ): Store =>
   openStore({

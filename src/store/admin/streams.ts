@@ -137,19 +137,31 @@ export async function acknowledgeMissedRows(client: Queryable, stream: string, b
   return rows[0]?.rows ?? 0
 }
 
-/** From now on the rows here are those of this source. */
-export async function adoptSource(
-  client: Queryable,
+/** From now on the rows here are those of this source. No run that is in progress can write after this: it reads the one before. */
+export const adoptSource = (
+  pool: Pool,
   {
     service,
     baseUrl,
     account,
-  }: { readonly service: string; readonly baseUrl: string; readonly account: string },
+    streams,
+  }: {
+    readonly service: string
+    readonly baseUrl: string
+    readonly account: string
+    readonly streams: readonly { readonly name: string }[]
+  },
   { by, reason }: { readonly by: string; readonly reason: string },
-): Promise<void> {
-  await client.query(
-    `update tidemark.source set base_url = $2, account = $3, noted_at = now(), adopted_by = $4, reason = $5
-     where service = $1`,
-    [service, baseUrl, account, by, reason],
+): Promise<void> =>
+  withConnection(pool, (client) =>
+    inTransaction(client, async () => {
+      await client.query('update tidemark.lease set epoch = epoch + 1 where stream = any ($1)', [
+        streams.map(({ name }) => name),
+      ])
+      await client.query(
+        `update tidemark.source set base_url = $2, account = $3, noted_at = now(), adopted_by = $4, reason = $5
+         where service = $1`,
+        [service, baseUrl, account, by, reason],
+      )
+    }),
   )
-}

@@ -1,5 +1,6 @@
 // The store: the side of Postgres of src/sync/ports/store.ts, with what each kind of run can do.
 
+import type { ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
 import {
   type FieldKinds,
@@ -91,8 +92,8 @@ type Options = {
   readonly related?: RelatedOptions
   /** What requests to a service wait for at the moment, to be shown with the progress of its runs. */
   readonly waitsFor?: (service: ServiceName) => Waiting | null
-  /** Rejects when there must be no run. */
-  readonly beforeRun?: () => Promise<void>
+  /** Rejects when there must be no run. Asked when the run has its lease: whoever forbids it later takes that away. */
+  readonly beforeRun?: (client: ClientBase) => Promise<void>
   readonly log: Logger
 }
 
@@ -164,9 +165,8 @@ export function openStore({
     async openRun(kind, name, { id = null } = {}) {
       if ((kind === 'backfill') !== (id !== null))
         throw new Error('An id belongs to a run of kind backfill, and to no other.')
-      await beforeRun()
       return await takeRun({
-        ...{ pool, kind, related, silenceMs, waitsFor, log },
+        ...{ pool, kind, related, silenceMs, waitsFor, beforeRun, log },
         stream: knownStream(name),
         needs: kindsOfRuns[kind],
         backfill: id,

@@ -1,7 +1,7 @@
 // One run: the lease it holds, the pages it writes, and its line in the ledger. Its own connection carries the lock and what must
 // be remembered of a listing; pages travel on others.
 
-import type { Pool } from 'pg'
+import type { ClientBase, Pool } from 'pg'
 import type { Logger } from '../../log.ts'
 import {
   type MirroredStream,
@@ -56,6 +56,8 @@ export type RunOptions<Kind extends RunKind> = {
   readonly log: Logger
   /** After so long without a word from this program its lease goes to whoever wants it. */
   readonly silenceMs: number
+  /** Rejects when there must be no run. */
+  readonly beforeRun: (client: ClientBase) => Promise<void>
   /** What requests to a service wait for. */
   readonly waitsFor: (service: ServiceName) => Waiting | null
   /** Called after a run that changed something. */
@@ -82,6 +84,7 @@ export async function takeRun<Kind extends RunKind>(options: RunOptions<Kind>): 
   const place = { stream: options.stream.name, kind: options.kind }
   try {
     const lease = await takeLease(connection.client, place, options.silenceMs)
+    await options.beforeRun(connection.client)
     if (lease !== null) return await startRun(connection, options, lease)
     const busy = await leaseHolder(connection.client, place)
     connection.release()
