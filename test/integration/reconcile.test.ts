@@ -256,6 +256,25 @@ describe.skipIf(!hasPostgres)('a reconcile', () => {
   )
 
   scene(
+    'keeps what looks at missing rows said when it cannot look again (P7)',
+    100,
+    async ({ simulator, context, pool }) => {
+      for (let id = 1; id <= 24; id++) simulator.source.remove('assignment', id, 'hard')
+      await reconcileOf(context)
+      const before = await readDeletionEvidence(pool, 'assignment')
+      expect(before.looked).toEqual({ gone: 20, there: 0, unclear: 0 })
+      simulator.faults.add({ kind: 'reset', path: /\/Id\/\d+$/ })
+      // It is not missing any more, so nothing said of it counts.
+      simulator.source.insert('assignment', null, { id: 1 })
+      expect(await reconcileOf(context)).toMatchObject({ findings: { missing: 23 } })
+      const after = await readDeletionEvidence(pool, 'assignment')
+      expect(after.looked).toEqual({ gone: 19, there: 0, unclear: 0 })
+      expect(after.lookedAt).toEqual(before.lookedAt)
+      expect(after.runId).not.toBe(before.runId)
+    },
+  )
+
+  scene(
     'blocks the deletions of an empty list (P7)',
     30,
     async ({ simulator, context, pool, blockedDeletionsOf, deleted }) => {

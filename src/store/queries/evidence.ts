@@ -6,7 +6,9 @@ import type { MissingLook } from '../../sync/ports/audits.ts'
 
 /** As it is kept in `blocked_deletions` of the stream. */
 export type MissingEvidence = {
+  /** Of the looks, which may be those of an earlier run. */
   readonly at: string
+  /** The run that the spread is of. */
   readonly runId: string
   readonly looks: readonly MissingLook[]
   /** Null where the rows have no time. */
@@ -42,7 +44,7 @@ export type DeletionEvidence = {
   readonly looked: { readonly gone: number; readonly there: number; readonly unclear: number }
   readonly lookedAt: Date | null
   readonly spread: MissingSpread | null
-  /** The run that found it out. */
+  /** The run that found the spread out. */
   readonly runId: string | null
   /** The most rows that one run ever marked deleted, in what the ledger still knows. */
   readonly mostInARun: number

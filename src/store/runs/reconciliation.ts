@@ -85,7 +85,24 @@ async function evidenceOf(
 ): Promise<MissingEvidence> {
   const tableSchema = await readTableSchema(session.client, stream)
   const spread = tableSchema && (await spreadOf(session.client, tableSchema, absentTable, log))
-  return { at: new Date().toISOString(), runId: session.lease.runId, looks, spread }
+  const asked = { at: new Date().toISOString(), looks }
+  const known = looks.length === 0 ? await looksBefore(session.client, stream.name) : null
+  return { ...asked, ...known, runId: session.lease.runId, spread }
+}
+
+/** What earlier looks said of rows that are still missing. */
+async function looksBefore(
+  client: ClientBase,
+  stream: string,
+): Promise<Pick<MissingEvidence, 'at' | 'looks'> | null> {
+  const { rows } = await client.query<Pick<MissingEvidence, 'at' | 'looks'>>(
+    `select blocked_deletions->'evidence'->>'at' as at, jsonb_agg(look order by place) as looks
+     from tidemark.stream, jsonb_path_query(blocked_deletions, '$.evidence.looks[*]') with ordinality as looks (look, place)
+     join ${absentTable} as absent on absent.key = look->>'key'
+     where name = $1 group by 1`,
+    [stream],
+  )
+  return rows[0] ?? null
 }
 
 const silentRunsThatCount = 3
