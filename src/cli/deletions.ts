@@ -12,7 +12,7 @@ import {
   shareMissing,
 } from '../operator/deletions.ts'
 import { bucketNames, type DeletionEvidence, readDeletionEvidence } from '../store/queries/evidence.ts'
-import { pickStream, pickStreams, streams } from '../streams/catalog.ts'
+import { isLookedUpByKey, pickStream, pickStreams, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
 import { count } from '../util/text.ts'
 import { type Call, type Command, json, operator, textOf, wholeNumber } from './command.ts'
@@ -135,7 +135,7 @@ function asText(blocked: BlockedStream, evidence: DeletionEvidence): string {
   lines.push(
     ...evidenceLines(
       evidence,
-      streams.some(({ name, lookup }) => name === stream && lookup !== null),
+      streams.some((one) => one.name === stream && isLookedUpByKey(one)),
     ),
   )
   if (rejected)
@@ -157,7 +157,7 @@ function asText(blocked: BlockedStream, evidence: DeletionEvidence): string {
 const keysTold = 10
 
 function evidenceLines(
-  { samples, looked, spread, mostInARun }: DeletionEvidence,
+  { samples, looked, lookedAt, spread, mostInARun }: DeletionEvidence,
   canLookUp: boolean,
 ): [string, string][] {
   const asked = looked.gone + looked.there + looked.unclear
@@ -170,7 +170,7 @@ function evidenceLines(
   const told = [
     asked === 0
       ? canLookUp && `none of the missing rows was looked up by key yet: a reconcile does it`
-      : `${count(looked.gone)} of ${count(asked)} looked up by key are gone${looked.there > 0 ? `, ${count(looked.there)} are still there: the list shows only a part` : ''}${looked.unclear > 0 ? `, ${count(looked.unclear)} gave an unclear answer` : ''}`,
+      : `${count(looked.gone)} of ${count(asked)} looked up by key are gone${looked.there > 0 ? `, ${count(looked.there)} are still there: the list shows only a part` : ''}${looked.unclear > 0 ? `, ${count(looked.unclear)} gave an unclear answer` : ''}${lookedAt === null ? '' : ` (asked on ${lookedAt.toISOString()})`}`,
     samples.length > 0 &&
       `some of them: ${samples
         .slice(0, keysTold)
@@ -191,9 +191,10 @@ function evidenceLines(
 
 const partsTold = 8
 
-const evidenceJson = ({ samples, looked, spread, mostInARun }: DeletionEvidence) => ({
+const evidenceJson = ({ samples, looked, lookedAt, spread, mostInARun }: DeletionEvidence) => ({
   samples,
   looked,
+  looked_at: lookedAt,
   spread: spread && {
     column: spread.column,
     unit: spread.unit,

@@ -55,6 +55,10 @@ export type ChangesStream = CommonStream & {
 export type ListStream = CommonStream & { readonly kind: 'list' }
 export type Stream = ChangesStream | ListStream
 
+/** A reconcile asks for records of it by key. */
+export const isLookedUpByKey = ({ kind, lookup }: Pick<Stream, 'kind' | 'lookup'>): boolean =>
+  kind === 'changes' && lookup !== null
+
 /** The stream with one field alone as its row version; null: nobody knows yet which, and the likely ones stand for it. */
 export const versionedBy = <Any extends { readonly kind: string }>(
   stream: Any,

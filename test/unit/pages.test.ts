@@ -2,6 +2,8 @@
 
 import { describe, expect, it } from 'vitest'
 import type { BeliefLine } from '../../src/store/queries/dictionary.ts'
+import type { DeletionEvidence } from '../../src/store/queries/evidence.ts'
+import { addStreams, noteFoundOut } from '../../src/streams/catalog.ts'
 import {
   age,
   ageInWords,
@@ -14,11 +16,11 @@ import {
   stamp,
   time,
 } from '../../src/web/html.ts'
-
+import { approvePage } from '../../src/web/pages/confirm.ts'
 import type { Shown } from '../../src/web/pages/layout.ts'
 import { upstreamPage } from '../../src/web/pages/upstream.ts'
 import { readOnlyViewer } from '../../src/web/sessions.ts'
-import { statusQueriesWith } from '../support/status-queries.ts'
+import { emptySnapshot, statusQueriesWith } from '../support/status-queries.ts'
 
 const shownBy = (shown: Html | Shown): string => markupOf('body' in shown ? shown.body : shown)
 
@@ -132,5 +134,48 @@ describe('words', () => {
     expect(markupOf(foreign('😀'.repeat(5), 3))).toBe('<bdi>😀😀😀…</bdi>')
     expect(markupOf(foreign('\u202e<b>', 10))).toBe('<bdi>\u202e&lt;b&gt;</bdi>')
     expect(markupOf(foreign('abc', 3))).toBe('<bdi>abc</bdi>')
+  })
+})
+
+describe('the page of blocked deletions', () => {
+  const show = async (stream: string, more: Partial<DeletionEvidence> = {}) => {
+    const none = statusQueriesWith()
+    const blockedDeletions = { missing: 30, living: 100, seen: 70, at: null, rejected: null }
+    const blocked = { stream, blockedDeletions } as unknown as (typeof emptySnapshot)['streams'][number]
+    const evidence = await none.deletionEvidence(stream)
+    return shownBy(
+      await approvePage.body({
+        statusQueries: {
+          ...none,
+          streams: [stream],
+          snapshot: async () => ({ ...emptySnapshot, streams: [blocked] }),
+          deletionEvidence: async () => ({ ...evidence, ...more }),
+        },
+        viewer: readOnlyViewer,
+        query: new URLSearchParams({ stream }),
+        params: {},
+        problems: Promise.resolve([]),
+        now: new Date('2026-01-02T03:04:05Z'),
+      } as unknown as Parameters<typeof approvePage.body>[0]),
+    )
+  }
+
+  it('promises looks by key only where a reconcile makes them', async () => {
+    addStreams([{ name: 'asset', path: '/api/Asset' }])
+    noteFoundOut(new Map([['asset', { kind: 'changes', keyField: 'AssetId', hasLookup: false }]]))
+    for (const stream of ['asset', 'webhook_subscription', 'tracker_object'])
+      expect([stream, await show(stream)]).toEqual([
+        stream,
+        expect.stringContaining(`does not let records of ${stream} be looked up one by one`),
+      ])
+    addStreams([])
+    expect(await show('assignment')).toContain('a reconcile</a> does it')
+  })
+
+  it('says when records were asked for', async () => {
+    const looked = { gone: 5, there: 0, unclear: 0 }
+    expect(await show('assignment', { looked, lookedAt: new Date('2026-01-01T00:00:00Z') })).toContain(
+      'Asked on <time datetime="2026-01-01T00:00:00.000Z">2026-01-01 00:00:00 UTC</time>',
+    )
   })
 })
