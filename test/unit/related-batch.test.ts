@@ -46,6 +46,22 @@ describe('an assignment whose files are too long to be read', () => {
     expect(batch.aside).toEqual([])
     expect(batch.incomplete).toEqual([{ due, problem: 'too long' }])
   })
+
+  it('says nothing of the files of others: the last one that is gone somewhere else is believed', async () => {
+    const leftOut = { field: 'FileData', problem: 'too long' }
+    const lookup: Source['lookup'] = async (id) =>
+      id === '1' ? { found: { Attachment: [] } } : { found: { Attachment: [{ AttachmentId: id }] }, leftOut }
+    const streams = relatedStreams.filter(({ name }) => name === 'attachment_data')
+    const source = { lookup } as unknown as Source
+    const budget = { mostBytes: 1_000, largestBytes: 0 }
+    const [due] = wanted
+    if (!due) throw new Error('unreachable')
+    const linked = async () => [{ assignmentId: '1', stream: 'attachment_data', key: '7' }]
+    const backlog = { linked, othersWith: async () => ['2', '3', '4'] }
+    const batch = await readFamilies({ source, streams, signal, budget }, { ...run, backlog }, [due])
+    expect(batch.aside).toEqual([])
+    expect(batch.families).toEqual([{ due, children: [{ stream: 'attachment_data', keys: [] }] }])
+  })
 })
 
 describe('P10: a batch of related records', () => {

@@ -4,6 +4,7 @@
 import type { Json, JsonObject } from '../../json/json.ts'
 import type { RelatedStream } from '../../streams/catalog.ts'
 import { isObject, keyParts } from '../../streams/record.ts'
+import type { LeftOut } from '../ports/source.ts'
 
 /** The records of a group, as rows of its table are made of them; null when the answer does not have the group. */
 export function groupRecords(
@@ -20,6 +21,10 @@ export function groupRecords(
     return shaped ? [stream.belongsTo === 'one' ? withParent(shaped, assignmentId) : shaped] : []
   })
 }
+
+/** What is not in the answer only because it was asked for without it. */
+export const isLeftOut = (leftOut: LeftOut | null | undefined, { bulkField }: RelatedStream): boolean =>
+  !!leftOut && leftOut.field === bulkField
 
 /** Fields that are kept in a table of their own, by the group they come in. */
 const bulkFields: Readonly<Record<string, string>> = { Attachment: 'FileData' }

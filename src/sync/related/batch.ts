@@ -16,7 +16,7 @@ import type {
   SetAside,
 } from '../ports/related.ts'
 import type { LeftOut, Source } from '../ports/source.ts'
-import { groupRecords } from './answer.ts'
+import { groupRecords, isLeftOut } from './answer.ts'
 
 type Context = {
   readonly source: Source
@@ -221,7 +221,7 @@ function understand(
   keys: ReadonlyMap<string, string>,
 ): Understood {
   const groups = streams.flatMap((stream): Group[] => {
-    if (leftOut && stream.bulkField === leftOut.field) return []
+    if (isLeftOut(leftOut, stream)) return []
     const records = groupRecords(answer, stream, due.assignmentId)
     if (records === null) return []
     const keyField = keys.get(stream.name) ?? ''
@@ -288,19 +288,26 @@ async function silentGroups(
     if (emptied.length === 0 || answered.some(({ isEmpty }) => !isEmpty)) continue
     const ids = understood.map(({ due }) => due.assignmentId)
     const others = await backlog.othersWith(stream.name, ids, othersAsked)
-    const isShown = await showsAny(context, stream, others.map(asDue))
-    if (!isShown && emptied.length + others.length >= fewestSilent) silent.add(stream.name)
+    const { isShown, silentCount } = await askOthers(context, stream, others.map(asDue))
+    if (!isShown && emptied.length + silentCount >= fewestSilent) silent.add(stream.name)
   }
   return silent
 }
 
-/** One after the other, and none is kept: each may be as long as a batch (P10). */
-async function showsAny(context: Context, stream: RelatedStream, others: readonly Due[]): Promise<boolean> {
+/** One after the other, and none is kept: each may be as long as a batch (P10). One whose files were left out says nothing of them. */
+async function askOthers(
+  context: Context,
+  stream: RelatedStream,
+  others: readonly Due[],
+): Promise<{ readonly isShown: boolean; readonly silentCount: number }> {
+  let silentCount = others.length
   for (const other of others) {
     const { answers } = await readAll(unbounded(context), [other], 1)
-    if (answers.some(({ due, answer }) => groupRecords(answer, stream, due.assignmentId)?.length)) return true
+    for (const { due, answer, leftOut } of answers)
+      if (isLeftOut(leftOut, stream)) silentCount -= 1
+      else if (groupRecords(answer, stream, due.assignmentId)?.length) return { isShown: true, silentCount }
   }
-  return false
+  return { isShown: false, silentCount }
 }
 
 const asDue = (assignmentId: string): Due => ({ assignmentId, hash: '', isGone: false })
