@@ -256,6 +256,8 @@ function inUpstream({ upstream }: Pick<Story, 'upstream'>): string {
   if (upstream.says === 'shown') return `the upstream shows it with assignment ${upstream.assignment}`
   if (upstream.says === 'not shown')
     return `the upstream does not show it with ${upstream.assignments.map((id) => `assignment ${id}`).join(', ')} any more`
+  if (upstream.says === 'left out')
+    return `it is not known whether the upstream still shows it with assignment ${upstream.assignment}: ${upstream.problem}`
   if (upstream.says === 'of no assignment')
     return 'the upstream was not asked: no assignment is known to have it'
   if (upstream.says === 'unclear') return 'the upstream gave no clear answer; try again'

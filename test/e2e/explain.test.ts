@@ -124,6 +124,27 @@ describe.skipIf(!hasPostgres)('explain', () => {
     expect((await explained()).upstream).toEqual({ says: 'not shown', assignments: ['3'] })
   })
 
+  it('does not call a file gone whose assignment has more of them than an answer may hold', async () => {
+    await using simulator = await startSimulator({ assignments: 3 })
+    const settings = { RELATED: 'true', ATTACHMENT_DATA: 'true' }
+    await using context = await openTestContext(database, simulator, settings, true)
+    const file = simulator.source.insert('attachment', { OwnerId: 3, FileData: 'QUJD' })
+    await context.read(streamOf('assignment'), 'incremental', { signal })
+    await context.readRelated({ signal })
+    const FileData = 'QUJD'.repeat(1_500_000)
+    for (let part = 0; part < 8; part++) simulator.source.insert('attachment', { OwnerId: 3, FileData })
+    const environment = { ...environmentFor(simulator, database), ...settings }
+    const words = ['explain', 'attachment_data', `${file.id}`]
+    const { stdout, stderr } = await runTidemark([...words, '--json'], environment)
+    expect(stderr).toBe('')
+    expect(JSON.parse(stdout)).toMatchObject({
+      mirror: { deleted_at: null },
+      upstream: { says: 'left out', assignment: '3', problem: expect.stringContaining('longer than 40 MB') },
+    })
+    const text = (await runTidemark(words, environment)).stdout
+    expect(text).toContain('not known whether the upstream still shows it with assignment 3')
+  })
+
   it('compares times in the zones of their fields (P4)', async () => {
     await using simulator = await startSimulator({ look: 'recorded', assignments: 3, notes: 3 })
     const environment = {
