@@ -66,7 +66,7 @@ const largestMegabytes = 40
 const largestBytes = largestMegabytes * 1024 * 1024 + 65_536
 const tooLongFiles = {
   field: 'FileData',
-  problem: `its attached files are together longer than ${largestMegabytes} MB in base64, which is more than Tidemark reads at a time; everything but the files was read`,
+  problem: `the answer with its files is longer than ${largestMegabytes} MB, which is more than Tidemark reads at a time; everything but the files was read`,
 }
 
 const isTooLarge = (error: unknown): boolean =>
