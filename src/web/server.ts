@@ -202,10 +202,12 @@ export const byKnownNames =
     })
   }
 
-/** To a site without TLS browsers send neither `Sec-Fetch-…` nor, when it asks itself, `Origin`. A script can empty the language, not leave it out. */
+/**
+ * To a site without TLS browsers send neither `Sec-Fetch-…` nor, when it asks itself, `Origin`, but always a language. A script can
+ * empty it, not leave it out. What a program calls itself tells nothing: many monitors call themselves Mozilla.
+ */
 const isBrowser = (headers: FastifyRequest['headers']): boolean =>
-  ['accept-language', 'origin', 'referer', 'cookie'].some((name) => headers[name] !== undefined) ||
-  headers['user-agent']?.startsWith('Mozilla/') === true
+  ['accept-language', 'origin', 'referer', 'cookie'].some((name) => headers[name] !== undefined)
 
 /** A name or an address that only this machine has. */
 export const isLoopback = (host: string): boolean =>

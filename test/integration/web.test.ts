@@ -215,6 +215,14 @@ describe('the server', () => {
       ['user-agent: kube-probe/1.31', 'accept: */*'],
       ['user-agent: Prometheus/3.5.0', 'accept: text/plain;version=0.0.4', 'accept-encoding: gzip'],
       ['user-agent: curl/8.14.1', 'accept: */*'],
+      // Invoke-WebRequest of PowerShell, and monitors.
+      ['user-agent: Mozilla/5.0 (Windows NT 10.0; Microsoft Windows 10.0.20348; en-US) PowerShell/7.5.0'],
+      ['user-agent: Mozilla/5.0 (Windows NT; Windows NT 10.0; en-US) WindowsPowerShell/5.1.20348.1'],
+      [
+        'user-agent: Mozilla/5.0+(compatible; UptimeRobot/2.0; http://www.uptimerobot.com/)',
+        'accept: */*',
+        'accept-encoding: gzip, deflate',
+      ],
       // `fetch` of Node.
       ['accept: */*', 'accept-language: *', 'sec-fetch-mode: cors', 'user-agent: node'],
       [],
