@@ -16,16 +16,17 @@ const shift = 1
 
 /**
  * How unlike each picture is to the first, from 0 to 255: the mean distance of the colours of their fields, each at its best within the
- * shift. Decoded by the browser that took one of them.
+ * shift. Decoded by the browser that took one of them. What lies within `covered` counts for nothing.
  */
 export async function distancesFrom(
   page: Page,
   taken: Buffer,
   others: readonly Buffer[],
+  covered: Box | null = null,
 ): Promise<readonly number[]> {
   const fields = (png: Buffer) =>
     page.evaluate<Fields>(
-      `(async (data, across) => {
+      `(async (data, across, covered) => {
         const image = new Image()
         image.src = 'data:image/png;base64,' + data
         await image.decode()
@@ -33,6 +34,7 @@ export async function distancesFrom(
         const rows = Math.floor(image.height / side)
         const canvas = new OffscreenCanvas(image.width, image.height).getContext('2d', { willReadFrequently: true })
         canvas.drawImage(image, 0, 0)
+        if (covered) canvas.clearRect(covered.x, covered.y, covered.width, covered.height)
         const colours = []
         for (let row = 0; row < rows; row++)
           for (let column = 0; column < across; column++) {
@@ -42,7 +44,7 @@ export async function distancesFrom(
             for (const sum of sums) colours.push(sum / (pixels.length / 4))
           }
         return { rows, colours }
-      })('${png.toString('base64')}', ${fieldsAcross})`,
+      })('${png.toString('base64')}', ${fieldsAcross}, ${JSON.stringify(covered)})`,
     )
   const own = await fields(taken)
   const distances: number[] = []
@@ -50,6 +52,7 @@ export async function distancesFrom(
   return distances
 }
 
+export type Box = { readonly x: number; readonly y: number; readonly width: number; readonly height: number }
 type Fields = { readonly rows: number; readonly colours: readonly number[] }
 
 function distance(a: Fields, b: Fields): number {
