@@ -175,7 +175,7 @@ describe('the page of blocked deletions', () => {
   it('says when records were asked for', async () => {
     const looked = { gone: 5, there: 0, unclear: 0 }
     expect(await show('assignment', { looked, lookedAt: new Date('2026-01-01T00:00:00Z') })).toContain(
-      'Asked on <time datetime="2026-01-01T00:00:00.000Z">2026-01-01 00:00:00 UTC</time>',
+      'asked on <time datetime="2026-01-01T00:00:00.000Z">2026-01-01 00:00:00 UTC</time>',
     )
   })
 })
