@@ -45,6 +45,23 @@ describe('the version field', () => {
     expect(askedByThen).toEqual([1, 4, 4, 4])
   })
 
+  it.each([true, false])(
+    'is no counter that is one apart from it everywhere (included: %s)',
+    async (isInclusive) => {
+      const versions = [7, 11, 11, 14, 14, 17, 17, 20]
+      const counts = [6, 11, 12, 15, 14, 17, 18, 19]
+      // One record lacks its version, and none its count.
+      const records = versions.map((version, index) => ({
+        Id: index + 1,
+        RowVersion: index === 5 ? null : version,
+        Counter: counts[index] ?? 0,
+      }))
+      const answersTo = ({ Id }: Fields) => BigInt(versions[Number(Id) - 1] ?? 0)
+      const { ask } = upstream(records, answersTo, { isInclusive })
+      expect(await findVersionField(ask, stream)).toMatchObject({ kind: 'found', field: 'RowVersion' })
+    },
+  )
+
   it('is the one that answers, not the one with the likelier name', async () => {
     const records = numbers(300).map((id) => ({
       assignmentId: id,

@@ -108,26 +108,40 @@ type Sample = {
   readonly keyOf: (record: JsonObject) => string | null
 }
 
-/** A question that tells two fields apart: by one of them a record is above it, by the other it is below. */
-type Decider = { readonly since: bigint; readonly key: string; readonly isAbove: boolean }
+/** A question that tells two fields apart: by one of them a record is above it, by the other it is not. */
+type Decider = {
+  readonly since: bigint
+  readonly key: string
+  readonly isAbove: boolean
+  /** Between the two, so that it does not matter whether what is asked is included. */
+  readonly isBetween: boolean
+}
 
 /** Of two fields that run side by side, each seems to answer wherever they do not differ. */
-function deciderBetween(
+function decidersBetween(
   { field, versions }: Candidate,
   rival: Candidate,
   { records, keyOf }: Sample,
-): Decider | null {
+): readonly Decider[] {
   const highest = versions.at(-1) ?? 0n
   const deciders = records.flatMap((record): Decider[] => {
     const [mine, theirs, key] = [readVersion(record, field), readVersion(record, rival.field), keyOf(record)]
-    if (mine === null || theirs === null || key === null) return []
+    if (mine === null || theirs === null || key === null || mine === theirs) return []
     const isAbove = mine > theirs
-    const since = (isAbove ? mine : theirs) - 1n
-    // Between the two, so that it does not matter whether what is asked is included.
-    return since > (isAbove ? theirs : mine) && since < highest ? [{ since, key, isAbove }] : []
+    const isBetween = (isAbove ? mine - theirs : theirs - mine) > 1n
+    const since = isAbove ? mine - 1n : isBetween ? theirs - 1n : theirs
+    return since < highest ? [{ since, key, isAbove, isBetween }] : []
   })
   // Of the highest, the answer is shortest.
-  return deciders.reduce<Decider | null>((best, one) => (best && best.since >= one.since ? best : one), null)
+  const best = (some: readonly Decider[]) =>
+    some.reduce<Decider | null>((top, one) => (top && top.since >= one.since ? top : one), null)
+  const sure = best(deciders.filter(({ isBetween }) => isBetween))
+  if (sure) return [sure]
+  // One apart everywhere: one question decides if what is asked is included, the other if it is not.
+  const [above, below] = [true, false].map((isAbove) =>
+    best(deciders.filter((one) => one.isAbove === isAbove)),
+  )
+  return [above, below].flatMap((one) => one ?? [])
 }
 
 type Verdict = { readonly isHeld: boolean; readonly evidence: string }
@@ -143,7 +157,7 @@ async function test(
   const lowest = versions[0] ?? 0n
   const middle = versions[Math.floor(versions.length / 2)] ?? lowest
   const highest = versions.at(-1) ?? lowest
-  const deciders = rivals.flatMap((rival) => deciderBetween(candidate, rival, sample) ?? [])
+  const deciders = rivals.flatMap((rival) => decidersBetween(candidate, rival, sample))
   const asked = [middle + 1n, highest - 1n, lowest + 1n, ...deciders.map(({ since }) => since)]
   const points = [...new Set(asked)].filter((point) => point >= 0n)
   const answers = (await Promise.all(points.map(ask))).map((answer) => answer.filter(isObject))
