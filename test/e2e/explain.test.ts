@@ -139,7 +139,7 @@ describe.skipIf(!hasPostgres)('explain', () => {
     expect(stderr).toBe('')
     expect(JSON.parse(stdout)).toMatchObject({
       mirror: { deleted_at: null },
-      upstream: { says: 'left out', assignment: '3', problem: expect.stringContaining('longer than 40 MB') },
+      upstream: { says: 'left out', assignment: '3', problem: expect.stringContaining('longer than 28 MB') },
     })
     const text = (await runTidemark(words, environment)).stdout
     expect(text).toContain('not known whether the upstream still shows it with assignment 3')

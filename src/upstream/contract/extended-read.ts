@@ -62,7 +62,7 @@ export function openRelatedSource(
 }
 
 /** An answer is in memory whole, as bytes and then as what is made of them: twice that, besides all that the program takes (P10). */
-const largestMegabytes = 40
+const largestMegabytes = 28
 const largestBytes = largestMegabytes * 1024 * 1024 + 65_536
 const tooLongFiles = {
   field: 'FileData',
