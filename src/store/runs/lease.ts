@@ -4,7 +4,7 @@
 // believed to hold a lease but the process that its line names.
 
 import { randomBytes } from 'node:crypto'
-import type { ClientBase } from 'pg'
+import pg, { type ClientBase } from 'pg'
 import type { RunKind } from '../../streams/catalog.ts'
 import { RunFenced } from '../../sync/ports/store.ts'
 import { inTransaction } from '../server/session.ts'
@@ -72,14 +72,14 @@ export async function giveBackLease(client: ClientBase, { holderKey }: Lease): P
 }
 
 async function clearMark(client: ClientBase, holderKey: string): Promise<void> {
+  const key = `${pg.escapeLiteral(holderKey)}::bigint`
+  // Whoever gets the connection next may be silent for longer, while the upstream keeps it waiting. One message for all of it.
   await client.query(
-    `select pg_advisory_unlock($1)
+    `select pg_advisory_unlock(${key})
      where exists (select from pg_locks where locktype = 'advisory' and objsubid = 1 and pid = pg_backend_pid()
-       and (classid::bigint << 32) | objid::bigint = $1)`,
-    [holderKey],
+       and (classid::bigint << 32) | objid::bigint = ${key});
+     reset idle_session_timeout; reset idle_in_transaction_session_timeout`,
   )
-  // Whoever gets the connection next may be silent for longer, while the upstream keeps it waiting.
-  await client.query('reset idle_session_timeout; reset idle_in_transaction_session_timeout')
 }
 
 /** Who holds the lease, in words. */

@@ -84,8 +84,10 @@ export async function takeRun<Kind extends RunKind>(options: RunOptions<Kind>): 
   const place = { stream: options.stream.name, kind: options.kind }
   try {
     const lease = await takeLease(connection.client, place, options.silenceMs)
-    await options.beforeRun(connection.client)
-    if (lease !== null) return await startRun(connection, options, lease)
+    if (lease !== null) {
+      await options.beforeRun(connection.client)
+      return await startRun(connection, options, lease)
+    }
     const busy = await leaseHolder(connection.client, place)
     connection.release()
     return { busy }
