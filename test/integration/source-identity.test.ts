@@ -1,5 +1,6 @@
 // Whose data the mirror holds: settings of another customer, a service that moved, and a client GUID that was renewed.
 
+import type { ClientBase } from 'pg'
 import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
@@ -14,6 +15,20 @@ import { streamOf } from '../support/streams.ts'
 
 const assignment = streamOf('assignment')
 const otherGuid = '00000000-0000-4000-8000-000000000000'
+
+/** Somebody waits for what this connection has locked. */
+const waitedFor = (client: ClientBase): Promise<void> =>
+  expect
+    .poll(
+      async () =>
+        (
+          await client.query(
+            'select from pg_stat_activity where pg_backend_pid() = any (pg_blocking_pids(pid)) limit 1',
+          )
+        ).rowCount,
+      { timeout: 10_000, interval: 50 },
+    )
+    .toBe(1)
 
 describe.skipIf(!hasPostgres)('the rows of one customer', () => {
   const database = createTestDatabase({ forEach: true })
@@ -133,6 +148,26 @@ describe.skipIf(!hasPostgres)('the rows of one customer', () => {
       }
     },
   )
+
+  it('are not written by a run that begins while somebody is saying so (P2, P5)', async () => {
+    await using simulator = await startSimulator({ assignments: 5 })
+    await using context = await openTestContext(database, simulator)
+    await context.read(assignment, 'incremental', { signal })
+    const client = await database.pool.connect()
+    try {
+      await client.query('begin')
+      await client.query('update tidemark.source set account = $1', [otherGuid])
+      const reading = context.read(assignment, 'incremental', { signal })
+      const refused = expect(reading).rejects.toThrow('adopt')
+      simulator.source.insert('assignment', {})
+      await waitedFor(client)
+      await client.query('commit')
+      await refused
+      expect(await rows()).toHaveLength(5)
+    } finally {
+      client.release(true)
+    }
+  })
 
   it('may come from any source as long as there are none', async () => {
     await using simulator = await startSimulator({ assignments: 5, credentials: { clientGuid: otherGuid } })

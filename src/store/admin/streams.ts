@@ -155,13 +155,14 @@ export const adoptSource = (
 ): Promise<void> =>
   withConnection(pool, (client) =>
     inTransaction(client, async () => {
-      await client.query('update tidemark.lease set epoch = epoch + 1 where stream = any ($1)', [
-        streams.map(({ name }) => name),
-      ])
+      // This first: a run that takes its lease from now on waits for it, and the leases of all others are there.
       await client.query(
         `update tidemark.source set base_url = $2, account = $3, noted_at = now(), adopted_by = $4, reason = $5
          where service = $1`,
         [service, baseUrl, account, by, reason],
       )
+      await client.query('update tidemark.lease set epoch = epoch + 1 where stream = any ($1)', [
+        streams.map(({ name }) => name),
+      ])
     }),
   )

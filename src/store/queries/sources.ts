@@ -21,10 +21,18 @@ export class SourceDiffers extends UsageError {}
 
 type Queryable = Pick<ClientBase, 'query'>
 
+type HowToRead = {
+  /** Waits for whoever is about to say otherwise. */
+  readonly waits?: boolean
+}
+
 /** Whose data is here, by service. */
-export async function readSources(client: Queryable): Promise<readonly SourceIdentity[]> {
+export async function readSources(
+  client: Queryable,
+  { waits = false }: HowToRead = {},
+): Promise<readonly SourceIdentity[]> {
   const { rows } = await client.query<{ service: ServiceName; base_url: string; account: string }>(
-    'select service, base_url, account from tidemark.source order by service',
+    `select service, base_url, account from tidemark.source order by service ${waits ? 'for share' : ''}`,
   )
   return rows.map(({ service, base_url, account }) => ({ service, baseUrl: base_url, account }))
 }
@@ -33,8 +41,9 @@ export async function readSources(client: Queryable): Promise<readonly SourceIde
 export async function otherSources<Wanted extends SourceIdentity>(
   client: Queryable,
   wanted: readonly Wanted[],
+  how: HowToRead = {},
 ): Promise<readonly OtherSource<Wanted>[]> {
-  const known = await readSources(client)
+  const known = await readSources(client, how)
   return wanted.flatMap((one) => {
     const here = known.find(({ service }) => service === one.service)
     return here && !isSame(here, one) ? [{ here, wanted: one }] : []

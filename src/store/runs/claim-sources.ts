@@ -16,9 +16,10 @@ type Queryable = Pick<ClientBase, 'query'>
 
 export type WantedSource = SourceIdentity & { readonly streams: readonly Stream[] }
 
-/** Asks again, before each run: somebody may have said meanwhile that the rows are those of another source. */
+/** Asks again, once a run has its lease: somebody may have said meanwhile, or be about to say, that the rows are those of another source. */
 export async function expectSources(client: Queryable, wanted: readonly WantedSource[]): Promise<void> {
-  if ((await otherSources(client, wanted)).length > 0) await claimSources(client, wanted)
+  const others = await otherSources(client, wanted, { waits: true })
+  if (others.length > 0) await claimSources(client, wanted)
 }
 
 /** Notes it, as long as there are no rows of that service; refuses when those that are here came from another source. */
