@@ -49,7 +49,7 @@ const foundEarlier: readonly (typeof plans extends fc.Arbitrary<infer Plan> ? Pl
 
 class Crash extends Error {}
 
-const numRuns = Number(process.env.WORLDS ?? 1500)
+const numRuns = Number(process.env.WORLDS ?? 2000)
 
 describe('reading', () => {
   it(
