@@ -274,7 +274,8 @@ export async function withVersionField(asked: Asked): Promise<Versioned | null> 
   })
   const known = run.state.versionField
   if (known !== null && (versionField === null || isSameName(known, versionField))) {
-    const other = mayFind && isDoubtful(run.state) ? await findOther(asked, known) : null
+    const mayBeAnother = mayFind && versionField === null && isDoubtful(run.state)
+    const other = mayBeAnother ? await findOther(asked, known) : null
     if (other === null) return versioned(known)
     return versioned(other.field, await run.findings.setVersionField(other.field, other.evidence))
   }
@@ -290,17 +291,17 @@ export async function withVersionField(asked: Asked): Promise<Versioned | null> 
 
 const inconclusiveBeforeDoubt = 3
 
-/** Answers that never show what is known may be answers to another field. */
+/** Answers that never show what is known may be answers to another field; not where an operator named it. */
 const isDoubtful = ({ inconclusiveRuns }: Pick<StreamState, 'inconclusiveRuns'>): boolean =>
   inconclusiveRuns > 0 && inconclusiveRuns % inconclusiveBeforeDoubt === 0
 
 /** The field that answers to `neworchanged` in the place of the known one, which does not; null when that cannot be said. */
-async function findOther({ stream, source, run, versionField = null, signal }: Asked, known: string) {
+async function findOther({ stream, source, run, signal }: Asked, known: string) {
   run.progress.step('Test again which field is the row version')
   const ask = askChanges(source, signal)
   const again = await findVersionField(ask, stream, known)
   if (again.kind !== 'none') return null
-  const found = await findVersionField(ask, stream, versionField)
+  const found = await findVersionField(ask, stream)
   return found.kind === 'found' && !isSameName(found.field, known) ? found : null
 }
 
