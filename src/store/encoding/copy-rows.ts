@@ -154,8 +154,8 @@ export function addLongCells(
   makeRoom(text, prefixBytes + cells.reduce((bytes, cell) => bytes + Buffer.byteLength(cell) + 1, 0))
   const start = text.end + prefixBytes
   let end = start
-  for (const cell of cells) {
-    if (end > start) text.last[end++] = tab
+  for (const [index, cell] of cells.entries()) {
+    if (index > 0) text.last[end++] = tab
     end += text.last.write(cell, end)
   }
   const digest = hash('sha1', withoutEmptyEnd(text.last.subarray(start, end), emptyCells), 'binary')

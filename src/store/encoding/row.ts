@@ -230,6 +230,7 @@ function encodeRow(encoder: RowEncoder, row: Row, notes: PageNotes, rows: CopyRo
   if (encoder.isVolatile === null && isLong(cells)) {
     const all = [rescuedCellOf(rescued, repeated), ...cells]
     addLongCells(rows, row, all, emptyCells(cells), isDeleted)
+    // Not kept until the next row comes (P10).
     cells.fill(copyNull)
     return
   }
