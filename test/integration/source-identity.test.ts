@@ -23,7 +23,8 @@ const waitedFor = (client: ClientBase): Promise<void> =>
       async () =>
         (
           await client.query(
-            'select from pg_stat_activity where pg_backend_pid() = any (pg_blocking_pids(pid)) limit 1',
+            // Looked at anew: a transaction keeps what it has seen of the others.
+            'select from pg_stat_clear_snapshot(), pg_stat_activity where pg_backend_pid() = any (pg_blocking_pids(pid)) limit 1',
           )
         ).rowCount,
       { timeout: 10_000, interval: 50 },
@@ -167,6 +168,49 @@ describe.skipIf(!hasPostgres)('the rows of one customer', () => {
     } finally {
       client.release(true)
     }
+  })
+
+  describe('when a program with other settings begins before there are any', () => {
+    const other = () => startSimulator({ assignments: 5, credentials: { clientGuid: otherGuid } })
+
+    it('are not written by a run of the first one that is still reading (P2, P5)', async () => {
+      await using simulator = await startSimulator({ assignments: 5 })
+      await using second = await other()
+      await using context = await openTestContext(database, simulator)
+      const run = await begin(context.store)
+      await using later = await openTestContext(database, second)
+      try {
+        const late = run.pages.commit(assignments({ AssignmentId: 7, RowVersion: 7 }), 7n)
+        await expect(late).rejects.toThrow('lost its turn')
+      } finally {
+        await run.finish(failed)
+      }
+      // Nor does it take the database back.
+      await expect(context.read(assignment, 'incremental', { signal })).rejects.toThrow('came from')
+      expect(await later.read(assignment, 'incremental', { signal })).toMatchObject({ status: 'done' })
+      expect(await rows()).toHaveLength(5)
+    })
+
+    it('stay those of the first one, which is just committing them (P5)', async () => {
+      await using simulator = await startSimulator({ assignments: 5 })
+      await using second = await other()
+      await using context = await openTestContext(database, simulator)
+      await (await begin(context.store)).finish(failed)
+      const client = await database.pool.connect()
+      try {
+        await client.query(`
+          begin; set local tidemark.writer = 'on';
+          insert into mirror.assignment (assignment_id, _hash) values (7, '');
+          select from tidemark.lease where stream = 'assignment' for share`)
+        const refused = expect(openTestContext(database, second)).rejects.toThrow('came from')
+        await waitedFor(client)
+        await client.query('commit')
+        await refused
+      } finally {
+        client.release(true)
+      }
+      expect(await context.read(assignment, 'incremental', { signal })).toMatchObject({ status: 'done' })
+    })
   })
 
   it('may come from any source as long as there are none', async () => {

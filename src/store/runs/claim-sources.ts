@@ -1,15 +1,17 @@
 // Whose data the mirror holds is noted before the first row of a service, and compared by every program that writes: the rows of two
 // customers in one table could not be told apart again.
 
-import type { ClientBase } from 'pg'
+import type { ClientBase, Pool } from 'pg'
 import type { Stream } from '../../streams/catalog.ts'
 import {
+  type OtherSource,
   otherSources,
   otherSourceText,
   SourceDiffers,
   type SourceIdentity,
   waysOut,
 } from '../queries/sources.ts'
+import { inTransaction, withConnection } from '../server/session.ts'
 import { hasRows } from './positions.ts'
 
 type Queryable = Pick<ClientBase, 'query'>
@@ -18,30 +20,45 @@ export type WantedSource = SourceIdentity & { readonly streams: readonly Stream[
 
 /** Asks again, once a run has its lease: somebody may have said meanwhile, or be about to say, that the rows are those of another source. */
 export async function expectSources(client: Queryable, wanted: readonly WantedSource[]): Promise<void> {
-  const others = await otherSources(client, wanted, { waits: true })
-  if (others.length > 0) await claimSources(client, wanted)
+  expectNone((await otherSources(client, wanted, { waits: true })).map(otherSourceText))
 }
 
 /** Notes it, as long as there are no rows of that service; refuses when those that are here came from another source. */
-export async function claimSources(client: Queryable, wanted: readonly WantedSource[]): Promise<void> {
+export async function claimSources(pool: Pool, wanted: readonly WantedSource[]): Promise<void> {
   for (const { service, baseUrl, account } of wanted)
-    await client.query(
+    await pool.query(
       'insert into tidemark.source (service, base_url, account) values ($1, $2, $3) on conflict do nothing',
       [service, baseUrl, account],
     )
   const refused: string[] = []
-  for (const other of await otherSources(client, wanted)) {
-    const { service, baseUrl, account } = other.wanted
-    if (await hasAnyRows(client, other.wanted.streams)) refused.push(otherSourceText(other))
-    else
+  for (const other of await otherSources(pool, wanted))
+    if (await hasAnyRows(pool, other.wanted.streams)) refused.push(otherSourceText(other))
+    else await takeOver(pool, other)
+  expectNone(refused)
+}
+
+function expectNone(others: readonly string[]): void {
+  if (others.length > 0)
+    throw new SourceDiffers(`${others.join(' ')} Nothing was read or written. ${waysOut}`)
+}
+
+/** No run of the other source can write after this (P2): it may be about to bring the first rows. */
+const takeOver = (pool: Pool, other: OtherSource<WantedSource>): Promise<void> =>
+  withConnection(pool, (client) =>
+    inTransaction(client, async () => {
+      const { service, baseUrl, account, streams } = other.wanted
+      // This first: a run that takes its lease from now on waits for it, and the leases of all others are there.
       await client.query(
         'update tidemark.source set base_url = $2, account = $3, noted_at = now() where service = $1',
         [service, baseUrl, account],
       )
-  }
-  if (refused.length > 0)
-    throw new SourceDiffers(`${refused.join(' ')} Nothing was read or written. ${waysOut}`)
-}
+      // Waits for commits under way.
+      await client.query('update tidemark.lease set epoch = epoch + 1 where stream = any ($1)', [
+        streams.map(({ name }) => name),
+      ])
+      if (await hasAnyRows(client, streams)) expectNone([otherSourceText(other)])
+    }),
+  )
 
 async function hasAnyRows(client: Queryable, streams: readonly Stream[]): Promise<boolean> {
   for (const stream of streams) if (await hasRows(client, stream)) return true
