@@ -1,10 +1,11 @@
-// How fast the whole program loads records of the recorded kind from a static upstream, beside raw COPY of the very same rows. Each step is
-// a process of its own, the rounds alternate, and of each the median counts.
+// How fast the whole program loads records from a static upstream, beside raw COPY of the very same rows: long ones like those of a recorded
+// service, and shorter ones. Each step is a process of its own, the rounds alternate, and of each the median counts.
 
+import { looks } from '../src/simulator/behaviour.ts'
 import type { Database } from '../src/store/server/connect.ts'
 import { emptyStore, openBenchDatabase } from './postgres.ts'
 import { median, postgresSeconds, postmasterOf } from './processes.ts'
-import { type LoadOptions, loader, start, startUpstream } from './programs.ts'
+import { type BenchUpstream, type LoadOptions, loader, start, startUpstream } from './programs.ts'
 import { copyIn, copyOut } from './raw-copy.ts'
 import { loadOfMachine } from './report.ts'
 
@@ -26,31 +27,55 @@ type Step = {
   readonly isOnce?: boolean
 }
 
-/** As a table in Markdown. */
+/** As tables in Markdown, one for each kind of records. */
 export async function benchLoading(say: (what: string) => void): Promise<string> {
   const database = await openBenchDatabase()
-  const upstream = await startUpstream(recordCount)
+  const tables: string[] = []
   try {
-    const steps = stepsOf(database, upstream.address)
-    const measured = new Map<string, Measured[]>(steps.map(({ name }) => [name, []]))
-    const postmaster = await postmasterOf(database)
-    for (let round = 0; round < rounds; round++)
-      for (const { name, prepare, run, isOnce = false } of steps) {
-        if (isOnce && round > 0) continue
-        await prepare?.()
-        const before = postgresSeconds(postmaster)
-        const result = await run()
-        const all = { ...result, postgresSeconds: postgresSeconds(postmaster) - before }
-        measured.get(name)?.push(all)
-        say(
-          `${name}: ${all.seconds.toFixed(1)} s, CPU ${all.nodeSeconds?.toFixed(2) ?? '–'} + ${all.postgresSeconds.toFixed(2)} s`,
-        )
-      }
-    return `${tableOf(measured)}\n\n${loadOfMachine(rounds, 'with a delay: of one')}`
+    for (const look of looks) {
+      const upstream = await startUpstream(recordCount, look)
+      const steps = stepsOf(database, upstream.address).filter(({ isOnce }) => !isOnce || look === looks[0])
+      const records = await shapeOf(upstream)
+      say(records)
+      tables.push(tableOf(records, await measure(database, steps, say).finally(() => upstream.stop())))
+    }
   } finally {
-    upstream.stop()
     await database.close()
   }
+  return `${tables.join('\n\n')}\n\n${loadOfMachine(rounds, 'with a delay: of one')}`
+}
+
+async function measure(
+  database: Database,
+  steps: readonly Step[],
+  say: (what: string) => void,
+): Promise<ReadonlyMap<string, readonly Measured[]>> {
+  const measured = new Map<string, Measured[]>(steps.map(({ name }) => [name, []]))
+  const postmaster = await postmasterOf(database)
+  for (let round = 0; round < rounds; round++)
+    for (const { name, prepare, run, isOnce = false } of steps) {
+      if (isOnce && round > 0) continue
+      await prepare?.()
+      const before = postgresSeconds(postmaster)
+      const result = await run()
+      const all = { ...result, postgresSeconds: postgresSeconds(postmaster) - before }
+      measured.get(name)?.push(all)
+      say(
+        `${name}: ${all.seconds.toFixed(1)} s, CPU ${all.nodeSeconds?.toFixed(2) ?? '–'} + ${all.postgresSeconds.toFixed(2)} s`,
+      )
+    }
+  return measured
+}
+
+const somePage = '/assignment/api/Assignment/neworchanged/0?Page=1&PageSize=1000'
+
+/** What the records are like, as the head of their table. */
+async function shapeOf({ address }: BenchUpstream): Promise<string> {
+  const text = await (await fetch(`${address}${somePage}`)).text()
+  const records: readonly object[] = JSON.parse(text)
+  const kilobytes = (text.length / records.length / 1000).toFixed(1)
+  const fields = Object.keys(records[0] ?? {}).length
+  return `${recordCount.toLocaleString('en')} records of ${fields} fields, ${kilobytes} KB of JSON`
 }
 
 function stepsOf(database: Database, upstream: string): readonly Step[] {
@@ -92,7 +117,7 @@ async function loadOnce(database: Database, upstream: string, kind: string, opti
   return { seconds, nodeSeconds, megabytes }
 }
 
-function tableOf(measured: ReadonlyMap<string, readonly Measured[]>): string {
+function tableOf(records: string, measured: ReadonlyMap<string, readonly Measured[]>): string {
   const middle = (name: string, value: (one: Measured) => number | null) =>
     median((measured.get(name) ?? []).flatMap((one) => value(one) ?? []))
   const raw = middle('raw COPY, text', ({ seconds }) => seconds)
@@ -110,7 +135,7 @@ function tableOf(measured: ReadonlyMap<string, readonly Measured[]>): string {
     return `| ${name} | ${cells.join(' | ')} |`
   }
   return [
-    `| ${recordCount.toLocaleString('en')} records | s | Node CPU s | Postgres CPU s | memory | ratio to raw COPY, text |`,
+    `| ${records} | s | Node CPU s | Postgres CPU s | memory | ratio to raw COPY, text |`,
     '|---|---:|---:|---:|---:|---:|',
     ...[...measured.keys()].map(line),
   ].join('\n')
