@@ -3,7 +3,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import type { Command } from './cli/command.ts'
 import { type ExitCode, exitCodeOf, exitCodes, Interrupted } from './cli/exit.ts'
-import { hasColour, openOutput } from './cli/output.ts'
+import { fitted, hasColour, openOutput } from './cli/output.ts'
 import { commandHelp, findVerb, parseCall, programHelp } from './cli/parse.ts'
 import { demoDirectory, runningDemo } from './cli/running-demo.ts'
 import { verbs } from './cli/verbs.ts'
@@ -62,9 +62,12 @@ async function call(command: Command, words: readonly string[]): Promise<ExitCod
 function environmentFor({ ignoresDemo = false }: Command): Environment {
   const environment = readEnvironment()
   const warning = dotEnvWarning()
-  if (warning) stderr.say(warning)
+  if (warning) stderr.say(fitted(warning, stderr))
   const ofDemo = ignoresDemo ? null : runningDemo(environment)
-  if (ofDemo) stderr.say(`Nothing is configured, so this shows the demo that runs here (${demoDirectory}).`)
+  if (ofDemo)
+    stderr.say(
+      fitted(`Nothing is configured, so this shows the demo that runs here (${demoDirectory}).`, stderr),
+    )
   return ofDemo ?? environment
 }
 
@@ -83,7 +86,7 @@ function end(thrown: unknown, wantsJson: boolean): ExitCode {
   const error = isInterruption ? stopping.signal.reason : thrown
   const code = stopping.signal.aborted ? exitCodes.interrupted : exitCodeOf(error)
   const text = redact(inWords(error))
-  stderr.say(text)
+  stderr.say(fitted(text, stderr))
   if (wantsJson && !stdout.hasWritten()) stdout.json({ error: text, exit_code: code })
   // Whatever hangs: nothing that it could still do matters.
   if (stopping.signal.aborted) setTimeout(() => process.exit(code), 1_000).unref()
@@ -104,7 +107,7 @@ function inWords(error: unknown): string {
 function whereSettingsComeFrom(): string {
   const text = 'Settings come from the environment, or from a file .env in this directory'
   if (existsSync('.env')) return `${text}; .env.example explains each.`
-  return `${text}, which has none: copy .env.example to .env and fill it in. \`tidemark demo\` needs no settings.`
+  return `${text}, which has none: \`tidemark init\` asks for them and writes it. \`tidemark demo\` needs no settings.`
 }
 
 /** What Postgres says when it goes down or comes up tells nobody what to do. */

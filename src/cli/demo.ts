@@ -182,7 +182,7 @@ export function introduceDemo({ databaseUrl, pageUrl, key }: Places): string {
   for monitoring     ${pageUrl}/metrics and ${pageUrl}/readyz
 
   Other commands work meanwhile in this directory, for example \`npx tidemark status\`.
-  To mirror your own system: copy .env.example to .env, fill it in, then \`npm start\`.
+  To mirror your own system: \`npx tidemark init\`, then \`npm start\`.
 
 `
 }

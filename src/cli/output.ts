@@ -106,3 +106,31 @@ export function alignedTable(header: readonly string[], given: readonly (readonl
       .trimEnd()
   return [header, ...rows].map(line).join('\n')
 }
+
+const leastWidth = 40
+
+/** A command in backticks stays whole, so that it can be copied. */
+const betweenWords = / (?=(?:[^`]*`[^`]*`)*[^`]*$)/
+
+/** A line as several that fit; those after the first begin further in. A word that is longer than a line stays whole. */
+export function wrapped(text: string, width: number | null, indent: number): string {
+  if (width === null || text.length <= width) return text
+  const most = Math.max(leastWidth, width)
+  const [, begin = '', rest = ''] = /^( *)(.*)$/s.exec(text) ?? []
+  const lines = ['']
+  for (const word of rest.split(betweenWords)) {
+    const line = lines.at(-1) ?? ''
+    const longer = line === '' ? word : `${line} ${word}`
+    const before = lines.length === 1 ? begin.length : indent
+    if (line !== '' && before + longer.length > most) lines.push(word)
+    else lines[lines.length - 1] = longer
+  }
+  return `${begin}${lines.join(`\n${' '.repeat(indent)}`)}`
+}
+
+/** Sentences for a person, a paragraph a line, as the terminal has room for them. Elsewhere they stay as they are, for `grep`. */
+export const fitted = (text: string, { columns }: Pick<Output, 'columns'>): string =>
+  text
+    .split('\n')
+    .map((line) => wrapped(line, columns(), /^ */.exec(line)?.[0].length ?? 0))
+    .join('\n')

@@ -5,6 +5,7 @@ import { UsageError } from '../util/errors.ts'
 import { nearest } from '../util/text.ts'
 import type { Command, Option, Values } from './command.ts'
 import { exitMeanings } from './exit.ts'
+import { wrapped } from './output.ts'
 
 export type Parsed = {
   readonly positionals: readonly string[]
@@ -29,6 +30,7 @@ export function findAction<Found>(
   const found = Object.hasOwn(actions, word) ? actions[word] : undefined
   if (found !== undefined) return found
   const known = Object.keys(actions)
+  if (known.length === 1) throw new UsageError(`Write \`tidemark ${verb} ${known[0]}\`.`)
   if (word === '')
     throw new UsageError(
       `\`tidemark ${verb}\` needs one of ${known.join(', ')}. \`tidemark ${verb} --help\` shows how.`,
@@ -164,22 +166,4 @@ function columns(rows: readonly (readonly [string, string])[], width: number | n
       ? `${wrapped(`  ${name}`, width, 4)}\n${words}`
       : `  ${name.padEnd(left)}${words.slice(left + 2)}`
   })
-}
-
-const leastWidth = 40
-
-/** Lines after the first begin further in. A word that is longer than a line stays whole. */
-function wrapped(text: string, width: number | null, indent: number): string {
-  if (width === null || text.length <= width) return text
-  const most = Math.max(leastWidth, width)
-  const [, begin = '', rest = ''] = /^( *)(.*)$/s.exec(text) ?? []
-  const lines = ['']
-  for (const word of rest.split(' ')) {
-    const line = lines.at(-1) ?? ''
-    const longer = line === '' ? word : `${line} ${word}`
-    const before = lines.length === 1 ? begin.length : indent
-    if (line !== '' && before + longer.length > most) lines.push(word)
-    else lines[lines.length - 1] = longer
-  }
-  return `${begin}${lines.join(`\n${' '.repeat(indent)}`)}`
 }

@@ -6,6 +6,7 @@ import { configuredStreams } from '../configured.ts'
 import { formatDuration, plural } from '../util/text.ts'
 import { type Call, type Command, json } from './command.ts'
 import { type ExitCode, worst } from './exit.ts'
+import { wrapped } from './output.ts'
 import { expectNoWords } from './parse.ts'
 import { type Check, openStoredMirror } from './probe-beliefs.ts'
 import { exitCodeOfCheck, probeHost, probePostgres, probeQueue, probeService } from './probe-checks.ts'
@@ -28,7 +29,7 @@ async function run(call: Call): Promise<ExitCode> {
     checks.push(check)
     if (values.json) continue
     stdout.write(`${stdout.mark(markOfCheck(check))} `)
-    stdout.say(`${check.name.padEnd(nameWidth)}  ${check.says}`)
+    stdout.say(checkInLines(check, stdout.columns()))
   }
   if (values.json) {
     const told = checks.map(({ name, isFine, says }) => ({ name, fine: isFine, says }))
@@ -40,6 +41,15 @@ async function run(call: Call): Promise<ExitCode> {
 
 /** As wide as the longest name of a belief of the streams that all have. */
 const nameWidth = 34
+
+/** Behind the mark. A narrow terminal has what it says below the name. */
+function checkInLines({ name, says }: Check, width: number | null): string {
+  if (width !== null && width < narrowBelow) return `${name}\n${wrapped(`    ${says}`, width, 4)}`
+  const indent = nameWidth + 4
+  return wrapped(`  ${name.padEnd(nameWidth)}  ${says}`, width, indent).slice(2)
+}
+
+const narrowBelow = 90
 
 export const markOfCheck = ({ isFine, isWarning = false, isUntold = false }: Check) =>
   !isFine ? 'bad' : isWarning ? 'warning' : isUntold ? 'idle' : 'good'

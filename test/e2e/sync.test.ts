@@ -95,7 +95,7 @@ describe.skipIf(!hasPostgres)('a sync', () => {
         [],
         { API_KEY: '' },
         2,
-        /^The configuration [^\n]*:\n {2}API_KEY is not set[^\n]*\nSettings come from [^\n]* \.env\.example [^\n]*\n$/,
+        /^The configuration [^\n]*:\n {2}API_KEY is not set[^\n]*\nSettings come from [^\n]* `tidemark init` asks for them [^\n]*\n$/,
       ],
       [['--knd', 'incremental'], {}, 2, /Did you mean --kind\?\n$/],
       [

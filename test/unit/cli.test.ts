@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { Command } from '../../src/cli/command.ts'
 import { wholeNumber } from '../../src/cli/command.ts'
 import { exitCodeOf, exitCodeOfRun, exitCodes, Interrupted, worst } from '../../src/cli/exit.ts'
-import { alignedTable, hasUtf8, openOutput } from '../../src/cli/output.ts'
+import { alignedTable, fitted, hasUtf8, openOutput } from '../../src/cli/output.ts'
 import {
   commandHelp,
   expectNoWords,
@@ -88,6 +88,8 @@ describe('the command line', () => {
     expect(problem(() => findAction('water', { fern: 1, moss: 2 }, ''))).toBe(
       '`tidemark water` needs one of fern, moss. `tidemark water --help` shows how.',
     )
+    for (const word of ['', 'moss'])
+      expect(problem(() => findAction('water', { fern: 1 }, word))).toBe('Write `tidemark water fern`.')
   })
 
   it('shows options and examples in the help', () => {
@@ -123,6 +125,20 @@ describe('the command line', () => {
     expect(pickStreams(['assignment', 'assignment'], streams).map(({ name }) => name)).toEqual(['assignment'])
     expect(problem(() => pickStreams(['asignment'], streams))).toContain('did you mean assignment?')
   })
+})
+
+describe('fitted', () => {
+  const text =
+    'Deletions are blocked: `tidemark deletions list` shows why they are.\n  and so on, as far as it goes here'
+  it('breaks sentences between words where a terminal is narrow, and no command', () => {
+    expect(fitted(text, { columns: () => 40 }).split('\n')).toEqual([
+      'Deletions are blocked:',
+      '`tidemark deletions list` shows why they',
+      'are.',
+      '  and so on, as far as it goes here',
+    ])
+  })
+  it('leaves a pipe alone', () => expect(fitted(text, { columns: () => null })).toBe(text))
 })
 
 describe('alignedTable', () => {
