@@ -64,6 +64,21 @@ type Options = {
   readonly log: Logger
 }
 
+/** What is at no address: a browser gets a page, a program what it always got. */
+const notFoundPage: Page = {
+  path: '/*',
+  place: '',
+  title: 'No such page',
+  async body() {
+    return {
+      title: 'No such page',
+      heading: heading({ title: 'There is no such page' }),
+      body: html`<section class="card"><p>Nothing is at this address. Check it, or go on from the <a href="/">overview</a>, or <a href="/find">find a record</a>.</p></section>`,
+      status: 404,
+    }
+  },
+}
+
 const pages: readonly Page[] = [
   overviewPage,
   backfillPage,
@@ -82,6 +97,7 @@ const pages: readonly Page[] = [
   workersPage,
   queuePage,
   actionsPage,
+  notFoundPage,
 ]
 const reloadSeconds = 3
 const defaultTimeoutMs = 15_000
@@ -95,6 +111,7 @@ export const pageRoutes =
     let isLogged = false
     for (const { path, place = path, title, isLive, body } of pages) {
       server.get<{ Params: Record<string, string> }>(path, async (request, reply) => {
+        if (path === notFoundPage.path && !wantsHtml(request)) return reply.callNotFound()
         const viewer = viewerOf(request, reply)
         const now = new Date()
         const page = (shown: Shown, problems: readonly Problem[] | null, more = {}) =>
@@ -139,6 +156,9 @@ export const pageRoutes =
       })
     }
   }
+
+export const wantsHtml = ({ headers }: FastifyRequest): boolean =>
+  headers.accept?.includes('text/html') === true
 
 /** With what takes longer in its place, or with a mark of that place. */
 const withMore = (shown: Shown, more: Html): Shown => ({ ...shown, body: html`${shown.body}${more}` })

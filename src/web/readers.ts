@@ -5,7 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { bearerOf, type Rights } from './actions.ts'
 import type { Assets } from './assets.ts'
 import { html } from './html.ts'
-import { sendPage } from './page-routes.ts'
+import { sendPage, wantsHtml } from './page-routes.ts'
 import { heading, layout } from './pages/layout.ts'
 import type { Routes } from './server.ts'
 import { readOnlyViewer, type Tokens } from './sessions.ts'
@@ -35,7 +35,7 @@ async function admit(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply | undefined> {
-  const isPage = request.headers.accept?.includes('text/html') === true
+  const isPage = wantsHtml(request)
   if (authentication === null || checkToken === null)
     return isPage ? sendPage(reply, closed(assets), 403) : reply.code(403).send({ error: closedText })
   if (authentication.sessionOf(request) !== null) return

@@ -137,6 +137,19 @@ describe('a page', () => {
     ])
   })
 
+  it('of an address that there is not goes on from there in a browser, and is brief with a program', async () => {
+    const url = await serve()
+    const [page, told] = await Promise.all([
+      fetch(`${url}/nothing/here?x=1`, { headers: { accept: 'text/html,*/*' } }),
+      fetch(`${url}/nothing/here`),
+    ])
+    const text = await page.text()
+    expect([page.status, text]).toEqual([404, expect.stringContaining('There is no such page')])
+    expect(text).toContain('<a href="/">overview</a>')
+    expect(text).not.toContain('nothing/here')
+    expect([told.status, await told.json()]).toEqual([404, { error: 'not found' }])
+  })
+
   it('of a stream that there is not says which there are', async () => {
     const answer = await fetch(`${await serve()}/streams/%3Cb%3E`)
     const text = await answer.text()

@@ -10,6 +10,7 @@ import { summaryColumns } from '../summary-columns.ts'
 import { heading, type Page, type PageContext, type Shown } from './layout.ts'
 import { type Compared, recordValues } from './record-values.ts'
 import { recordAddress } from './rows.ts'
+import { noSuchStream } from './stream-frame.ts'
 import { addressOf } from './tables.ts'
 
 export const recordPage: Page = {
@@ -23,7 +24,7 @@ export async function recordShown(context: PageContext, compared: Compared): Pro
   const { stream = '', key = '' } = context.params
   const record = await context.statusQueries.record(stream, key)
   if (record === null)
-    return notThere('There is no such stream', html`Nothing named ${foreign(stream, 60)} is mirrored.`)
+    return noSuchStream((await context.statusQueries.snapshot()).streams.map((one) => one.stream))
   if (record.row === null && compared === null && isUnknown(record))
     return notThere(
       `${stream} has no such row`,

@@ -142,9 +142,9 @@ function cameUpon({ stream, causes, differences, lateArrivals }: RunStory, isBlo
   return html`<section class="card c7"><h2>What it found</h2>${parts.length > 0 ? parts : html`<p class="quiet">Nothing out of the ordinary.</p>`}</section>`
 }
 
-const reached = ({ checkpoints }: RunStory, now: Date): Html =>
+const reached = ({ checkpoints, positionFrom, positionTo }: RunStory, now: Date): Html =>
   html`<section class="card c5"><h2>Positions it reached</h2>${
     checkpoints.length === 0
-      ? html`<p class="quiet">None are kept any more. <a href="/checkpoints">Checkpoints</a></p>`
+      ? html`<p class="quiet">${(positionTo ?? positionFrom) === positionFrom ? 'It moved no position.' : 'None are kept any more.'} <a href="/checkpoints">Checkpoints</a></p>`
       : html`<ol class="story">${checkpoints.map(({ position, at }) => html`<li><b>${count(Number(position))}</b><span class="small quiet">${clock(new Date(at), now)}</span></li>`)}</ol>`
   }</section>`

@@ -53,7 +53,7 @@ export const orCommand = (viewer: Viewer, command: string, form: () => Html): Ht
     ? form()
     : html`<section class="card"><h2>You can view this, but not act</h2><p>An operator can do this here${viewer.canSignIn && html` after <a href="/sign-in">signing in</a>`}, or anyone on the worker’s machine:</p><pre class="term" tabindex="0">${command}</pre></section>`
 
-const noSuchStream = (known: readonly string[]): Shown => ({
+export const noSuchStream = (known: readonly string[]): Shown => ({
   title: 'No such stream',
   heading: heading({ title: 'There is no such stream', crumbs: [['/', 'Streams']] }),
   body: html`<section class="card"><p>These are mirrored: ${known.map((name, index) => html`${index > 0 && ', '}<a href="/streams/${name}">${name}</a>`)}. <code>STREAMS</code> says which.</p></section>`,
