@@ -76,7 +76,10 @@ async function whatIsAsked(call: Call): Promise<Asked> {
       (description) => describedOperation(description, method.toUpperCase(), whole) ?? [],
     )
     if (described) return { found: described, query: new URLSearchParams(query) }
-    const advice = found.nearest.length > 0 ? ` The nearest are ${found.nearest.join(', ')}.` : ''
+    const advice =
+      found.nearest.length > 0
+        ? ` The nearest are ${found.nearest.join(', ')}.`
+        : ' Paths begin with /api, e.g. /api/Assignment.'
     const slash = /\/IdExt\/[^/]+\/./i.test(whole) ? ' Write a slash inside an id as %2F.' : ''
     throw new UsageError(`The upstream has no operation ${method.toUpperCase()} ${path}.${advice}${slash}`)
   }
@@ -98,7 +101,13 @@ async function requestOf(call: Call, found: Found, query: URLSearchParams): Prom
       throw new UsageError(`${name} is given ${value.length} times, and takes one value.`)
   if (body !== undefined && form !== undefined) throw new UsageError('Use either --body or --form, not both.')
   if (typeof body === 'string') return { ...common, body: await readJsonFile('--body', body) }
-  return form === undefined ? common : { ...common, body: await readFormFields(texts(form)) }
+  if (form !== undefined) return { ...common, body: await readFormFields(texts(form)) }
+  const { method, path, body: takes } = found.operation
+  if (takes === 'json')
+    throw new UsageError(
+      `${method} ${path} needs a body that is a JSON object. Write it to a file and name that: --body FILE.`,
+    )
+  return common
 }
 
 const texts = (value: Call['values'][string]): readonly string[] =>

@@ -1,5 +1,6 @@
 // `tidemark checkpoints`: positions that were reached, with their times. Any of them can be read again from.
 
+import { asChangesStream } from '../operator/positions.ts'
 import { readCheckpoints } from '../store/queries/positions.ts'
 import { pickStream, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
@@ -29,7 +30,7 @@ async function run(call: Call): Promise<ExitCode> {
   const [name, ...more] = positionals
   if (more.length > 0)
     throw new UsageError('`tidemark checkpoints` takes one stream, or none to list those of all streams.')
-  const stream = name === undefined ? null : pickStream(name, streams).name
+  const stream = name === undefined ? null : asChangesStream(pickStream(name, streams), streams).name
   const limit = wholeNumber(values, 'limit', { least: 1 }) ?? 100
   return await readMirror(call, async (pool) => {
     const found = await readCheckpoints(pool, { stream, limit })

@@ -67,16 +67,24 @@ async function ask(pool: Pool, text: string): Promise<Answer> {
 
 function explained(error: unknown): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : null
-  if (code === '57014') return new UsageError(`The query took longer than ${longestSeconds} s and was ended.`)
+  if (code === '57014')
+    return new UsageError(
+      `The query took longer than ${longestSeconds} s and was ended. Ask for less, or run it in a client of your own, which has no such limit.`,
+    )
   if (code === '25006')
     return new UsageError(
       'The mirror can only be read here. What you change in it is noticed and read again.',
     )
   // Of the query: its words, its names, its values.
-  if (typeof code === 'string' && /^(42|22|0A)/.test(code) && error instanceof Error)
-    return new UsageError(`Postgres says: ${error.message}.`)
-  return error
+  if (typeof code !== 'string' || !/^(42|22|0A)/.test(code) || !(error instanceof Error)) return error
+  if (/multiple commands/.test(error.message)) return new UsageError('Write one query at a time.')
+  const hint = 'hint' in error && typeof error.hint === 'string' ? ` ${error.hint}` : ''
+  const advice = unknownNames.has(code) ? ' `tidemark schema` lists the views and their columns.' : ''
+  return new UsageError(`Postgres says: ${error.message}.${hint}${advice}`)
 }
+
+/** Of a schema, a table, a column. */
+const unknownNames: ReadonlySet<string> = new Set(['3F000', '42P01', '42703'])
 
 function show({ values, stdout }: Call, { fields, rows }: Answer): void {
   const names = fields.map(({ name }) => name)
@@ -127,16 +135,15 @@ async function currency(pool: Pool, query: string): Promise<string> {
     pool,
     named.map(({ name }) => name),
   )
-  const clock = (moment: Date | null) =>
-    moment === null ? 'nothing yet' : `${moment.toISOString().slice(0, 19).replace('T', ' ')}`
-  const told = found.map(
-    (one) =>
-      `${one.stream}: settled through ${clock(
-        streams.find(({ name }) => name === one.stream)?.kind === 'list'
-          ? one.readThroughAt
-          : one.settledThroughAt,
-      )}, deletions known through ${clock(one.deletionsKnownAt)}`,
-  )
+  const through = (what: string, moment: Date | null, none: string) =>
+    moment === null ? none : `${what} through ${moment.toISOString().slice(0, 19).replace('T', ' ')}`
+  const told = found.map((one) => {
+    const isList = streams.find(({ name }) => name === one.stream)?.kind === 'list'
+    const settledAt = isList ? one.readThroughAt : one.settledThroughAt
+    const settled = through('settled', settledAt, 'not settled yet')
+    const deletions = through('deletions known', one.deletionsKnownAt, 'deletions not known yet')
+    return `${one.stream}: ${settled}, ${deletions}`
+  })
   return ` ${told.join('; ')} (UTC).`
 }
 

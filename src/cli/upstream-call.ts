@@ -251,6 +251,7 @@ async function readBytes(option: string, file: string): Promise<Buffer> {
         `${option} takes the name of a file, not JSON. To send JSON as it is, write it to standard input: echo '{…}' | tidemark … -`,
         { cause },
       )
-    throw new UsageError(`${option}: ${file} cannot be read (${code ?? 'failed'}).`, { cause })
+    const problem = code === 'ENOENT' ? 'there is no such file' : `it cannot be read (${code ?? 'failed'})`
+    throw new UsageError(`${option}: ${file}: ${problem}.`, { cause })
   }
 }

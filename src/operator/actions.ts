@@ -281,10 +281,14 @@ async function expectBlocked(pool: Pool, { name }: Stream, rows: string | null):
 // Pausing and resuming a stream, and what is said of it.
 type Pausing = { readonly stream: string; readonly by: string; readonly reason: string | null }
 
-export const pauseInWords = async (pool: Pool, wanted: Pausing): Promise<string> =>
-  (await pauseStream(pool, wanted))
-    ? `${wanted.stream} is paused. No worker reads it until it is resumed.`
-    : `${wanted.stream} was paused already.`
+export async function pauseInWords(pool: Pool, wanted: Pausing): Promise<string> {
+  const { stream } = wanted
+  const before = await pauseStream(pool, wanted)
+  if (before === null) return `${stream} is paused. No worker reads it until it is resumed.`
+  const why = before.reason === null ? '' : `: “${before.reason}”`
+  const since = formatDuration(Date.now() - before.at.getTime())
+  return `${stream} was paused already, ${since} ago by ${before.by}${why}. Nothing was changed.`
+}
 
 export async function resumeInWords(pool: Pool, stream: string): Promise<string> {
   const ended = await resumeStream(pool, stream)

@@ -64,12 +64,15 @@ function timeIn(text: string): Date {
 export async function findPosition(pool: Pool, stream: ChangesStream, wanted: Wanted): Promise<bigint> {
   if (wanted.kind === 'version') return wanted.position
   if (wanted.kind === 'checkpoint') return await checkpointPosition(pool, stream, wanted.id)
+  const time = wanted.time.toISOString()
+  if (wanted.time.getTime() > Date.now())
+    throw new UsageError(`${time} has not come yet. Write a time in the past; without an offset it is UTC.`)
   const position = await positionAt(pool, stream.name, wanted.time)
   if (position !== null) return position
   const first = await firstCheckpointAt(pool, stream.name)
   throw new UsageError(
     first
-      ? `At ${wanted.time.toISOString()} ${stream.name} had no position yet: its first checkpoint was at ${first.toISOString()}.`
+      ? `At ${time} ${stream.name} had no position yet: its first checkpoint was at ${first.toISOString()}. To begin at the very first record, give row version 0.`
       : `${stream.name} has no checkpoint yet: \`tidemark sync ${stream.name}\` makes the first.`,
   )
 }

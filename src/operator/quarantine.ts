@@ -44,7 +44,9 @@ export async function nothingTried(pool: Pool, selection: QuarantineSelection): 
   const [left] = await readQuarantine(pool, selection, { after: '0', limit: 1, mostCharacters: 1 })
   return left
     ? `Records of ${left.stream} cannot be tried one by one: they are tried when their assignment or their list is read again.`
-    : 'Nothing of it is in quarantine.'
+    : selection.stream === null
+      ? 'The quarantine is empty.'
+      : `No record of ${selection.stream} is in quarantine.`
 }
 
 /** A page at a time; what is tried and stays is not met again (P10). */

@@ -40,6 +40,8 @@ export async function moveBack(
 ): Promise<Rewound> {
   const position = await findPosition(pool, stream, target)
   const current = await livePosition(pool, stream.name)
+  if (position === current)
+    throw new UsageError(`${stream.name} is at ${current} already, so there is nothing to go back to.`)
   if (position > current && !isForced)
     throw new UsageError(
       `${stream.name} is at ${current}. Moving it forward to ${position} would skip everything in between; if you want that: \`tidemark rewind\` with --force.`,

@@ -305,6 +305,6 @@ export function pickStream<Stream extends Named>(name: string, configured: reado
   const known = configured.map((candidate) => candidate.name)
   const [near] = nearest(name, known)
   throw new UsageError(
-    `There is no stream "${name}"${near ? `; did you mean ${near}?` : '.'} The streams here are ${known.join(', ')}`,
+    `There is no stream "${name}"${near ? `; did you mean ${near}?` : '.'} The streams here are ${known.join(', ')}.`,
   )
 }

@@ -28,6 +28,9 @@ describe.skipIf(!hasPostgres)('wrong input', () => {
       `select id from tidemark.checkpoint where stream = 'assignment_note' limit 1`,
     )
     const ofAnother: string = rows[0].id
+    const here: string = (
+      await database.pool.query(`select position from tidemark.stream where name = 'assignment'`)
+    ).rows[0].position
     const state = async () =>
       (
         await database.pool.query(
@@ -66,7 +69,15 @@ describe.skipIf(!hasPostgres)('wrong input', () => {
       [['rewind', 'assignment', '--to-checkpoint', '987654', ...because], /There is no checkpoint 987654/],
       [
         ['rewind', 'assignment', '--to-time', '2001-01-01T00:00:00Z', ...because],
-        /had no position yet: its first checkpoint was at 2/,
+        /had no position yet: its first checkpoint was at 2\S+\. To begin at the very first record, give row version 0\.$/,
+      ],
+      [
+        ['rewind', 'assignment', '--to-time', '2999-01-01', ...because],
+        /^2999-\S+ has not come yet\. Write a/,
+      ],
+      [
+        ['rewind', 'assignment', '--to-version', here, ...because],
+        /^assignment is at \d+ already, so there is nothing to go back to\.$/,
       ],
       [['rewind', 'assignment', '--to-time', 'yesterday', ...because], /write it as 2025-01-31T14:30:00Z/],
       [
@@ -86,13 +97,14 @@ describe.skipIf(!hasPostgres)('wrong input', () => {
       [['backfill', 'assignment', '--from-version', '99999999'], /there is nothing between 99999999 and it/],
       [['backfill', 'assignment', '--from-checkpoint', ofAnother], /not to assignment/],
       [['backfill', 'assignment', '--at', '2001-01-01'], /its first checkpoint was at/],
+      [['backfill', 'assignment', '--at', '2999-01-01'], /has not come yet/],
       [['backfill', 'tracker_object', '--from-version', '5'], /has no positions/],
       [['backfill', 'assignment'], /Say where the backfill begins: --from-version/],
       [['backfill', '--cancel', '12345'], /There is no backfill 12345/],
       [['reconcile', 'asignment'], /There is no stream "asignment"; did you mean assignment\?/],
       [
         ['reconcile', '--acknowledge', 'nothing_like_it'],
-        /There is no stream "nothing_like_it"\. The streams here are assignment, /,
+        /There is no stream "nothing_like_it"\. The streams here are assignment, .+[a-z]\.$/,
       ],
       [['reconcile', '--acknowledge', 'assignment', 'assignment_note'], /takes one stream/],
       [
@@ -112,6 +124,7 @@ describe.skipIf(!hasPostgres)('wrong input', () => {
       [['verify', 'tracker_object', '--sample', '5'], /cannot be asked for by id/],
       [['verify', 'assignment', '--sample', '0'], /must be a whole number from 1 on/],
       [['verify', 'assignment', '--sample', '1e30'], /must be a whole number from 1 on/],
+      [['checkpoints', 'tracker_object'], /^tracker_object is read whole each time and has no positions/],
       [['checkpoints', '--limit', '99999999999999999999'], /must be a whole number from 1 on/],
       [['quarantine', '--limit', '1e30'], /must be a whole number from 1 on/],
       [['migrate', 'assignment'], /takes options only/],

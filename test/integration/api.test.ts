@@ -140,7 +140,12 @@ describe('tidemark api', () => {
     ],
     ['a page below 1', ['GET', '/api/Assignment', '--query', 'Page=0'], 'Page must be a whole number from 1'],
     ['what is no JSON', ['POST', '/api/Assignment', '--body', '/dev/null'], '/dev/null is not valid JSON'],
-    ['no body', ['POST', '/api/Assignment'], 'needs a body that is a JSON object'],
+    ['no body', ['POST', '/api/Assignment'], 'needs a body that is a JSON object. Write it to a file and'],
+    [
+      'half a path',
+      ['GET', 'nosuch'],
+      'has no operation GET nosuch. Paths begin with /api, e.g. /api/Assignment.',
+    ],
     [
       'JSON for the name of its file',
       ['POST', '/api/Assignment', '--body', '{"Subject":"x"}'],
@@ -149,7 +154,7 @@ describe('tidemark api', () => {
     [
       'a missing file',
       ['POST', '/api/Assignment', '--body', '/nowhere.json'],
-      '/nowhere.json cannot be read (ENOENT)',
+      '/nowhere.json: there is no such file.',
     ],
     [
       'two bodies',

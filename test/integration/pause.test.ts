@@ -43,8 +43,11 @@ describe.skipIf(!hasPostgres)('a paused stream', () => {
         (await pool.query<{ count: number }>('select count(*)::int as count from mirror.assignment')).rows[0]
           ?.count ?? 0
       await expect.poll(rows, inTime).toBeGreaterThan(0)
-      expect(await pauseStream(pool, { stream: 'assignment', by, reason: 'a test' })).toBe(true)
-      expect(await pauseStream(pool, { stream: 'assignment', by: 'another', reason: null })).toBe(false)
+      expect(await pauseStream(pool, { stream: 'assignment', by, reason: 'a test' })).toBeNull()
+      expect(await pauseStream(pool, { stream: 'assignment', by: 'another', reason: null })).toMatchObject({
+        by,
+        reason: 'a test',
+      })
       const lastRun = async () => (await readOverview(pool, ['assignment']))[0]
       await expect
         .poll(async () => (await lastRun())?.lastRun, inTime)

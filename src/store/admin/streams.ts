@@ -73,17 +73,22 @@ type Queryable = Pick<ClientBase, 'query'>
 
 export type Pause = { readonly at: Date; readonly by: string; readonly reason: string | null }
 
-/** False when it was paused already; who did it first stays. */
+/** The pause that there was already, which stays; null when this one began. */
 export async function pauseStream(
   client: Queryable,
   { stream, by, reason }: { readonly stream: string; readonly by: string; readonly reason: string | null },
-): Promise<boolean> {
-  const { rowCount } = await client.query(
-    `update tidemark.stream set paused_at = now(), paused_by = $2, pause_reason = $3
-     where name = $1 and paused_at is null`,
+): Promise<Pause | null> {
+  const { rows } = await client.query<Pause | { readonly at: null }>(
+    `with before as (select name, paused_at, paused_by, pause_reason from tidemark.stream where name = $1 for update),
+     paused as (
+       update tidemark.stream as known set paused_at = now(), paused_by = $2, pause_reason = $3
+       from before where known.name = before.name and before.paused_at is null
+     )
+     select paused_at as at, paused_by as by, pause_reason as reason from before`,
     [stream, by, reason],
   )
-  return (rowCount ?? 0) > 0
+  const [before] = rows
+  return before && before.at !== null ? before : null
 }
 
 /** The pause that ended; null when there was none. */
