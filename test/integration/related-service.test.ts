@@ -163,6 +163,28 @@ describe.skipIf(!hasPostgres)('related records of a service', () => {
     expect(await freshness()).toBeGreaterThan(before ?? 0)
   })
 
+  it('are no fresher than the assignments that they come with', async () => {
+    await using simulator = await startSimulator({ assignments: 30 })
+    await using context = await openTestContext(database, simulator, { ...variables, PAGE_SIZE: '10' })
+    await context.read(assignment, 'incremental', { signal, shouldYield: () => true })
+    await related(context)
+    // Of the assignments that are not here yet nothing is.
+    expect(await freshness()).toBeNull()
+    await head(context)
+    await related(context)
+    const fresh = await freshness()
+    const ofAssignments = await database.pool.query<{ at: Date }>(
+      `select read_through_time as at from tidemark.freshness where stream = 'assignment'`,
+    )
+    expect(fresh).toBe(ofAssignments.rows[0]?.at.getTime())
+    simulator.source.change('assignment', 7)
+    await related(context)
+    expect(await freshness()).toBe(fresh)
+    await head(context)
+    await related(context)
+    expect(await freshness()).toBeGreaterThan(fresh ?? Number.POSITIVE_INFINITY)
+  })
+
   it('that come without a new version of their assignment are found by a rolling refresh, a few at a time', async () => {
     await using simulator = await startSimulator({ assignments: 60 })
     await using context = await openTestContext(database, simulator, variables)

@@ -13,6 +13,7 @@ import type {
 } from '../../sync/ports/related.ts'
 import { backoff } from '../../util/backoff.ts'
 import { qualified, readTableSchema } from '../schema/table-schema.ts'
+import { isLocallyChangedSql } from '../schema/watch-table.ts'
 import { delaySql } from '../server/session.ts'
 import { markAbsent } from './absences.ts'
 import type { RunParts } from './run.ts'
@@ -218,7 +219,11 @@ async function dueAssignments(
        select known.assignment_id::text as "assignmentId", '' as hash, true as "isGone"
        from tidemark.related_fetch as known
        left join ${qualified(stream)} as mine on mine.${key} = known.assignment_id and mine._deleted_at is null
-       where mine.${key} is null limit $1
+       -- Tidemark removes no row: one that is missing was removed by somebody else, and comes again if its assignment is still there.
+       where mine.${key} is null and (${isReadWhole} or exists (
+         select from ${qualified(stream)} as marked where marked.${key} = known.assignment_id
+       ))
+       limit $1
      ), news as (
        ${waiting} and known.assignment_id is null order by at desc limit $1
      ), again as (
@@ -245,6 +250,11 @@ async function dueAssignments(
   )
   return rows
 }
+
+/** Every assignment has a row. */
+const isReadWhole = `(
+  select first_read_through_at is not null and not ${isLocallyChangedSql} from tidemark.stream as known where name = 'assignment'
+)`
 
 /** Read as of another row of the assignment, without groups that are wanted now; or set aside long enough. */
 const isDue = `(known.hash <> mine._hash or known.retry_at <= now()
@@ -358,7 +368,8 @@ async function setAside(client: ClientBase, aside: readonly SetAside[]): Promise
 
 /**
  * How current the groups are: as the assignment that was read longest ago of those whose records may have changed since, set aside or
- * not. One that was never read is as old as its row here.
+ * not. One that was never read is as old as its row here. And no more current than the assignments: a change that nobody has seen yet may
+ * have changed their records as well.
  */
 async function noteEnd({ client, stream, related }: Backlog, runId: string, isDone: boolean): Promise<void> {
   const tableSchema = await readTableSchema(client, stream)
@@ -373,8 +384,10 @@ async function noteEnd({ client, stream, related }: Backlog, runId: string, isDo
          and (known.assignment_id is null or known.problem is not null or known.fetched_at is null
            or known.hash <> mine._hash or not known.groups @> $1::text[])
      ), current as (
-       select least(run.started_at, behind.since) as at, coalesce(behind.is_unread, false) as is_unread, run.started_at
-       from behind, tidemark.run where run.id = $2
+       select least(run.started_at, behind.since, assignment.read_through_at) as at, run.started_at,
+         coalesce(behind.is_unread, false) or assignment.read_through_at is null as is_unread,
+         assignment.read_through_at is null as is_unknown
+       from behind, tidemark.run, tidemark.stream as assignment where run.id = $2 and assignment.name = $4
      )
      insert into tidemark.stream (name, last_success_at, read_through_at, first_read_through_at)
      select name, case when $3 then started_at end, case when not is_unread then at end,
@@ -383,9 +396,10 @@ async function noteEnd({ client, stream, related }: Backlog, runId: string, isDo
      on conflict (name) do update set
        last_success_at = coalesce(excluded.last_success_at, stream.last_success_at),
        -- Before everything was read once, nothing is known of the whole.
-       read_through_at = case when stream.first_read_through_at is null and excluded.first_read_through_at is null
+       read_through_at = case when (stream.first_read_through_at is null and excluded.first_read_through_at is null)
+           or (select is_unknown from current)
          then stream.read_through_at else (select at from current) end,
        first_read_through_at = coalesce(stream.first_read_through_at, excluded.first_read_through_at)`,
-    [related.groups, runId, isDone],
+    [related.groups, runId, isDone, stream.name],
   )
 }
