@@ -12,11 +12,13 @@ import { migrateDatabase } from '../../src/store/schema/migrate.ts'
 import { streams } from '../../src/streams/catalog.ts'
 import { runNextBackfill } from '../../src/sync/changes/incremental.ts'
 import { findDeletions } from '../../src/sync/deletions/find-deletions.ts'
+import type { Source } from '../../src/sync/ports/source.ts'
 import { reconcileStream } from '../../src/sync/reconcile/reconcile.ts'
 import { verifyStream } from '../../src/sync/reconcile/verify.ts'
 import { openTestContext, positionOf, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 import { childDifferences } from '../support/related-children.ts'
+import { done } from '../support/runs.ts'
 import { differences } from '../support/same-as-source.ts'
 import { streamOf } from '../support/streams.ts'
 
@@ -227,6 +229,51 @@ describe.skipIf(!hasPostgres)('what others do to a table', () => {
     ).toBe(0)
   })
 
+  it('leaves nothing settled or known by a reconcile that began before it', async () => {
+    const { pool } = database
+    await loaded()
+    await pool.query(`update tidemark.checkpoint set reached_at = reached_at - interval '1 day'`)
+    const config = context.contextOf(assignment)
+    let pages = 0
+    const source: Source = {
+      ...config.source,
+      async list(request, ...others) {
+        const answer = await config.source.list(request, ...others)
+        if (request.pageSize === 15 && ++pages === 3) {
+          await pool.query('truncate mirror.assignment')
+          await context.read(assignment, 'incremental', { signal, shouldYield: () => true })
+        }
+        return answer
+      },
+    }
+    const reconciled = await reconcileStream({ ...config, source, signal, approved: 0 })
+    expect(reconciled).toMatchObject({ status: 'failed', findings: { missedRows: 0 } })
+    const { rows } = await pool.query(
+      `select settled_through_version as settled, deletions_known_through as known, last_reconcile_at as reconciled,
+         loaded_share < 1 is not false as "isLoading", (select count(*)::int from mirror.assignment) as rows
+       from tidemark.freshness where stream = 'assignment'`,
+    )
+    expect(rows).toEqual([
+      { settled: null, known: null, reconciled: null, isLoading: true, rows: expect.any(Number) },
+    ])
+    expect(rows[0].rows).toBeLessThan(40)
+    await read(assignment)
+    expect(await differences(pool, simulator, 'assignment')).toEqual([])
+  })
+
+  it('makes read again what was read in ranges above a position that had not moved yet', async () => {
+    const { pool } = database
+    const { store } = context
+    const run = await store.openRun('incremental', 'assignment')
+    if ('busy' in run) throw new Error(run.busy)
+    const unread = { upTo: 1_000_000n, ranges: [{ above: 0n, upTo: 10n }] }
+    await run.pages.commit({ rows: [], rejected: [] }, null, { unread })
+    await run.finish({ ...done, isComplete: false })
+    await pool.query('truncate mirror.assignment')
+    await read(assignment)
+    expect(await differences(pool, simulator, 'assignment')).toEqual([])
+  })
+
   it('while no worker ran is noticed after a start', async () => {
     const { pool } = database
     await loaded()
@@ -322,5 +369,26 @@ describe.skipIf(!hasPostgres)('what others do to related records', () => {
     await context.readRelated({ signal })
     expect(await childDifferences(pool, simulator)).toEqual([])
     expect(await context.isRelatedDue()).toBe(false)
+  })
+
+  it('to their assignments: makes none of them a deleted one (P7)', async () => {
+    const { pool } = database
+    await using simulator = await startSimulator({ assignments: 12 })
+    await using context = await openTestContext(database, simulator, { RELATED: 'true', PAGE_SIZE: '5' })
+    await context.read(assignment, 'incremental', { signal })
+    await context.readRelated({ signal })
+    const deleted = async () =>
+      (await pool.query('select from mirror.assignment_product where _deleted_at is not null')).rowCount
+    const before = await deleted()
+    await pool.query('truncate mirror.assignment')
+    await context.readRelated({ signal })
+    expect(await deleted()).toBe(before)
+    await context.read(assignment, 'incremental', { signal, shouldYield: () => true })
+    await context.readRelated({ signal })
+    expect(await deleted()).toBe(before)
+    simulator.source.remove('assignment', 3, 'hard')
+    await context.read(assignment, 'incremental', { signal })
+    await context.readRelated({ signal })
+    expect(await childDifferences(pool, simulator)).toEqual([])
   })
 })

@@ -320,8 +320,8 @@ export const readingMutations: readonly Mutation[] = [
     test: 'test/integration/store-ranges.test.ts',
     name: 'a run that comes after a killed one reads all ranges again',
     file: 'src/store/runs/run.ts',
-    find: 'state.position < found.position ? null : unread',
-    replace: 'state.position <= found.position ? null : unread',
+    find: 'beginsAnew ? null : before.unread',
+    replace: 'beginsAnew ? before.unread : null',
   },
   {
     promise: 'P10',

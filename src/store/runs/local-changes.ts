@@ -22,26 +22,28 @@ type Mended = {
   readonly log: Logger
 }
 
-/** Returns what the run begins with. One that cannot begin has failed. */
+/** Returns what the run begins with, and whether everything is read again. One that cannot begin has failed. */
 export async function mendLocalChanges(
   client: ClientBase,
   lease: RunLease,
   state: StreamState,
   { stream, kind, related, log }: Mended,
-): Promise<StreamState> {
+): Promise<{ readonly state: StreamState; readonly beginsAnew: boolean }> {
   try {
     if (kind === 'related') await mendRelated(client, lease, related, log)
     // What the runs of these kinds begin with is what the others go by.
-    if (kind !== 'incremental' && kind !== 'list') return state
+    if (kind !== 'incremental' && kind !== 'list') return { state, beginsAnew: false }
     if (!state.isLocallyChanged) {
       await believe(client, lease, state, [])
-      return state
+      return { state, beginsAnew: false }
     }
     await createTable(client, stream, knownKey(stream, state.keyField), log)
+    await fenceOthers(client, lease)
     const done = await withinLease(client, lease, () => beginAnew(client, lease, stream))
     const beginsAnew = done.length > 0
     await believe(client, lease, state, done)
-    return { ...state, isLocallyChanged: false, ...(beginsAnew && { position: 0n, positionReachedAt: null }) }
+    const anew = beginsAnew && { position: 0n, positionReachedAt: null, settledThrough: null }
+    return { state: { ...state, isLocallyChanged: false, ...anew }, beginsAnew }
   } catch (error) {
     await client
       .query(`update tidemark.run set status = 'failed', finished_at = now(), error = $2 where id = $1`, [
@@ -78,6 +80,18 @@ async function believe(
       : `changed by somebody else (${done.join(', ')}), and read again`
   await withinLease(client, lease, () => learn(client, lease.stream, [{ name, value, evidence, testedAt }]))
 }
+
+/**
+ * What runs of other kinds have seen or written was of the table before it was changed: what they would call settled, known or missed is not
+ * so any more. In a transaction of its own: pages under way hold rows that are changed next.
+ */
+const fenceOthers = (client: ClientBase, lease: RunLease): Promise<unknown> =>
+  withinLease(client, lease, () =>
+    client.query('update tidemark.lease set epoch = epoch + 1 where stream = $1 and lane <> $2', [
+      lease.stream,
+      lease.lane,
+    ]),
+  )
 
 /** What was done; nothing when there is nothing to mend after all. */
 async function beginAnew(client: ClientBase, lease: RunLease, stream: Stream): Promise<readonly string[]> {

@@ -223,7 +223,7 @@ export async function readFromBeginning(
        select position from tidemark.stream where name = $1
      ), moved as (
        update tidemark.stream
-       set position = 0, position_reached_at = null, read_through_at = null, first_read_through_at = null,
+       set position = 0, position_reached_at = null, unread = null, read_through_at = null, first_read_through_at = null,
            settled_through_version = null, settled_through_at = null, last_reconcile_at = null,
            deletions_known_at = null, ranks_agreed_at = null, swept_key = null, sweep_began_at = null
        where name = $1

@@ -106,22 +106,22 @@ async function startRun<Kind extends RunKind>(
   const { client } = connection
   // Before the run has its line in the ledger: a backfill that was cancelled meanwhile leaves none.
   const from = backfill === null ? null : await takeUpBackfill(client, backfill)
-  const {
-    runId,
-    startedAt,
-    state: found,
-    unread,
-    isFirst,
-  } = await beginRun(client, taken, from?.position ?? null)
+  const { runId, startedAt, state: found, ...before } = await beginRun(client, taken, from?.position ?? null)
   const lease: RunLease = { ...taken, runId }
-  const state = await mendLocalChanges(client, lease, found, options)
+  const { state, beginsAnew } = await mendLocalChanges(client, lease, found, options)
   // Nothing above a position that went back counts as read.
-  const live = { position: state.position, unread: state.position < found.position ? null : unread }
+  const live = { position: state.position, unread: beginsAnew ? null : before.unread }
   const positions = needs.position(lease, from ?? live, backfill ?? '')
   const totals = noTotals(positions.start)
   const recorder = startRecorder({
     ...options,
-    ...{ runId, startedAt, isFirst, versionField: state.versionField, from: from ?? live },
+    ...{
+      runId,
+      startedAt,
+      isFirst: before.isFirst || beginsAnew,
+      versionField: state.versionField,
+      from: from ?? live,
+    },
     waitsFor: () => options.waitsFor(options.stream.service),
   })
   const key = { field: state.keyField }
