@@ -96,6 +96,37 @@ describe.skipIf(!hasPostgres)('vanished records', () => {
     expect((await knownThrough())?.getTime()).toBeGreaterThanOrEqual(began.getTime())
   })
 
+  it('are not known by a sweep that could not look at one of them, in whichever search that was', async () => {
+    await using upstream = await startSimulator({ assignments: 900 })
+    // A sweep takes two searches.
+    await using context = await openTestContext(database, upstream, { PAGE_SIZE: '20' })
+    await context.read(assignment, 'incremental', { signal })
+    if (assignment.kind !== 'changes') throw new Error('assignments are read by row version')
+    const given = context.contextOf(assignment)
+    let isHidden = true
+    const source: typeof given.source = {
+      ...given.source,
+      lookup: async (key, until) =>
+        isHidden && key === '17' ? 'unclear' : ((await given.source.lookup?.(key, until)) ?? 'unclear'),
+    }
+    const searchTwice = async () => {
+      for (let time = 0; time < 2; time++) await findDeletions({ ...given, source, signal })
+    }
+    await search(context)
+    // Ranks would look at it in each search.
+    await database.pool.query(`update tidemark.belief set value = 'not trusted' where name = 'ranks'`)
+    await searchTwice()
+    upstream.source.remove('assignment', 17)
+    const vanishedAt = new Date()
+    for (let time = 0; time < 3; time++) await searchTwice()
+    expect(await gone()).toEqual([])
+    expect((await knownThrough())?.getTime()).toBeLessThan(vanishedAt.getTime())
+    isHidden = false
+    for (let time = 0; time < 3; time++) await searchTwice()
+    expect(await gone()).toEqual(['17 absent'])
+    expect((await knownThrough())?.getTime()).toBeGreaterThan(vanishedAt.getTime())
+  })
+
   it('that are shown again come back with the sweep, however many, and rows that are behind with them', async () => {
     await using upstream = await startSimulator({ assignments: 300 })
     await using context = await openTestContext(database, upstream)

@@ -127,8 +127,9 @@ export function modelShownRows(mirror: AuditedRows, begun: number, sweep: Sweep)
     block: async (shortfall) => mirror.block(shortfall !== null),
     beforehand: async () => ({ isBlocked: false, marked: 0 }),
     sweep: async () => ({ ...sweep }),
-    async moveSweep(after) {
+    async moveSweep(after, isUnclear = false) {
       if (after === null) sweep.beganAt = startedAt
+      else if (isUnclear) sweep.beganAt = null
       sweep.after = after
     },
     knownThrough: async (at) => mirror.knownThrough(at),

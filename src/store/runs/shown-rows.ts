@@ -130,12 +130,13 @@ export function shownRowsOf(parts: RunParts): ShownRows {
         beganAt: known?.began ?? null,
       }
     },
-    async moveSweep(after) {
+    async moveSweep(after, isUnclear = false) {
       await session.fenced(() =>
         client.query(
-          `update tidemark.stream set swept_key = $2, sweep_began_at = case when $3 then $4 else sweep_began_at end
+          `update tidemark.stream
+           set swept_key = $2::text, sweep_began_at = case when $2::text is null then $3::timestamptz when not $4 then sweep_began_at end
            where name = $1`,
-          [stream.name, after?.toString() ?? null, after === null, parts.startedAt],
+          [stream.name, after?.toString() ?? null, parts.startedAt, isUnclear],
         ),
       )
     },

@@ -76,7 +76,7 @@ export const streamTable = tidemark.table('stream', {
   ranksAgreedAt: at('ranks_agreed_at'),
   /** The key that the current round of the sweep has reached. */
   sweptKey: text('swept_key'),
-  /** When that round began. */
+  /** When that round began; empty: of some records in it, it is not known whether they are there. */
   sweepBeganAt: at('sweep_began_at'),
   /** How many runs in a row were inconclusive (P11). */
   inconclusiveRuns: integer('inconclusive_runs').notNull().default(0),

@@ -231,7 +231,7 @@ async function sweep(search: Search, withDeleted: boolean, mostPages: number): P
   run.progress.step('Compare slices of the list')
   let pagesLeft = mostPages
   let { after, beganAt } = await run.shown.sweep()
-  if (beganAt === null) await run.shown.moveSweep(null)
+  if (beganAt === null && after === null) await run.shown.moveSweep(null)
   for (;;) {
     const from = after
     const round = await sweepRound(search, withDeleted, from, pagesLeft)
@@ -268,7 +268,7 @@ async function sweepRound(
     if (blocked !== null) return { blocked, isAtEnd: false, pages }
     await bringWhatIsNew(search, next.value.records)
     after = last
-    await run.shown.moveSweep(after)
+    await run.shown.moveSweep(after, search.unclear > 0)
   }
   return { blocked: null, isAtEnd: false, pages: mostPages }
 }

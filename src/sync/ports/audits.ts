@@ -72,10 +72,10 @@ export type ShownRows = {
    * day at most: what is too much for one of them is so for several (P7).
    */
   beforehand(): Promise<{ readonly isBlocked: boolean; readonly marked: number }>
-  /** How far the current round of the sweep has come. */
+  /** How far the current round of the sweep has come, and when it began; null: there was none, or not all of it could be looked at. */
   sweep(): Promise<{ readonly after: bigint | null; readonly beganAt: Date | null }>
-  /** Null begins a new round. */
-  moveSweep(after: bigint | null): Promise<void>
+  /** Null begins a new round. `isUnclear`: of what the list lacked it is not known whether it is there. */
+  moveSweep(after: bigint | null, isUnclear?: boolean): Promise<void>
   /** Every record that had vanished by then is marked. */
   knownThrough(at: Date): Promise<void>
   /**
