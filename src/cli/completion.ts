@@ -35,7 +35,8 @@ export const wordsOf: Readonly<Record<string, readonly string[]>> = {
   completion: ['bash', 'zsh', 'fish'],
   contract: ['history', 'streams'],
   deletions: ['list', 'approve', 'reject'],
-  quarantine: ['list', 'retry', 'drop'],
+  quarantine: ['list', 'show', 'retry', 'drop'],
+  runs: ['list', 'show'],
   source: ['adopt'],
   webhooks: ['definitions', 'list', 'get', 'create', 'update', 'delete'],
   api: [

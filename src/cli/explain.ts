@@ -139,7 +139,7 @@ type Story = {
 
 /** What happened to it, the newest first, with what the upstream says of it above. */
 function asText(story: Story, withValues: boolean): string {
-  const { stream, key, row, settledAt } = story
+  const { stream, key, row } = story
   const events = eventsOf(story).toSorted((a, b) => b.at.getTime() - a.at.getTime())
   const now = new Date()
   const times = events.map(({ at }) => clockOf(at, now))
@@ -148,12 +148,7 @@ function asText(story: Story, withValues: boolean): string {
   const lines = events.map(({ title, text }, index) =>
     `  ${(times[index] ?? '').padEnd(width)}  ${title.padEnd(titleWidth)}  ${text}`.trimEnd(),
   )
-  const settled =
-    row === null || row.deletedAt !== null || stream.kind === 'related'
-      ? null
-      : settledAt !== null && settledAt >= row.syncedAt
-        ? '  Settled: late commits since then were looked for, in two ways.'
-        : '  Not settled yet: Tidemark reads it once more, with the look-back and in the list.'
+  const standing = standingOf(story)
   const fields = row === null ? [] : valueLines(row)
   const hint = withValues || row === null ? null : `  --values shows all ${fields.length} values.`
   return [
@@ -161,10 +156,23 @@ function asText(story: Story, withValues: boolean): string {
     '',
     ...(row === null ? ['  The mirror holds no such row.'] : []),
     ...lines,
-    ...(settled === null ? [] : ['', settled]),
+    ...(standing === null ? [] : ['', `  ${standing}`]),
     ...(withValues && fields.length > 0 ? ['', '  values', ...fields] : []),
     ...(hint === null ? [] : ['', `  Times are UTC.${hint}`]),
   ].join('\n')
+}
+
+/** Whether the row can still become another, and what to do where it is not as the upstream has it. */
+function standingOf({ stream, row, settledAt, upstream }: Story): string | null {
+  if (row === null || row.deletedAt !== null || stream.kind === 'related') return null
+  const reconcile = `\`tidemark reconcile ${stream.name}\``
+  if (upstream.says === 'gone')
+    return `The row here is not marked as deleted yet: the search for deletions does it, or ${reconcile} now.`
+  if (upstream.says === 'found' && upstream.difference !== null)
+    return `The next run brings what is newer. If the row stays as it is: ${reconcile} corrects it and tells the cause.`
+  return settledAt !== null && settledAt >= row.syncedAt
+    ? 'Settled: late commits since then were looked for, in two ways.'
+    : 'Not settled yet: Tidemark reads it once more, with the look-back and in the list.'
 }
 
 type Event = { readonly at: Date; readonly title: string; readonly text: string }

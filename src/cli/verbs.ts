@@ -17,6 +17,8 @@ export const verbs: Readonly<Record<string, () => Promise<Command>>> = {
   deletions: async () => (await import('./deletions.ts')).deletions,
   verify: async () => (await import('./verify.ts')).verify,
   quarantine: async () => (await import('./quarantine.ts')).quarantine,
+  runs: async () => (await import('./runs.ts')).runs,
+  actions: async () => (await import('./actions.ts')).actions,
   probe: async () => (await import('./probe.ts')).probe,
   alerts: async () => (await import('./alerts.ts')).alerts,
   source: async () => (await import('./source.ts')).source,

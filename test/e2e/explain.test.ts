@@ -38,11 +38,15 @@ describe.skipIf(!hasPostgres)('explain', () => {
     expect(never).toMatchObject({ mirror: null, upstream: { says: 'never seen' } })
     expect(text.code).toBe(0)
     expect(text.stdout).toMatch(
-      /^assignment 3: the upstream has version \d+, the mirror \d+; these differ: .*subject[\s\S]*first came {2}by run \d+ \(incremental\)\n\n {2}Not settled yet/,
+      /^assignment 3: the upstream has version \d+, the mirror \d+; these differ: .*subject[\s\S]*first came {2}by run \d+ \(incremental\)\n\n {2}The next run brings what is newer\. If the row stays as it is: `tidemark reconcile assignment` corrects/,
+    )
+    expect((await runTidemark(['explain', 'assignment', '4'], environment)).stdout).toContain(
+      'not marked as deleted yet: the search for deletions does it, or `tidemark reconcile assignment` now.',
     )
     // The values are told to those who ask for them.
     const short = (await runTidemark(['explain', 'assignment', '5'], environment)).stdout
     expect(short).toMatch(/^assignment 5: agrees with the upstream \(\d+ fields\)\n/)
+    expect(short).toContain('\n  Not settled yet')
     expect(short).toMatch(/Times are UTC\. {2}--values shows all \d+ values\.\n$/)
     expect(short).not.toContain('row_version')
     expect((await runTidemark(['explain', 'assignment', '999'], environment)).stdout).toMatch(

@@ -261,6 +261,7 @@ describe.skipIf(!hasPostgres)('rows and records on the pages', () => {
     const shown = await page(`/runs/${run}`)
     expect(shown).toMatch(/Run \d+: (incremental|reconcile) of assignment/)
     expect(shown).toMatch(/<dt>New<\/dt><dd>230<small>rows/)
+    expect(shown).toMatch(/[\d:.]{12} {2}\w+ of assignment begins\n[\s\S]+done: 230 new, .* marked deleted\./)
     for (const path of ['/runs/999999', '/runs/x', '/runs/1e3', `/runs/${'9'.repeat(30)}`])
       expect([path, (await browsing.get(path)).status]).toEqual([path, 404])
   })

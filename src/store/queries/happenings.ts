@@ -37,7 +37,11 @@ export async function readHappenings(
        from tidemark.quarantine where stream = any ($1) and dropped_at is null order by id desc limit ${most}
      ), audits as (
        select finished_at, stream, '',
-         format('%s: %s new, %s changed, %s marked deleted', initcap(kind), inserted, updated, marked_deleted), null, id::text
+         case kind
+           -- It wrote nothing: what it found is told.
+           when 'verify' then upper(left(note, 1)) || substr(note, 2)
+           else format('%s: %s new, %s changed, %s marked deleted', initcap(kind), inserted, updated, marked_deleted)
+         end, null, id::text
        from unnest($1::text[]) as wanted (name)
        cross join lateral ${latestRunsSql('wanted.name', { ofKinds: `array['reconcile', 'backfill', 'verify']`, where: `status = 'done'`, limit: 3 })} as run
      ), failed as (

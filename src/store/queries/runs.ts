@@ -30,6 +30,9 @@ export function latestRunsSql(
   )`
 }
 
+/** What a list of runs can be narrowed to: those that changed the mirror, or that ended in a way. */
+export const runOutcomes = ['changed', 'done', 'running', 'inconclusive', 'failed'] as const
+
 /** Null: all of them. */
 export type RunFilter = {
   readonly stream: string | null

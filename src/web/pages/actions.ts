@@ -1,5 +1,6 @@
 // `/actions`: who did what, from where, why, and how it stood before and afterwards.
 
+import { actionWords } from '../../operator/action-words.ts'
 import type { ActionLine, Standing } from '../../store/queries/actions.ts'
 import { clock, count, foreign, type Html, html, state, type Tone } from '../html.ts'
 import type { Page } from './layout.ts'
@@ -35,7 +36,7 @@ const columns = (now: Date): readonly Column<ActionLine>[] => [
   },
   {
     title: 'What',
-    cell: ({ action, target }) => html`${words[action] ?? action} <b>${foreign(target, 80)}</b>`,
+    cell: ({ action, target }) => html`${actionWords[action] ?? action} <b>${foreign(target, 80)}</b>`,
   },
   {
     title: 'Why',
@@ -49,25 +50,6 @@ const columns = (now: Date): readonly Column<ActionLine>[] => [
       html`${state(tones[result] ?? 'todo', result)}<br><span class="small quiet">${foreign(told, 300)}</span>`,
   },
 ]
-
-const words: Readonly<Record<string, string>> = {
-  sync: 'read',
-  pause: 'paused',
-  resume: 'resumed',
-  backfill: 'asked for a backfill of',
-  acknowledge: 'acknowledged missed rows of',
-  probe: 'checked',
-  approve: 'approved deletions of',
-  reject: 'rejected deletions of',
-  rewind: 'moved back the position of',
-  cancelBackfill: 'stopped backfill',
-  adopt: 'took for the source of the rows here:',
-  retryQuarantine: 'tried again, in quarantine:',
-  dropQuarantine: 'dropped from quarantine:',
-  testAlert: 'sent a test of',
-}
-/** Without what it was done to. */
-export const actionInWords = (action: string): string => (words[action] ?? action).replace(/(:| of)$/, '')
 
 const tones: Readonly<Record<string, Tone>> = { done: 'ok', begun: 'busy', refused: 'warn', failed: 'bad' }
 

@@ -1,11 +1,12 @@
 // `/problems`: what needs somebody, what heals by itself, and what is worth knowing, each with what to press.
 
+import { actionInWords } from '../../operator/action-words.ts'
 import { type Care, careOf } from '../../problems/stream-state.ts'
 import type { ClosedProblem } from '../../store/queries/problem-history.ts'
 import { actionForm } from '../action-forms.ts'
 import { clock, foreign, type Html, html, shortSpan } from '../html.ts'
 import type { Viewer } from '../sessions.ts'
-import { actionInWords } from './actions.ts'
+
 import { heading, type Page } from './layout.ts'
 import { problemCards, verdict } from './problem-cards.ts'
 import { type Column, plainTable } from './tables.ts'

@@ -1,6 +1,7 @@
 // `/runs/:id`: one run: what it did, what it came upon, and what it said.
 
 import type { RunStory } from '../../store/queries/run-story.ts'
+import { runLog } from '../../streams/run-log.ts'
 import { blockStep, type RunStep } from '../../streams/run-steps.ts'
 import { formatDuration, plural } from '../../util/text.ts'
 import { actionForm, hasPositions } from '../action-forms.ts'
@@ -44,7 +45,8 @@ export const runPage: Page = {
 ${numbers(run)}
 ${run.steps !== null && run.steps.length > 0 && stepsCard(run, run.steps)}
 ${spread && html`<section class="card">${missingRowsChart(spread)}</section>`}
-<div class="cols">${cameUpon(run, isBlocked)}${reached(run, now)}</div>`,
+<div class="cols">${cameUpon(run, isBlocked)}${reached(run, now)}</div>
+${logCard(run)}`,
     }
   },
 }
@@ -107,6 +109,14 @@ const stepsCard = ({ polls, status }: RunStory, steps: readonly RunStep[]): Html
     isFailed: status === 'failed',
     of: polls > 1 ? 'the last of these runs' : status === 'running' ? 'so far' : null,
   })}</section>`
+
+/** The same line by line, to be read, searched and copied. */
+function logCard(run: RunStory): Html | null {
+  const lines = runLog(run)
+  if (lines.length === 0) return null
+  const text = lines.map(({ at, text }) => `${at.toISOString().slice(11, 23)}  ${text}`).join('\n')
+  return html`<section class="card" aria-labelledby="log"><h2 id="log">Log</h2><pre class="term" tabindex="0">${foreign(text, 20_000)}</pre><p class="small quiet">Times are UTC. <code>tidemark runs show ${run.id}</code> prints this.</p></section>`
+}
 
 const size = (bytes: number): string =>
   bytes >= 1_000_000 ? `${(bytes / 1_000_000).toFixed(1)} MB` : `${count(Math.ceil(bytes / 1_000))} kB`

@@ -1,6 +1,6 @@
 // `/runs`: the runs, by stream, kind and outcome.
 
-import type { RunLine } from '../../store/queries/runs.ts'
+import { type RunLine, runOutcomes } from '../../store/queries/runs.ts'
 import { kinds } from '../../streams/catalog.ts'
 import { formatDuration, plural } from '../../util/text.ts'
 import { age, count, foreign, type Html, html, kindInWords, runState } from '../html.ts'
@@ -8,7 +8,6 @@ import { runTimeline } from '../run-timeline.ts'
 import type { Page, PageContext } from './layout.ts'
 import { addressOf, type Column, chosen, filterForm, idIn, select, table } from './tables.ts'
 
-const outcomes = ['changed', 'done', 'running', 'failed']
 const pageSize = 50
 
 export const runsPage: Page = {
@@ -33,7 +32,7 @@ export async function runsList(
   const filter = {
     stream: chosenStream,
     kind: chosen(query, 'kind', kinds),
-    outcome: chosen(query, 'outcome', outcomes),
+    outcome: chosen(query, 'outcome', runOutcomes),
   }
   const before = idIn(query, 'before')
   // One more tells whether there is another page.
@@ -44,7 +43,7 @@ export async function runsList(
   return html`${filterForm(path, [
     ...(stream === null ? [select('Stream', 'stream', statusQueries.streams, filter.stream)] : []),
     select('Kind', 'kind', kinds, filter.kind, kindInWords),
-    select('Outcome', 'outcome', outcomes, filter.outcome),
+    select('Outcome', 'outcome', runOutcomes, filter.outcome),
   ])}
 ${table({ caption: 'Runs, the newest first', columns: columns(now, stream === null), rows: shown, empty: 'No run matches. Widen the filter to see others.' })}
 <nav class="pages" aria-label="More runs">${before !== null && html`<a class="btn" href="${addressOf(path, kept)}">Newest</a>`}${

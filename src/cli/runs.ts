@@ -1,0 +1,138 @@
+// `tidemark runs`: what was read when, and with what result; `show` tells of one run what it did.
+
+import { type RunStory, readRun } from '../store/queries/run-story.ts'
+import { type RunLine, readRuns, runOutcomes } from '../store/queries/runs.ts'
+import { kinds, pickStream, relatedStreams, streams } from '../streams/catalog.ts'
+import { runLog } from '../streams/run-log.ts'
+import { UsageError } from '../util/errors.ts'
+import { count, formatDuration, plural } from '../util/text.ts'
+import { type Call, type Command, json, textOf, wholeNumber } from './command.ts'
+import type { ExitCode } from './exit.ts'
+import { readMirror } from './mirror.ts'
+import { alignedTable, type Output, wrapped } from './output.ts'
+
+export const runs: Command = {
+  name: 'runs',
+  summary: 'list the runs, newest first; show what one of them did',
+  usage: '[list [stream] [--kind KIND] [--outcome OUTCOME] [--limit N] | show ID] [--json]',
+  options: {
+    kind: { type: 'string', value: 'KIND', describe: `only these: ${kinds.join(', ')}` },
+    outcome: {
+      type: 'string',
+      value: 'OUTCOME',
+      describe: `only these: ${runOutcomes.join(', ')} (changed: whatever wrote a row)`,
+    },
+    limit: { type: 'string', value: 'N', describe: 'list: at most this many (20)' },
+    json,
+  },
+  examples: ['tidemark runs', 'tidemark runs list assignment --outcome failed', 'tidemark runs show 4711'],
+  run,
+}
+
+function run(call: Call): Promise<ExitCode> {
+  const [first, ...rest] = call.positionals
+  // `list` may be left out before a stream.
+  const isWord = first === undefined || first === 'list' || first === 'show'
+  const [word, [target, ...more]] = isWord ? [first ?? 'list', rest] : ['list', [first, ...rest]]
+  if (more.length > 0)
+    throw new UsageError(
+      '`tidemark runs` takes one stream, or none for all; `tidemark runs show` takes one id.',
+    )
+  return word === 'show' ? show(call, target) : list(call, target)
+}
+
+async function list(call: Call, name: string | undefined): Promise<ExitCode> {
+  const { values, stdout } = call
+  const limit = wholeNumber(values, 'limit', { least: 1 }) ?? 20
+  const filter = {
+    stream: name === undefined ? null : pickStream(name, [...streams, ...relatedStreams]).name,
+    kind: oneOf(call, 'kind', kinds),
+    outcome: oneOf(call, 'outcome', runOutcomes),
+  }
+  return await readMirror(call, async (pool) => {
+    const found = await readRuns(pool, filter, { before: null, limit })
+    if (values.json) stdout.json(found)
+    else if (found.length === 0) stdout.say('No such run is recorded. Runs are kept for 90 days.')
+    else stdout.say(cutToFit(alignedTable(titles, found.map(cells)), stdout))
+  })
+}
+
+function oneOf({ values }: Call, name: string, known: readonly string[]): string | null {
+  const wanted = textOf(values, name)
+  if (wanted !== null && !known.includes(wanted))
+    throw new UsageError(`--${name} must be one of ${known.join(', ')}, not "${wanted}".`)
+  return wanted
+}
+
+const titles = [
+  'ID',
+  'STREAM',
+  'KIND',
+  'OUTCOME',
+  'BEGAN',
+  'TOOK',
+  'NEW',
+  'CHANGED',
+  'DELETED',
+  'REQUESTS',
+  'NOTE',
+]
+
+const cells = (line: RunLine): readonly string[] => [
+  line.id,
+  line.stream,
+  line.kind,
+  line.polls > 1 ? `${line.status}, ${count(line.polls)} runs` : line.status,
+  line.startedAt.toISOString().slice(0, 19).replace('T', ' '),
+  line.finishedAt === null || line.polls > 1
+    ? ''
+    : formatDuration(line.finishedAt.getTime() - line.startedAt.getTime()),
+  ...[line.inserted, line.updated, line.markedDeleted, line.requests].map((amount) =>
+    amount === 0 ? '' : count(amount),
+  ),
+  [line.error, line.note].filter((part) => part !== null).join(' '),
+]
+
+/** The least important is on the right. */
+function cutToFit(table: string, { columns }: Output): string {
+  const width = columns()
+  if (width === null) return table
+  return table
+    .split('\n')
+    .map((line) => (line.length > width ? `${line.slice(0, width - 1)}…` : line))
+    .join('\n')
+}
+
+async function show(call: Call, id: string | undefined): Promise<ExitCode> {
+  const { values, stdout } = call
+  if (id === undefined || !/^\d{1,18}$/.test(id))
+    throw new UsageError('`tidemark runs show` takes the id of a run, which `tidemark runs` lists.')
+  return await readMirror(call, async (pool) => {
+    const story = await readRun(pool, id)
+    if (story === null)
+      throw new UsageError(`There is no run ${id}. \`tidemark runs\` lists them; they are kept for 90 days.`)
+    if (values.json) stdout.json({ ...story, log: runLog(story) })
+    else stdout.say(asText(story, stdout.columns()))
+  })
+}
+
+/** What it did, and what it came upon. */
+function asText(run: RunStory, width: number | null): string {
+  const log = runLog(run).map(({ at, text }) => wrapped(`  ${clock(at)}  ${text}`, width, 16))
+  const shared = `${count(run.polls)} runs that found nothing share this line: ${clock(run.startedAt)} to ${run.finishedAt === null ? 'now' : clock(run.finishedAt)}`
+  const causes = Object.entries(run.causes ?? {}).map(([cause, rows]) => `${count(rows)} ${cause}`)
+  return [
+    `run ${run.id}: ${run.kind} of ${run.stream}, ${run.status}, ${run.startedAt.toISOString().slice(0, 10)} on ${run.host} (${run.pid})`,
+    '',
+    ...(log.length > 0 ? log : [`  ${shared}`]),
+    ...(causes.length > 0 ? ['', `  Differences: ${causes.join(', ')}.`] : []),
+    ...run.differences.map(
+      ({ key, cause, fields }) => `    ${key}  ${cause}  ${fields.slice(0, 6).join(', ')}`,
+    ),
+    ...run.lateArrivals.map(({ key, lateMs }) => `  Late commit: ${key}, ${formatDuration(lateMs)} late.`),
+    '',
+    `  ${plural(run.requests, 'request')}. Times are UTC.`,
+  ].join('\n')
+}
+
+const clock = (at: Date): string => at.toISOString().slice(11, 23)

@@ -1,0 +1,21 @@
+// What people did, in words, followed by what they did it to.
+
+export const actionWords: Readonly<Record<string, string>> = {
+  sync: 'read',
+  pause: 'paused',
+  resume: 'resumed',
+  backfill: 'asked for a backfill of',
+  acknowledge: 'acknowledged missed rows of',
+  probe: 'checked',
+  approve: 'approved deletions of',
+  reject: 'rejected deletions of',
+  rewind: 'moved back the position of',
+  cancelBackfill: 'stopped backfill',
+  adopt: 'took for the source of the rows here:',
+  retryQuarantine: 'tried again, in quarantine:',
+  dropQuarantine: 'dropped from quarantine:',
+  testAlert: 'sent a test of',
+}
+/** Without what it was done to. */
+export const actionInWords = (action: string): string =>
+  (actionWords[action] ?? action).replace(/(:| of)$/, '')
