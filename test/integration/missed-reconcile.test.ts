@@ -3,9 +3,10 @@
 import { describe, expect, it } from 'vitest'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { knownStreams as streams } from '../../src/streams/catalog.ts'
+import { reconcileStream } from '../../src/sync/reconcile/reconcile.ts'
 import { verifyStream } from '../../src/sync/reconcile/verify.ts'
 import { askForMissed, isTaken, restMs } from '../../src/worker/scheduled-runs.ts'
-import { openTestContext, neverAborted as signal } from '../support/context.ts'
+import { openTestContext, positionOf, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { writeAsTidemark } from '../support/own-writes.ts'
 import { type Backend, hasBackend, redisUrlOf } from '../support/queues.ts'
@@ -107,6 +108,59 @@ describe.skipIf(!hasPostgres)('a reconcile that was missed', () => {
         `update tidemark.run set status = 'failed', started_at = now() - interval '1 minute'`,
       )
       expect(await askedSoon()).toEqual([])
+    })
+
+    it('is taken when polls have been inconclusive for longer than a replica lags, once', async () => {
+      await set('first_read_through_at', 30)
+      await set('last_reconcile_at', 1)
+      await attempt('done', 60)
+      const inconclusive = async (runs: number, minutes: number) => {
+        await database.pool.query('update tidemark.stream set inconclusive_runs = $1', [runs])
+        await set('inconclusive_since', minutes / 60)
+      }
+      await inconclusive(2, 7)
+      expect(await asked()).toEqual([])
+      await inconclusive(20, 5)
+      expect(await asked()).toEqual([])
+      await inconclusive(20, 7)
+      expect(await asked()).toEqual(['assignment'])
+      await set('last_reconcile_at', 6 / 60)
+      expect(await asked()).toEqual([])
+      // It ended without proving anything.
+      await set('last_reconcile_at', 1)
+      await inconclusive(200, 60)
+      await attempt('done', 50)
+      expect(await asked()).toEqual([])
+    })
+
+    it('ends polls that are inconclusive because dozens of the newest records were deleted', async () => {
+      await using simulator = await startSimulator({ assignments: 300 })
+      await using context = await openTestContext(database, simulator)
+      const poll = () => context.read(assignment, 'incremental', { signal })
+      const reconcile = () => reconcileStream({ ...context.contextOf(assignment), signal, approved: 0 })
+      await poll()
+      await reconcile()
+      for (const { key } of await context.store.history.anchors(
+        'assignment',
+        await positionOf(database.pool),
+        50,
+      ))
+        simulator.source.remove('assignment', Number(key), 'hard')
+      simulator.source.insert('assignment', {})
+      for (let polls = 0; polls < 3; polls++) expect(await poll()).toMatchObject({ status: 'inconclusive' })
+      await set('inconclusive_since', 7 / 60)
+      await set('last_reconcile_at', 1)
+      await database.pool.query(
+        `update tidemark.run set started_at = now() - interval '1 hour', finished_at = now() - interval '1 hour'`,
+      )
+      expect(await asked()).toEqual(['assignment'])
+      expect((await reconcile()).findings).toMatchObject({ marked: 50 })
+      // A program remembers for half a minute which rows are the highest.
+      await using later = await openTestContext(database, simulator)
+      expect(await later.read(assignment, 'incremental', { signal })).toMatchObject({
+        status: 'done',
+        isComplete: true,
+      })
     })
 
     it('is left to whoever takes it at the moment, and to an operator who has paused the stream', async () => {

@@ -124,10 +124,16 @@ export type ReconcilesOwed = {
   readonly lookbackMs: number
 }
 
+/** Fewer in a row are no problem. */
+const inconclusiveRuns = 3
+/** A replica that lags lacks what came last. */
+const inconclusiveFor = '6 minutes'
+
 /**
  * Streams that were complete before a slot of the schedule and have had no reconcile since. And those of which a first load was compared
- * before its look-back had gone by: nothing could be settled then, so they are compared once more (P13). One that is under way counts,
- * also in another program. What ended without proving anything is left alone for longer than what failed: it costs a whole list.
+ * before its look-back had gone by: nothing could be settled then, so they are compared once more (P13). And those whose polls have been
+ * inconclusive for longer than a replica lags: perhaps all records that they look for are gone, and only the list tells that. One that is
+ * under way counts, also in another program. What ended without proving anything is left alone for longer than what failed: it costs a whole list.
  */
 export async function streamsLackingReconcile(
   client: Queryable,
@@ -140,12 +146,14 @@ export async function streamsLackingReconcile(
        select first_read_through_at + greatest(lookback_ms, $4) * interval '1 millisecond' as may_settle_at
      ) as first_load
      cross join lateral (
-       select settled_through_version is null and may_settle_at < now() and last_reconcile_at < may_settle_at as is_unsettled
+       select settled_through_version is null and may_settle_at < now() and last_reconcile_at < may_settle_at as is_unsettled,
+         inconclusive_runs >= ${inconclusiveRuns} and inconclusive_since < now() - interval '${inconclusiveFor}'
+           and last_reconcile_at < inconclusive_since as is_standing
      ) as compared
      where name = any($1) and paused_at is null
        -- After a first load nothing is settled, and no deletion known, before the list has been compared (P13).
        and first_read_through_at is not null
-       and (last_reconcile_at is null or is_unsettled or (first_read_through_at < $2 and last_reconcile_at < $2))
+       and (last_reconcile_at is null or is_unsettled or is_standing or (first_read_through_at < $2 and last_reconcile_at < $2))
        and not exists (
          select from tidemark.run
          where run.stream = stream.name and kind = 'reconcile'
@@ -153,7 +161,8 @@ export async function streamsLackingReconcile(
                 -- One that ended well before anything could be settled is no attempt at that.
                 or (finished_at > now() - $3::float8 * interval '1 millisecond'
                     and not (is_unsettled is true and status = 'done' and started_at < may_settle_at))
-                or (status = 'done' and is_unsettled is not true and finished_at >= greatest($2, now() - interval '2 hours'))))
+                or (status = 'done' and is_unsettled is not true and finished_at >= greatest($2, now() - interval '2 hours')
+                    and not (is_standing is true and started_at < inconclusive_since))))
      order by name`,
     [streams, slot, restMs, lookbackMs],
   )
