@@ -1,5 +1,3 @@
-# syntax=docker/dockerfile:1
-
 # Only what runs: no development dependencies, and none of the embedded Postgres, which a container does not use.
 FROM node:24-slim AS dependencies
 WORKDIR /app
@@ -15,6 +13,8 @@ COPY package.json ./
 COPY bin ./bin
 COPY migrations ./migrations
 COPY src ./src
+# For `docker exec`.
+RUN ln -s /app/bin/tidemark.js /usr/local/bin/tidemark
 USER node
 EXPOSE 8080
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s --retries=3 \
