@@ -121,7 +121,9 @@ async function postgresContainer(): Promise<Service> {
     .withExposedPorts(5432)
     .withWaitStrategy(Wait.forLogMessage('ready to accept connections', 2))
     .start()
-  const url = `postgres://postgres:test@${container.getHost()}:${container.getMappedPort(5432)}/postgres`
+  // Where the tests run in a container themselves, that is another host.
+  const address = `${container.getHost()}:${container.getMappedPort(5432)}`
+  const url = `postgres://postgres:test@${address}/postgres?sslmode=disable`
   return { url, stop: async () => void (await container.stop()) }
 }
 
