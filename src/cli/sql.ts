@@ -136,7 +136,7 @@ async function currency(pool: Pool, query: string): Promise<string> {
     named.map(({ name }) => name),
   )
   const through = (what: string, moment: Date | null, none: string) =>
-    moment === null ? none : `${what} through ${moment.toISOString().slice(0, 19).replace('T', ' ')}`
+    moment === null ? none : `${what} through ${moment.toISOString().slice(0, 19).replace('T', ' ')} UTC`
   const told = found.map((one) => {
     const isList = streams.find(({ name }) => name === one.stream)?.kind === 'list'
     const settledAt = isList ? one.readThroughAt : one.settledThroughAt
@@ -144,7 +144,7 @@ async function currency(pool: Pool, query: string): Promise<string> {
     const deletions = through('deletions known', one.deletionsKnownAt, 'deletions not known yet')
     return `${one.stream}: ${settled}, ${deletions}`
   })
-  return ` ${told.join('; ')} (UTC).`
+  return ` ${told.join('; ')}.`
 }
 
 // ── psql ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -24,7 +24,7 @@ describe.skipIf(!hasPostgres)('tidemark sql', () => {
       '   12 | a    | 1.50',
     ])
     expect(stdout).toMatch(
-      /\n1 row, .+\. assignment: not settled yet, deletions (?:not known yet|known through .+) \(UTC\)\.\n$/,
+      /\n1 row, .+\. assignment: not settled yet, deletions (?:not known yet|known through .+ UTC)\.\n$/,
     )
   })
 
