@@ -8,12 +8,11 @@ import { html } from './html.ts'
 import { sendPage, wantsHtml } from './page-routes.ts'
 import { heading, layout } from './pages/layout.ts'
 import type { Routes } from './server.ts'
-import { readOnlyViewer, type Tokens } from './sessions.ts'
+import { readOnlyViewer } from './sessions.ts'
 
 type Options = Rights & {
-  readonly tokens: Tokens
-  /** Only this machine reaches the address. */
-  readonly isLocal: boolean
+  /** Everybody may read who reaches the address. */
+  readonly isOpen: boolean
   readonly assets: Pick<Assets, 'urlOf'>
 }
 
@@ -21,10 +20,8 @@ type Options = Rights & {
 export const forReaders =
   (options: Options, routes: readonly Routes[]): Routes =>
   (server) => {
-    const { tokens, isLocal } = options
-    const isOpen = isLocal && tokens.viewer === null
     server.register(async (scope) => {
-      if (!isOpen) scope.addHook('onRequest', (request, reply) => admit(options, request, reply))
+      if (!options.isOpen) scope.addHook('onRequest', (request, reply) => admit(options, request, reply))
       for (const add of routes) add(scope)
     })
   }
@@ -64,6 +61,7 @@ const closed = (assets: Pick<Assets, 'urlOf'>) =>
     title: 'Nobody can sign in yet',
     path: '',
     viewer: readOnlyViewer,
+    isAlone: true,
     assets,
     problems: null,
     heading: heading({ title: 'Nobody can sign in yet' }),

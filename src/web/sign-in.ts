@@ -13,11 +13,13 @@ type Options = {
   /** Null without a token: then there is no way to sign in. */
   readonly authentication: Authentication | null
   readonly checkToken: TokenCheck | null
+  /** Everybody may read the pages who reaches the address. */
+  readonly isOpen: boolean
   readonly assets: Pick<Assets, 'urlOf'>
 }
 
 export const signInRoutes =
-  ({ authentication, checkToken, assets }: Options): Routes =>
+  ({ authentication, checkToken, isOpen, assets }: Options): Routes =>
   (server) => {
     if (authentication === null || checkToken === null) return
     const show = (request: FastifyRequest, reply: FastifyReply, status: number, problem: string | null) => {
@@ -26,7 +28,10 @@ export const signInRoutes =
       const body = signInForm(to, problem)
       return sendPage(
         reply,
-        layout({ title: 'Sign in', path: '/sign-in', viewer, assets, problems: null, body }),
+        layout({
+          ...{ title: 'Sign in', path: '/sign-in', viewer, assets, problems: null, body },
+          isAlone: !isOpen && viewer.role === null,
+        }),
         status,
       )
     }

@@ -208,6 +208,7 @@ function consoleRoutes(
   const { config, log, streams } = state
   const assets = readAssets()
   const tokens = { operator: config.adminToken, viewer: config.viewerToken }
+  const isOpen = isLoopback(config.httpHost) && tokens.viewer === null
   const authentication = openAuthentication(tokens)
   const checkToken = authentication && openTokenCheck({ authentication, attempts: openAttempts(), log })
   return [
@@ -224,9 +225,9 @@ function consoleRoutes(
     ),
     assets.routes,
     byKnownNames(ownNames(config), [
-      signInRoutes({ authentication, checkToken, assets }),
+      signInRoutes({ authentication, checkToken, isOpen, assets }),
       ...(demo ? [demoRoutes({ authentication, checkToken, demo, assets, log })] : []),
-      forReaders({ authentication, checkToken, tokens, isLocal: isLoopback(config.httpHost), assets }, [
+      forReaders({ authentication, checkToken, isOpen, assets }, [
         recordRoutes({
           ...{ authentication, checkToken, assets },
           statusQueries: () => state.statusQueries,

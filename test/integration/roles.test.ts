@@ -11,6 +11,8 @@ import { adminToken, startTestWorker, type TestWorker } from '../support/worker.
 const html = { accept: 'text/html' }
 const paths = ['/', '/streams/assignment/rows', '/records/assignment/1', '/actions', '/quarantine']
 const lists = ['/events', '/streams/assignment/rows.csv', '/actions.ndjson']
+/** What leads to other pages, or says what may be seen there. */
+const elsewhere = /class="nav"|class="find"|You can view everything/
 
 describe.skipIf(!hasPostgres)('roles', () => {
   const database = createTestDatabase()
@@ -183,16 +185,25 @@ describe.skipIf(!hasPostgres)('roles', () => {
     expect(await open()).toHaveLength(0)
   })
 
+  it('show whoever has to sign in no way to pages that stay closed', async () => {
+    const [outside, viewer] = [openBrowsing(worker.url), openBrowsing(worker.url)]
+    expect(await (await outside.get('/sign-in')).text()).not.toMatch(elsewhere)
+    await viewer.signIn(viewerToken)
+    expect(await (await viewer.get('/sign-in')).text()).toMatch(elsewhere)
+  })
+
   it('close the pages on an address that others reach, until there is a token', async () => {
     const open = await start({ HTTP_HOST: '0.0.0.0', ADMIN_TOKEN: undefined })
     try {
       await open.live
       const url = open.url.replace('0.0.0.0', '127.0.0.1').replace('localhost', '127.0.0.1')
       const page = await fetch(url, { headers: html })
-      expect([page.status, await page.text()]).toEqual([
+      const text = await page.text()
+      expect([page.status, text]).toEqual([
         403,
         expect.stringContaining('Set ADMIN_TOKEN (to act) or VIEWER_TOKEN'),
       ])
+      expect(text).not.toMatch(elsewhere)
       for (const path of lists) expect([path, (await fetch(url + path)).status]).toEqual([path, 403])
       expect((await fetch(`${url}/healthz`)).status).toBe(200)
     } finally {

@@ -42,7 +42,7 @@ export async function serveActions(token: string | null = adminToken): Promise<S
         ...{ authentication, checkToken, streams: ['assignment', 'broken'] },
         ...{ perform, log: quietLog },
       }),
-      signInRoutes({ authentication, checkToken, assets }),
+      signInRoutes({ authentication, checkToken, isOpen: true, assets }),
       pageRoutes({
         statusQueries: () => null,
         viewerOf: authentication?.viewerOf ?? (() => readOnlyViewer),

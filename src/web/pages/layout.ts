@@ -34,6 +34,8 @@ type Layout = {
   readonly asOf?: Date | null
   /** There is a made-up upstream to break. */
   readonly isDemo?: boolean
+  /** Whoever reads it may not read any other page, at least not yet. */
+  readonly isAlone?: boolean
   /** The page loads itself again after this long. */
   readonly reloadSeconds?: number
 }
@@ -80,22 +82,34 @@ ${page.viewer.message && html`<p class="message ${page.viewer.message.isGood ? '
 ${page.heading ?? heading({ title: page.title })}
 ${page.body}
 </main>
-<footer><p><span>${morePlaces.map(([address, name], index) => html`${index > 0 && ' · '}<a href="${address}">${name}</a>`)}</span>${page.asOf && html`<span>As of ${stamp(page.asOf)}</span>`}${whoIs(page.viewer)}<button type="button" class="link" data-open-keys hidden>Keys</button></p></footer>
-${keysDialog}
+${!page.isAlone && foot(page)}
 </body>
 </html>
 `
 
-const top = ({ path, viewer, problems, isDemo }: Layout): Html => html`<header class="top">
+const foot = ({
+  asOf,
+  viewer,
+}: Layout): Html => html`<footer><p><span>${morePlaces.map(([address, name], index) => html`${index > 0 && ' · '}<a href="${address}">${name}</a>`)}</span>${asOf && html`<span>As of ${stamp(asOf)}</span>`}${whoIs(viewer)}<button type="button" class="link" data-open-keys hidden>Keys</button></p></footer>
+${keysDialog}`
+
+const top = (page: Layout): Html => html`<header class="top">
 <a class="brand" href="/">${waves}Tidemark</a>
-<nav aria-label="Main"><ul class="nav">${places.map(
+${!page.isAlone && ways(page)}
+</header>`
+
+const ways = ({
+  path,
+  viewer,
+  problems,
+  isDemo,
+}: Layout): Html => html`<nav aria-label="Main"><ul class="nav">${places.map(
   ([address, name]) =>
     html`<li><a href="${address}"${address === path && html` aria-current="page"`}>${name}${address === '/problems' && problems && html` <span data-live="problem-badge">${badge(problems)}</span>`}</a></li>`,
 )}${isDemo && html`<li><a href="/demo"${path === '/demo' && html` aria-current="page"`}>Demo</a></li>`}</ul></nav>
 <form class="find" role="search" method="get" action="/find"><label class="hidden" for="q">Find a record by key, number or text</label><input id="q" name="q" type="search" placeholder="Find a record" maxlength="100" autocomplete="off"></form>
 <span class="live" role="status" data-connection></span>
-${account(viewer)}
-</header>`
+${account(viewer)}`
 
 /** Opened by the script; the keys work with it only. */
 const keysDialog = html`<dialog id="keys" aria-labelledby="keys-title"><form method="dialog" class="more"><h2 id="keys-title">Keys</h2>
