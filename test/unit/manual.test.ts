@@ -172,7 +172,7 @@ describe('names', () => {
 
   it('in capitals are settings, or listed here', () => {
     const others = [
-      ...['NAME', 'TZ', 'CI', 'TEST_DATABASE_URL', 'TEST_REDIS_URL', 'POSTGRES_PASSWORD'],
+      ...['NAME', 'TZ', 'CI', 'TEST_DATABASE_URL', 'TEST_REDIS_URL', 'POSTGRES_PASSWORD', 'POSTGRES_PORT'],
       ...['SOAK_MINUTES', 'SOAK_BACKEND', 'SOAK_SEED', 'WORLDS', 'SEED'],
       ...['COPY', 'HTTP', 'POST', 'UID', 'UTC', 'NO_COLOR'],
     ]
