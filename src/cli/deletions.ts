@@ -14,7 +14,7 @@ import {
 import { bucketNames, type DeletionEvidence, readDeletionEvidence } from '../store/queries/evidence.ts'
 import { isLookedUpByKey, pickStream, pickStreams, streams } from '../streams/catalog.ts'
 import { UsageError } from '../util/errors.ts'
-import { count } from '../util/text.ts'
+import { count, plural } from '../util/text.ts'
 import { type Call, type Command, json, operator, textOf, wholeNumber } from './command.ts'
 import type { ExitCode } from './exit.ts'
 import { changeMirror, readMirror } from './mirror.ts'
@@ -150,14 +150,14 @@ function asText(blocked: BlockedStream, evidence: DeletionEvidence): string {
       'if they are not',
       `check what the integration user may read (tidemark probe), then: tidemark deletions reject ${stream}`,
     ])
-  const head = `${stream}: ${shareMissing(blocked)} are missing from the upstream's list. None was marked deleted.`
+  const head = `${stream}: ${shareMissing(blocked)} are missing from the upstream's list. None of them was marked deleted.`
   return [head, ...lines.map(([name, value]) => `  ${name.padEnd(16)}  ${value}`)].join('\n')
 }
 
 const keysTold = 10
 
 function evidenceLines(
-  { samples, looked, lookedAt, spread, mostInARun }: DeletionEvidence,
+  { samples, looked, lookedAt, spread, mostInARun, markedBySearches }: DeletionEvidence,
   canLookUp: boolean,
 ): [string, string][] {
   const asked = looked.gone + looked.there + looked.unclear
@@ -182,6 +182,8 @@ function evidenceLines(
         .slice(-partsTold)
         .map(({ name, missing, rows }) => `${name} ${count(missing)} of ${count(rows)}`)
         .join(', ')}`,
+    markedBySearches > 0 &&
+      `searches have marked ${plural(markedBySearches, 'other row')} deleted since the last reconcile, each after it was looked up`,
     mostInARun > 0
       ? `never before did a run mark more than ${count(mostInARun)} rows deleted`
       : 'no run has ever marked a row of it deleted',
@@ -191,7 +193,14 @@ function evidenceLines(
 
 const partsTold = 8
 
-const evidenceJson = ({ samples, looked, lookedAt, spread, mostInARun }: DeletionEvidence) => ({
+const evidenceJson = ({
+  samples,
+  looked,
+  lookedAt,
+  spread,
+  mostInARun,
+  markedBySearches,
+}: DeletionEvidence) => ({
   samples,
   looked,
   looked_at: lookedAt,
@@ -201,6 +210,7 @@ const evidenceJson = ({ samples, looked, lookedAt, spread, mostInARun }: Deletio
     buckets: spread.buckets.map(([from, missing, rows]) => ({ from, missing, rows })),
   },
   most_in_a_run: mostInARun,
+  marked_by_searches: markedBySearches,
 })
 
 const asJson = ({ stream, missing, living, seen, at, rejected }: BlockedStream) => ({

@@ -142,7 +142,7 @@ const buttons: Readonly<Record<string, (state: State) => string | Promise<string
       at: new Date(),
       endedAt: new Date(),
     }
-    return `${state.harder.words}. Reconcile assignment: Tidemark marks none of so many until you decide.`
+    return `${state.harder.words}. Tidemark marks a fifth of the rows as deleted at most, each after a look at its record, and asks you about the rest.`
   },
   'old-backup'(state) {
     const { simulator, backup } = state

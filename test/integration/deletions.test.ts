@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import type { SyncContext } from '../../src/context.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
+import { readDeletionEvidence } from '../../src/store/queries/evidence.ts'
 import { pickStream, streams } from '../../src/streams/catalog.ts'
 import { findDeletions } from '../../src/sync/deletions/find-deletions.ts'
 import { openTestContext } from '../support/context.ts'
@@ -180,6 +181,10 @@ describe.skipIf(!hasPostgres)('vanished records', () => {
       `select blocked_deletions is not null as "isBlocked" from tidemark.stream where name = 'assignment'`,
     )
     expect(rows).toEqual([{ isBlocked: true }])
+    // What is marked already says nothing of those that a person is asked about.
+    expect(await readDeletionEvidence(database.pool, 'assignment')).toMatchObject({
+      ...{ samples: [], looked: { gone: 0, there: 0, unclear: 0 }, markedBySearches: marked },
+    })
     expect(await search(context)).toMatchObject({ note: expect.stringContaining('blocked') })
     expect(await gone()).toHaveLength(marked)
   })

@@ -38,7 +38,7 @@ export const bucketNames = ({ unit, buckets, before, after }: MissingSpread): re
   })
 
 export type DeletionEvidence = {
-  /** Some of the rows that were missing, with what a look at the record said; null: there was no look. */
+  /** Some of the rows that are missing, with what a look at the record said; null: there was no look. */
   readonly samples: readonly { readonly key: string; readonly evidence: string | null }[]
   /** What became of those that were asked for by key. */
   readonly looked: { readonly gone: number; readonly there: number; readonly unclear: number }
@@ -48,13 +48,14 @@ export type DeletionEvidence = {
   readonly runId: string | null
   /** The most rows that one run ever marked deleted, in what the ledger still knows. */
   readonly mostInARun: number
+  /** Other rows, which searches marked since the last reconcile. Each was looked up. */
+  readonly markedBySearches: number
 }
 
 const mostSamples = 20
 
-type Found = Pick<DeletionEvidence, 'samples' | 'mostInARun'> & {
+type Found = Pick<DeletionEvidence, 'samples' | 'mostInARun' | 'markedBySearches'> & {
   readonly kept: MissingEvidence | null
-  readonly suspectsGone: number
 }
 
 export async function readDeletionEvidence(
@@ -65,10 +66,14 @@ export async function readDeletionEvidence(
     `select
        coalesce((
          select jsonb_agg(jsonb_build_object('key', key, 'evidence', evidence) order by key) from (
-           select key, evidence from tidemark.suspect where stream = $1 order by evidence is null, key limit ${mostSamples}
+           -- With evidence it is marked already.
+           select key, evidence from tidemark.suspect where stream = $1 and evidence is null order by key limit ${mostSamples}
          ) as shown
        ), '[]') as samples,
-       (select count(*)::int from tidemark.suspect where stream = $1 and evidence is not null) as "suspectsGone",
+       (select coalesce(sum(marked_deleted), 0)::float8 from tidemark.run
+        where stream = $1 and kind = 'deletions' and id > coalesce((
+          select max(id) from tidemark.run where stream = $1 and kind = 'reconcile' and status = 'done'
+        ), 0)) as "markedBySearches",
        (select coalesce(max(marked_deleted), 0)::float8 from tidemark.run where stream = $1) as "mostInARun",
        (select blocked_deletions -> 'evidence' from tidemark.stream where name = $1) as kept`,
     [stream],
@@ -83,7 +88,7 @@ export async function readDeletionEvidence(
         ? looks.map(({ key, answer }) => ({ key, evidence: words[answer] }))
         : (found?.samples ?? []),
     looked: {
-      gone: looks.length > 0 ? of('gone') : (found?.suspectsGone ?? 0),
+      gone: of('gone'),
       there: of('there'),
       unclear: of('unclear'),
     },
@@ -91,6 +96,7 @@ export async function readDeletionEvidence(
     spread: kept?.spread ?? null,
     runId: kept?.runId ?? null,
     mostInARun: found?.mostInARun ?? 0,
+    markedBySearches: found?.markedBySearches ?? 0,
   }
 }
 
