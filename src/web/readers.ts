@@ -8,7 +8,6 @@ import { html } from './html.ts'
 import { sendPage, wantsHtml } from './page-routes.ts'
 import { heading, layout } from './pages/layout.ts'
 import type { Routes } from './server.ts'
-import { readOnlyViewer } from './sessions.ts'
 
 type Options = Rights & {
   /** Everybody may read who reaches the address. */
@@ -43,10 +42,8 @@ async function admit(
     return reply
       .code(429)
       .send({ error: `Too many wrong tokens. Try again in ${verdict.waitSeconds} seconds.` })
-  if (bearer === null && isPage) {
-    const [path = '/'] = request.url.split('?')
-    return reply.redirect(`/sign-in?${new URLSearchParams({ to: path })}`, 303)
-  }
+  if (bearer === null && isPage)
+    return reply.redirect(`/sign-in?${new URLSearchParams({ to: request.url })}`, 303)
   return reply
     .code(401)
     .header('www-authenticate', 'Bearer')
@@ -60,7 +57,7 @@ const closed = (assets: Pick<Assets, 'urlOf'>) =>
   layout({
     title: 'Nobody can sign in yet',
     path: '',
-    viewer: readOnlyViewer,
+    viewer: null,
     isAlone: true,
     assets,
     problems: null,

@@ -23,14 +23,13 @@ export const signInRoutes =
   (server) => {
     if (authentication === null || checkToken === null) return
     const show = (request: FastifyRequest, reply: FastifyReply, status: number, problem: string | null) => {
-      const to = destinationOf(new URLSearchParams(request.url.split('?')[1]).get('to'))
-      const viewer = { ...authentication.viewerOf(request, reply), canSignIn: false }
-      const body = signInForm(to, problem)
+      const { to = new URLSearchParams(request.url.split('?')[1]).get('to'), name = '' } = fieldsOf(request)
+      const body = signInForm({ to: destinationOf(to), name, problem })
       return sendPage(
         reply,
         layout({
-          ...{ title: 'Sign in', path: '/sign-in', viewer, assets, problems: null, body },
-          isAlone: !isOpen && viewer.role === null,
+          ...{ title: 'Sign in', path: '/sign-in', viewer: null, assets, problems: null, body },
+          isAlone: !isOpen && authentication.sessionOf(request) === null,
         }),
         status,
       )
@@ -76,20 +75,27 @@ export const signInRoutes =
     })
   }
 
-/** Only places of this worker. */
-const destinationOf = (wanted: string | null): string =>
-  wanted !== null && /^\/(?:[\w-]+\/?){0,4}$/.test(wanted) ? wanted : '/'
+/** Only places of this worker, whatever a browser makes of an address. */
+function destinationOf(wanted: string | null): string {
+  const here = 'http://here.invalid'
+  if (wanted === null || !URL.canParse(wanted, here)) return '/'
+  const { origin, pathname, search } = new URL(wanted, here)
+  return origin === here && !pathname.startsWith('//') ? `${pathname}${search}` : '/'
+}
 
 /** A name for the record is one line. */
 const printable = (name: string): string => name.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, ' ').trim()
 
-const signInForm = (
-  to: string,
-  problem: string | null,
-): Html => html`<form class="card dialogue" method="post" action="/sign-in">
+type Asked = { readonly to: string; readonly name: string; readonly problem: string | null }
+
+const signInForm = ({
+  to,
+  name,
+  problem,
+}: Asked): Html => html`<form class="card dialogue" method="post" action="/sign-in">
 <input type="hidden" name="to" value="${to}">
 ${problem !== null && html`<p class="note bad" role="alert">${problem}</p>`}
-<label>Your name, for the record <input name="name" maxlength="${longestName}" autocomplete="name"></label>
+<label>Your name, for the record <input name="name" value="${name}" maxlength="${longestName}" autocomplete="name"></label>
 <label>Token <input name="token" type="password" required autofocus autocomplete="current-password"></label>
 <p class="hint">With the value of <code>ADMIN_TOKEN</code> you may act, with that of <code>VIEWER_TOKEN</code> look. You stay signed in for twelve hours.</p>
 <button class="go">Sign in</button>

@@ -168,6 +168,8 @@ describe.skipIf(!hasPostgres)('an operator at the console', () => {
       )
     await expect.poll(blocked, inTime).toEqual([{ missing: 10 }])
     const deleted = () => rows('select from mirror.assignment_note where _deleted_at is not null')
+    // The only one that is blocked.
+    expect(await (await page.get('/approve')).text()).toContain('rows of assignment_note as deleted?')
     expect(await (await page.get('/approve?stream=assignment_note')).text()).toContain(
       '10 of 20 rows of assignment_note (50.0 %) were missing',
     )

@@ -39,11 +39,34 @@ describe('signing in', () => {
 
   it('goes nowhere else', async () => {
     const { url } = await serveActions()
-    for (const to of ['https://evil.example', '//evil.example', '/\\evil.example', 'javascript:alert(1)']) {
+    for (const to of [
+      'https://evil.example',
+      '//evil.example',
+      '/\\evil.example',
+      '/.//evil.example',
+      'javascript:alert(1)',
+    ]) {
       const body = new URLSearchParams({ token: adminToken, to })
       const answer = await fetch(`${url}/sign-in`, { method: 'POST', redirect: 'manual', body })
       expect(answer.headers.get('location')).toBe('/')
     }
+  })
+
+  it('leads to the page that was asked for, with what follows its path, also after a wrong token', async () => {
+    const { url } = await serveActions()
+    const to = '/approve?stream=assignment&a=%2F'
+    const post = (token: string) =>
+      fetch(`${url}/sign-in`, {
+        method: 'POST',
+        redirect: 'manual',
+        body: new URLSearchParams({ token, to, name: '"ops-1"' }),
+      })
+    const wrong = await (await post('wrong')).text()
+    expect(wrong).toContain('name="to" value="/approve?stream=assignment&amp;a=%2F"')
+    expect(wrong).toContain('name="name" value="&quot;ops-1&quot;"')
+    // Nobody is signed in there, and what one may do is not known.
+    expect(wrong).not.toContain('You can view everything')
+    expect((await post(adminToken)).headers.get('location')).toBe(to)
   })
 
   it('is refused after five wrong tokens in a minute, even with the right one, and says for how long', async () => {

@@ -83,8 +83,12 @@ export const approvePage: Page = {
   place: '/problems',
   title: 'Blocked deletions',
   async body({ statusQueries, viewer, query }) {
-    const stream = chosen(query, 'stream', statusQueries.streams)
     const { streams } = await statusQueries.snapshot()
+    const all = streams.filter(({ blockedDeletions }) => blockedDeletions !== null)
+    const stream =
+      chosen(query, 'stream', statusQueries.streams) ?? (all.length === 1 ? (all[0]?.stream ?? null) : null)
+    if (stream === null && all.length > 1)
+      return html`<p class="note warn">Deletions of several streams are blocked: ${all.map((one, index) => html`${index > 0 && ', '}<a href="/approve?stream=${one.stream}">${one.stream}</a>`)}.</p>`
     const blocked = streams.find((one) => one.stream === stream)?.blockedDeletions ?? null
     if (stream === null || blocked === null)
       return html`<p class="note">No deletions are blocked here. <a href="/">All streams</a></p>`

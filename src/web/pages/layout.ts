@@ -24,7 +24,8 @@ type Layout = {
   readonly title: string
   /** Of the place in the navigation that the page belongs to. */
   readonly path: string
-  readonly viewer: Viewer
+  /** Null where it does not matter who looks. */
+  readonly viewer: Viewer | null
   readonly assets: Pick<Assets, 'urlOf'>
   /** Null while nothing is known. */
   readonly problems: readonly Problem[] | null
@@ -78,7 +79,7 @@ ${styles.map((name) => html`<link rel="stylesheet" href="${page.assets.urlOf(nam
 <a class="skip" href="#main">Skip to the content</a>
 ${top(page)}
 <main id="main" tabindex="-1">
-${page.viewer.message && html`<p class="message ${page.viewer.message.isGood ? 'good' : 'bad'}" role="status">${foreign(page.viewer.message.text, 600)}</p>`}
+${page.viewer?.message && html`<p class="message ${page.viewer.message.isGood ? 'good' : 'bad'}" role="status">${foreign(page.viewer.message.text, 600)}</p>`}
 ${page.heading ?? heading({ title: page.title })}
 ${page.body}
 </main>
@@ -90,7 +91,7 @@ ${!page.isAlone && foot(page)}
 const foot = ({
   asOf,
   viewer,
-}: Layout): Html => html`<footer><p><span>${morePlaces.map(([address, name], index) => html`${index > 0 && ' · '}<a href="${address}">${name}</a>`)}</span>${asOf && html`<span>As of ${stamp(asOf)}</span>`}${whoIs(viewer)}<button type="button" class="link" data-open-keys hidden>Keys</button></p></footer>
+}: Layout): Html => html`<footer><p><span>${morePlaces.map(([address, name], index) => html`${index > 0 && ' · '}<a href="${address}">${name}</a>`)}</span>${asOf && html`<span>As of ${stamp(asOf)}</span>`}${viewer && whoIs(viewer)}<button type="button" class="link" data-open-keys hidden>Keys</button></p></footer>
 ${keysDialog}`
 
 const top = (page: Layout): Html => html`<header class="top">
@@ -109,7 +110,7 @@ const ways = ({
 )}${isDemo && html`<li><a href="/demo"${path === '/demo' && html` aria-current="page"`}>Demo</a></li>`}</ul></nav>
 <form class="find" role="search" method="get" action="/find"><label class="hidden" for="q">Find a record by key, number or text</label><input id="q" name="q" type="search" placeholder="Find a record" maxlength="100" autocomplete="off"></form>
 <span class="live" role="status" data-connection></span>
-${account(viewer)}`
+${viewer && account(viewer)}`
 
 /** Opened by the script; the keys work with it only. */
 const keysDialog = html`<dialog id="keys" aria-labelledby="keys-title"><form method="dialog" class="more"><h2 id="keys-title">Keys</h2>
