@@ -1,6 +1,7 @@
 // Records that vanish from the upstream without a word are found by their rank in the list, or by the sweep (P7).
 
-import { describe, expect, it } from 'vitest'
+import pg from 'pg'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { SyncContext } from '../../src/context.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { readDeletionEvidence } from '../../src/store/queries/evidence.ts'
@@ -17,6 +18,25 @@ const { signal } = new AbortController()
 async function search(context: SyncContext) {
   if (assignment.kind !== 'changes') throw new Error('assignments are read by row version')
   return await findDeletions({ ...context.contextOf(assignment), signal })
+}
+
+/** How many rows the longest answer of Postgres had since. */
+function spyOnAnswers() {
+  let longest = 0
+  const { query } = pg.Client.prototype
+  const spy = vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (this: pg.Client, ...asked) {
+    const answer: unknown = Reflect.apply(query, this, asked)
+    if (answer instanceof Promise)
+      answer.then(
+        (result) => {
+          longest = Math.max(longest, result?.rows?.length ?? 0)
+        },
+        () => {},
+      )
+    return answer
+  })
+  onTestFinished(() => spy.mockRestore())
+  return { longest: () => longest }
 }
 
 describe.skipIf(!hasPostgres)('vanished records', () => {
@@ -151,6 +171,18 @@ describe.skipIf(!hasPostgres)('vanished records', () => {
     for (let id = 100; id < 140; id++) upstream.source.remove('assignment', id)
     expect(await search(context)).toMatchObject({ note: '40 gone' })
     expect(await gone()).toHaveLength(40)
+  })
+
+  it('are found in one slice in any number, a part of them at a time (P10)', async () => {
+    await using upstream = await startSimulator({ assignments: 6_500 })
+    await using context = await openTestContext(database, upstream, { PAGE_SIZE: '6000' })
+    await context.read(assignment, 'incremental', { signal })
+    await search(context)
+    for (let id = 1_000; id < 2_200; id++) upstream.source.remove('assignment', id)
+    const answers = spyOnAnswers()
+    expect(await search(context)).toMatchObject({ note: '1200 gone' })
+    expect(answers.longest()).toBeLessThanOrEqual(1_000)
+    expect(await gone()).toHaveLength(1_200)
   })
 
   it('are not marked when more than a fifth is missing at once (P7)', async () => {

@@ -2,7 +2,14 @@
 // may be marked as gone (P7); and the rows that are looked at again and again (P14).
 
 import type { Row } from '../../src/streams/record.ts'
-import type { AbsentRows, Difference, Gone, Reconciliation, ShownRows } from '../../src/sync/ports/audits.ts'
+import type {
+  AbsentRows,
+  Difference,
+  Gone,
+  Reconciliation,
+  ShownRows,
+  Slice,
+} from '../../src/sync/ports/audits.ts'
 import type { Pin, PinnedRecords } from '../../src/sync/ports/store.ts'
 import type { StoredRow } from './model-store.ts'
 
@@ -107,17 +114,26 @@ export function modelShownRows(mirror: AuditedRows, begun: number, sweep: Sweep)
     [...mirror.rows.values()]
       .filter(({ gone }) => gone === null || (withDeleted && gone === 'source'))
       .sort((a, b) => Number(a.key) - Number(b.key))
+  const missing = ({ after, to, listed, withDeleted }: Slice) =>
+    shown(withDeleted)
+      .filter(({ writtenAt }) => writtenAt <= begun)
+      .map((row) => ({ ...row, number: BigInt(row.key) }))
+      .filter(({ number }) => (after === null || number > after) && (to === null || number <= to))
+      .filter(({ number }) => !listed.includes(number))
   return {
     count: async (withDeleted) => shown(withDeleted).length,
     async keyAt(rank, withDeleted) {
       const row = shown(withDeleted)[rank - 1]
       return row ? BigInt(row.key) : null
     },
-    keysBetween: async (after, to, withDeleted) =>
-      shown(withDeleted)
-        .filter(({ writtenAt }) => writtenAt <= begun)
+    async countMissing(slice) {
+      const all = missing(slice)
+      return { all: all.length, living: all.filter(({ gone }) => gone === null).length }
+    },
+    missingKeys: async (slice, limit) =>
+      missing(slice)
         .map(({ key }) => BigInt(key))
-        .filter((key) => (after === null || key > after) && (to === null || key <= to)),
+        .slice(0, limit),
     async someDeleted() {
       const row = [...mirror.rows.values()].find(({ gone }) => gone === 'source')
       return row ? BigInt(row.key) : null

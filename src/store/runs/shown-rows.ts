@@ -2,13 +2,15 @@
 // how far the search has come. Keys are whole numbers here: of other keys nothing tells how the upstream sorts them.
 
 import pg, { type ClientBase } from 'pg'
-import type { Gone, ShownRows } from '../../sync/ports/audits.ts'
+import type { Gone, ShownRows, Slice } from '../../sync/ports/audits.ts'
 import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import { markAbsent, storeBlockedDeletions } from './absences.ts'
 import type { RunParts } from './run.ts'
 
 /** What they are, read-only. */
-function shownKeysOf(parts: RunParts): Pick<ShownRows, 'count' | 'keyAt' | 'keysBetween' | 'someDeleted'> {
+function shownKeysOf(
+  parts: RunParts,
+): Pick<ShownRows, 'count' | 'keyAt' | 'countMissing' | 'missingKeys' | 'someDeleted'> {
   const { session, stream } = parts
   const { client } = session
   const ask = <Row extends pg.QueryResultRow>(sql: (table: Keyed) => string, values: readonly unknown[]) =>
@@ -34,14 +36,19 @@ function shownKeysOf(parts: RunParts): Pick<ShownRows, 'count' | 'keyAt' | 'keys
       )
       return key
     },
-    keysBetween: (after, to, withDeleted) =>
+    async countMissing(slice) {
+      const rows = await ask<{ all: number; living: number }>(
+        (table) =>
+          `select count(*)::float8 as all, count(*) filter (where _deleted_at is null)::float8 as living
+           ${missingFrom(table, slice)}`,
+        [...valuesOf(slice), parts.startedAt],
+      )
+      return rows?.[0] ?? { all: 0, living: 0 }
+    },
+    missingKeys: (slice, limit) =>
       keys(
-        ({ table, key: column }) =>
-          `select ${column} as key from ${table}
-           where ${isShown(withDeleted)} and ($1::bigint is null or ${column} > $1) and ($2::bigint is null or ${column} <= $2)
-             and _synced_at < $3
-           order by ${column}`,
-        [after?.toString() ?? null, to?.toString() ?? null, parts.startedAt],
+        (table) => `select ${table.key} as key ${missingFrom(table, slice)} order by ${table.key} limit $5`,
+        [...valuesOf(slice), parts.startedAt, limit],
       ),
     async someDeleted() {
       const [key = null] = await keys(
@@ -175,6 +182,18 @@ async function noteRemoved(
 }
 
 type Keyed = { readonly table: string; readonly key: string }
+
+/** Compared by Postgres: of a list that shows little there may be as many rows as the table has (P10). */
+const missingFrom = ({ table, key }: Keyed, { withDeleted }: Slice): string => `
+  from ${table} as mine
+  where ${isShown(withDeleted)} and ($1::bigint is null or mine.${key} > $1) and ($2::bigint is null or mine.${key} <= $2)
+    and _synced_at < $4 and not exists (select from unnest($3::bigint[]) as listed (key) where listed.key = mine.${key})`
+
+const valuesOf = ({ after, to, listed }: Slice) => [
+  after?.toString() ?? null,
+  to?.toString() ?? null,
+  listed.map(String),
+]
 
 const keyedBy = (tableSchema: TableSchema | null): Keyed | null =>
   tableSchema?.key.type === 'bigint'

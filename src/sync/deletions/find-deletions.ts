@@ -33,6 +33,7 @@ const pagesPerSweep = 25
 /** A slice is swept this often although the rank probe finds nothing: one vanished and one unknown record cancel each other. */
 const sweepEveryMs = 600_000
 const looksAtOnce = 4
+const keysAtOnce = 1_000
 /** No list is as long as this. */
 const farBehind = 2_000_000_000
 
@@ -305,21 +306,23 @@ async function compareSlice(
   listed: readonly bigint[],
 ): Promise<string | null> {
   const { run, stream } = search
-  const shown = new Set(listed)
   // A list that shows nothing at all proves nothing, and its rows need not be counted.
   if (after === null && to === null) return await tooMany(search, search.living)
-  const ours = await run.shown.keysBetween(after, to, withDeleted)
-  const missing = ours.filter((key) => !shown.has(key))
-  if (missing.length === 0) return null
+  const slice = { after, to, listed, withDeleted }
+  const missing = await run.shown.countMissing(slice)
+  if (missing.all === 0) return null
   // What the source had marked as deleted before it went is no news.
-  const living = new Set(withDeleted ? await run.shown.keysBetween(after, to, false) : missing)
-  const blocked = await tooMany(search, missing.filter((key) => living.has(key)).length)
+  const blocked = await tooMany(search, missing.living)
   if (blocked !== null) return blocked
   // They may be among those that a person is to decide about.
   if (search.before.isBlocked)
     return `blocked: nothing is marked until somebody has decided. To review the deletions: tidemark deletions list ${stream.name}`
-  await lookAt(search, missing)
-  return null
+  for (let from = after; ; ) {
+    const keys = await run.shown.missingKeys({ ...slice, after: from }, keysAtOnce)
+    if (keys.length === 0) return null
+    await lookAt(search, keys)
+    from = keys.at(-1) ?? null
+  }
 }
 
 // ── suspects ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -51,14 +51,24 @@ export type Gone = { readonly key: string; readonly evidence: string }
 /** What the upstream said of one missing row, asked for by its key. */
 export type MissingLook = { readonly key: string; readonly answer: 'gone' | 'there' | 'unclear' }
 
+/** What a list showed of the keys above one and up to another. */
+export type Slice = {
+  readonly after: bigint | null
+  readonly to: bigint | null
+  readonly listed: readonly bigint[]
+  readonly withDeleted: boolean
+}
+
 /** The rows that the upstream's list should show, by keys that are whole numbers. */
 export type ShownRows = {
   /** Null where keys are no whole numbers, or there is no table yet. `withDeleted`: also those that the source itself marks as deleted. */
   count(withDeleted: boolean): Promise<number | null>
   /** The key with this rank among them, counted from 1. */
   keyAt(rank: number, withDeleted: boolean): Promise<bigint | null>
-  /** Keys above one and up to another, lowest first; of rows that were there when the run began. */
-  keysBetween(after: bigint | null, to: bigint | null, withDeleted: boolean): Promise<readonly bigint[]>
+  /** How many rows of a slice its list lacks, of those that were there when the run began. */
+  countMissing(slice: Slice): Promise<{ readonly all: number; readonly living: number }>
+  /** Some of their keys, the lowest first. */
+  missingKeys(slice: Slice, limit: number): Promise<readonly bigint[]>
   /** The key of a row that the source marks as deleted. */
   someDeleted(): Promise<bigint | null>
   /** Marks rows whose records were looked at and are gone; not one that was written since the run began (P7). */
