@@ -118,12 +118,14 @@ async function postgresContainer(): Promise<Service> {
   const { GenericContainer, Wait } = await import('testcontainers')
   const container = await new GenericContainer('postgres:17')
     .withEnvironment({ POSTGRES_PASSWORD: 'test' })
+    .withSharedMemorySize(256 * 1024 * 1024)
     .withExposedPorts(5432)
     .withWaitStrategy(Wait.forLogMessage('ready to accept connections', 2))
     .start()
   // Where the tests run in a container themselves, that is another host.
   const address = `${container.getHost()}:${container.getMappedPort(5432)}`
   const url = `postgres://postgres:test@${address}/postgres?sslmode=disable`
+  await preferSpeed(url)
   return { url, stop: async () => void (await container.stop()) }
 }
 
