@@ -77,6 +77,19 @@ describe.skipIf(!hasPostgres)('a reconcile', () => {
   })
 
   scene(
+    'settles nothing that was read a moment ago, though the clock of its machine be ahead (P13)',
+    30,
+    async ({ context, pool }) => {
+      const now = () => new Date(Date.now() + 3_600_000)
+      await reconcileStream({ ...context.contextOf(assignment), now, signal, approved: 0 })
+      const { rows } = await pool.query(
+        `select settled_through_version as version, settled_through_time as at from tidemark.freshness where stream = 'assignment'`,
+      )
+      expect(rows).toEqual([{ version: null, at: null }])
+    },
+  )
+
+  scene(
     'settles what was read a look-back ago, and no other kind of run settles anything (P13)',
     300,
     async ({ simulator, context, pool }) => {

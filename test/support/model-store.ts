@@ -93,6 +93,7 @@ export function modelStore(now: () => Date, knownVersionField: string | null = '
     lookbackReason: null,
     lastLookbackAt,
     settledThrough: null,
+    startedAt: now(),
     lastRunAt: lastRuns.get(kind) ?? null,
     isLocallyChanged: false,
     beliefs,

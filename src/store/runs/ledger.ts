@@ -63,6 +63,7 @@ export async function beginRun(
     unread: readUnread(begun.unread),
     isFirst: begun.is_first,
     state: {
+      startedAt: begun.started_at,
       position: BigInt(begun.position),
       positionReachedAt: begun.position_reached_at,
       settledThrough: begun.settled_through_version === null ? null : BigInt(begun.settled_through_version),

@@ -107,6 +107,8 @@ export type Belief = {
   readonly restsFrom?: bigint | null
 }
 export type StreamState = {
+  /** When the run began, by the clock of Postgres. */
+  readonly startedAt: Date
   /** The live position. */
   readonly position: bigint
   readonly positionReachedAt: Date | null

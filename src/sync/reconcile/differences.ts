@@ -83,7 +83,9 @@ export async function openDifferences(
   const { lookbackMs } = run.state
   // Of a table that others changed nothing is missed or late: it is read again.
   const position = run.state.isLocallyChanged ? 0n : run.state.position
-  const past = new Date(now().getTime() - currentLookback(lookbackMs, lookbackFloorMs))
+  // What is settled has to be true also where the clock of this machine is ahead.
+  const nowMs = Math.min(now().getTime(), run.state.startedAt.getTime())
+  const past = new Date(nowMs - currentLookback(lookbackMs, lookbackFloorMs))
   const held = await store.history.positionAt(stream.name, past)
   const book: Book = {
     ...{ context, run, source, missed, position, lookbackMs },
