@@ -10,6 +10,7 @@ import { openTestContext, positionOf, neverAborted as signal } from '../support/
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { writeAsTidemark } from '../support/own-writes.ts'
 import { type Backend, hasBackend, redisUrlOf } from '../support/queues.ts'
+import { begin, failed, storeOf } from '../support/runs.ts'
 import { startTestWorker } from '../support/worker.ts'
 
 const [assignment] = streams
@@ -69,9 +70,10 @@ describe.skipIf(!hasPostgres)('a reconcile that was missed', () => {
       await database.pool.query(`update tidemark.stream set lookback_ms = 3600000 where name = 'assignment'`)
       expect(await asked()).toEqual([])
       await database.pool.query(`update tidemark.stream set lookback_ms = null where name = 'assignment'`)
-      await attempt('running', 1)
+      const run = await begin(storeOf(database), 'assignment', 'reconcile')
       expect(await asked()).toEqual([])
-      await database.pool.query(`delete from tidemark.run where status = 'running'`)
+      await run.finish(failed)
+      await database.pool.query(`delete from tidemark.run where status = 'failed'`)
       await database.pool.query(
         `update tidemark.stream set settled_through_version = 7 where name = 'assignment'`,
       )
@@ -165,11 +167,18 @@ describe.skipIf(!hasPostgres)('a reconcile that was missed', () => {
 
     it('is left to whoever takes it at the moment, and to an operator who has paused the stream', async () => {
       await set('first_read_through_at', 30)
-      await attempt('running', 90)
+      const run = await begin(storeOf(database), 'assignment', 'reconcile')
       expect(await asked()).toEqual([])
+      await run.finish(failed)
       await database.pool.query('delete from tidemark.run')
       await set('paused_at', 1)
       expect(await asked()).toEqual([])
+    })
+
+    it('is taken although somebody had begun it by hand whose program was killed (P8)', async () => {
+      await set('first_read_through_at', 30)
+      await attempt('running', 90)
+      expect(await asked()).toEqual(['assignment'])
     })
 
     it('is not tried at each of many starts when it fails, or proves nothing', async () => {

@@ -6,8 +6,32 @@ import { knownStreams as streams } from '../../src/streams/catalog.ts'
 import { isRunDue } from '../../src/worker/scheduled-runs.ts'
 import { openTestContext, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { begin, done } from '../support/runs.ts'
 
 const [assignment] = streams
+
+describe.skipIf(!hasPostgres)('a probe', () => {
+  const database = createTestDatabase()
+  it('comes once a day, also after one whose program was killed (P8)', async () => {
+    await using simulator = await startSimulator({ assignments: 30 })
+    await using context = await openTestContext(database, simulator)
+    const isDue = () => isRunDue(context, 600_000, { stream: assignment.name, kind: 'probe' })
+    await context.read(assignment, 'incremental', { signal })
+    expect(await isDue()).toBe(true)
+    await database.pool.query(
+      `insert into tidemark.run (stream, kind, status, host, pid, position_from, position_to)
+       values ($1, 'probe', 'running', 'there', 1, 0, 0)`,
+      [assignment.name],
+    )
+    expect(await isDue()).toBe(true)
+    const run = await begin(context.store, assignment.name, 'probe')
+    expect(await isDue()).toBe(false)
+    await run.finish(done)
+    expect(await isDue()).toBe(false)
+    await database.pool.query(`update tidemark.run set finished_at = now() - interval '21 hours'`)
+    expect(await isDue()).toBe(true)
+  })
+})
 
 describe.skipIf(!hasPostgres)('a look-back', () => {
   const database = createTestDatabase()

@@ -3,6 +3,7 @@
 
 import type { ClientBase } from 'pg'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
+import { isHeldSql } from './lease-holders.ts'
 import { latestRunsSql } from './runs.ts'
 
 type Queryable = Pick<ClientBase, 'query'>
@@ -108,7 +109,7 @@ export async function isProbeDue(client: Queryable, stream: string, everyMs: num
   const { rowCount } = await client.query(
     `select from tidemark.run
      where stream = $1 and kind = 'probe'
-       and (status = 'running' or finished_at > now() - $2::float8 * interval '1 millisecond')
+       and ((status = 'running' and ${isHeldSql('$1', 'probe')}) or finished_at > now() - $2::float8 * interval '1 millisecond')
      limit 1`,
     [stream, everyMs],
   )
@@ -157,7 +158,7 @@ export async function streamsLackingReconcile(
        and not exists (
          select from tidemark.run
          where run.stream = stream.name and kind = 'reconcile'
-           and (status = 'running'
+           and ((status = 'running' and ${isHeldSql('stream.name', 'whole')})
                 -- One that ended well before anything could be settled is no attempt at that.
                 or (finished_at > now() - $3::float8 * interval '1 millisecond'
                     and not (is_unsettled is true and status = 'done' and started_at < may_settle_at))

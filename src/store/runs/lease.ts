@@ -7,6 +7,7 @@ import { randomBytes } from 'node:crypto'
 import pg, { type ClientBase } from 'pg'
 import type { RunKind } from '../../streams/catalog.ts'
 import { RunFenced } from '../../sync/ports/store.ts'
+import { isAliveSql } from '../queries/lease-holders.ts'
 import { inTransaction } from '../server/session.ts'
 
 /** Runs of one lane exclude each other on a stream. */
@@ -32,12 +33,6 @@ export const kindsBeside = (kind: RunKind): readonly string[] =>
 
 export type Place = { readonly stream: string; readonly kind: RunKind }
 export type Lease = Place & { readonly lane: Lane; readonly epoch: string; readonly holderKey: string }
-
-/** Of a line `held` of tidemark.lease. */
-const isAliveSql = `exists (
-  select from pg_locks
-  where locktype = 'advisory' and granted and objsubid = 1 and pid = held.holder_pid
-    and (classid::bigint << 32) | objid::bigint = held.holder_key)`
 
 /**
  * Returns the lease with its new epoch, or null when somebody else has it. The lock is held by the connection until it is given
