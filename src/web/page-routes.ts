@@ -7,7 +7,7 @@ import type { Logger } from '../log.ts'
 import type { Problem } from '../problems/stream-problems.ts'
 import { withTimeout } from '../util/waiting.ts'
 import type { Assets } from './assets.ts'
-import { type Html, html, markupOf } from './html.ts'
+import { type Html, html, markupOf, time } from './html.ts'
 import { actionsPage } from './pages/actions.ts'
 import { checkpointsPage } from './pages/checkpoints.ts'
 import { approvePage, backfillPage } from './pages/confirm.ts'
@@ -59,6 +59,8 @@ type Options = {
   readonly assets: Assets
   /** There is a made-up upstream to break. */
   readonly isDemo?: boolean
+  /** Since when the database is known not to answer; null: it does. */
+  readonly databaseAwaySince?: () => Date | null
   /** A Postgres that is frozen keeps its connections and never answers. */
   readonly timeoutMs?: number
   readonly log: Logger
@@ -101,12 +103,15 @@ const pages: readonly Page[] = [
 ]
 const reloadSeconds = 3
 const defaultTimeoutMs = 15_000
+/** Long enough for a database that is back. */
+const awayTimeoutMs = 2_000
 /** A page is whole when it comes this soon; otherwise what is there is painted first. */
 const soonMs = 30
 
 export const pageRoutes =
-  ({ statusQueries, viewerOf, assets, isDemo = false, timeoutMs = defaultTimeoutMs, log }: Options): Routes =>
+  (options: Options): Routes =>
   (server) => {
+    const { statusQueries, viewerOf, assets, isDemo = false, databaseAwaySince = () => null, log } = options
     // Every open page asks again every few seconds; one line in the log is enough.
     let isLogged = false
     for (const { path, place = path, title, isLive, body } of pages) {
@@ -125,6 +130,9 @@ export const pageRoutes =
             ...shown,
             ...more,
           })
+        const awaySince = databaseAwaySince()
+        const { timeoutMs = awaySince ? awayTimeoutMs : defaultTimeoutMs } = options
+        const silent = databaseSilent(awaySince)
         const failed = (error: unknown): Html => {
           if (isTooSlow(error)) return tooSlow
           log[isLogged ? 'debug' : 'warn']({ err: error, path }, `the page ${path} could not be shown`)
@@ -182,7 +190,8 @@ const isTooSlow = (error: unknown): boolean =>
 
 const tooSlow = html`<p class="note warn"><b>This took longer than 2 s and was stopped</b>, so that the page does not hold up the mirror. Load it again; a narrower search or a shorter time helps.</p>`
 const waiting = html`<p class="note warn">The worker is starting and still waits for its database or its queue. The log of the worker says which. This page reloads by itself.</p>`
-const silent = html`<p class="note bad">The database did not answer. The log of the worker says why. The stored rows are safe, and the worker keeps trying.</p>`
+const databaseSilent = (since: Date | null): Html =>
+  html`<p class="note bad">The database did not answer${since && html`; the worker has had no answer since ${time(since)}`}. The log of the worker says why. The stored rows are safe, and the worker keeps trying.</p>`
 const reloads = html`<p class="quiet">This page reloads by itself.</p>`
 /** Hidden as soon as something follows it. */
 const searching = html`<p class="quiet pending">Searching; this takes up to two seconds.</p>`

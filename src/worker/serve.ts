@@ -238,6 +238,10 @@ function consoleRoutes(
         pageRoutes({
           statusQueries: () => state.statusQueries,
           viewerOf: authentication?.viewerOf ?? (() => readOnlyViewer),
+          databaseAwaySince() {
+            const { database } = partsOf(state)
+            return database && !database.isUp ? database.since : null
+          },
           assets,
           isDemo: demo !== null,
           log,

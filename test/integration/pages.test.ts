@@ -23,6 +23,7 @@ type Options = {
   mostListeners?: number
   everyMs?: number
   timeoutMs?: number
+  databaseAwaySince?: () => Date | null
   log?: Logger
 }
 
@@ -80,6 +81,16 @@ describe('a page', () => {
     const text = await answer.text()
     expect([answer.status, text]).toEqual([503, expect.stringContaining('The database did not answer')])
     expect(text).not.toContain('hunter2')
+  })
+
+  it('says since when, and soon, while the database is known to be away', async () => {
+    const statusQueries = statusQueriesWith({ beliefs: () => new Promise<never>(() => {}) })
+    const url = await serve({ statusQueries, databaseAwaySince: () => new Date('2026-01-02T03:04:05Z') })
+    const answer = await fetch(`${url}/upstream`, { signal: AbortSignal.timeout(10_000) })
+    expect([answer.status, await answer.text()]).toEqual([
+      503,
+      expect.stringMatching(/no answer since <time [^>]+>2026-01-02 03:04:05 UTC</),
+    ])
   })
 
   it('says so as well when the database never answers', async () => {
