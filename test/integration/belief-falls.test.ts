@@ -4,10 +4,14 @@ import type { Pool } from 'pg'
 import { describe, expect, it } from 'vitest'
 import type { SyncContext } from '../../src/context.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import { requestBackfill } from '../../src/store/admin/requests.ts'
+import { readBackfill } from '../../src/store/queries/backfills.ts'
+import { runNextBackfill } from '../../src/sync/changes/incremental.ts'
 import { findDeletions } from '../../src/sync/deletions/find-deletions.ts'
 import { reconcileStream } from '../../src/sync/reconcile/reconcile.ts'
 import { beliefOf, neverAborted, openTestContext, positionOf } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
+import { failed } from '../support/runs.ts'
 import { differences } from '../support/same-as-source.ts'
 import { streamOf } from '../support/streams.ts'
 
@@ -80,6 +84,34 @@ describe.skipIf(!hasPostgres)('that answers are sorted', () => {
       )
       expect((await read(context)).note).toContain('read again, from version 0')
       expect(await differences(pool, simulator, 'assignment')).toEqual([])
+    })
+  })
+
+  describe('when it is half way through a backfill', () => {
+    const database = createTestDatabase()
+    it('makes the backfill begin anew, also one that is being worked on (P2, P6)', async () => {
+      await using simulator = await startSimulator({ assignments: 400 })
+      await using context = await openTestContext(database, simulator, variables)
+      const { pool } = database
+      await read(context)
+      const to = await positionOf(pool)
+      const { id } = await requestBackfill(pool, { stream: 'assignment', from: 10n, to, by: 'a test' })
+      const given = { ...context.contextOf(assignment), signal: neverAborted }
+      await runNextBackfill({ ...given, shouldYield: () => true })
+      expect((await readBackfill(pool, id))?.position).toBeGreaterThan(100n)
+      const run = await context.store.openRun('backfill', 'assignment', { id })
+      if ('busy' in run) throw new Error(run.busy)
+      try {
+        await tellsNotToSort(simulator)
+        await read(context)
+        expect(await beliefOf(pool, 'sorting')).toBe('ignored')
+        await expect(run.pages.commit({ rows: [], rejected: [] }, to)).rejects.toThrow('lost its turn')
+      } finally {
+        await run.finish(failed)
+      }
+      expect((await readBackfill(pool, id))?.position).toBe(10n)
+      expect(await runNextBackfill(given)).toMatchObject({ status: 'done', isComplete: true })
+      expect(await readBackfill(pool, id)).toMatchObject({ status: 'done', position: to })
     })
   })
 

@@ -19,7 +19,11 @@ export function openFindings(
   const { stream } = lease
   return {
     async learn(beliefs) {
-      if (beliefs.length > 0) await fenced(() => learn(client, stream, beliefs))
+      if (beliefs.length === 0) return
+      await fenced(async () => {
+        await takeBackBackfills(client, lease, beliefs)
+        await learn(client, stream, beliefs)
+      })
     },
     async setKeyField(field) {
       await fenced(() =>
@@ -61,6 +65,32 @@ export function openFindings(
       return await fenced(() => setVolatile(client, stream, fields.map(foldName), evidence))
     },
   }
+}
+
+/** One that is half done rests on the order of answers: when it falls, the backfill begins anew, and the run that works on it cannot go on. */
+async function takeBackBackfills(
+  client: ClientBase,
+  { stream, lane }: RunLease,
+  beliefs: readonly Belief[],
+): Promise<void> {
+  const { rowCount } = await client.query(
+    `select from unnest($2::text[], $3::text[]) as learnt (name, value)
+     left join tidemark.belief as known on known.stream = $1 and known.name = learnt.name
+     where (learnt.name = 'sorting' and learnt.value <> 'proven' and known.value = 'proven')
+       or (learnt.name = 'sorted_before_cut' and learnt.value = 'no' and known.value is distinct from 'no')`,
+    [stream, beliefs.map(({ name }) => name), beliefs.map(({ value }) => value)],
+  )
+  if (rowCount === 0) return
+  // First: waits for a page under way.
+  await client.query(
+    `update tidemark.lease set epoch = epoch + 1 where stream = $1 and lane = 'backfill' and lane <> $2`,
+    [stream, lane],
+  )
+  await client.query(
+    `update tidemark.backfill set position = position_from, unread = null
+     where stream = $1 and status in ('waiting', 'running') and position > position_from`,
+    [stream],
+  )
 }
 
 export async function learn(client: ClientBase, stream: string, beliefs: readonly Belief[]): Promise<void> {
