@@ -38,6 +38,16 @@ describe.skipIf(!hasPostgres)('what was done', () => {
     expect(JSON.parse(await told(runs, '--kind', 'verify', '--json'))).toHaveLength(1)
     const happenings = await readHappenings(database.pool, ['assignment'])
     expect(happenings.map(({ text }) => text)).toContain('Verification: no difference')
+    await database.pool.query(
+      `insert into tidemark.run (stream, kind, status, started_at, finished_at, host, pid, error)
+       select 'assignment', kind, 'failed', now(), now(), 'a', 1, 'no answer'
+       from unnest(array['incremental', 'incremental', 'lookback']) as kind`,
+    )
+    const failed = (await readHappenings(database.pool, ['assignment'])).filter(({ tone }) => tone === 'bad')
+    expect(failed.map(({ text }) => text).toSorted()).toEqual([
+      'A look-back run failed',
+      'An incremental run failed',
+    ])
   })
 
   it('names who did what, and why', async () => {

@@ -45,9 +45,12 @@ export async function readHappenings(
        from unnest($1::text[]) as wanted (name)
        cross join lateral ${latestRunsSql('wanted.name', { ofKinds: `array['reconcile', 'backfill', 'verify']`, where: `status = 'done'`, limit: 3 })} as run
      ), failed as (
-       select finished_at, stream, 'bad', format('A %s failed:', kind), null, id::text
+       -- While something is away, runs fail one after the other: the last of each kind stands for them.
+       select distinct on (stream, kind) finished_at, stream, 'bad',
+         format('%s %s run failed', case when kind ~ '^[aeiou]' then 'An' else 'A' end, replace(kind, 'lookback', 'look-back')),
+         null, id::text
        from (select * from tidemark.run order by id desc limit ${recentRuns}) as recent
-       where stream = any ($1) and status = 'failed' order by id desc limit ${most}
+       where stream = any ($1) and status = 'failed' order by stream, kind, id desc
      ), done as (
        select at, coalesce(stream, target), '',
          format('%s: %s%s', coalesce(nullif(who, ''), door), told, case when reason is null then '' else format(' “%s”', reason) end),

@@ -54,7 +54,7 @@ const whatHappened = (happenings: readonly Happening[], now: Date): Html =>
       ? html`<p class="quiet">Nothing out of the ordinary in 7 days.</p>`
       : html`<ol class="story">${happenings.map(
           (one) =>
-            html`<li${one.tone !== '' && html` class="${one.tone}"`}><span>${foreign(one.text, 200)}${one.key !== null && html` <a href="${recordAddress(one.stream, one.key)}">${one.stream} ${foreign(one.key, 40)}</a>`}${one.runId !== null && html` <a href="/runs/${one.runId}">run ${one.runId}</a>`}</span><span class="small quiet">${clock(one.at, now)}${one.key === null && html` · <a href="/streams/${one.stream}">${one.stream}</a>`}</span></li>`,
+            html`<li${one.tone !== '' && html` class="${one.tone}"`}><span>${foreign(one.text, 200)}${one.key !== null && html` <a href="${recordAddress(one.stream, one.key)}">${one.stream} ${foreign(one.key, 40)}</a>`}${one.runId !== null && html` (<a href="/runs/${one.runId}">run ${one.runId}</a>)`}</span><span class="small quiet">${clock(one.at, now)}${one.key === null && html` · <a href="/streams/${one.stream}">${one.stream}</a>`}</span></li>`,
         )}</ol>`
   }<p class="small"><a href="/runs?outcome=changed">Runs</a> · <a href="/actions">Who did what</a></p></section>`
 

@@ -112,7 +112,7 @@ function serviceCard(
         : state('ok', 'Well')
   return html`<section class="card c6" aria-labelledby="service-${name}">
 <div class="bar spread"><h2 id="service-${name}">${name === 'tracking' ? 'Tracking' : 'Assignment'} service</h2>${standing}</div>
-<dl class="facts"><div><dt>Sign-in</dt><dd>${refused ? 'refused' : latest === null ? 'not tried yet' : 'works'}</dd></div>
+<dl class="facts"><div><dt>Sign-in</dt><dd>${refused ? 'refused' : latest === null ? 'not tried yet' : down ? 'worked last time' : 'works'}</dd></div>
 <div><dt>Last good answer</dt><dd>${latest === null ? 'never' : age(latest > now ? now : latest, now)}</dd></div>
 ${traffic(answers)}
 <div><dt>Streams</dt><dd>${own.length}<small>${own.map(({ stream }) => stream).join(', ')}</small></dd></div></dl>
