@@ -13,10 +13,11 @@ const pictures = [
   { name: 'pictures/stream', path: '/streams/assignment', isDark: true },
   { name: 'pictures/rows', path: '/streams/assignment/rows?changed=last+hour' },
   { name: 'pictures/upstream', path: '/upstream', isDark: true },
+  { name: 'pictures/contract', path: '/upstream/contract' },
   { name: 'pictures/rewind', path: '/streams/assignment/rewind?to-version=100' },
   { name: 'pictures/overview-phone', path: '/', isDark: true, isPhone: true },
 ] as const
-/** Something is wrong. Not compared: a first load, of which a picture shows one moment, and the descriptions of the demo. */
+/** Something is wrong. Not compared: a first load, of which a picture shows one moment. */
 const troubled = [
   { name: 'pictures/record', path: '/records/assignment/302', isDark: true },
   { name: 'pictures/problems-phone', path: '/problems', isPhone: true },
@@ -54,6 +55,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('the pictures of the manual', () =
     worker = await startTestWorker(simulator, database, {
       ...{ SCHEDULE_ASSIGNMENT: '3s', SCHEDULE_ASSIGNMENT_NOTE: '3s', SCHEDULE_TRACKER_OBJECT: '10s' },
       ...{ ROW_HISTORY: '30d', LOOKBACK: '1s', TRACKING_BASE_URL: simulator.trackingUrl },
+      CONTRACT: `${simulator.assignmentUrl}/openapi/v1.json`,
     })
     await worker.live
     const browsing = openBrowsing(worker.url)

@@ -161,6 +161,12 @@ describe('a page', () => {
     expect([told.status, await told.json()]).toEqual([404, { error: 'not found' }])
   })
 
+  it('says nothing of the records while the upstream has not described itself', async () => {
+    const text = await (await fetch(`${await serve()}/upstream/contract`)).text()
+    expect(text).toContain('Nothing was read')
+    expect(text).not.toContain('All records match the description')
+  })
+
   it('of a stream that there is not says which there are', async () => {
     const answer = await fetch(`${await serve()}/streams/%3Cb%3E`)
     const text = await answer.text()

@@ -32,7 +32,7 @@ export const contractPage: Page = {
       }),
       body: html`${sources(shown, now)}
 ${stream !== null && type !== null && fieldsOf(stream, type)}
-<div class="cols">${streamsCard(shown, stream)}${differencesCard(shown.differences)}</div>
+${shown.contracts.length > 0 && html`<div class="cols">${streamsCard(shown, stream)}${differencesCard(shown.differences)}</div>`}
 ${listsCard(lists)}
 ${history(shown, now)}`,
     }
