@@ -6,6 +6,7 @@ import { sendTest } from '../problems/alert-loop.ts'
 import { UsageError } from '../util/errors.ts'
 import { type Call, type Command, json } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
+import { fitted } from './output.ts'
 import { expectNoWords, findAction } from './parse.ts'
 
 export const alerts: Command = {
@@ -28,6 +29,6 @@ async function test({ environment, values, signal, stdout }: Call): Promise<Exit
   const receiver = { url, format, consoleUrl, runbooksUrl }
   const sent = await sendTest(receiver, new Date(), signal)
   if (values.json) stdout.json({ sent: true, format: formatOf(receiver) })
-  else stdout.say(sent)
+  else stdout.say(fitted(sent, stdout))
   return exitCodes.done
 }

@@ -21,7 +21,7 @@ import { type Call, type Command, json, operator } from './command.ts'
 import { type ExitCode, exitCodeOfRun, exitCodes } from './exit.ts'
 import { showProgress } from './live-progress.ts'
 import { changeMirror, readMirror } from './mirror.ts'
-import { alignedTable } from './output.ts'
+import { alignedTable, fitted } from './output.ts'
 import { recordedHere } from './recorded.ts'
 
 export const backfill: Command = {
@@ -98,7 +98,7 @@ async function begin(call: Call): Promise<ExitCode> {
   if (isDryRun) {
     const plan = await planBackfill(pool, stream, span, config.pageSize)
     if (values.json) stdout.json(plan.json)
-    else stdout.say(plan.text)
+    else stdout.say(fitted(plan.text, stdout))
     return exitCodes.done
   }
   const requested = await recordedHere(
@@ -144,7 +144,7 @@ async function work(
         progress.end()
         if (outcome?.error) log.debug({ err: outcome.error, stream: stream.name }, 'the backfill failed')
         if (values.json) stdout.json(backfillJson(current))
-        else stdout.say(backfillSentence(current))
+        else stdout.say(fitted(backfillSentence(current), stdout))
         if (current.status === 'done') return exitCodes.done
         if (outcome?.status === 'failed') return exitCodeOfRun(outcome)
         if (waits) return exitCodes.upstream
@@ -198,6 +198,6 @@ async function cancelOne(call: Call, text: string): Promise<ExitCode> {
     const deed = { action: 'cancelBackfill', target: id.toString() } as const
     const backfill = await recordedHere({ pool, log: call.log }, deed, cancel, backfillSentence)
     if (call.values.json) call.stdout.json(backfillJson(backfill))
-    else call.stdout.say(backfillSentence(backfill))
+    else call.stdout.say(fitted(backfillSentence(backfill), call.stdout))
   })
 }

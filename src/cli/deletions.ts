@@ -18,6 +18,7 @@ import { count, plural } from '../util/text.ts'
 import { type Call, type Command, json, operator, textOf, wholeNumber } from './command.ts'
 import type { ExitCode } from './exit.ts'
 import { changeMirror, readMirror } from './mirror.ts'
+import { fitted, wrapped } from './output.ts'
 import { findAction } from './parse.ts'
 import { reconcileExitCode, reconcileJson, reconcileText, timed } from './reconcile.ts'
 import { recordedHere } from './recorded.ts'
@@ -69,7 +70,7 @@ async function list(call: Call, names: readonly string[]): Promise<ExitCode> {
       stdout.say(
         blocked.length === 0
           ? 'No deletions are blocked.'
-          : blocked.map(({ one, evidence }) => asText(one, evidence)).join('\n\n'),
+          : blocked.map(({ one, evidence }) => asText(one, evidence, stdout.columns())).join('\n\n'),
       )
   })
 }
@@ -89,7 +90,7 @@ async function approve(call: Call, words: readonly string[]): Promise<ExitCode> 
     (outcome) => ({ isFailed: outcome.status === 'failed', told: reconcileText(outcome) }),
   )
   if (values.json) stdout.json(reconcileJson(result))
-  else stdout.say(reconcileText(result))
+  else stdout.say(fitted(reconcileText(result), stdout))
   return reconcileExitCode(result)
 }
 
@@ -105,7 +106,7 @@ async function reject(call: Call, words: readonly string[]): Promise<ExitCode> {
       rejectedSentence,
     )
     if (values.json) stdout.json(asJson(blocked))
-    else stdout.say(rejectedSentence(blocked))
+    else stdout.say(fitted(rejectedSentence(blocked), stdout))
   })
 }
 
@@ -121,7 +122,7 @@ function oneStream(action: string, words: readonly string[]): string {
   return name
 }
 
-function asText(blocked: BlockedStream, evidence: DeletionEvidence): string {
+function asText(blocked: BlockedStream, evidence: DeletionEvidence, width: number | null): string {
   const { stream, missing, living, seen, at, rejected } = blocked
   const lines: [string, string][] = [
     ['since', at?.toISOString() ?? 'not recorded'],
@@ -151,7 +152,12 @@ function asText(blocked: BlockedStream, evidence: DeletionEvidence): string {
       `check what the integration user may read (tidemark probe), then: tidemark deletions reject ${stream}`,
     ])
   const head = `${stream}: ${shareMissing(blocked)} are missing from the upstream's list. None of them was marked deleted.`
-  return [head, ...lines.map(([name, value]) => `  ${name.padEnd(16)}  ${value}`)].join('\n')
+  // Commands stay whole, so that they can be copied.
+  const inLines = ([name, value]: [string, string]) => {
+    const line = `  ${name.padEnd(16)}  ${value}`
+    return value.startsWith('tidemark ') ? line : wrapped(line, width, 20)
+  }
+  return [wrapped(head, width, 0), ...lines.map(inLines)].join('\n')
 }
 
 const keysTold = 10

@@ -25,6 +25,7 @@ import { UsageError } from '../util/errors.ts'
 import { formatDuration, plural, visible } from '../util/text.ts'
 import { type Call, type Command, json } from './command.ts'
 import { type ExitCode, exitCodeOf, exitCodes, Interrupted } from './exit.ts'
+import { fitted } from './output.ts'
 
 export const explain: Command = {
   name: 'explain',
@@ -52,7 +53,7 @@ async function run(call: Call): Promise<ExitCode> {
   if (signal.aborted) throw new Interrupted('Interrupted.')
   const story = { stream: wanted, key, row, notes, events, changes, settledAt, upstream }
   if (values.json) stdout.json(asJson(story))
-  else stdout.say(asText(story, values.values === true))
+  else stdout.say(fitted(asText(story, values.values === true), stdout))
   if (upstream.says === 'failed') return exitCodeOf(upstream.error)
   return upstream.says === 'unclear' ? exitCodes.upstream : exitCodes.done
 }

@@ -7,6 +7,7 @@ import { UsageError } from '../util/errors.ts'
 import { type Call, type Command, json, operator, textOf } from './command.ts'
 import type { ExitCode } from './exit.ts'
 import { changeMirror } from './mirror.ts'
+import { fitted } from './output.ts'
 import { recordedHere } from './recorded.ts'
 
 export const pause: Command = {
@@ -63,6 +64,6 @@ async function onStream(
   return await changeMirror(call, async (pool) => {
     const { text, document } = await work(pool, stream)
     if (values.json) stdout.json(document)
-    else stdout.say(text)
+    else stdout.say(fitted(text, stdout))
   })
 }

@@ -19,7 +19,7 @@ import { nearest } from '../util/text.ts'
 import { type Call, type Command, json, operator, textOf, wholeNumber } from './command.ts'
 import { type ExitCode, exitCodeOfRun, worst } from './exit.ts'
 import { changeMirror, readMirror } from './mirror.ts'
-import { alignedTable } from './output.ts'
+import { alignedTable, fitted } from './output.ts'
 import { findAction } from './parse.ts'
 import { recordedHere } from './recorded.ts'
 
@@ -103,7 +103,7 @@ async function drop(call: Call, target: string | undefined): Promise<ExitCode> {
       droppedSentence,
     )
     if (values.json) stdout.json({ dropped })
-    else stdout.say(droppedSentence(dropped))
+    else stdout.say(fitted(droppedSentence(dropped), stdout))
   })
 }
 
@@ -117,7 +117,7 @@ async function retry(call: Call, target: string | undefined): Promise<ExitCode> 
     const outcomes: RetryOutcome[] = []
     for await (const outcome of retrySelected(context, selection, signal)) {
       outcomes.push(outcome)
-      if (!values.json) stdout.say(retrySentence(outcome))
+      if (!values.json) stdout.say(fitted(retrySentence(outcome), stdout))
     }
     return outcomes
   }
@@ -131,7 +131,8 @@ async function retry(call: Call, target: string | undefined): Promise<ExitCode> 
     }),
   )
   if (values.json) stdout.json({ streams: outcomes.map(retryJson) })
-  else if (outcomes.length === 0) stdout.say(await nothingTried(context.database.pool, selection))
+  else if (outcomes.length === 0)
+    stdout.say(fitted(await nothingTried(context.database.pool, selection), stdout))
   return worst(outcomes.map(exitCodeOfRun))
 }
 

@@ -17,6 +17,7 @@ import { type Call, type Command, json, operator } from './command.ts'
 import { type ExitCode, exitCodeOfRun, exitCodes, worst } from './exit.ts'
 import { showProgress } from './live-progress.ts'
 import { changeMirror } from './mirror.ts'
+import { fitted } from './output.ts'
 import { recordedHere } from './recorded.ts'
 
 export const reconcile: Command = {
@@ -102,7 +103,7 @@ async function acknowledge(call: Call, name: string): Promise<ExitCode> {
       (acknowledged) => acknowledgedSentence(stream, acknowledged),
     )
     if (values.json) stdout.json({ stream, acknowledged: rows })
-    else stdout.say(acknowledgedSentence(stream, rows))
+    else stdout.say(fitted(acknowledgedSentence(stream, rows), stdout))
   })
 }
 

@@ -7,6 +7,7 @@ import { UsageError } from '../util/errors.ts'
 import { type Call, type Command, json, operator, textOf } from './command.ts'
 import type { ExitCode } from './exit.ts'
 import { changeMirror } from './mirror.ts'
+import { fitted } from './output.ts'
 import { recordedHere } from './recorded.ts'
 
 export const rewind: Command = {
@@ -48,7 +49,7 @@ async function run(call: Call): Promise<ExitCode> {
       (moved) => rewoundSentence(stream.name, moved),
     )
     if (values.json) stdout.json(asJson(stream.name, rewound))
-    else stdout.say(rewoundSentence(stream.name, rewound))
+    else stdout.say(fitted(rewoundSentence(stream.name, rewound), stdout))
   })
 }
 

@@ -12,6 +12,7 @@ import { formatDuration, plural, visible } from '../util/text.ts'
 import { type Call, type Command, json } from './command.ts'
 import { type ExitCode, exitCodes } from './exit.ts'
 import { readMirror } from './mirror.ts'
+import { fitted } from './output.ts'
 
 const longestSeconds = 30
 
@@ -42,7 +43,9 @@ async function run(call: Call): Promise<ExitCode> {
     show(call, answer)
     if (values.json || values.csv) return
     const took = formatDuration(performance.now() - startedAt)
-    call.stdout.say(`${plural(answer.rows.length, 'row')}, ${took}.${await currency(pool, query)}`)
+    call.stdout.say(
+      fitted(`${plural(answer.rows.length, 'row')}, ${took}.${await currency(pool, query)}`, call.stdout),
+    )
   })
 }
 

@@ -10,7 +10,7 @@ import { messageOf, UsageError } from '../util/errors.ts'
 import { count, formatDuration, plural } from '../util/text.ts'
 import { type Call, type Command, json, wholeNumber } from './command.ts'
 import { type ExitCode, exitCodeOfRun, exitCodes, worst } from './exit.ts'
-import type { Output } from './output.ts'
+import { fitted, type Output } from './output.ts'
 
 export const verify: Command = {
   name: 'verify',
@@ -107,7 +107,7 @@ function linePrinter(stdout: Output): Printer {
   return {
     difference: (stream, difference, cause) =>
       stdout.say(`${stream} ${difference.key}: ${inWords(difference)}${cause === null ? '' : ` [${cause}]`}`),
-    result: (result) => stdout.say(sentence(result)),
+    result: (result) => stdout.say(fitted(sentence(result), stdout)),
     end: () => {},
   }
 }
