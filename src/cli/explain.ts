@@ -157,11 +157,18 @@ function asText(story: Story, withValues: boolean): string {
     '',
     ...(row === null ? ['  The mirror holds no such row.'] : []),
     ...lines,
+    ...(hasForgotten(story)
+      ? [`  What it was before is not kept. HISTORY=${stream.name} keeps it from then on.`]
+      : []),
     ...(standing === null ? [] : ['', `  ${standing}`]),
     ...(withValues && fields.length > 0 ? ['', '  values', ...fields] : []),
     ...(hint === null ? [] : ['', `  Times are UTC.${hint}`]),
   ].join('\n')
 }
+
+/** It changed, and nothing says from what. */
+const hasForgotten = ({ row, changes }: Story): boolean =>
+  row !== null && changes.length === 0 && row.firstSeenAt.getTime() !== row.syncedAt.getTime()
 
 /** Whether the row can still become another, and what to do where it is not as the upstream has it. */
 function standingOf({ stream, row, settledAt, upstream }: Story): string | null {

@@ -140,13 +140,15 @@ const withoutContract =
 
 async function probeRights(upstream: Upstream, stream: Stream, signal: AbortSignal) {
   const name = `stream ${stream.name}`
+  const askedAt = performance.now()
   try {
     const { records } = await openSource(upstream, stream).list({ page: 1, pageSize: 1 }, signal)
     const empty =
       stream.service === 'assignment'
         ? 'it has no records, or CLIENT_GUID is not yours'
         : 'it has no records, or this user may not see them'
-    const says = records.length > 0 ? 'readable' : `readable but empty: ${empty}`
+    const took = formatDuration(performance.now() - askedAt)
+    const says = records.length > 0 ? `readable, answered in ${took}` : `readable but empty: ${empty}`
     const isWarning = records.length === 0
     return { check: { name, isFine: true, isWarning, says }, received: records.length }
   } catch (error) {

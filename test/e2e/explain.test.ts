@@ -104,6 +104,11 @@ describe.skipIf(!hasPostgres)('explain', () => {
       return JSON.parse(stdout).mirror.runs.map((run: { kind: string }) => run.kind)
     }
     expect(await Promise.all(['5', '7'].map(runsOf))).toEqual([['incremental'], ['reconcile']])
+    const told = async (key: string) =>
+      (await runTidemark(['explain', 'assignment', key], environment)).stdout
+    const hint = 'What it was before is not kept. HISTORY=assignment keeps it from then on.'
+    expect(await told('5')).toContain(hint)
+    expect(await told('9')).not.toContain(hint)
   })
 
   it('tells of related records, and which assignment shows them', async () => {

@@ -43,7 +43,7 @@ export async function recordShown(context: PageContext, compared: Compared): Pro
       bar: html`${compareBar(context, record, stream, key)}${copyButton('Copy link', { address: recordAddress(stream, key) })}`,
     }),
     body: html`${verdict(record, compared, context.now)}
-<div class="cols">${story(record, context.now)}${recordValues(record, compared, { address: recordAddress(stream, key), wanted: context.query.get('fields') ?? '' })}</div>
+<div class="cols">${story(record, stream, context.now)}${recordValues(record, compared, { address: recordAddress(stream, key), wanted: context.query.get('fields') ?? '' })}</div>
 ${record.events.related.length > 0 && belongsTo(record.events)}
 <section class="card" aria-labelledby="terminal"><h2 id="terminal">The same in the terminal</h2><pre class="term" tabindex="0">tidemark explain ${stream} ${inShell(key)}</pre></section>`,
     status: record.row === null && compared === null ? 404 : 200,
@@ -141,7 +141,7 @@ type Event = {
   readonly text: Html | null
 }
 
-const story = (record: RecordShown, now: Date): Html =>
+const story = (record: RecordShown, stream: string, now: Date): Html =>
   html`<section class="card c5" aria-labelledby="why"><h2 id="why">Why is this row like this?</h2><ol class="story">${eventsOf(
     record,
   )
@@ -149,7 +149,11 @@ const story = (record: RecordShown, now: Date): Html =>
     .map(
       ({ at, tone, title, text }) =>
         html`<li${tone !== '' && html` class="${tone}"`}><b>${title}</b>${text && html`<span>${text}</span>`}<span class="small quiet">${clock(at, now)}</span></li>`,
-    )}</ol></section>`
+    )}</ol>${hasForgotten(record) && html`<p class="small quiet">What it was before is not kept. <code>HISTORY=${stream}</code> keeps it from then on.</p>`}</section>`
+
+/** It changed, and nothing says from what. */
+const hasForgotten = ({ row, changes }: RecordShown): boolean =>
+  row !== null && changes.length === 0 && row.firstSeenAt.getTime() !== row.syncedAt.getTime()
 
 function eventsOf({ row, notes, events, changes }: RecordShown): readonly Event[] {
   const isNow = (at: Date | null, other: Date) =>
