@@ -151,13 +151,16 @@ export type RunEnd = {
   readonly isHidden?: boolean
 }
 
-/** The run lost its lease to another run of the same stream, to a rewind or to a new epoch. Nothing of its last page was kept (P2). */
+/**
+ * The run lost its lease to another run of the same stream, to a rewind, or because what it had begun with holds no more: a new epoch, a
+ * table that somebody changed, another source. Nothing of its last page was kept (P2).
+ */
 export class RunFenced extends Error {
   override readonly name = 'RunFenced'
 
   constructor(stream: string, kind: string) {
     super(
-      `The ${kind} run of ${stream} lost its turn to another run, a rewind or a new epoch. What it had committed is kept.`,
+      `The ${kind} run of ${stream} lost its turn: another run or a rewind came in between, or everything is read again because the upstream, the source or the table is not what it was. What it had committed is kept.`,
     )
   }
 }
