@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import { isForChanges } from '../support/asked.ts'
 import { createTestBrowser, hasChromium, untilLive } from '../support/browser.ts'
 import { openBrowsing } from '../support/browsing.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
@@ -17,14 +18,15 @@ const pictures = [
   { name: 'pictures/rewind', path: '/streams/assignment/rewind?to-version=100' },
   { name: 'pictures/overview-phone', path: '/', isDark: true, isPhone: true },
 ] as const
-/** Something is wrong. Not compared: a first load, of which a picture shows one moment. */
+/** Something is wrong. */
 const troubled = [
   { name: 'pictures/record', path: '/records/assignment/302', isDark: true },
   { name: 'pictures/problems-phone', path: '/problems', isPhone: true },
   // Its chart reaches to the day of the test, and so looks different every day.
   { name: 'pictures/blocked-deletions', path: '/approve?stream=assignment', covered: 'figure .plot' },
 ] as const
-const all = [...pictures, ...troubled]
+const firstLoad = { name: 'pictures/first-load', path: '/' } as const
+const all = [...pictures, ...troubled, firstLoad]
 type Look = { readonly isDark?: boolean; readonly isPhone?: boolean; readonly covered?: string }
 /** Of 255. Other rows and another font make a difference below 2, another page mostly one above 3. */
 const mostDistance = 2.5
@@ -83,12 +85,13 @@ describe.skipIf(!hasPostgres || !hasChromium)('the pictures of the manual', () =
       isPhone = false,
       covered,
       style = null,
-    }: Look & { readonly style?: string | null } = {},
+      url = worker.url,
+    }: Look & { readonly style?: string | null; readonly url?: string } = {},
   ): Promise<{ readonly own: number; readonly others: readonly number[] }> {
     const page = await browser.open({ viewport: isPhone ? phone : desktop, bypassCSP: true })
-    await page.context().addCookies([{ ...cookie, url: worker.url, sameSite: 'Strict' }])
+    await page.context().addCookies([{ ...cookie, url, sameSite: 'Strict' }])
     await page.emulateMedia({ colorScheme: isDark ? 'dark' : 'light' })
-    await page.goto(worker.url + path)
+    await page.goto(url + path)
     if ((await page.locator('[data-live]').count()) > 1) await untilLive(page)
     if (style !== null) await page.addStyleTag({ content: style })
     const taken = await page.screenshot()
@@ -126,6 +129,36 @@ describe.skipIf(!hasPostgres || !hasChromium)('the pictures of the manual', () =
   ])('are unlike %s', async (_what, style) => {
     const { own } = await distances('console', '/', { style })
     expect(own).toBeGreaterThan(mostDistance)
+  })
+
+  describe('of a first load', () => {
+    const empty = createTestDatabase()
+    it('shows the overview in the midst of it', async () => {
+      await using loading = await startSimulator({ assignments: 4_000, notes: 4_000, look: 'recorded' })
+      const gate = Promise.withResolvers<void>()
+      // So many of each stream.
+      const asked = { assignments: 0, notes: 0 }
+      loading.onRequest((request) => {
+        const what = request.path.includes('AssignmentNote') ? 'notes' : 'assignments'
+        return isForChanges(request) && ++asked[what] > 22 ? gate.promise : undefined
+      })
+      const loader = await startTestWorker(loading, empty, { PAGE_SIZE: '100', REQUEST_TIMEOUT: '120s' })
+      try {
+        await loader.live
+        await vi.waitFor(async () => {
+          const { rows } = await empty.pool.query(
+            `select from tidemark.progress where stream in ('assignment', 'assignment_note') and share > 0`,
+          )
+          expect(rows).toHaveLength(2)
+        }, inTime)
+        const { own, others } = await distances(firstLoad.name, firstLoad.path, { url: loader.url })
+        expect(own).toBeLessThan(mostDistance)
+        expect(own).toBeLessThan(Math.min(...others))
+      } finally {
+        gate.resolve()
+        await loader.stop()
+      }
+    }, 90_000)
   })
 
   describe('of trouble', () => {
