@@ -46,7 +46,8 @@ export async function moveBack(
     throw new UsageError(
       `${stream.name} is at ${current}. Moving it forward to ${position} would skip everything in between; if you want that: \`tidemark rewind\` with --force.`,
     )
-  return await rewindStream(pool, { stream: stream.name, position, seen, ...order })
+  // While it waits for commits under way, the position may be taken back further than this.
+  return await rewindStream(pool, { stream: stream.name, position, seen: seen ?? current, ...order })
 }
 
 export const rewoundSentence = (stream: string, { from, to }: Rewound): string =>

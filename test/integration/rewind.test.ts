@@ -1,6 +1,7 @@
 // Rewinds of the live position: recorded, fencing, and able to follow an upstream that went back itself.
 
 import { describe, expect, it } from 'vitest'
+import { moveBack } from '../../src/operator/rewind.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { rewindStream } from '../../src/store/admin/streams.ts'
 import { neverAborted, openTestContext, positionOf } from '../support/context.ts'
@@ -47,12 +48,38 @@ describe.skipIf(!hasPostgres)('a rewind', () => {
       await writeAll(storeOf(database), 'assignment', assignments({ AssignmentId: 1, RowVersion: 50 }))
       await rewindStream(database.pool, { ...order, position: 40n })
       await expect(rewindStream(database.pool, { ...order, position: 30n, seen: 50n })).rejects.toThrow(
-        'assignment is at 40 by now, below the 50 that you were shown',
+        'assignment is at 40 by now, below the 50 that it was at when this was asked for',
       )
       expect(await positionOf(database.pool)).toBe(40n)
       expect(await rewindStream(database.pool, { ...order, position: 30n, seen: 40n })).toMatchObject({
         to: 30n,
       })
+    })
+  })
+
+  describe('that waits for something else to move the position', () => {
+    const database = createTestDatabase()
+    it('never becomes a move forward, which would skip what nobody has read (P2)', async () => {
+      const run = await begin(storeOf(database))
+      await run.pages.commit(assignments({ AssignmentId: 1, RowVersion: 50 }), 50n)
+      await run.finish(done)
+      const other = await database.pool.connect()
+      await other.query('begin')
+      await other.query(`update tidemark.stream set position = 0 where name = 'assignment'`)
+      const back = { ...order, stream: assignment, target: { kind: 'version', position: 40n } } as const
+      const moved = moveBack(database.pool, back).then(
+        () => 'moved',
+        (error: Error) => error.message,
+      )
+      const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+      await expect
+        .poll(async () => (await database.pool.query(waiting)).rowCount, { timeout: 10_000 })
+        .toBe(1)
+      await other.query('commit')
+      other.release()
+      expect(await moved).toMatch(/^Nothing was moved: assignment is at 0 by now, below the 50 /)
+      expect(await positionOf(database.pool)).toBe(0n)
+      expect(await moveBack(database.pool, { ...back, isForced: true })).toEqual({ from: 0n, to: 40n })
     })
   })
 

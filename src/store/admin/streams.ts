@@ -9,7 +9,7 @@ export type Rewind = {
   readonly position: bigint
   readonly reason: string
   readonly by: string
-  /** The position that was shown to who confirmed it; lower by now, somebody else moved it back. Null: none was shown. */
+  /** The position that this was asked for at; when it is lower by now, nothing is moved. Null: whatever it is. */
   readonly seen?: bigint | null
 }
 export type Rewound = { readonly from: bigint; readonly to: bigint }
@@ -40,7 +40,7 @@ async function move(
   if (!before) throw new Error(`The database does not know the stream ${stream}. Run: tidemark migrate`)
   if (seen !== null && BigInt(before.position) < seen)
     throw new UsageError(
-      `Nothing was moved: ${stream} is at ${before.position} by now, below the ${seen} that you were shown. Somebody else moved it back. Look again.`,
+      `Nothing was moved: ${stream} is at ${before.position} by now, below the ${seen} that it was at when this was asked for. It was moved back meanwhile. Look again.`,
     )
   await client.query(
     `update tidemark.stream set
