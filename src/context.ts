@@ -215,7 +215,7 @@ function growLittle(): void {
 let freeMemory: (() => void) | undefined
 let freeChunks: (() => void) | undefined
 
-const relatedNotice = 'related_off:assignment'
+export const relatedNotice = 'related_off:assignment'
 
 async function readAndNote(
   database: Database,

@@ -2,7 +2,7 @@
 // subscription, and alerts people. HTTP is not its business.
 
 import { type Config, signingSecretOf } from '../config/load.ts'
-import { openContext, type SyncContext } from '../context.ts'
+import { openContext, relatedNotice, type SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
 import { runAlertLoop } from '../problems/alert-loop.ts'
 import { partsDown, readProblems, type WorkerView } from '../problems/find-problems.ts'
@@ -215,7 +215,7 @@ function keepUp(
 /** Both go on by themselves until the signal. */
 function subscribeAndAlert(
   { config, log, signal }: Beginning,
-  { assignmentService: upstream, database: { pool } }: SyncContext,
+  { assignmentService: upstream, related, database: { pool } }: SyncContext,
   { problems, view }: Pick<Live, 'problems'> & { readonly view: () => WorkerView },
 ): void {
   const { publicUrl, webhookSecret: secret, alertWebhookUrl, contract } = config
@@ -223,6 +223,8 @@ function subscribeAndAlert(
   if (publicUrl !== null && secret !== null && signingSecret !== null)
     void keepSubscribed({ upstream, pool, publicUrl, secret, signingSecret, contract, signal, log })
   else void forgetProblem(pool, webhookNotice).catch(() => {})
+  // Nobody reads them who would find that it is over.
+  if (related.length === 0) void forgetProblem(pool, relatedNotice).catch(() => {})
   if (alertWebhookUrl !== null)
     void runAlertLoop({
       url: alertWebhookUrl,

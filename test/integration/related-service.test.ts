@@ -4,9 +4,10 @@
 import { describe, expect, it } from 'vitest'
 import { probe } from '../../src/cli/probe.ts'
 import { loadConfig } from '../../src/config/load.ts'
-import type { SyncContext } from '../../src/context.ts'
+import { relatedNotice, type SyncContext } from '../../src/context.ts'
 import { readProblems } from '../../src/problems/find-problems.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import { noteProblem } from '../../src/store/queries/notices.ts'
 import { streams } from '../../src/streams/catalog.ts'
 import { openTestContext, neverAborted as signal } from '../support/context.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
@@ -14,6 +15,7 @@ import { environmentFor } from '../support/environment.ts'
 import { childDifferences } from '../support/related-children.ts'
 import { streamOf } from '../support/streams.ts'
 import { callCommand } from '../support/verbs.ts'
+import { startTestWorker } from '../support/worker.ts'
 
 const assignment = streamOf('assignment')
 const head = (context: SyncContext) => context.read(assignment, 'incremental', { signal })
@@ -99,6 +101,18 @@ describe.skipIf(!hasPostgres)('related records of a service', () => {
     expect((await callCommand(probe, [], environmentFor(simulator, database, variables))).stdout).toContain(
       'answers for assignment',
     )
+  })
+
+  it('are no problem any more when a worker starts that is to read none', async () => {
+    await using simulator = await startSimulator({ assignments: 2 })
+    await noteProblem(database.pool, { key: relatedNotice, what: 'Related records cannot be read.' })
+    expect(await relatedProblems(simulator)).toHaveLength(1)
+    const worker = await startTestWorker(simulator, database)
+    try {
+      await expect.poll(() => relatedProblems(simulator), { timeout: 30_000 }).toEqual([])
+    } finally {
+      await worker.stop()
+    }
   })
 
   it('that none of a batch can be read of come later, and others come before them', async () => {
