@@ -8,14 +8,23 @@ import { findFields, inexactSource, isExact } from './scan.ts'
 
 /** An earlier value of a field, with the path to it from the value that was just read. */
 type Repeat = { readonly path: string; readonly value: Json }
-type Reader = { readonly bytes: Buffer; at: number; repeats: readonly Repeat[] }
+type Reader = {
+  readonly bytes: Buffer
+  at: number
+  /** Those inside the value that was read last. */
+  repeats: readonly Repeat[]
+  /** What all that were told take, about, in bytes: each object tells those of the objects inside it once more. */
+  repeatBytes: number
+}
 
 const none: readonly Repeat[] = []
+const bytesOfRepeat = 100
+const mostRepeatBytes = 48 * 1024 * 1024
 
 function parseCarefully(bytes: Uint8Array): Json {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
   const hasByteOrderMark = buffer[0] === 0xef
-  return readValue({ bytes: buffer, at: hasByteOrderMark ? 3 : 0, repeats: none })
+  return readValue({ bytes: buffer, at: hasByteOrderMark ? 3 : 0, repeats: none, repeatBytes: 0 })
 }
 
 function readValue(reader: Reader): Json {
@@ -50,13 +59,13 @@ function readObject(reader: Reader): Json {
     nextToken(reader)
     reader.at++
     const value = readValue(reader)
-    const earlier = Object.hasOwn(object, field) ? [{ path: field, value: object[field] ?? null }] : none
-    if (earlier.length > 0 || reader.repeats.length > 0) {
-      const inside = reader.repeats.map((repeat) => ({
-        ...repeat,
-        path: `${field}${joint(value)}${repeat.path}`,
-      }))
-      repeats = [...(repeats ?? none), ...earlier, ...inside]
+    if (Object.hasOwn(object, field)) {
+      repeats ??= []
+      addRepeat(reader, repeats, field, object[field] ?? null)
+    }
+    if (reader.repeats.length > 0) {
+      repeats ??= []
+      addInside(reader, repeats, `${field}${joint(value)}`)
     }
     set(object, field, value)
     if (nextToken(reader) === ',') reader.at++
@@ -69,23 +78,31 @@ function readObject(reader: Reader): Json {
 
 function readArray(reader: Reader): Json {
   const array: Json[] = []
-  let repeats: readonly Repeat[] = none
+  let repeats: Repeat[] | null = null
   reader.at++
   while (nextToken(reader) !== ']') {
     const value = readValue(reader)
     const index = array.push(value) - 1
     if (reader.repeats.length > 0) {
-      const inside = reader.repeats.map((repeat) => ({
-        ...repeat,
-        path: `[${index}]${joint(value)}${repeat.path}`,
-      }))
-      repeats = [...repeats, ...inside]
+      repeats ??= []
+      addInside(reader, repeats, `[${index}]${joint(value)}`)
     }
     if (nextToken(reader) === ',') reader.at++
   }
   reader.at++
-  reader.repeats = repeats
+  reader.repeats = repeats ?? none
   return array
+}
+
+function addInside(reader: Reader, repeats: Repeat[], place: string): void {
+  for (const { path, value } of reader.repeats) addRepeat(reader, repeats, `${place}${path}`, value)
+}
+
+function addRepeat(reader: Reader, repeats: Repeat[], path: string, value: Json): void {
+  reader.repeatBytes += bytesOfRepeat + path.length
+  if (reader.repeatBytes > mostRepeatBytes)
+    throw new JsonError('too large', 'the JSON repeats too many fields')
+  repeats.push({ path, value })
 }
 
 /** `Customer.Name`, but `Lines[0].Name`. */

@@ -74,6 +74,22 @@ describe('names and strings', () => {
     expect(repeats(record)).toEqual({ 'C.N': [1], 'L[1].p': [3], 'M[0][0].q': [1] })
   })
 
+  it('P10: a record of nothing but repetitions takes no more than its length to read', {
+    timeout: 10_000,
+  }, () => {
+    const count = 80_000
+    const [record = null] = parse(`[{${'"a":1,'.repeat(count)}"a":2}]`) as readonly Json[]
+    expect(repeats(record)?.a).toHaveLength(count)
+  })
+
+  it('P10: refuses repetitions whose paths would take far more memory than the text', {
+    timeout: 10_000,
+  }, () => {
+    const inside = `{${'"a":1,'.repeat(10_000)}"a":2}`
+    const { problem } = failure(Buffer.from(`${'{"x":'.repeat(300)}${inside}${'}'.repeat(300)}`))
+    expect(problem).toBe('too large')
+  })
+
   it('P5: is not misled by strings that look like fields', () => {
     const text = JSON.stringify([{ a: '": 5', b: ':', c: '{"x":1.0,"x":2.0}', '":': '\\', 'd\\': '\\"' }])
     expect(rewrite(text)).toBe(text)
