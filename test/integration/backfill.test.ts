@@ -163,6 +163,8 @@ describe.skipIf(!hasPostgres)('a backfill', () => {
         status: 'inconclusive',
         note: expect.stringContaining('the next incremental run'),
       })
+      // It is not read again and again meanwhile.
+      expect(await runNextBackfill(reading)).toBeNull()
       await context.read(assignment, 'incremental', { signal })
       expect((await requestBackfill(pool, span)).id).toBe(id)
       expect(await runNextBackfill(reading)).toMatchObject({ status: 'done', isComplete: true })
@@ -200,6 +202,20 @@ describe.skipIf(!hasPostgres)('a backfill', () => {
       expect((await readBackfill(database.pool, id))?.error).toContain('403')
       simulator.faults.clear()
       expect(await runNextBackfill({ ...reading, signal })).toMatchObject({ status: 'done' })
+    })
+
+    it('does not keep one that was asked for later from its turn', async () => {
+      await using simulator = await startSimulator({ assignments: 400 })
+      await using context = await openTestContext(database, simulator, { PAGE_SIZE: '20' })
+      const { id: failing } = await requestBackfill(database.pool, { ...span, from: 101n })
+      const { id: later } = await requestBackfill(database.pool, { ...span, from: 201n })
+      const reading = { ...context.contextOf(assignment), signal }
+      simulator.faults.add({ kind: 403, path: 'neworchanged' })
+      expect(await runNextBackfill(reading)).toMatchObject({ status: 'failed' })
+      simulator.faults.clear()
+      expect(await runNextBackfill(reading)).toMatchObject({ status: 'done' })
+      expect(await readBackfill(database.pool, later)).toMatchObject({ status: 'done' })
+      expect(await readBackfill(database.pool, failing)).toMatchObject({ status: 'waiting' })
     })
   })
 })

@@ -23,12 +23,12 @@ const toBackfill = (line: Line): Backfill => ({
   position: BigInt(line.position),
 })
 
-/** The oldest that is not finished and does not wait for a better moment; null when there is none. */
+/** The oldest that is not finished and does not wait for a better moment, those last that failed; null when there is none. */
 export async function nextBackfill(client: Queryable, stream: string): Promise<Backfill | null> {
   const { rows } = await client.query<Line>(
     `select ${columns} from tidemark.backfill
      where stream = $1 and status in ('waiting', 'running') and coalesce(retry_at <= now(), true)
-     order by id limit 1`,
+     order by error is not null, case when error is not null then attempts end, id limit 1`,
     [stream],
   )
   return rows[0] ? toBackfill(rows[0]) : null

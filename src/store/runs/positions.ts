@@ -164,7 +164,7 @@ export const backfillPosition = (
            finished_at = case when $5 then now() end,
            note = case when $5 then $6 end,
            error = $7,
-           -- One that the upstream keeps disturbing is not read again and again.
+           -- One that the upstream keeps disturbing, or that proves nothing, is not read again and again.
            retry_at = case when $8 then now() + ${delaySql(backoff.backfill, 'attempts')} end
        where id = $4 and status = 'running' and exists (${holdSql})`,
       [
@@ -173,7 +173,7 @@ export const backfillPosition = (
         isDone,
         note,
         isDone ? null : (error ?? note ?? 'it could not be read completely'),
-        status === 'done' && !isComplete,
+        (status === 'done' || status === 'inconclusive') && !isDone,
       ],
     )
   },
