@@ -305,19 +305,22 @@ export function locallyDamaged({ stream, localChanges }: StreamSymptoms): Proble
 }
 
 /** The upstream does not show what was: what is lost of it comes from a backup or not at all. */
-function lostHistory(stream: string, changes: StreamSymptoms['localChanges']): Problem[] {
-  const [first] = changes
-  if (!first) return []
-  const named = changes.slice(0, longestList).map(describeChange)
-  const more = changes.length > longestList ? `; and ${count(changes.length - longestList)} more` : ''
-  const isLost = changes.some(({ operation }) => operation !== 'insert' && operation !== 'unwatch')
-  return [
-    problemOf('local_damage', stream, `${stream}:history:${first.at.toISOString()}`, {
-      since: first.at,
-      what: `${stream}: somebody changed its history in Postgres, mirror.${stream}_history: ${named.join('; ')}${more}. ${isLost ? 'The upstream does not keep old versions, so these lines are lost. The current rows are in it again.' : 'What it contains may be wrong.'}`,
-      whatToDo: `Restore what is lost from a backup, if reports need it: insert it into mirror.${stream}_history. Find out who writes to schema mirror, and revoke that permission.`,
-    }),
-  ]
+function lostHistory(stream: string, localChanges: StreamSymptoms['localChanges']): Problem[] {
+  const groups = Map.groupBy(localChanges, ({ runId }) => runId)
+  return [...groups.values()].flatMap((changes): Problem[] => {
+    const [first] = changes
+    if (!first) return []
+    const named = changes.slice(0, longestList).map(describeChange)
+    const more = changes.length > longestList ? `; and ${count(changes.length - longestList)} more` : ''
+    const isLost = changes.some(({ operation }) => operation !== 'insert' && operation !== 'unwatch')
+    return [
+      problemOf('local_damage', stream, `${stream}:history:${first.at.toISOString()}`, {
+        since: first.at,
+        what: `${stream}: somebody changed its history in Postgres, mirror.${stream}_history: ${named.join('; ')}${more}. ${isLost ? 'The upstream does not keep old versions, so these lines are lost. The current rows are in it again.' : 'What it contains may be wrong.'}`,
+        whatToDo: `Restore what is lost from a backup, if reports need it: insert it into mirror.${stream}_history. Find out who writes to schema mirror, and revoke that permission.`,
+      }),
+    ]
+  })
 }
 
 function mendedDamage(stream: string, localChanges: StreamSymptoms['localChanges']): Problem[] {

@@ -117,7 +117,7 @@ describe.skipIf(!hasPostgres)('the history of a stream, after', () => {
     expect(await query(`select from tidemark.local_change where stream = 'tracker_object'`)).toEqual([])
     await query('delete from mirror.tracker_object_history where tracker_object_id = 11')
     await poll(read)
-    expect((await problems())[0]?.what).toContain('rows deleted (1 row)')
+    expect((await problems())[1]?.what).toContain('rows deleted (1 row)')
   })
 
   it('what Tidemark does itself, and a restore of the whole database, is told of nothing', async () => {

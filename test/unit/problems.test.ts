@@ -176,6 +176,18 @@ describe('findProblems', () => {
     ])
     expect(new Set(found.map(({ key }) => key)).size).toBe(2)
   })
+
+  it('tells each damage to a history, and once: what an earlier run found is another problem', () => {
+    const by = { operation: 'delete', rows: 1, role: 'ann', application: 'psql', ...ofHistory }
+    const [early, late] = [
+      { ...by, at: ago(900), runId: 5 },
+      { ...by, at: ago(9), runId: 8 },
+    ]
+    const found = find([{ localChanges: [early, late] }])
+    expect(found.map(({ since }) => since)).toEqual([ago(900), ago(9)])
+    // When the earlier one is forgotten, the later one is no news again.
+    expect(find([{ localChanges: [late] }]).map(({ key }) => key)).toEqual([found[1]?.key])
+  })
 })
 
 describe('each problem', () => {
