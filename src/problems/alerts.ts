@@ -40,15 +40,19 @@ export function planAlerts(before: readonly Alert[], problems: readonly Problem[
   }
 }
 
-const stand = (known: Alert | null, { key, kind, stream, what, whatToDo }: Problem, now: Date): Alert => ({
-  key,
-  kind,
-  stream,
-  what,
-  whatToDo,
+/** What came in the course of some time is one event; when its beginning is forgotten, the rest has another key and was told with it. */
+const isRest = ({ kind, since }: Problem, now: Date): boolean =>
+  isNews(kind) && since !== null && now.getTime() - since.getTime() > eventsLastMs / 2
+
+const stand = (known: Alert | null, problem: Problem, now: Date): Alert => ({
+  key: problem.key,
+  kind: problem.kind,
+  stream: problem.stream,
+  what: problem.what,
+  whatToDo: problem.whatToDo,
   since: known?.since ?? now,
   goneSince: null,
-  toldAt: known?.toldAt ?? null,
+  toldAt: known ? known.toldAt : isRest(problem, now) ? now : null,
   attempts: known?.attempts ?? 0,
   retryAt: known?.retryAt ?? null,
 })

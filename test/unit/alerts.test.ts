@@ -85,6 +85,17 @@ describe('planAlerts', () => {
     })
   })
 
+  it('does not tell again of what is left of an event whose beginning is a day ago', () => {
+    const whole = { ...drift, since: at(0) }
+    const rest = { ...drift, key: 'schema_drift:assignment:2', since: at(300) }
+    expect(tell([...looks(0, 300, whole), ...looks(86_400, 86_700, rest)])).toEqual([
+      '60 + schema_drift:assignment:1',
+    ])
+    // What could not be told all day is told all the same.
+    const untold = [known(whole, { attempts: 9 })]
+    expect(planAlerts(untold, [whole], at(80_000)).begun).toMatchObject([{ key: whole.key }])
+  })
+
   it('backs off for an hour at most, and as long as the receiver asks within that', () => {
     const pauses = [0, 1, 2, 12].map(
       (attempts) => retryAfter(attempts, null, start).getTime() - start.getTime(),
