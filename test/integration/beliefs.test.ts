@@ -140,6 +140,31 @@ describe.skipIf(!hasPostgres)('beliefs', () => {
     })
   })
 
+  describe('of an upstream that has no look at one record', () => {
+    const database = createTestDatabase({ forEach: true })
+    const probed = async (behaviour: Partial<Behaviour>) => {
+      await using simulator = await startSimulator({ assignments: 300 })
+      await using context = await openTestContext(database, simulator, { PAGE_SIZE: '100' })
+      await read(context)
+      Object.assign(simulator.behaviour, behaviour)
+      const { source, ...others } = given(context)
+      const blind = (one: typeof source): typeof source => ({
+        ...one,
+        lookup: null,
+        sortedBy: (field) => blind(one.sortedBy(field)),
+      })
+      expect((await probeStream({ ...others, source: blind(source) })).error).toBeNull()
+      return await beliefOf(database.pool, 'list_shows_changes')
+    }
+    it('are not told where a difference cannot be looked at', async () => {
+      expect(await probed({ changesOmit: 2 })).toBeUndefined()
+    })
+
+    it('are told where there is no difference', async () => {
+      expect(await probed({})).toBe('yes')
+    })
+  })
+
   describe('of an upstream that breaks them', () => {
     const database = createTestDatabase({ forEach: true })
     it.each(broken)('%s is %s', async (name, value, behaviour) => {
