@@ -165,6 +165,37 @@ describe.skipIf(!hasPostgres)('beliefs', () => {
     })
   })
 
+  describe('of a list that shows nothing, or lacks a record which cannot be looked at', () => {
+    const database = createTestDatabase({ forEach: true })
+    it('are not told by a reconcile of nothing', async () => {
+      await using simulator = await startSimulator({ assignments: 0 })
+      await using context = await openTestContext(database, simulator)
+      await read(context)
+      await reconcileStream({ ...given(context), approved: 0 })
+      expect(await beliefOf(database.pool, 'keys_unique')).toBeUndefined()
+      expect(await beliefOf(database.pool, 'list_shows_changes')).toBeUndefined()
+    })
+
+    it('are not told by a reconcile: nobody knows whether that record is there', async () => {
+      await using simulator = await startSimulator({ assignments: 50 })
+      await using context = await openTestContext(database, simulator)
+      await read(context)
+      const { source, ...others } = given(context)
+      const isSeven = (record: Json) => isObject(record) && record.AssignmentId === 7
+      const partial: typeof source = {
+        ...source,
+        lookup: async () => 'unclear',
+        list: async (request, signal) => {
+          const answer = await source.list(request, signal)
+          return { ...answer, records: parsedRecords(answer.records).filter((record) => !isSeven(record)) }
+        },
+      }
+      await reconcileStream({ ...others, source: partial, approved: 0 })
+      expect(await beliefOf(database.pool, 'keys_unique')).toBe('yes')
+      expect(await beliefOf(database.pool, 'list_shows_changes')).toBeUndefined()
+    })
+  })
+
   describe('of an upstream that breaks them', () => {
     const database = createTestDatabase({ forEach: true })
     it.each(broken)('%s is %s', async (name, value, behaviour) => {

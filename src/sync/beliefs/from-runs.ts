@@ -64,27 +64,33 @@ export type Compared = {
   readonly missedRows: number
   /** The list lacked them, and they are there when asked for by id. */
   readonly alive: number
+  /** The list lacked them, and whether they are there could not be seen. */
+  readonly unclear: number
 }
 
-/** Of one that compared everything. */
+/** Of one that compared everything. What showed no record, or nothing certain, proves nothing (P11). */
 export function recordComparison(run: Recording, compared: Compared, now: Date): Promise<void> {
-  const { listed, twins, missedRows, alive } = compared
+  const { listed, twins, missedRows, alive, unclear } = compared
   const records = plural(listed, 'record')
   const isSame = missedRows === 0 && alive === 0
+  const isCertain = listed > 0 && unclear === 0
   const differing = `${plural(missedRows, 'row')} came by the list alone, and the list lacked ${plural(alive, 'record')} that are there`
   return record(
     run,
     [
-      learnt(
-        'list_shows_changes',
-        isSame ? 'yes' : 'no',
-        isSame ? `a reconcile of ${records} found both the same` : differing,
-      ),
-      learnt(
-        'keys_unique',
-        twins === 0 ? 'yes' : 'no',
-        `${twins === 0 ? 'no key' : plural(twins, 'key')} twice in answers with ${records}`,
-      ),
+      ...(isSame && isCertain
+        ? [learnt('list_shows_changes', 'yes', `a reconcile of ${records} found both the same`)]
+        : []),
+      ...(isSame ? [] : [learnt('list_shows_changes', 'no', differing)]),
+      ...(listed > 0
+        ? [
+            learnt(
+              'keys_unique',
+              twins === 0 ? 'yes' : 'no',
+              `${twins === 0 ? 'no key' : plural(twins, 'key')} twice in answers with ${records}`,
+            ),
+          ]
+        : []),
       ...(missedRows > 0
         ? [
             learnt(
