@@ -1,7 +1,7 @@
 // What is said of troubles: when they begin, when they turn out worse, when they are over, and nothing in between.
 
 import { PassThrough } from 'node:stream'
-import { expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { openLog } from '../../src/log.ts'
 import type { RunRequest } from '../../src/streams/catalog.ts'
 import { backoff } from '../../src/util/backoff.ts'
@@ -71,4 +71,33 @@ it('takes a run that asked for nothing as no sign that its service works (P10)',
   expect(told()).toEqual([[40, expect.stringContaining('the assignment service: refuses connections')]])
   breaker.succeeded(idle, 1)
   expect(breaker.servicesDown()).toEqual([])
+})
+
+describe('a service that was left alone', () => {
+  const away: FailureScope = { ...broken, scope: 'service', message: 'refuses connections' }
+  beforeEach(() => void vi.useFakeTimers())
+  afterEach(() => void vi.useRealTimers())
+
+  it('is not called down for ever when another worker took what was owed', () => {
+    const { breaker } = watch()
+    breaker.failed(request, Date.now(), away)
+    vi.advanceTimersByTime(300_000)
+    expect(breaker.servicesDown()).toEqual(['assignment'])
+    vi.advanceTimersByTime(3_600_000)
+    expect(breaker.servicesDown()).toEqual([])
+    expect(breaker.waits()).toEqual([])
+  })
+
+  it('is tried again in time although the clock was set back', () => {
+    const { breaker } = watch()
+    breaker.failed(request, Date.now(), away)
+    vi.setSystemTime(Date.now() - 3_600_000)
+    expect(breaker.mustWait(request)).toBe(true)
+    vi.advanceTimersByTime(10_000)
+    expect(breaker.mustWait(request)).toBe(false)
+    breaker.failed(request, Date.now(), away)
+    expect(breaker.mustWait(request)).toBe(true)
+    vi.advanceTimersByTime(60_000)
+    expect(breaker.mustWait(request)).toBe(false)
+  })
 })

@@ -40,6 +40,8 @@ type Failing = {
   readonly outage: Outage
   readonly level: FailureScope['level']
   readonly owed: Map<string, RunRequest>
+  /** By a timer, and not by the clock, which may be set back. */
+  readonly isLeftAlone: boolean
   readonly timer: NodeJS.Timeout
 }
 
@@ -56,6 +58,7 @@ type State = Options & {
 
 const severity: Readonly<Record<FailureScope['level'], number>> = { debug: 0, info: 1, warn: 2 }
 const databaseKey = 'the database'
+const forgottenAfterMs = 10 * 60_000
 const serviceKeyPattern = /^the (\w+) service$/
 
 export function openCircuitBreaker(options: Options): CircuitBreaker {
@@ -63,10 +66,9 @@ export function openCircuitBreaker(options: Options): CircuitBreaker {
   const { failing } = state
   return {
     mustWait(request) {
-      const nowMs = Date.now()
       const waitsFor = keysOf(state, request)
         .map((key) => failing.get(key))
-        .find((one) => one !== undefined && one.outage.untilMs > nowMs)
+        .find((one) => one?.isLeftAlone)
       waitsFor?.owed.set(placeOf(request), request)
       return waitsFor !== undefined
     },
@@ -109,17 +111,21 @@ function noteFailure(state: State, request: RunRequest, startedMs: number, given
   const key = keyFor(state, request, startedMs, given)
   const known = state.failing.get(key)
   const nowMs = Date.now()
-  const outage = afterFailure(known?.outage ?? null, {
+  const isClockSetBack = known !== undefined && known.outage.lastFailureMs > nowMs
+  const outage = afterFailure(isClockSetBack ? null : (known?.outage ?? null), {
     ...{ nowMs, startedMs, policy, random: Math.random() },
     notBeforeMs: notBefore?.getTime() ?? null,
   })
   clearTimeout(known?.timer)
-  const timer = setTimeout(() => askForOwed(state, key), Math.min(longestTimerMs, outage.untilMs - nowMs))
+  const timer = setTimeout(() => tryAgain(state, key), Math.min(longestTimerMs, outage.untilMs - nowMs))
   timer.unref()
   const owed = known?.owed ?? new Map<string, RunRequest>()
   owed.set(placeOf(request), request)
   const isWorse = known === undefined || severity[level] > severity[known.level]
-  state.failing.set(key, { outage, level: isWorse ? level : known.level, owed, timer })
+  state.failing.set(key, {
+    ...{ outage, owed, isLeftAlone: true, timer },
+    level: isWorse ? level : known.level,
+  })
   const fields = { err: error, stream: request.stream, kind: request.kind }
   const atLeastEvery = formatDuration(policy.longestMs)
   if (isWorse)
@@ -144,6 +150,16 @@ function noteSuccess(state: State, request: RunRequest, hasAsked: boolean): void
     const level = known.level === 'debug' ? 'debug' : 'info'
     state.log[level](`${key} works again, after ${formatDuration(nowMs - known.outage.sinceMs)}`)
   }
+}
+
+function tryAgain(state: State, key: string): void {
+  const known = state.failing.get(key)
+  if (!known) return
+  // Another worker may take what is owed, and this one would never hear that the service works again.
+  const timer = setTimeout(() => serviceKeyPattern.test(key) && state.failing.delete(key), forgottenAfterMs)
+  timer.unref()
+  state.failing.set(key, { ...known, isLeftAlone: false, timer })
+  askForOwed(state, key)
 }
 
 /** Whoever was made to wait is asked for again; those that still cannot be done come back here. */
