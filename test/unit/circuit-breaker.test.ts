@@ -73,12 +73,20 @@ it('takes a run that asked for nothing as no sign that its service works (P10)',
   expect(breaker.servicesDown()).toEqual([])
 })
 
-describe('a service that was left alone', () => {
+describe('what was left alone', () => {
   const away: FailureScope = { ...broken, scope: 'service', message: 'refuses connections' }
   beforeEach(() => void vi.useFakeTimers())
   afterEach(() => void vi.useRealTimers())
 
-  it('is not called down for ever when another worker took what was owed', () => {
+  it('is not waited for any more when another worker took what was owed', () => {
+    const { breaker } = watch()
+    breaker.failed(request, Date.now(), broken)
+    expect(breaker.waits()).toMatchObject([{ what: 'the incremental run of assignment' }])
+    vi.advanceTimersByTime(60_000)
+    expect(breaker.waits()).toEqual([])
+  })
+
+  it('is no service that is called down for ever', () => {
     const { breaker } = watch()
     breaker.failed(request, Date.now(), away)
     vi.advanceTimersByTime(300_000)

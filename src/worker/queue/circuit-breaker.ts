@@ -81,7 +81,10 @@ export function openCircuitBreaker(options: Options): CircuitBreaker {
     },
     owed: () => [...failing.values()].flatMap(({ owed }) => [...owed.values()]),
     servicesDown: () => [...failing.keys()].flatMap((key) => serviceKeyPattern.exec(key)?.slice(1) ?? []),
-    waits: () => [...failing].map(([what, { outage }]) => ({ what, until: new Date(outage.untilMs) })),
+    waits: () =>
+      [...failing].flatMap(([what, { outage, isLeftAlone }]) =>
+        isLeftAlone || serviceKeyPattern.test(what) ? [{ what, until: new Date(outage.untilMs) }] : [],
+      ),
     close() {
       for (const { timer } of failing.values()) clearTimeout(timer)
       failing.clear()
