@@ -257,7 +257,7 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P7',
     name: 'too many missing at once are believed',
     file: 'src/sync/deletions/find-deletions.ts',
-    find: 'if (missing === 0 || !(isDoubtful(shortfall) || isDoubtful(since))) return null',
+    find: 'if (missing === 0 || !isDoubtfulWith(shortfall, before.marked)) return null',
     replace: 'if (shortfall.missing >= 0) return null',
   },
   {
@@ -265,8 +265,16 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P7',
     name: 'what searches marked before is not counted',
     file: 'src/sync/deletions/find-deletions.ts',
-    find: 'isDoubtful(since)',
-    replace: 'since.missing < 0',
+    find: 'isDoubtfulWith(shortfall, before.marked)',
+    replace: 'isDoubtfulWith(shortfall, 0)',
+  },
+  {
+    ...vanished,
+    promise: 'P7',
+    name: 'a reconcile does not count what searches marked before',
+    file: 'src/sync/reconcile/reconcile.ts',
+    find: 'isDoubtfulWith(shortfall, marked)',
+    replace: 'isDoubtfulWith(shortfall, 0)',
   },
   {
     ...vanished,

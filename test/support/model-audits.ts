@@ -89,6 +89,7 @@ export const modelReconciliation = (
   pins: Map<string, Pin>,
   guardAgain: () => void,
 ): Reconciliation => ({
+  markedBefore: async () => 0,
   block: async (shortfall) => mirror.block(shortfall !== null),
   recordMissedRows: async (rows) => mirror.missed(rows),
   guardAgain: async () => guardAgain(),

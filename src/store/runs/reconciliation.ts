@@ -20,12 +20,14 @@ import { type Comparison, startComparison } from './comparison.ts'
 import { spreadOf } from './missing-rows.ts'
 import type { RunParts } from './run.ts'
 import { compareAgain, recordMissedRows, setVolatile } from './run-findings.ts'
+import { markedBefore } from './shown-rows.ts'
 
 export function reconciliationOf(parts: RunParts): Reconciliation {
   const { session, stream } = parts
   const { client, lease, fenced, fencedAfterWrites } = session
   return {
     ...comparisonOf(parts),
+    markedBefore: () => markedBefore(parts),
     async pin(rows) {
       if (rows.length === 0) return
       await fenced(() =>

@@ -77,18 +77,29 @@ function blockingOf({ session, stream }: RunParts): Pick<ShownRows, 'block' | 'b
     async beforehand() {
       const { rows } = await session.alone(() =>
         client.query<{ is_blocked: boolean; marked: number }>(
-          `select blocked_deletions is not null as is_blocked, (
-             select coalesce(sum(marked_deleted), 0)::float8 from tidemark.run
-             where run.stream = name and run.kind = 'deletions' and run.started_at > now() - interval '1 day'
-               and run.started_at > coalesce(last_reconcile_at, '-infinity')
-           ) as marked
-           from tidemark.stream where name = $1`,
+          `select blocked_deletions is not null as is_blocked, ${markedSql} as marked from tidemark.stream where name = $1`,
           [stream.name],
         ),
       )
       return { isBlocked: rows[0]?.is_blocked ?? false, marked: rows[0]?.marked ?? 0 }
     },
   }
+}
+
+/** By searches, since the list of a line of tidemark.stream was last compared whole, in a day at most. */
+const markedSql = `(
+  select coalesce(sum(marked_deleted), 0)::float8 from tidemark.run
+  where run.stream = name and run.kind = 'deletions' and run.started_at > now() - interval '1 day'
+    and run.started_at > coalesce(last_reconcile_at, '-infinity'))`
+
+export async function markedBefore({ session, stream }: RunParts): Promise<number> {
+  const { rows } = await session.alone(() =>
+    session.client.query<{ marked: number }>(
+      `select ${markedSql} as marked from tidemark.stream where name = $1`,
+      [stream.name],
+    ),
+  )
+  return rows[0]?.marked ?? 0
 }
 
 export function shownRowsOf(parts: RunParts): ShownRows {

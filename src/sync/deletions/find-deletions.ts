@@ -12,7 +12,7 @@ import type { Learnt } from '../changes/state.ts'
 import { KeyOrderBroken, keyListing, listByKey } from '../lists/by-key.ts'
 import { keyOrderOf } from '../lists/key-order.ts'
 import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
-import { type Gone, isDoubtful } from '../ports/audits.ts'
+import { type Gone, isDoubtfulWith } from '../ports/audits.ts'
 import type { Source } from '../ports/source.ts'
 import type { Run, Store } from '../ports/store.ts'
 import { probeRanks } from './rank-probe.ts'
@@ -288,12 +288,7 @@ async function tooMany(search: Search, missing: number): Promise<string | null> 
   const { run, stream, living, before } = search
   search.missing += missing
   const shortfall = { living, missing: search.missing, seen: Math.max(0, living - search.missing) }
-  const since = {
-    living: living + before.marked,
-    missing: search.missing + before.marked,
-    seen: shortfall.seen,
-  }
-  if (missing === 0 || !(isDoubtful(shortfall) || isDoubtful(since))) return null
+  if (missing === 0 || !isDoubtfulWith(shortfall, before.marked)) return null
   await run.shown.block(shortfall)
   return `blocked: the list lacks ${search.missing} of ${living} rows. To review them: tidemark deletions list ${stream.name}`
 }

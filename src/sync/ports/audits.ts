@@ -14,6 +14,12 @@ export type Shortfall = {
 export const isDoubtful = ({ living, missing, seen }: Shortfall): boolean =>
   missing > 0 && (seen === 0 || missing * 5 > living)
 
+/** By itself, or together with the rows that were marked as deleted just before: what is too much at once is so bit by bit as well (P7). */
+export const isDoubtfulWith = (shortfall: Shortfall, marked: number): boolean =>
+  isDoubtful(shortfall) ||
+  (shortfall.missing > 0 &&
+    isDoubtful({ ...shortfall, living: shortfall.living + marked, missing: shortfall.missing + marked }))
+
 /** For list streams, whose records cannot be looked at singly. */
 export type ListAbsences = {
   /** How many living rows no page from this one on has shown. */
@@ -77,10 +83,7 @@ export type ShownRows = {
   clock(): Promise<string>
   /** Remembers that too many vanished to be believed; null takes it back. */
   block(shortfall: Shortfall | null): Promise<void>
-  /**
-   * Whether a person is to decide about deletions, and how many rows searches have marked since the list was last compared whole, in a
-   * day at most: what is too much for one of them is so for several (P7).
-   */
+  /** Whether a person is to decide about deletions, and how many rows searches marked before, as in Reconciliation. */
   beforehand(): Promise<{ readonly isBlocked: boolean; readonly marked: number }>
   /** How far the current round of the sweep has come, and when it began; null: there was none, or not all of it could be looked at. */
   sweep(): Promise<{ readonly after: bigint | null; readonly beganAt: Date | null }>
@@ -96,6 +99,8 @@ export type ShownRows = {
 }
 
 export type Reconciliation = {
+  /** How many rows searches have marked since the list was last compared whole, in a day at most. */
+  markedBefore(): Promise<number>
   /** Remembers that a listing was too small to be believed, and what looks at some of the missing rows said; null takes it back. */
   block(shortfall: Shortfall | null, looks?: readonly MissingLook[]): Promise<void>
   /** Rows that only this run found, to be shown until somebody acknowledges them. */

@@ -18,7 +18,7 @@ import {
   type Arrival,
   type DifferenceCounts,
   type Gone,
-  isDoubtful,
+  isDoubtfulWith,
   type MissingLook,
   type Shortfall,
 } from '../ports/audits.ts'
@@ -105,18 +105,8 @@ async function reconcile(
   await learnWhetherListShowsDeleted(context, run, source)
   const shortfall = await run.absent.gather()
   findings.missing = shortfall.missing
-  if (shortfall.missing > context.approved && isDoubtful(shortfall)) {
-    findings.blocked = shortfall
-    // Whatever becomes of the looks.
-    await run.reconciliation.block(shortfall)
-    run.progress.step(`Look up some of ${plural(shortfall.missing, 'missing row')}`)
-    await run.reconciliation.block(shortfall, await looksAtSome(context, run, source))
-    run.progress.step(blockStep)
-    return reading(
-      false,
-      `deletions blocked: ${count(shortfall.missing)} of ${count(shortfall.living)} rows disappeared from the upstream at once and were not marked deleted. To review them: tidemark deletions list ${stream.name}. Or check the permissions of the integration user`,
-    )
-  }
+  const blocked = await blockTooMany(context, run, source, shortfall, findings)
+  if (blocked !== null) return reading(false, blocked)
   if (shortfall.missing > 0)
     run.progress.step(`Look up ${plural(shortfall.missing, 'missing row')} one by one`)
   await lookAtAbsent(context, run, source, findings, differences)
@@ -139,6 +129,28 @@ async function reconcile(
       run.state.inconclusiveRuns === 0 &&
       differences.settled && { settled: differences.settled }),
   }
+}
+
+/** What is told when more rows are missing than is believed without asking (P7); null: that many may be gone. */
+async function blockTooMany(
+  context: ReconcileContext,
+  run: Run<'reconcile'>,
+  source: Source,
+  shortfall: Shortfall,
+  findings: Findings,
+): Promise<string | null> {
+  const { living, missing } = shortfall
+  if (missing <= context.approved) return null
+  const marked = await run.reconciliation.markedBefore()
+  if (!isDoubtfulWith(shortfall, marked)) return null
+  findings.blocked = shortfall
+  // Whatever becomes of the looks.
+  await run.reconciliation.block(shortfall)
+  run.progress.step(`Look up some of ${plural(missing, 'missing row')}`)
+  await run.reconciliation.block(shortfall, await looksAtSome(context, run, source))
+  run.progress.step(blockStep)
+  const before = marked > 0 ? `, after searches had marked ${count(marked)} others,` : ''
+  return `deletions blocked: ${count(missing)} of ${count(living)} rows disappeared from the upstream at once${before} and were not marked deleted. To review them: tidemark deletions list ${context.stream.name}. Or check the permissions of the integration user`
 }
 
 const blockedLookedAt = 20
