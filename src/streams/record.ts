@@ -257,8 +257,7 @@ export function toVersion(value: Json | undefined): bigint | null {
 
 /** The version that a record has in one field, or null. */
 export function readVersion(record: JsonObject, field: string): bigint | null {
-  const folded = field.toLowerCase()
-  return toVersion(own(record, field) ?? respelt(record, { folded, spelling: field }))
+  return toVersion(fieldValue(record, { folded: field.toLowerCase(), spelling: field }))
 }
 
 /** Field names as a record spells them. */
@@ -332,19 +331,24 @@ function fieldReader(candidates: readonly string[]): (record: JsonObject) => Jso
   const wanted = candidates.map((name) => ({ folded: name.toLowerCase(), spelling: name }))
   return (record) => {
     for (const field of wanted) {
-      const value = own(record, field.spelling) ?? respelt(record, field)
-      if (value !== undefined && value !== null) return value
+      const value = fieldValue(record, field)
+      if (value !== undefined) return value
     }
     return undefined
   }
 }
 
-const own = (record: JsonObject, name: string): Json | undefined =>
-  Object.hasOwn(record, name) ? record[name] : undefined
-
-function respelt(record: JsonObject, field: { readonly folded: string; spelling: string }): Json | undefined {
+/**
+ * Of several spellings in one record the first that is not null, as in its row: not the one that the record before had, or what a record
+ * becomes would depend on which page it is in (P3).
+ */
+function fieldValue(
+  record: JsonObject,
+  field: { readonly folded: string; spelling: string },
+): Json | undefined {
   for (const name in record) {
-    if (name.length !== field.folded.length || name.toLowerCase() !== field.folded) continue
+    if (name.length !== field.folded.length) continue
+    if (name !== field.spelling && name.toLowerCase() !== field.folded) continue
     const value = record[name]
     if (value === undefined || value === null) continue
     field.spelling = name

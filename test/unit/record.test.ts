@@ -77,6 +77,12 @@ describe('readRecords', () => {
     expect(keys('[{"ID":1},{"id":2},{"Id":3},{"iD":null,"id":4}]')).toEqual(['1', '2', '3', '4'])
   })
 
+  it('P3: takes the first of several spellings in a record, however the record before it was spelt', () => {
+    const twice = '{"Id":1,"id":2,"RowVersion":3,"rowVersion":4}'
+    for (const before of ['{"Id":9,"RowVersion":1}', '{"id":9,"rowVersion":1}'])
+      expect(read(`[${before},${twice}]`).rows[1]).toMatchObject({ key: '1', version: 3n })
+  })
+
   it('P6: prefers RowVersion to SysRowVersion in every spelling, whatever the record before it had', () => {
     const { rows } = read(
       '[{"Id":1,"sysRowVersion":5},{"Id":2,"rowVersion":10,"sysRowVersion":6},{"Id":3,"rowVersion":null,"SysRowVersion":7},{"Id":4,"ROWVERSION":11,"sysRowVersion":8}]',
