@@ -7,6 +7,7 @@ import { createPageEncoder } from '../../src/store/encoding/page.ts'
 import type { ColumnType } from '../../src/store/schema/column-types.ts'
 import { foldName } from '../../src/store/schema/column-types.ts'
 import type { TableSchema } from '../../src/store/schema/table-schema.ts'
+import { startDictionary } from '../../src/store/writing/quarantine.ts'
 import { readRecords } from '../../src/streams/record.ts'
 import { streamOf } from '../support/streams.ts'
 
@@ -212,5 +213,25 @@ describe('a row with a file', () => {
     expect(lines).toEqual([[`\\\\x${hash}`, 'now', 'source', ...cells, '\\N', '\\N']])
     encoded.release()
     expect(encoded.all.text).toEqual([])
+  })
+})
+
+describe('the counts of fields', () => {
+  it('do not grow with the names that an upstream makes up, and still count those of columns (P10)', async () => {
+    const dictionary = startDictionary()
+    for (let page = 0; page < 200; page++)
+      dictionary.count({
+        records: 100,
+        nonNull: new Map([['Id', 100]]),
+        rescued: new Map([['Id', 1], ...Array.from({ length: 100 }, (_, n) => [`${page} ${n}`, 1] as const)]),
+        newFields: [],
+      })
+    const counted: unknown[][] = []
+    const query = async (_: string, values: readonly unknown[][]) => counted.push(...values.slice(2))
+    await dictionary.flush({ query } as never, 'assignment')
+    const [names = [], nonNull = [], rescued = []] = counted
+    expect(names).toHaveLength(10_000)
+    const id = names.indexOf('id')
+    expect([nonNull[id], rescued[id]]).toEqual([20_200, 200])
   })
 })

@@ -35,6 +35,8 @@ export function startDictionary(): Dictionary {
       for (const folded of newFields.keys()) countsOf(folded)
       for (const [field, nonNull] of tally.nonNull) countsOf(field).nonNull += nonNull
       for (const [field, rescued] of tally.rescued) {
+        // An upstream may make up a name for every record (P10).
+        if (fields.size >= mostCounted && !fields.has(foldName(field))) continue
         const counts = countsOf(field)
         counts.rescued += rescued
         counts.nonNull += rescued
@@ -89,6 +91,7 @@ export function startDictionary(): Dictionary {
   }
 }
 
+const mostCounted = 10_000
 const mostEmptyFields = 1_000
 /** In the evidence of a belief. */
 const mostNamed = 5
