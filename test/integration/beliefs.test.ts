@@ -140,6 +140,19 @@ describe.skipIf(!hasPostgres)('beliefs', () => {
     })
   })
 
+  describe('of an upstream that finds no record by its id', () => {
+    const database = createTestDatabase()
+    it('say so: what the list goes on showing is not gone', async () => {
+      await using simulator = await startSimulator({ assignments: 300 })
+      await using context = await openTestContext(database, simulator, { PAGE_SIZE: '100' })
+      await read(context)
+      const { source, ...others } = given(context)
+      const finding = { ...source, lookup: async () => 'gone' as const }
+      expect((await probeStream({ ...others, source: finding })).error).toBeNull()
+      expect(await beliefOf(database.pool, 'single_look')).toBe('other')
+    })
+  })
+
   describe('of an upstream that has no look at one record', () => {
     const database = createTestDatabase({ forEach: true })
     const probed = async (behaviour: Partial<Behaviour>) => {
