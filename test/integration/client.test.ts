@@ -220,6 +220,21 @@ describe('an answer', () => {
     expect(error.code).toBe('UPSTREAM_TOO_LARGE')
   })
 
+  it.each(['gzip', 'br'])(
+    'without a body is told by its status, though it says that it is packed (%s)',
+    async (packing) => {
+      await using server = await startServer((_, response) => {
+        response.writeHead(429, { ...json(), 'content-encoding': packing, 'retry-after': '3600' }).end()
+      })
+      expect(await failureOf(list(openServerClient(server)))).toMatchObject({
+        code: 'UPSTREAM_STATUS',
+        status: 429,
+        notBefore: expect.any(Date),
+      })
+      expect(server.received).toHaveLength(1)
+    },
+  )
+
   it('that is packed but damaged is a named error', async () => {
     const packed = gzipSync('[1,2,3]')
     packed.fill(0xff, 12)

@@ -8,8 +8,8 @@ import {
   type IncomingMessage,
 } from 'node:http'
 import { type Agent as HttpsAgent, request as httpsRequest } from 'node:https'
-import { pipeline, type Readable } from 'node:stream'
-import { createBrotliDecompress, createUnzip } from 'node:zlib'
+import { pipeline } from 'node:stream'
+import { type BrotliDecompress, createBrotliDecompress, createUnzip, type Unzip } from 'node:zlib'
 import type { NetworkFailure } from './network-failures.ts'
 
 export type Agents = { readonly http: HttpAgent; readonly https: HttpsAgent }
@@ -74,7 +74,13 @@ export function readAnswerOf(reading: Reading): Promise<IncomingMessage> {
   request.on('error', fail)
   request.on('response', (response) => {
     phase = 'body'
-    const unpacked = unpack(response, fail)
+    const finish = () => {
+      end()
+      resolve(response)
+    }
+    const failUnlessEmpty = (error: NodeJS.ErrnoException) =>
+      isEmpty(response, unpacked) ? finish() : fail(error)
+    const unpacked = unpack(response, failUnlessEmpty)
     const announced = unpacked === response ? Number(response.headers['content-length'] ?? 0) : 0
     unpacked.on('data', (chunk: Buffer) => {
       try {
@@ -83,11 +89,8 @@ export function readAnswerOf(reading: Reading): Promise<IncomingMessage> {
         end(error)
       }
     })
-    unpacked.on('error', fail)
-    unpacked.on('end', () => {
-      end()
-      resolve(response)
-    })
+    unpacked.on('error', failUnlessEmpty)
+    unpacked.on('end', finish)
   })
   request.end()
   return promise
@@ -95,7 +98,16 @@ export function readAnswerOf(reading: Reading): Promise<IncomingMessage> {
 
 const packings = { 'accept-encoding': 'gzip, deflate, br' }
 
-function unpack(response: IncomingMessage, onError: (error: NodeJS.ErrnoException) => void): Readable {
+/** Without a body nothing is packed, whatever the headers say: the status counts, and what they say of it. */
+const isEmpty = (response: IncomingMessage, unpacked: IncomingMessage | Unpacking): boolean =>
+  'bytesWritten' in unpacked && response.complete && unpacked.bytesWritten === 0
+
+type Unpacking = Unzip | BrotliDecompress
+
+function unpack(
+  response: IncomingMessage,
+  onError: (error: NodeJS.ErrnoException) => void,
+): IncomingMessage | Unpacking {
   const packing = response.headers['content-encoding']?.trim().toLowerCase() ?? ''
   const unpacking =
     packing === 'br'
