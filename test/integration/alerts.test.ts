@@ -8,6 +8,7 @@ import { runAlertLoop, sendAlerts } from '../../src/problems/alert-loop.ts'
 import type { Problem } from '../../src/problems/stream-problems.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { withAlertBook } from '../../src/store/admin/alert-book.ts'
+import { inTurn } from '../../src/store/server/session.ts'
 import { neverAborted } from '../support/context.ts'
 import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 import { adminToken, startTestWorker } from '../support/worker.ts'
@@ -84,6 +85,21 @@ describe.skipIf(!hasPostgres)('alerts', () => {
     await Promise.all(Array.from({ length: 5 }, () => look(url, 70, [problem])))
     await look(url, 75, [problem])
     expect(told).toHaveLength(1)
+  })
+
+  it('does not wait for ever for a worker that is frozen while it tells', async () => {
+    const { promise: frozen, resolve: thaw } = Promise.withResolvers<void>()
+    const late = inTurn(database.pool, 'alerts', () => frozen, 300)
+    const isMine = async () => {
+      let taken = false
+      await inTurn(database.pool, 'alerts', async () => {
+        taken = true
+      })
+      return taken
+    }
+    await expect.poll(isMine, { timeout: 10_000 }).toBe(true)
+    thaw()
+    await expect(late).rejects.toThrow(/terminated|not queryable/)
   })
 
   it('holds in quiet hours what lasts, and forgets what does not', async () => {

@@ -195,11 +195,19 @@ export async function takeTurn(client: ClientBase, name: string): Promise<void> 
   await client.query(turnSql, [name])
 }
 
+/** A program that is frozen, or whose machine is gone, loses its turn after this (P8). */
+const longestTurnMs = 5 * 60_000
+
 /** Does nothing while another program is at it. What the work writes on other connections is not part of this transaction. */
-export async function inTurn(pool: Pool, name: string, work: () => Promise<void>): Promise<void> {
+export async function inTurn(
+  pool: Pool,
+  name: string,
+  work: () => Promise<void>,
+  longestMs = longestTurnMs,
+): Promise<void> {
   await withConnection(pool, async (client) => {
     await client.query('insert into tidemark.turn (name) values ($1) on conflict do nothing', [name])
-    await client.query('begin; set local idle_in_transaction_session_timeout = 0')
+    await client.query(`begin; set local idle_in_transaction_session_timeout = ${longestMs}`)
     try {
       const { rowCount } = await client.query(`${turnSql} skip locked`, [name])
       if (rowCount) await work()
