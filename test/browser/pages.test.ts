@@ -194,6 +194,26 @@ describe.skipIf(!hasPostgres || !hasChromium)('the pages', () => {
     await keys.getByLabel('Use these keys').check()
   })
 
+  it('goes through the rows of a table by keys, and opens one', async () => {
+    const page = await browser.open()
+    await page.goto(`${worker.url}/streams/assignment/rows`)
+    const addresses = await page
+      .locator('main tbody tr')
+      .evaluateAll((rows) => rows.map((row) => row.querySelector('a')?.getAttribute('href')))
+    const focused = () => page.evaluate<string>(`document.activeElement.getAttribute('href')`)
+    for (const [key = '', row = 0] of [
+      ['k', 0] as const,
+      ['j', 1] as const,
+      ['j', 2] as const,
+      ['k', 1] as const,
+    ]) {
+      await page.keyboard.press(key)
+      expect(await focused()).toBe(addresses[row])
+    }
+    await page.keyboard.press('Enter')
+    await page.waitForURL(`${worker.url}${addresses[1]}`)
+  })
+
   it('filters the fields of a record as one types, and without its script by asking again', async () => {
     const path = `${worker.url}/records/assignment/7`
     const names = (page: Page) => page.getByRole('rowheader').filter({ visible: true }).allInnerTexts()

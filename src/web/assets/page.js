@@ -103,6 +103,13 @@ function goTo(letter) {
     if (link.textContent.trim().toLowerCase().startsWith(letter)) return link.click()
 }
 
+/** To the link of the next row, or of the one before; Enter opens it. */
+function goToRow(by) {
+  const links = [...document.querySelectorAll('main tbody tr')].flatMap((row) => row.querySelector('a') ?? [])
+  const at = links.findIndex((link) => link.closest('tr').contains(document.activeElement))
+  links[Math.min(Math.max(at + by, 0), links.length - 1)]?.focus()
+}
+
 function press(event) {
   const { key, target, ctrlKey, metaKey, altKey } = event
   if (!useKeys.checked || ctrlKey || metaKey || altKey || keys.open) return
@@ -110,6 +117,7 @@ function press(event) {
   if (isGoing) goTo(key.toLowerCase())
   else if (key === '/') document.querySelector('#q').focus()
   else if (key === '?') keys.showModal()
+  else if (key === 'j' || key === 'k') goToRow(key === 'j' ? 1 : -1)
   isGoing = key === 'g' && !isGoing
   if (key === '/' || key === '?') event.preventDefault()
 }

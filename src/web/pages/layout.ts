@@ -116,7 +116,7 @@ ${viewer && account(viewer)}`
 const keysDialog = html`<dialog id="keys" aria-labelledby="keys-title"><form method="dialog" class="more"><h2 id="keys-title">Keys</h2>
 <dl class="pairs"><dt><kbd>/</kbd></dt><dd>find a record</dd><dt><kbd>g</kbd> and a letter</dt><dd>go to ${places.map(
   ([, name], index) => html`${index > 0 && ', '}<kbd>${name[0]?.toLowerCase()}</kbd> ${name}`,
-)}</dd><dt><kbd>?</kbd></dt><dd>this list</dd></dl>
+)}</dd><dt><kbd>j</kbd>, <kbd>k</kbd></dt><dd>next row, row before; <kbd>Enter</kbd> opens it</dd><dt><kbd>?</kbd></dt><dd>this list</dd></dl>
 <label class="check"><input type="checkbox" data-use-keys checked> Use these keys, outside of fields</label>
 <button>Close</button></form></dialog>`
 
