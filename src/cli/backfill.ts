@@ -112,7 +112,7 @@ async function begin(call: Call): Promise<ExitCode> {
 
 const pollMs = 500
 
-/** Works on the stream's backfills, the oldest first, until this one is over; waits while another program works on them. */
+/** Works on the stream's backfills, the oldest first and those last that failed, until this one is over; waits while another program works. */
 async function work(
   { values, signal, log, stdout, stderr }: Call,
   context: SyncContext,
