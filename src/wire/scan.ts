@@ -2,7 +2,7 @@
 // are. Strict: what it takes, JSON.parse takes as well. What it does not take is read by the parser of src/json/, which says why.
 
 import { isUtf8 } from 'node:buffer'
-import { JsonError } from '../json/bounds.ts'
+import { expectBounded, JsonError } from '../json/bounds.ts'
 
 import { type FieldOrder, isNameAt, noField, numberOf } from './field-order.ts'
 import { isNull, type Places, type RecordPage, recordPage } from './record-page.ts'
@@ -58,7 +58,7 @@ type Scan = {
 
 /**
  * Null: it is no list, or none that this scan reads. `order` learns what the records show. Throws a JsonError when there are too many
- * records. `onRelease` is called when the bytes are of no use to the page any more.
+ * records, or values in one. `onRelease` is called when the bytes are of no use to the page any more.
  */
 export function scanRecords(
   bytes: Buffer,
@@ -180,6 +180,8 @@ function scanRecord(scan: Scan, start: number): number {
     scan.valueStarts.fill(0, fieldEnd, fieldEnd + scan.order.names.length)
     end = skipValue(scan.bytes, start, 0)
     if (end === bad) return bad
+    // It will be parsed: what is too much for that is refused with the answer, as in one that is no list.
+    expectBounded(bytes.subarray(start, end))
   } else scan.fieldEnd = fieldEnd + scan.order.names.length
   scan.recordStarts[recordCount] = start
   scan.recordEnds[recordCount] = end

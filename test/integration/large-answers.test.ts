@@ -81,6 +81,13 @@ describe('P10: an answer', { timeout: 120_000 }, () => {
         part: (i) => (i === 0 ? '{"a":[[]' : i < 10_000_000 ? ',[]' : ']}'),
       },
     ],
+    [
+      'of millions of values in one record of a list',
+      {
+        ...list(10_000_000, () => '[]'),
+        part: (i) => (i === 0 ? '[{"AssignmentId":1,"RowVersion":1,"a":[[]' : i < 10_000_000 ? ',[]' : ']}]'),
+      },
+    ],
     ['of one endless string', { count: 300, part: (index) => (index === 0 ? '["' : 'x'.repeat(1_000_000)) }],
   ])('%s is refused, and says what to do', async (_, body) => {
     const { code, problem, megabytes } = await read(body)
