@@ -153,6 +153,20 @@ describe.skipIf(!hasPostgres)('beliefs', () => {
     })
   })
 
+  describe('of an upstream whose only record fell', () => {
+    const database = createTestDatabase()
+    it('do not take that for the same upstream', async () => {
+      await using simulator = await startSimulator({ assignments: 1 })
+      await using context = await openTestContext(database, simulator)
+      await read(context)
+      const { source, ...others } = given(context)
+      const lookup = async () => ({ found: { AssignmentId: 1, RowVersion: 0 } })
+      expect((await probeStream({ ...others, source: { ...source, lookup } })).error).toBeNull()
+      expect(await beliefOf(database.pool, 'versions_rise')).toBe('no')
+      expect(await beliefOf(database.pool, 'same_upstream')).toBeUndefined()
+    })
+  })
+
   describe('of an upstream that has no look at one record', () => {
     const database = createTestDatabase({ forEach: true })
     const probed = async (behaviour: Partial<Behaviour>) => {

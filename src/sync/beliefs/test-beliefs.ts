@@ -344,6 +344,8 @@ async function* testRows({ source, stream, rows, signal }: Test): AsyncGenerator
       'no',
       `${fallen.length} of ${compared} records have lower versions than here: ${first}`,
     )
+  else if (fallen.length === compared)
+    yield untold('same_upstream', `only one row could be compared, and it fell: ${first}`)
   else
     yield told(
       'same_upstream',
