@@ -66,7 +66,15 @@ export function findProblems({
   const isDown = (service: string) => refused.has(service) || view.servicesDown.includes(service)
   return [
     ...partsDown(view),
-    ...view.servicesDown.filter((service) => !refused.has(service)).map(serviceDown),
+    ...view.servicesDown
+      .filter((service) => !refused.has(service))
+      .map((service) =>
+        serviceDown(
+          service,
+          symptoms.filter(({ stream }) => rules.serviceOf(stream) === service),
+          now,
+        ),
+      ),
     ...[...refused].map(tokenRefused),
     ...notices.flatMap(noticeProblem),
     ...symptoms.flatMap((one) => [
@@ -98,12 +106,21 @@ const partDown = ({ name, since }: WorkerView['partsDown'][number]): Problem =>
     whatToDo: 'Check that it runs and can be reached: `tidemark probe`.',
   })
 
-const serviceDown = (service: string): Problem =>
-  problemOf('service_down', null, service, {
-    since: null,
+/** An outage gets better by itself. One that lasts longer needs somebody who asks. */
+const outageMs = 60 * 60_000
+
+function serviceDown(service: string, symptoms: readonly StreamSymptoms[], now: Date): Problem {
+  const failing = symptoms.flatMap((one) => one.failing.map(({ since }) => since.getTime()))
+  const since = failing.length > 0 ? new Date(Math.min(...failing)) : null
+  const isLong = since !== null && now.getTime() - since.getTime() > outageMs
+  return problemOf('service_down', null, service, {
+    ...{ since, isLong },
     what: `The ${service} service of the upstream does not work. Tidemark keeps trying; until it works again, the rows of its streams get older.`,
-    whatToDo: 'If it takes long, see what the service answers: `tidemark probe`.',
+    whatToDo: isLong
+      ? 'See what the service answers, and tell the operator of the upstream: `tidemark probe`.'
+      : 'If it takes long, see what the service answers: `tidemark probe`.',
   })
+}
 
 type Refusal = Pick<StreamSymptoms['failing'][number], 'since' | 'error'>
 

@@ -79,6 +79,8 @@ export type Problem = {
   /** Null when it is not about one stream. */
   readonly stream: string | null
   readonly since: Date | null
+  /** It lasts longer than what usually gets better by itself. */
+  readonly isLong?: boolean
   /** What happened, and what it means for the rows. */
   readonly what: string
   /** With commands between backticks. */
@@ -87,7 +89,7 @@ export type Problem = {
   readonly runbook: string
 }
 
-type Words = Pick<Problem, 'since' | 'what' | 'whatToDo'>
+type Words = Pick<Problem, 'since' | 'isLong' | 'what' | 'whatToDo'>
 
 /** `subject` distinguishes it from others of its kind. */
 export const problemOf = (

@@ -7,8 +7,8 @@ import { isNews, type Problem, type ProblemKind } from './stream-problems.ts'
 
 /** Who does something about a problem: a person, Tidemark itself, or nobody, because it only has to be known. */
 export type Care = 'needs you' | 'heals' | 'news'
-export const careOf = ({ kind }: Pick<Problem, 'kind'>): Care =>
-  kind === 'service_down' ? 'heals' : isNews(kind) ? 'news' : 'needs you'
+export const careOf = ({ kind, isLong = false }: Pick<Problem, 'kind' | 'isLong'>): Care =>
+  kind === 'service_down' && !isLong ? 'heals' : isNews(kind) ? 'news' : 'needs you'
 
 /** `ok`: up to date. `busy`: loading. `warn`: gets better by itself. `bad`: needs a person. */
 export type Tone = 'ok' | 'busy' | 'idle' | 'todo' | 'warn' | 'bad'

@@ -5,6 +5,7 @@ import { isStale } from '../../src/config/parsers.ts'
 import { contractProblems } from '../../src/problems/contract-problems.ts'
 import { findProblems, type WorkerView } from '../../src/problems/find-problems.ts'
 import { problemKinds } from '../../src/problems/stream-problems.ts'
+import { careOf } from '../../src/problems/stream-state.ts'
 import type { Notice } from '../../src/store/queries/notices.ts'
 import type { StreamSymptoms } from '../../src/store/queries/symptoms.ts'
 
@@ -161,6 +162,16 @@ describe('findProblems', () => {
       'part_down',
       'service_down',
     ])
+  })
+
+  it.each([
+    [59, 'heals'],
+    [61, 'needs you'],
+  ])('lets a service be down for an hour before somebody has to ask (%i minutes: %s)', (minutes, care) => {
+    const away = failing(9).map((kind) => ({ ...kind, since: ago(minutes) }))
+    const [down] = find([{ failing: away }], { servicesDown: ['assignment'] })
+    expect(down).toMatchObject({ kind: 'service_down', since: ago(minutes) })
+    expect(down && careOf(down)).toBe(care)
   })
 
   it('gathers fields that came together, and keeps those apart that came later', () => {
