@@ -167,7 +167,7 @@ describe.skipIf(!hasPostgres || !hasChromium)('acting on the pages', () => {
       await page.goto(again)
       await rows(`update tidemark.stream set position = position - 1 where name = 'assignment'`)
       await confirm('assignment')
-      await expectTold(page, 'Somebody else moved it back')
+      await expectTold(page, 'It was moved back meanwhile')
       await page.goto(again)
       await confirm('assignment')
       await expectTold(page, /the position moved from \d+ to 7\./)

@@ -1,4 +1,4 @@
-// The table of assignments, made anew for each test, whose columns are found in what is written.
+// The table of assignments, made anew for each test as if there had been none, whose columns are found in what is written.
 
 import { beforeEach } from 'vitest'
 import type { JsonObject } from '../../src/json/json.ts'
@@ -17,6 +17,8 @@ export function createGrowingTable() {
       drop view if exists bi.assignment cascade;
       drop table if exists mirror.assignment cascade;
       delete from tidemark.field where stream = 'assignment';
+      delete from tidemark.local_change where stream = 'assignment';
+      update tidemark.stream set table_oid = null, state_oid = null where name = 'assignment';
       truncate tidemark.quarantine`)
   })
 
