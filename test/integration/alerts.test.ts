@@ -89,7 +89,13 @@ describe.skipIf(!hasPostgres)('alerts', () => {
 
   it('does not wait for ever for a worker that is frozen while it tells', async () => {
     const { promise: frozen, resolve: thaw } = Promise.withResolvers<void>()
-    const late = inTurn(database.pool, 'alerts', () => frozen, 300)
+    const { promise: hasTurn, resolve: begin } = Promise.withResolvers<void>()
+    const tell = () => {
+      begin()
+      return frozen
+    }
+    const late = inTurn(database.pool, 'alerts', tell, 300)
+    await hasTurn
     const isMine = async () => {
       let taken = false
       await inTurn(database.pool, 'alerts', async () => {
