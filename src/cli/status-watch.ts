@@ -39,14 +39,14 @@ export async function watchStatus(options: {
   }
 }
 
-/** Each line over the one before: nothing flickers. */
+/** Each line over the one before: nothing flickers. Cleared first: behind a line as wide as the terminal that would take its last letter. */
 function frameOf(found: Status, last: Status | null, out: Call['stdout']): string {
   const lines = [
     ...statusLines(found, out, last),
     '',
     out.style('dim', out.plain('live · changes are bold · q ends')),
   ]
-  return `\x1b[H${lines.map((line) => `${line}\x1b[K`).join('\r\n')}\x1b[J`
+  return `\x1b[H${lines.map((line) => `\x1b[K${line}`).join('\r\n')}\x1b[J`
 }
 
 /** In raw mode Ctrl-C is a key like others. */
