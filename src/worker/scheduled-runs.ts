@@ -10,6 +10,7 @@ import { type RunKind, type RunRequest, kinds as runKinds, type Stream } from '.
 import { probeStream } from '../sync/beliefs/probe-run.ts'
 import { runNextBackfill } from '../sync/changes/incremental.ts'
 import { currentLookback, lookbackIntervalMs, shortEveryMs } from '../sync/changes/lookback.ts'
+import { longestReplicaLagMs } from '../sync/changes/pinned-records.ts'
 import { findDeletions } from '../sync/deletions/find-deletions.ts'
 import type { RunOutcome } from '../sync/perform-run.ts'
 import { RunFenced } from '../sync/ports/store.ts'
@@ -175,6 +176,7 @@ export async function askForMissed(
     ...reconciles,
     slot,
     restMs,
+    replicaLagMs: longestReplicaLagMs,
   }))
     await requestRun({ stream, kind: 'reconcile', cause: 'again' })
 }
@@ -182,7 +184,8 @@ export async function askForMissed(
 /** Asked for again by one worker, and taken by another meanwhile. */
 export async function isTaken(reconciles: Reconciles, request: RunRequest, now: Date): Promise<boolean> {
   if (request.kind !== 'reconcile' || request.cause !== 'again') return false
-  const owed = { ...reconciles, slot: lastSlot(reconciles.schedule, now), restMs: 0 }
+  const slot = lastSlot(reconciles.schedule, now)
+  const owed = { ...reconciles, slot, restMs: 0, replicaLagMs: longestReplicaLagMs }
   return (await streamsLackingReconcile(reconciles.pool, [request.stream], owed)).length === 0
 }
 

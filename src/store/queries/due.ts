@@ -123,12 +123,12 @@ export type ReconcilesOwed = {
   /** What failed is left alone for that long. */
   readonly restMs: number
   readonly lookbackMs: number
+  /** A replica that lags lacks what came last. */
+  readonly replicaLagMs: number
 }
 
 /** Fewer in a row are no problem. */
 const inconclusiveRuns = 3
-/** A replica that lags lacks what came last. */
-const inconclusiveFor = '6 minutes'
 
 /**
  * Streams that were complete before a slot of the schedule and have had no reconcile since. And those of which a first load was compared
@@ -139,7 +139,7 @@ const inconclusiveFor = '6 minutes'
 export async function streamsLackingReconcile(
   client: Queryable,
   streams: readonly string[],
-  { slot, restMs, lookbackMs }: ReconcilesOwed,
+  { slot, restMs, lookbackMs, replicaLagMs }: ReconcilesOwed,
 ): Promise<readonly string[]> {
   const { rows } = await client.query<{ name: string }>(
     `select name from tidemark.stream
@@ -148,7 +148,7 @@ export async function streamsLackingReconcile(
      ) as first_load
      cross join lateral (
        select settled_through_version is null and may_settle_at < now() and last_reconcile_at < may_settle_at as is_unsettled,
-         inconclusive_runs >= ${inconclusiveRuns} and inconclusive_since < now() - interval '${inconclusiveFor}'
+         inconclusive_runs >= ${inconclusiveRuns} and inconclusive_since < now() - $5::float8 * interval '1 millisecond'
            and last_reconcile_at < inconclusive_since as is_standing
      ) as compared
      where name = any($1) and paused_at is null
@@ -165,7 +165,7 @@ export async function streamsLackingReconcile(
                 or (status = 'done' and is_unsettled is not true and finished_at >= greatest($2, now() - interval '2 hours')
                     and not (is_standing is true and started_at < inconclusive_since))))
      order by name`,
-    [streams, slot, restMs, lookbackMs],
+    [streams, slot, restMs, lookbackMs, replicaLagMs],
   )
   return rows.map(({ name }) => name)
 }

@@ -12,6 +12,7 @@ import {
   waysOut,
 } from '../queries/sources.ts'
 import { inTransaction, withConnection } from '../server/session.ts'
+import { fenceRuns } from './lease.ts'
 import { hasRows } from './positions.ts'
 
 type Queryable = Pick<ClientBase, 'query'>
@@ -52,10 +53,10 @@ const takeOver = (pool: Pool, other: OtherSource<WantedSource>): Promise<void> =
         'update tidemark.source set base_url = $2, account = $3, noted_at = now() where service = $1',
         [service, baseUrl, account],
       )
-      // Waits for commits under way.
-      await client.query('update tidemark.lease set epoch = epoch + 1 where stream = any ($1)', [
+      await fenceRuns(
+        client,
         streams.map(({ name }) => name),
-      ])
+      )
       if (await hasAnyRows(client, streams)) expectNone([otherSourceText(other)])
     }),
   )

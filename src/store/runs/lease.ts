@@ -107,6 +107,22 @@ export async function holdLease(client: ClientBase, lease: Lease): Promise<void>
   if (rowCount === 0) throw lostLease(lease)
 }
 
+/**
+ * No run of these streams that is in progress can write after this (P2); of one lane alone, or of all but one. Waits for commits
+ * under way.
+ */
+export async function fenceRuns(
+  client: Pick<ClientBase, 'query'>,
+  streams: readonly string[],
+  { only = null, but = null }: { readonly only?: Lane | null; readonly but?: Lane | null } = {},
+): Promise<void> {
+  await client.query(
+    `update tidemark.lease set epoch = epoch + 1
+     where stream = any ($1) and ($2::text is null or lane = $2) and lane is distinct from $3`,
+    [streams, only, but],
+  )
+}
+
 /** A transaction of a run that writes no page. */
 export const withinLease = <Result>(
   client: ClientBase,

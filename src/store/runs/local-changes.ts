@@ -11,7 +11,7 @@ import { createTable, type WantedKey } from '../schema/create-table.ts'
 import { qualified, readTableSchema } from '../schema/table-schema.ts'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
 import { distrustedHash } from '../writing/difference-sql.ts'
-import { type RunLease, withinLease } from './lease.ts'
+import { fenceRuns, type RunLease, withinLease } from './lease.ts'
 import { readFromBeginning } from './positions.ts'
 import { learn } from './run-findings.ts'
 
@@ -86,12 +86,7 @@ async function believe(
  * so any more. In a transaction of its own: pages under way hold rows that are changed next.
  */
 const fenceOthers = (client: ClientBase, lease: RunLease): Promise<unknown> =>
-  withinLease(client, lease, () =>
-    client.query('update tidemark.lease set epoch = epoch + 1 where stream = $1 and lane <> $2', [
-      lease.stream,
-      lease.lane,
-    ]),
-  )
+  withinLease(client, lease, () => fenceRuns(client, [lease.stream], { but: lease.lane }))
 
 /** What was done; nothing when there is nothing to mend after all. */
 async function beginAnew(client: ClientBase, lease: RunLease, stream: Stream): Promise<readonly string[]> {

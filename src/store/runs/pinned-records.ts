@@ -5,7 +5,7 @@ import pg, { type ClientBase } from 'pg'
 import type { Pin, PinnedRecords, WentBack } from '../../sync/ports/store.ts'
 import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import { distrustedHash, isRewoundSql } from '../writing/difference-sql.ts'
-import type { RunLease } from './lease.ts'
+import { fenceRuns, type RunLease } from './lease.ts'
 import { isLivingSql, isShownSql, readFromBeginning } from './positions.ts'
 import type { RunParts } from './run.ts'
 
@@ -156,11 +156,7 @@ async function note(
 /** What was learnt and kept in the versions of the epoch before says nothing about this one. Within a fenced transaction. */
 async function beginEpoch(client: ClientBase, lease: RunLease, found: WentBack): Promise<void> {
   const { stream, lane, runId } = lease
-  // Waits for commits under way; of the other runs that go on, none can write after this (P2).
-  await client.query('update tidemark.lease set epoch = epoch + 1 where stream = $1 and lane <> $2', [
-    stream,
-    lane,
-  ])
+  await fenceRuns(client, [stream], { but: lane })
   await client.query(
     `insert into tidemark.epoch (stream, run_id, position, looked, lost, evidence)
      select name, $2, position, $3, $4, $5 from tidemark.stream where name = $1`,

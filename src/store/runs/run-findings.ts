@@ -8,7 +8,7 @@ import type { Arrival, CausedDifference, VolatileField } from '../../sync/ports/
 import type { Belief, LateArrival, RunFindings } from '../../sync/ports/store.ts'
 import { foldName } from '../schema/column-types.ts'
 import { qualified } from '../schema/table-schema.ts'
-import type { RunLease, RunSession } from './lease.ts'
+import { fenceRuns, type RunLease, type RunSession } from './lease.ts'
 
 export function openFindings(
   { client, lease, fenced }: RunSession,
@@ -81,11 +81,7 @@ async function takeBackBackfills(
     [stream, beliefs.map(({ name }) => name), beliefs.map(({ value }) => value)],
   )
   if (rowCount === 0) return
-  // First: waits for a page under way.
-  await client.query(
-    `update tidemark.lease set epoch = epoch + 1 where stream = $1 and lane = 'backfill' and lane <> $2`,
-    [stream, lane],
-  )
+  await fenceRuns(client, [stream], { only: 'backfill', but: lane })
   await client.query(
     `update tidemark.backfill set position = position_from, unread = null
      where stream = $1 and status in ('waiting', 'running') and position > position_from`,
@@ -173,11 +169,8 @@ async function setVersionField(
   )
   await learn(client, stream, [{ name: 'version_field', value: field, evidence, testedAt: new Date() }])
   if (rows[0]?.value === field || (!rows[0] && (await isPositionOf(client, stream, field)))) return false
-  // Runs of other kinds go by the old field: none of them can write after this (P2). What was learnt and kept in its numbers goes.
-  await client.query('update tidemark.lease set epoch = epoch + 1 where stream = $1 and lane <> $2', [
-    stream,
-    lane,
-  ])
+  // Runs of other kinds go by the old field. What was learnt and kept in its numbers goes.
+  await fenceRuns(client, [stream], { but: lane })
   await client.query(
     `delete from tidemark.belief
      where stream = $1 and name in ('sorting', 'paging', 'largest_answer', 'first_top')`,
