@@ -317,7 +317,7 @@ function lostHistory(stream: string, localChanges: StreamSymptoms['localChanges'
     const isLost = changes.some(({ operation }) => operation !== 'insert' && operation !== 'unwatch')
     return [
       problemOf('local_damage', stream, `${stream}:history:${first.at.toISOString()}`, {
-        since: first.at,
+        since: first.foundAt,
         what: `${stream}: somebody changed its history in Postgres, mirror.${stream}_history: ${named.join('; ')}${more}. ${isLost ? 'The upstream does not keep old versions, so these lines are lost. The current rows are in it again.' : 'What it contains may be wrong.'}`,
         whatToDo: `Restore what is lost from a backup, if reports need it: insert it into mirror.${stream}_history. Find out who writes to schema mirror, and revoke that permission.`,
       }),
@@ -338,7 +338,7 @@ function mendedDamage(stream: string, localChanges: StreamSymptoms['localChanges
         : `Run ${runId} began to read the stream again from the upstream and replaces rows that are wrong.`
     return [
       problemOf('local_damage', stream, `${stream}:${first.at.toISOString()}`, {
-        since: first.at,
+        since: first.foundAt,
         what: `${stream}: somebody changed its table in Postgres: ${named.join('; ')}${more}. ${mending}`,
         whatToDo: `Nothing: Tidemark repairs this by itself. \`tidemark status ${stream}\` shows the progress. Find out who writes to schema mirror, and revoke that permission.`,
       }),

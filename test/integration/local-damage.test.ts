@@ -4,6 +4,7 @@
 import type { Pool } from 'pg'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { SyncContext } from '../../src/context.ts'
+import { planAlerts } from '../../src/problems/alerts.ts'
 import { findProblems } from '../../src/problems/find-problems.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { requestBackfill } from '../../src/store/admin/requests.ts'
@@ -285,6 +286,19 @@ describe.skipIf(!hasPostgres)('what others do to a table', () => {
     expect(await differences(pool, simulator, 'assignment')).toEqual([])
     expect(await contentOf(pool, 'assignment_object')).toEqual(before)
     for (const stream of both) expect(await problemsOf(pool, stream)).toHaveLength(1)
+  })
+
+  it('while no worker ran is told, and alerted of, for a day from when it was found', async () => {
+    const { pool } = database
+    await loaded()
+    await pool.query('truncate mirror.assignment')
+    await pool.query(`update tidemark.local_change set noted_at = now() - interval '3 days'`)
+    const alerted = async () => planAlerts([], await problemsOf(pool, 'assignment'), new Date()).known
+    expect(await alerted()).toMatchObject([{ kind: 'local_damage', toldAt: null }])
+    await read(assignment)
+    expect(await alerted()).toMatchObject([{ kind: 'local_damage', toldAt: null }])
+    await pool.query(`update tidemark.run set started_at = started_at - interval '25 hours'`)
+    expect(await alerted()).toEqual([])
   })
 
   it('a statement that met no row, and a database that was restored whole, are no damage', async () => {

@@ -191,8 +191,8 @@ describe('findProblems', () => {
   it('tells each damage to a history, and once: what an earlier run found is another problem', () => {
     const by = { operation: 'delete', rows: 1, role: 'ann', application: 'psql', ...ofHistory }
     const [early, late] = [
-      { ...by, at: ago(900), runId: 5 },
-      { ...by, at: ago(9), runId: 8 },
+      { ...by, at: ago(901), foundAt: ago(900), runId: 5 },
+      { ...by, at: ago(99), foundAt: ago(9), runId: 8 },
     ]
     const found = find([{ localChanges: [early, late] }])
     expect(found.map(({ since }) => since)).toEqual([ago(900), ago(9)])
@@ -227,14 +227,33 @@ describe('each problem', () => {
       ],
       volatileFields: [{ field: 'DownloadUrl', evidence: 'two looks showed two values', at: ago(1) }],
       localChanges: [
-        { operation: 'delete', rows: 7, role: 'ann', application: 'psql', at: ago(3), runId: 5, ...ofTable },
-        { operation: 'drop', rows: null, role: null, application: null, at: ago(2), runId: null, ...ofTable },
+        {
+          operation: 'delete',
+          rows: 7,
+          role: 'ann',
+          application: 'psql',
+          at: ago(3),
+          foundAt: ago(3),
+          runId: 5,
+          ...ofTable,
+        },
+        {
+          operation: 'drop',
+          rows: null,
+          role: null,
+          application: null,
+          at: ago(2),
+          foundAt: ago(0),
+          runId: null,
+          ...ofTable,
+        },
         {
           operation: 'drop months',
           rows: null,
           role: null,
           application: null,
           at: ago(2),
+          foundAt: ago(2),
           runId: 6,
           ...ofHistory,
         },

@@ -84,6 +84,8 @@ type LocalChange = {
   readonly role: string | null
   readonly application: string | null
   readonly at: Date
+  /** When a run found it, which may be days after; now, as long as none has. */
+  readonly foundAt: Date
   /** The run that began to mend it; null: the next one will. */
   readonly runId: number | null
   /** Of the table that keeps the past of its rows. */
@@ -243,12 +245,17 @@ export async function readSymptoms(
      ) as drifted
      cross join lateral (
        select coalesce(jsonb_agg(jsonb_build_object(
-         'operation', operation, 'rows', rows, 'role', role, 'application', application, 'at', noted_at, 'runId', run_id,
+         'operation', operation, 'rows', rows, 'role', role, 'application', application, 'at', noted_at,
+         'foundAt', found_at, 'runId', run_id,
          'isHistory', stream <> wanted.name, 'lostFrom', lost_from, 'lostThrough', lost_through
-       ) order by id), '[]') as tables
-       from tidemark.local_change
+       ) order by noted.id), '[]') as tables
+       from tidemark.local_change as noted
+       cross join lateral (
+         select case when run_id is null then now()
+           else greatest(noted_at, (select started_at from tidemark.run where id = run_id)) end as found_at
+       ) as finding
        -- A statement that met no row changed none.
-       where local_change.stream in (wanted.name, wanted.name || '_history') and noted_at > began and rows is distinct from 0
+       where noted.stream in (wanted.name, wanted.name || '_history') and found_at > began and rows is distinct from 0
      ) as changed
      cross join lateral (
        select coalesce(jsonb_agg(jsonb_build_object(
@@ -274,6 +281,10 @@ export async function readSymptoms(
     drift: row.drift.map((one) => ({ ...one, at: new Date(one.at) })),
     epochs: row.epochs.map((one) => ({ ...one, at: new Date(one.at) })),
     volatileFields: row.volatileFields.map((one) => ({ ...one, at: new Date(one.at) })),
-    localChanges: row.localChanges.map((one) => ({ ...one, at: new Date(one.at) })),
+    localChanges: row.localChanges.map((one) => ({
+      ...one,
+      at: new Date(one.at),
+      foundAt: new Date(one.foundAt),
+    })),
   }))
 }
