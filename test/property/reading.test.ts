@@ -45,6 +45,31 @@ const foundEarlier: readonly (typeof plans extends fc.Arbitrary<infer Plan> ? Pl
     crashChance: 0,
     load: { readers: 1, leastPages: 0 },
   },
+  // Each page had a cap of its own, and the pass that had been shown least was believed: one that counted more did not matter.
+  {
+    world: {
+      ...ordinaryWorld,
+      ...{ cap: 3, capVaries: true, paging: 'last page again', versions: 'number', tieChance: 0.7 },
+    },
+    seed: 1092019628,
+    pageSize: 1,
+    initialChanges: 43,
+    rounds: 3,
+    changeChance: 0,
+    crashChance: 0,
+    load: { readers: 1, leastPages: 0 },
+  },
+  // Records of one version changed their places between two pages, beside such as rights hide: a pass was shown fewer than there are.
+  {
+    world: { ...ordinaryWorld, paging: 'own size', hides: 'some', versions: 'number' },
+    seed: 983449564,
+    pageSize: 1,
+    initialChanges: 88,
+    rounds: 6,
+    changeChance: 0.5,
+    crashChance: 0.05,
+    load: { readers: 1, leastPages: 0 },
+  },
 ]
 
 class Crash extends Error {}

@@ -112,6 +112,14 @@ describe('a listing', () => {
     expect(read([...first, ...second, ...second]).step).toMatchObject({ kind: 'complete', highest: 6n })
   })
 
+  it('believes the pass that counted most where pages are cut now so, now so', () => {
+    // 5 is on no page: the first page holds three or two of what is there, and the second goes on behind them.
+    const long = [['1', '2', '3'], ['4'], [], []] as const
+    const short = [['1', '2'], ['3', '6'], ['4'], [], []] as const
+    expect(read([...long, ...short, ...long], 4).step).toMatchObject({ kind: 'page' })
+    expect(read([...long, ...long], 4).step).toMatchObject({ kind: 'complete' })
+  })
+
   it('goes on from a first page that is there already as if it had asked for it', () => {
     for (const keys of [['1'], ['1', '2'], ['1', '2', '3']]) {
       const { listing } = beginListing({ askedSize: 2, maxPasses: 3, ceiling: null })

@@ -47,7 +47,7 @@ export type Listing = {
   readonly looksBehind: boolean
   /** The longest page that held more than was asked for: pages are at least as long as that. */
   readonly ownSize: number
-  /** A page that was not full had a successor, so an empty one need not be the end. */
+  /** Pages are cut, or rows left out of them, in a way that nobody knows: so an empty page need not be the end, nor a count the truth. */
   readonly hasGaps: boolean
   readonly ends: readonly PassEnd[]
   /** Ends of passes that are still to be counted around, the newest first. */
@@ -193,21 +193,30 @@ function withPage(listing: Listing, page: SeenPage): Listing {
     highest: highestOf(listing.highest, page, listing.ceiling),
     lastPage: page,
     ownSize: page.received > pageSize ? Math.max(listing.ownSize, page.received) : listing.ownSize,
-    hasGaps: listing.hasGaps || missed > 0,
+    hasGaps: listing.hasGaps || missed > 0 || (lastPage !== null && isCutOtherwise(listing)),
   }
 }
+
+/** In an earlier pass the first page was cut as well, and held another number, shorter than pages are known to be. */
+const isCutOtherwise = ({ ends, pageSize, ownSize }: Listing): boolean =>
+  ends.some((end) => end.turns > 0 && Math.max(end.pageSize, ownSize) !== Math.max(pageSize, ownSize))
 
 /** The answer to a `count` step: how many keys were seen both by the end of that pass and again after it. */
 export function sawCount(listing: Listing, seenAround: number): ListingMove {
   const [asked, next] = listing.uncounted
-  if (asked && seenAround >= rowsThen(asked, listing.ownSize))
-    return { listing, step: complete(asked.highest) }
+  if (asked && isProven(listing, asked, seenAround)) return { listing, step: complete(asked.highest) }
   if (!next) return nextPass(listing)
   return {
     listing: { ...listing, uncounted: listing.uncounted.slice(1) },
     step: { kind: 'count', around: next.pageNumber },
   }
 }
+
+/** Where a pass may count too few, that which counted most is believed, unless more than that were seen. */
+const isProven = ({ ends, hasGaps, ownSize }: Listing, end: PassEnd, seenAround: number): boolean =>
+  hasGaps
+    ? seenAround === Math.max(...ends.map((each) => rowsThen(each, ownSize)))
+    : seenAround >= rowsThen(end, ownSize)
 
 const rowsThen = ({ total, turns, pageSize }: PassEnd, ownSize: number): number =>
   total + turns * Math.max(0, ownSize - pageSize)
