@@ -110,8 +110,7 @@ const partDown = ({ name, since }: WorkerView['partsDown'][number]): Problem =>
 const outageMs = 60 * 60_000
 
 function serviceDown(service: string, symptoms: readonly StreamSymptoms[], now: Date): Problem {
-  const failing = symptoms.flatMap((one) => one.failing.map(({ since }) => since.getTime()))
-  const since = failing.length > 0 ? new Date(Math.min(...failing)) : null
+  const since = downSince(symptoms)
   const isLong = since !== null && now.getTime() - since.getTime() > outageMs
   return problemOf('service_down', null, service, {
     ...{ since, isLong },
@@ -120,6 +119,14 @@ function serviceDown(service: string, symptoms: readonly StreamSymptoms[], now: 
       ? 'See what the service answers, and tell the operator of the upstream: `tidemark probe`.'
       : 'If it takes long, see what the service answers: `tidemark probe`.',
   })
+}
+
+/** What has failed for longer than the service has is another trouble. */
+function downSince(symptoms: readonly StreamSymptoms[]): Date | null {
+  const ascending = (moments: readonly Date[]) => moments.toSorted((a, b) => a.getTime() - b.getTime())
+  const worked = ascending(symptoms.flatMap(({ lastSuccessAt }) => lastSuccessAt ?? [])).at(-1) ?? null
+  const failed = ascending(symptoms.flatMap(({ failing }) => failing.map(({ since }) => since)))
+  return failed.find((since) => worked === null || since > worked) ?? worked
 }
 
 type Refusal = Pick<StreamSymptoms['failing'][number], 'since' | 'error'>

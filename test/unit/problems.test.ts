@@ -174,6 +174,20 @@ describe('findProblems', () => {
     expect(down && careOf(down)).toBe(care)
   })
 
+  it('takes what failed while the service worked for no part of its outage', () => {
+    const [early, late] = [600, 5].map((minutes) =>
+      failing(9).map((kind) => ({ ...kind, since: ago(minutes) })),
+    )
+    const down = (...symptoms: Partial<StreamSymptoms>[]) =>
+      find(symptoms, { servicesDown: ['assignment'] })[0]?.since
+    expect(down({ failing: early, lastSuccessAt: ago(8) }, { failing: late, lastSuccessAt: ago(7) })).toEqual(
+      ago(5),
+    )
+    expect(down({ failing: early, lastSuccessAt: ago(7) })).toEqual(ago(7))
+    expect(down({ failing: [...(early ?? []), ...(late ?? [])] })).toEqual(ago(600))
+    expect(down({})).toBeNull()
+  })
+
   it('gathers fields that came together, and keeps those apart that came later', () => {
     const at = (minutes: number, field: string) => ({ field, change: 'new' as const, at: ago(minutes) })
     const together = ['a', 'b', 'c', 'd', 'e', 'f'].map((field, index) => at(200 - index, field))
