@@ -169,23 +169,24 @@ describe('findProblems', () => {
     [61, 'needs you'],
   ])('lets a service be down for an hour before somebody has to ask (%i minutes: %s)', (minutes, care) => {
     const away = failing(9).map((kind) => ({ ...kind, since: ago(minutes) }))
-    const [down] = find([{ failing: away }], { servicesDown: ['assignment'] })
+    const [down] = find([{ failing: away, lastSuccessAt: ago(minutes + 1) }], {
+      servicesDown: ['assignment'],
+    })
     expect(down).toMatchObject({ kind: 'service_down', since: ago(minutes) })
     expect(down && careOf(down)).toBe(care)
   })
 
   it('takes what failed while the service worked for no part of its outage', () => {
-    const [early, late] = [600, 5].map((minutes) =>
-      failing(9).map((kind) => ({ ...kind, since: ago(minutes) })),
-    )
+    const failingSince = (minutes: number) => failing(9).map((kind) => ({ ...kind, since: ago(minutes) }))
+    const [early, late] = [failingSince(600), failingSince(5)]
     const down = (...symptoms: Partial<StreamSymptoms>[]) =>
       find(symptoms, { servicesDown: ['assignment'] })[0]?.since
     expect(down({ failing: early, lastSuccessAt: ago(8) }, { failing: late, lastSuccessAt: ago(7) })).toEqual(
       ago(5),
     )
     expect(down({ failing: early, lastSuccessAt: ago(7) })).toEqual(ago(7))
-    expect(down({ failing: [...(early ?? []), ...(late ?? [])] })).toEqual(ago(600))
-    expect(down({})).toBeNull()
+    expect(down({ failing: [...late, ...early], lastSuccessAt: null })).toEqual(ago(600))
+    expect(down({ lastSuccessAt: null })).toBeNull()
   })
 
   it('gathers fields that came together, and keeps those apart that came later', () => {

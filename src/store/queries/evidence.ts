@@ -48,11 +48,17 @@ export type DeletionEvidence = {
   readonly runId: string | null
   /** The most rows that one run ever marked deleted, in what the ledger still knows. */
   readonly mostInARun: number
-  /** Other rows, which searches marked since the last reconcile. Each was looked up. */
+  /** Other rows, which searches marked since the last reconcile, in a day at most. Each was looked up. */
   readonly markedBySearches: number
 }
 
 const mostSamples = 20
+
+/** Of a line of tidemark.stream: since the list was last compared whole, in a day at most. */
+export const markedBySearchesSql = `(
+  select coalesce(sum(marked_deleted), 0)::float8 from tidemark.run
+  where run.stream = name and run.kind = 'deletions' and run.started_at > now() - interval '1 day'
+    and run.started_at > coalesce(last_reconcile_at, '-infinity'))`
 
 type Found = Pick<DeletionEvidence, 'samples' | 'mostInARun' | 'markedBySearches'> & {
   readonly kept: MissingEvidence | null
@@ -70,10 +76,7 @@ export async function readDeletionEvidence(
            select key, evidence from tidemark.suspect where stream = $1 and evidence is null order by key limit ${mostSamples}
          ) as shown
        ), '[]') as samples,
-       (select coalesce(sum(marked_deleted), 0)::float8 from tidemark.run
-        where stream = $1 and kind = 'deletions' and id > coalesce((
-          select max(id) from tidemark.run where stream = $1 and kind = 'reconcile' and status = 'done'
-        ), 0)) as "markedBySearches",
+       (select ${markedBySearchesSql} from tidemark.stream where name = $1) as "markedBySearches",
        (select coalesce(max(marked_deleted), 0)::float8 from tidemark.run where stream = $1) as "mostInARun",
        (select blocked_deletions -> 'evidence' from tidemark.stream where name = $1) as kept`,
     [stream],

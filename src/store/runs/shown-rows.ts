@@ -3,6 +3,7 @@
 
 import pg, { type ClientBase } from 'pg'
 import type { Gone, ShownRows, Slice } from '../../sync/ports/audits.ts'
+import { markedBySearchesSql } from '../queries/evidence.ts'
 import { qualified, readTableSchema, type TableSchema } from '../schema/table-schema.ts'
 import { markAbsent, storeBlockedDeletions } from './absences.ts'
 import type { RunParts } from './run.ts'
@@ -77,7 +78,7 @@ function blockingOf({ session, stream }: RunParts): Pick<ShownRows, 'block' | 'b
     async beforehand() {
       const { rows } = await session.alone(() =>
         client.query<{ is_blocked: boolean; marked: number }>(
-          `select blocked_deletions is not null as is_blocked, ${markedSql} as marked from tidemark.stream where name = $1`,
+          `select blocked_deletions is not null as is_blocked, ${markedBySearchesSql} as marked from tidemark.stream where name = $1`,
           [stream.name],
         ),
       )
@@ -86,16 +87,10 @@ function blockingOf({ session, stream }: RunParts): Pick<ShownRows, 'block' | 'b
   }
 }
 
-/** By searches, since the list of a line of tidemark.stream was last compared whole, in a day at most. */
-const markedSql = `(
-  select coalesce(sum(marked_deleted), 0)::float8 from tidemark.run
-  where run.stream = name and run.kind = 'deletions' and run.started_at > now() - interval '1 day'
-    and run.started_at > coalesce(last_reconcile_at, '-infinity'))`
-
 export async function markedBefore({ session, stream }: RunParts): Promise<number> {
   const { rows } = await session.alone(() =>
     session.client.query<{ marked: number }>(
-      `select ${markedSql} as marked from tidemark.stream where name = $1`,
+      `select ${markedBySearchesSql} as marked from tidemark.stream where name = $1`,
       [stream.name],
     ),
   )
