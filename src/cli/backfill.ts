@@ -21,7 +21,7 @@ import { type Call, type Command, json, operator } from './command.ts'
 import { type ExitCode, exitCodeOfRun, exitCodes } from './exit.ts'
 import { showProgress } from './live-progress.ts'
 import { changeMirror, readMirror } from './mirror.ts'
-import { alignedTable, fitted } from './output.ts'
+import { fitted, fittedTable } from './output.ts'
 import { recordedHere } from './recorded.ts'
 
 export const backfill: Command = {
@@ -177,7 +177,7 @@ async function listAll(call: Call): Promise<ExitCode> {
     ])
     const header = ['ID', 'STREAM', 'STATUS', 'FROM', 'TO', 'POSITION', 'ROWS READ', 'REQUESTED BY', 'NOTE']
     if (values.json) stdout.json(found.map(backfillJson))
-    else stdout.say(rows.length === 0 ? 'There was no backfill yet.' : alignedTable(header, rows))
+    else stdout.say(rows.length === 0 ? 'There was no backfill yet.' : fittedTable(header, rows, stdout))
   })
 }
 

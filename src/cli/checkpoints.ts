@@ -7,7 +7,7 @@ import { UsageError } from '../util/errors.ts'
 import { type Call, type Command, json, wholeNumber } from './command.ts'
 import type { ExitCode } from './exit.ts'
 import { readMirror } from './mirror.ts'
-import { alignedTable } from './output.ts'
+import { fittedTable } from './output.ts'
 
 export const checkpoints: Command = {
   name: 'checkpoints',
@@ -43,6 +43,6 @@ async function run(call: Call): Promise<ExitCode> {
       reached_at.toISOString(),
       [reason, moved_by && `(${moved_by})`].filter(Boolean).join(' '),
     ])
-    stdout.say(alignedTable(['ID', 'STREAM', 'POSITION', 'REACHED AT', 'REASON'], rows))
+    stdout.say(fittedTable(['ID', 'STREAM', 'POSITION', 'REACHED AT', 'REASON'], rows, stdout))
   })
 }

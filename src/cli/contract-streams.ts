@@ -13,6 +13,7 @@ import { isRecordPage } from '../wire/record-page.ts'
 import type { Call } from './command.ts'
 import type { ExitCode } from './exit.ts'
 import { readMirror } from './mirror.ts'
+import { alignedTable } from './output.ts'
 
 export async function showLists(call: Call, format: string): Promise<ExitCode> {
   const { stdout, signal, environment, log } = call
@@ -88,15 +89,5 @@ function asTable(lists: readonly Sized[], isMarkdown: boolean): string {
   const head = ['list', 'records', 'read by', 'about how many', 'to mirror it']
   if (isMarkdown)
     return `${[head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n')}\n`
-  const widths = head.map((_, column) =>
-    Math.max(...[head, ...rows].map((cells) => cells[column]?.length ?? 0)),
-  )
-  return `${[head, ...rows]
-    .map((cells) =>
-      cells
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n')}\n`
+  return `${alignedTable(head, rows)}\n`
 }

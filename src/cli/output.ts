@@ -107,6 +107,20 @@ export function alignedTable(header: readonly string[], given: readonly (readonl
   return [header, ...rows].map(line).join('\n')
 }
 
+/** A table as the terminal has room for it: the least important column is on the right. */
+export function fittedTable(
+  header: readonly string[],
+  rows: readonly (readonly string[])[],
+  { columns }: Pick<Output, 'columns'>,
+): string {
+  const [table, width] = [alignedTable(header, rows), columns()]
+  if (width === null) return table
+  return table
+    .split('\n')
+    .map((line) => (line.length > width ? `${line.slice(0, width - 1)}…` : line))
+    .join('\n')
+}
+
 const leastWidth = 40
 
 /** A command in backticks stays whole, so that it can be copied. */

@@ -19,7 +19,7 @@ import { nearest } from '../util/text.ts'
 import { type Call, type Command, json, operator, textOf, wholeNumber } from './command.ts'
 import { type ExitCode, exitCodeOfRun, worst } from './exit.ts'
 import { changeMirror, readMirror } from './mirror.ts'
-import { alignedTable, fitted } from './output.ts'
+import { fitted, fittedTable } from './output.ts'
 import { findAction } from './parse.ts'
 import { recordedHere } from './recorded.ts'
 
@@ -81,7 +81,10 @@ async function list(call: Call, target: string | undefined): Promise<ExitCode> {
     ])
     if (call.values.json) call.stdout.json(entries.map(asJson))
     else if (rows.length === 0) call.stdout.say('The quarantine is empty.')
-    else call.stdout.say(alignedTable(['ID', 'STREAM', 'LAST SEEN', 'TIMES', 'REASON', 'RECORD'], rows))
+    else
+      call.stdout.say(
+        fittedTable(['ID', 'STREAM', 'LAST SEEN', 'TIMES', 'REASON', 'RECORD'], rows, call.stdout),
+      )
   })
 }
 

@@ -9,7 +9,7 @@ import { count, formatDuration, plural } from '../util/text.ts'
 import { type Call, type Command, json, textOf, wholeNumber } from './command.ts'
 import type { ExitCode } from './exit.ts'
 import { readMirror } from './mirror.ts'
-import { alignedTable, type Output, wrapped } from './output.ts'
+import { fittedTable, wrapped } from './output.ts'
 
 export const runs: Command = {
   name: 'runs',
@@ -53,7 +53,7 @@ async function list(call: Call, name: string | undefined): Promise<ExitCode> {
     const found = await readRuns(pool, filter, { before: null, limit })
     if (values.json) stdout.json(found)
     else if (found.length === 0) stdout.say('No such run is recorded. Runs are kept for 90 days.')
-    else stdout.say(cutToFit(alignedTable(titles, found.map(cells)), stdout))
+    else stdout.say(fittedTable(titles, found.map(cells), stdout))
   })
 }
 
@@ -92,16 +92,6 @@ const cells = (line: RunLine): readonly string[] => [
   ),
   [line.error, line.note].filter((part) => part !== null).join(' '),
 ]
-
-/** The least important is on the right. */
-function cutToFit(table: string, { columns }: Output): string {
-  const width = columns()
-  if (width === null) return table
-  return table
-    .split('\n')
-    .map((line) => (line.length > width ? `${line.slice(0, width - 1)}…` : line))
-    .join('\n')
-}
 
 async function show(call: Call, id: string | undefined): Promise<ExitCode> {
   const { values, stdout } = call

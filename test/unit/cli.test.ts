@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { Command } from '../../src/cli/command.ts'
 import { wholeNumber } from '../../src/cli/command.ts'
 import { exitCodeOf, exitCodeOfRun, exitCodes, Interrupted, worst } from '../../src/cli/exit.ts'
-import { alignedTable, fitted, hasUtf8, openOutput } from '../../src/cli/output.ts'
+import { alignedTable, fitted, fittedTable, hasUtf8, openOutput } from '../../src/cli/output.ts'
 import {
   commandHelp,
   expectNoWords,
@@ -139,6 +139,15 @@ describe('fitted', () => {
     ])
   })
   it('leaves a pipe alone', () => expect(fitted(text, { columns: () => null })).toBe(text))
+})
+
+describe('fittedTable', () => {
+  it('cuts lines at the width of a terminal, and none in a pipe', () => {
+    const table = (width: number | null) =>
+      fittedTable(['ID', 'REASON'], [['1', 'it was asked for']], { columns: () => width })
+    expect(table(12)).toBe('ID  REASON\n1   it was …')
+    expect(table(null)).toBe('ID  REASON\n1   it was asked for')
+  })
 })
 
 describe('alignedTable', () => {

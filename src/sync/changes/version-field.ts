@@ -274,6 +274,7 @@ export async function withVersionField(asked: Asked): Promise<Versioned | null> 
   })
   const known = run.state.versionField
   if (known !== null && (versionField === null || isSameName(known, versionField))) {
+    // Where an operator named it, it stays.
     const mayBeAnother = mayFind && versionField === null && isDoubtful(run.state)
     const other = mayBeAnother ? await findOther(asked, known) : null
     if (other === null) return versioned(known)
@@ -291,7 +292,7 @@ export async function withVersionField(asked: Asked): Promise<Versioned | null> 
 
 const inconclusiveBeforeDoubt = 3
 
-/** Answers that never show what is known may be answers to another field; not where an operator named it. */
+/** Answers that never show what is known may be answers to another field. */
 const isDoubtful = ({ inconclusiveRuns }: Pick<StreamState, 'inconclusiveRuns'>): boolean =>
   inconclusiveRuns > 0 && inconclusiveRuns % inconclusiveBeforeDoubt === 0
 
