@@ -117,6 +117,9 @@ type Decider = {
   readonly isBetween: boolean
 }
 
+/** A number far above its versions is perhaps one that the upstream cannot read. */
+const mostAbove = 10n
+
 /** Of two fields that run side by side, each seems to answer wherever they do not differ. */
 function decidersBetween(
   { field, versions }: Candidate,
@@ -130,7 +133,7 @@ function decidersBetween(
     const isAbove = mine > theirs
     const isBetween = (isAbove ? mine - theirs : theirs - mine) > 1n
     const since = isAbove ? mine - 1n : isBetween ? theirs - 1n : theirs
-    return since < highest ? [{ since, key, isAbove, isBetween }] : []
+    return since < highest * mostAbove ? [{ since, key, isAbove, isBetween }] : []
   })
   // Of the highest, the answer is shortest.
   const best = (some: readonly Decider[]) =>
