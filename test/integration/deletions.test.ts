@@ -253,6 +253,28 @@ describe.skipIf(!hasPostgres)('vanished records', () => {
     expect(await gone()).toEqual(['640 absent'])
   })
 
+  it('are not believed while a record that the list shows cannot be read either (P7)', async () => {
+    await using upstream = await startSimulator({ assignments: 900 })
+    await using context = await openTestContext(database, upstream)
+    await context.read(assignment, 'incremental', { signal })
+    await search(context)
+    upstream.behaviour.hideAfterPaging = 100
+    upstream.source.remove('assignment', 640)
+    const vanishedAt = new Date()
+    const isBack = upstream.faults.add({ kind: 404, path: /\/Id\/\d+$/ })
+    await search(context)
+    await database.pool.query(`update tidemark.belief set value = 'not trusted' where name = 'ranks'`)
+    await search(context)
+    expect(await reconcileStream({ ...contextOf(context), approved: 0 })).toMatchObject({
+      note: expect.stringContaining('10 could not be looked at'),
+    })
+    expect(await gone()).toEqual([])
+    expect((await knownThrough())?.getTime() ?? 0).toBeLessThan(vanishedAt.getTime())
+    isBack()
+    await reconcileStream({ ...contextOf(context), approved: 0 })
+    expect(await gone()).toEqual(['640 absent'])
+  })
+
   it('are left to the reconcile where the list is not sorted by key', async () => {
     await using upstream = await startSimulator({
       assignments: 900,

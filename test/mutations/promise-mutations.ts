@@ -246,6 +246,14 @@ export const promiseMutations: readonly Mutation[] = [
   },
   {
     ...vanished,
+    promise: 'P7',
+    name: 'a record is gone although one that the list shows cannot be read either',
+    file: 'src/sync/deletions/shown-keys.ts',
+    find: 'return newest.length === 0',
+    replace: 'return true',
+  },
+  {
+    ...vanished,
     promise: 'P11',
     name: 'vanished records are looked for while polls show nothing known',
     file: 'src/sync/deletions/find-deletions.ts',
@@ -289,8 +297,8 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P7',
     name: 'what the reconcile lacked is gone without a look',
     file: 'src/sync/reconcile/reconcile.ts',
-    find: "if (answer === 'unclear') findings.unclear += 1\n        else if (answer === 'gone')",
-    replace: "if (answer === 'unclear' || answer === 'gone')",
+    find: "(answer === 'gone' && !isBelieved)) findings.unclear += 1\n        else if (answer === 'gone')",
+    replace: "answer === 'gone')",
   },
   {
     ...run,

@@ -16,6 +16,7 @@ import { type Gone, isDoubtfulWith } from '../ports/audits.ts'
 import type { Source } from '../ports/source.ts'
 import type { Run, Store } from '../ports/store.ts'
 import { probeRanks } from './rank-probe.ts'
+import { openShownKeys, type ShownKeys } from './shown-keys.ts'
 
 export type DeletionsContext = {
   readonly store: Store
@@ -51,6 +52,7 @@ export function findDeletions(context: DeletionsContext): Promise<RunOutcome> {
       stream,
       run,
       keyField,
+      listed: openShownKeys(source),
       living,
       missing: 0,
       marked: 0,
@@ -74,6 +76,7 @@ export function findDeletions(context: DeletionsContext): Promise<RunOutcome> {
 type Search = DeletionsContext & {
   readonly run: Run<'deletions'>
   readonly keyField: string
+  readonly listed: ShownKeys
   /** How many rows there are, and how many of them the list lacked in this run. */
   readonly living: number
   missing: number
@@ -178,7 +181,9 @@ async function findByRank(search: Search, withDeleted: boolean): Promise<Ranked>
         signal.throwIfAborted()
         const { records } = await askRank(search, rank)
         const [record] = records
-        return isObject(record) ? readVersion(record, keyField) : null
+        const key = isObject(record) ? readVersion(record, keyField) : null
+        if (key !== null) search.listed.show([key])
+        return key
       },
     },
     mostByRank,
@@ -265,6 +270,7 @@ async function sweepRound(
       return { blocked, isAtEnd: next.value.isWhole, pages }
     }
     const last = next.value.keys.at(-1) ?? null
+    search.listed.show(next.value.keys)
     const blocked = await compareSlice(search, withDeleted, after, last, next.value.keys)
     if (blocked !== null) return { blocked, isAtEnd: false, pages }
     await bringWhatIsNew(search, next.value.records)
@@ -343,8 +349,9 @@ async function lookAt(search: Search, keys: readonly bigint[]): Promise<Looked> 
   }
   if (found.length > 0)
     await run.pages.commit(readRecords(found, stream.keyFields, stream.versionFields), null)
-  if (gone.length > 0) search.marked += await run.shown.markGone(gone, askedAt)
-  const unclear = keys.length - gone.length - found.length
+  const areGone = gone.length > 0 && (found.length > 0 || (await search.listed.areThere(signal)))
+  if (areGone) search.marked += await run.shown.markGone(gone, askedAt)
+  const unclear = keys.length - found.length - (areGone ? gone.length : 0)
   search.unclear += unclear
   return { alive: found.filter((record) => !isFlaggedDeleted(record)).length, unclear }
 }

@@ -1,7 +1,6 @@
 // The reconcile of a changes stream: everything is listed, to find what other runs cannot: rows that were missed, and rows
 // whose records are gone. What is gone is believed only when a look at the record itself confirms it (P7).
 
-import type { JsonObject } from '../../json/json.ts'
 import { versionedBy } from '../../streams/catalog.ts'
 import { isFlaggedDeleted, readRecords } from '../../streams/record.ts'
 import { blockStep } from '../../streams/run-steps.ts'
@@ -12,6 +11,7 @@ import { recordComparison } from '../beliefs/from-runs.ts'
 import { learnt, news } from '../changes/hypotheses.ts'
 import type { ChangesContext } from '../changes/read-changes.ts'
 import { steadyNote, volatileNote } from '../changes/volatile.ts'
+import { openShownKeys, type ShownKeys } from '../deletions/shown-keys.ts'
 import { listEverything } from '../lists/read-whole.ts'
 import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
 import {
@@ -89,7 +89,9 @@ async function reconcile(
   findings.differences = differences.counts
   const read = (records: RecordList) => readRecords(records, stream.keyFields, stream.versionFields)
   const listing = { source, run, read, pageSize, signal, keyField: stream.keyFields[0] ?? '' }
+  const shown = openShownKeys(source)
   const listed = await listEverything({ ...listing, now: context.now }, async (page) => {
+    shown.show(page.rows.slice(-1).map(({ key }) => key))
     await differences.note(await run.pages.commit(withoutTwins(page), null), page)
   })
   await differences.end(listed)
@@ -109,7 +111,7 @@ async function reconcile(
   if (blocked !== null) return reading(false, blocked)
   if (shortfall.missing > 0)
     run.progress.step(`Look up ${plural(shortfall.missing, 'missing row')} one by one`)
-  await lookAtAbsent(context, run, source, findings, differences)
+  await lookAtAbsent(context, run, source, { findings, differences, shown })
   findings.marked = await run.absent.markGone()
   if (findings.marked > 0) await run.reconciliation.cure('deleted', 'marked as deleted')
   await run.reconciliation.block(null)
@@ -239,44 +241,49 @@ function told(
   }
 }
 
+type LookedAt = {
+  readonly findings: Findings
+  readonly differences: Differences
+  readonly shown: ShownKeys
+}
+
 async function lookAtAbsent(
   { stream, signal }: ReconcileContext,
   run: Run<'reconcile'>,
   { lookup }: Source,
-  findings: Findings,
-  differences: Differences,
+  { findings, differences, shown }: LookedAt,
 ): Promise<void> {
   if (!lookup)
     throw new Error(
       `The upstream has no request for a single record of ${stream.name}, so no deletion can be proven.`,
     )
   for await (const keys of batches((after) => run.absent.keys(after, keysAtOnce))) {
+    let isBelieved: boolean | null = null
     for (let start = 0; start < keys.length; start += looksAtOnce) {
       signal.throwIfAborted()
       const looks = keys.slice(start, start + looksAtOnce).map(async (key) => ({
         key,
         answer: await lookup(key, signal),
       }))
+      const answers = await Promise.all(looks)
+      const found = answers.flatMap(({ answer }) => (typeof answer === 'object' ? [answer.found] : []))
+      if (answers.some(({ answer }) => answer === 'gone')) isBelieved ??= await shown.areThere(signal)
       const gone: Gone[] = []
       const vanished: string[] = []
-      const found: JsonObject[] = []
-      for (const { key, answer } of await Promise.all(looks)) {
-        if (answer === 'unclear') findings.unclear += 1
+      for (const { key, answer } of answers) {
+        if (answer === 'unclear' || (answer === 'gone' && !isBelieved)) findings.unclear += 1
         else if (answer === 'gone') {
           vanished.push(key)
           gone.push({
             key,
             evidence: 'missing from the list, and the upstream says that there is no record of this id',
           })
-        } else {
-          found.push(answer.found)
-          if (isFlaggedDeleted(answer.found))
-            gone.push({
-              key,
-              evidence: 'missing from the list, and the record itself says that it is deleted',
-            })
-          else findings.alive += 1
-        }
+        } else if (isFlaggedDeleted(answer.found))
+          gone.push({
+            key,
+            evidence: 'missing from the list, and the record itself says that it is deleted',
+          })
+        else findings.alive += 1
       }
       if (found.length > 0) {
         const page = readRecords(found, stream.keyFields, stream.versionFields)
