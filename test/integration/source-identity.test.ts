@@ -1,6 +1,5 @@
 // Whose data the mirror holds: settings of another customer, a service that moved, and a client GUID that was renewed.
 
-import type { ClientBase } from 'pg'
 import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
@@ -12,24 +11,10 @@ import { environmentFor } from '../support/environment.ts'
 import { runTidemark } from '../support/program.ts'
 import { assignments, begin, failed, storeOf, writeAll } from '../support/runs.ts'
 import { streamOf } from '../support/streams.ts'
+import { waitedFor } from '../support/waited-for.ts'
 
 const assignment = streamOf('assignment')
 const otherGuid = '00000000-0000-4000-8000-000000000000'
-
-/** Somebody waits for what this connection has locked. */
-const waitedFor = (client: ClientBase): Promise<void> =>
-  expect
-    .poll(
-      async () =>
-        (
-          await client.query(
-            // Looked at anew: a transaction keeps what it has seen of the others.
-            'select from pg_stat_clear_snapshot(), pg_stat_activity where pg_backend_pid() = any (pg_blocking_pids(pid)) limit 1',
-          )
-        ).rowCount,
-      { timeout: 10_000, interval: 50 },
-    )
-    .toBe(1)
 
 describe.skipIf(!hasPostgres)('the rows of one customer', () => {
   const database = createTestDatabase({ forEach: true })

@@ -12,6 +12,7 @@ import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { writeAsTidemark } from '../support/own-writes.ts'
 import { differences } from '../support/same-as-source.ts'
 import { streamOf } from '../support/streams.ts'
+import { waitedFor } from '../support/waited-for.ts'
 
 const assignment = streamOf('assignment')
 const signal = neverAborted
@@ -136,6 +137,46 @@ describe.skipIf(!hasPostgres)('a verification', () => {
       const { found } = await verify(context, { repair: true })
       expect(found.map(({ key }) => Number(key))).toEqual([6, 7, 8, 9, 10, lost])
       expect(await differences(database.pool, simulator, 'assignment')).toEqual([])
+    })
+  })
+
+  describe('of a row that is written between the look and the repair', () => {
+    const database = createTestDatabase()
+    it('leaves what came (P3)', async () => {
+      await using simulator = await startSimulator({ assignments: 40 })
+      await using context = await openTestContext(database, simulator)
+      await context.read(assignment, 'incremental', { signal })
+      const { pool } = database
+      await writeAsTidemark(pool, `update mirror.assignment set subject = 'wrong' where assignment_id = 7`)
+      const client = await pool.connect()
+      try {
+        await client.query(`begin; set local tidemark.writer = 'on';
+          update mirror.assignment set row_version = row_version + 1000, subject = 'newer' where assignment_id = 7`)
+        const verifying = verify(context, { repair: true })
+        await waitedFor(client)
+        await client.query('commit')
+        await verifying
+      } finally {
+        client.release()
+      }
+      const { rows } = await pool.query('select subject from mirror.assignment where assignment_id = 7')
+      expect(rows).toEqual([{ subject: 'newer' }])
+    })
+  })
+
+  describe('while single records cannot be read', () => {
+    const database = createTestDatabase()
+    it('names no row as that of a vanished record, and marks none (P7)', async () => {
+      await using simulator = await startSimulator({ assignments: 200 })
+      await using context = await openTestContext(database, simulator)
+      await context.read(assignment, 'incremental', { signal })
+      simulator.behaviour.cutBeforeSort = 196
+      simulator.faults.add({ kind: 404, path: /\/Id\/\d+$/ })
+      expect((await verify(context, { repair: true })).findings).toMatchObject({ differences: 0, unclear: 4 })
+      const { rows } = await database.pool.query(
+        'select count(*)::int as marked from mirror.assignment where _deleted_at is not null',
+      )
+      expect(rows).toEqual([{ marked: 0 }])
     })
   })
 

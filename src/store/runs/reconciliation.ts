@@ -13,7 +13,7 @@ import type {
 } from '../../sync/ports/audits.ts'
 import type { MissingEvidence } from '../queries/evidence.ts'
 import { livePosition } from '../queries/positions.ts'
-import { qualified, readTableSchema } from '../schema/table-schema.ts'
+import { qualified, readTableSchema, versionSql } from '../schema/table-schema.ts'
 import { distrustedHash } from '../writing/difference-sql.ts'
 import { absentTable, keysAfter, storeBlockedDeletions } from './absences.ts'
 import { type Comparison, startComparison } from './comparison.ts'
@@ -206,7 +206,7 @@ export function verificationOf(parts: RunParts): Verification {
       ),
     suspects: (after, limit) =>
       afterWrites(async () => (hasSuspects ? await keysAfter(client, suspectTable, after, limit) : [])),
-    distrust: (keys) => fencedAfterWrites(() => distrust(parts, keys)),
+    distrust: (found) => fencedAfterWrites(() => distrust(parts, found)),
     randomKeys: (limit) => afterWrites(() => randomKeys(parts, limit)),
     currentPosition: () => afterWrites(() => livePosition(client, stream.name)),
   }
@@ -231,15 +231,19 @@ async function takeConfirmed(client: ClientBase, found: readonly Difference[]): 
   return new Set(rows.map(({ key }) => key))
 }
 
-async function distrust({ session, stream }: RunParts, keys: readonly string[]): Promise<void> {
+async function distrust(
+  { session, stream }: RunParts,
+  found: Parameters<Verification['distrust']>[0],
+): Promise<void> {
   const { client } = session
   const tableSchema = await readTableSchema(client, stream)
   if (!tableSchema) return
   const key = pg.escapeIdentifier(tableSchema.key.name)
   await client.query(
-    `update ${qualified(stream)} set _hash = ${distrustedHash}
-     where ${key} = any ($1::${tableSchema.key.type}[])`,
-    [keys],
+    `update ${qualified(stream)} as mine set _hash = ${distrustedHash}
+     from unnest($1::${tableSchema.key.type}[], $2::bigint[]) as found (key, mirrored)
+     where mine.${key} = found.key and ${versionSql(tableSchema, 'mine') ?? 'null'} is not distinct from found.mirrored`,
+    [found.map((one) => one.key), found.map((one) => one.mirrored?.toString() ?? null)],
   )
 }
 

@@ -148,8 +148,8 @@ export type Verification = {
   /** Which of these were suspected with the same record; they are suspected no more. */
   confirm(found: readonly Difference[]): Promise<ReadonlySet<string>>
   suspects(after: string | null, limit: number): Promise<readonly string[]>
-  /** These rows are known to be wrong: the next record that comes replaces them, whatever its version. */
-  distrust(keys: readonly string[]): Promise<void>
+  /** These rows are known to be wrong: the next record that comes replaces them, whatever its version. Not what was written meanwhile. */
+  distrust(found: readonly Pick<Difference, 'key' | 'mirrored'>[]): Promise<void>
   randomKeys(limit: number): Promise<readonly string[]>
   /** The live position as it is now. */
   currentPosition(): Promise<bigint>

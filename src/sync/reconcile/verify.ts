@@ -6,6 +6,7 @@ import { type Records, readRecords } from '../../streams/record.ts'
 import { plural } from '../../util/text.ts'
 import { parsedRecords, type RecordList } from '../../wire/record-page.ts'
 import { causeOf } from '../changes/causes.ts'
+import { openShownKeys, type ShownKeys } from '../deletions/shown-keys.ts'
 import { chooseKey } from '../lists/poll.ts'
 import { listWhole } from '../lists/read-whole.ts'
 import { performRun, type RunOutcome, type RunReading } from '../perform-run.ts'
@@ -54,6 +55,7 @@ export type Inspection = {
     readonly byCause: Partial<Record<Cause, number>>
   }
   readonly read: (records: RecordList) => Records
+  readonly shown: ShownKeys
 }
 
 const unsteadyList = 'the list changed while it was read, so rows whose records are gone were not looked for'
@@ -141,7 +143,7 @@ async function nameConfirmed(inspection: Inspection, page: Records): Promise<voi
   for (const difference of named) tell(inspection, difference)
   if (!context.repair) return
   const wrong: Records = { ...page, rows: page.rows.filter(({ key }) => confirmed.has(key)), rejected: [] }
-  await run.verification.distrust([...confirmed])
+  await run.verification.distrust(named)
   await run.pages.commit(wrong, null)
   findings.repaired += named.length - (await run.verification.compare(wrong)).length
 }
@@ -173,7 +175,8 @@ export async function verifyStream(context: VerifyContext): Promise<VerifyOutcom
       stream.kind === 'list'
         ? keyChooser(stream, run.state.keyField, context.keyField)
         : (records) => readRecords(records, stream.keyFields, stream.versionFields)
-    const inspection: Inspection = { context, run, source: counted, findings, read }
+    const shown = openShownKeys(counted)
+    const inspection: Inspection = { context, run, source: counted, findings, read, shown }
     if (context.sample !== null) return verifySample(inspection, context.sample)
     return stream.kind === 'list' ? verifyList(inspection) : verifyAll(inspection)
   })
@@ -196,6 +199,7 @@ async function verifyAll(inspection: Inspection): Promise<RunReading> {
   const listed = await listWhole({ source, run, read, pageSize, signal }, async (page) => {
     const differing = await run.verification.compare(page)
     findings.compared += page.rows.length
+    inspection.shown.show(page.rows.slice(-1).map(({ key }) => key))
     // What lies above the position the incremental run has yet to read.
     const doubtful = differing.filter(({ version }) => version === null || version <= position)
     if (doubtful.length > 0) await run.verification.suspect(doubtful)
@@ -232,6 +236,10 @@ async function inspect(inspection: Inspection, key: string, isLiving: boolean): 
     if (answer === 'gone') {
       // When only this look finds it gone, it was deleted just now, and the next reconcile will see.
       if (!isLiving) return
+      if (!(await inspection.shown.areThere(signal))) {
+        findings.unclear += 1
+        return
+      }
       tell(inspection, extra(key))
       if (repair)
         await run.absent.noteGone([
@@ -250,7 +258,7 @@ async function inspect(inspection: Inspection, key: string, isLiving: boolean): 
       // Two looks at one version of the record that differ between themselves.
       tell(inspection, now, now.version === now.mirrored && now.record !== before.record)
       if (!repair) return
-      await run.verification.distrust([key])
+      await run.verification.distrust([now])
       await run.pages.commit(page, null)
       if ((await run.verification.compare(page)).length === 0) findings.repaired += 1
       return
