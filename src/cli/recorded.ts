@@ -9,8 +9,8 @@ import { streams } from '../streams/catalog.ts'
 import { osUser } from './command.ts'
 
 type Given = {
-  /** Named as on the console; `adopt` is there at the terminal only. */
-  readonly action: ActionName | 'adopt'
+  /** Named as on the console; `adopt` and `repair` are there at the terminal only. */
+  readonly action: ActionName | 'adopt' | 'repair'
   /** A stream, or the id of what is meant. */
   readonly target: string
   readonly reason?: string | null

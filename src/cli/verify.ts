@@ -11,6 +11,7 @@ import { count, formatDuration, plural } from '../util/text.ts'
 import { type Call, type Command, json, wholeNumber } from './command.ts'
 import { type ExitCode, exitCodeOfRun, exitCodes, worst } from './exit.ts'
 import { fitted, type Output } from './output.ts'
+import { recordedHere } from './recorded.ts'
 
 export const verify: Command = {
   name: 'verify',
@@ -50,13 +51,17 @@ async function run(call: Call): Promise<ExitCode> {
     for (const stream of streams) {
       if (signal.aborted) break
       const startedAt = performance.now()
-      const outcome = await verifyStream({
-        ...context.contextOf<Stream>(stream),
-        signal,
-        repair,
-        sample,
-        onDifference: (difference, cause) => print.difference(stream.name, difference, cause),
-      })
+      const verify = () =>
+        verifyStream({
+          ...context.contextOf<Stream>(stream),
+          signal,
+          repair,
+          sample,
+          onDifference: (difference, cause) => print.difference(stream.name, difference, cause),
+        })
+      const { pool } = context.database
+      const action = { action: 'repair', target: stream.name } as const
+      const outcome = repair ? await recordedHere({ pool, log }, action, verify, inShort) : await verify()
       if (outcome.error) log.debug({ err: outcome.error, stream: stream.name }, 'the verification failed')
       const result = { ...outcome, durationMs: Math.round(performance.now() - startedAt) }
       results.push(result)
@@ -70,6 +75,12 @@ async function run(call: Call): Promise<ExitCode> {
   const codes = results.map(exitCodeOfVerification)
   return worst(results.length < streams.length ? [...codes, exitCodes.interrupted] : codes)
 }
+
+/** For the book of what people did. */
+const inShort = ({ stream, status, note }: VerifyOutcome) => ({
+  isFailed: status !== 'done',
+  told: status === 'done' ? `${stream}: ${note}.` : `${stream}: ${status}.`,
+})
 
 /** What another program is verifying was not looked at. */
 function exitCodeOfVerification(result: Result): ExitCode {

@@ -11,6 +11,7 @@ export const actionWords: Readonly<Record<string, string>> = {
   reject: 'rejected deletions of',
   rewind: 'moved back the position of',
   cancelBackfill: 'stopped backfill',
+  repair: 'compared and repaired',
   adopt: 'took for the source of the rows here:',
   retryQuarantine: 'tried again, in quarantine:',
   dropQuarantine: 'dropped from quarantine:',

@@ -74,7 +74,7 @@ export async function performRecorded(
 export async function streamOf(
   pool: Pool,
   streams: readonly Stream[],
-  name: ActionName,
+  name: string,
   target: string,
 ): Promise<string | null> {
   const known = streams.find((one) => one.name === target)

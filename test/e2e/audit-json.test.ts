@@ -35,6 +35,15 @@ describe.skipIf(!hasPostgres)('the verbs of audit and repair', () => {
       },
     })
     expect(await tidemark('verify', 'assignment', '--repair')).toMatchObject({ code: 0 })
+    const { rows: actions } = await database.pool.query(
+      'select action, stream, result, told from tidemark.action',
+    )
+    expect(actions).toEqual([
+      {
+        ...{ action: 'repair', stream: 'assignment', result: 'done' },
+        told: expect.stringContaining('1 mended'),
+      },
+    ])
     const verified = await tidemark('verify', 'assignment')
     expect(verified).toMatchObject({ code: 0, told: { differences: [], streams: [{ complete: true }] } })
     expect(Object.keys(verified.told.streams[0]).filter((name) => /[A-Z]/.test(name))).toEqual([])
