@@ -17,6 +17,7 @@ import { differences } from '../support/same-as-source.ts'
 import { streamOf } from '../support/streams.ts'
 
 const assignment = streamOf('assignment')
+const note = streamOf('assignment_note')
 const minuteMs = 60_000
 
 async function epochsOf(pool: Pool) {
@@ -49,7 +50,7 @@ describe.skipIf(!hasPostgres)('an upstream that goes back', () => {
 
   beforeEach(async () => {
     aheadMs = 0
-    simulator = await startSimulator({ assignments: 200, now: () => now().getTime() })
+    simulator = await startSimulator({ assignments: 200, notes: 100, now: () => now().getTime() })
     context = await openTestContext(database, simulator, { PAGE_SIZE: '60' })
     await read()
     await look()
@@ -129,6 +130,47 @@ describe.skipIf(!hasPostgres)('an upstream that goes back', () => {
       expect(rows[0].late).toBeLessThan(60 * minuteMs)
     },
   )
+
+  it('as one stream shows, has the others read again too, whose looks prove nothing (P14)', async () => {
+    const { pool } = database
+    const { source } = simulator
+    const notes = () => ({ ...context.contextOf(note), now, signal })
+    const wrongNotes = () => differences(pool, simulator, 'assignment_note')
+    await readIncremental(notes())
+    const backup = loseChanges()
+    for (let id = 1; id <= 9; id++) source.change('assignment_note', id, { noteText: 'lost' })
+    await read()
+    await readIncremental(notes())
+    await look()
+    await readLookback(notes())
+    expect(await wrongNotes()).toEqual([])
+    // The counter has passed the old position again, and nothing that is pinned fell.
+    await pool.query(`delete from tidemark.pinned_record where stream = 'assignment_note' and key::int <= 9`)
+    source.restoreBackup(backup)
+    for (let id = 100; id >= 9; id--) source.change('assignment_note', id)
+    expect(await readIncremental(notes())).toMatchObject({ status: 'done' })
+    await firstLookSees()
+    await nextLookBelieves()
+    expect(await wrongNotes()).not.toEqual([])
+    expect(await readLookback(notes())).toMatchObject({ note: expect.stringContaining('new epoch') })
+    await readIncremental(notes())
+    await reconcileStream({ ...notes(), approved: 0 })
+    expect(await wrongNotes()).toEqual([])
+    await read()
+    await reconcile()
+    expect(await wrong()).toEqual([])
+    // One restored backup begins one epoch in each stream.
+    for (let round = 0; round < 3; round++) {
+      pass(4 * minuteMs)
+      await look()
+      await readLookback(notes())
+    }
+    const { rows } = await pool.query('select stream, lost > 0 as is_own from tidemark.epoch order by id')
+    expect(rows).toEqual([
+      { stream: 'assignment', is_own: true },
+      { stream: 'assignment_note', is_own: false },
+    ])
+  })
 
   it('is noticed days later, when its counter has passed the old position again (P14)', async () => {
     const { source } = simulator

@@ -201,5 +201,6 @@ export function modelPinnedRecords(
       for (const { key, version } of fallen) if (rows.get(key)?.version === version) distrusted.add(key)
     },
     beginEpoch: async () => beginEpoch(),
+    shownByAnother: async () => null,
   }
 }

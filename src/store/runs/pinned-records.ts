@@ -88,7 +88,24 @@ export function pinnedRecordsOf(parts: RunParts): PinnedRecords {
         )
       }),
     beginEpoch: (found) => session.fencedAfterWrites(() => beginEpoch(client, lease, found)),
+    shownByAnother: (shownForMs) => fenced(() => epochOfAnother(client, stream, shownForMs)),
   }
+}
+
+/** Of those that began by what their own stream showed. Otherwise two streams would send each other back for ever. */
+async function epochOfAnother(client: ClientBase, stream: string, shownForMs: number) {
+  const { rows } = await client.query<{ stream: string; evidence: string }>(
+    `select epoch.stream, epoch.evidence
+     from tidemark.epoch
+     join tidemark.stream as mine on mine.name = $1
+     where epoch.stream <> $1 and epoch.lost > 0
+       and epoch.began_at > coalesce(mine.first_read_through_at, '-infinity')
+       and epoch.began_at - $2::bigint * interval '1 ms'
+         > coalesce((select max(began_at) from tidemark.epoch where stream = $1), '-infinity')
+     order by epoch.began_at desc limit 1`,
+    [stream, shownForMs],
+  )
+  return rows[0] ?? null
 }
 
 async function knownPins(client: ClientBase, stream: string, table: Pinnable) {

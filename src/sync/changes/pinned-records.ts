@@ -1,6 +1,7 @@
 // Pinned records: a few dozen rows of different ages whose records are looked at again and again, because the upstream may go back
 // (P14). One that fell to an older version is one row to mend. Several that fell mean that a backup was restored: a new epoch begins.
 // A replica that lags shows older versions too; so two looks have to agree that are further apart than a replica lags.
+// A backup holds all streams: what one of them shows is believed of the others, which may have no pinned record that fell.
 
 import type { JsonObject } from '../../json/json.ts'
 import { type ChangesStream, versionedBy } from '../../streams/catalog.ts'
@@ -162,6 +163,13 @@ export async function lookAtPinned(context: Context): Promise<PinnedOutcome> {
   if (!source.lookup || run.state.versionField === null) return nothing
   if (context.onlyUndecided && !(await run.pinned.known()).pins.some((pin) => isUndecided(pin, now())))
     return nothing
+  const another = context.onlyUndecided ? null : await run.pinned.shownByAnother(longestReplicaLagMs)
+  if (another)
+    return await beginAnew(run, {
+      looked: 0,
+      lost: 0,
+      evidence: `as ${another.stream} showed: ${another.evidence}`,
+    })
   const { pins, top, spare } = await choose(run)
   if (top === null) return nothing
   run.progress.step('Look at pinned records')
@@ -257,15 +265,7 @@ async function act(context: Context, looks: readonly Seen[]): Promise<PinnedOutc
   const verdict = judge(looks, now())
   await recordPinned(run, { ...verdict, looked: looks.length, describe }, now())
   if (verdict.kind === 'as before') return nothing
-  if (verdict.kind === 'went back') {
-    const found = evidenceOf(verdict.lost, looks.length)
-    await run.pinned.beginEpoch(found)
-    return {
-      ...nothing,
-      beginsAnew: true,
-      note: `a new epoch begins, everything is read again: ${found.evidence}`,
-    }
-  }
+  if (verdict.kind === 'went back') return await beginAnew(run, evidenceOf(verdict.lost, looks.length))
   const [first, ...more] = verdict.fallen
   if (!first) return nothing
   const others = more.length === 0 ? '' : `, as ${plural(more.length, 'other')} are older than here`
@@ -278,6 +278,15 @@ async function act(context: Context, looks: readonly Seen[]): Promise<PinnedOutc
   await run.pinned.distrust(fallen)
   await write(context, fallen)
   return { ...nothing, note: `${plural(fallen.length, 'row')} mended: ${describe(first)}` }
+}
+
+async function beginAnew(run: Run<'lookback'>, found: WentBack): Promise<PinnedOutcome> {
+  await run.pinned.beginEpoch(found)
+  return {
+    ...nothing,
+    beginsAnew: true,
+    note: `a new epoch begins, everything is read again: ${found.evidence}`,
+  }
 }
 
 function evidenceOf(lost: readonly Look[], looked: number): WentBack {

@@ -279,6 +279,11 @@ export type PinnedRecords = {
   distrust(pins: readonly Pin[]): Promise<void>
   /** Everything is read again: what is shown from now on replaces what is stored, whatever the versions. Runs in progress end. */
   beginEpoch(found: WentBack): Promise<void>
+  /**
+   * What another stream showed of the upstream: it went back, and this stream was not read from the beginning since. What that
+   * stream showed was so for at least this long.
+   */
+  shownByAnother(shownForMs: number): Promise<{ readonly stream: string; readonly evidence: string } | null>
 }
 /** By what it was noticed that the upstream went back to an older state. */
 export type WentBack = { readonly looked: number; readonly lost: number; readonly evidence: string }
