@@ -3,6 +3,9 @@
 
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../src/json/json.ts'
+import { readRecords } from '../../src/streams/record.ts'
+import { newFieldOrder } from '../../src/wire/field-order.ts'
+import { scanRecords } from '../../src/wire/scan.ts'
 import { createTestDatabase, hasPostgres } from '../support/database.ts'
 import { assignments, begin, done, storeOf } from '../support/runs.ts'
 
@@ -120,6 +123,65 @@ describe.skipIf(!hasPostgres)('a first reading', () => {
     await run.finish(done)
     expect(await stateOf()).toEqual({ 1: '1', 3: '9', 4: '9' })
   })
+
+  it('writes what changed among pages that are there already, and counts all fields of them once', async () => {
+    const records = [1, 2, 3, 4, 5, 6].map((id) => at(id, id))
+    const first = await begin(storeOf(database))
+    await first.pages.commit(assignments(...records), 6n)
+    await first.finish(done)
+    const before = await fieldOf('text')
+    const run = await begin(storeOf(database), 'assignment', 'lookback')
+    const pages = [
+      records.slice(0, 2),
+      records.slice(1, 4),
+      [at(4, 4, { Text: 'other' }), at(5, 9), at(6, 6), at(7, 7)],
+      records.slice(0, 3),
+      records.slice(0, 2),
+      [at(1, 1), at(6, 6, { Text: 7, New: 'x' })],
+    ]
+    const written = []
+    for (const page of pages) written.push(await run.pages.commit(found(page), null))
+    await run.finish(done)
+    const unchanged = { inserted: 0, updated: 0, rescued: 0, arrivals: [] }
+    expect(written).toMatchObject([
+      { ...unchanged, unchanged: 2 },
+      { ...unchanged, unchanged: 3 },
+      { inserted: 1, updated: 2, unchanged: 1, rescued: 0 },
+      { ...unchanged, unchanged: 3 },
+      { ...unchanged, unchanged: 2 },
+      { inserted: 0, updated: 1, unchanged: 1, rescued: 1 },
+    ])
+    expect(await stateOf()).toEqual({ 1: '1', 2: '2', 3: '3', 4: '4', 5: '9', 6: '6', 7: '7' })
+    const { rows } = await database.pool.query(
+      'select text, new, _rescued as rescued from mirror.assignment where assignment_id in (4, 6) order by assignment_id',
+    )
+    expect(rows).toEqual([
+      { text: 'other', new: null, rescued: null },
+      { text: null, new: 'x', rescued: { Text: 7 } },
+    ])
+    const after = await fieldOf('text')
+    expect(after).toEqual({
+      ...{ seen: before.seen + 16, nulls: before.nulls, rescued: before.rescued + 1 },
+    })
+  })
+
+  /** As they come from the upstream: found in the bytes of a page. */
+  function found(records: readonly JsonObject[]) {
+    const page = scanRecords(Buffer.from(JSON.stringify(records)), newFieldOrder())
+    if (!page) throw new Error('not scanned')
+    return readRecords(page, ['AssignmentId'], ['RowVersion', 'SysRowVersion'])
+  }
+
+  async function fieldOf(folded: string) {
+    const { rows } = await database.pool.query<{ seen: number; nulls: number; rescued: number }>(
+      `select records_seen::int as seen, nulls_seen::int as nulls, rescued::int from tidemark.field
+       where stream = 'assignment' and folded = $1`,
+      [folded],
+    )
+    const [field] = rows
+    if (!field) throw new Error(`no field ${folded}`)
+    return field
+  }
 
   async function stateOf(): Promise<Record<string, string>> {
     const { rows } = await database.pool.query('select assignment_id, row_version from mirror.assignment')

@@ -37,6 +37,8 @@ export type EncodedRows = {
   readonly hashes: Buffer
   /** Of each row: 1 where the source says that it is deleted. */
   readonly deletions: Uint8Array
+  /** Some can only be compared: they are in none of the copies. */
+  readonly areOnlyHashes: boolean
   readonly all: Copies
   /** Of some rows, by their index. */
   only(indexes: readonly number[]): Copies
@@ -54,7 +56,7 @@ type Chunks = {
   last: Buffer
   end: number
 }
-/** Of each row: its chunk, counted from 1, of the text ones less than 0; where it begins there, and where it ends. */
+/** Of each row: its chunk, counted from 1, of the text ones less than 0, and 0 for none; where it begins there, and where it ends. */
 type RowPlaces = { readonly chunks: Int32Array; readonly starts: Int32Array; readonly ends: Int32Array }
 
 /** The rows of a page as far as they are written. */
@@ -165,20 +167,33 @@ export function addLongCells(
 }
 
 function note(
-  { rows, places, hashes, deletions }: CopyRows,
+  copyRows: CopyRows,
   row: Row,
   chunks: Chunks,
   end: number,
   digest: string,
   isDeleted: boolean,
 ): void {
-  const index = rows.push(row) - 1
+  const { places } = copyRows
+  const index = addHash(copyRows, row, digest, isDeleted)
   places.chunks[index] = chunks.sign * (chunks.full.length + 1)
   places.starts[index] = chunks.end
   places.ends[index] = end
+  chunks.end = end
+}
+
+/** Of a row that is only compared. */
+export function addHash(
+  { rows, places, hashes, deletions }: CopyRows,
+  row: Row,
+  digest: string,
+  isDeleted: boolean,
+): number {
+  const index = rows.push(row) - 1
+  places.chunks[index] = 0
   deletions[index] = isDeleted ? 1 : 0
   for (let byte = 0; byte < hashBytes; byte++) hashes[index * hashBytes + byte] = digest.charCodeAt(byte)
-  chunks.end = end
+  return index
 }
 
 function beginText(text: Chunks, room: number, digest: string, isDeleted: boolean): number {
@@ -204,6 +219,7 @@ export function encodedRows({ binary, text, rows, places, hashes, deletions }: C
     rows,
     hashes,
     deletions,
+    areOnlyHashes: places.chunks.subarray(0, rows.length).includes(0),
     all,
     only: (indexes) => (indexes.length === rows.length ? all : only(indexes)),
     release: () => releaseChunks([binary, text], all),

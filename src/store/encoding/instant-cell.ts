@@ -45,7 +45,6 @@ export function writeInstant(
     if (digits === 0) return false
     for (; digits < 6; digits++) micros *= 10
   }
-  const fractionEnd = at
   const seconds = dayNumber(cells, year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second
   let offset: number | null
   if (at === end - 1) offset = local.offsetAt(seconds)
@@ -55,12 +54,46 @@ export function writeInstant(
   }
   if (offset === null) cells.isTextOnly = true
   else writeMicros(cells, seconds - offset, micros)
-  writeTextRange(cells, from, Math.min(fractionEnd, from + 26))
-  if (at < end - 1) for (; at < end - 1; at++) cells.text[cells.textEnd++] = bytes[at] as number
-  else
-    for (let byte = 0; byte < local.suffix.length; byte++)
-      cells.text[cells.textEnd++] = local.suffix[byte] as number
+  writeInstantText(cells, bytes, from, at, end - 1, local.suffix)
   return true
+}
+
+/** The text alone, of what looks like a moment: month 13 is none, but stands in no row either. */
+export function copyInstant(
+  cells: Cells,
+  bytes: Buffer,
+  start: number,
+  end: number,
+  { suffix }: LocalTime,
+): boolean {
+  const from = start + 1
+  if (end - start < 21 || bytes[start] !== quote || !hasInstantMarks(bytes, from)) return false
+  let at = from + 19
+  if (bytes[at] === dot)
+    do at++
+    while (isDigit(bytes[at] as number))
+  if (at < end - 1 && readOffset(bytes, at, end - 1) === null) return false
+  writeInstantText(cells, bytes, from, at, end - 1, suffix)
+  return true
+}
+
+const isDigit = (byte: number): boolean => byte >= zero && byte <= 0x39
+
+/** The offset behind the fraction, or what stands for it. */
+function writeInstantText(
+  cells: Cells,
+  bytes: Buffer,
+  from: number,
+  fractionEnd: number,
+  end: number,
+  suffix: Buffer,
+): void {
+  writeTextRange(cells, from, Math.min(fractionEnd, from + 26))
+  let { textEnd } = cells
+  if (fractionEnd < end)
+    for (let at = fractionEnd; at < end; at++) cells.text[textEnd++] = bytes[at] as number
+  else for (let byte = 0; byte < suffix.length; byte++) cells.text[textEnd++] = suffix[byte] as number
+  cells.textEnd = textEnd
 }
 
 const hasInstantMarks = (bytes: Buffer, from: number): boolean =>

@@ -30,10 +30,18 @@ export type EncodedPage = {
   readonly rescued: number
   readonly tally: Tally
 }
-export type EncodePage = (
-  rows: readonly Row[],
-  options?: { readonly isAllText?: boolean; readonly waitsForGrowth?: boolean },
-) => Promise<EncodedPage>
+export type EncodePage = (rows: readonly Row[], options?: EncodeOptions) => Promise<EncodedPage>
+export type EncodeOptions = {
+  /** Every row is parsed and is a line of text, which is how Postgres tells best what it refuses. */
+  readonly isAllText?: boolean
+  /**
+   * Rows that need more of the table than it has are not kept, and not all of them are parsed: they are encoded once more for the table
+   * as it will be.
+   */
+  readonly waitsForGrowth?: boolean
+  /** Rows are expected to be in the table as they are: what they are is only said in full where their hash alone cannot be told. */
+  readonly onlyHashes?: boolean
+}
 // Those of two pages.
 const mostSpareBytes = 16 * 1024 * 1024
 const rowsWithoutABreath = 50
@@ -41,11 +49,7 @@ const someRows = 20
 /** As long as that many of them take. */
 const plainRowShare = 1 / 20
 
-/**
- * `settled` names bigint columns that cannot be widened: what they cannot hold is rescued. With `isAllText` every row is parsed and is a
- * line of text, which is how Postgres tells best what it refuses. With `waitsForGrowth` rows that need more of the table than it has are
- * not kept, and not all of them are parsed: they are encoded once more for the table as it will be.
- */
+/** `settled` names bigint columns that cannot be widened: what they cannot hold is rescued. */
 export function createPageEncoder(
   tableSchema: TableSchema,
   settled: ReadonlySet<string>,
@@ -55,16 +59,18 @@ export function createPageEncoder(
   const newFields: NewFields = new Set()
   const encodeRow = createRowEncoder(tableSchema, settled, newFields)
   const encodePlainRow = createPlainRowEncoder(tableSchema, localTimes, newFields)
+  const hashPlainRow = createPlainRowEncoder(tableSchema, localTimes, newFields, true)
   // The loop is a function of its own that never waits, and is called often: the engine makes the most of such.
   function encodeSome(
     rows: readonly Row[],
     from: number,
     notes: PageNotes,
     copyRows: CopyRows,
-    { isAllText, grown }: { readonly isAllText: boolean; readonly grown: GrownTable | null },
+    { isAllText, onlyHashes, grown }: EncodeOptions & { readonly grown: GrownTable | null },
   ): number {
     const end = Math.min(rows.length, from + someRows)
-    const [encodePlain, plainNotes] = grown ? [grown.encodePlainRow, grown.notes] : [encodePlainRow, notes]
+    const encodeAsIs = onlyHashes ? hashPlainRow : encodePlainRow
+    const [encodePlain, plainNotes] = grown ? [grown.encodePlainRow, grown.notes] : [encodeAsIs, notes]
     let parsed = 0
     for (let next = from; next < end; next++) {
       const row = rows[next] as Row
@@ -75,7 +81,7 @@ export function createPageEncoder(
     }
     return parsed
   }
-  return async (rows, { isAllText = false, waitsForGrowth = false } = {}) => {
+  return async (rows, { isAllText = false, waitsForGrowth = false, onlyHashes = false } = {}) => {
     const notes: PageNotes = {
       nonNull: new Int32Array(tableSchema.columns.length),
       rescued: new Map(),
@@ -93,7 +99,7 @@ export function createPageEncoder(
         await breathe()
         sinceBreath = 0
       }
-      const parsed = encodeSome(rows, next, notes, copyRows, { isAllText, grown })
+      const parsed = encodeSome(rows, next, notes, copyRows, { isAllText, onlyHashes, grown })
       sinceBreath += parsed + someRows * plainRowShare
       if (!waitsForGrowth || !hasGrowth(notes)) continue
       forgetRows(copyRows)

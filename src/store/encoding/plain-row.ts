@@ -16,11 +16,12 @@ import {
   writeNull,
   writeNumeric,
   writeText,
+  writeTextRange,
   writeUuid,
 } from './cells.ts'
-import { addBinary, addText, beginBinary, type CopyRows } from './copy-rows.ts'
+import { addBinary, addHash, addText, beginBinary, type CopyRows } from './copy-rows.ts'
 import { copyNull, zoneSuffix } from './copy-text.ts'
-import { type LocalTime, writeInstant } from './instant-cell.ts'
+import { copyInstant, type LocalTime, writeInstant } from './instant-cell.ts'
 import { type NewFields, noteNewField, type PageNotes, volatileColumns } from './row.ts'
 
 /** By what the text of a date-time without an offset is followed by; where it is not there, Postgres reads the text. */
@@ -55,15 +56,24 @@ type PlainEncoder = {
   readonly leftOut: number[]
   places: Places | null
   readonly newFields: NewFields
+  /** Of each row only the hash is added. */
+  readonly onlyHashes: boolean
 }
 
+/**
+ * With `onlyHashes`, what a row is in the table decides nothing but whether it is there already, just so: whether its values fit their
+ * columns is not looked at where a value that does not could not have given the text of any row. Where fields are volatile, rows are
+ * encoded all the same.
+ */
 export function createPlainRowEncoder(
   tableSchema: TableSchema,
   localTimes: LocalTimes,
   newFields: NewFields,
+  onlyHashes = false,
 ): EncodePlainRow {
   const { columns, key, stream } = tableSchema
   const zones = new Map(Object.entries(stream.fieldZones ?? {}))
+  const isVolatile = volatileColumns(tableSchema)
   const encoder: PlainEncoder = {
     tableSchema,
     kinds: columns.map((column) => (isSimple(tableSchema, column) ? column.type : 'jsonb')),
@@ -75,10 +85,11 @@ export function createPlainRowEncoder(
       return { suffix: Buffer.from(suffix), offsetAt }
     }),
     cells: newCells(),
-    isVolatile: volatileColumns(tableSchema),
+    isVolatile,
     leftOut: [],
     places: null,
     newFields,
+    onlyHashes: onlyHashes && isVolatile === null,
   }
   return (row, notes, rows) => row.found !== undefined && encodePlainRow(encoder, row, row.found, notes, rows)
 }
@@ -140,7 +151,8 @@ function encodePlainRow(
   const hashedEnd = writeCells(encoder, places, row, page, first, fieldCount, notes)
   if (hashedEnd < 0) return false
   const digest = hash('sha1', hashedText(encoder, hashedEnd), 'binary')
-  if (flag || cells.isTextOnly) addText(rows, row, cells, digest, flag)
+  if (encoder.onlyHashes) addHash(rows, row, digest, flag)
+  else if (flag || cells.isTextOnly) addText(rows, row, cells, digest, flag)
   else addBinary(rows, row, cells, digest)
   return true
 }
@@ -182,7 +194,7 @@ const longestSuffix = 64
 
 /** Returns where the last cell ends that is not null; -1 when the row is not plain. */
 function writeCells(
-  { kinds, keyIndex, localTimes, cells, isVolatile, leftOut }: PlainEncoder,
+  { kinds, keyIndex, localTimes, cells, isVolatile, leftOut, onlyHashes }: PlainEncoder,
   { fieldOf }: Places,
   { key }: Row,
   { bytes, places: { valueStarts, valueEnds } }: Found['page'],
@@ -202,9 +214,13 @@ function writeCells(
     }
     const end = valueEnds[first + field] as number
     const cellStart = cells.textEnd
+    const kind = kinds[column] as ColumnType
+    const local = localTimes[column] as LocalTime
     if (
       (column === keyIndex && !isKeyAt(key, bytes, start, end)) ||
-      !writeCell(cells, kinds[column] as ColumnType, bytes, start, end, localTimes[column] as LocalTime)
+      !(onlyHashes
+        ? writeHashedCell(cells, kind, bytes, start, end, local)
+        : writeCell(cells, kind, bytes, start, end, local))
     )
       return giveUp(nonNull, fieldOf, valueStarts, first, fieldCount, column)
     if (isVolatile?.[column]) leftOut.push(cellStart, cells.textEnd)
@@ -270,6 +286,32 @@ function writeCell(
     default:
       return false
   }
+}
+
+/** The text of a cell alone. Of numbers and moments it is not looked at whether they are any: a text that is none is that of no cell. */
+function writeHashedCell(
+  cells: Cells,
+  kind: ColumnType,
+  bytes: Buffer,
+  start: number,
+  end: number,
+  local: LocalTime,
+): boolean {
+  const isString = bytes[start] === 0x22
+  if (kind === 'text' && isString && end > 0) {
+    writeTextRange(cells, start + 1, end - 1)
+    return true
+  }
+  if (kind === 'bigint' || kind === 'numeric') {
+    if (!isString) writeTextRange(cells, start, end)
+    return !isString
+  }
+  if (kind === 'timestamptz') return end > 0 && copyInstant(cells, bytes, start, end, local)
+  // In its binary form it is overwritten by the next one.
+  const { binaryEnd } = cells
+  const isWritten = writeCell(cells, kind, bytes, start, end, local)
+  cells.binaryEnd = binaryEnd
+  return isWritten
 }
 
 /** Whether the bytes of a value are those of the row's key. */

@@ -103,6 +103,11 @@ export class InsertRefused extends Error {
   override readonly name = 'InsertRefused'
 }
 
+/** Some rows of a page are news, and of the page only hashes are at hand. Nothing was kept of the attempt. */
+export class RowsWanted extends Error {
+  override readonly name = 'RowsWanted'
+}
+
 /**
  * A page among those before and behind it. Two are on their way at a time, so that one is copied while the other is committed; what a page
  * holds in Postgres must not make the one before it wait, which in turn it waits for itself.
@@ -160,7 +165,8 @@ async function writeQuickly(
     mustMerge,
   }: Parameters<typeof commitQuickly>[3],
 ): Promise<Merged> {
-  const mayInsert = !mustMerge && returns === 'counts' && tableSchema.history === null
+  const mayInsert =
+    !mustMerge && !encoded.areOnlyHashes && returns === 'counts' && tableSchema.history === null
   const begin = `${beginSql(timeZone)}; `
   const insert = async (copies: Copies, before: string) => {
     await turn.mayCopy()
@@ -186,6 +192,7 @@ async function writeQuickly(
   const news = await probeRows(client, tableSchema, encoded, page.readAtMs)
   const { indexes } = news
   if (indexes.length === 0) return nothingMerged
+  if (encoded.areOnlyHashes) throw new RowsWanted()
   if (mayInsert && news.areAllNew) {
     await insert(encoded.only(indexes), '')
     return { ...nothingMerged, inserted: indexes.length }

@@ -1,16 +1,21 @@
 // Expects a page of new rows after a page of new rows, as a first reading brings them: such a page can be copied straight into its
-// table. Where one holds another row after all, it is refused and written once more.
+// table. And after a page that was there already, as it is, another one like that: of such a page only hashes are needed. Where one holds
+// another row after all, it is refused and written once more.
 
 import { isDeepStrictEqual } from 'node:util'
 import type { Row } from '../../streams/record.ts'
 
 export type NewRows = {
   areExpected(): boolean
+  /** All rows are expected to be in the table already, just as they are. */
+  noneIsExpected(): boolean
   /** Of the next page. */
   nextPage(rows: readonly Row[]): NextPage
-  wereWritten(areAllNew: boolean): void
+  wereWritten(page: { readonly areAllNew: boolean; readonly areAllKnown: boolean }): void
   /** False when no new rows were expected. */
   wereRefused(): boolean
+  /** Where none was expected. */
+  wereWanted(): void
 }
 
 export type NextPage = {
@@ -27,13 +32,16 @@ const mostRefusals = 5
 
 export function expectNewRows(): NewRows {
   let wasAllNew = false
+  let wasAllKnown = false
   let refusals = 0
+  let surprises = 0
   let before: readonly Row[] = []
   let keysBefore: readonly string[] = []
   const areExpected = () => wasAllNew && refusals < mostRefusals
 
   return {
     areExpected,
+    noneIsExpected: () => wasAllKnown && surprises < mostRefusals,
     nextPage(rows) {
       const repeated = repeatedRows(rows, before)
       const others = keysBefore
@@ -50,14 +58,19 @@ export function expectNewRows(): NewRows {
       if (repeated.size === 0 || !areExpected()) return { rows, repeatedCount: repeated.size, sharesRows }
       return { rows: rows.filter((row) => !repeated.has(row)), repeatedCount: 0, sharesRows }
     },
-    wereWritten(areAllNew) {
+    wereWritten({ areAllNew, areAllKnown }) {
       wasAllNew = areAllNew
+      wasAllKnown = areAllKnown
     },
     wereRefused() {
       if (!wasAllNew) return false
       wasAllNew = false
       refusals++
       return true
+    },
+    wereWanted() {
+      wasAllKnown = false
+      surprises++
     },
   }
 }

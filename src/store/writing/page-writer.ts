@@ -16,6 +16,7 @@ import {
   commitWithoutRows,
   InsertRefused,
   type Page,
+  RowsWanted,
   TableChanged,
   type Turn,
   TurnLost,
@@ -159,7 +160,8 @@ async function writeInOrder(writer: Writer, page: Page, rowCount: number, order:
   await order.room
   await order.previous.isEncoded.promise
   // Encoded before its connection is free: this program works while Postgres does.
-  const prepared = page.rows.length > 0 ? await prepare(writer, page.rows) : null
+  const onlyHashes = writer.options.returns !== 'differences' && writer.newRows.noneIsExpected()
+  const prepared = page.rows.length > 0 ? await prepare(writer, page.rows, onlyHashes) : null
   if (!prepared?.encoded.growth) order.own.isEncoded.resolve()
   await order.slotFree
   const connection = await connectionOf(writer, order.slot)
@@ -169,7 +171,11 @@ async function writeInOrder(writer: Writer, page: Page, rowCount: number, order:
       ? await commitRows(writer, task, prepared)
       : await commitNoRows(writer, task)
     const { inserted, updated, quarantined, arrivals, newlyQuarantined, position } = committed
-    if (encoded) writer.newRows.wereWritten(inserted + order.repeatedCount === encoded.encoded.rows.length)
+    if (encoded)
+      writer.newRows.wereWritten({
+        areAllNew: inserted + order.repeatedCount === encoded.encoded.rows.length,
+        areAllKnown: inserted + updated === 0,
+      })
     const refused = quarantined - page.rejected.length
     const written = {
       inserted,
@@ -199,14 +205,14 @@ async function connectionOf({ options }: Writer, slot: Slot): Promise<Connection
   return slot.connection
 }
 
-async function prepare(writer: Writer, rows: readonly Row[]): Promise<Prepared> {
+async function prepare(writer: Writer, rows: readonly Row[], onlyHashes = false): Promise<Prepared> {
   const { options, settledColumns } = writer
   const opening =
     writer.table ?? openTable({ ...options, keyField: options.keyField() }, rows, settledColumns)
   writer.table = opening
   try {
     const table = await opening
-    return { table, encoded: await table.encode(rows, { waitsForGrowth: true }) }
+    return { table, encoded: await table.encode(rows, { waitsForGrowth: true, onlyHashes }) }
   } catch (error) {
     if (writer.table === opening) writer.table = null
     throw error
@@ -240,6 +246,11 @@ async function commitRows(writer: Writer, task: Task, first: Prepared): Promise<
       if (error instanceof InsertRefused) {
         writer.newRows.wereRefused()
         way.mustMerge = true
+        continue
+      }
+      if (error instanceof RowsWanted) {
+        writer.newRows.wereWanted()
+        prepared = await prepare(writer, task.page.rows)
         continue
       }
       // Another writer, that does not lock rows in the order of their keys.
