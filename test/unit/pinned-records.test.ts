@@ -100,6 +100,9 @@ describe('what looks prove', () => {
     expect(verdict(stands(5n), gone(6n), gone(7n), fell(8n))).toBe('went back')
     expect(verdict(gone(3n), gone(4n), gone(5n), stands(6n))).toBe('as before')
     expect(verdict(gone(6n), gone(7n), gone(8n))).toBe('as before')
+    // That a record was written again since, or another one under its key, does not say that its old version is still there.
+    expect(verdict(stands(5n), gone(6n), gone(7n), gone(8n), look(9n, 20n))).toBe('went back')
+    expect(verdict(look(5n, 20n), gone(6n), gone(7n), gone(8n), stands(9n))).toBe('as before')
   })
 
   it('nothing, when records that the upstream marked as deleted are not shown', () => {

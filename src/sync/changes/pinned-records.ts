@@ -107,7 +107,9 @@ export function judge(looks: readonly Look[], now: Date): Verdict {
   const fallen = confirmed.filter(hasFallen)
   const standing = looks.filter((look) => typeof look.found === 'bigint' && !isLost(look))
   // Records vanish every day. That all of the newest vanished, and older ones are there, is what a backup leaves.
-  const newestThere = standing.reduce((most, { version }) => (version > most ? version : most), -1n)
+  // One that was written again since says nothing of its old version, nor does another one under its key.
+  const asBefore = standing.filter(({ found, version }) => found === version)
+  const newestThere = asBefore.reduce((most, { version }) => (version > most ? version : most), -1n)
   const isProof = fallen.length > 0 || standing.length > 0
   const vanished = confirmed.filter(({ found, version }) => found === 'gone' && version > newestThere)
   const lost = [...fallen, ...vanished]
