@@ -275,6 +275,35 @@ describe.skipIf(!hasPostgres)('vanished records', () => {
     expect(await gone()).toEqual(['640 absent'])
   })
 
+  it('are not believed when single records cannot be read from the middle of a reconcile on (P7)', async () => {
+    await using upstream = await startSimulator({ assignments: 200 })
+    await using context = await openTestContext(database, upstream)
+    await context.read(assignment, 'incremental', { signal })
+    upstream.source.remove('assignment', 10)
+    upstream.behaviour.hideAfterPaging = 10
+    let looks = 0
+    upstream.faults.add({
+      kind: 404,
+      path: /\/Id\/\d+$/,
+      while() {
+        looks += 1
+        return looks > 8
+      },
+    })
+    await reconcileStream({ ...contextOf(context), approved: 0 })
+    expect(await gone()).toEqual([])
+  })
+
+  it('are believed although the last record of the list cannot be read (P7)', async () => {
+    await using upstream = await startSimulator({ assignments: 90 })
+    await using context = await openTestContext(database, upstream)
+    await context.read(assignment, 'incremental', { signal })
+    upstream.source.remove('assignment', 40)
+    upstream.faults.add({ kind: 404, path: /\/Id\/90$/ })
+    await reconcileStream({ ...contextOf(context), approved: 0 })
+    expect(await gone()).toEqual(['40 absent'])
+  })
+
   it('are left to the reconcile where the list is not sorted by key', async () => {
     await using upstream = await startSimulator({
       assignments: 900,

@@ -177,6 +177,7 @@ describe.skipIf(!hasPostgres)('a verification', () => {
         'select count(*)::int as marked from mirror.assignment where _deleted_at is not null',
       )
       expect(rows).toEqual([{ marked: 0 }])
+      expect((await verify(context, { sample: 10 })).findings).toMatchObject({ differences: 0, unclear: 10 })
     })
   })
 

@@ -61,9 +61,8 @@ type PlainEncoder = {
 }
 
 /**
- * With `onlyHashes`, what a row is in the table decides nothing but whether it is there already, just so: whether its values fit their
- * columns is not looked at where a value that does not could not have given the text of any row. Where fields are volatile, rows are
- * encoded all the same.
+ * With `onlyHashes` only the hash of a row is made. Values are not checked: one that does not fit its column has a text that no stored
+ * row has. Where fields are volatile, rows are encoded all the same.
  */
 export function createPlainRowEncoder(
   tableSchema: TableSchema,

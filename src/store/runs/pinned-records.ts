@@ -92,14 +92,16 @@ export function pinnedRecordsOf(parts: RunParts): PinnedRecords {
   }
 }
 
-/** Of those that began by what their own stream showed. Otherwise two streams would send each other back for ever. */
+/** Only one that began by what its own stream showed: otherwise two streams would have each other read again for ever. */
 async function epochOfAnother(client: ClientBase, stream: string, shownForMs: number) {
   const { rows } = await client.query<{ stream: string; evidence: string }>(
     `select epoch.stream, epoch.evidence
      from tidemark.epoch
-     join tidemark.stream as mine on mine.name = $1
      where epoch.stream <> $1 and epoch.lost > 0
-       and epoch.began_at > coalesce(mine.first_read_through_at, '-infinity')
+       and epoch.began_at > (
+         select coalesce(max(reached_at) filter (where position = 0), min(reached_at)) from tidemark.checkpoint
+         where stream = $1
+       )
        and epoch.began_at - $2::bigint * interval '1 ms'
          > coalesce((select max(began_at) from tidemark.epoch where stream = $1), '-infinity')
      order by epoch.began_at desc limit 1`,

@@ -1,5 +1,5 @@
 // Expects a page of new rows after a page of new rows, as a first reading brings them: such a page can be copied straight into its
-// table. And after a page that was there already, as it is, another one like that: of such a page only hashes are needed. Where one holds
+// table. After a page whose rows were all there unchanged it expects another such page: of that only hashes are needed. Where one holds
 // another row after all, it is refused and written once more.
 
 import { isDeepStrictEqual } from 'node:util'

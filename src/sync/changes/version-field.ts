@@ -117,7 +117,7 @@ type Decider = {
   readonly isBetween: boolean
 }
 
-/** A number far above its versions is perhaps one that the upstream cannot read. */
+/** No number above so many times the highest version is asked for: the upstream may not be able to read it. */
 const mostAbove = 10n
 
 /** Of two fields that run side by side, each seems to answer wherever they do not differ. */

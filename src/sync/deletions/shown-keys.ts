@@ -3,12 +3,12 @@
 
 import type { Source } from '../ports/source.ts'
 
-/** The newest are enough: any of them may have gone meanwhile, hardly all. */
+/** Some of one page: a single one may have gone meanwhile, or be one that cannot be read. */
 const most = 3
 
 export type ShownKeys = {
   show(keys: readonly (bigint | string)[]): void
-  /** Where nothing was shown, nothing speaks against it: then it is for a person to decide. */
+  /** Also where nothing was shown: then deletions are blocked until a person has decided. */
   areThere(signal: AbortSignal): Promise<boolean>
 }
 
@@ -16,7 +16,8 @@ export function openShownKeys({ lookup }: Pick<Source, 'lookup'>): ShownKeys {
   let newest: readonly string[] = []
   return {
     show(keys) {
-      newest = [...newest, ...keys.slice(-most).map(String)].slice(-most)
+      const spread = [keys[0], keys[keys.length >> 1], keys.at(-1)].flatMap((key) => key ?? [])
+      newest = [...new Set([...newest, ...spread.map(String)])].slice(-most)
     },
     async areThere(signal) {
       for (const key of newest) if (typeof (await lookup?.(key, signal)) === 'object') return true

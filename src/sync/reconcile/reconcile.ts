@@ -1,6 +1,7 @@
 // The reconcile of a changes stream: everything is listed, to find what other runs cannot: rows that were missed, and rows
 // whose records are gone. What is gone is believed only when a look at the record itself confirms it (P7).
 
+import type { JsonObject } from '../../json/json.ts'
 import { versionedBy } from '../../streams/catalog.ts'
 import { isFlaggedDeleted, readRecords } from '../../streams/record.ts'
 import { blockStep } from '../../streams/run-steps.ts'
@@ -91,7 +92,7 @@ async function reconcile(
   const listing = { source, run, read, pageSize, signal, keyField: stream.keyFields[0] ?? '' }
   const shown = openShownKeys(source)
   const listed = await listEverything({ ...listing, now: context.now }, async (page) => {
-    shown.show(page.rows.slice(-1).map(({ key }) => key))
+    shown.show(page.rows.map(({ key }) => key))
     await differences.note(await run.pages.commit(withoutTwins(page), null), page)
   })
   await differences.end(listed)
@@ -258,39 +259,41 @@ async function lookAtAbsent(
       `The upstream has no request for a single record of ${stream.name}, so no deletion can be proven.`,
     )
   for await (const keys of batches((after) => run.absent.keys(after, keysAtOnce))) {
-    let isBelieved: boolean | null = null
+    const vanished: string[] = []
     for (let start = 0; start < keys.length; start += looksAtOnce) {
       signal.throwIfAborted()
       const looks = keys.slice(start, start + looksAtOnce).map(async (key) => ({
         key,
         answer: await lookup(key, signal),
       }))
-      const answers = await Promise.all(looks)
-      const found = answers.flatMap(({ answer }) => (typeof answer === 'object' ? [answer.found] : []))
-      if (answers.some(({ answer }) => answer === 'gone')) isBelieved ??= await shown.areThere(signal)
       const gone: Gone[] = []
-      const vanished: string[] = []
-      for (const { key, answer } of answers) {
-        if (answer === 'unclear' || (answer === 'gone' && !isBelieved)) findings.unclear += 1
-        else if (answer === 'gone') {
-          vanished.push(key)
-          gone.push({
-            key,
-            evidence: 'missing from the list, and the upstream says that there is no record of this id',
-          })
-        } else if (isFlaggedDeleted(answer.found))
-          gone.push({
-            key,
-            evidence: 'missing from the list, and the record itself says that it is deleted',
-          })
-        else findings.alive += 1
+      const found: JsonObject[] = []
+      for (const { key, answer } of await Promise.all(looks)) {
+        if (answer === 'unclear') findings.unclear += 1
+        else if (answer === 'gone') vanished.push(key)
+        else {
+          found.push(answer.found)
+          if (isFlaggedDeleted(answer.found))
+            gone.push({
+              key,
+              evidence: 'missing from the list, and the record itself says that it is deleted',
+            })
+          else findings.alive += 1
+        }
       }
       if (found.length > 0) {
         const page = readRecords(found, stream.keyFields, stream.versionFields)
         await differences.note(await run.pages.commit(page, null), page)
       }
       if (gone.length > 0) await run.absent.noteGone(gone)
-      if (vanished.length > 0) await differences.noteGone(vanished)
+    }
+    if (vanished.length === 0) continue
+    // Behind the last look: what hides all records may begin at any of them.
+    if (!(await shown.areThere(signal))) findings.unclear += vanished.length
+    else {
+      const evidence = 'missing from the list, and the upstream says that there is no record of this id'
+      await run.absent.noteGone(vanished.map((key) => ({ key, evidence })))
+      await differences.noteGone(vanished)
     }
   }
 }

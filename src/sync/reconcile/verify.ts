@@ -199,7 +199,7 @@ async function verifyAll(inspection: Inspection): Promise<RunReading> {
   const listed = await listWhole({ source, run, read, pageSize, signal }, async (page) => {
     const differing = await run.verification.compare(page)
     findings.compared += page.rows.length
-    inspection.shown.show(page.rows.slice(-1).map(({ key }) => key))
+    inspection.shown.show(page.rows.map(({ key }) => key))
     // What lies above the position the incremental run has yet to read.
     const doubtful = differing.filter(({ version }) => version === null || version <= position)
     if (doubtful.length > 0) await run.verification.suspect(doubtful)
@@ -219,6 +219,18 @@ async function verifyAll(inspection: Inspection): Promise<RunReading> {
   return told(inspection, null)
 }
 
+const fewListed = 3
+
+/** A look at a few records of the list; a sample has listed nothing before. */
+async function canReadOthers({ context, source, read, shown }: Inspection): Promise<boolean> {
+  const { sample, signal } = context
+  if (sample !== null) {
+    const { records } = await source.list({ page: 1, pageSize: fewListed }, signal)
+    shown.show(read(records).rows.map(({ key }) => key))
+  }
+  return await shown.areThere(signal)
+}
+
 /** Looks at one record until two looks agree on what is wrong with its row. `isLiving`: the row is known to live. */
 async function inspect(inspection: Inspection, key: string, isLiving: boolean): Promise<void> {
   const { context, run, source, findings, read } = inspection
@@ -236,7 +248,7 @@ async function inspect(inspection: Inspection, key: string, isLiving: boolean): 
     if (answer === 'gone') {
       // When only this look finds it gone, it was deleted just now, and the next reconcile will see.
       if (!isLiving) return
-      if (!(await inspection.shown.areThere(signal))) {
+      if (!(await canReadOthers(inspection))) {
         findings.unclear += 1
         return
       }
