@@ -112,6 +112,13 @@ describe('a listing', () => {
     expect(read([...first, ...second, ...second]).step).toMatchObject({ kind: 'complete', highest: 6n })
   })
 
+  it('is proven by later passes although a row came in between two pages of the first', () => {
+    // 1 was deleted then.
+    const first = [['1', '2'], ['3'], ['5'], [], [], []] as const
+    const later = [['2', '3'], ['4', '5'], [], []] as const
+    expect(read([...first, ...later, ...later, ...later]).step).toMatchObject({ kind: 'complete' })
+  })
+
   it('believes the pass that counted most where pages are cut now so, now so', () => {
     // 5 is on no page: the first page holds three or two of what is there, and the second goes on behind them.
     const long = [['1', '2', '3'], ['4'], [], []] as const

@@ -47,8 +47,10 @@ export type Listing = {
   readonly looksBehind: boolean
   /** The longest page that held more than was asked for: pages are at least as long as that. */
   readonly ownSize: number
-  /** Pages are cut, or rows left out of them, in a way that nobody knows: so an empty page need not be the end, nor a count the truth. */
+  /** A page that was not full had a successor, so an empty one need not be the end. */
   readonly hasGaps: boolean
+  /** Pages are cut, or rows left out of them, in a way that nobody knows: a pass may count fewer than there are. */
+  readonly cutsDiffer: boolean
   readonly ends: readonly PassEnd[]
   /** Ends of passes that are still to be counted around, the newest first. */
   readonly uncounted: readonly PassEnd[]
@@ -98,6 +100,7 @@ export function beginListing(options: {
     looksBehind: false,
     ownSize: 0,
     hasGaps: false,
+    cutsDiffer: false,
     ends: [],
     uncounted: [],
   })
@@ -184,6 +187,7 @@ function withPage(listing: Listing, page: SeenPage): Listing {
   const { lastPage, pageSize } = listing
   // A page that was not full and yet had a successor: rows came in between and were not seen, or are left out of pages.
   const missed = lastPage ? Math.max(0, pageSize - lastPage.received) : 0
+  const cutsDiffer = listing.cutsDiffer || (lastPage !== null && isCutOtherwise(listing))
   return {
     ...listing,
     // A capped page may still be skipped over by the size asked for, so go on by the size received.
@@ -193,7 +197,8 @@ function withPage(listing: Listing, page: SeenPage): Listing {
     highest: highestOf(listing.highest, page, listing.ceiling),
     lastPage: page,
     ownSize: page.received > pageSize ? Math.max(listing.ownSize, page.received) : listing.ownSize,
-    hasGaps: listing.hasGaps || missed > 0 || (lastPage !== null && isCutOtherwise(listing)),
+    hasGaps: listing.hasGaps || missed > 0 || cutsDiffer,
+    cutsDiffer,
   }
 }
 
@@ -212,9 +217,9 @@ export function sawCount(listing: Listing, seenAround: number): ListingMove {
   }
 }
 
-/** Where a pass may count too few, that which counted most is believed, unless more than that were seen. */
-const isProven = ({ ends, hasGaps, ownSize }: Listing, end: PassEnd, seenAround: number): boolean =>
-  hasGaps
+/** Where a pass may count too few, the one that counted most is believed, unless more than that were seen. */
+const isProven = ({ ends, cutsDiffer, ownSize }: Listing, end: PassEnd, seenAround: number): boolean =>
+  cutsDiffer
     ? seenAround === Math.max(...ends.map((each) => rowsThen(each, ownSize)))
     : seenAround >= rowsThen(end, ownSize)
 
