@@ -58,16 +58,18 @@ export function openAsking(context: AskingContext): Asking {
   }
   return {
     ask(asked) {
-      const { beside, isOnlyLook } = asked
+      const { beside = [], isOnlyLook } = asked
       const answer = take(asked) ?? fetchAnswer(context, asked, signal)
-      early = early.filter((one) => (one.isKept && isOnlyLook) || (beside && isSame(one.asked, beside)))
-      if (beside) begin(beside)
+      early = early.filter(
+        (one) => (one.isKept && isOnlyLook) || beside.some((next) => isSame(one.asked, next)),
+      )
+      for (const next of beside) begin(next)
       return answer
     },
     askAmongOthers: (asked, until) => take(asked) ?? fetchAnswer(context, asked, until),
     begin(asked) {
       begin(asked)
-      if (asked.beside) begin(asked.beside)
+      for (const next of asked.beside ?? []) begin(next)
     },
     keep(asked, fetched) {
       early = [...early, { asked, answer: Promise.resolve(fetched), isKept: true }]

@@ -210,8 +210,8 @@ export type Ask = {
   readonly isOnlyLook: boolean
   /** Nothing is lost when the reading ends before this question. */
   readonly mayYield: boolean
-  /** The next question, unless the answer is an odd one: it need not wait for it. */
-  readonly beside?: Ask
+  /** The next questions, unless the answer is an odd one: they need not wait for it. */
+  readonly beside?: readonly Ask[]
 }
 export type Action =
   | Ask

@@ -35,7 +35,7 @@ import {
   sortsOf,
 } from './moves.ts'
 import { askNewest } from './newest.ts'
-import { askForProof } from './proof.ts'
+import { questionsOfProof } from './proof.ts'
 import {
   belowLast,
   beyondTheGoal,
@@ -82,7 +82,7 @@ export const aheadRow = row<'ahead', SeenAhead>({
     const { since, pageSize, below } = reading.state
     const request = { since, page: 1, pageSize, sorts: sortsOf(reading), ...(below !== null && { below }) }
     const beside = askedBeside(reading)
-    return ask(request, { mayBeNothing: mayBeAtEnd(reading), mayYield: true, ...(beside && { beside }) })
+    return ask(request, { mayBeNothing: mayBeAtEnd(reading), mayYield: true, beside })
   },
   see: (reading, event) => seenAhead(reading, pageOf(event)),
   rules: [
@@ -204,12 +204,12 @@ export const aheadRow = row<'ahead', SeenAhead>({
 })
 
 /** What is asked behind it, if it is answered as is likely. */
-function askedBeside(reading: Reading<'ahead'>): Ask | null {
+function askedBeside(reading: Reading<'ahead'>): readonly Ask[] {
   const { cursor, sorting, options, state } = reading
-  if (sorting === 'unknown') return options.keepsPageSize && cursor === 0n ? askForProof(0n) : null
-  if (!state.isPerhapsLast) return null
+  if (sorting === 'unknown') return options.keepsPageSize && cursor === 0n ? questionsOfProof(0n) : []
+  if (!state.isPerhapsLast) return []
   const newestAlone = { received: 1, rows: [{ key: '', version: cursor + 1n }] }
-  return askNewest(newest(reading, observe(reading, state, newestAlone)))
+  return [askNewest(newest(reading, observe(reading, state, newestAlone)))]
 }
 
 export const behindRow = row<'behind', SeenPageBehind>({

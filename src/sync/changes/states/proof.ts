@@ -32,11 +32,9 @@ type SeenText = { readonly reading: Reading; readonly page: ObservedPage; readon
 export const proofRow = row<'proof', SeenProof>({
   asks: 'Does the upstream sort? Four questions: the last record, the first, a page, the last again.',
   action: ({ state }) =>
-    ask(proofRequest(state), {
+    ask(requestAt(state, state.answers.length), {
       isOnlyLook: true,
-      // What stands between the two looks at the last record.
-      ...(state.answers.length === 1 &&
-        state.page === 1 && { beside: ask(requestAt(state, 2), { isOnlyLook: true }) }),
+      ...(state.page === 1 && { beside: questionsUpToTheLast(state, state.answers.length + 1) }),
     }),
   see: (reading, event) => {
     const answer = pageOf(event)
@@ -101,9 +99,9 @@ export const proofRow = row<'proof', SeenProof>({
   ],
 })
 
-/** The first question of the proof from there on. */
-export const askForProof = (since: bigint): Ask =>
-  ask(requestAt({ name: 'proof', since, answers: [], page: 1 }, 0), { isOnlyLook: true })
+/** The questions of the proof from there on, but for the last: the second look at the last record comes behind all of them. */
+export const questionsOfProof = (since: bigint): readonly Ask[] =>
+  questionsUpToTheLast({ name: 'proof', since, answers: [], page: 1 }, 0)
 
 export const textRow = row<'text', SeenText>({
   asks: 'Are numbers sorted as text? A look at the end, then counting.',
@@ -156,7 +154,8 @@ function isMuchProven({ reading, answers, verdict }: SeenProof): Far | false {
   return isFar(versionsOf(page), upTo, leastRows(reading)) ?? false
 }
 
-const proofRequest = (state: State<'proof'>): Ask['request'] => requestAt(state, state.answers.length)
+const questionsUpToTheLast = (state: State<'proof'>, from: number): readonly Ask[] =>
+  proofQuestions.slice(from, -1).map((_, index) => ask(requestAt(state, from + index), { isOnlyLook: true }))
 
 function requestAt({ since, page }: State<'proof'>, index: number): Ask['request'] {
   const question = proofQuestions[index]
