@@ -135,6 +135,53 @@ describe.skipIf(!hasPostgres)('a reconcile that was missed', () => {
       expect(await asked()).toEqual([])
     })
 
+    it('is taken when a search has blocked deletions for longer than a replica lags: it sees the whole list (P7)', async () => {
+      const blocked = (minutes: number, more: object = {}) =>
+        database.pool.query(
+          `update tidemark.stream set blocked_deletions = $2::jsonb
+             || jsonb_build_object('living', 1355, 'missing', 379, 'seen', 976, 'at', now() - $1::float8 * interval '1 minute')
+           where name = 'assignment'`,
+          [minutes, JSON.stringify(more)],
+        )
+      await set('first_read_through_at', 30)
+      await set('last_reconcile_at', 1)
+      await attempt('done', 60)
+      await blocked(5)
+      expect(await asked()).toEqual([])
+      await blocked(7)
+      expect(await asked()).toEqual(['assignment'])
+      await blocked(7, { rejected: 'now' })
+      expect(await asked()).toEqual([])
+      // It found as much missing.
+      await blocked(70)
+      await attempt('done', 60)
+      expect(await asked()).toEqual([])
+      await attempt('done', 121)
+      await database.pool.query(`delete from tidemark.run where finished_at > now() - interval '2 hours'`)
+      expect(await asked()).toEqual(['assignment'])
+    })
+
+    it('lifts what a search has blocked because rights were lost for a moment', async () => {
+      await using simulator = await startSimulator({ assignments: 300 })
+      await using context = await openTestContext(database, simulator)
+      await context.read(assignment, 'incremental', { signal })
+      const reconcile = () => reconcileStream({ ...context.contextOf(assignment), signal, approved: 0 })
+      await reconcile()
+      const isBlocked = async () =>
+        (
+          await database.pool.query(
+            `select blocked_deletions is not null as found from tidemark.stream where name = 'assignment'`,
+          )
+        ).rows[0].found
+      const run = await begin(storeOf(database), 'assignment', 'deletions')
+      await run.shown.block({ living: 300, missing: 80, seen: 220 })
+      await run.finish(failed)
+      expect(await isBlocked()).toBe(true)
+      simulator.source.remove('assignment', 7, 'hard')
+      expect((await reconcile()).findings).toMatchObject({ marked: 1 })
+      expect(await isBlocked()).toBe(false)
+    })
+
     it('ends polls that are inconclusive because dozens of the newest records were deleted', async () => {
       await using simulator = await startSimulator({ assignments: 300 })
       await using context = await openTestContext(database, simulator)

@@ -436,7 +436,7 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P13',
     name: 'the list is not compared after a first load',
     file: 'src/store/queries/due.ts',
-    find: '(last_reconcile_at is null or is_unsettled or is_standing or (',
+    find: '(last_reconcile_at is null or is_unsettled or is_standing or is_blocked or (',
     replace: '(is_unsettled or is_standing or (',
   },
   {
@@ -444,7 +444,7 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P13',
     name: 'what could not be settled after a first load waits for the night',
     file: 'src/store/queries/due.ts',
-    find: '(last_reconcile_at is null or is_unsettled or is_standing or (',
+    find: '(last_reconcile_at is null or is_unsettled or is_standing or is_blocked or (',
     replace: '(last_reconcile_at is null or is_standing or (',
   },
   {
@@ -452,8 +452,16 @@ export const promiseMutations: readonly Mutation[] = [
     promise: 'P11',
     name: 'polls that lack what was deleted stay inconclusive until the night',
     file: 'src/store/queries/due.ts',
-    find: 'is_unsettled or is_standing or (',
-    replace: 'is_unsettled or (',
+    find: 'is_unsettled or is_standing or is_blocked or (',
+    replace: 'is_unsettled or is_blocked or (',
+  },
+  {
+    test: 'test/integration/missed-reconcile.test.ts',
+    promise: 'P7',
+    name: 'what a search blocked while rights were lost stays blocked until the night',
+    file: 'src/store/queries/due.ts',
+    find: 'is_standing or is_blocked or (',
+    replace: 'is_standing or (',
   },
   {
     test: 'test/integration/local-damage.test.ts',

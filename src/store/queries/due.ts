@@ -133,8 +133,10 @@ const inconclusiveRuns = 3
 /**
  * Streams that were complete before a slot of the schedule and have had no reconcile since. And those of which a first load was compared
  * before its look-back had gone by: nothing could be settled then, so they are compared once more (P13). And those whose polls have been
- * inconclusive for longer than a replica lags: perhaps all records that they look for are gone, and only the list tells that. One that is
- * under way counts, also in another program. What ended without proving anything is left alone for longer than what failed: it costs a whole list.
+ * inconclusive for longer than a replica lags: perhaps all records that they look for are gone, and only the list tells that. And those of
+ * which a search blocked deletions that long ago: it saw a part of the list, perhaps while rights were lost, and only the whole list tells
+ * whether the rows are still missing. What a person rejected is not asked again before the night. One that is under way counts, also in
+ * another program. What ended without proving anything is left alone for longer than what failed: it costs a whole list.
  */
 export async function streamsLackingReconcile(
   client: Queryable,
@@ -149,12 +151,16 @@ export async function streamsLackingReconcile(
      cross join lateral (
        select settled_through_version is null and may_settle_at < now() and last_reconcile_at < may_settle_at as is_unsettled,
          inconclusive_runs >= ${inconclusiveRuns} and inconclusive_since < now() - $5::float8 * interval '1 millisecond'
-           and last_reconcile_at < inconclusive_since as is_standing
+           and last_reconcile_at < inconclusive_since as is_standing,
+         (blocked_deletions->>'at')::timestamptz as blocked_at
      ) as compared
+     cross join lateral (
+       select blocked_at < now() - $5::float8 * interval '1 millisecond' and not blocked_deletions ? 'rejected' as is_blocked
+     ) as searched
      where name = any($1) and paused_at is null
        -- After a first load nothing is settled, and no deletion known, before the list has been compared (P13).
        and first_read_through_at is not null
-       and (last_reconcile_at is null or is_unsettled or is_standing or (first_read_through_at < $2 and last_reconcile_at < $2))
+       and (last_reconcile_at is null or is_unsettled or is_standing or is_blocked or (first_read_through_at < $2 and last_reconcile_at < $2))
        and not exists (
          select from tidemark.run
          where run.stream = stream.name and kind = 'reconcile'
@@ -163,7 +169,8 @@ export async function streamsLackingReconcile(
                 or (finished_at > now() - $3::float8 * interval '1 millisecond'
                     and not (is_unsettled is true and status = 'done' and started_at < may_settle_at))
                 or (status = 'done' and is_unsettled is not true and finished_at >= greatest($2, now() - interval '2 hours')
-                    and not (is_standing is true and started_at < inconclusive_since))))
+                    and not (is_standing is true and started_at < inconclusive_since)
+                    and not (is_blocked is true and started_at < blocked_at))))
      order by name`,
     [streams, slot, restMs, lookbackMs, replicaLagMs],
   )
