@@ -18,15 +18,15 @@ export type RunOutcome = {
   readonly note: string | null
   readonly error: Error | null
   readonly tally: Tally
-  /** By cause, of runs that compare. */
+  /** How many differences it found, by cause; left out by runs that compare nothing. */
   readonly differences?: DifferenceCounts
-  /** Everything there was is read. */
+  /** The run read everything there was. */
   readonly isComplete: boolean
   readonly yielded: boolean
 }
 export type RunReading = Pick<RunOutcome, 'note' | 'isComplete' | 'yielded'> &
   Pick<RunEnd, 'isHidden' | 'settled' | 'knowsDeletions' | 'differences'> & {
-    /** The upstream showed nothing that is known, so that nothing was proven (P11). */
+    /** The upstream showed no record that we know, so the run proves nothing (P11). */
     readonly isInconclusive?: boolean
   }
 
@@ -35,7 +35,7 @@ export type RunContext<Kind extends RunKind> = {
   readonly source: Source
   readonly stream: Pick<Stream, 'name'>
   readonly kind: Kind
-  /** The backfill to go on with. */
+  /** For a backfill: the one to continue. */
   readonly id?: string
   readonly signal: AbortSignal
 }
@@ -56,7 +56,7 @@ export async function performRun<Kind extends RunKind>(
     const source = countingSource(context.source, tally, run.progress)
     reading = await read(countingRun(run, tally), source)
   } catch (cause) {
-    // What fails while the run is told to stop has failed.
+    // Only the abort itself counts as stopped. Any other error is a failure, even while the run is told to stop.
     if (signal.aborted && cause === signal.reason) {
       const note = 'stopped between two pages'
       await run.finish({ ...endOf(tally), note, isCutShort: true })
@@ -66,14 +66,14 @@ export async function performRun<Kind extends RunKind>(
     await run.finish({ ...endOf(tally), status: 'failed', error: error.message, errorCode: codeOf(error) })
     return { ...ended, status: 'failed', error }
   }
-  // A run ends once: that its end cannot be written down is the caller's trouble.
+  // Outside of the try on purpose: a run ends once. If its end cannot be written down, the caller gets the error.
   const { yielded, isInconclusive = false, ...told } = reading
   const status = isInconclusive ? 'inconclusive' : 'done'
   await run.finish({ ...endOf(tally), ...told, status, isCutShort: yielded })
   return { ...ended, ...reading, status }
 }
 
-/** As of a run that proved nothing. */
+/** The end of a run that proved nothing; the caller adds what is different. */
 const endOf = ({ requests, bytes }: Tally): RunEnd => ({
   requests,
   bytes,
@@ -135,22 +135,22 @@ const countingRun = <Kind extends RunKind>(run: Run<Kind>, counter: Counter): Ru
   },
 })
 
-// An upstream may slip and answer nothing, once. Where that would look like the end, it is asked a second time.
+// An upstream may answer with nothing by mistake. Where an empty answer would be taken for the end, it is asked for a second time.
 export async function confirmEmpty<Any extends Answer | Refusal>(ask: () => Promise<Any>): Promise<Any> {
   const answer = await ask()
   const isNothing = 'records' in answer && answer.records.length === 0
   return isNothing ? ask() : answer
 }
 
-// Lets a few pages be written while the next is fetched, and no more: memory stays bounded (P10). A failed write is told at
-// the next call, and nothing is started after it.
+// Writes a few pages while the next one is fetched. Their number and size are limited, so memory stays bounded (P10). If a write
+// fails, the next call throws its error, and no further write starts.
 export type Pipeline = {
-  /** Waits for a free place and for room, then starts the write. `bytes` is how much JSON it is about. */
+  /** Waits until there is room for another write, then starts it. `bytes`: the length of the JSON that it writes. */
   start(write: () => Promise<void>, bytes?: number): Promise<void>
   settled(): Promise<void>
 }
 
-/** Of writes that are under way; what it becomes takes a few times as much. A single one may be larger. */
+/** Limit for the JSON of all writes under way; as rows it takes a few times as much memory. A single larger page is written alone. */
 const mostBytes = 20 * 1024 * 1024
 
 export function openPipeline(most: number): Pipeline {

@@ -1,4 +1,4 @@
-// What an upstream is like besides what is believed of it: told by the probe, and nothing rests on it.
+// Describes an upstream for people: the probe prints these traits. They are no beliefs, so no run relies on them.
 
 import type { Json } from '../../json/json.ts'
 import { type ChangesStream, versionedBy } from '../../streams/catalog.ts'

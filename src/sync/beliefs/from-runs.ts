@@ -1,4 +1,4 @@
-// What runs see of beliefs in passing, and record: after looks at pinned records, after a look-back, after a reconcile.
+// What runs learn about beliefs in passing, and record: after looks at pinned records, after a look-back, after a reconcile.
 
 import { formatDuration, plural } from '../../util/text.ts'
 import { learnt, news } from '../changes/hypotheses.ts'
@@ -10,7 +10,7 @@ type Recording = Pick<RunCore, 'state' | 'findings'>
 const record = (run: Recording, seen: readonly Learnt[], now: Date): Promise<void> =>
   run.findings.learn(news(run.state.beliefs, seen, now))
 
-/** Of one that reached all the way: is anything later than it reaches? */
+/** After a look-back that reached all the way: was anything later than it is long? */
 export function recordLateness(
   run: Recording,
   lookbackMs: number,
@@ -35,7 +35,7 @@ type LookedAt<Look> = {
   readonly describe: (look: Look) => string
 }
 
-/** Of looks at pinned records: did one fall, or so many that it is another upstream? */
+/** After looks at pinned records: did one fall, or so many that it is another upstream? */
 export async function recordPinned<Look>(run: Recording, seen: LookedAt<Look>, now: Date): Promise<void> {
   const { kind, looked, describe } = seen
   // What may be a replica that lags says nothing yet.
@@ -68,7 +68,7 @@ export type Compared = {
   readonly unclear: number
 }
 
-/** Of one that compared everything. What showed no record, or nothing certain, proves nothing (P11). */
+/** After a reconcile that compared everything. A list that showed no record, or looks that told nothing, prove nothing (P11). */
 export function recordComparison(run: Recording, compared: Compared, now: Date): Promise<void> {
   const { listed, twins, missedRows, alive, unclear } = compared
   const records = plural(listed, 'record')

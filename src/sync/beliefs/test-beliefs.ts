@@ -1,5 +1,6 @@
 // Tests what is believed of a changes stream by asking its upstream, with a few dozen small requests, and writes nothing. Each test can
-// fail; where one can tell neither, it says why. What only runs can see (how late records come, whether ranks hold) is not asked here.
+// fail; one that can neither confirm nor refute says why. What only runs can see (how late records come, whether ranks hold) is not
+// asked here.
 
 import type { JsonObject } from '../../json/json.ts'
 import type { BeliefName } from '../../streams/beliefs.ts'
@@ -21,7 +22,7 @@ import { testKeyOrder } from '../lists/key-order.ts'
 import type { SeenPage } from '../lists/listing.ts'
 import type { SortOrder, Source } from '../ports/source.ts'
 
-/** What one test saw; without a value it could not be told. */
+/** What one test saw. Value null: it could not tell, and `evidence` says why. */
 export type Tested = {
   readonly name: BeliefName
   readonly value: string | null
@@ -126,7 +127,7 @@ async function testSorting({ ask }: Test): Promise<Tested> {
 async function testInclusive({ ask, sample }: Test, isSorted: boolean): Promise<Tested> {
   const page = isSorted ? ((await ask(0n, pageSize, 'ascending')) ?? sample) : sample
   const versions = versionsOf(page)
-  // Where nothing sorts, above the highest version there is the least, and so the best chance to see it among them.
+  // Where nothing sorts, the highest version is best: so few records are above it that it has to be on the page with them.
   const chosen = isSorted ? versions[0] : versions.reduce((a, b) => (a > b ? a : b), 0n)
   if (chosen === undefined) return untold('inclusive', 'no record has a version')
   const since = await ask(chosen, sampleSize, isSorted ? 'ascending' : null)
@@ -139,7 +140,7 @@ async function testInclusive({ ask, sample }: Test, isSorted: boolean): Promise<
 
 // ── the list ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** Two pages: whether they are pages, and the first of them. */
+/** Asks for two pages of the list. Returns the first one, and whether paging works. */
 async function listSample({ source, stream, signal }: Test): Promise<{ page: SamplePage; paging: Tested }> {
   const list = async (page: number) => pageOf((await source.list({ page, pageSize }, signal)).records, stream)
   const first = await list(1)
@@ -160,7 +161,7 @@ async function listSample({ source, stream, signal }: Test): Promise<{ page: Sam
   if (second.received === 0 || again > 0)
     return {
       page: first,
-      // Drawn anew for each request, an order shows some of them twice.
+      // If only some come twice, the order may be drawn anew for each request.
       paging:
         again === second.received && again > 0
           ? told('paging', 'ignored', `page 2 of the list served the ${again} records of page 1 again`)
@@ -221,7 +222,7 @@ async function testListShowsChanges(test: Test, listed: SamplePage, ways: Ways):
   )
 }
 
-/** Those that the source marks as deleted may be left out. */
+/** Without the records that the source marks as deleted: one way of reading may leave them out. */
 const livingOf = ({ rows }: SamplePage) => rows.filter(({ record }) => !isFlaggedDeleted(record))
 
 async function listByKeyShows(test: Test, key: string): Promise<boolean | null> {

@@ -1,5 +1,5 @@
-// Asks the questions of a reading of changes, some of them before their turn: where an answer is only needed for the question behind it
-// to be asked at all, both are asked at once. What is asked early is looked at in its turn, or not at all.
+// Sends the requests of a reading of changes, some of them early: when it is likely which question comes next, its request goes out
+// together with the current one and saves a wait. An early answer is looked at when its question comes up, and dropped if it never does.
 
 import { isDeepStrictEqual } from 'node:util'
 import { type Records, readRecords } from '../../streams/record.ts'
@@ -19,13 +19,13 @@ export type AskingContext = {
 }
 
 export type Asking = {
-  /** In its turn: what was asked early and is not wanted next is left unread. */
+  /** The answer to the next question. Other early answers are dropped; those put aside by `keep` survive questions that are only looks. */
   ask(asked: Ask): Promise<Fetched>
-  /** One of many that are asked side by side: it has no turn. */
+  /** For readers side by side: as `ask`, but leaves all other early answers alone. */
   askAmongOthers(asked: Ask, until: AbortSignal): Promise<Fetched>
-  /** Before its turn. */
+  /** Sends the request before its turn. */
   begin(asked: Ask): void
-  /** The answer was not looked at: the same is asked again when what was asked instead is known. */
+  /** Puts an answer aside unjudged, because something else has to be asked first. When the same question comes again, it is used. */
   keep(asked: Ask, fetched: Fetched): void
   stop(): void
 }
@@ -33,7 +33,7 @@ export type Asking = {
 type Early = {
   readonly asked: Ask
   readonly answer: Promise<Fetched>
-  /** Until something else is read than what only helps to judge it. */
+  /** Put aside by `keep`: stays until a question comes that is more than a look. */
   readonly isKept: boolean
 }
 
@@ -47,7 +47,7 @@ export function openAsking(context: AskingContext): Asking {
   function begin(asked: Ask): void {
     if (early.some((one) => isSame(one.asked, asked))) return
     const answer = fetchAnswer(context, asked, signal)
-    // A failure is told when it is its turn.
+    // `ask` reports a failure when the question comes up. Until then it must not count as an unhandled rejection.
     answer.catch(() => {})
     early = [...early, { asked, answer, isKept: false }]
   }
@@ -78,12 +78,12 @@ export function openAsking(context: AskingContext): Asking {
   }
 }
 
-/** Who goes first changes nothing of the answer. */
+/** `givesWay` decides only which request goes first, not what is answered: it is not compared. */
 const isSame = (one: Ask, other: Ask): boolean =>
   one.isOnlyLook === other.isOnlyLook &&
   isDeepStrictEqual({ ...one.request, givesWay: true }, { ...other.request, givesWay: true })
 
-/** What the rules see of the answer, and what of it is to be written. */
+/** The event that the rules judge, and the records to write: none where the answer is only looked at. */
 async function fetchAnswer(
   { source, keyFields, versionFields }: AskingContext,
   { request, mayBeNothing, isOnlyLook }: Ask,

@@ -1,5 +1,5 @@
-// The backfill of a changes stream: a part of the past read again, beside the live reading. It moves a position of
-// its own, so that it goes on after a kill where it was (P8), and never the stream's.
+// The backfill of a changes stream: reads a part of the past again while live reading goes on. It has a position of its own, so that
+// it continues where it was after a kill (P8), and it never moves the stream's.
 
 import { performRun, type RunOutcome } from '../perform-run.ts'
 import { type Backfill, BackfillCancelled } from '../ports/store.ts'
@@ -15,7 +15,7 @@ export async function runNextBackfill(context: ChangesContext): Promise<RunOutco
     try {
       return await runBackfill(context, backfill)
     } catch (error) {
-      // Over since it was looked up.
+      // It was cancelled or finished after it was looked up: take the next one.
       if (!(error instanceof BackfillCancelled)) throw error
     }
   }

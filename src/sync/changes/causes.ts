@@ -9,17 +9,17 @@ type Rule = { readonly cause: Cause | null; readonly when: (one: Difference, pos
 const isAbove = (version: bigint | null, position: bigint): boolean => version !== null && version > position
 const isDeletionAlone = ({ columns }: Difference): boolean => columns.every((name) => name === '_deleted_at')
 
-/** The first that holds. Null: no difference that anybody has to know of. */
+/** The first rule that holds gives the cause. Null: nobody has to know of this difference. */
 const rules: readonly Rule[] = [
   { cause: 'deleted', when: ({ kind }) => kind === 'extra' },
-  // Stored by an earlier way of making hashes, or before a field was known to be volatile.
+  // Only the hash differs: an earlier version made it in another way, or a field was not yet known to be volatile.
   { cause: null, when: ({ kind, columns }) => kind !== 'missing' && columns.length === 0 },
   { cause: 'undeleted', when: (one) => one.isLocal && one.isBack && isDeletionAlone(one) },
   { cause: 'local damage', when: ({ isLocal }) => isLocal },
   { cause: 'restored', when: ({ isRewound }) => isRewound },
   // The incremental run has yet to read it.
   { cause: null, when: ({ version }, position) => isAbove(version, position) },
-  // Or it was read just now, and the record itself will say so.
+  // Or the row was written only a moment ago: a look at the record itself will tell.
   { cause: 'fell back', when: (one, position) => isAbove(one.mirrored, position) && isOlder(one) },
   { cause: 'undeleted', when: ({ isBack }) => isBack },
   // A stream without versions: the record changed since the last poll.
@@ -35,7 +35,7 @@ const isOlder = ({ version, mirrored }: Difference): boolean =>
 export const causeOf = (difference: Difference, position: bigint): Cause | null =>
   rules.find(({ when }) => when(difference, position))?.cause ?? null
 
-/** Keys that records of one page share, and that are not the same record shown twice. */
+/** Keys that two different records of one page share. The same record shown twice does not count. */
 export function twinsIn(rows: readonly Row[]): ReadonlySet<string> {
   const first = new Map<string, Json>()
   const twins = new Set<string>()

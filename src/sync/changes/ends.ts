@@ -1,16 +1,20 @@
-// Whether what was read is all there is. A short or empty page proves nothing: rights may empty pages after they were cut, and an
-// upstream may cut its answers before it sorts them. So the end is confirmed from the other end (P12), and now and then a page is
-// asked for again from its middle. Pure, and only judges: the rules in states/ say what comes next.
+// Judges whether what was read is all there is. A short or empty page does not prove it: the upstream may leave out what the user may
+// not see after it cut the page, and it may cut its answers before it sorts them. So the newest records are asked for, and have to
+// reach down to what was read (P12); and now and then a page is read again from its middle. Pure: the rules in states/ say what
+// comes next.
 
 import type { SeenPage } from '../lists/listing.ts'
 import { type ObservedPage, observe, type Reading, type State, versionsOf } from './state.ts'
 
 // ── the newest records ───────────────────────────────────────────────────────────────────────────────────────
 
-/** Behind so many pages that show nothing, the newest records are not looked for. */
+/** After this many pages that show nothing new, the search for the newest records ends. */
 export const mostHiddenPages = 5
 
-/** Below a version that is read, so that the answer reaches down to it. What the page behind which it is asked shows is there. */
+/**
+ * From where to ask for the newest records: just below a version that was read, so that the answer has to show that record too. A
+ * record of the page before (`behind`) serves best, because it was there a moment ago.
+ */
 export function newestSince({ cursor, anchor, options }: Reading, behind: ObservedPage | null): bigint {
   const isRead = (version: bigint) => version <= cursor
   const read =
@@ -19,7 +23,7 @@ export function newestSince({ cursor, anchor, options }: Reading, behind: Observ
   return read === undefined || read === null ? cursor : read - 1n
 }
 
-/** As many as the page held behind which it is asked. */
+/** At least as large as the page that seemed to be the last. */
 export const newestSize = ({ options, state }: Reading<'newest'>): number =>
   Math.max(options.pageSize, state.behind?.pageSize ?? 0)
 
@@ -36,7 +40,7 @@ export function judgeNewest(reading: Reading<'newest'>, answer: SeenPage): SeenN
   const { since, page: pageNumber, behind } = reading.state
   const page = observe(reading, { since, pageSize: newestSize(reading) }, answer)
   const [newest] = answer.rows.filter(({ version }) => version !== null)
-  // Of a version that several rows share, others may be behind the page.
+  // Where rows share a version, the page may hold one row of the newest version and lack the others.
   const isNewestRead =
     behind !== null && newest !== undefined && holds(behind, newest) && !reading.sharesVersions
   return { reading, behind, pageNumber, page, isClosed: page.hasOld || isNewestRead }
@@ -64,7 +68,7 @@ const enoughVersions = 8
 export const isLookedInside = ({ fullPages }: Reading, page: ObservedPage): boolean =>
   page.isPerhapsCut && (fullPages & (fullPages - 1)) === 0 && new Set(page.versions).size >= enoughVersions
 
-/** Everything above it and below the last version is on the page, if the page is the beginning of what there is. */
+/** A version in the middle. If the page is the beginning of what there is, it holds every record between this and its last version. */
 export const middleOf = ({ versions }: ObservedPage): bigint => versions[versions.length >> 1] ?? 0n
 
 export type SeenInside = {
@@ -88,7 +92,7 @@ export function judgeInside(reading: Reading<'inside'>, answer: SeenPage): SeenI
   }
   if (question === 'from the middle again')
     return { ...judged, lacked: state.lacked.filter((row) => holds(answer, row)) }
-  // Only what stands before the last of the page had its place on it.
+  // What is above the last version of this answer belongs on a later page: the page does not lack it.
   const last = versionsOf(answer).at(-1) ?? 0n
   const belongs = ({ version }: { version: bigint | null }) => version !== null && version < last
   return { ...judged, lacked: lackedBy(answer, state.lacked.filter(belongs)) }
@@ -96,18 +100,18 @@ export function judgeInside(reading: Reading<'inside'>, answer: SeenPage): SeenI
 
 // ── answers that are cut before they are sorted ──────────────────────────────────────────────────────────────
 
-/** An answer that holds no more than this was not cut: longer ones came. */
+/** At most half as long as the longest answer that came: then no cap cut it. */
 export const isSmall = ({ largestAnswer }: Reading, { received }: SeenPage): boolean =>
   received <= Math.max(1, largestAnswer >> 1)
 
-/** A bound that leaves about half of what the page shows; null where it shows one version only. */
+/** An upper bound that leaves about half of the versions on the page; null where the page shows only one. */
 export function narrower({ since, versions }: ObservedPage): bigint | null {
   const above = versions.filter((version) => version > since)
   const distinct = [...new Set(above)].sort((a, b) => (a < b ? -1 : 1))
   return distinct.length < 2 ? null : (distinct[distinct.length >> 1] ?? null)
 }
 
-/** After a small answer: up to where everything is read, and where the next range ends; null: nowhere. */
+/** After a small answer: up to where everything is read now, and below which version the next range ends; null: it has no end. */
 export function nextRange(
   reading: Reading<'ahead'>,
   page: ObservedPage,
@@ -115,7 +119,7 @@ export function nextRange(
   const { since, below } = reading.state
   const top = reading.highestServed ?? reading.cursor
   if (below === null) return { upTo: page.last, below: null }
-  // No further than what exists: a version above it may still be given.
+  // Not beyond the highest version that was served: the upstream may still give out those above it.
   const upTo = below <= top ? below - 1n : page.last
   const width = (below - since) * (isSmall(reading, { ...page, received: 2 * page.received }) ? 2n : 1n)
   const next = upTo + (width > 2n ? width : 2n)

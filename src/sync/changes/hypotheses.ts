@@ -1,9 +1,9 @@
 // What is assumed about the upstream: how it is found out, and how long a later run may rely on what an earlier one learnt. Pure.
 //
 // Does it sort by row version when asked to? Four questions tell: the last record, the first, a page from the beginning, the last
-// record again. That a page looks ascending proves nothing: after a bulk update a list in order of ids does too, and so does a page
-// that was sorted after it was cut; but then a page of one record is the same from both ends. And one look at the ends can be fooled
-// by a delete between them, or by an order that is drawn anew each time.
+// record again. An ascending page alone does not prove it. After a bulk update, a list in the order of ids looks ascending too. So does
+// a page that was cut before it was sorted; but such an upstream shows the same single record from both ends. The last record is
+// asked for twice, because a delete in between, or an order that is drawn anew each time, can fool one look.
 
 import { type BeliefName, confirmedEveryMs, expiryOf, isConfirmed } from '../../streams/beliefs.ts'
 import type { SeenPage } from '../lists/listing.ts'
@@ -17,14 +17,14 @@ export const learnt = (name: BeliefName, value: string, evidence: string): Learn
   evidence,
 })
 
-/** What was learnt, as far as a run may still rely on it. */
+/** The belief of this name, unless it has expired. */
 export function usable(beliefs: readonly Belief[], name: BeliefName, now: Date): Belief | null {
   const known = beliefs.find((belief) => belief.name === name)
   const expiry = known ? expiryOf(known) : null
   return known && (expiry === null || expiry > now) ? known : null
 }
 
-/** What of it is worth writing down: another value than the known one, or not confirmed for an hour. */
+/** Those that are worth writing down: the value is another than the known one, or was not confirmed for an hour. */
 export function news(beliefs: readonly Belief[], seen: readonly Learnt[], now: Date): readonly Belief[] {
   return seen.flatMap(({ name, value, evidence }) => {
     const known = beliefs.find((belief) => belief.name === name)
@@ -37,7 +37,7 @@ const ageMs = ({ testedAt }: Belief, now: Date): number => now.getTime() - teste
 type Known = Pick<ReadingOptions, 'sorting' | 'largestAnswer' | 'isCut'>
 
 export function knownBeliefs(beliefs: readonly Belief[], now: Date): Known {
-  // Where paging is ignored, asking for one record from the beginning would fetch everything there is.
+  // Where paging is ignored, each question of the proof of sorting would fetch everything: sorting is not used there.
   if (usable(beliefs, 'paging', now)?.value === 'ignored') return { sorting: 'ignored', largestAnswer: 0 }
   return {
     sorting: asSorting(usable(beliefs, 'sorting', now)?.value),
@@ -72,7 +72,7 @@ export type SortingVerdict = {
   readonly evidence: string
 }
 
-/** By chance, fewer versions than this are in order too often (13! is 6 thousand million). */
+/** Fewer versions than this are too often in order by chance (13! is 6 thousand million). */
 const enoughVersions = 13
 
 export const proofQuestions: readonly ProofQuestion[] = [
@@ -85,7 +85,7 @@ export const proofQuestions: readonly ProofQuestion[] = [
 export function judge(answers: readonly SeenPage[]): SortingVerdict {
   const [firstLook, beginning, page, secondLook] = answers
   const tooMany = [firstLook, beginning, secondLook].find((look) => look && look.received > 1)
-  // Both ends of a page, not of all there is, when it was sorted after it was cut.
+  // It ignores the page size. Perhaps it cut one page and sorted it afterwards: its ends are not the ends of everything.
   if (tooMany) return ignored(`asked for one record, it served ${tooMany.received}`)
   const lowest = firstRow(page)
   const ends = [firstRow(firstLook), firstRow(secondLook)]

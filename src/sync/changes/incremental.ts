@@ -6,9 +6,9 @@ import { largestAnswerBelief, learnt, news } from './hypotheses.ts'
 import { type ChangesContext, readRange } from './read-changes.ts'
 import type { Learnt } from './state.ts'
 
-/** The position waits when this many passes in a row were disturbed. */
+/** After this many disturbed passes in a row the run ends, and the position waits. */
 export const maxPasses = 5
-/** Of the highest rows, those that are looked for, one after the other, when the records of those before are gone. */
+/** Which of the highest rows serve as anchors. If the record of one is gone, the next is looked for. */
 const ranksToAnchor = [1, 2, 4, 8, 16, 32]
 
 export function readIncremental(context: ChangesContext): Promise<RunOutcome> {
@@ -34,7 +34,7 @@ export function readIncremental(context: ChangesContext): Promise<RunOutcome> {
   })
 }
 
-/** No record was below what was asked for. */
+/** Evidence for the version field: no answer held a record below the version that was asked for. */
 const fieldConfirmed = (
   { versionField }: Pick<StreamState, 'versionField'>,
   from: bigint,
@@ -51,8 +51,8 @@ const fieldConfirmed = (
       ]
 
 /**
- * A run of another kind may have found that answers are not sorted by row version, or cut before they are. Then the position goes back
- * to where it was before the first run that relied on that. What is settled was confirmed by the list, and stays.
+ * A run of another kind may have found that answers are not sorted by row version, or that they are cut before they are sorted. Then the
+ * position goes back to where it was before the first run that relied on the order. What is settled stays: the list has confirmed it.
  */
 async function takeBackFallen(run: Run<'incremental'>) {
   const { beliefs, settledThrough } = run.state
@@ -74,7 +74,7 @@ async function takeBackFallen(run: Run<'incremental'>) {
 const takenBackNote = (why: string, to: bigint): string =>
   `${why}: what relied on the order is read again, from version ${to}`
 
-/** From below all rows, an answer without a record is no proof that there are none (P11). */
+/** Rows are stored, and a request from below all of them brought nothing. That does not prove that the records are gone (P11). */
 const showsNothing = {
   isComplete: false,
   isInconclusive: true,

@@ -14,20 +14,20 @@ import { lookAtPinned } from './pinned-records.ts'
 import { type ChangesContext, readRange } from './read-changes.ts'
 import { findVolatile, volatileNote } from './volatile.ts'
 
-// How far back the look-back run reads, and how late a version was that it found: twice the worst lateness seen, shrinking
-// slowly, never below its floor. Pure.
+// How far back the look-back run reads: twice the worst lateness seen. It shrinks slowly, and never below its floor. And how late a
+// version was that the run found. Pure.
 export type Lookback = { readonly lookbackMs: number; readonly reason: string }
 
 const growth = 2
 const shrinkPerRun = 0.98
-/** What a reconcile finds a night later is late by a day at most: longer ago, something else is wrong. */
+/** The nightly reconcile finds a late row within a day. If one is later than that, something else is wrong, and reaching back is no cure. */
 const mostLookbackMs = 24 * 3_600_000
 
 export function currentLookback(stored: number | null, floorMs: number): number {
   return Math.max(floorMs, stored ?? floorMs)
 }
 
-/** Null when what is stored stays right. */
+/** Null: the stored look-back stays as it is. */
 export function nextLookback(
   stored: number | null,
   floorMs: number,
@@ -51,8 +51,8 @@ export function nextLookback(
 }
 
 /**
- * Where the recent past begins. A version is found when it is late by no more than half a look-back, also when the reading
- * before this one was long ago: what was hidden then may have come at any time since.
+ * Where the recent past begins: one look-back ago. If the last reading was long ago, half a look-back before that one, because a
+ * version that was still hidden then may have become visible at any time since.
  */
 export function recentPast(now: Date, lookbackMs: number, lastReadAt: Date | null): Date {
   const asEver = now.getTime() - lookbackMs
@@ -60,8 +60,8 @@ export function recentPast(now: Date, lookbackMs: number, lastReadAt: Date | nul
 }
 
 /**
- * How late a version came that was passed at one time and found now. It came between two readings, so the middle between them
- * is taken: if it were the later one, each look-back would make the next one longer.
+ * How late a version came: the position passed it at `passedAt`, and a run found it now. It became visible between the last reading
+ * and this one, so the middle is taken. If this reading were taken, each look-back would make the next one longer.
  */
 export function latenessMs(passedAt: Date, now: Date, lastReadAt: Date | null): number {
   const latest = now.getTime()
@@ -69,20 +69,20 @@ export function latenessMs(passedAt: Date, now: Date, lastReadAt: Date | null): 
   return Math.max(0, (earliest + latest) / 2 - passedAt.getTime())
 }
 
-// Most of what comes late comes soon. So a short look-back is due much oftener than one that reaches all the way, and a brief one
-// oftener still while late versions come at all: as they do wherever somebody works at the upstream.
+// Most late versions are only a little late. So a short look-back runs much more often than one that reaches all the way back. A brief
+// one runs more often still, but only while late versions come: as they do wherever people work at the upstream.
 export const shortEveryMs = 45_000
 const shortMs = 150_000
 const briefEveryMs = 12_000
 const briefMs = 60_000
 
-/** `whole`: all the way back, although that is not due yet. `brief`: no further than what came just now, unless more is due. */
+/** `whole`: all the way back, even if that is not due yet. `brief`: the last minute, unless a longer one is due. */
 export type WantedReach = 'whole' | 'short' | 'brief'
 
 /**
- * From when on a look-back run reads, and whether that is all the way. Besides the short ones there are those that reach as far as
- * configured: what comes late by less than that is found as soon as ever, however long the look-back has grown. Without memory of
- * its own: one of them is due when half of its length has gone by on the clock since the last run.
+ * From when on a look-back run reads, and whether that is all the way back. Once the look-back has grown, runs of the configured length
+ * (`floorMs`) go on at their old pace, so that a slightly late version is found as soon as before. Nothing is stored about them: one is
+ * due when the clock has entered another slot of half that length since the last run.
  */
 export function reach(
   now: Date,
@@ -112,9 +112,9 @@ export type LookbackContext = ChangesContext & {
   readonly reach?: WantedReach
 }
 
-/** Records with other content at the same version that are looked at again. */
+/** At most this many records with other content at the same version are looked at again, to find volatile fields. */
 const mostSilent = 3
-/** After this many the measure is taken; the rest are counted. */
+/** At most this many late versions are measured and recorded; the rest are only counted. */
 export const mostRecorded = 1000
 
 export function readLookback(context: LookbackContext): Promise<RunOutcome> {
@@ -122,7 +122,7 @@ export function readLookback(context: LookbackContext): Promise<RunOutcome> {
   return performRun({ ...context, kind: 'lookback' }, async (run, source) => {
     const { position, lastLookbackAt, lastRunAt } = run.state
     if (position === 0n) return { note: null, isComplete: true, yielded: false }
-    // What is missing then is not late.
+    // A row that somebody deleted here would come again and be taken for a late one.
     if (run.state.isLocallyChanged)
       return { note: 'waits: the table was changed in Postgres', isComplete: false, yielded: false }
     const floorMs = context.lookbackFloorMs
@@ -142,7 +142,7 @@ export function readLookback(context: LookbackContext): Promise<RunOutcome> {
         source,
         run,
         onWritten(written, progress) {
-          // Only a version that was never stored is late: others say nothing about how late versions come (P16).
+          // Only a version that was never stored is late (P16). None is while the upstream may have gone back.
           const late = pinned.isWaiting
             ? []
             : written.arrivals.filter((arrival) => causeOf(arrival, position) === 'late')
@@ -155,7 +155,7 @@ export function readLookback(context: LookbackContext): Promise<RunOutcome> {
         },
       },
       {
-        // From below the position: an upstream that went on as it was serves at least the position's own record.
+        // From below the position, so that an upstream in its usual state serves at least the record at the position.
         from: held < position ? held : position - 1n,
         until: position,
         maxPasses: 3,
@@ -165,7 +165,7 @@ export function readLookback(context: LookbackContext): Promise<RunOutcome> {
     const isThere = reading.highestServed !== null || (await showsAnything(source, signal))
     const late = await measureLateness(store.history, stream.name, arrivals, run.state, now())
     if (late.length > 0) await run.findings.recordLateArrivals(late)
-    // A short look-back that finds nothing says nothing about what comes later than it reaches.
+    // A short look-back that finds nothing does not show that versions come less late than before.
     const mayShrink = isWhole || late.length > 0
     const next = mayShrink ? nextLookback(run.state.lookbackMs, context.lookbackFloorMs, late) : null
     if (next) await run.findings.setLookback(next.lookbackMs, next.reason, run.state.lookbackMs)
@@ -180,7 +180,7 @@ export function readLookback(context: LookbackContext): Promise<RunOutcome> {
       named.length > 0 ? volatileNote(named.map(({ field }) => field)) : null,
     ]
     const note = parts.filter(Boolean).join('; ') || null
-    // The next reading has to go back as far as this one did.
+    // If the upstream showed nothing at all, this reading does not count: the next one has to go back as far.
     return isThere
       ? { ...reading, isComplete: reading.isComplete && isWhole, note, isHidden: false }
       : { ...reading, isComplete: false, note: note ?? showsNothing, isHidden: true }
@@ -188,8 +188,8 @@ export function readLookback(context: LookbackContext): Promise<RunOutcome> {
 }
 
 /**
- * The position that was held at a time. Of a load, what was there when it began counts from then: whether it is late does not
- * depend on when the position got there.
+ * The position that was held at a time. What existed when a first load began counts as read from then on: it is not late only because
+ * the load took long to get there.
  */
 async function heldAt(
   history: Pick<PositionHistory, 'positionAt' | 'reachedAt'>,
@@ -209,7 +209,7 @@ async function heldAt(
 const showsNothing =
   'the upstream shows no changes at all, although there are rows: does it know this CLIENT_GUID, and what the user may read?'
 
-/** Asked only when it shows nothing of the recent past: those records may be deleted. */
+/** Asked only when nothing of the recent past was shown: perhaps those records were deleted, and older ones are still shown. */
 async function showsAnything(source: Source, signal: AbortSignal): Promise<boolean> {
   const fetchAnswer = () => source.changes({ since: 0n, page: 1, pageSize: 1, sorts: null }, signal)
   const answer = await confirmEmpty(fetchAnswer)

@@ -115,14 +115,14 @@ export function start(options: ReadingOptions): Transition {
     rangesAfter: from,
     state: { name: 'ahead', since: lowest(from, anchor), pageSize, below: null },
   }
-  // A poll asks what is newest: one question is enough while little is new.
+  // A poll asks for the newest records first: while little is new, that one answer shows all of it.
   const isKnown = until === null && anchor !== null
   return transition(null, { reading: isKnown && maySort(reading) ? newest(reading, null) : reading })
 }
 
 /**
- * What probably comes next: the last look of the proof of sorting shows what the first one showed, and ranges are read to their ends.
- * Null in any other state.
+ * What probably comes next, so that its requests can be sent early: the last question of the proof of sorting is answered like the
+ * first, and ranges are read to their ends. Null in any other state.
  */
 export function foreseen(reading: Reading): Transition | null {
   const { state } = reading

@@ -1,4 +1,4 @@
-// What a listing of changes shows: listing.ts knows what a pass has proven, this says what it means for the versions. Pure.
+// Judges a listing of changes: listing.ts knows whether its passes have shown everything, this says up to which version. Pure.
 
 import {
   type Listing,
@@ -62,8 +62,8 @@ function judgeStep(reading: Reading, listing: Listing, step: ListingStep): Listi
 }
 
 /**
- * An upstream that cuts its answers and has no other page can only be read by anybody if the lowest versions come first: such
- * a page is complete below its last version.
+ * The upstream cuts its answers, and shows the first page whichever is asked for. Nobody could read such a stream unless the lowest
+ * versions come first. So an ascending page is taken to be complete below its last version.
  */
 function judgeOnlyPage({ cursor, largestAnswer }: Reading, listing: Listing, page: SeenPage): ListingVerdict {
   const versions = versionsOf(page)

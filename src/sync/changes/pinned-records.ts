@@ -1,7 +1,8 @@
 // Pinned records: a few dozen rows of different ages whose records are looked at again and again, because the upstream may go back
 // (P14). One that fell to an older version is one row to mend. Several that fell mean that a backup was restored: a new epoch begins.
 // A replica that lags shows older versions too; so two looks have to agree that are further apart than a replica lags.
-// A backup holds all streams: what one of them shows is believed of the others, which may have no pinned record that fell.
+// A backup holds all streams: when one stream shows that the upstream went back, the others believe it, even if no pinned record of
+// theirs fell.
 
 import type { JsonObject } from '../../json/json.ts'
 import { type ChangesStream, versionedBy } from '../../streams/catalog.ts'
@@ -12,21 +13,21 @@ import type { Source } from '../ports/source.ts'
 import type { Pin, Run, VersionRange, WentBack } from '../ports/store.ts'
 import { knownBeliefs } from './hypotheses.ts'
 
-/** So long a record may be older than its row without anything being wrong but a replica that lags. */
+/** A record that is older than its row for less than this may come from a replica that lags. */
 export const longestReplicaLagMs = 6 * 60_000
-/** So many that fell are no accident of single records. */
+/** When this many fell, it is the upstream that went back, and not single records. */
 const manyFell = 3
 
-/** Besides the newest, those that were not looked at for the longest time. */
+/** A run looks at the newest pinned record, and at this many of those that were not looked at for the longest time. */
 const looksInTurn = 2
-/** And those that others of their age make superfluous: each is looked at before it is let go. */
+/** And at this many that are superfluous, because another of their age is pinned: each gets a last look before it is released. */
 const looksBeforeRelease = 6
 const rowsBeside = 4
 const looksAtOnce = 4
 
 // ── which are looked at ──────────────────────────────────────────────────────────────────────────────────────
 
-/** The age of a version is how far below the newest it is. Ages double in two steps: they begin at 1, 2, 3, 4, 6, 8, 12, 16 … */
+/** The age of a version is its distance to the newest, in steps that grow: ages begin at the distances 1, 2, 3, 4, 6, 8, 12, 16 … */
 export function ageOf(top: bigint, version: bigint): number {
   const bits = (version > top ? 1n : top - version + 1n).toString(2)
   return 2 * (bits.length - 1) + Number(bits[1] ?? 1)
@@ -34,7 +35,7 @@ export function ageOf(top: bigint, version: bigint): number {
 
 const beginningOf = (age: number): bigint => ((2n + BigInt(age % 2)) << BigInt(age >> 1)) >> 1n
 
-/** One row is pinned for each age. Ranges of versions that have none yet. */
+/** One row is pinned for each age. Returns the ranges of versions whose age has none yet. */
 export function rangesToPin(pins: readonly Pin[], top: bigint): readonly VersionRange[] {
   const taken = new Set(pins.map(({ version }) => ageOf(top, version)))
   const ranges: VersionRange[] = []
@@ -46,7 +47,7 @@ export function rangesToPin(pins: readonly Pin[], top: bigint): readonly Version
   return ranges
 }
 
-/** All of one age but the oldest, which has the least distance to the next age. */
+/** All pins of an age but the oldest, which is the closest to the next age. */
 export function superfluous(pins: readonly Pin[], top: bigint): ReadonlySet<string> {
   const kept = new Set<number>()
   const oldestFirst = pins.toSorted((a, b) => compare(a.version, b.version))
@@ -60,7 +61,7 @@ export function superfluous(pins: readonly Pin[], top: bigint): ReadonlySet<stri
   )
 }
 
-/** `spare`: the superfluous ones. What is undecided is looked at each time, so that a replica that catches up is seen. */
+/** `spare`: the superfluous ones. Undecided ones are looked at each time, so that it is seen when a lagging replica catches up. */
 export function dueNow(pins: readonly Pin[], spare: ReadonlySet<string>, now: Date): readonly Pin[] {
   const waiting = pins.toSorted((a, b) => a.lookedAt.getTime() - b.lookedAt.getTime())
   const newest = pins.toSorted((a, b) => compare(b.version, a.version)).slice(0, 1)
@@ -85,7 +86,7 @@ export type Look = Pin & { readonly found: bigint | 'gone' | 'unclear' }
 const hasFallen = ({ found, version }: Look): boolean => typeof found === 'bigint' && found < version
 const isLost = (look: Look): boolean => hasFallen(look) || (look.found === 'gone' && !look.isMarked)
 
-/** Seen for the first time, or for the first time so late that no replica lags that long. */
+/** The loss is seen for the first time, or for the first time after so long that no replica lags like that. */
 export function isNews(look: Look, now: Date): boolean {
   if (!isLost(look)) return false
   return look.lostSince === null || (isOld(look, now) && !isOld(look, look.lookedAt))
@@ -101,13 +102,13 @@ export type Verdict =
   | { readonly kind: 'fallen'; readonly fallen: readonly Look[] }
   | { readonly kind: 'went back'; readonly lost: readonly Look[] }
 
-/** Of looks whose `lostSince` is that of the looks before. */
+/** `lostSince` of each look is what earlier looks have noted. */
 export function judge(looks: readonly Look[], now: Date): Verdict {
   const confirmed = looks.filter((look) => isLost(look) && isOld(look, now))
   const fallen = confirmed.filter(hasFallen)
   const standing = looks.filter((look) => typeof look.found === 'bigint' && !isLost(look))
-  // Records vanish every day. That all of the newest vanished, and older ones are there, is what a backup leaves.
-  // One that was written again since says nothing of its old version, nor does another one under its key.
+  // Single records vanish every day. But when all of the newest are gone and older ones are there, a backup was restored. Only a
+  // record at its old version counts as there: it may have been written again, or another one has its key.
   const asBefore = standing.filter(({ found, version }) => found === version)
   const newestThere = asBefore.reduce((most, { version }) => (version > most ? version : most), -1n)
   const isProof = fallen.length > 0 || standing.length > 0
@@ -116,7 +117,7 @@ export function judge(looks: readonly Look[], now: Date): Verdict {
   if (lost.length >= manyFell && isProof) return { kind: 'went back', lost }
   const early = looks.filter((look) => hasFallen(look) && !isOld(look, now))
   const [first] = early
-  // Whether one fell alone is not known before the others are.
+  // Whether one fell alone is known only when all that fell have been seen again, late enough.
   if (first) {
     const since = early.map(({ lostSince }) => (lostSince ?? now).getTime())
     return { kind: 'waiting', fallen: early, until: new Date(Math.max(...since) + longestReplicaLagMs) }
@@ -124,7 +125,7 @@ export function judge(looks: readonly Look[], now: Date): Verdict {
   return fallen.length > 0 ? { kind: 'fallen', fallen } : { kind: 'as before' }
 }
 
-/** What is remembered of it. */
+/** The pin as it is stored after a look. */
 export const noted = (look: Look, now: Date): Pin => ({
   key: look.key,
   version: look.version,
@@ -146,13 +147,13 @@ type Context = {
   readonly stream: ChangesStream
   readonly now: () => Date
   readonly signal: AbortSignal
-  /** No more looks than needed to decide what earlier ones have shown. */
+  /** Look only if something that earlier looks have shown is still undecided. */
   readonly onlyUndecided?: boolean
 }
 type PinnedOutcome = {
-  /** A new epoch began: what this run was going to read is read again. */
+  /** A new epoch began. This run can end: everything is read again. */
   readonly beginsAnew: boolean
-  /** Perhaps the upstream went back: what comes below the position is not late, but as it was once. */
+  /** Perhaps the upstream went back. Until that is decided, what comes below the position may be an old state, and is not called late. */
   readonly isWaiting: boolean
   readonly note: string | null
 }
@@ -188,7 +189,7 @@ export async function lookAtPinned(context: Context): Promise<PinnedOutcome> {
       .filter(({ key }) => doubted.has(key))
       .map((look) => ({ ...look, lookedAt: now(), lostSince: null, isReleased: false })),
   ])
-  // What has other content under the version of its row is mended by that alone (P3).
+  // Records at the version of their row are written: that mends a row with other content (P3).
   await write(
     context,
     looks.filter(({ found, version }) => found === version),
@@ -204,7 +205,7 @@ async function choose({ pinned }: Run<'lookback'>) {
   return { pins, top, spare: top === null ? new Set<string>() : superfluous(pins, top) }
 }
 
-/** All others, and the rows beside those that fell: a backup that was restored takes whole stretches of versions back. */
+/** Looks at all other pinned rows and at the neighbours of those that fell: a restored backup takes whole stretches of versions back. */
 async function lookAround(context: Context, seen: readonly Seen[]): Promise<readonly Seen[]> {
   const { pinned } = context.run
   const fallen = seen.filter(hasFallen).map(({ key }) => key)
@@ -242,7 +243,10 @@ async function write(context: Context, seen: readonly Seen[]): Promise<void> {
   if (records.length > 0) await context.run.pages.commit(read(context, records), null)
 }
 
-/** A few of those that fell, by a second way: where `neworchanged` shows them as they are here, it is the look that is old. */
+/**
+ * Asks `neworchanged` for a few of those that fell. Where it shows them as they are here, they did not fall: the look was answered from
+ * an old state. Returns the keys of these; then those that were not asked for are doubted as well.
+ */
 async function refuted(context: Context, seen: readonly Seen[]): Promise<ReadonlySet<string>> {
   const { run, now, signal } = context
   const doubted = seen.filter((look) => hasFallen(look) && isOld(look, now()))

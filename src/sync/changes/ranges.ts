@@ -8,17 +8,17 @@ import { highest } from './state.ts'
 /** A range as one reader reads it. */
 export type Range = {
   readonly above: bigint
-  /** It ends here; becomes less when another reader takes its upper part. */
+  /** Its end; becomes lower when another reader takes over the upper part. */
   readonly upTo: bigint
-  /** All up to here has come. */
+  /** Everything up to here has been received. */
   readonly cursor: bigint
-  /** All up to here is written, and committed with the next commit at the latest. */
+  /** Everything up to here is written, and committed with the next commit at the latest. */
   readonly written: bigint
-  /** Rows a version where it is being read now; null: nothing came yet. */
+  /** Rows per version in the place that is being read; null: nothing came yet. */
   readonly density: number | null
-  /** Its reader is in the middle of something that cannot be cut. */
+  /** Its reader is in the middle of something, such as rows that share a version, and the range must not be split. */
   readonly isWhole: boolean
-  /** No reader goes on with it, whether it came to its end or not. */
+  /** No reader goes on with it: it is read to its end, or given up. */
   readonly isOver: boolean
 }
 
@@ -32,7 +32,7 @@ export const rangeOf = ({ above, upTo }: VersionRange): Range => ({
   isOver: false,
 })
 
-/** Everything that is left, without what was read meanwhile from below. */
+/** What is left above a position: reading from below has covered the rest meanwhile. */
 export const unreadAbove = ({ upTo, ranges }: Unread, position: bigint): Unread => ({
   upTo,
   ranges: ranges
@@ -40,10 +40,10 @@ export const unreadAbove = ({ upTo, ranges }: Unread, position: bigint): Unread 
     .map((range) => (range.above < position ? { ...range, above: position } : range)),
 })
 
-/** Up to there nothing is left. */
+/** Everything up to this version is read. */
 export const readThrough = ({ upTo, ranges }: Unread): bigint => ranges[0]?.above ?? upTo
 
-/** Ranges, the lowest first. */
+/** What the readers have not written yet. `ranges`: the lowest first; in the result, ranges that touch are joined. */
 export function unreadOf(ranges: readonly Range[], upTo: bigint): Unread {
   const left: VersionRange[] = []
   for (const { written, upTo: end } of ranges) {
@@ -66,7 +66,7 @@ const widthOf = (ranges: readonly VersionRange[]): bigint =>
 
 // ── density ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** Rows a version in the upper half of a sorted page: a gap before it says nothing of what comes. Null: too few to tell. */
+/** Rows per version in the upper half of a sorted page: a gap in the lower half says nothing of what follows. Null: too few to tell. */
 export function densityOf(versions: readonly bigint[]): number | null {
   const middle = versions.length >> 1
   const [from, to] = [versions[middle], versions.at(-1)]
@@ -79,7 +79,7 @@ const rowsBetween = (above: bigint, upTo: bigint, density: number): number =>
 
 export type Far = { readonly upTo: bigint; readonly density: number }
 
-/** Whether so much is above a page that reading it in ranges pays; null: it is not. */
+/** How far and how dense it is above a page, if so much is there that reading in ranges pays; null: it does not. */
 export function isFar(versions: readonly bigint[], upTo: bigint, leastRows: number): Far | null {
   const density = densityOf(versions)
   const last = highest(versions, 0n)
@@ -90,20 +90,20 @@ export function isFar(versions: readonly bigint[], upTo: bigint, leastRows: numb
 // ── cutting ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 export type Paging = {
-  /** Rows of one page, as many as came at most. */
+  /** Rows of a page: the most that one answer held. */
   readonly pageRows: number
-  /** Where nothing came yet, it is taken for this. */
+  /** Rows per version, assumed for a range of which nothing came yet. */
   readonly density: number
 }
 
-/** Where parts are smaller, their readers are done with one page, most of which others read as well. */
+/** Smaller parts do not pay: one page of theirs would mostly show what lies in the parts of other readers. */
 const pagesOfPart = 2
 
 export function partsFor({ ranges }: Unread, { pageRows, density }: Paging): number {
   return Math.max(1, Math.floor((Number(widthOf(ranges)) * density) / (pagesOfPart * pageRows)))
 }
 
-/** Into so many parts or a few more, of much the same width. */
+/** Cuts the ranges into so many parts, or a few more, of nearly the same width. */
 export function cut(ranges: readonly VersionRange[], parts: number): readonly VersionRange[] {
   const all = widthOf(ranges)
   if (all === 0n) return []
@@ -120,17 +120,17 @@ export function cut(ranges: readonly VersionRange[], parts: number): readonly Ve
 
 export type Split = { readonly index: number; readonly at: bigint }
 
-/** So much of a page is to be won by it at least. */
+/** Taking over a part has to win at least this much of a page. */
 const leastShare = 0.6
 
-/** Where an idle reader takes over the upper part of the range of which most is left; null: not worth a question of its own. */
+/** Where to split the range of which most is left, so that an idle reader takes its upper part; null: no split is worth a request. */
 export function splitOf(ranges: readonly Range[], paging: Paging): Split | null {
   let best: Split | null = null
   let mostRows = leastShare * paging.pageRows
   for (const [index, { cursor, upTo, density: known, isWhole, isOver }] of ranges.entries()) {
     if (isOver || isWhole) continue
     const density = known ?? paging.density
-    // The page that is being asked for stays with it.
+    // The page that its reader is asking for now stays with the lower part.
     const ahead = density > 0 ? BigInt(Math.ceil(Math.min(paging.pageRows / density, 2 ** 62))) : 0n
     const from = cursor + (ahead < upTo - cursor ? ahead : 0n)
     const at = from + (upTo - from) / 2n

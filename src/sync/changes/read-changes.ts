@@ -26,13 +26,13 @@ export type ReadChangesContext = {
   readonly anchors: readonly Anchor[]
   /** Whether the run moves a position with what it reads. */
   readonly movesPosition: boolean
-  /** Told when what was read before proves doubtful, and where reading goes on from. */
+  /** Called when what was read before is certain no longer: why, and from which version on it is read again. */
   readonly onTakenBack?: (why: string, to: bigint) => void
   readonly now: () => Date
-  /** For what ranges hold that are read side by side. */
+  /** Memory for the answers of ranges that are read side by side. */
   readonly room?: Room
   readonly signal: AbortSignal
-  /** Asked between pages: come to an end here, another stream is waiting. */
+  /** Asked between pages. True: end here, another stream is waiting. */
   readonly shouldYield?: () => boolean
   readonly onWritten?: (written: Written, progress: Progress) => void
 }
@@ -40,14 +40,14 @@ export type ReadChangesContext = {
 export type Progress = {
   readonly position: bigint
   readonly highestServed: bigint | null
-  /** Of a reading in ranges, where the position waits for the lowest: how much of the versions is read. */
+  /** How much of the versions is read, for a reading in ranges: there the position tells little, as it waits for the lowest range. */
   readonly share?: number
 }
 export type ReadOutcome = Omit<Progress, 'share'> & {
   readonly largestAnswer: number
   /** Everything there was is read, and the position says so. */
   readonly isComplete: boolean
-  /** Nothing that is known was shown, so nothing was proven (P11). */
+  /** No known record was shown, so nothing was proven (P11). */
   readonly isInconclusive: boolean
   readonly yielded: boolean
   readonly note: string | null
@@ -189,7 +189,7 @@ const outcomeOf = (
   note: end.note,
 })
 
-/** The record itself, past every list; and the next row that could be looked for instead. */
+/** Asks for the record of the anchor by its key. Also tells which row could be the anchor instead. */
 async function lookAtAnchor(
   { source, anchors, keyFields, versionFields, signal }: ReadChangesContext,
   { key }: Anchor,
@@ -231,7 +231,7 @@ function openCommits(
     }, bytes)
   }
 
-  /** Which position its commit justifies is known when those before it have begun. */
+  /** Asks for the position only when the write begins: the position depends on all pages whose writes began before. */
   async function addOfRange(page: RangePage, highestServed: bigint | null) {
     const { records, seen, progress, onDone } = page
     await writes.start(async () => {
@@ -265,9 +265,9 @@ export type ChangesContext = {
   readonly pageSize: number
   /** The operator's choice of the field that holds the row version; null: it is found out. */
   readonly versionField?: string | null
-  /** Where much is to be read: this many ranges of versions at a time. */
+  /** Where much is to be read, this many ranges of versions are read side by side. */
   readonly load?: { readonly readers: number; readonly leastPages?: number }
-  /** For what those hold, shared with other streams. */
+  /** Memory for the answers of ranges, shared with other streams. */
   readonly room?: Room
   readonly now: () => Date
   readonly signal: AbortSignal
@@ -278,7 +278,7 @@ export type ChangesContext = {
 type Range = Pick<ReadingOptions, 'from' | 'restsFrom' | 'until' | 'maxPasses'> &
   Pick<ReadChangesContext, 'onTakenBack' | 'movesPosition'> & {
     readonly anchors?: readonly Anchor[]
-    /** Only one kind of run decides which field the row version is: positions are numbers of it. */
+    /** Only the incremental run decides which field the row version is, because positions are values of that field. */
     readonly mayFindField?: boolean
   }
 
@@ -300,7 +300,7 @@ export async function readRange(
     const mayFind = range.mayFindField ?? false
     const versioned = await withVersionField({ ...context, mayFind, onCandidate: early.begin })
     if (versioned === null) {
-      // Nothing is known yet, or what is known is not shown (P11).
+      // Fine while the stream has never shown a record. If it was read before and shows none now, nothing is proven (P11).
       const isNew = mayFind && run.state.position === 0n
       const note = mayFind ? null : 'the next incremental run finds out which field the row version is'
       return { ...nothingRead(range.from, { isComplete: isNew, note }), isInconclusive: !isNew }
@@ -319,7 +319,7 @@ export async function readRange(
       asking,
     )
   } catch (error) {
-    // What was served was not what was asked for: perhaps it answers to another field.
+    // It served records below what was asked for: perhaps `neworchanged` answers to another field.
     if (error instanceof ContractBreach) await run.findings.doubt('version_field', error.message)
     throw error
   } finally {
@@ -327,7 +327,7 @@ export async function readRange(
   }
 }
 
-/** The first questions of a reading are asked while it is still tested what the row version is: of most, it is what it seems to be. */
+/** Sends the first questions of a reading while the version field is still being tested: mostly the first candidate is right. */
 function openEarly(signal: AbortSignal, options: ReadingOptions) {
   type Begun = {
     readonly asking: Asking
@@ -341,7 +341,7 @@ function openEarly(signal: AbortSignal, options: ReadingOptions) {
   })
   const begun: Begun[] = []
   return {
-    /** A few records were asked for, and no more came. */
+    /** Called only where the upstream kept to the page size that was asked for. */
     begin(candidate: Versioned) {
       const one = open(candidate, { keepsPageSize: true })
       const { action } = start(one.options)
@@ -356,7 +356,7 @@ function openEarly(signal: AbortSignal, options: ReadingOptions) {
   }
 }
 
-/** Below so many pages, ranges ask for more than they save. */
+/** Below this many pages, reading in ranges costs more requests than it saves. */
 const leastPages = 10
 
 const nothingRead = (position: bigint, end: Pick<ReadOutcome, 'isComplete' | 'note'>): ReadOutcome => ({

@@ -1,6 +1,6 @@
-// Reads what is above the position in ranges of versions, side by side: each reader walks through the states of machine.ts for
-// its range, and takes over a part of another one when it is through. Their commits are in one order, so that the position and
-// what is left unread are those of all that was written before (P1, P6).
+// Reads what is above the position in ranges of versions, side by side: each reader walks through the states of machine.ts for its
+// range, and takes over a part of another range when it is done. All readers commit in one order, so that the position and the unread
+// ranges that a commit stores tell of everything written before it (P1, P6).
 
 import { isDeepStrictEqual } from 'node:util'
 import type { Records } from '../../streams/record.ts'
@@ -34,25 +34,25 @@ import {
 export type RangesProgress = {
   readonly position: bigint
   readonly unread: Unread
-  /** Of the versions that were left when it was taken up. */
+  /** How much is read of the versions that were left when this reading began. */
   readonly share: number
 }
 
 export type RangesContext = {
   readonly readers: number
-  /** For answers that were asked for and are not written, of these ranges and those of other streams. */
+  /** Memory for answers that were asked for and are not written yet, shared with the ranges of other streams. */
   readonly room: Room
   /** Of the largest answer so far. */
   readonly largestBytes: number
   readonly fetch: (ask: Ask, signal: AbortSignal) => Promise<Fetched>
-  /** Comes back when the write has begun. `progress` is asked in that moment, `onDone` called when it is over. */
+  /** Resolves when the write has begun. It calls `progress` in that moment, and `onDone` when the write is over. */
   readonly write: (page: RangePage) => Promise<void>
   readonly countAround: (page: number) => Promise<number>
   readonly breach: (what: string) => Error
   readonly shouldYield: () => boolean
   /** Called once, when a reader finds nothing to do: the last pages are on their way. */
   readonly onIdle?: () => void
-  /** Nothing that comes is looked at before this; never, if it is rejected. Left out: at once. */
+  /** For ranges that are begun on suspicion: answers are looked at when this resolves, and never if it rejects. Left out: at once. */
   readonly whenCertain?: Promise<void>
   readonly signal: AbortSignal
 }
@@ -71,7 +71,7 @@ type Shared = {
   readonly base: Reading
   readonly unread: Unread
   readonly density: number
-  /** The lowest first, those that are over among them. */
+  /** The lowest first, also those that are done. */
   readonly readers: Reader[]
   /** Not begun yet. */
   readonly waiting: Reader[]
@@ -91,10 +91,10 @@ type Shared = {
 type ReadRanges = Extract<Action, { kind: 'ranges' }>
 
 export type Ranges = {
-  /** Before it is certain that they are to be read. */
+  /** Begins to ask before it is certain that these ranges are to be read. */
   begin(base: Reading, action: ReadRanges): void
   read(base: Reading, action: ReadRanges): Promise<RangesOutcome>
-  /** What was begun and is not read comes to nothing. */
+  /** Drops what was begun and is not to be read. */
   leave(): void
 }
 
@@ -112,7 +112,7 @@ export function openRanges(contextOf: (base: Reading) => RangesContext): Ranges 
     begin(base, action) {
       const certainty = Promise.withResolvers<void>()
       const outcome = readInRanges({ ...contextOf(base), whenCertain: certainty.promise }, base, action)
-      // Told to whoever reads them.
+      // `read` reports a failure. Until then it must not count as an unhandled rejection.
       outcome.catch(() => {})
       begun = { action, certainty, outcome }
     },
@@ -170,13 +170,13 @@ const rangesOf = ({ readers }: Shared): readonly Range[] => readers.map(({ range
 const isStopped = ({ fell, hasYielded, failure }: Shared): boolean =>
   fell !== null || hasYielded || failure !== null
 
-/** That the others leave off because of it is no failure of theirs. */
+/** Keeps the first failure. The other readers are aborted because of it, and their errors do not count. */
 function fail(shared: Shared, error: unknown): void {
   if (!shared.fell) shared.failure ??= { error }
   leaveOff(shared)
 }
 
-/** What is asked for is not waited for. */
+/** Ends all readers, without waiting for the answers they have asked for. */
 function leaveOff(shared: Shared): void {
   shared.stop.abort(new Error('another reader of these ranges ended their reading'))
   tellNews(shared)
@@ -196,14 +196,14 @@ async function readOn(shared: Shared): Promise<void> {
     else if (shared.readers.every(({ range }) => range.isOver)) return
     else {
       beIdle(shared)
-      // Another one may find that much is left in its range.
+      // Another reader may still find that so much is left in its range that a part can be taken over.
       await shared.news.promise
     }
   }
 }
 
 function beIdle(shared: Shared): void {
-  // What is in the middle of something may have much behind it.
+  // A reader that is in the middle of something may still find much behind it.
   if (shared.wasIdle || rangesOf(shared).some(({ isWhole, isOver }) => isWhole && !isOver)) return
   shared.wasIdle = true
   shared.context.onIdle?.()
@@ -217,7 +217,7 @@ function takeOver(shared: Shared): Reader | null {
   const [lower, upper] = splitRange(owner.range, split.at)
   const { reading } = owner.transition
   owner.range = lower
-  // Its page may be on the way: what that shows above the new end is left to the new reader.
+  // The owner may be waiting for a page. What that page shows above the new end is left to the new reader.
   owner.transition = {
     ...owner.transition,
     reading: { ...reading, options: { ...reading.options, until: lower.upTo } },
@@ -237,7 +237,7 @@ async function readRange(shared: Shared, mine: Reader): Promise<void> {
   }
   while (!isStopped(shared) && !mine.range.isOver) {
     await takeSteps(false)
-    // A run remembers the keys of one listing at a time.
+    // One reader at a time: a run can remember the keys of only one listing.
     if (isTie()) await shared.alone(() => takeSteps(true))
   }
 }
@@ -263,7 +263,7 @@ async function takeStep(shared: Shared, mine: Reader): Promise<void> {
 async function ask(shared: Shared, mine: Reader, asked: Ask): Promise<void> {
   const { context, stop } = shared
   const signal = AbortSignal.any([context.signal, stop.signal])
-  // Who asks does not know how much comes: as much as ever came.
+  // How long the answer will be is unknown: take room for the longest so far.
   const place = await context.room.take(shared.largestBytes, signal)
   let isWritten = false
   try {
@@ -285,10 +285,10 @@ async function ask(shared: Shared, mine: Reader, asked: Ask): Promise<void> {
 
 type Seen = { readonly event: Event; readonly records: Records; readonly onDone: () => void }
 
-/** Answers whether it is being written. */
+/** Returns whether the records are being written. */
 async function see(shared: Shared, mine: Reader, { event, records, onDone }: Seen): Promise<boolean> {
   const before = mine.transition.reading
-  // So many pages of all ranges are looked at from inside as it would be of one reading.
+  // Full pages are counted over all ranges, so that pages are looked at from inside as often as in a single reading.
   const transition = next({ ...before, fullPages: shared.fullPages }, event)
   const { reading, action, effects } = transition
   shared.fullPages = reading.fullPages
@@ -304,7 +304,7 @@ async function see(shared: Shared, mine: Reader, { event, records, onDone }: See
     cursor: reading.cursor,
     density: (event.kind === 'answer' ? densityOf(versionsOf(event.page)) : null) ?? mine.range.density,
     isWhole: reading.state.name !== 'ahead',
-    // A listing of all there is would know no end of the range.
+    // A scan would not stop at the end of the range, so the range is given up.
     isOver: action.kind === 'end' || reading.state.name === 'scan',
   }
   const progress = (): RangesProgress => {
@@ -332,7 +332,7 @@ function progressOf(shared: Shared): RangesProgress {
   return { position: readThrough(left), unread: left, share: shareRead(left, unread) }
 }
 
-/** What another reader reads is left to it, and what comes again with the next question is left to that. */
+/** The records that are to be written: those of this range alone, without those that the next question shows again. */
 function ownRecords(
   { rows, ...others }: Records,
   { above, upTo }: VersionRange,

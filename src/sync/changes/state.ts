@@ -7,7 +7,7 @@ import type { Unread } from '../ports/store.ts'
 
 export type Sorting = 'unknown' | 'proven' | 'ignored' | 'refused'
 
-/** The highest living row that is read: every answer to what is at or above its version shows it (P11). */
+/** The highest living row that is read. An answer to what is at or above its version has to show it, or it proves nothing (P11). */
 export type Anchor = { readonly key: string; readonly version: bigint }
 
 export type ReadingOptions = {
@@ -21,13 +21,13 @@ export type ReadingOptions = {
   readonly largePageSize: number
   readonly maxPasses: number
   readonly sorting: Sorting
-  /** Most records that one answer was seen to hold: a shorter one was not cut by a cap. */
+  /** The most records that one answer has held: a shorter one was not cut by a cap. */
   readonly largestAnswer: number
-  /** Null: nothing is known yet that an answer could show. */
+  /** Null: no row is known yet that an answer has to show. */
   readonly anchor: Anchor | null
-  /** Versions of other rows that are read, the highest first. */
+  /** Versions of the rows that can serve as the anchor, the highest first. */
   readonly known?: readonly bigint[]
-  /** Answers are cut before they are sorted: only one that holds little is whole. */
+  /** The upstream cuts answers before it sorts them: only a small one is whole. */
   readonly isCut?: boolean
   /** An answer of this upstream was seen to keep to the size that was asked for. */
   readonly keepsPageSize?: boolean
@@ -39,7 +39,7 @@ export type ReadingOptions = {
 export type LoadOptions = {
   /** This many at a time. */
   readonly readers: number
-  /** Below so many pages it is not worth it. */
+  /** With fewer pages to read it is not worth it. */
   readonly leastPages: number
   /** What an earlier run that read in ranges has left. */
   readonly unread: Unread | null
@@ -64,11 +64,11 @@ export type ObservedPage = SeenPage & {
   readonly isPerhapsCut: boolean
 }
 
-/** Of the records whose versions have as many digits as the last one of a page. */
+/** A count, in steps, of the records whose versions have at least as many digits as the last one of a page. */
 export type DigitCount = {
-  /** There are as many. */
+  /** There are at least so many. */
   readonly shown: number
-  /** And fewer than this; null: nobody knows yet. */
+  /** And fewer than this; null: not known yet. */
   readonly beyond: number | null
   readonly asked: { readonly isOfAll: boolean; readonly row: number }
   /** How far ahead to ask next while there are more. */
@@ -83,7 +83,7 @@ export type DigitCount = {
 type InsideState = {
   readonly within: ObservedPage
   readonly middle: bigint
-  /** Shown from the middle, and not by the page. */
+  /** Rows that were shown from the middle on, and not by the page. */
   readonly lacked: SeenPage['rows']
   readonly question: 'from the middle' | 'the page again' | 'from the middle again'
 }
@@ -110,15 +110,15 @@ type StateData = {
   readonly proof: {
     readonly since: bigint
     readonly answers: readonly SeenPage[]
-    /** Of the question that waits. */
+    /** Of the question that waits for its answer; more than 1 when records at an end seem to be hidden. */
     readonly page: number
   }
   /** Are numbers sorted as text? The count is null while only the end is looked at. */
   readonly text: { readonly page: ObservedPage; readonly count: DigitCount | null }
-  /** What is the newest, and does what is shown from there on reach down to what is read (P12)? */
+  /** Which records are the newest, and do they reach down to what is read (P12)? */
   readonly newest: {
     readonly since: bigint
-    /** Rights may hide the newest records, page after page. */
+    /** More than 1 when pages showed nothing: the user may not see the newest records. */
     readonly page: number
     /** The page that seemed to be the last; null where a poll begins. */
     readonly behind: ObservedPage | null
@@ -127,7 +127,7 @@ type StateData = {
   readonly inside: InsideState
   /** Much is perhaps above this page. Up to where does it go? */
   readonly top: { readonly page: ObservedPage }
-  /** Ranges of versions, side by side. `density` is how many rows there are a version, as far as is known. */
+  /** Ranges of versions, side by side. `density`: rows per version, as far as is known. */
   readonly ranges: { readonly unread: Unread; readonly density: number }
   /** Everything above `since`, in passes. */
   readonly scan: ListingState
@@ -138,7 +138,7 @@ type StateData = {
   readonly done: {
     readonly isComplete: boolean
     readonly note: string | null
-    /** Nothing that is known was shown, so nothing was proven. */
+    /** No known record was shown, so nothing was proven. */
     readonly isInconclusive: boolean
   }
   readonly broken: { readonly what: string }
@@ -152,18 +152,18 @@ export type Reading<Name extends StateName = StateName> = {
   readonly options: ReadingOptions
   /** Certain: everything up to here is read, and may be committed with the answer that showed it. */
   readonly position: bigint
-  /** Where the reading goes on. Ahead of the position after a version whose rows could not be proven complete. */
+  /** Where the reading goes on. Ahead of the position behind anything that could not be proven complete. */
   readonly cursor: bigint
   readonly sorting: Sorting
   readonly largestAnswer: number
   readonly highestServed: bigint | null
-  /** The highest version there was at some moment of this reading: everything through it is enough. */
+  /** The highest version there was at some moment of this reading. It is enough to read up to it: the next run reads what came later. */
   readonly goal: bigint | null
-  /** What the answers have yet to show; null: they did, or there is nothing known. */
+  /** The known record that answers have yet to show; null: they did, or none is known. */
   readonly anchor: Anchor | null
   /** How many anchors were gone, or how often one was asked for again. */
   readonly anchorsTried: number
-  /** Its answers are cut before they are sorted. */
+  /** The upstream cuts answers before it sorts them. */
   readonly isCut: boolean
   /** Some rows share one version. */
   readonly sharesVersions: boolean
@@ -171,11 +171,11 @@ export type Reading<Name extends StateName = StateName> = {
   readonly fullPages: number
   /** How many times in a row it went on although an answer showed nothing new. */
   readonly blindSteps: number
-  /** A known record that was not shown although it is there, or may be; others were. */
+  /** A known record that was not shown although it is there, or may be. Another one became the anchor in its place. */
   readonly lacked: Anchor | null
   /** The highest version there was when much seemed to be left; null: nobody asked yet. */
   readonly top: bigint | null
-  /** What is left of a reading in ranges. It is gone on with when all up to `rangesAfter` is read. */
+  /** What is left of a reading in ranges. It goes on when everything up to `rangesAfter` has been read from below. */
   readonly unread: Unread | null
   readonly rangesAfter: bigint
   readonly state: State<Name>
@@ -187,9 +187,9 @@ export type Event =
   | { readonly kind: 'answer'; readonly page: SeenPage }
   /** The upstream refused the request because of its `Sorts`. */
   | { readonly kind: 'refused'; readonly status: number; readonly why?: string }
-  /** So many keys were seen both by the end of a pass and again after it. */
+  /** How many keys were seen both by the end of a pass and again after it. */
   | { readonly kind: 'count'; readonly keys: number }
-  /** What the record of the anchor said of itself, and which is the next highest row, where it is gone. */
+  /** What a look at the record of the anchor showed, and which row could be the anchor instead. */
   | { readonly kind: 'looked'; readonly found: bigint | 'gone' | 'unclear'; readonly next: Anchor | null }
   /** What reading in ranges came to. */
   | RangesEnd
@@ -197,20 +197,20 @@ export type Event =
 export type RangesEnd = {
   readonly kind: 'ranges'
   readonly unread: Unread
-  /** Why they were given up: nothing is sorted, or not any more. */
+  /** Why the ranges were given up: the order they rely on does not hold. Null: they were not. */
   readonly fell: { readonly how: 'out of order' | 'cut' | 'refused'; readonly why: string } | null
 }
 
 export type Ask = {
   readonly kind: 'ask'
   readonly request: ChangesRequest
-  /** A poll may be answered with nothing, the next one asks again. Anywhere else that would look like the end. */
+  /** Whether an empty answer is believed at once. A poll asks again soon; anywhere else it is asked for twice, as it would mean the end. */
   readonly mayBeNothing: boolean
-  /** What the answer holds is only looked at: it comes again in its turn. */
+  /** The records of the answer are not written: they come again with a later question. */
   readonly isOnlyLook: boolean
   /** Nothing is lost when the reading ends before this question. */
   readonly mayYield: boolean
-  /** The next questions, unless the answer is an odd one: they need not wait for it. */
+  /** The questions that follow unless the answer is an odd one: they are sent at once. */
   readonly beside?: readonly Ask[]
 }
 export type Action =
@@ -232,18 +232,18 @@ export type Learnt = { readonly name: string; readonly value: string; readonly e
 export type Effects = {
   /** Remember these keys of the answer as seen on this page. */
   readonly seen: { readonly pageNumber: number; readonly keys: readonly string[] } | null
-  /** The position returns to that of the reading, for this reason: the order that it relied on does not hold. */
+  /** The position returns to that of the reading, because the order that it relied on does not hold. The reason, in words. */
   readonly retreat: string | null
   readonly learnt: readonly Learnt[]
-  /** Nothing of the answer is written: it lacked what is known, or showed nothing else. */
+  /** Nothing of the answer is written: it lacked a known record, or held only what is stored already. */
   readonly isLeftOut: boolean
-  /** Nor is it judged yet: it is when the same question comes again. */
+  /** The answer is put aside, and judged when the same question comes again. */
   readonly isKept: boolean
 }
 
 export type Transition = {
   readonly reading: Reading
-  /** Of the rule that was taken; null at the start. */
+  /** The name of the rule that was taken; null at the start. */
   readonly rule: string | null
   readonly action: Action
   readonly effects: Effects
@@ -274,7 +274,7 @@ const shows = (page: SeenPage, anchor: Anchor | null): boolean =>
   anchor !== null &&
   page.rows.some(({ key, version }) => key === anchor.key && version !== null && version >= anchor.version)
 
-/** After `sawAny`. */
+/** Call it after `sawAny`, whose `largestAnswer` it uses. */
 export function observe(
   { cursor, largestAnswer }: Reading,
   { since, pageSize }: { readonly since: bigint; readonly pageSize: number },
@@ -296,7 +296,7 @@ export function observe(
   }
 }
 
-/** All versions of an answer have to be at or above this; null where it was asked for what has been read. */
+/** All versions of an answer have to be at or above this one, or the upstream broke its contract; null: nothing to check. */
 export function leastToServe(state: State): bigint | null {
   if (state.name === 'inside') return state.question === 'the page again' ? state.within.since : state.middle
   if (state.name === 'newest') return state.since
@@ -304,7 +304,7 @@ export function leastToServe(state: State): bigint | null {
   return 'since' in state && state.name !== 'proof' ? state.since : null
 }
 
-/** Moves on; the position with it, unless it waits behind something uncertain. */
+/** Moves the cursor. The position moves with it, unless it waits behind something uncertain. */
 export function advance(reading: Reading, to: bigint): Reading {
   const isCertain = reading.position === reading.cursor
   return { ...reading, cursor: to, position: isCertain ? to : reading.position }

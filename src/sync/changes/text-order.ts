@@ -1,7 +1,7 @@
-// What sorts numbers as text has 10 before 9, and 104 before 27: behind a page whose versions have more digits than what was read
-// before, shorter ones may stand, which reading on from its last version would pass over for good. Pure. Looks at the end first,
-// where 9 stands behind 10; and counts where that shows too little: without shorter ones, there are as many rows in all as long ones
-// and those of the page that are shorter.
+// An upstream that sorts numbers as text puts 10 before 9, and 104 before 27. When the versions of a page have more digits than what was
+// read before, shorter ones may stand behind it, and reading on from its last version would pass over them for good. Pure. A look at the
+// end comes first: there 9 stands behind 10. Where that tells too little, records are counted: if no shorter ones are behind the page,
+// there are as many records in all as there are long ones, and shorter ones on the page.
 
 import type { SeenPage } from '../lists/listing.ts'
 import type { ChangesRequest } from '../ports/source.ts'
@@ -17,11 +17,11 @@ export type TextVerdict =
 /** What was asked: the page in doubt, and the count so far, which is null while only the end is looked at. */
 type TextQuestion = { readonly page: ObservedPage; readonly count: DigitCount | null }
 
-/** Some of them may be no rows, and have no version. */
+/** More than one, because some of them may be no rows, and have no version. */
 const fromTheEnd = 100
-/** A source that grows with each question is never counted. It is believed: read in passes, it would never be read whole either. */
+/** A source that grows with each question cannot be counted. Its order is believed: read in passes, it would never be read whole either. */
 const maxQuestions = 120
-/** Where there are so many, each page is served for ever. */
+/** An upstream that shows a record even in this place shows one in every place, and cannot be counted. */
 const farRow = 1_000_000_000
 
 const numbers: TextVerdict = { kind: 'numbers' }
@@ -30,7 +30,7 @@ const numbers: TextVerdict = { kind: 'numbers' }
 export const isPerhapsText = (cursor: bigint, page: ObservedPage): boolean =>
   digitsOf(page.last) > digitsOf(cursor) && !showsNumbers(page.versions)
 
-/** It holds 9 before 10. */
+/** The page holds a version like 9 before one like 10. */
 const showsNumbers = (versions: readonly bigint[]): boolean =>
   versions.some((version, index) => {
     const before = versions[index - 1] ?? version
@@ -86,7 +86,7 @@ function judgeRow(page: ObservedPage, count: DigitCount, isThere: boolean): Text
   if (asked.isOfAll) {
     if (!isThere)
       return shown === 0 ? numbers : lookAtLong({ ...count, noneInAll: row, oneInAll: null }, shown)
-    // Perhaps the source has grown since.
+    // Perhaps the source has only grown since the long ones were counted.
     if (oneInAll !== row) return lookAtLong({ ...count, stride: 1, oneInAll: row }, row)
     return text(
       `versions shorter than ${page.last} behind it: ${shown} records above ${belowLong(page)}, and more in all`,

@@ -22,8 +22,9 @@ export type VersionField =
 const mostCandidates = 6
 
 /**
- * `versionFields` are names, the likeliest first, without regard to case. No change of a record changes its key, however well a few
- * records seem to answer to it. `only` is the operator's choice: it is tested like any other. `onCandidate` is told of each just before its test.
+ * `versionFields`: names, the likeliest first, without regard to case. Key fields are no candidates: a change leaves the key as it is,
+ * even if a few records seem to answer to it. `only`: the operator's choice, tested like any other. `onCandidate`: called with each
+ * candidate just before its test.
  */
 export async function findVersionField(
   ask: AskChanges,
@@ -76,7 +77,8 @@ function candidatesOf(sample: readonly Json[], preferred: readonly string[]): re
     const lacking = versions.filter((version) => version === null || version < 0n).length
     if (lacking > fewOf(records.length)) return []
     const distinct = new Set(versions.flatMap((version) => version ?? []))
-    // A flag or a status is the same in many records; a counter of changes hardly ever. And any number of one or two records may seem to answer.
+    // A flag or a status is the same in many records, a row version hardly ever. And where there are only one or two records, any number
+    // may seem to answer.
     const mayBeAnything = distinct.size < leastDistinct || distinct.size < records.length / 2
     if (mayBeAnything && rank(field, preferred) === unknownName) return []
     return [{ field, lacking, versions: [...distinct].sort((a, b) => (a < b ? -1 : 1)) }]
@@ -90,7 +92,7 @@ function candidatesOf(sample: readonly Json[], preferred: readonly string[]): re
 }
 
 const unknownName = 1_000
-/** With a name that says nothing, a field needs so many different numbers. */
+/** A field whose name says nothing needs at least so many different numbers. */
 const leastDistinct = 3
 
 /** So many records may be broken without a field being doubted for it. */
@@ -108,19 +110,19 @@ type Sample = {
   readonly keyOf: (record: JsonObject) => string | null
 }
 
-/** A question that tells two fields apart: by one of them a record is above it, by the other it is not. */
+/** A question that tells two fields apart: by one of them a record is above `since`, by the other it is not. */
 type Decider = {
   readonly since: bigint
   readonly key: string
   readonly isAbove: boolean
-  /** Between the two, so that it does not matter whether what is asked is included. */
+  /** `since` lies between the two values, so it does not matter whether the upstream includes it. */
   readonly isBetween: boolean
 }
 
 /** No number above so many times the highest version is asked for: the upstream may not be able to read it. */
 const mostAbove = 10n
 
-/** Of two fields that run side by side, each seems to answer wherever they do not differ. */
+/** Of two fields that rise side by side, both seem to answer. Only records in which they differ tell which one does. */
 function decidersBetween(
   { field, versions }: Candidate,
   rival: Candidate,
@@ -135,12 +137,12 @@ function decidersBetween(
     const since = isAbove ? mine - 1n : isBetween ? theirs - 1n : theirs
     return since < highest * mostAbove ? [{ since, key, isAbove, isBetween }] : []
   })
-  // Of the highest, the answer is shortest.
+  // The higher `since` is, the shorter is the answer.
   const best = (some: readonly Decider[]) =>
     some.reduce<Decider | null>((top, one) => (top && top.since >= one.since ? top : one), null)
   const sure = best(deciders.filter(({ isBetween }) => isBetween))
   if (sure) return [sure]
-  // One apart everywhere: one question decides if what is asked is included, the other if it is not.
+  // The two differ by one everywhere. Then it takes two questions: one decides if `since` is inclusive, the other if it is not.
   const [above, below] = [true, false].map((isAbove) =>
     best(deciders.filter((one) => one.isAbove === isAbove)),
   )
@@ -149,7 +151,7 @@ function decidersBetween(
 
 type Verdict = { readonly isHeld: boolean; readonly evidence: string }
 
-/** Asked behind its middle, just below its highest and just behind its lowest version, and between it and its rivals. */
+/** Asks just above its middle, just below its highest, just above its lowest version, and where it differs from its rivals. */
 async function test(
   ask: AskChanges,
   candidate: Candidate,
@@ -186,7 +188,7 @@ function whatRefutes({ since, records }: SeenAnswer, { field, versions }: Candid
     .map((record) => readVersion(record, field))
     .find((version) => version !== null && version < since)
   if (tooLow !== undefined) return `served a record in which it is ${tooLow}`
-  // What is above in one answer is above in all: a record that changes meanwhile gets a higher version.
+  // A record that was above `since` in the sample still is: if it changed meanwhile, its version is higher now.
   const above = versions.filter((version) => version > since).length
   if (records.length === 0 && above > 0)
     return `served nothing, although it is ${versions.at(-1)} in a record`
@@ -195,7 +197,7 @@ function whatRefutes({ since, records }: SeenAnswer, { field, versions }: Candid
     : null
 }
 
-/** An answer as long as the first may be cut. */
+/** An answer as long as the sample may be cut: what it lacks proves nothing. */
 function whatDecides(
   { since, records }: SeenAnswer,
   deciders: readonly Decider[],
@@ -207,7 +209,7 @@ function whatDecides(
   return lacked ? `lacked record ${lacked.key}, in which it is above that` : null
 }
 
-/** A number that is another one in each answer is always above what was asked. */
+/** How many records have another value than in the sample: a number that grows with each answer would pass all other tests. */
 function countChanged(
   field: string,
   records: readonly JsonObject[],
@@ -252,16 +254,16 @@ type Asked = {
   readonly versionField?: string | null
   /** False: what is not known stays unknown in this run. */
   readonly mayFind: boolean
-  /** Told what it will be, unless the test that now begins refutes it. Not where paging seems to be ignored. */
+  /** Called with each candidate before its test: probably that is the outcome. Not where paging seems to be ignored. */
   readonly onCandidate?: (likely: Versioned) => void
   readonly signal: AbortSignal
 }
 export type Versioned = {
-  /** With that field alone as its row version. */
+  /** The stream, with that field alone as its row version. */
   readonly stream: ChangesStream
-  /** Sorts by it. */
+  /** The source, which sorts by that field. */
   readonly source: Source
-  /** Positions were of another field: the stream begins anew. */
+  /** Positions so far were values of another field: the stream begins anew. */
   readonly beginsAnew: boolean
 }
 
@@ -277,7 +279,7 @@ export async function withVersionField(asked: Asked): Promise<Versioned | null> 
   })
   const known = run.state.versionField
   if (known !== null && (versionField === null || isSameName(known, versionField))) {
-    // Where an operator named it, it stays.
+    // A field that an operator named is not replaced.
     const mayBeAnother = mayFind && versionField === null && isDoubtful(run.state)
     const other = mayBeAnother ? await findOther(asked, known) : null
     if (other === null) return versioned(known)
@@ -295,11 +297,11 @@ export async function withVersionField(asked: Asked): Promise<Versioned | null> 
 
 const inconclusiveBeforeDoubt = 3
 
-/** Answers that never show what is known may be answers to another field. */
+/** If answers never show a known record, `neworchanged` may answer to another field. */
 const isDoubtful = ({ inconclusiveRuns }: Pick<StreamState, 'inconclusiveRuns'>): boolean =>
   inconclusiveRuns > 0 && inconclusiveRuns % inconclusiveBeforeDoubt === 0
 
-/** The field that answers to `neworchanged` in the place of the known one, which does not; null when that cannot be said. */
+/** The field that `neworchanged` answers to, if the known one is refuted and another passes; null otherwise. */
 async function findOther({ stream, source, run, signal }: Asked, known: string) {
   run.progress.step('Test again which field is the row version')
   const ask = askChanges(source, signal)

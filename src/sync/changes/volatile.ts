@@ -1,5 +1,6 @@
-// A field that has another value at each look, though the record keeps its version, such as a signed address of a file: found by
-// looking twice at a record, three times over. From then on it makes no row a changed one (P16).
+// Finds volatile fields: they have another value at each look although the record keeps its version, such as the signed address of a
+// file. The test looks at a record twice, three times over. From then on, a row that differs in such fields alone counts as
+// unchanged (P16).
 
 import { isDeepStrictEqual } from 'node:util'
 import type { JsonObject } from '../../json/json.ts'

@@ -81,9 +81,9 @@ type Search = DeletionsContext & {
   readonly living: number
   missing: number
   marked: number
-  /** Of searches before this one. */
+  /** What earlier searches left: whether deletions are blocked, and how many rows they marked. */
   readonly before: Awaited<ReturnType<Run<'deletions'>['shown']['beforehand']>>
-  /** Rows that the list has shown to be missing here, or older. */
+  /** Rows that were missing or older here, and were written from the list. */
   brought: number
   /** Records of which a look did not tell whether they are there. */
   unclear: number
@@ -129,7 +129,7 @@ async function showsDeleted(search: Search): Promise<boolean> {
   if (known) return known.value === 'yes'
   const key = await search.run.shown.someDeleted()
   if (key === null) return true
-  // A list lacks what is gone, or hidden from the user, whatever it does with records that are marked.
+  // Any list lacks a record that is gone, or hidden from the user: that tells nothing about records that are marked.
   const answer = await search.source.lookup?.(String(key), search.signal)
   if (typeof answer !== 'object' || !isFlaggedDeleted(answer.found)) return true
   const { keys } = await keyListing(search).ask({ after: key - 1n, page: 1, pageSize: 1 })
@@ -139,7 +139,7 @@ async function showsDeleted(search: Search): Promise<boolean> {
   return isShown
 }
 
-/** Whether the N-th record of the list can be asked for: an upstream that shows its last page for ever has one in every place. */
+/** Whether the N-th record of the list can be asked for: an upstream that shows its last page for ever has a record in every place. */
 async function ranksOf(search: Search): Promise<string> {
   const known = usable(search.run.state.beliefs, 'ranks', search.now())
   return known ? known.value : await testRanks(search)
@@ -165,7 +165,7 @@ type Ranked = {
   /** Everything up to our highest key has been explained. */
   readonly isSettled: boolean
   readonly blocked: string | null
-  /** More differences than it explains. */
+  /** There are more differences than the rank probe explains. */
   readonly isOverwhelmed?: boolean
 }
 const nothingSettled: Ranked = { isSettled: false, blocked: null }
@@ -188,7 +188,7 @@ async function findByRank(search: Search, withDeleted: boolean): Promise<Ranked>
     },
     mostByRank,
   )
-  // Or one came in between just now, and moved the others.
+  // Behind its last place the list showed a record again. Either it has no end, which is tested now, or a record came in between just now.
   if (found.repeats) {
     await testRanks(search)
     return nothingSettled
@@ -212,7 +212,7 @@ async function findByRank(search: Search, withDeleted: boolean): Promise<Ranked>
   return { isSettled: true, blocked: null }
 }
 
-/** Records that the list has and we have no row of: written at once, whatever kept them from coming by themselves. */
+/** Writes records that the list has and we have no row of, whatever kept them from coming through polls. */
 async function fetchUnknown({ run, source, stream, signal }: Search, keys: readonly bigint[]): Promise<void> {
   const found: JsonObject[] = []
   for (const key of keys) {
@@ -223,7 +223,7 @@ async function fetchUnknown({ run, source, stream, signal }: Search, keys: reado
     await run.pages.commit(readRecords(found, stream.keyFields, stream.versionFields), null)
 }
 
-/** Pages of one record are empty where rights hide it, and ranks count it all the same. */
+/** A record that the user may not see counts in ranks, but its place in the list is empty: so ranks call rows vanished that are there. */
 function distrustRanks(search: Search): Promise<void> {
   const evidence = `the ranks told of more than ${mostByRank} differences, and the list itself of ${search.missing}`
   return believe(search, learnt('ranks', 'not trusted', evidence))
@@ -231,7 +231,7 @@ function distrustRanks(search: Search): Promise<void> {
 
 // ── the sweep ────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** Goes on where the sweep was, and from the beginning behind its end. Answers why nothing was marked, where too many are missing. */
+/** Goes on where the last sweep stopped, and begins anew behind the end of the list. Returns why nothing was marked; null: no such reason. */
 async function sweep(search: Search, withDeleted: boolean, mostPages: number): Promise<string | null> {
   const { run } = search
   run.progress.step('Compare slices of the list')
@@ -280,7 +280,7 @@ async function sweepRound(
   return { blocked: null, isAtEnd: false, pages: mostPages }
 }
 
-/** What the list shows and no poll brought, such as records that were hidden while their versions were read. */
+/** Writes what the list shows and no poll brought, such as records that were hidden while their versions were read. */
 async function bringWhatIsNew(search: Search, records: RecordList): Promise<void> {
   const { run, stream } = search
   const page = readRecords(records, stream.keyFields, stream.versionFields)
@@ -289,7 +289,7 @@ async function bringWhatIsNew(search: Search, records: RecordList): Promise<void
   search.brought += inserted + updated
 }
 
-/** Too many at once prove nothing, though each of them be gone when asked for (P7). Answers why nothing is marked. */
+/** Too many at once prove nothing, even if each of them is gone when asked for (P7). Returns why nothing is marked; null: they are few. */
 async function tooMany(search: Search, missing: number): Promise<string | null> {
   const { run, stream, living, before } = search
   search.missing += missing
@@ -307,15 +307,15 @@ async function compareSlice(
   listed: readonly bigint[],
 ): Promise<string | null> {
   const { run, stream } = search
-  // A list that shows nothing at all proves nothing, and its rows need not be counted.
+  // The list showed nothing at all, which proves nothing: all rows count as missing.
   if (after === null && to === null) return await tooMany(search, search.living)
   const slice = { after, to, listed, withDeleted }
   const missing = await run.shown.countMissing(slice)
   if (missing.all === 0) return null
-  // What the source had marked as deleted before it went is no news.
+  // Rows that the source had marked as deleted before do not count: that they go is no news.
   const blocked = await tooMany(search, missing.living)
   if (blocked !== null) return blocked
-  // They may be among those that a person is to decide about.
+  // A person has to decide about blocked deletions, and these rows may be among them.
   if (search.before.isBlocked)
     return `blocked: nothing is marked until somebody has decided. To review the deletions: tidemark deletions list ${stream.name}`
   for (let from = after; ; ) {

@@ -1,7 +1,8 @@
-// The rank probe: finds vanished records with few small requests. The upstream's list, sorted by key, is asked for its N-th record. While
-// it is our N-th, as many records are there below it as here, and nothing has vanished. When it is another, halving finds the place.
-// Behind our last there may be none, or newer ones: a list that shows its last page in every place behind it has any number of records.
-// One vanished and one unknown record below N cancel each other, so the sweep never stops altogether. Pure but for its questions.
+// The rank probe: finds vanished records with few small requests. It asks the upstream's list, sorted by key, for its N-th record. If that
+// is our N-th row, the list has as many records below it as we have rows, and nothing has vanished. If it is another, halving finds the
+// place. Behind our last row the list may show nothing, or newer records. If it shows its last page again in every place behind, ranks
+// tell nothing. One vanished and one unknown record below N cancel each other, so the sweep never stops altogether. Pure but for its
+// questions.
 
 export type RankSides = {
   /** How many of our rows the list shows. */
@@ -15,11 +16,11 @@ export type RankSides = {
 export type RankFindings = {
   /** Keys of ours that the list lacks: suspects, to be looked at one by one. */
   readonly vanished: readonly bigint[]
-  /** Keys of the list that we have no row of; the first one behind our last, too. */
+  /** Keys of the list that we have no row of, also the first one behind our last row. */
   readonly unknown: readonly bigint[]
-  /** Behind the place of our last the list showed that one or a lower one. */
+  /** In the place behind our last row, the list showed that row's key again, or a lower one. */
   readonly repeats: boolean
-  /** Everything up to the highest of our keys has been explained; false: there is more than `mostFound`. */
+  /** Every difference up to the highest of our keys is explained; false: there are more than `mostFound`, or the list repeats itself. */
   readonly isWhole: boolean
   /** How many places were asked for. */
   readonly compared: number
@@ -29,7 +30,7 @@ export async function probeRanks(sides: RankSides, mostFound: number): Promise<R
   const vanished: bigint[] = []
   let compared = 0
   const unknown: bigint[] = []
-  /** Where the list has our row with this rank, as far as what was found tells. */
+  /** The place of the list that should hold our row with this rank, by what was found so far. */
   const placeOf = (rank: number, key: bigint): number =>
     rank - vanished.filter((gone) => gone <= key).length + unknown.filter((more) => more < key).length
   const compare = async (rank: number): Promise<Comparison> => {

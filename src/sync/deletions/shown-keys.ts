@@ -1,14 +1,14 @@
-// That a record is gone is believed only while one that the list has just shown is there when it is asked for in the same way: a lost
-// right, or a proxy that answers for the service, hides all of them (P7).
+// Guards the answer that a record is gone. It is believed only while a record that the list has just shown is there when it is asked for
+// in the same way: a lost right, or a proxy that answers for the service, makes all records look gone (P7).
 
 import type { Source } from '../ports/source.ts'
 
-/** Some of one page: a single one may have gone meanwhile, or be one that cannot be read. */
+/** More than one is kept to be asked for: a single one may have gone meanwhile, or be one that cannot be read. */
 const most = 3
 
 export type ShownKeys = {
   show(keys: readonly (bigint | string)[]): void
-  /** Also where nothing was shown: then deletions are blocked until a person has decided. */
+  /** True also if the list showed nothing: then deletions are blocked anyway, until a person has decided. */
   areThere(signal: AbortSignal): Promise<boolean>
 }
 

@@ -26,7 +26,7 @@ export class KeyOrderBroken extends Error {
   override readonly name = 'KeyOrderBroken'
 }
 
-/** So many of the highest records may be hidden before nothing is concluded from them. */
+/** So many of the highest records are tried. If all are hidden, the list shows no highest key. */
 const mostHiddenEnds = 8
 /** How many pages in a row may be empty although the list goes on behind them: rights may hide all records of a page. */
 const mostEmptyPages = 20
@@ -48,7 +48,7 @@ export async function* listByKey<Page extends KeyPage>(
       emptyPages = 0
     } else {
       const highest = (await listing.askHighest()) ?? (await listing.askHighest())
-      // A list that showed records and has no highest one hides something; one that shows nothing at all is for others to doubt.
+      // A list that showed records and shows no highest one hides something. One that shows nothing at all is left to the caller to doubt.
       if (highest === null) return { isWhole: after === null }
       if (after !== null && highest <= after) return { isWhole: true }
       if (to !== null && after !== null && after >= to) return { isWhole: true }
@@ -59,7 +59,7 @@ export async function* listByKey<Page extends KeyPage>(
   }
 }
 
-/** An upstream may answer nothing, once; that would look like the end. */
+/** An upstream may answer with nothing by mistake, which would look like the end: so that is asked for twice. */
 async function askTwice<Page extends KeyPage>(
   { ask }: KeyListing<Page>,
   request: Parameters<KeyListing<Page>['ask']>[0],
@@ -71,7 +71,7 @@ async function askTwice<Page extends KeyPage>(
 function expectOrder(keys: readonly bigint[], after: bigint | null): void {
   let before = after
   for (const key of keys) {
-    // Two records with one key stand side by side.
+    // Within a page, two records may share a key, and then stand side by side.
     if (before !== null && (before === after ? key <= before : key < before))
       throw new KeyOrderBroken(
         `key ${key} was served behind ${before}, although keys above it were asked for in their order`,
@@ -156,9 +156,9 @@ function judgeOrder(first: KeyPage, pages: Asked, highest: bigint | null): KeyOr
   }
   const compared = new Set([first, ...pages.map(({ page }) => page)].flatMap(({ keys }) => keys))
   const last = [...compared].reduce((a, b) => (a > b ? a : b))
-  // One that was made meanwhile is above the highest, and alone there.
+  // A record that was made meanwhile is above the highest key, and came when it was asked for what is above that.
   const above = pages.find(({ after }) => after === highest)?.page.keys ?? []
-  // Rights may hide it after it was paged: that is no disorder, and what rested on the order stays.
+  // The user may not be allowed to see it. That is no disorder, so what rested on the order stays.
   if (highest === null) return { value: 'undecided', evidence: 'the list does not show its highest key' }
   if (highest < last && !above.includes(last))
     return ignored(`the highest key was said to be ${highest}, below ${last}`)
@@ -170,7 +170,7 @@ function judgeOrder(first: KeyPage, pages: Asked, highest: bigint | null): KeyOr
   }
 }
 
-/** Keys of a page as they came, and its records; those without a usable key are told by `received` alone. */
+/** Keys of a page as they came, and its records. Those without a usable key count in `received` alone. */
 export type ListedPage = KeyPage & { readonly records: RecordList }
 
 /** The list of an upstream, for keys that are whole numbers. */

@@ -1,5 +1,5 @@
-// How many records a list has. The upstream does not say so, but one can ask for pages further and further on until one is not full, and
-// then between the two. Small pages, so that all of it takes less than one page of a reading.
+// Counts the records of a list. The upstream does not tell, so pages further and further on are asked for until one is not full; then
+// halving finds the end. The pages are small, so that all of it takes less than one page of a reading.
 
 import { parsedRecords, type RecordList } from '../../wire/record-page.ts'
 import type { Source } from '../ports/source.ts'
@@ -8,7 +8,7 @@ export type Counted = { readonly records: number; readonly requests: number }
 
 const smallPage = 100
 const stride = 4
-/** No list is so long: it serves full pages for ever. */
+/** No list has so many pages: such a one serves full pages for ever. */
 const mostPages = 2 ** 26
 
 /** Null: this list cannot be counted, because it has no pages, or does not keep to what was asked for. */
@@ -26,7 +26,7 @@ export async function countRecords(
   const [first, second] = [await ask(1, smallPage), await ask(2, smallPage)]
   const size = first.length
   if (size > smallPage || second.length > smallPage) return null
-  // Fewer than asked for, and perhaps more behind them: then no page is longer than that.
+  // A first page that is not full may be all there is, or as long as the upstream makes pages: page 2 of that length tells.
   const isAll = second.length === 0 && (size === 0 || (await ask(2, size)).length === 0)
   if (isAll) return { records: size, requests }
   if (isSame(first, second)) return null
@@ -66,7 +66,7 @@ type CountingLoad = {
 
 export type LoadCount = { pageCame(): void; end(): Promise<void> }
 
-/** What is smaller is loaded before it is counted. */
+/** Counting begins after so many pages: a smaller list is loaded before it is counted. */
 const pagesBefore = 2
 
 export function countWhileLoading(options: CountingLoad): LoadCount {

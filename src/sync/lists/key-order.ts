@@ -31,7 +31,7 @@ export async function keyOrderOf(context: {
 
 type Tested = Pick<Parameters<typeof keyListing>[0], 'source' | 'keyField' | 'pageSize' | 'signal'>
 
-/** A list that fails only when it is filtered or sorted refuses both. */
+/** If requests fail that filter or sort, and a plain one works, the list refuses both. */
 export async function testKeyOrder(tested: Tested): Promise<KeyOrderProof> {
   try {
     return await proveKeyOrder(keyListing(tested))

@@ -41,7 +41,7 @@ export type Listing = {
   readonly total: number
   readonly highest: bigint | null
   readonly lastPage: SeenPage | null
-  /** The page before came again, or more came than was asked for; a page far behind any end has been asked for, to know why. */
+  /** A page that came twice, or held more than was asked for. A page far behind any end has been asked for, to know why. */
   readonly doubtful: SeenPage | null
   /** Behind a last page that was not full, the record that would come next has been asked for. */
   readonly looksBehind: boolean
@@ -49,10 +49,10 @@ export type Listing = {
   readonly ownSize: number
   /** A page that was not full had a successor, so an empty one need not be the end. */
   readonly hasGaps: boolean
-  /** Pages are cut, or rows left out of them, in a way that nobody knows: a pass may count fewer than there are. */
+  /** Pages differ in length from pass to pass, and nobody knows why: a pass may count fewer rows than there are. */
   readonly cutsDiffer: boolean
   readonly ends: readonly PassEnd[]
-  /** Ends of passes that are still to be counted around, the newest first. */
+  /** Ends of passes around which the keys are still to be counted, the newest first. */
   readonly uncounted: readonly PassEnd[]
 }
 
@@ -76,7 +76,7 @@ export type ListingMove<Step extends ListingStep = ListingStep> = {
 }
 type AskedPage = ListingMove<PageQuestion>
 
-/** Behind any end, and below what an int32 holds. */
+/** An offset behind the end of any list, which still fits into an int32. */
 const farOffset = 2_000_000_000
 
 export function beginListing(options: {
@@ -130,12 +130,12 @@ export function sawPage(listing: Listing, page: SeenPage): ListingMove {
 const isTooLong = ({ lastPage, pageSize }: Listing, page: SeenPage): boolean =>
   lastPage === null && page.received > pageSize
 
-/** Served far behind any end as well: paging is ignored, or the last page comes for ever. If not, rows had moved, or pages are long. */
+/** From far behind any end. The same again: paging is ignored, or the last page comes for ever. Otherwise rows moved, or pages are long. */
 function sawFarPage(listing: Listing, doubtful: SeenPage, far: SeenPage): ListingMove {
   const { lastPage, ceiling } = listing
   if (lastPage !== null) return sawFarRecord(listing, lastPage, doubtful, far)
   if (!isRepeatOf(far, doubtful)) return countPage(listing, doubtful)
-  // One answer, one moment.
+  // Paging is ignored: everything came in one answer, and is as of one moment.
   return { listing, step: complete(highestOf(null, doubtful, ceiling), true) }
 }
 
@@ -161,7 +161,7 @@ function sawEmptyPage(listing: Listing): ListingMove {
   }
 }
 
-/** Anything there: the last page was cut. */
+/** If a record is there, the last page was cut. */
 const sawBehind = (listing: Listing, page: SeenPage): ListingMove =>
   goBehindEmptyPage(page.received > 0 ? missSome(listing) : listing)
 
@@ -190,7 +190,7 @@ function withPage(listing: Listing, page: SeenPage): Listing {
   const cutsDiffer = listing.cutsDiffer || (lastPage !== null && isCutOtherwise(listing))
   return {
     ...listing,
-    // A capped page may still be skipped over by the size asked for, so go on by the size received.
+    // Where a cap shortens pages, the upstream may still skip by the size that was asked for. So go on by the size received.
     pageSize: lastPage ? pageSize : page.received,
     turns: lastPage ? listing.turns + 1 : 0,
     total: listing.total + wantedKeys(page, listing.ceiling).length + missed,
@@ -202,7 +202,7 @@ function withPage(listing: Listing, page: SeenPage): Listing {
   }
 }
 
-/** In an earlier pass the first page was cut as well, and held another number, shorter than pages are known to be. */
+/** An earlier pass had several pages as well, of another length, and the longest page known does not explain it. */
 const isCutOtherwise = ({ ends, pageSize, ownSize }: Listing): boolean =>
   ends.some((end) => end.turns > 0 && Math.max(end.pageSize, ownSize) !== Math.max(pageSize, ownSize))
 
@@ -271,7 +271,7 @@ const askPage = (listing: Listing): AskedPage => ({
 })
 
 function askFarPage(listing: Listing, doubtful: SeenPage): AskedPage {
-  // A page that came again: the record there is the first of all, where only the first page ever comes.
+  // Behind a page that came again, one record tells: where only the first page ever comes, it is the first record of all.
   const pageSize = listing.lastPage ? 1 : Math.max(listing.pageSize, doubtful.received)
   return {
     listing: { ...listing, doubtful, pageNumber: listing.pageNumber + 1 },
@@ -303,8 +303,8 @@ const isWanted = (version: bigint | null, ceiling: bigint | null): boolean =>
   ceiling === null || version === null || version <= ceiling
 
 /**
- * An answer as a listing sees it: what cannot be a row is told by its content, so that it too is counted once. Where it stood is
- * not known, and it is never taken for the last.
+ * An answer as a listing sees it. A record that cannot be a row has its content for a key, so that it is counted once like the others. It
+ * is put first, because its place in the answer is not known and it must not be taken for the last.
  */
 export const seenPage = (received: number, { rows, rejected }: Records): SeenPage => ({
   received,

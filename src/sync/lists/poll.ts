@@ -44,7 +44,7 @@ export function pollList(context: ListContext): Promise<RunOutcome> {
 async function listOnce(context: ListContext, run: Run<'list'>, source: Source): Promise<RunReading> {
   const { stream, signal, pageSize } = context
   const { keyField: wanted } = context
-  // Where the operator's choice is another one than before, the table gets it when the first rows come.
+  // If the operator names another key than before, it is checked and set when the first records come.
   let keyField = isOtherKey(run.state.keyField, wanted) ? null : run.state.keyField
   const read = async (records: RecordList) => {
     if (records.length > 0 && keyField === null) {
@@ -53,7 +53,7 @@ async function listOnce(context: ListContext, run: Run<'list'>, source: Source):
     }
     return withoutTwins(readRecords(records, [keyField ?? ''], null), chosenBy(stream, keyField))
   }
-  // When nothing lacks there is nothing to prove.
+  // If no row is missing, there is no deletion to prove, and no further pass is needed.
   const isEnough = async () => (await run.absences.count(1)) === 0
   const listing = { source, run, pageSize, signal, read }
   let pages = 0
@@ -78,7 +78,7 @@ async function listOnce(context: ListContext, run: Run<'list'>, source: Source):
         ? `deletions blocked: ${count(blocked)} rows disappeared from the upstream at once and were not marked deleted. To see which they are: tidemark deletions list ${stream.name}`
         : null,
     isComplete: blocked === 0,
-    // What this list lacks for the first time is not marked yet.
+    // A row that this list lacks for the first time is not marked yet.
     knowsDeletions: blocked === 0 && waiting === 0,
     yielded: false,
   }
@@ -92,8 +92,8 @@ const chosenBy = (stream: ListStream, keyField: string | null): ChosenBy => ({
 const mostTwins = 100
 
 /**
- * Two records with one key on different pages: the row is that of the later page, and the other is kept apart (P5). What only changed
- * and moved between two pages is not found again in a second listing.
+ * Two records with one key on different pages: the row holds the one of the later page, and the other goes into quarantine (P5). A second
+ * listing tells them from a single record that changed and moved while the first one went on.
  */
 async function keepTwins(
   keys: ReadonlySet<string>,
@@ -135,7 +135,7 @@ export function chooseKey(
   )
 }
 
-/** The setting that would do, where a candidate would but for records that share it. */
+/** Which setting would help, if a field is no key only because records share its value. */
 function adviceOf(records: readonly Json[], candidates: readonly string[], variable: string): string {
   for (const keyField of candidates) {
     const { rejected } = withoutTwins(readRecords(records, [keyField], null), { variable, keyField })

@@ -1,5 +1,5 @@
-// Lists a stream whole through its list operation, while it changes, until the listing is proven complete. What becomes of a
-// page is the caller's; the run remembers which keys were shown.
+// Lists a stream whole through its list operation, while it changes, until the listing is proven complete. The caller says what to do
+// with a page; the run remembers which keys were shown.
 
 import { fingerprint, type Records } from '../../streams/record.ts'
 import type { RecordList } from '../../wire/record-page.ts'
@@ -27,7 +27,7 @@ export type ListWholeContext = {
   readonly read: (records: RecordList) => Records | Promise<Records>
   readonly pageSize: number
   readonly signal: AbortSignal
-  /** What records were is noted as well, so that two with one key are told from one that came twice. */
+  /** Also notes the content of records, so that two with one key are told from one that came twice. */
   readonly tellsTwins?: boolean
   /** Asked after a pass, when its pages are done with: there is nothing left that another pass could prove. */
   readonly isEnough?: () => Promise<boolean>
@@ -37,14 +37,14 @@ export type Listed = {
   readonly isProven: boolean
   readonly passes: number
   readonly received: number
-  /** What shows that it is not whole, although each pass showed the same. */
+  /** What shows that the list is not whole, although its passes agreed. */
   readonly lacks?: string
 }
 
 const pagesInFlight = 2
 const maxPasses = 6
 
-/** What a page holds can be looked at only until `eachPage` is through. */
+/** The records of a page may be used only until `eachPage` is through: then their memory is given back. */
 export async function listWhole(
   context: ListWholeContext,
   eachPage: (page: Records) => Promise<void>,
@@ -124,12 +124,12 @@ async function see(
   await keys.add(pageNumber, [...contents.keys()], { fingerprints: [...contents.values()], passBegan: began })
 }
 
-/** By key where the list honours that, else page by page. What the one has shown stays good when it breaks off. */
+/** By key where the list honours that, else page by page. If listing by key breaks off, what it has shown stays good. */
 export async function listEverything(
   context: EverythingContext,
   eachPage: (page: Records) => Promise<void>,
 ): Promise<Listed> {
-  // Page by page, nothing shows that a list was cut before it was paged: so that stays no longer than it has to (P13).
+  // Page by page, nothing shows that a list was cut before it was paged. So an order that was ignored once is tested again (P13).
   const order = await keyOrderOf({ ...context, doubtsIgnored: true })
   if (order !== 'honoured') return await listPages(context, eachPage)
   try {
@@ -162,7 +162,7 @@ async function listPages(
   return lacks === null ? listed : { ...listed, isProven: false, lacks }
 }
 
-/** Of a list that is cut, paging shows no more than its beginning; asked for what is above that, it shows others. */
+/** If the upstream cuts the list, paging shows only its beginning. Asked for what is above the highest key shown, it shows others. */
 async function whatIsBehind(context: EverythingContext, key: bigint): Promise<string | null> {
   const { run, now } = context
   const { beliefs, position } = run.state
@@ -170,7 +170,7 @@ async function whatIsBehind(context: EverythingContext, key: bigint): Promise<st
   run.progress.step('Look behind the end of the list')
   const { records } = await keyListing(context).ask({ after: key, page: 1, pageSize: fewBehind })
   const { rows } = await context.read(records)
-  // What came since has a version that was not read yet.
+  // A record that came since does not count: its version was not read yet.
   const left = rows.find((row) => BigInt(row.key) > key && row.version !== null && row.version <= position)
   return left
     ? `the list ended at record ${key}, and shows record ${left.key} when it is asked for those above: it is cut, and the upstream has to show all of it`

@@ -7,14 +7,14 @@ export type Shortfall = {
   readonly living: number
   readonly missing: number
   readonly seen: number
-  /** Of the keys that are missing: another listing that lacks the same rows has the same one. */
+  /** Made of the keys that are missing: another listing that lacks the same rows has the same one. */
   readonly fingerprint?: string | null
 }
 /** An empty listing, or one that lost more than a fifth, proves nothing (P7). */
 export const isDoubtful = ({ living, missing, seen }: Shortfall): boolean =>
   missing > 0 && (seen === 0 || missing * 5 > living)
 
-/** By itself, or together with the rows that were marked as deleted just before: what is too much at once is so bit by bit as well (P7). */
+/** Doubtful by itself, or together with the rows that were marked just before: too much at once is too much bit by bit as well (P7). */
 export const isDoubtfulWith = (shortfall: Shortfall, marked: number): boolean =>
   isDoubtful(shortfall) ||
   (shortfall.missing > 0 &&
@@ -25,8 +25,8 @@ export type ListAbsences = {
   /** How many living rows no page from this one on has shown. */
   count(firstPage: number): Promise<number>
   /**
-   * After a complete listing whose pages began at `firstPage`: marks living rows that lacked in this one and in the complete
-   * listing before it (P7). Marks nothing and reports `blocked` when the listing is empty or lost more than a fifth, unless an
+   * After a complete listing whose pages began at `firstPage`: marks living rows that were missing from this one and from the
+   * complete listing before it (P7). Marks nothing and reports `blocked` when the listing is empty or lost more than a fifth, unless an
    * operator approved that many deletions.
    */
   settle(firstPage: number, approved?: number): Promise<Absences>
@@ -57,7 +57,7 @@ export type Gone = { readonly key: string; readonly evidence: string }
 /** What the upstream said of one missing row, asked for by its key. */
 export type MissingLook = { readonly key: string; readonly answer: 'gone' | 'there' | 'unclear' }
 
-/** What a list showed of the keys above one and up to another. */
+/** What a list showed of the keys above `after` and up to `to`. */
 export type Slice = {
   readonly after: bigint | null
   readonly to: bigint | null
@@ -79,21 +79,21 @@ export type ShownRows = {
   someDeleted(): Promise<bigint | null>
   /** Marks rows whose records were looked at and are gone; not one that was written since the run began (P7). */
   markGone(gone: readonly Gone[], askedAt: string): Promise<number>
-  /** By the clock of the database, before records are asked for. */
+  /** The time by the clock of the database: read before records are asked for. */
   clock(): Promise<string>
   /** Remembers that too many vanished to be believed; null takes it back. */
   block(shortfall: Shortfall | null): Promise<void>
-  /** Whether a person is to decide about deletions, and how many rows searches marked before, as in Reconciliation. */
+  /** Whether a person has to decide about deletions, and how many rows searches marked before, as `Reconciliation.markedBefore` tells. */
   beforehand(): Promise<{ readonly isBlocked: boolean; readonly marked: number }>
   /** How far the current round of the sweep has come, and when it began; null: there was none, or not all of it could be looked at. */
   sweep(): Promise<{ readonly after: bigint | null; readonly beganAt: Date | null }>
-  /** Null begins a new round. `isUnclear`: of what the list lacked it is not known whether it is there. */
+  /** Null begins a new round. `isUnclear`: looks did not tell of all rows that the list lacked whether their records are there. */
   moveSweep(after: bigint | null, isUnclear?: boolean): Promise<void>
   /** Every record that had vanished by then is marked. */
   knownThrough(at: Date): Promise<void>
   /**
-   * The list has as many records as there are rows. One that vanished and one that became visible late cancel each other, so it counts
-   * when a look-back that reached all the way, and so brings the late one, has gone by, and they still are as many.
+   * The list has as many records as there are rows. But one record that vanished and one that became visible late cancel each other. So
+   * it counts only when a look-back that reached all the way, which brings the late one, has gone by, and they still are as many.
    */
   ranksAgree(): Promise<void>
 }
@@ -109,7 +109,7 @@ export type Reconciliation = {
   compare(page: Records): Promise<readonly Difference[]>
   /** The look-backs look at these rows again, as they are now. */
   pin(rows: readonly Pick<Difference, 'key' | 'mirrored'>[]): Promise<void>
-  /** Records that fell back before, by earlier runs, and are not among these: their rows were mended since. */
+  /** Notes that the other records which earlier runs called fallen back have been mended since. */
   noteMended(stillFallen: readonly string[]): Promise<void>
   /** The differences of one cause that this run recorded are mended, and how. */
   cure(cause: Cause, how: string): Promise<void>
@@ -122,7 +122,7 @@ export type Reconciliation = {
   volatileFields(): Promise<readonly WatchedField[]>
   /** Keeps what they are now. One that was steady three times in a row is compared from here on: returns the names of those. */
   noteSteady(looks: readonly FieldLook[]): Promise<readonly string[]>
-  /** After a listing that was complete: what a rewind left open to older versions is guarded again (P3). */
+  /** After a complete listing. A rewind had let older versions replace rows; from now on they cannot any more (P3). */
   guardAgain(): Promise<void>
 }
 
@@ -135,7 +135,7 @@ export type FieldSample = {
 export type WatchedField = { readonly field: string; readonly sample: FieldSample | null }
 export type FieldLook = {
   readonly field: string
-  /** Beside the sample of before; unknown where too few records are as they were. */
+  /** Compared with the sample before; unknown: too few records kept their version. */
   readonly outcome: 'steady' | 'changed' | 'unknown'
   readonly sample: FieldSample
 }
@@ -163,7 +163,7 @@ type DifferenceKind = 'missing' | 'stale' | 'content' | 'extra'
 export type Difference = {
   readonly key: string
   readonly kind: DifferenceKind
-  /** Of content; fields that have no column by their name in `_rescued`. */
+  /** Which columns differ, where `kind` is `content`. A field that has no column is named as in `_rescued`. */
   readonly columns: readonly string[]
   /** The record's version, and the row's. */
   readonly version: bigint | null

@@ -3,14 +3,14 @@
 /** An assignment whose related records are to be read. */
 export type Due = {
   readonly assignmentId: string
-  /** Tells the row that the mirror held when it was picked: as of that one it will have been read. */
+  /** The hash of its row when it was picked. When the row has another one later, the assignment has to be read again. */
   readonly hash: string
   /** The mirror knows that it was deleted: it has no related records any more. */
   readonly isGone: boolean
 }
 /** The keys of one group, all of them. */
 type Children = { readonly stream: string; readonly keys: readonly string[] }
-/** An assignment with its groups; one that its answer did not have is left out, and stays as it is. */
+/** An assignment with its groups. A group that the answer did not have is left out, and stays as it is. */
 export type Family = { readonly due: Due; readonly children: readonly Children[] }
 /** An assignment that could not be read, to be tried again later. */
 export type SetAside = { readonly due: Due; readonly problem: string }
@@ -19,9 +19,9 @@ export type RelatedLink = { readonly assignmentId: string; readonly stream: stri
 
 export type RelatedBacklog = {
   /**
-   * First what was deleted or changed: mostly the last changes, and always some of those that wait longest. Then what was read too long
-   * ago. Of what has to be read again, so much only that many changes at once, or everything that got old, do not ask the upstream for
-   * everything at once.
+   * First assignments that were deleted, are new or changed: mostly the last changes, and always some of those that wait longest. Then
+   * those that were read too long ago. Only a limited number of those that were read before: otherwise a bulk change, or many old ones,
+   * would ask the upstream for everything at once.
    */
   due(limit: number): Promise<readonly Due[]>
   /** What these assignments had when they were last read. */
@@ -33,8 +33,8 @@ export type RelatedBacklog = {
   /** Before the records are written: notes which ones each assignment has, besides those it had. */
   link(families: readonly Family[]): Promise<void>
   /**
-   * After the records are written, in one transaction: what each assignment has now, that it was read, and what nobody has any
-   * more (P7, P8).
+   * After the records are written, in one transaction: notes what each assignment has now and that it was read, and marks records that
+   * no assignment has any more as deleted (P7, P8).
    */
   settle(families: readonly Family[], aside: readonly SetAside[]): Promise<void>
   /** Notes how current the groups are, and whether nothing waits any more. */

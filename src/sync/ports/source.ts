@@ -12,7 +12,7 @@ export type ChangesRequest = {
   readonly page: number
   readonly pageSize: number
   readonly sorts: SortOrder | null
-  /** One of many: where requests are rationed, others go first. */
+  /** This is one of many requests: where requests are rationed, others go first. */
   readonly givesWay?: boolean
   /** Only versions below this one; left out or null: all. */
   readonly below?: bigint | null
@@ -25,19 +25,19 @@ export type ListRequest = {
 }
 export type Answer = { readonly records: RecordList; readonly bytes: number }
 /**
- * The upstream does not take the parameters of a request that carried `Sorts`: status 400 or 422, or an answer as long as if everything
- * there is came, because it does not know the name and leaves paging out. Any other status is an error.
+ * The upstream does not take the parameters of a request that carried `Sorts`. It answers with status 400 or 422, or it does not know the
+ * name, leaves paging out, and answers with everything there is. Any other status is an error.
  */
 export type Refusal = { readonly refused: number; readonly why?: string }
 
-/** The same of a list in the order of keys. */
+/** The same refusal, of a list that was asked for in the order of keys. */
 export class ListRefused extends Error {
   override readonly name = 'ListRefused'
 }
 export type Lookup = Found | 'gone' | 'unclear'
 type Found = {
   readonly found: JsonObject
-  /** Of the answer, where that may be long. */
+  /** How long the answer was, told where it may be long. */
   readonly bytes?: number
   /** A field that the answer does not have only because it was asked for without it, and why. */
   readonly leftOut?: LeftOut

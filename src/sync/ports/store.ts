@@ -198,7 +198,7 @@ export type WriteCounts = {
   readonly quarantined: number
 }
 export type Written = WriteCounts & {
-  /** Only told by look-back and reconcile runs; records that are older than their row by reconciles alone. */
+  /** Filled by look-back and reconcile runs only. Records that are older than their row: by reconciles alone. */
   readonly arrivals: readonly Arrival[]
 }
 
@@ -211,7 +211,7 @@ export type RunFindings = {
   /** The belief is not relied on until it is tested again. */
   doubt(name: string, evidence: string): Promise<void>
   recordLateArrivals(arrivals: readonly LateArrival[]): Promise<void>
-  /** `from` is what it was: another run may have made it longer meanwhile, and then it is not made shorter. */
+  /** `from`: what it was before. If another run has made it longer meanwhile, it is not made shorter. */
   setLookback(lookbackMs: number, reason: string, from: number | null): Promise<void>
   /** Kept for people to look up. The caller sees to it that they are few. */
   recordDifferences(found: readonly CausedDifference[]): Promise<void>
@@ -232,7 +232,7 @@ export type Position = {
   readonly start: bigint
   /** What an earlier run that read in ranges has left; null: nothing above the position is known to be read. */
   readonly unread: Unread | null
-  /** Moves it back to there, or further, and records why. What was read above it counts no more. */
+  /** Moves it back to there, unless it is below already, and records why. What was read above it counts no more. */
   retreat(reason: string, to: bigint): Promise<void>
 }
 
@@ -280,8 +280,8 @@ export type PinnedRecords = {
   /** Everything is read again: what is shown from now on replaces what is stored, whatever the versions. Runs in progress end. */
   beginEpoch(found: WentBack): Promise<void>
   /**
-   * What another stream showed of the upstream: it went back, and this stream was not read from the beginning since. What that
-   * stream showed was so for at least this long.
+   * The last time that another stream showed that the upstream went back, if this stream was not read from the beginning since. Such a
+   * stream begins an epoch when records have been lost for at least `shownForMs`: if this one began its own in that time, that is enough.
    */
   shownByAnother(shownForMs: number): Promise<{ readonly stream: string; readonly evidence: string } | null>
 }

@@ -55,7 +55,7 @@ type Book = {
   readonly source: Source
   readonly missed: Missed
   readonly position: bigint
-  /** A version up to here was read longer than a look-back ago: when it comes only now it is missed, not late. */
+  /** The position passed versions up to here longer than a look-back ago: one that comes only now was missed, and is not late. */
   readonly readLongAgo: bigint
   readonly counts: Partial<Record<Cause, number>>
   readonly lines: Map<Cause, number>
@@ -81,7 +81,7 @@ export async function openDifferences(
 ): Promise<Differences> {
   const { store, stream, now, lookbackFloorMs } = context
   const { lookbackMs } = run.state
-  // Of a table that others changed nothing is missed or late: it is read again.
+  // In a table that somebody changed here no row counts as missed or late: everything is read again anyway.
   const position = run.state.isLocallyChanged ? 0n : run.state.position
   // What is settled has to be true also where the clock of this machine is ahead.
   const nowMs = Math.min(now().getTime(), run.state.startedAt.getTime())
@@ -143,7 +143,7 @@ export async function openDifferences(
   }
 }
 
-/** Of a stream younger than its look-back: what its first load should have shown has no excuse; what came since may be late. */
+/** For a stream younger than its look-back: what its first load should have shown was missed; what came since may be late. */
 function thereAtFirst(beliefs: readonly Belief[], position: bigint, now: Date): bigint {
   const top = BigInt(usable(beliefs, 'first_top', now)?.value ?? position)
   return top < position ? top : position
@@ -181,7 +181,7 @@ async function record(book: Book, cause: Cause, found: readonly CausedDifference
   await book.run.findings.recordDifferences(lines)
 }
 
-/** The row is one of them, whichever came last or has the highest version; that says nothing about the others. */
+/** The row holds one of them: the one that came last, or has the highest version. To compare it with the others would tell nothing. */
 async function noteTwins(book: Book, { rows }: Records): Promise<void> {
   const found = [...twinsIn(rows)].filter((key) => !book.twins.has(key))
   if (found.length === 0) return
@@ -204,7 +204,7 @@ async function noteLate(book: Book, found: readonly Arrival[]): Promise<void> {
   const isMissed = ({ version }: Arrival) => version !== null && version <= readLongAgo
   const [missedRows, late] = [found.filter(isMissed), found.filter((one) => !isMissed(one))]
   if (late.length > 0) {
-    // As many are noted as tell how late rows come; the rest are counted.
+    // Enough are measured to tell how late rows come; the rest are only counted.
     const noted = late.slice(0, Math.max(0, mostRecorded - missed.late))
     missed.late += late.length
     const lateness = await measure(book, noted, run.state.lastLookbackAt)
@@ -215,9 +215,9 @@ async function noteLate(book: Book, found: readonly Arrival[]): Promise<void> {
   const noted = missedRows.slice(0, Math.max(0, mostSamples - missed.missedRows))
   missed.missedRows += missedRows.length
   missed.samples = [...missed.samples, ...noted]
-  // At once: a reconcile that is killed has written them all the same.
+  // At once: if this reconcile is killed, the rows are written already, and no other run would find that they were missed.
   await run.reconciliation.recordMissedRows(missed.missedRows, missed.samples)
-  // No look-back reached that far any more: they may have come just now.
+  // No look-back reaches back that far, so they may have come at any time until now.
   await teach(book, await measure(book, noted, null))
 }
 
@@ -234,7 +234,7 @@ const measure = (
     context.now(),
   )
 
-/** At once, and only to reach further: shrinking is for the look-backs themselves. */
+/** Makes the look-back longer, and at once. Only look-back runs themselves make it shorter. */
 async function teach(book: Book, late: readonly LateArrival[]): Promise<void> {
   const { lookbackFloorMs } = book.context
   const next = late.length > 0 ? nextLookback(book.lookbackMs, lookbackFloorMs, late) : null
@@ -271,7 +271,7 @@ async function testColumns(book: Book, found: readonly Arrival[]): Promise<void>
   }
 }
 
-/** What changes slower than two looks can tell: an address that is signed anew each day. */
+/** For fields that change too slowly for two looks in a row, such as an address that is signed anew each day. */
 async function noteOftenSilent(book: Book, records: number): Promise<void> {
   const often = [...book.silentRows].filter(
     ([column, rows]) => rows * 2 >= records && column !== '_deleted_at',
@@ -305,7 +305,7 @@ async function lookAtFallen(book: Book): Promise<void> {
     if (!found) continue
     const other = await otherServed(book, found.difference)
     ;(other ? twins : fallen).push(found.difference)
-    // The row is of the other one (P5).
+    // The row holds the other record, so this one goes into quarantine (P5).
     if (other) await setAside(book, found.record, twinReason(found.record, other))
   }
   const line = (cause: Cause, cure: string | null) => (difference: Difference) => ({
@@ -319,7 +319,7 @@ async function lookAtFallen(book: Book): Promise<void> {
     'fell back',
     fallen.map(line('fell back', 'pinned: mended when it is still so minutes later')),
   )
-  // What was not looked at is like what was.
+  // Those that were not looked at are counted as if they had fallen too.
   if (fallen.length > 0)
     book.counts['fell back'] = (book.counts['fell back'] ?? 0) + book.fallenCount - looks.length
 }
@@ -345,7 +345,7 @@ async function lookAgain({ context, source, run, position }: Book, key: string):
     : null
 }
 
-/** The record that the row is of is there as well: two of them have one key. */
+/** Asks for the record that the row holds. If it is served too, two records have one key. */
 async function otherServed(
   { context, source }: Book,
   { key, mirrored }: Difference,

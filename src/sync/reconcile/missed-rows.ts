@@ -1,5 +1,5 @@
-// Why rows were missed that only a reconcile found: perhaps the upstream cuts its answers before it sorts them. Then a page looks
-// sorted and leaves out rows below its last version, and the stream has to be read in small ranges from then on.
+// Looks for the reason why rows were missed that only a reconcile found. Perhaps the upstream cuts its answers before it sorts them: then
+// a page looks sorted and leaves out rows below its last version, and the stream has to be read in small ranges from now on.
 
 import type { ChangesStream } from '../../streams/catalog.ts'
 import { readRecords } from '../../streams/record.ts'
@@ -36,7 +36,7 @@ export async function lookForCut(context: Missed, missed: readonly Arrival[]): P
   }
 }
 
-/** Asked from half a page below the row, a sorted page shows it, or ends before it. Answers what is wrong otherwise. */
+/** A sorted page that begins half a page below the row has to show the row, or end before it. Returns the evidence if it does neither. */
 async function leftOut(
   { source, stream, history, pageSize, signal }: Missed,
   key: string,

@@ -89,7 +89,7 @@ async function lookAgain(
   return answer === 'unclear' ? null : answer.found
 }
 
-/** Without row versions nothing tells which of the two is older; what was kept is not the newer one (P3). */
+/** Without row versions nothing tells which record is older. The kept one is not newer than the row, so it must not replace it (P3). */
 async function hasRow(run: RetryRun, records: Records): Promise<boolean> {
   if (records.rows.length === 0) return false
   const [difference] = await run.verification.compare(records)

@@ -122,7 +122,7 @@ async function reconcile(
     { ...findings, twins: differences.counts.twin ?? 0, listed: shortfall.seen },
     context.now(),
   )
-  // What the list lacked and is there, or may be, shows that the list is not whole.
+  // A record that the list lacked and that is there, or may be, shows that the list is not whole.
   const isWhole = findings.alive === 0 && findings.unclear === 0
   return {
     ...reading(true, null),
@@ -134,7 +134,7 @@ async function reconcile(
   }
 }
 
-/** What is told when more rows are missing than is believed without asking (P7); null: that many may be gone. */
+/** Blocks the deletions if more rows are missing than is believed without asking (P7). Returns the note of the run; null: not blocked. */
 async function blockTooMany(
   context: ReconcileContext,
   run: Run<'reconcile'>,
@@ -147,7 +147,7 @@ async function blockTooMany(
   const marked = await run.reconciliation.markedBefore()
   if (!isDoubtfulWith(shortfall, marked)) return null
   findings.blocked = shortfall
-  // Whatever becomes of the looks.
+  // Before the looks, so that the block stands even if they fail.
   await run.reconciliation.block(shortfall)
   run.progress.step(`Look up some of ${plural(missing, 'missing row')}`)
   await run.reconciliation.block(shortfall, await looksAtSome(context, run, source))
@@ -158,7 +158,7 @@ async function blockTooMany(
 
 const blockedLookedAt = 20
 
-/** For whoever decides. Nothing is marked and nothing written by them. */
+/** Looks at some missing records, to help the person who decides. Marks and writes nothing. */
 async function looksAtSome(
   { signal }: ReconcileContext,
   run: Run<'reconcile'>,
@@ -173,7 +173,7 @@ async function looksAtSome(
       const isThere = typeof answer === 'object' && !isFlaggedDeleted(answer.found)
       looks.push({ key, answer: answer === 'unclear' ? 'unclear' : isThere ? 'there' : 'gone' })
     } catch {
-      // What is known without them is told.
+      // The block is shown with the looks that worked.
       signal.throwIfAborted()
       break
     }
@@ -183,7 +183,7 @@ async function looksAtSome(
 
 const markedLookedAt = 3
 
-/** Known also where the list cannot be asked by key. What a look does not show either is gone, whatever the list does. */
+/** Learns it from the whole list, so also where the list cannot be asked by key. A record that a look does not show either tells nothing. */
 async function learnWhetherListShowsDeleted(
   { signal, now }: ReconcileContext,
   run: Run<'reconcile'>,
@@ -208,7 +208,7 @@ async function learnWhetherListShowsDeleted(
   }
 }
 
-/** Told in the parts of a note that are their own. */
+/** Causes that have a part of the note to themselves. */
 const toldElsewhere: readonly string[] = ['late', 'deleted']
 
 function told(
@@ -288,7 +288,7 @@ async function lookAtAbsent(
       if (gone.length > 0) await run.absent.noteGone(gone)
     }
     if (vanished.length === 0) continue
-    // Behind the last look: what hides all records may begin at any of them.
+    // After the last look: whatever hides all records may have begun at any of them.
     if (!(await shown.areThere(signal))) findings.unclear += vanished.length
     else {
       const evidence = 'missing from the list, and the upstream says that there is no record of this id'

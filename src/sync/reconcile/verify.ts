@@ -31,7 +31,7 @@ export type VerifyContext = {
   readonly keyField: string | null
   readonly signal: AbortSignal
   readonly repair: boolean
-  /** Look at this many rows drawn at random, each by its id, instead of at all; null: at all. */
+  /** Look at this many rows drawn at random, each by its id, instead of at all rows; null: at all rows. */
   readonly sample: number | null
   readonly onDifference: (difference: Difference, cause: Cause | null) => void
 }
@@ -74,7 +74,7 @@ const extra = (key: string): Difference => ({
   isRewound: false,
 })
 
-/** Named, and counted by its cause (P16). */
+/** Reports the difference, and counts it by its cause (P16). */
 function tell({ context, run, findings }: Inspection, difference: Difference, isVolatile = false): void {
   const cause = isVolatile ? 'volatile' : causeOf(difference, run.state.position)
   findings.differences += 1
@@ -91,7 +91,7 @@ function told({ context, findings }: Inspection, why: string | null): RunReading
   const causes = named.length > 0 ? ` (${named.join(', ')})` : ''
   const found = differences === 0 ? 'no difference' : `${differences} differences${causes}`
   const mended = repaired > 0 ? `, ${repaired} mended` : ''
-  // Not a reconcile: it is not to be taken for one.
+  // Never complete: a verification must not count as a reconcile.
   return {
     isComplete: false,
     yielded: false,
@@ -221,7 +221,7 @@ async function verifyAll(inspection: Inspection): Promise<RunReading> {
 
 const fewListed = 3
 
-/** A look at a few records of the list; a sample has listed nothing before. */
+/** Whether other records can be looked at. A verification of a sample has listed nothing yet, so it lists a few first. */
 async function canReadOthers({ context, source, read, shown }: Inspection): Promise<boolean> {
   const { sample, signal } = context
   if (sample !== null) {
@@ -267,7 +267,7 @@ async function inspect(inspection: Inspection, key: string, isLiving: boolean): 
     // Equal by now, or not a row at all, or not read yet.
     if (!now || (now.version !== null && now.version > (await run.verification.currentPosition()))) return
     if (before?.version === now.version && before.mirrored === now.mirrored && before.kind === now.kind) {
-      // Two looks at one version of the record that differ between themselves.
+      // Volatile: the record kept its version, and yet the two looks differ.
       tell(inspection, now, now.version === now.mirrored && now.record !== before.record)
       if (!repair) return
       await run.verification.distrust([now])

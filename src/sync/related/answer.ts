@@ -22,7 +22,7 @@ export function groupRecords(
   })
 }
 
-/** What is not in the answer only because it was asked for without it. */
+/** Whether the field of this stream is missing only because the request left it out. */
 export const isLeftOut = (leftOut: LeftOut | null | undefined, { bulkField }: RelatedStream): boolean =>
   !!leftOut && leftOut.field === bulkField
 

@@ -1,5 +1,5 @@
-// Reads some assignments with their related records, and makes pages of them. What would be believed too soon is looked at
-// again: a record that is gone from its assignment (P7), and one that two answers of the same moment show differently.
+// Reads some assignments with their related records, and makes pages of them. Two things are looked at again before they are believed:
+// a record that is gone from its assignment (P7), and one that two answers of the same moment show differently.
 
 import type { Json, JsonObject } from '../../json/json.ts'
 import { keyOwner, type RelatedStream } from '../../streams/catalog.ts'
@@ -24,24 +24,24 @@ type Context = {
   readonly signal: AbortSignal
   readonly budget: Budget
 }
-/** Of what the answers of one batch hold, which are all kept until they are written (P10). */
+/** For the answers of one batch, which are all kept in memory until they are written (P10). */
 export type Budget = {
   readonly mostBytes: number
-  /** Who asks does not know how much comes: as much as ever came. */
+  /** The longest answer so far: nobody knows how long the next one will be, so room is kept for as much. */
   largestBytes: number
 }
 type Page = { readonly stream: RelatedStream; readonly keyField: string; readonly records: Records }
 export type Batch = {
   /** The first so many of those that were wanted were asked for. The others are for the next batch. */
   readonly askedCount: number
-  /** Of their answers. */
+  /** How long their answers were. */
   readonly bytes: number
   /** Everything that is on the pages. */
   readonly shown: readonly Family[]
-  /** What may be believed. */
+  /** Assignments whose answers may be believed. */
   readonly families: readonly Family[]
   readonly aside: readonly SetAside[]
-  /** Of what may be believed, those that are to be read again for what their answers had to leave out. */
+  /** Those of `families` that are to be read again, because their answers had to leave something out. */
   readonly incomplete: readonly SetAside[]
   /** Those that the upstream does not know, asked for in two ways. */
   readonly gone: readonly Due[]
@@ -52,11 +52,11 @@ export type Batch = {
 type Failure = { readonly error: unknown }
 
 const readsAtOnce = 4
-/** How long those are only shows when they are here, and one may be as long as a batch. */
+/** One at a time: how long an answer with files is only shows when it is here, and one may be as long as a batch. */
 const readsWithFilesAtOnce = 1
-/** Of those that are not read now, when a group seems to be gone. */
+/** When a group seems to be gone, so many other assignments that had it are asked. */
 const othersAsked = 3
-/** So many assignments that had records of a group and show none. */
+/** A group is silent when at least so many assignments that had records of it show none. */
 const fewestSilent = 3
 
 export async function readFamilies(
@@ -73,7 +73,7 @@ export async function readFamilies(
   const before = first.answers.map((answer) => understand(answer, context.streams, keys))
   const linked = await run.backlog.linked(before.map(({ due }) => due.assignmentId))
   const doubtful = doubtfulOf(before, linked)
-  // One after the other, so that of two answers the later one is known.
+  // One after the other, so that it is known which of two answers is the later one.
   const again = await readAll(unbounded(context), first.failure ? [] : [...doubtful], 1)
   const understood = [
     ...before.filter(({ due }) => !doubtful.has(due)),
@@ -149,7 +149,7 @@ async function readAll(context: Context, wanted: readonly Due[], atOnce: number)
       } catch (error) {
         signal.throwIfAborted()
         failures.push({ error })
-        // Whether it is the service's trouble or this one's: the next run does not begin with it again.
+        // Perhaps the service is in trouble, perhaps only this assignment. Set aside, it is not the first one of the next run again.
         results[index] = { due, problem: messageOf(error) }
       } finally {
         underWay--
@@ -254,7 +254,7 @@ function doubtfulOf(understood: readonly Understood[], linked: readonly RelatedL
   return doubtful
 }
 
-/** Most records are shown once, and a fingerprint takes as much memory as a file is long. */
+/** Made only when needed: most records are shown once, and the fingerprint of a file takes as much memory as the file is long. */
 function lazily(make: () => string): () => string {
   let made: string | null = null
   return () => {
@@ -267,8 +267,8 @@ const silenceOf = (group: string): string =>
   `the upstream shows no ${group} of any assignment any more, so the rows that are here are kept: check the permissions of the integration user`
 
 /**
- * Groups that all these assignments lack now, and others as well that had records of it: that proves nothing about the records
- * (P7). Of few assignments it is believed.
+ * Groups that no answer shows any more, neither of these assignments nor of others that had records of them. A lost right looks like
+ * that, so it proves nothing about the records (P7). Where only few assignments are concerned, it is believed.
  */
 async function silentGroups(
   context: Context,

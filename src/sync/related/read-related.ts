@@ -1,5 +1,5 @@
-// The reading of related records: those of assignments that changed, a batch at a time, until there is no backlog or
-// its turn is over. Records first, then what is known of their assignments: whatever ends it in between is read again (P8).
+// Reads the related records of assignments that changed, a batch at a time, until there is no backlog or the turn of this run is over.
+// It writes the records first, and then notes that their assignments were read: if it is killed in between, they are read again (P8).
 
 import type { RelatedStream } from '../../streams/catalog.ts'
 import { plural } from '../../util/text.ts'
@@ -20,7 +20,7 @@ export type RelatedContext = {
   readonly signal: AbortSignal
   readonly shouldYield?: () => boolean
   readonly onWritten?: (written: Written) => void
-  /** Of an assignment something could not be read, and will be tried again. */
+  /** Something of an assignment could not be read, and will be tried again. */
   readonly onIncomplete?: (assignmentId: string, problem: string) => void
   /** Gives back at once what long answers took and nobody needs any more (P10). */
   readonly freeMemory?: () => void
@@ -86,7 +86,7 @@ async function readBatch(
   const askedAt = await run.shown.clock()
   run.progress.step('Read assignments with their related records')
   const batch = await readFamilies(context, run, living)
-  // The bytes and the text of what is records by now.
+  // The answers are records by now: their bytes and text can go.
   if (batch.bytes >= longAnswerBytes) context.freeMemory?.()
   const next = living[batch.askedCount]
   const picked = next && !batch.failure ? wanted.slice(0, wanted.indexOf(next)) : wanted
@@ -105,7 +105,7 @@ async function readBatch(
       ? []
       : batch.gone.map((due) => ({ due, problem: 'the upstream says that there is no such assignment' }))),
   ]
-  // Whatever is thrown next: these come later, and others come before them.
+  // Before anything is thrown below: what is set aside now comes later, and the next run begins with others.
   await run.backlog.settle([...families, ...gone], [...aside, ...batch.incomplete])
   for (const { due, problem } of batch.incomplete) context.onIncomplete?.(due.assignmentId, problem)
   if (isBelieved)

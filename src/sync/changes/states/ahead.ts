@@ -54,7 +54,7 @@ type SeenPageBehind = {
   readonly behind: SeenPage
 }
 
-/** Where answers are cut before they are sorted, only a small one is whole: everything is read in ranges that hold little. */
+/** Where the upstream cuts answers before it sorts them, only a small answer is whole: so it is asked for ranges that hold little. */
 const inRanges: readonly Rule<SeenAhead>[] = [
   rule(
     'a filter that is not heeded',
@@ -87,7 +87,7 @@ export const aheadRow = row<'ahead', SeenAhead>({
   see: (reading, event) => seenAhead(reading, pageOf(event)),
   rules: [
     ...inRanges,
-    // Nothing that it shows or leaves out is believed before that is cleared up (P11).
+    // The answer lacks the anchor. Nothing that it shows or leaves out is believed before a look at the anchor explains that (P11).
     rule('without what is known', 'anchor', whatIsLacking, lookAtAnchor),
     rule(
       'a whole range',
@@ -117,7 +117,7 @@ export const aheadRow = row<'ahead', SeenAhead>({
       ({ reading, page }) => reading.goal !== null && !confirmsEnd(reading) && !page.isNew,
       ({ reading }) => ({ reading: scan(reading, reading.cursor) }),
     ),
-    // The other end was asked where the poll began, and showed nothing.
+    // The poll began at the other end and was shown nothing there, although the known record came from this end: ask there again.
     rule(
       'nothing new, and the newest are not known',
       'newest',
@@ -136,12 +136,12 @@ export const aheadRow = row<'ahead', SeenAhead>({
       ({ page }) => page.received === 0,
       ({ reading }) => end(reading),
     ),
-    // An upstream whose `since` includes shows it in every quiet poll, and one question has to be enough for that.
+    // Where `since` is inclusive, every quiet poll shows one old row, and one question has to be enough for that.
     rule('one old row at the end', 'done', isOneOldRow, ({ reading, page }) => ({
       ...end(reading),
       effects: { isLeftOut: isWritten(reading, page) },
     })),
-    // They may fill the page. They prove that `since` includes, so the next version up loses nothing.
+    // Old rows may fill the whole page. They prove that `since` is inclusive, so asking from the next version on loses nothing.
     rule(
       'old rows only',
       'ahead',
@@ -192,7 +192,7 @@ export const aheadRow = row<'ahead', SeenAhead>({
     rangesWereBegun,
     perhapsMuchIsAbove,
     muchIsAbove,
-    // A page that was cut before it was sorted looks like any other.
+    // A page that was cut before it was sorted looks like any other, so some pages are read again from their middle.
     rule(
       'a full page, to be looked at from inside',
       'inside',
@@ -203,7 +203,7 @@ export const aheadRow = row<'ahead', SeenAhead>({
   ],
 })
 
-/** What is asked behind it, if it is answered as is likely. */
+/** The questions that follow if this one is answered as is likely. */
 function askedBeside(reading: Reading<'ahead'>): readonly Ask[] {
   const { cursor, sorting, options, state } = reading
   if (sorting === 'unknown') return options.keepsPageSize && cursor === 0n ? questionsOfProof(0n) : []
@@ -236,11 +236,11 @@ function seenAhead(reading: Reading<'ahead'>, answer: SeenPage): SeenAhead {
   return { reading: { ...reading, fullPages, blindSteps }, page }
 }
 
-/** An answer that should show the anchor and does not: empty, or beginning behind it, or whole. */
+/** The anchor, if the answer should show it and does not: the answer is empty, begins above the anchor, or is whole. */
 function whatIsLacking({ reading: { anchor, sorting, state, isCut }, page }: SeenAhead): Anchor | false {
   if (anchor === null || page.since >= anchor.version) return false
   if (state.below !== null && state.below <= anchor.version) return false
-  // It has its place behind what is shown: rights may have shortened the page. At the end it has to have come.
+  // The anchor has its place on a later page; the user's rights may have shortened this one. It has to come before the reading ends.
   if (page.isNew && page.last < anchor.version && !isCut) return false
   // Where numbers are sorted as text, 100 comes before 97.
   const beginsBehind =
@@ -250,7 +250,7 @@ function whatIsLacking({ reading: { anchor, sorting, state, isCut }, page }: See
   return (page.received === 0 || beginsBehind || !page.isPerhapsCut) && anchor
 }
 
-/** Where `since` includes, what has the version below that of the anchor comes as well. */
+/** Where `since` is inclusive, rows of exactly that version come as well: they are not counted. */
 function isOneOldRow({ reading, page }: SeenAhead): boolean {
   const below = page.since < reading.cursor ? page.versions.filter((version) => version === page.since) : []
   const isAlone = page.received - below.length === 1 && !page.isPerhapsCut
@@ -259,10 +259,10 @@ function isOneOldRow({ reading, page }: SeenAhead): boolean {
 
 const isPoll = (reading: Reading): boolean => confirmsEnd(reading) && reading.options.until === null
 
-/** There is more, and this page, not cut as far as is known, shows nothing of it: rights may hide a whole page. */
+/** There is more, and this page shows nothing of it although no cap cut it: the user may not be allowed to see a whole page. */
 function isHidden({ reading, page }: SeenAhead): boolean {
   if (!confirmsEnd(reading) || reading.goal === null || page.last >= reading.goal) return false
-  // What cannot be a row was shown all the same.
+  // Records that cannot be rows came, so the page was not hidden.
   if (page.rows.length < page.received) return false
   return page.last <= reading.cursor + 1n && (page.received === 0 || !page.isPerhapsCut)
 }
@@ -271,7 +271,7 @@ function sharesHidden(seen: SeenAhead): boolean {
   return isHidden(seen) && seen.reading.sharesVersions
 }
 
-/** How far it goes without anything that is shown. */
+/** How far the cursor goes on although nothing was shown; false: this is not such a page, or there were too many of them. */
 function whatIsHidden(seen: SeenAhead): bigint | false {
   const { reading, page } = seen
   if (!isHidden(seen) || reading.goal === null || reading.blindSteps >= mostBlindSteps) return false
@@ -281,19 +281,19 @@ function whatIsHidden(seen: SeenAhead): bigint | false {
   return page.since < reading.cursor && reading.cursor
 }
 
-/** So often in a row it goes on although nothing was shown. */
+/** At most so often in a row the reading goes on although nothing was shown. */
 const mostBlindSteps = 20
 
 /**
- * An answer of as many records as ever came goes that far above what was asked, at least, when no two rows share a version. But a cap
- * may have shrunk as well: what is behind is read, and the position waits (P6).
+ * When no two rows share a version, a full page reaches at least as many versions above `since` as it holds records. So the cursor goes
+ * on that far. But perhaps the page is empty because a cap has shrunk: so what follows is read, and the position waits (P6).
  */
 function goOnBlindly({ reading, page }: SeenAhead, to: bigint): Move<'ahead'> {
   const from = { ...reading, cursor: to, blindSteps: reading.blindSteps + 1 }
   return { reading: ahead(from, to, page.pageSize) }
 }
 
-/** The page is the first of the scan, unless it is perhaps a part of one answer. */
+/** The page becomes the first one of the scan. If it may be cut, the scan begins anew: a larger page may hold everything. */
 function scanOn({ reading, page }: SeenAhead): Move<'scan'> {
   const { since, pageSize } = page
   if (page.isPerhapsCut && !page.isTooLong) return { reading: scan(reading, since) }

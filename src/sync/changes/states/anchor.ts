@@ -4,7 +4,7 @@ import { otherwise, row, rule } from '../rules.ts'
 import type { Anchor, Reading } from '../state.ts'
 import { askFromAnchor } from './moves.ts'
 
-/** Where a few of the highest rows are gone, that is worth a look; where many are, nothing is proven. */
+/** So many of the highest rows are tried, one after the other. If all of them are gone or not shown, nothing is proven. */
 const mostAnchors = 6
 
 type SeenAnchor = {
@@ -28,7 +28,7 @@ export const anchorRow = row<'anchor', SeenAnchor>({
         found === 'gone' && reading.anchorsTried < mostAnchors && next !== null && next,
       ({ reading }, anchor) => askFromAnchor(reading, anchor),
     ),
-    // It has to show up until the reading is over.
+    // The record was changed meanwhile: its new version has to show up before the reading is over.
     rule(
       'changed meanwhile',
       'ahead',
@@ -41,7 +41,7 @@ export const anchorRow = row<'anchor', SeenAnchor>({
       ({ reading: { state }, found }) => found === state.asked.version && state.looks === 0,
       ({ reading }) => askFromAnchor(reading, reading.state.asked),
     ),
-    // What is hidden or cannot be read tells nothing; another known record may show that the answer is the upstream's all the same.
+    // A record that is hidden or cannot be read tells nothing. If another known record shows up, the answers are the upstream's own.
     rule(
       'not shown: another is known',
       'ahead',

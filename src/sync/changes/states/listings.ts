@@ -83,7 +83,7 @@ export const tieRow = row<'tie', SeenListing>({
       ({ verdict }) => verdict.kind === 'complete' && verdict,
       ({ reading, effects }, { upTo }) => ({ reading: ahead(advance(reading, upTo)), effects }),
     ),
-    // Rows beyond must not wait for it.
+    // Rows above this version must not wait for it: the cursor goes on, the position stays.
     otherwise('given up', 'ahead', ({ reading, listing, effects }) => ({
       reading: ahead({ ...reading, cursor: listing.ceiling ?? reading.cursor }),
       effects,

@@ -20,14 +20,14 @@ export function pageOf(event: Event): SeenPage {
   return event.page
 }
 
-/** To ask at or above the version of the anchor, whether the upstream means above or at least. */
+/** From where to ask so that the answer includes the anchor, whether the upstream's `since` means above or at least. */
 export const lowest = (cursor: bigint, anchor: Anchor | null): bigint =>
   anchor === null || anchor.version > cursor ? cursor : anchor.version - 1n
 
-/** Where the order among the rows of one version is drawn anew each time, it takes many passes to see them all. */
+/** If the upstream orders the rows of one version anew each time, it takes many passes to see them all. */
 const maxTiePasses = 24
 
-/** Whether what is asked from the other end is believed. */
+/** Whether answers from the other end, the newest first, are believed. */
 export const confirmsEnd = ({ sorting, isCut }: Reading): boolean => sorting === 'proven' && !isCut
 
 export const maySort = ({ sorting, isCut }: Reading): boolean =>
@@ -44,8 +44,8 @@ export const isCertain = ({ position, cursor, anchor, lacked, isCut }: Reading):
   position === cursor && anchor === null && lacked === null && !isCut
 
 /**
- * Of a page without anything new: its records are rows already. One that cannot be a row goes into quarantine (P5), and one above the
- * highest row that is known was given a version for a second time, after the upstream went back (P14).
+ * Whether a page without anything new need not be written, because its records are rows already. A record that cannot be a row has to
+ * go into quarantine (P5). One above the highest known row got a version that was given out before the upstream went back (P14).
  */
 export const isWritten = ({ cursor, options }: Reading, page: ObservedPage): boolean =>
   page.versions.length === page.received &&
@@ -95,14 +95,14 @@ export const prove = (reading: Reading, since: bigint, answers: readonly SeenPag
   state: { name: 'proof', since, answers, page: 1 },
 })
 
-/** From its first page on, with pages as large as they come: in one answer, if there is such a page size. */
+/** Begins at page 1 with the largest page size: perhaps one answer holds everything. */
 export function scan(reading: Reading, since: bigint): Reading<'scan'> {
   const { maxPasses, largePageSize } = reading.options
   const begun = beginListing({ askedSize: largePageSize, maxPasses, ceiling: null })
   return { ...reading, state: { name: 'scan', since, listing: begun.listing, question: begun.step } }
 }
 
-/** All rows of the version with which the page ends, and which sorted pages begin with. */
+/** Lists all rows of the version with which the page ends. Asked from `since` on, sorted pages begin with them. */
 export function tie(reading: Reading, { since, pageSize, last }: ObservedPage): Reading<'tie'> {
   const begun = beginListing({ askedSize: pageSize, maxPasses: maxTiePasses, ceiling: last })
   return { ...reading, state: { name: 'tie', since, listing: begun.listing, question: begun.step } }
@@ -144,7 +144,7 @@ export const neverShown = ({ cursor, highestServed }: Reading): string =>
 export function end(reading: Reading, note: string | null = null): Move<'done'> {
   const { lacked } = reading
   const isRead = reading.position === reading.cursor
-  // As of when is not known: what was served is older than a record that is there.
+  // The answers lacked a record that is there, so they show an older state, and nobody knows how old.
   const isComplete = isRead && lacked === null
   const told = isRead
     ? lacked === null

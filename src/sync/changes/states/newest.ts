@@ -1,4 +1,5 @@
-// The end from the other end (P12): the newest records down to what is read. And a page from inside, which a cut before the sort left lacking.
+// Confirms the end from the other end (P12): do the newest records reach down to what is read? And looks at a page from inside: a page
+// that was cut before it was sorted lacks rows there.
 
 import type { SeenPage } from '../../lists/listing.ts'
 import {
@@ -66,7 +67,7 @@ export const newestRow = row<'newest', SeenNewest>({
         isClosed && !page.isNew && (confirmsEnd(reading) || !page.isPerhapsCut),
       ({ reading, page }) => ({ ...end(reading), effects: { isLeftOut: isWritten(reading, page) } }),
     ),
-    // Where it holds as much as any answer, it may be cut, and before it was sorted.
+    // Not if the page is as long as any answer: then it may be cut, and that before it was sorted.
     rule(
       'everything down to what is read',
       'done',
@@ -178,7 +179,7 @@ export const insideRow = row<'inside', SeenInside>({
   ],
 })
 
-/** The page that seemed the last, when nothing is newer than it: rows that share its last version may be on none. */
+/** The page that seemed to be the last, if nothing is newer: then only rows that share its last version can still be missing. */
 function whatIsOfNewest({ reading, behind, page }: SeenNewest): ObservedPage | false {
   return confirmsEnd(reading) && behind !== null && page.isNew && page.last === behind.last && behind
 }

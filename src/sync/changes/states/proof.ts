@@ -22,7 +22,7 @@ import {
 type SeenProof = {
   readonly reading: Reading<'proof'>
   readonly answers: readonly SeenPage[]
-  /** Rights may hide the record at an end. */
+  /** Nothing came: the user may not be allowed to see the record at this end, so the next one is asked for. */
   readonly isHidden: boolean
   readonly verdict: SortingVerdict | null
 }
@@ -99,7 +99,7 @@ export const proofRow = row<'proof', SeenProof>({
   ],
 })
 
-/** The questions of the proof from there on, but for the last: the second look at the last record comes behind all of them. */
+/** All questions of the proof but the last one: it looks at the last record again, and has to come after all others. */
 export const questionsOfProof = (since: bigint): readonly Ask[] =>
   questionsUpToTheLast({ name: 'proof', since, answers: [], page: 1 }, 0)
 
@@ -132,20 +132,20 @@ export const textRow = row<'text', SeenText>({
   ],
 })
 
-/** So many records at an end may be hidden before nothing is concluded from it. */
+/** So many records at an end are tried. If all are hidden, the proof is left undecided. */
 const mostHiddenEnds = 8
 
-/** Nothing above it was given yet when the first load began: that counts from then, whenever the position gets there. */
+/** The highest version when the first load began. What existed then is not late, whenever the position gets there. */
 const firstTop = ({ options, highestServed }: Reading) =>
   options.from === 0n && options.until === null && highestServed !== null
     ? [learnt('first_top', String(highestServed), 'the highest version served when the first load began')]
     : []
 
-/** The questions of the proof have shown the highest version, and how closely they lie where reading begins. */
+/** The questions of the proof have shown the highest version, and how closely versions lie where reading begins. */
 function isMuchProven({ reading, answers, verdict }: SeenProof): Far | false {
   const { options } = reading
   const page = answers[proofQuestions.findIndex(({ pageSize }) => pageSize > 1)]
-  // By the first look: ranges are begun while the last one is under way.
+  // From the first look at the last record, because ranges are begun while the second look is under way.
   const [first] = answers
   const top = first ? highest(versionsOf(first), null) : null
   const upTo = options.until ?? (top === null ? null : top - 1n)

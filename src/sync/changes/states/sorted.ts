@@ -47,7 +47,7 @@ export const beyondTheGoal = rule<SeenSorted, 'done', true>(
   (seen) => end(belowLast(seen)),
 )
 
-// What an earlier run, or this one, has read above counts.
+// An earlier run, or this one, has read some ranges above: that counts, and only the rest is read.
 export const rangesWereBegun = rule<SeenSorted, 'ranges', Unread>(
   'ranges were begun',
   'ranges',
@@ -136,14 +136,14 @@ export const rangesRow = row<'ranges', SeenRanges>({
       ({ unread }) => unread.ranges.length === 0,
       ({ reading }) => ({ reading: aheadOfRanges({ ...reading, unread: null }) }),
     ),
-    // That one is read from below, and the others count when it is.
+    // The lowest range that is left is read from below, page after page. The others are taken up again behind it.
     otherwise('one could not be read to its end', 'ahead', ({ reading, unread }) => ({
       reading: ahead({ ...reading, rangesAfter: unread.ranges[0]?.upTo ?? unread.upTo }),
     })),
   ],
 })
 
-/** They end just below what was the newest record when they began. */
+/** Ranges end just below what was the newest record when they began, so probably that one alone is left. */
 function aheadOfRanges(before: Reading): Reading<'ahead'> {
   const reading = ahead(before)
   return { ...reading, state: { ...reading.state, isPerhapsLast: reading.options.until === null } }
@@ -161,7 +161,7 @@ function begunRanges({ reading, page }: SeenSorted): Unread | false {
 const unreadAhead = ({ unread }: Reading, { last }: ObservedPage): Unread | null =>
   unread !== null && unread.upTo >= last ? unread : null
 
-/** The range that is wanted ends there, or what was there by then: later ones are read when these are. */
+/** Where reading in ranges ends: where the wanted range ends, or just below the highest version known. What is newer is read afterwards. */
 function endOfMuch({ options, goal, top }: Reading): bigint | null {
   const highestKnown = goal ?? top
   return options.until ?? (highestKnown === null ? null : highestKnown - 1n)
@@ -185,7 +185,7 @@ function isMuchAbove(seen: SeenSorted): Far | false {
 export const leastRows = ({ options: { load }, largestAnswer }: Reading): number =>
   (load?.leastPages ?? 0) * largestAnswer
 
-/** Nothing above it was given yet when this began: that counts from then, whenever the position gets there. */
+/** The highest version when this reading in ranges began. What existed then is not late, whenever the position gets there. */
 export function topAtBeginning({ options, goal, top, highestServed }: Reading): Learnt[] {
   const highestKnown = goal ?? top ?? highestServed
   return options.until === null && highestKnown !== null
