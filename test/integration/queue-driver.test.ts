@@ -6,7 +6,7 @@ import { Redis } from 'ioredis'
 import { describe, expect, it } from 'vitest'
 import { openLog } from '../../src/log.ts'
 import { openDriver } from '../../src/worker/queue/driver.ts'
-import { quietLog } from '../support/database.ts'
+import { createTestDatabase, hasPostgres, quietLog } from '../support/database.ts'
 import { hasBackend, redisUrlOf } from '../support/queues.ts'
 
 describe.skipIf(!hasBackend('redis'))('a Redis that refuses the password', () => {
@@ -75,3 +75,20 @@ describe.skipIf(!hasBackend('redis'))('a Redis that two mirrors share', () => {
     expect(await prefixOf(mine)).toBe(prefixes[0])
   })
 })
+
+describe.skipIf(!hasPostgres)(
+  'a Postgres whose transactions are serializable unless they say otherwise',
+  () => {
+    const database = createTestDatabase({ isMigrated: false })
+
+    it('does not make those of the queue fail', async () => {
+      await database.pool.query(
+        `alter database ${database.name} set default_transaction_isolation = 'serializable'`,
+      )
+      const { driver, close } = await openDriver({ redisUrl: null, database, log: quietLog })
+      const shown = driver.kind === 'postgres' && (await driver.pool.query('show transaction_isolation')).rows
+      await close()
+      expect(shown).toEqual([{ transaction_isolation: 'read committed' }])
+    })
+  },
+)

@@ -112,6 +112,30 @@ describe.skipIf(!hasPostgres)('a database', () => {
     await database.pool.query(`alter database ${database.name} reset statement_timeout`)
   })
 
+  it('is worked with in the same way, whatever it sets for everybody: how times are written, what a transaction sees, and what everybody may put beside its functions (P1, P4)', async () => {
+    await database.pool.query(`
+      alter database ${database.name} set datestyle = 'German';
+      alter database ${database.name} set default_transaction_isolation = 'serializable';
+      alter database ${database.name} set array_nulls = off;
+      grant create on schema public to public;
+      create function public.hashtextextended(text, integer) returns bigint language sql as 'select 1::bigint'`)
+    const other = await open(database.url)
+    const { rows } = await other.pool.query(
+      `select timestamptz '2024-05-06T07:08:09Z' as at, current_setting('transaction_isolation') as isolation,
+         cardinality(array_remove($1::text[], null)) as texts, hashtextextended('a', 0) as hash`,
+      [[null, 'a']],
+    )
+    await other.close()
+    expect(rows).toEqual([
+      {
+        at: new Date('2024-05-06T07:08:09Z'),
+        isolation: 'read committed',
+        texts: 1,
+        hash: expect.not.stringMatching(/^1$/),
+      },
+    ])
+  })
+
   it('is refused behind a pooler that lets programs share a session: locks would hold nobody off (P2)', async () => {
     const { hostname, port } = new URL(database.url)
     await using pooler = await startSharingPooler({ host: hostname, port: Number(port) })

@@ -8,6 +8,7 @@ import { startEmbedded } from '../../embedded-postgres/server.ts'
 import type { Logger } from '../../log.ts'
 import { DatabaseError, messageOf } from '../../util/errors.ts'
 import { nearest } from '../../util/text.ts'
+import { guardSearchPath, settleSession } from './settings.ts'
 
 // From a libpq-style URL to what the driver wants, above all its TLS options, which libpq and the driver read
 // differently. Opens nothing.
@@ -169,9 +170,9 @@ async function connect(url: string, log: Logger, isReadOnly: boolean): Promise<D
     application_name: 'tidemark',
     keepAlive: true,
     keepAliveInitialDelayMillis: keepAliveMs,
-    // A limit that somebody set for all is meant for people's queries. It would end every reconcile of a large table.
     async onConnect(client) {
-      await client.query('set statement_timeout = 0')
+      await settleSession(client)
+      await guardSearchPath(client)
       if (isReadOnly) await client.query('set default_transaction_read_only = on')
     },
   })

@@ -83,6 +83,10 @@ async function openPostgres({ connection, address }: Options['database'], log: L
     keepAliveInitialDelayMillis: keepAliveMs,
     // A worker that is frozen in the middle of a transaction must not hold up the queue of all others.
     idle_in_transaction_session_timeout: silenceMs,
+    // Whatever somebody set for all: BullMQ's statements wait for each other, and are not tried again.
+    async onConnect(client) {
+      await client.query(`set default_transaction_isolation = 'read committed'; set array_nulls = on`)
+    },
   })
   // Every worker and queue listens to the pool they share.
   pool.setMaxListeners(0)
