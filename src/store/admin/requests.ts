@@ -79,7 +79,7 @@ export async function settleQuarantined(client: Queryable, id: string, why: stri
 /** An assignment as a write names it. */
 export type NamedAssignment = { readonly id: string } | { readonly idExt: string }
 
-/** Whatever is known of its row: something that it carries was changed. */
+/** Has an assignment's related records read again even if its row is unchanged: a write changed something that the assignment carries. */
 export async function readRelatedAgain(client: Queryable, named: NamedAssignment): Promise<void> {
   if ('id' in named) {
     await client.query('update tidemark.related_fetch set retry_at = now() where assignment_id = $1', [
@@ -90,7 +90,7 @@ export async function readRelatedAgain(client: Queryable, named: NamedAssignment
   const assignment = streams.find(({ name }) => name === 'assignment')
   const tableSchema = assignment && (await readTableSchema(client, assignment))
   const idExt = tableSchema?.columns.find(({ field }) => foldName(field) === 'assignmentidext')
-  // One that is not mirrored yet will be read when it is.
+  // An assignment that is not mirrored yet is read anyway when it comes.
   if (!tableSchema || !idExt) return
   await client.query(
     `update tidemark.related_fetch as known set retry_at = now() from ${qualified(tableSchema.stream)} as mine

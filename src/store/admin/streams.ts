@@ -9,7 +9,7 @@ export type Rewind = {
   readonly position: bigint
   readonly reason: string
   readonly by: string
-  /** The position that this was asked for at; when it is lower by now, nothing is moved. Null: whatever it is. */
+  /** The position that the operator saw. If it is lower by now, nothing is moved. Null: move in any case. */
   readonly seen?: bigint | null
 }
 export type Rewound = { readonly from: bigint; readonly to: bigint }
@@ -25,7 +25,7 @@ async function move(
   client: ClientBase,
   { stream, position, reason, by, seen = null }: Rewind,
 ): Promise<Rewound> {
-  // Waits for commits under way; of the runs that go on, none can write after this.
+  // Waits for commits under way. Runs that are in progress cannot write after this.
   await client.query(
     `insert into tidemark.lease (stream, lane, epoch) values ($1, 'incremental', 1)
      on conflict (stream, lane) do nothing`,
@@ -56,7 +56,7 @@ async function move(
      where name = $1`,
     [stream, position.toString()],
   )
-  // Reading from there relies on what is believed now.
+  // What is read from there on relies on the beliefs of now.
   await client.query('update tidemark.belief set rests_from = $2 where stream = $1 and rests_from > $2', [
     stream,
     position.toString(),
@@ -142,7 +142,7 @@ export async function acknowledgeMissedRows(client: Queryable, stream: string, b
   return rows[0]?.rows ?? 0
 }
 
-/** From now on the rows here are those of this source. No run that is in progress can write after this: it reads the one before. */
+/** Declares that the rows here are those of this source. Runs in progress still read the one before, so none of them can write any more. */
 export const adoptSource = (
   pool: Pool,
   {
@@ -160,7 +160,7 @@ export const adoptSource = (
 ): Promise<void> =>
   withConnection(pool, (client) =>
     inTransaction(client, async () => {
-      // This first: a run that takes its lease from now on waits for it, and the leases of all others are there.
+      // Update the source first: a run that takes its lease from now on waits for this. Runs that have theirs are fenced out next.
       await client.query(
         `update tidemark.source set base_url = $2, account = $3, noted_at = now(), adopted_by = $4, reason = $5
          where service = $1`,

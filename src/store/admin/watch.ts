@@ -82,7 +82,7 @@ export type ServiceMinute = {
   readonly latency: readonly number[]
 }
 
-/** All that one worker counted in these minutes: what is noted twice is the same. */
+/** `minutes` hold all that the worker has counted in them so far, so noting them again replaces the same numbers. */
 export async function noteRequests(
   client: Queryable,
   worker: string,
@@ -100,7 +100,7 @@ export async function noteRequests(
   )
 }
 
-/** Whoever is first does it for all. */
+/** The first worker does it for all. */
 export const thinMinutes = (pool: Pool): Promise<void> =>
   inTurn(pool, 'thin minutes', async () => {
     await pool.query(thinStreamsSql, [minuteStates])

@@ -4,7 +4,7 @@
 
 import { int64 } from '../../streams/record.ts'
 
-/** A row in the making. Whoever begins one sees to it that there is room. */
+/** A row that is being written. The caller makes sure that there is room for it. */
 export type Cells = {
   /** The bytes that the values stand in. */
   source: DataView
@@ -23,7 +23,7 @@ export type Cells = {
   dayNumber: number
 }
 
-/** Of one cell at most, in either form, besides the bytes that it is made of. */
+/** At most so many bytes does a cell take, in either form, besides those that it is made from. */
 export const mostCellBytes = 80
 
 export const newCells = (): Cells => {
@@ -79,7 +79,7 @@ function writeTextByte(cells: Cells, byte: number): void {
   cells.textEnd += 2
 }
 
-/** As it stands in the bytes. */
+/** Copies the value as it stands in the bytes. */
 export function writeTextRange(cells: Cells, start: number, end: number): void {
   const at = cells.textEnd + 1
   cells.text[cells.textEnd] = tab
@@ -88,8 +88,8 @@ export function writeTextRange(cells: Cells, start: number, end: number): void {
 }
 
 /**
- * Eight bytes at a time, as floats, which are copied as they are unless they are no number: that would take a byte of all ones, or 0x7f
- * behind the beginning of a long character, and neither is UTF-8. The last eight overlap those before them.
+ * Copies eight bytes at a time, as floats. A float is copied exactly unless it is NaN, and the bytes of a NaN cannot be UTF-8: they hold
+ * 0xff, or 0x7f behind the first byte of a long character. The last eight bytes overlap those before them.
  */
 function copyText(source: DataView, start: number, end: number, to: DataView, toStart: number): void {
   if (end - start >= 8) {
@@ -103,7 +103,7 @@ function copyText(source: DataView, start: number, end: number, to: DataView, to
   } else for (let from = start; from < end; from++) to.setUint8(toStart + from - start, source.getUint8(from))
 }
 
-/** One of 32 bits, where there are 64. */
+/** Writes an integer of 32 bits into a cell of 64. */
 function writeInt32(cells: Cells, number: number): void {
   cells.view.setInt32(cells.binaryEnd, 8)
   cells.view.setInt32(cells.binaryEnd + 4, number < 0 ? -1 : 0)
@@ -149,10 +149,10 @@ export function writeBigint(cells: Cells, bytes: Buffer, start: number, end: num
   return true
 }
 
-// So many digits have room in a cell.
+// More digits might not fit into a cell.
 const mostDigits = 100
 
-/** A decimal without exponent: groups of four digits from the point on, and how many stood behind it. */
+/** Writes a decimal without exponent as Postgres holds it: groups of four digits from the point on, and how many stood behind the point. */
 export function writeNumeric(cells: Cells, bytes: Buffer, start: number, end: number): boolean {
   const isNegative = bytes[start] === minus
   const first = isNegative ? start + 1 : start

@@ -21,28 +21,28 @@ const beforeHash = '\\\\x'
 const flagCells = { deleted: '\tnow\tsource\t', living: `\t${copyNull}\t${copyNull}\t` } as const
 const emptyCellBytes = `\t${copyNull}`.length
 const chunkBytes = 262_144
-/** Of one row with a file, say: the system has it back, since what is read next needs as much (P10). */
+/** A chunk as long as this, of a row with a file for example, is not kept for reuse: what is read next needs that memory (P10). */
 const longChunkBytes = 4 * chunkBytes
 
-/** Of a row in the binary format: how many cells, the hash, neither deleted nor with anything rescued. */
+/** What a binary row begins with: its number of cells, its hash, and three nulls (not deleted, no reason, nothing rescued). */
 const leadingBytes = 2 + 4 + hashBytes + 3 * 4
 const leadingCells = 4
 
-/** In the format that each is meant for; either may be empty. */
+/** Rows in the two formats of COPY; either may be empty. */
 export type Copies = { readonly binary: readonly Buffer[]; readonly text: readonly Buffer[] }
 
 export type EncodedRows = {
   readonly rows: readonly Row[]
-  /** Of each row, one behind the other. */
+  /** The hashes of all rows, one behind the other. */
   readonly hashes: Buffer
-  /** Of each row: 1 where the source says that it is deleted. */
+  /** For each row: 1 where the source says that it is deleted. */
   readonly deletions: Uint8Array
-  /** Some can only be compared: they are in none of the copies. */
+  /** Of some rows there is only the hash: they can be compared, and are in none of the copies. */
   readonly areOnlyHashes: boolean
   readonly all: Copies
-  /** Of some rows, by their index. */
+  /** The copies of some rows, by their index. */
   only(indexes: readonly number[]): Copies
-  /** When it is written: its memory is used for others. */
+  /** Call it when the rows are written: their memory is used for others. */
   release(): void
 }
 
@@ -56,7 +56,7 @@ type Chunks = {
   last: Buffer
   end: number
 }
-/** Of each row: its chunk, counted from 1, of the text ones less than 0, and 0 for none; where it begins there, and where it ends. */
+/** For each row: its chunk (binary ones count up from 1, text ones down from -1, 0 is none), where it begins there, and where it ends. */
 type RowPlaces = { readonly chunks: Int32Array; readonly starts: Int32Array; readonly ends: Int32Array }
 
 /** The rows of a page as far as they are written. */
@@ -86,7 +86,7 @@ export const openCopyRows = (rowCount: number, spare: SpareBytes): CopyRows => (
   deletions: new Uint8Array(rowCount),
 })
 
-/** Has the cells of a row written where it will stand, with room for so many bytes. Nothing is added yet. */
+/** Points `cells` at the place where the row will stand, with room for `most` bytes. Nothing is added yet. */
 export function beginBinary({ binary }: CopyRows, cells: Cells, most: number, cellCount: number): void {
   makeRoom(binary, leadingBytes + most)
   if (cells.binary !== binary.last) {
@@ -107,7 +107,7 @@ export function addBinary(copyRows: CopyRows, row: Row, cells: Cells, digest: st
   note(copyRows, row, binary, cells.binaryEnd, digest, false)
 }
 
-/** Of the text of its cells, which begins with what was rescued of the row. */
+/** Adds a row by the text of its cells, which begins with what was rescued of it. */
 export function addText(
   copyRows: CopyRows,
   row: Row,
@@ -123,8 +123,8 @@ export function addText(
 }
 
 /**
- * The same. `emptyCells` says how many null cells the text ends with: they are no part of its hash. With `hashed` the hash is made
- * from that text instead.
+ * The same for a line that is a string. `emptyCells`: how many null cells it ends with, which are no part of its hash. `hashed`: the
+ * text to make the hash from instead.
  */
 export function addLine(
   copyRows: CopyRows,
@@ -143,7 +143,7 @@ export function addLine(
   note(copyRows, row, text, end + 1, digest, isDeleted)
 }
 
-/** The same of cells that are too long to be joined first: each is written where it will stand (P10). */
+/** The same for cells that are too long to be joined first: each is written straight to its place (P10). */
 export function addLongCells(
   copyRows: CopyRows,
   row: Row,
@@ -182,7 +182,7 @@ function note(
   chunks.end = end
 }
 
-/** Of a row that is only compared. */
+/** Adds only the hash, for a row that is only compared. */
 export function addHash(
   { rows, places, hashes, deletions }: CopyRows,
   row: Row,
@@ -202,7 +202,7 @@ function beginText(text: Chunks, room: number, digest: string, isDeleted: boolea
   return text.end + text.last.write(prefix, text.end, 'latin1')
 }
 
-/** What was added is of no use: its memory is used for others. */
+/** Drops everything that was added, and reuses its memory. */
 export function forgetRows({ binary, text, rows }: CopyRows): void {
   rows.length = 0
   forgetChunks(binary)
@@ -286,6 +286,6 @@ function pick(
     while (areTogether(last, indexes[at + 1])) last = indexes[++at] as number
     parts.push(chunk.subarray(places.starts[first], places.ends[last]))
   }
-  // Short ones together are one write; a long one alone is not copied once more (P10).
+  // Several parts are joined into one write. A single one, which may be long, is not copied once more (P10).
   return parts.length > 1 ? [Buffer.concat(parts)] : parts
 }

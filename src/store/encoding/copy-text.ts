@@ -113,7 +113,7 @@ function encodeNumeric(value: Json): string | null {
   return text !== null && fitsNumeric(text) ? text : null
 }
 
-/** Far from where fitsNumeric would have to look closely. */
+/** Numbers of this size fit for certain, so that fitsNumeric need not look at them. */
 const isOrdinary = (size: number): boolean => size === 0 || (size > 1e-300 && size < 1e300)
 
 /** A number as the upstream wrote it. */
@@ -136,7 +136,7 @@ function encodeSpecialText(text: string): string | null {
 }
 
 function encodeJsonb(value: Json): string | null {
-  // Scalars would make one column of mixed kinds; they belong to a column of their own type.
+  // Only objects and arrays: with scalars, one jsonb column would hold values of several kinds.
   if (typeof value !== 'object' || value === null || JSON.isRawJSON(value)) return null
   const text = canonicalText(value)
   return fitsJsonb(value, text) ? escapeCopy(text) : null

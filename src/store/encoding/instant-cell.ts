@@ -58,7 +58,7 @@ export function writeInstant(
   return true
 }
 
-/** The text alone, of what looks like a moment: month 13 is none, but stands in no row either. */
+/** Writes only the text, for the hash. It need not check the value: a text with month 13 is that of no stored row. */
 export function copyInstant(
   cells: Cells,
   bytes: Buffer,
@@ -112,7 +112,7 @@ function twoDigits(bytes: Buffer, at: number): number {
 
 const isLeap = (year: number): boolean => year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0)
 
-/** Days since 2000-01-01. Most date-times of a page are of few days. */
+/** Days since 2000-01-01. The last day is remembered, because most date-times of a page are of a few days. */
 function dayNumber(cells: Cells, year: number, month: number, day: number): number {
   const wanted = (year * 12 + month) * 32 + day
   if (cells.day === wanted) return cells.dayNumber

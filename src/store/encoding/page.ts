@@ -21,9 +21,9 @@ export type Tally = {
   readonly newFields: readonly string[]
 }
 export type EncodedPage = {
-  /** Without those that were rejected. */
+  /** The rows, without those that were rejected. */
   readonly encoded: EncodedRows
-  /** What the table lacks; null: nothing. Until it has that, what was encoded is of no use. */
+  /** What the table lacks for these rows; null: nothing. Until the table has it, `encoded` is of no use. */
   readonly growth: Growth | null
   /** Rows that do not fit the table's key. */
   readonly rejected: readonly Rejected[]
@@ -32,21 +32,21 @@ export type EncodedPage = {
 }
 export type EncodePage = (rows: readonly Row[], options?: EncodeOptions) => Promise<EncodedPage>
 export type EncodeOptions = {
-  /** Every row is parsed and is a line of text, which is how Postgres tells best what it refuses. */
+  /** Every row is parsed and written as a line of text: for that form Postgres says best what it refuses. */
   readonly isAllText?: boolean
   /**
-   * Rows that need more of the table than it has are not kept, and not all of them are parsed: they are encoded once more for the table
-   * as it will be.
+   * If the table lacks something, only find out what: the rows are encoded once more when the table has it, so they are not kept, and
+   * not all of them are parsed.
    */
   readonly waitsForGrowth?: boolean
-  /** Rows are expected to be in the table as they are: what they are is only said in full where their hash alone cannot be told. */
+  /** The rows are probably in the table already: make only their hashes, and encode a row in full only where that cannot be done. */
   readonly onlyHashes?: boolean
 }
 // Those of two pages.
 const mostSpareBytes = 16 * 1024 * 1024
 const rowsWithoutABreath = 50
 const someRows = 20
-/** As long as that many of them take. */
+/** A plain row takes this share of the time that a parsed one takes. */
 const plainRowShare = 1 / 20
 
 /** `settled` names bigint columns that cannot be widened: what they cannot hold is rescued. */
@@ -60,7 +60,7 @@ export function createPageEncoder(
   const encodeRow = createRowEncoder(tableSchema, settled, newFields)
   const encodePlainRow = createPlainRowEncoder(tableSchema, localTimes, newFields)
   const hashPlainRow = createPlainRowEncoder(tableSchema, localTimes, newFields, true)
-  // The loop is a function of its own that never waits, and is called often: the engine makes the most of such.
+  // A function of its own that never awaits and is called often: the engine optimizes that best.
   function encodeSome(
     rows: readonly Row[],
     from: number,
@@ -123,7 +123,7 @@ export function createPageEncoder(
   }
 }
 
-/** The table as it will be. Rows that are plain for it ask for nothing that is not noted already: they need not be parsed to know that. */
+/** The table as it will be with what was noted so far. A row that is plain for it needs nothing else, so it need not be parsed. */
 type GrownTable = {
   readonly encodePlainRow: EncodePlainRow
   /** By column of the grown table, how often these rows had a value. */
@@ -140,14 +140,14 @@ function grownTable(
   last: GrownTable | null,
 ): GrownTable {
   const fields = [...notes.fields.values()]
-  // A field of which another type is noted later is another object.
+  // Compared by identity: a field whose type has changed is a new object.
   if (last && fields.length === last.fields.length && fields.every((field, at) => field === last.fields[at]))
     return last
   const columns = [
     ...tableSchema.columns,
     ...fields.map(({ field, type }) => ({ field, type, name: columnName(field) })),
   ]
-  // Counted on: those that there were stand first, and new ones come last.
+  // Counts go on: the columns of before stand first, and new ones come last.
   const nonNull = new Int32Array(columns.length)
   nonNull.set(last?.notes.nonNull ?? [])
   return {
@@ -157,7 +157,7 @@ function grownTable(
   }
 }
 
-/** As if they had been encoded for the table as it is. */
+/** Adds the counts of plain rows as if they had been encoded for the table as it is now. */
 function countPlainRows(
   { columns }: TableSchema,
   { notes: counted, fields }: GrownTable,

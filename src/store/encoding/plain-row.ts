@@ -24,7 +24,7 @@ import { copyNull, zoneSuffix } from './copy-text.ts'
 import { copyInstant, type LocalTime, writeInstant } from './instant-cell.ts'
 import { type NewFields, noteNewField, type PageNotes, volatileColumns } from './row.ts'
 
-/** By what the text of a date-time without an offset is followed by; where it is not there, Postgres reads the text. */
+/** By the suffix that names the zone of a date-time without an offset. Where a zone is missing, Postgres reads the text. */
 export type LocalTimes = ReadonlyMap<string, LocalTime['offsetAt']>
 
 /** Adds the row, or answers false and adds nothing. */
@@ -40,7 +40,7 @@ type Places = {
   /** Fields that have no column, or share one with another: a row is only plain without them. */
   readonly mustBeNull: Int32Array
   readonly deletionFlag: number
-  /** The same in other case: which of them counts is told by the order in which a record has them. */
+  /** Fields of the same name in other case: which of them counts depends on their order in the record. */
   readonly otherFlags: readonly number[]
 }
 
@@ -93,7 +93,7 @@ export function createPlainRowEncoder(
   return (row, notes, rows) => row.found !== undefined && encodePlainRow(encoder, row, row.found, notes, rows)
 }
 
-/** Of keys and row versions only the usual types are told from their bytes. */
+/** Keys and row versions are read from their bytes only if they are of the usual types. */
 function isSimple({ key, versions }: TableSchema, column: Column): boolean {
   if (versions.includes(column)) return column.type === 'bigint'
   return column !== key || column.type === 'bigint' || column.type === 'uuid' || column.type === 'text'
@@ -184,7 +184,7 @@ function prepareCells({ cells, localTimes, kinds }: PlainEncoder, recordBytes: n
   }
   beginBinary(rows, cells, most, kinds.length)
   cells.isTextOnly = false
-  // What fits no column: nothing.
+  // The first cell is for rescued values: a plain row has none.
   for (let at = 0; at < copyNull.length; at++) cells.text[at] = copyNull.charCodeAt(at)
   cells.textEnd = copyNull.length
 }
@@ -287,7 +287,7 @@ function writeCell(
   }
 }
 
-/** The text of a cell alone. Of numbers and moments it is not looked at whether they are any: a text that is none is that of no cell. */
+/** Writes only the text of a cell. Numbers and moments are not checked: a text that is not valid equals that of no stored cell. */
 function writeHashedCell(
   cells: Cells,
   kind: ColumnType,
@@ -306,7 +306,7 @@ function writeHashedCell(
     return !isString
   }
   if (kind === 'timestamptz') return end > 0 && copyInstant(cells, bytes, start, end, local)
-  // In its binary form it is overwritten by the next one.
+  // The binary form is not needed: the next cell overwrites it.
   const { binaryEnd } = cells
   const isWritten = writeCell(cells, kind, bytes, start, end, local)
   cells.binaryEnd = binaryEnd

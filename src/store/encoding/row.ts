@@ -47,7 +47,7 @@ const isTooLong = (name: string): boolean => Buffer.byteLength(name) > mostNameB
 // An upstream may make up a field name for every record; what was planned for such names is forgotten again (P10).
 const maxPlans = 200
 
-/** Names of fields that records have and the table does not know: those that are never null get a column. No more than are worth it (P10). */
+/** Names of fields that came and that the table does not know; those with a value get a column. No more than `mostNewFields` (P10). */
 export type NewFields = Set<string>
 const mostNewFields = 500
 
@@ -121,7 +121,7 @@ export type PageNotes = {
   /** By column whose type no value has proven yet, the type that values asked for which it cannot hold. */
   readonly retype: Map<number, ColumnType>
   readonly rejected: Rejected[]
-  /** Rows are not kept from where the table lacks something for them. */
+  /** See EncodeOptions: rows are not kept once the table lacks something for them. */
   readonly waitsForGrowth: boolean
 }
 
@@ -215,7 +215,7 @@ function encodeRow(encoder: RowEncoder, row: Row, notes: PageNotes, rows: CopyRo
     noteRejected(row.record, notes, `the key does not fit column ${name} (${type})`)
     return
   }
-  // Of a row that was found in its page, each look at the record parses it.
+  // Read once: for a row that was found in the bytes of its page, each access parses the record again.
   const { record } = row
   const plan = encoder.planOf(record)
   const rescued = placeValues(encoder, plan, { key: row.key, record }, notes)
@@ -230,7 +230,7 @@ function encodeRow(encoder: RowEncoder, row: Row, notes: PageNotes, rows: CopyRo
   if (encoder.isVolatile === null && isLong(cells)) {
     const all = [rescuedCellOf(rescued, repeated), ...cells]
     addLongCells(rows, row, all, emptyCells(cells), isDeleted)
-    // Not kept until the next row comes (P10).
+    // Cleared at once, so that long values are not kept until the next row comes (P10).
     cells.fill(copyNull)
     return
   }
@@ -246,7 +246,7 @@ function lineOf(rescued: Rescued | null, repeated: JsonObject | undefined, cells
 const rescuedCellOf = (rescued: Rescued | null, repeated: JsonObject | undefined): string =>
   rescued || repeated ? escapeCopy(rescuedText(rescued ?? [], repeated)) : copyNull
 
-/** Of a file, say: joined with the others it would be there twice. */
+/** A cell as long as this, of a file for example, is not joined with the others: it would be in memory twice. */
 const longCell = 65_536
 
 function isLong(cells: readonly string[]): boolean {
@@ -255,7 +255,7 @@ function isLong(cells: readonly string[]): boolean {
   return false
 }
 
-/** The line as its hash is made from it, where volatile fields are no part of it (P16): as if they were empty. */
+/** The line that the hash is made from: volatile fields are left out of it, as if they were empty (P16). */
 function lastingText(
   { tableSchema, cells }: RowEncoder,
   isVolatile: readonly boolean[],
@@ -340,7 +340,7 @@ const encodeInteger: Encode = (value) =>
 
 const decimal = /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/
 
-/** Of a field that is described as a number, also one that comes in quotes. */
+/** For a field that is described as a number: takes numbers in quotes as well. */
 const encodeDecimal: Encode = (value) =>
   typeof value === 'string'
     ? decimal.test(value) && fitsNumeric(value)

@@ -23,7 +23,7 @@ const toBackfill = (line: Line): Backfill => ({
   position: BigInt(line.position),
 })
 
-/** The oldest that is not finished and does not wait for a better moment, those last that failed; null when there is none. */
+/** The oldest that is not finished and does not wait to be tried again. Those that failed come last. Null: there is none. */
 export async function nextBackfill(client: Queryable, stream: string): Promise<Backfill | null> {
   const { rows } = await client.query<Line>(
     `select ${columns} from tidemark.backfill

@@ -15,7 +15,7 @@ export type Difference = {
   readonly count: number
 }
 
-/** That a field had no value yet contradicts nothing. */
+/** A field that never had a value contradicts nothing. */
 export const isContradiction = ({ kind }: Difference): boolean => kind !== 'never had a value'
 
 export const differencesOf = (

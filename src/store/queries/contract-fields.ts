@@ -19,7 +19,7 @@ export type FieldBeside = {
 }
 type Client = Pick<ClientBase, 'query'>
 
-/** Of streams that are described at all. A table with more rows than that is not counted: its numbers are estimates. */
+/** For streams that are described. A table with more than `mostCounted` rows is not counted: its numbers are estimates. */
 export async function readFieldsBeside(
   client: Client,
   streams: readonly string[],

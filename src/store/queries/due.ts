@@ -1,5 +1,5 @@
-// Whether a look-back, a reconcile or a reading of related records is due. Right without memory of its own, for any number of
-// workers (P8). Read-only.
+// Whether a look-back, a reconcile or a reading of related records is due. Nothing is remembered in the program, so that the answer is
+// right for any number of workers and after a kill (P8). Read-only.
 
 import type { ClientBase } from 'pg'
 import { isLocallyChangedSql } from '../schema/watch-table.ts'
@@ -15,14 +15,14 @@ export type RelatedOptions = {
   readonly refreshMs: number | null
 }
 
-/** So often the backlog itself is looked for, whatever seems to have happened. */
+/** At least so often the backlog itself is looked for, even if nothing seems to have happened. */
 const certainly = '1 hour'
 /** Runs of one kind that are looked at, the newest first; polls that changed nothing share a line. */
 const runsPerKind = 200
 
 /**
- * Whether there may be related records to read: a look at what happened since there was no backlog, much cheaper than the look for
- * the backlog itself.
+ * Whether there may be related records to read. Only looks whether anything happened since there was no backlog, which is much cheaper
+ * than looking for the backlog itself.
  */
 export async function isRelatedDue(
   client: Queryable,
@@ -104,7 +104,7 @@ export async function isLocallyChanged(client: Queryable, stream: string): Promi
   return (rowCount ?? 0) > 0
 }
 
-/** Whether beliefs were not tested for so long, whatever came of it. */
+/** Whether no test of beliefs has been run for so long, whatever the last one came to. */
 export async function isProbeDue(client: Queryable, stream: string, everyMs: number): Promise<boolean> {
   const { rowCount } = await client.query(
     `select from tidemark.run
@@ -120,10 +120,10 @@ export async function isProbeDue(client: Queryable, stream: string, everyMs: num
 export type ReconcilesOwed = {
   /** The last one that the schedule asked for. */
   readonly slot: Date
-  /** What failed is left alone for that long. */
+  /** A stream whose reconcile failed is left alone for so long. */
   readonly restMs: number
   readonly lookbackMs: number
-  /** A replica that lags lacks what came last. */
+  /** So long a replica may lag, and lack what came last. */
   readonly replicaLagMs: number
 }
 
@@ -131,12 +131,16 @@ export type ReconcilesOwed = {
 const inconclusiveRuns = 3
 
 /**
- * Streams that were complete before a slot of the schedule and have had no reconcile since. And those of which a first load was compared
- * before its look-back had gone by: nothing could be settled then, so they are compared once more (P13). And those whose polls have been
- * inconclusive for longer than a replica lags: perhaps all records that they look for are gone, and only the list tells that. And those of
- * which a search blocked deletions that long ago: it saw a part of the list, perhaps while rights were lost, and only the whole list tells
- * whether the rows are still missing. What a person rejected is not asked again before the night. One that is under way counts, also in
- * another program. What ended without proving anything is left alone for longer than what failed: it costs a whole list.
+ * Streams that need a reconcile:
+ * - those that were complete before a slot of the schedule and have had none since;
+ * - those whose first load was compared before its look-back had gone by: nothing could be settled then, so once more (P13);
+ * - those whose polls have been inconclusive for longer than a replica lags: perhaps all records that the polls look for are gone, and
+ *   only the list tells that;
+ * - those for which a search blocked deletions that long ago: it saw only a part of the list, perhaps while rights were lost, and only the
+ *   whole list tells whether the rows are still missing. Deletions that a person rejected wait for the night.
+ *
+ * A reconcile that is under way counts, also in another program. One that ended without proving anything is repeated later than one that
+ * failed, because it costs a whole list.
  */
 export async function streamsLackingReconcile(
   client: Queryable,

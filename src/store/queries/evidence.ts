@@ -6,9 +6,9 @@ import type { MissingLook } from '../../sync/ports/audits.ts'
 
 /** As it is kept in `blocked_deletions` of the stream. */
 export type MissingEvidence = {
-  /** Of the looks, which may be those of an earlier run. */
+  /** When the looks were made, perhaps by an earlier run. */
   readonly at: string
-  /** The run that the spread is of. */
+  /** The run that found the spread. */
   readonly runId: string
   readonly looks: readonly MissingLook[]
   /** Null where the rows have no time. */

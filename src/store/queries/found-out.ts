@@ -3,7 +3,7 @@
 import type { ClientBase } from 'pg'
 import { addedStreams, type FoundOut, noteFoundOut } from '../../streams/catalog.ts'
 
-/** Makes this program know what others found out, and returns it. Does nothing where the settings add no stream. */
+/** Reads what other programs found out about these streams into this one, and returns it. Does nothing where the settings add none. */
 export async function learnAddedStreams(
   client: Pick<ClientBase, 'query'>,
 ): Promise<ReadonlyMap<string, FoundOut>> {

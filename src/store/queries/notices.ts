@@ -10,7 +10,7 @@ export type Notice = {
   readonly since: Date
 }
 
-/** Known already: it began then. */
+/** If the problem is noted already, it keeps the time at which it began. */
 export async function noteProblem(pool: Pool, { key, what }: Omit<Notice, 'since'>): Promise<void> {
   await pool.query(
     `insert into tidemark.notice (key, what) values ($1, $2)

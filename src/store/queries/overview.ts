@@ -17,7 +17,7 @@ export type RelatedProgress = {
   readonly quarantined: number
 }
 
-/** Beyond so many assignments nobody waits until each of them is looked up: what waits is counted among what changed lately. */
+/** With more assignments, it would take too long to look each of them up: only those that changed lately are counted as waiting. */
 const mostLookedUp = 50_000
 const mostWaiting = 100_000
 
@@ -55,7 +55,7 @@ export async function readRelatedProgress(
   return rows[0] ?? null
 }
 
-/** As it was last analyzed: what is counted along since then may count twice. */
+/** The size as of the last analyze. The counter that Postgres keeps since then may count rows twice. */
 const sizeSql = (table: string): string =>
   `(select case when reltuples > 0 then reltuples else pg_stat_get_live_tuples(oid) end::float8 from pg_class where oid = '${table}'::regclass)`
 
@@ -76,7 +76,7 @@ const countedSql = `
     where mine._deleted_at is null
   ) as living`
 
-/** Nothing waited when the last run began that left no backlog: what waits changed since, or was set aside. */
+/** When the last run that left no backlog began, nothing waited. So what waits now has changed since, or was set aside. */
 const estimatedSql = `
   with aside as (
     select count(*)::float8 as rows from tidemark.related_fetch where retry_at is not null

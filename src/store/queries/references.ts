@@ -14,7 +14,7 @@ export type Reference = LikelyReference & {
   /** Which share of them the other view has: more than 0, up to 1. */
   readonly share: number
 }
-/** A key that says nothing of its table is found by the table's name. */
+/** Key names that say nothing of their table: there a column refers to the table by the table's name. */
 const sayingNothing: readonly string[] = ['id', 'uid']
 
 type Target = { readonly view: ViewMap; readonly key: ColumnMap; readonly name: string }
@@ -47,7 +47,7 @@ function targetOf(view: ViewMap, column: ColumnMap, targets: readonly Target[]):
 
 const isNamesake = ({ view, name }: Target): boolean => name.startsWith(view.name)
 
-/** A column of which less is found there only has a similar name. */
+/** If a smaller share of a column's values is found there, the names are only similar by chance. */
 const leastShare = 0.5
 const mostRows = 200_000
 const mostValues = 10_000

@@ -59,7 +59,7 @@ const spans: Readonly<Record<RowSearch['changed'], string | null>> = {
 }
 const numberTypes: readonly string[] = ['bigint', 'numeric']
 
-/** With values in it, quoted; that of the text is the last. */
+/** Conditions in SQL, with quoted values in them; the one for the text is the last. */
 function conditions({ tableSchema, columns }: RowTable, search: RowSearch): readonly string[] {
   return [
     ...timeConditions(search),
@@ -141,7 +141,7 @@ type Options = {
 const firstWindow = 2_000
 const largestWindow = 50_000
 const defaultEnoughMs = 1_200
-/** Who typed a key has what they look for. */
+/** If the page begins with the row of a typed key, this is enough: people have what they look for. */
 const enoughForKeyMs = 50
 
 export async function readRowPage(client: Queryable, table: RowTable, options: Options): Promise<RowPage> {
@@ -179,7 +179,7 @@ export async function readRowPage(client: Queryable, table: RowTable, options: O
       }
     }
     cursor = window.last
-    // No more than fits into the time that is left, by what the rows before took.
+    // No more rows than fit into the time that is left, judging by what the rows before took.
     const fitting = Math.floor((looked / tookMs) * (enoughMs - tookMs))
     size = Math.max(firstWindow, Math.min(largestWindow, size * 4, fitting))
   }

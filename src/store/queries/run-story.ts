@@ -28,7 +28,7 @@ export type RunStory = {
   readonly errorCode: string | null
   readonly note: string | null
   readonly polls: number
-  /** What it did, of runs that share a line the last one; null where that was over at once. */
+  /** What it did; where runs share a line, what the last one did. Null where it was over at once. */
   readonly steps: readonly RunStep[] | null
   /** How many differences it found, by cause. */
   readonly causes: Readonly<Record<string, number>> | null

@@ -23,7 +23,7 @@ import { seenKeysTable } from './seen-keys.ts'
 const keyText = (tableSchema: TableSchema): string =>
   `mine.${pg.escapeIdentifier(tableSchema.key.name)}::text`
 
-/** What was written since the run began is not what its listing is to be compared with. $1 is the run. */
+/** Leaves out rows that were written since the run began: its listing may be older than they. $1 is the run. */
 const isOlderThanRun = 'mine._synced_at < (select started_at from tidemark.run where id = $1)'
 
 /**
@@ -37,7 +37,7 @@ export async function markAbsent(
     readonly from?: string
     readonly where: string
     readonly values: readonly unknown[]
-    /** When it was known, where that was not now; what was read before is older than the proof. */
+    /** When the proof was made, if that was not now: a page that was read before it cannot bring the row back. */
     readonly at?: string
     /** Kept with the key of each row. */
     readonly evidence?: string
@@ -68,8 +68,9 @@ export async function markAbsent(
 }
 
 /**
- * Null when nothing is blocked any more. What is blocked already stays so since then, also when the next listing lacks other rows;
- * what an operator rejected stays rejected until then. What looks at some of the rows said is kept until others have looked.
+ * `shortfall` null: nothing is blocked any more. Deletions that are blocked already keep the time of their block, even if the next
+ * listing lacks other rows. A rejection holds only while the same rows are missing: if others are, the block begins anew. What looks at
+ * some of the rows showed is kept until there are newer looks.
  */
 export async function storeBlockedDeletions(
   client: Pick<ClientBase, 'query'>,
@@ -167,7 +168,7 @@ async function settle(
         })
   await storeBlockedDeletions(client, name, isBlocked ? shortfall : null)
   if (isBlocked) {
-    // Whatever else the listing proves: what it showed is not absent.
+    // Even if the listing proves nothing else: a record that it showed is not absent.
     await client.query(
       `delete from tidemark.suspect using ${seenKeysTable} as seen
        where suspect.stream = $1 and suspect.key = seen.key and seen.last_page >= $2`,
@@ -201,7 +202,7 @@ export function absentRowsOf(parts: RunParts): AbsentRows {
     gather: () => session.afterWrites(() => gather(parts)),
     markedBySource: (limit) => session.afterWrites(() => markedBySource(parts, limit)),
     some: (limit) => session.afterWrites(() => someKeys(client, absentTable, limit)),
-    // The records of these keys are asked for after this.
+    // Before the records of these keys are asked for.
     keys: (after, limit) =>
       session.afterWrites(async () => {
         const keys = await keysAfter(client, absentTable, after, limit)

@@ -1,5 +1,5 @@
-// What the upstream says about itself, as a belief about each stream: its records are as described, or otherwise. What runs see of it
-// in between is noted with the counts of the fields.
+// Keeps a belief about each stream: its records are as the upstream's description says, or otherwise. Runs note what they see of that,
+// with the counts of the fields.
 
 import type { Pool } from 'pg'
 import { isConfirmed } from '../../streams/beliefs.ts'
@@ -14,7 +14,7 @@ import { learn } from './run-findings.ts'
 
 const name = 'contract'
 
-/** Only where the description was read within that time: one that is not served any more is to be doubted. */
+/** Only where the description was read within that time. If it is not served any more, the belief expires. */
 export async function believeContracts(
   pool: Pool,
   types: ReadonlyMap<string, RecordType>,

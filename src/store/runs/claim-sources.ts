@@ -1,5 +1,5 @@
-// Whose data the mirror holds is noted before the first row of a service, and compared by every program that writes: the rows of two
-// customers in one table could not be told apart again.
+// Notes whose data the mirror holds, before the first row of a service, and has every program that writes compare it: once the rows of
+// two customers are in one table, nobody can tell them apart again.
 
 import type { ClientBase, Pool } from 'pg'
 import type { Stream } from '../../streams/catalog.ts'
@@ -19,7 +19,7 @@ type Queryable = Pick<ClientBase, 'query'>
 
 export type WantedSource = SourceIdentity & { readonly streams: readonly Stream[] }
 
-/** Asks again, once a run has its lease: somebody may have said meanwhile, or be about to say, that the rows are those of another source. */
+/** Checks once more when a run has its lease: meanwhile somebody may have declared, or be declaring, that the rows are of another source. */
 export async function expectSources(client: Queryable, wanted: readonly WantedSource[]): Promise<void> {
   expectNone((await otherSources(client, wanted, { waits: true })).map(otherSourceText))
 }
@@ -48,7 +48,7 @@ const takeOver = (pool: Pool, other: OtherSource<WantedSource>): Promise<void> =
   withConnection(pool, (client) =>
     inTransaction(client, async () => {
       const { service, baseUrl, account, streams } = other.wanted
-      // This first: a run that takes its lease from now on waits for it, and the leases of all others are there.
+      // Update the source first: a run that takes its lease from now on waits for this. Runs that have theirs are fenced out next.
       await client.query(
         'update tidemark.source set base_url = $2, account = $3, noted_at = now() where service = $1',
         [service, baseUrl, account],

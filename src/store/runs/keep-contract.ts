@@ -68,7 +68,7 @@ const gone = 'The service does not describe itself any more. What it said last h
 
 type Client = Parameters<Parameters<typeof withConnection>[1]>[0]
 
-/** Returns its number. What is understood of the same document may grow with the program. */
+/** Returns its id. The same document is kept again when a newer program understands more of it. */
 async function keep(
   client: Client,
   service: ServiceName,

@@ -18,7 +18,7 @@ const laneOfKind: Readonly<Record<RunKind, Lane>> = {
   lookback: 'lookback',
   backfill: 'backfill',
   'quarantine-retry': 'backfill',
-  // Those that list everything. Without row versions a verification could not tell an older record from the one a poll just wrote.
+  // These list everything. Without row versions, a verification could not tell an old record from one that a poll has just written.
   list: 'whole',
   reconcile: 'whole',
   verify: 'whole',
@@ -41,7 +41,7 @@ export type Lease = Place & { readonly lane: Lane; readonly epoch: string; reado
 export async function takeLease(client: ClientBase, place: Place, silenceMs: number): Promise<Lease | null> {
   const lane = laneOfKind[place.kind]
   const holderKey = String(randomBytes(8).readBigInt64BE())
-  // A last commit of the run before holds its epoch; this waits for it, so that what is read afterwards includes it.
+  // The last commit of the run before locks the epoch. This waits for it, so that what is read afterwards includes that commit.
   const { rows } = await client.query<{ epoch: string }>(
     `with mark as materialized (
        select pg_advisory_lock($4), set_config('idle_session_timeout', $3, false),
@@ -68,7 +68,7 @@ export async function giveBackLease(client: ClientBase, { holderKey }: Lease): P
 
 async function clearMark(client: ClientBase, holderKey: string): Promise<void> {
   const key = `${pg.escapeLiteral(holderKey)}::bigint`
-  // Whoever gets the connection next may be silent for longer, while the upstream keeps it waiting. One message for all of it.
+  // Also lifts the limit of silence, since the connection goes back to the pool. All in one message.
   await client.query(
     `select pg_advisory_unlock(${key})
      where exists (select from pg_locks where locktype = 'advisory' and objsubid = 1 and pid = pg_backend_pid()
@@ -108,8 +108,8 @@ export async function holdLease(client: ClientBase, lease: Lease): Promise<void>
 }
 
 /**
- * No run of these streams that is in progress can write after this (P2); of one lane alone, or of all but one. Waits for commits
- * under way.
+ * After this no run of these streams that is in progress can write (P2). `only`: only runs of one lane; `but`: all but those of one lane.
+ * Waits for commits under way.
  */
 export async function fenceRuns(
   client: Pick<ClientBase, 'query'>,
@@ -140,7 +140,7 @@ export const withinLease = <Result>(
 export const longestSilenceMs = 30_000
 const wordsPerSilence = 3
 
-/** Returns what ends it. A word that fails is no news: the next statement of the run fails as well. */
+/** Returns a function that ends it. A word that fails needs no report: the next statement of the run fails as well. */
 export function keepSpeaking(speak: () => Promise<unknown>, silenceMs: number): () => void {
   let isSpeaking = false
   const timer = setInterval(async () => {

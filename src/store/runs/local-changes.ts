@@ -22,7 +22,7 @@ type Mended = {
   readonly log: Logger
 }
 
-/** Returns what the run begins with, and whether everything is read again. One that cannot begin has failed. */
+/** Returns what the run begins with, and whether everything is read again. If mending fails, the run has failed. */
 export async function mendLocalChanges(
   client: ClientBase,
   lease: RunLease,
@@ -31,7 +31,7 @@ export async function mendLocalChanges(
 ): Promise<{ readonly state: StreamState; readonly beginsAnew: boolean }> {
   try {
     if (kind === 'related') await mendRelated(client, lease, related, log)
-    // What the runs of these kinds begin with is what the others go by.
+    // Only runs of these kinds begin to mend: the others go by what these have noted.
     if (kind !== 'incremental' && kind !== 'list') return { state, beginsAnew: false }
     if (!state.isLocallyChanged) {
       await believe(client, lease, state, [])
@@ -55,7 +55,7 @@ export async function mendLocalChanges(
   }
 }
 
-/** Of which type the key of a list stream is, its first records tell. */
+/** Null for a list stream without a known key: only its first records tell which field and type that is. */
 function knownKey(stream: Stream, keyField: string | null): WantedKey | null {
   if (stream.kind === 'changes') return { field: stream.keyFields[0] ?? '', type: 'bigint' }
   return keyField === null ? null : { field: keyField, type: null }
@@ -63,7 +63,7 @@ function knownKey(stream: Stream, keyField: string | null): WantedKey | null {
 
 type Change = { readonly id: string; readonly operation: string }
 
-/** Whether the tables hold what we wrote, as this run found them; what others did. */
+/** Records the belief that tables hold only what Tidemark wrote, as this run found them. */
 async function believe(
   client: ClientBase,
   lease: RunLease,
@@ -82,8 +82,8 @@ async function believe(
 }
 
 /**
- * What runs of other kinds have seen or written was of the table before it was changed: what they would call settled, known or missed is not
- * so any more. In a transaction of its own: pages under way hold rows that are changed next.
+ * Fences out runs of other kinds. They have compared the upstream with the table before it was changed, so what they would call
+ * settled, known or missed is wrong now. In a transaction of its own, because their pages may hold rows that are changed next.
  */
 const fenceOthers = (client: ClientBase, lease: RunLease): Promise<unknown> =>
   withinLease(client, lease, () => fenceRuns(client, [lease.stream], { but: lease.lane }))
@@ -115,7 +115,7 @@ async function actUpon(
      set run_id = $2, rows = case when operation in ('insert', 'update') then $3 else rows end where id = any ($1)`,
     [ids, lease.runId, distrusted],
   )
-  // A statement that met no row changed none.
+  // An insert or update that met no row did no harm.
   const isHarmless = changes.every(({ operation }) => isWriting(operation)) && distrusted === 0
   return isHarmless ? [] : [...new Set(changes.map(({ operation }) => operation))]
 }

@@ -21,13 +21,13 @@ export async function someKeys(client: ClientBase, table: string, limit: number)
 
 const mostBuckets = 24
 const mostColumns = 12
-/** Of the rows that have to have a time in it. */
+/** At least this share of the rows has to have a time in the column. */
 const leastShare = 0.9
 
 /** Rows are told apart best by when they were made; otherwise any time that nearly all of them have will do. */
 const tellsBirth = /^(sys_)?(reg|creat|insert|add|enter)/
 
-/** By a time of the rows; `table` holds the keys of the missing ones. Null also when it cannot be told. Within a transaction. */
+/** From which time the missing rows are, by a time in them. `table` holds their keys. Null: it cannot be told. Within a transaction. */
 export async function spreadOf(
   client: ClientBase,
   tableSchema: TableSchema,
@@ -39,7 +39,7 @@ export async function spreadOf(
   try {
     spread = await spreadByTime(client, tableSchema, table)
   } catch (error) {
-    // Such as times at the end of what Postgres can count with. Deletions are blocked with or without a chart.
+    // Postgres cannot count with the times, for example at the end of its range. The block stands, with or without this chart.
     if (!(error instanceof pg.DatabaseError)) throw error
     await client.query('rollback to savepoint spreading')
     log.warn(

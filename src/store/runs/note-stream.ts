@@ -1,4 +1,4 @@
-// Keeps what was found out about a stream that the settings add. What a program has begun to read in one way is not read in another by the next.
+// Keeps what was found out about a stream that the settings add, so that the next program reads it in the same way as this one.
 
 import type { Pool } from 'pg'
 import { type FoundOut, noteFoundOut } from '../../streams/catalog.ts'

@@ -1,4 +1,4 @@
-// The store: the side of Postgres of src/sync/ports/store.ts, with what each kind of run can do.
+// The store: implements src/sync/ports/store.ts with Postgres, and says what each kind of run can do.
 
 import type { ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
@@ -74,9 +74,9 @@ export type FieldZones = Readonly<Record<string, Readonly<Record<string, string>
 type Options = {
   readonly database: Pick<Database, 'pool'>
   readonly streams: readonly Stream[]
-  /** Of date-times without an offset. */
+  /** In which date-times without an offset are read. */
   readonly sourceTimezone: string
-  /** Of those of single fields: zones by the name of the stream and the field in lower case. */
+  /** Other zones for single fields, by the names of stream and field in lower case. */
   readonly fieldZones?: FieldZones
   /** Volatile fields by the name of the stream, in lower case, where the operator named them. */
   readonly volatileFields?: Readonly<Record<string, readonly string[] | null>>
@@ -84,7 +84,7 @@ type Options = {
   readonly fieldKindsOf?: (stream: string) => FieldKinds | undefined
   /** How many connections one run writes with: 1 or 2. */
   readonly writeConnections?: 1 | 2
-  /** How long the past of rows is kept, by the name of the stream; of those left out it is not. */
+  /** For how long the past of rows is kept, by the name of the stream. A stream that is left out keeps none. */
   readonly histories?: Readonly<Record<string, number>>
   /** How long a run may be silent before it loses its lease. */
   readonly silenceMs?: number
@@ -92,7 +92,7 @@ type Options = {
   readonly related?: RelatedOptions
   /** What requests to a service wait for at the moment, to be shown with the progress of its runs. */
   readonly waitsFor?: (service: ServiceName) => Waiting | null
-  /** Rejects when there must be no run. Asked when the run has its lease: whoever forbids it later takes that away. */
+  /** Rejects if the run must not happen. Asked when the run has its lease: whoever forbids it later revokes the lease. */
   readonly beforeRun?: (client: ClientBase) => Promise<void>
   readonly log: Logger
 }
@@ -137,7 +137,7 @@ export function openStore({
   async function thin(stream: string): Promise<void> {
     if (Date.now() - (lastThinned.get(stream) ?? 0) < thinEveryMs) return
     lastThinned.set(stream, Date.now())
-    // The run itself is over and done with; the next one thins again.
+    // A failure here does not matter to the run, which is over: the next one thins again.
     await thinHistory(pool, stream).catch((error) =>
       log.warn(
         { err: error, stream },
@@ -146,7 +146,7 @@ export function openStore({
     )
   }
 
-  // Most polls find nothing new, and then the highest rows are those of the poll before. One that is gone meanwhile is looked at.
+  // Most polls find nothing new, so the highest rows are those of the poll before. If the record of one is gone by now, a look shows it.
   type Known = { readonly atMost: bigint; readonly rows: readonly Versioned[]; readonly untilMs: number }
   const lastAnchors = new Map<string, Known>()
 
@@ -156,7 +156,7 @@ export function openStore({
     if (isFresh) return known.rows
     const versioned = versionedBy(knownStream(name), await readVersionField(pool, name))
     const rows = await highestRows(pool, versioned, { atMost, limit })
-    // Other runs may find them gone, and mark them.
+    // Not kept for long: other runs may find that records are gone, and mark their rows.
     lastAnchors.set(name, { atMost, rows, untilMs: Date.now() + anchorsLastMs })
     return rows
   }

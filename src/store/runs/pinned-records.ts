@@ -15,7 +15,7 @@ type Pinnable = {
   readonly table: string
   readonly key: string
   readonly version: string
-  /** Of the rows `mine`: a record that the upstream served last in this version, perhaps marked as deleted. */
+  /** In SQL, of a row `mine`: the upstream served its record in this version last, perhaps marked as deleted. */
   readonly isKnown: string
 }
 
@@ -92,7 +92,7 @@ export function pinnedRecordsOf(parts: RunParts): PinnedRecords {
   }
 }
 
-/** Only one that began by what its own stream showed: otherwise two streams would have each other read again for ever. */
+/** Only epochs that began by what their own stream showed: otherwise two streams would begin epochs for each other for ever. */
 async function epochOfAnother(client: ClientBase, stream: string, shownForMs: number) {
   const { rows } = await client.query<{ stream: string; evidence: string }>(
     `select epoch.stream, epoch.evidence
@@ -172,7 +172,7 @@ async function note(
   )
 }
 
-/** What was learnt and kept in the versions of the epoch before says nothing about this one. Within a fenced transaction. */
+/** Forgets what was learnt and kept in versions of the epoch before: they say nothing about this one. Within a fenced transaction. */
 async function beginEpoch(client: ClientBase, lease: RunLease, found: WentBack): Promise<void> {
   const { stream, lane, runId } = lease
   await fenceRuns(client, [stream], { but: lane })
@@ -203,6 +203,6 @@ async function beginEpoch(client: ClientBase, lease: RunLease, found: WentBack):
     [stream],
   )
   await client.query('delete from tidemark.pinned_record where stream = $1', [stream])
-  // Records of theirs may have gone back while the assignment itself is as before.
+  // Related records may have gone back even where the assignment itself is as before.
   if (stream === 'assignment') await client.query('update tidemark.related_fetch set retry_at = now()')
 }

@@ -37,7 +37,7 @@ const notePageSql = (run: string, table: string, rows: string): string => `
         )`
 const writtenRows = ({ counts }: PageEnd): number => counts.inserted + counts.updated
 
-/** The stream's own. It never goes down but by a retreat (P2). */
+/** The stream's own position. Only a retreat moves it down (P2). */
 export const livePosition = (lease: RunLease, { position: start, unread }: StartingPoint): PositionStore => ({
   start,
   unread,
@@ -75,7 +75,7 @@ export const livePosition = (lease: RunLease, { position: start, unread }: Start
   end: async () => {},
 })
 
-/** What rested on a belief that fell is taken back: reading relies on it from now on, or not at all. */
+/** Takes back what rested on a belief that fell. No belief counts as relied on after this: runs that rely on one note that anew. */
 const retreatSql = `
   with moved as (
     update tidemark.stream
@@ -97,7 +97,7 @@ const retreatSql = `
   insert into tidemark.checkpoint (stream, position, run_id, reason)
   select $1, position, $3, $4 from moved`
 
-/** For runs that do not read everything above a position, so that they could not say that all up to another one is read (P6). */
+/** For runs that do not read everything above a position: they could not say up to where all is read (P6). */
 export const noPosition = (lease: RunLease, { position: start }: StartingPoint): PositionStore => ({
   start,
   unread: null,
@@ -132,7 +132,7 @@ export async function takeUpBackfill(client: Pick<ClientBase, 'query'>, id: stri
   return { position: BigInt(taken.position), unread: readUnread(taken.unread) }
 }
 
-/** That of a backfill, with what its pages came to. */
+/** The position of a backfill, which also counts what its pages came to. */
 export const backfillPosition = (
   lease: RunLease,
   { position: start, unread }: StartingPoint,
@@ -212,7 +212,7 @@ const advanceBackfill = (
   ],
 })
 
-/** The stream is as before a first load: what is there now has not been read through, nor compared with the list. Within a transaction. */
+/** Makes the stream as before a first load: nothing counts as read through, or compared with the list. Within a transaction. */
 export async function readFromBeginning(
   client: Pick<ClientBase, 'query'>,
   { stream, runId }: RunLease,
@@ -241,7 +241,7 @@ export async function readFromBeginning(
 export type Versioned = { readonly key: string; readonly version: bigint }
 
 export const isLivingSql = '_deleted_at is null'
-/** What changed last may be that the source marked it as deleted. */
+/** Rows whose records the upstream still serves: living ones, and those that the source itself marked as deleted. */
 export const isShownSql = `(_deleted_at is null or _deleted_reason = 'source')`
 
 /** The rows with the highest versions at or below one, the highest first; none that a rewind or a new epoch left doubtful. */

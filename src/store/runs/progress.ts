@@ -1,5 +1,5 @@
-// Notes how far a run has come, for whoever watches: at most once a second, beside the pages and never waited for by them. What fails is
-// noted with the next note; at most the rows of the last second are lost to a kill, and the rows themselves never are.
+// Notes how far a run has come, for whoever watches: at most once a second, and no page ever waits for it. If a note fails, the next one
+// includes it. A kill loses at most the counts of the last second, and never the rows themselves.
 
 import pg, { type Pool } from 'pg'
 import type { Logger } from '../../log.ts'
@@ -34,7 +34,7 @@ export type RunRecorder = RunProgress & {
   /** A page is in a table. */
   committed(table: string, committed: Committed): void
   marked(table: string, rows: number): void
-  /** Null where they say no more than the line of the run. */
+  /** Null where they would tell no more than the run's line in the ledger. */
   steps(end: RunEnd): readonly RunStep[] | null
   end(end: RunEnd): Promise<void>
 }
@@ -56,15 +56,15 @@ type State = Needs & {
 }
 
 const everyMs = 1_000
-/** What is over sooner, nobody watches. */
+/** A run that is over sooner is not shown. */
 const shownAfterMs = 1_000
 const markEveryMs = 5_000
 const endMs = 2_000
 
-/** Those that come again every few seconds; of one that was over soon the line says enough. */
+/** These runs come again every few seconds. Where one was over soon, its line in the ledger says enough. */
 const frequent: readonly RunKind[] = ['incremental', 'list', 'lookback', 'deletions', 'related']
 
-/** Rows come from the list, and are compared rather than counted as rows of the run. */
+/** These runs count the records that the list showed, because they compare rows rather than write them. */
 const listing: readonly RunKind[] = ['reconcile', 'verify', 'deletions']
 
 export function startRecorder(needs: Needs): RunRecorder {
@@ -101,7 +101,7 @@ export function startRecorder(needs: Needs): RunRecorder {
         elapsedMs(),
       )
       state.asked = { requests, bytes, records }
-      // Whoever watches a first load sees it begin.
+      // At once, so that whoever watches a first load sees it begin.
       if (isFirst && !state.hasNoted) noteSoon(state)
     },
     step: (what) => void state.steps.begin(what, elapsedMs()),
@@ -193,7 +193,7 @@ async function note(state: State, end: RunEnd | null): Promise<void> {
   if (end !== null || nowMs - state.minutesMs >= markEveryMs) await noteMinutes(state)
 }
 
-/** What a run that is killed did stays known. */
+/** Stores the steps while the run goes on, so that they are known even if it is killed. */
 async function noteSteps({ pool, runId, steps, elapsedMs }: State): Promise<void> {
   await pool.query({
     name: 'tidemark_note_steps',
@@ -208,7 +208,7 @@ const beginAnewSql = `
   where stream = $1 and reading = $2
     and (is_complete or reading not in ('first load', 'backfill') or subject is distinct from $3)`
 
-/** Below all of it, until all of it is read. */
+/** The share stays below 1 until all is read. */
 const shareSql = (rows: string, total: string, complete: string, before: string) => `
   case when ${complete} then 1
        when ${total} is null then ${before}

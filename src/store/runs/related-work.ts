@@ -24,7 +24,7 @@ const listOf = (families: readonly Family[]) =>
     children.map(({ stream, keys }) => ({ id: due.assignmentId, stream, keys })),
   )
 
-/** Before the records themselves are written, so that none is ever there that nobody has. */
+/** Called before the records themselves are written, so that no record is ever stored that no assignment has. */
 async function addLinks(client: ClientBase, families: readonly Family[]): Promise<void> {
   const links = listOf(families).flatMap(({ id, stream, keys }) => keys.map((key) => ({ id, stream, key })))
   await client.query(
@@ -34,7 +34,7 @@ async function addLinks(client: ClientBase, families: readonly Family[]): Promis
   )
 }
 
-/** Within a transaction. Takes away what was not shown, marks records that nobody has any more as deleted (P7), and returns how many. */
+/** Removes links that were not shown, marks records that no assignment has any more (P7), and returns how many. Within a transaction. */
 async function replaceLinks(client: ClientBase, families: readonly Family[]): Promise<number> {
   const groups = listOf(families)
   const links = groups.flatMap(({ id, stream, keys }) => keys.map((key) => ({ id, stream, key })))
@@ -79,7 +79,7 @@ async function markWithoutLink(client: ClientBase, name: string, keys: readonly 
   })
 }
 
-/** Who has which: many assignments have one customer, and an assignment has many employees. */
+/** Makes a view of which assignment has which record: many assignments have one customer, and an assignment has many employees. */
 async function showLinks(client: ClientBase, name: string): Promise<void> {
   const stream = relatedStreams.find((one) => one.name === name)
   const tableSchema = stream && (await readTableSchema(client, stream))
@@ -104,7 +104,7 @@ async function showLinks(client: ClientBase, name: string): Promise<void> {
 /** The backlog of assignments, as one run works on it. */
 export function backlogOf({ session, stream, onMarked, related }: RunParts): RelatedBacklog {
   const { client, lease, afterWrites, fencedAfterWrites } = session
-  /** What was asked to be read again after this may have changed after it was read (P8). */
+  /** An assignment that somebody asked to be read again after this moment may have changed after it was read: it stays due (P8). */
   let pickedAt = ''
   let againLeft = mostAgain
   let isAgedPicked = false
@@ -160,7 +160,7 @@ export function relatedKeyFieldsOf({ session }: RunParts): RelatedKeyFields {
   }
 }
 
-/** Of groups whose key an operator has chosen anew: every assignment that has such records is read again, and the first gives it to the table. */
+/** When an operator has named another key for a group, every assignment with such records is read again; the first one rekeys the table. */
 export async function readAgainByKey(
   client: Pick<ClientBase, 'query'>,
   streams: readonly RelatedStream[],
@@ -195,9 +195,9 @@ async function clockText(client: ClientBase): Promise<string> {
 
 type Backlog = Pick<RunParts, 'stream' | 'related'> & { readonly client: ClientBase }
 
-/** So many are read again in one run because they changed, and the others by the next: a bulk update changes everything at once. */
+/** At most this many changed assignments are read again in one run, the others in the next: a bulk update changes everything at once. */
 const mostAgain = 200
-/** Of five, one is of those that wait longest: otherwise new changes could keep them waiting for ever. */
+/** One of five is taken from those that wait longest: otherwise new changes could keep them waiting for ever. */
 const oldestShare = 0.2
 
 type Picked = Due & { readonly isAgain: boolean }
@@ -251,12 +251,12 @@ async function dueAssignments(
   return rows
 }
 
-/** Every assignment has a row. */
+/** Whether every assignment has a row here. */
 const isReadWhole = `(
   select first_read_through_at is not null and not ${isLocallyChangedSql} from tidemark.stream as known where name = 'assignment'
 )`
 
-/** Read as of another row of the assignment, without groups that are wanted now; or set aside long enough. */
+/** Due again: its row has changed since it was read, a group that is wanted now was not read, or it was set aside long enough. */
 const isDue = `(known.hash <> mine._hash or known.retry_at <= now()
   or (known.problem is null and not known.groups @> $2::text[]))`
 
@@ -268,7 +268,7 @@ async function hasMore(backlog: Backlog): Promise<boolean> {
 const agedEveryMs = 10_000
 const fewestAged = 10
 
-/** The longest unread come first. */
+/** Those that were read longest ago come first. */
 async function agedAssignments({ client, stream, related }: Backlog): Promise<readonly Due[]> {
   const tableSchema = await readTableSchema(client, stream)
   if (!tableSchema || related.refreshMs === null) return []
@@ -367,9 +367,9 @@ async function setAside(client: ClientBase, aside: readonly SetAside[]): Promise
 }
 
 /**
- * How current the groups are: as the assignment that was read longest ago of those whose records may have changed since, set aside or
- * not. One that was never read is as old as its row here. And no more current than the assignments: a change that nobody has seen yet may
- * have changed their records as well.
+ * Notes how current the groups are. They are as old as the oldest reading among the assignments whose records may have changed since,
+ * set aside or not; one that was never read counts from when its row first came. And they are no more current than the assignments
+ * themselves: a change that nobody has seen yet may have changed related records as well.
  */
 async function noteEnd({ client, stream, related }: Backlog, runId: string, isDone: boolean): Promise<void> {
   const tableSchema = await readTableSchema(client, stream)

@@ -67,7 +67,7 @@ export function openFindings(
   }
 }
 
-/** One that is half done rests on the order of answers: when it falls, the backfill begins anew, and the run that works on it cannot go on. */
+/** A half-done backfill rests on the order of answers. If that belief falls, the backfill begins anew, and its run is fenced out. */
 async function takeBackBackfills(
   client: ClientBase,
   { stream, lane }: RunLease,
@@ -127,13 +127,13 @@ export async function learn(client: ClientBase, stream: string, beliefs: readonl
   )
 }
 
-/** From now on the position may rest on it. */
+/** Whether runs may rely on this belief when they move the position. */
 function movesPosition(name: string, value: string): boolean {
   const { rests, holdsAs } = beliefKind(name) ?? {}
   return rests === 'position' && holdsAs?.includes(value) === true
 }
 
-/** What was told on the strength of a belief that no longer holds; the position is taken back by the run that moves it. */
+/** Takes back what "settled" and "deletions known" owed to a belief that fell. The position is taken back by the run that moves it. */
 async function takeBack(client: ClientBase, stream: string, { name, value }: Belief): Promise<void> {
   const { rests, holdsAs = null } = beliefKind(name) ?? {}
   if ((rests !== 'settled' && rests !== 'deletions') || holdsAs === null || holdsAs.includes(value)) return
@@ -156,7 +156,7 @@ async function takeBack(client: ClientBase, stream: string, { name, value }: Bel
   )
 }
 
-/** A position is a number of one field. That of another one says nothing, so everything is read again. */
+/** A position is a value of one field. If the row version is another field, the position means nothing, and everything is read again. */
 async function setVersionField(
   client: ClientBase,
   { stream, lane, runId }: RunLease,
@@ -169,7 +169,7 @@ async function setVersionField(
   )
   await learn(client, stream, [{ name: 'version_field', value: field, evidence, testedAt: new Date() }])
   if (rows[0]?.value === field || (!rows[0] && (await isPositionOf(client, stream, field)))) return false
-  // Runs of other kinds go by the old field. What was learnt and kept in its numbers goes.
+  // Runs of other kinds go by the old field. What was learnt and kept in values of that field goes.
   await fenceRuns(client, [stream], { but: lane })
   await client.query(
     `delete from tidemark.belief
@@ -196,7 +196,7 @@ async function setVersionField(
   return (rowCount ?? 0) > 0
 }
 
-/** Of a database that an earlier version left: a row has the position as its version in this field. */
+/** For a database of an earlier version, which did not note the field: whether a row has the position as its version in this field. */
 async function isPositionOf(client: ClientBase, stream: string, field: string): Promise<boolean> {
   const isRead = `select from tidemark.stream where name = $1 and position > 0`
   // Where nothing was read there is no number of another field.
@@ -262,7 +262,7 @@ async function recordDifferences(
   )
 }
 
-/** Whoever writes the table finds out before its next commit. Within a fenced transaction. Returns the names of those that are new. */
+/** Every writer of the table notices before its next commit. Within a fenced transaction. Returns the names of the new ones. */
 export async function setVolatile(
   client: Pick<ClientBase, 'query'>,
   stream: string,

@@ -38,7 +38,7 @@ import type { StartingPoint } from './unread.ts'
 export type KindOfRun<Kind extends RunKind> = {
   /** Which position its pages move; `id` is that of the backfill. */
   position(lease: RunLease, start: StartingPoint, id: string): PositionStore
-  /** What it hears of the rows it wrote. */
+  /** What it is told of the rows that it wrote. */
   readonly returns: MergeReturns
   roles(parts: RunParts): RunRoles[Kind]
 }
@@ -54,7 +54,7 @@ export type RunOptions<Kind extends RunKind> = {
   readonly connections: number
   readonly related: RelatedOptions
   readonly log: Logger
-  /** After so long without a word from this program its lease goes to whoever wants it. */
+  /** If this program is silent for so long, whoever wants the lease gets it. */
   readonly silenceMs: number
   /** Rejects when there must be no run. */
   readonly beforeRun: (client: ClientBase) => Promise<void>
@@ -104,7 +104,7 @@ async function startRun<Kind extends RunKind>(
 ): Promise<Run<Kind>> {
   const { needs, backfill } = options
   const { client } = connection
-  // Before the run has its line in the ledger: a backfill that was cancelled meanwhile leaves none.
+  // Before the run gets its line in the ledger, so that a backfill that was cancelled meanwhile leaves no line.
   const from = backfill === null ? null : await takeUpBackfill(client, backfill)
   const { runId, startedAt, state: found, ...before } = await beginRun(client, taken, from?.position ?? null)
   const lease: RunLease = { ...taken, runId }

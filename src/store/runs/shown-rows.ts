@@ -8,7 +8,7 @@ import { qualified, readTableSchema, type TableSchema } from '../schema/table-sc
 import { markAbsent, storeBlockedDeletions } from './absences.ts'
 import type { RunParts } from './run.ts'
 
-/** What they are, read-only. */
+/** The reading half of ShownRows. */
 function shownKeysOf(
   parts: RunParts,
 ): Pick<ShownRows, 'count' | 'keyAt' | 'countMissing' | 'missingKeys' | 'someDeleted'> {
@@ -66,7 +66,7 @@ function shownKeysOf(
 function blockingOf({ session, stream }: RunParts): Pick<ShownRows, 'block' | 'beforehand'> {
   const { client } = session
   return {
-    // What a reconcile blocked, or a person rejected, says more than what this run saw of the list.
+    // This run saw only a part of the list, so it does not replace what a reconcile blocked or a person rejected.
     block: (shortfall) =>
       session.fencedAfterWrites(async () => {
         const { rowCount } = await client.query(
@@ -189,7 +189,7 @@ async function noteRemoved(
 
 type Keyed = { readonly table: string; readonly key: string }
 
-/** Compared by Postgres: of a list that shows little there may be as many rows as the table has (P10). */
+/** Postgres compares: if the list shows little, as many rows may be missing as the table has (P10). */
 const missingFrom = ({ table, key }: Keyed, { withDeleted }: Slice): string => `
   from ${table} as mine
   where ${isShown(withDeleted)} and ($1::bigint is null or mine.${key} > $1) and ($2::bigint is null or mine.${key} <= $2)

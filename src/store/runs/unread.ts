@@ -17,7 +17,7 @@ export const readUnread = (kept: unknown): Unread | null => {
   }
 }
 
-/** The empty text, when nothing is left; null: it stays as it is. */
+/** An empty text: nothing is left. Null: what is stored stays as it is. */
 export function unreadText(unread: Unread | null): string | null {
   if (unread === null) return null
   if (unread.ranges.length === 0) return ''

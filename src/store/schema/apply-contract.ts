@@ -1,5 +1,5 @@
-// Makes the table of a stream what the upstream says that its records are, before the first of them came: all columns with their types,
-// the view, and comments. What the data made of it stays as it is.
+// Makes the table of a stream by the upstream's description, before the first record comes: all columns with their types, the view, and
+// comments. What the data has made of a table already stays as it is.
 
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
@@ -28,7 +28,7 @@ export async function applyContract(
 ): Promise<void> {
   for (const one of described) {
     await createTable(client, one.stream, await wantedKey(client, one), log)
-    // Another program may have made the table grow in between.
+    // Another attempt is needed if another program has changed the table in between.
     for (let attempt = 0; attempt < mostAttempts; attempt++) if (await addColumns(client, one, log)) break
     await retryOnLockTimeout(client, `mirror.${one.stream.name}`, 'describe', () =>
       inTransaction(client, async () => {
@@ -42,7 +42,7 @@ export async function applyContract(
 
 const mostAttempts = 5
 
-/** As the data chose it, or the first candidate that is described. Of a changes stream it is always the same. */
+/** The key that the data chose, or else the first candidate that is described. A changes stream always has the same. */
 async function wantedKey(
   client: ClientBase,
   { stream, type, keyField }: Described,
@@ -62,7 +62,7 @@ async function wantedKey(
   return null
 }
 
-/** What can be told apart by its text is a key of the type text. */
+/** Any other type can be told apart by its text, so such a key is a text. */
 const keyType = (type: ColumnType | null): ColumnType =>
   type === 'bigint' || type === 'uuid' ? type : 'text'
 
@@ -83,7 +83,7 @@ async function addColumns(client: ClientBase, { stream, type }: Described, log: 
   )
 }
 
-/** Fewer than a table can have: fields that have values need a place as well. */
+/** Fewer than a table can have: fields that are not described, but have values, need columns as well. */
 const mostDescribedColumns = 250
 
 function missingFields(

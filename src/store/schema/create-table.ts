@@ -1,5 +1,5 @@
-// Makes the table of a stream, with its key, the mirror's own columns and its view. The columns that the data brings are
-// table-growth.ts.
+// Makes the table of a stream, with its key, the mirror's own columns and its view. The columns that the data needs are added by
+// grow-table.ts.
 
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
@@ -12,7 +12,7 @@ import { showColumns, viewOf } from './views.ts'
 import { adoptTable, isReplaced, watchTable } from './watch-table.ts'
 
 export type KeyColumn = { readonly field: string; readonly type: ColumnType }
-/** Without a type no table is made, but one that somebody put there is made like those of Tidemark. */
+/** Type null: no table is made, but one that somebody put there is made like those of Tidemark. */
 export type WantedKey = KeyColumn | { readonly field: string; readonly type: null }
 
 /**

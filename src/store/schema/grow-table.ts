@@ -1,5 +1,5 @@
-// Gives a table the columns that its data asks for, inside the transaction of the page that brought them. Nothing is
-// ever dropped, and no type changes but bigint to numeric. A table that keeps the past of its rows grows with it.
+// Gives a table the columns that its data needs, inside the transaction of the page that brought them. Nothing is ever dropped. Of
+// types, only bigint becomes numeric, and a column that never held a value gets the type of the first. A history table grows with it.
 
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
@@ -63,7 +63,7 @@ async function addColumns(
       const column = pg.escapeIdentifier(name)
       for (const table of tables)
         statements.push(
-          // A history outlives its table, when somebody drops that to have it filled anew.
+          // A history table may have the column already: it stays when somebody drops the stream's table to have it filled anew.
           `alter table ${table} add column ${table === tableSchema.history?.table ? 'if not exists ' : ''}${column} ${type}`,
           `comment on column ${table}.${column} is ${fieldComment(field)}`,
         )
@@ -79,7 +79,7 @@ async function addColumns(
   return added
 }
 
-/** Without a column for its version no row is safe from older ones (P3): no other field takes its name, or the last place. */
+/** Version fields come first, so that no other field takes their name or the last place: without them older rows could win (P3). */
 const versionsFirst = (tableSchema: TableSchema, fields: Growth['fields']) => {
   const isVersion = ([field]: readonly [string, ColumnType]) =>
     versionFields(tableSchema.stream).includes(foldName(field))
@@ -150,7 +150,7 @@ async function widenColumns(
     await changeType(client, tableSchema, name, { from: 'bigint', to: 'numeric', using: '', note: null })
 }
 
-/** What the upstream said of a field is not what its values are. No value is there that could be lost. */
+/** The upstream's description gave a field another type than its values have. The column is still empty, so no value can be lost. */
 async function retypeColumns(
   client: ClientBase,
   tableSchema: TableSchema,
@@ -219,6 +219,6 @@ async function noteColumn(
   )
 }
 
-/** Somebody's view, rule or generated column holds on to the column, or somebody's view to ours. */
+/** Somebody's view, rule or generated column depends on the column, or on our view. */
 const isDependedUpon = (error: unknown): boolean =>
   error instanceof pg.DatabaseError && (error.code === '2BP01' || error.code === '0A000')

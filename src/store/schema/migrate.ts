@@ -28,8 +28,8 @@ async function grantReading(client: ClientBase, role: string, log: Logger): Prom
 }
 
 /**
- * A transaction that somebody left open keeps its tables locked, so that no column can be added. Whatever the role has been given
- * already stays.
+ * Limits how long a transaction of the BI role may be left open: it keeps its tables locked, so that no column can be added. A limit
+ * that the role has already stays.
  */
 async function limitIdleTransactions(client: ClientBase, role: string, log: Logger): Promise<void> {
   const { rows } = await client.query<{ database: string; isLimited: boolean }>(
@@ -118,15 +118,15 @@ export async function migrateDatabase({ database, streams, biRole, log }: Option
 const madeByAnother = ['42P06', '42P07', '23505']
 
 /**
- * Until the connection is closed. By a lock of the table that says which migrations were applied: its rows can be read and written
- * meanwhile, and nobody else may lock it.
+ * Lets no other program migrate until the connection is closed, by a lock on the table of applied migrations: its rows can be read and
+ * written meanwhile, and nobody else may lock it.
  */
 async function keepOthersFromMigrating(guard: ClientBase): Promise<void> {
   const { migrationsSchema: schema, migrationsTable: table } = history
   const isThere = async () =>
     (await guard.query('select where to_regclass($1) is not null', [`${schema}.${table}`])).rowCount === 1
   while (!(await isThere()))
-    // As the migrator would make it.
+    // Makes the table just as the migrator would.
     await guard
       .query(
         `create schema if not exists ${schema};
@@ -190,7 +190,7 @@ async function applyMigrations(client: PoolClient): Promise<number> {
   try {
     await migrate(drizzle({ client }), { migrationsFolder, ...history })
   } catch (cause) {
-    // What it wraps says what Postgres said.
+    // The cause inside says what Postgres said.
     const reason = messageOf(cause instanceof Error ? (cause.cause ?? cause) : cause)
     throw new DatabaseError(`The database cannot be migrated: ${reason}. Nothing was changed.`, { cause })
   }

@@ -1,5 +1,5 @@
-// Gives a table another key than it was made with: an empty one, made by what the upstream says about itself, when the data chooses
-// otherwise; any one, when an operator chooses otherwise (KEY_<STREAM>). One transaction, and the same rows before and after it.
+// Gives a table another key than it was made with. An empty table that was made by the upstream's description gets the key that the data
+// chooses; any table gets the one that an operator chooses (KEY_<STREAM>). One transaction, and the same rows before and after it.
 
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
@@ -54,7 +54,7 @@ export async function rekeyTable(
   )
 }
 
-/** A run that began with the key of before would give the table that one again. */
+/** Rejects if the key was chosen anew meanwhile: a run that began with the old key would give the table that one again. */
 async function expectChosen(client: ClientBase, stream: string, { field }: KeyColumn): Promise<void> {
   const { rows } = await client.query<{ key_field: string | null }>(
     'select key_field from tidemark.stream where name = $1',
@@ -115,7 +115,7 @@ function compositeSql(keyField: string, columns: readonly Column[]): string {
 
 const uuidPattern = '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
 
-/** Of a text that may be anything. */
+/** Whether a text, which may be anything, is an integer of 64 bits. */
 const isInt64Sql = (text: string): string =>
   `case when ${text} ~ '^-?(0|[1-9][0-9]{0,18})$' then ${fitsInt64Sql(`(${text})::numeric`)} else false end`
 
@@ -173,7 +173,7 @@ async function moveKey(client: ClientBase, changed: Changed, log: Logger): Promi
   await moveLinks(client, changed)
   if (keySql)
     await client.query(
-      // What is deleted comes never again: where its columns do not tell its key, it has that of before.
+      // A deleted record never comes again. Where its columns do not tell the new key, the row keeps the old one.
       `update ${table} as mine set ${after} = coalesce(${keySql(columns)},
          case when _deleted_at is not null then '[' || ${partSql(key, (text) => `to_json(${text})::text`)} || ']' end)`,
     )
@@ -201,13 +201,13 @@ async function moveKey(client: ClientBase, changed: Changed, log: Logger): Promi
   return removed ?? 0
 }
 
-/** The column holds the keys now, as texts when they are not all of the type that the first of them ask for. */
+/** Makes the column that holds the keys now a text, if not all of them are of the type that the first ones have. */
 async function retype(client: ClientBase, { tableSchema, wanted, name }: Changed): Promise<void> {
   const { stream, key, columns, history } = tableSchema
   const column = columns.find((one) => one.name === name)
   if (!column) return
   const own = partSql(column, (text) => text)
-  // What is deleted comes never again: where the column does not tell its key, it has that of before.
+  // A deleted record never comes again. Where the column does not tell the new key, the row keeps the old one.
   const kept = `coalesce(${own}, case when _deleted_at is not null then ${pg.escapeIdentifier(key.name)}::text end)`
   const tables = [{ table: qualified(stream), keySql: kept }]
   if (history?.columns.includes(name)) tables.push({ table: history.table, keySql: own })
@@ -242,7 +242,7 @@ async function areAll(
   return rows[0]?.are_all ?? false
 }
 
-/** Which assignment has which related record goes on under the new keys. Its view names the key, and is made again by the next reading. */
+/** Moves the links between assignments and related records to the new keys. Their view names the key: the next reading makes it again. */
 async function moveLinks(client: ClientBase, { tableSchema, name, keySql }: Changed): Promise<void> {
   const { stream, key, columns } = tableSchema
   if (stream.kind !== 'related') return
@@ -264,7 +264,7 @@ async function moveLinks(client: ClientBase, { tableSchema, name, keySql }: Chan
     await client.query(`drop view if exists bi.${pg.escapeIdentifier(`assignment_${stream.name}`)}`)
 }
 
-/** What was noted by the keys of before. Records that had the key of another one become rows now. */
+/** Forgets what was noted by the old keys. Records in quarantine because they shared a key can become rows now. */
 async function forget(client: ClientBase, { stream }: TableSchema, { field }: KeyColumn): Promise<void> {
   await client.query('delete from tidemark.suspect where stream = $1', [stream.name])
   await client.query(

@@ -10,7 +10,7 @@ import { historyOf, qualified, readTableSchema, type TableSchema } from './table
 import { historyViewOf, isShownAsOf, showAsOf, showColumns } from './views.ts'
 import { forgetMonth, watchHistory } from './watch-history.ts'
 
-/** What follows a CTE that returns `mine as written`: keeps the rows as they are now. Empty where no past is kept. */
+/** The part of a statement that stores the rows of a CTE, which returns `mine as written`, in the history. Empty where none is kept. */
 export function keepingSql({ stream, history }: TableSchema, written: string): string {
   if (!history || historyMsOf(stream) === null) return ''
   const names = history.columns.map(pg.escapeIdentifier)
@@ -33,7 +33,7 @@ export async function prepareHistory(
   const keptMs = historyMsOf(stream)
   if (keptMs === null) return tableSchema
   const watching = { log, inTransaction: (work: () => Promise<void>) => inBriefTransaction(client, work) }
-  // P15, before anything is made anew.
+  // Before anything is made anew, so that damage is noticed (P15).
   const isDamaged = await watchHistory(client, stream, watching)
   const known = isDamaged ? ((await readTableSchema(client, stream)) ?? tableSchema) : tableSchema
   const made = known.history ? known : await makeTable(client, known, log)
@@ -55,7 +55,7 @@ export async function prepareHistory(
   return made
 }
 
-/** What is lost stays so; but as they are now, rows are in it again. */
+/** What was lost cannot be brought back, but the rows as they are now are stored in it again. */
 async function actUpon(
   client: ClientBase,
   { stream, key, history }: TableSchema,
@@ -139,7 +139,7 @@ async function makePartition(client: ClientBase, tableSchema: TableSchema, month
   )
 }
 
-/** A row that never changed again still tells where things are: the last of each key goes on at the start of the next. */
+/** The last state of each living row moves to the start of the next month: a row that never changed since must still show as of then. */
 async function dropPartition(
   client: ClientBase,
   tableSchema: TableSchema,

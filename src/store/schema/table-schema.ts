@@ -10,7 +10,7 @@ export type Column = {
   readonly field: string
   readonly name: string
   readonly type: ColumnType
-  /** Its type is that of a description, and no value has come yet: the first ones may ask for another. */
+  /** Its type comes from the upstream's description, and no value has come yet: the first values may need another. */
   readonly isUnproven?: boolean
 }
 export type TableSchema = {
@@ -136,7 +136,7 @@ function volatileFields(stream: MirroredStream, key: Column, found: readonly str
 export const versionFields = (stream: MirroredStream): readonly string[] =>
   stream.kind === 'changes' ? stream.versionFields.map(foldName) : []
 
-/** A part of a key of several fields is looked for on its own as well; null: the column is none. */
+/** Makes an index for a part of a key of several fields, because people look for the part alone as well. Null: the column is no part. */
 export function partIndexSql(
   stream: Pick<MirroredStream, 'name'>,
   keyField: string,

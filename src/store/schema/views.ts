@@ -42,7 +42,7 @@ export async function isShownAsOf(
   return rows[0]?.is_shown ?? false
 }
 
-/** Makes it, or has it go by another key. One that somebody put in its place must not stop the mirror. */
+/** Makes the function, or makes it anew for another key. A function that somebody put in its place must not stop the mirror. */
 export async function showAsOf(
   client: ClientBase,
   stream: Pick<MirroredStream, 'name'>,
@@ -107,7 +107,7 @@ async function refreshView(client: ClientBase, view: View, columns: readonly str
   await describeView(client, view)
 }
 
-/** In the words of the table, for the tools that show them. Words that somebody put there stay. */
+/** Copies the table's comments to the view, for the tools that show them. Comments that somebody else wrote stay. */
 async function describeView(client: ClientBase, view: View): Promise<void> {
   const { rows } = await client.query<{ statement: string }>(
     `select format('comment on column %s.%I is %L', $1::text, shown.attname, col_description(told.attrelid, told.attnum)) as statement

@@ -1,5 +1,6 @@
 // Notices what others do to the table that keeps the past of a stream (P15): triggers on it and on its months note every statement which
-// is not Tidemark's own, and OIDs show what was dropped or replaced. The upstream does not show the past, so it is only told what is lost.
+// is not Tidemark's own, and OIDs show what was dropped or replaced. The upstream does not show the past, so what is lost cannot be
+// mended, only reported.
 
 import pg, { type ClientBase } from 'pg'
 import type { Logger } from '../../log.ts'
@@ -8,8 +9,8 @@ import { asOfName } from './views.ts'
 
 type Stream = TableSchema['stream']
 
-// A month is a table of its own, which can be written to, and emptied, by its own name. A statement that names the whole history fires
-// the triggers of that alone, but a truncate those of each table that it empties.
+// A month is a table of its own, so that people can write to it or empty it by its own name. A statement that names the whole history
+// fires only the triggers of the whole; but a truncate fires those of each table that it empties.
 const triggersOf = (table: string, stream: Stream, isMonth: boolean): string => {
   const isOfOthers = `for each statement when (current_setting('tidemark.writer', true) is distinct from 'on')
     execute function tidemark.note_local_change(${pg.escapeLiteral(historyOf(stream).name)})`
@@ -111,7 +112,7 @@ type Change = {
   readonly through: string | null
 }
 
-/** In a database that was restored whole all OIDs are others, and nothing is lost. */
+/** In a database that was restored whole all OIDs are new, also that of tidemark.stream: then nothing was lost. */
 function changesOf({ known, now, table, unwatched }: Found): readonly Change[] {
   if (known === null || known.state !== now.state) return []
   const { since: from } = known
@@ -142,7 +143,7 @@ const note = (client: ClientBase, stream: Stream, { operation, from, through }: 
     [historyOf(stream).name, operation, from, through],
   )
 
-/** What somebody put there that is no history is kept under another name. */
+/** Renames a table that somebody put in its place and that is no history: it is kept under another name. */
 async function setAside(client: ClientBase, stream: Stream, log: Logger): Promise<void> {
   const table = qualified(historyOf(stream))
   const aside = `${historyOf(stream).name}_set_aside_${Date.now()}`

@@ -44,13 +44,13 @@ const isSocket = (url: URL): boolean =>
   url.hostname.startsWith('%2F') ||
   url.searchParams.get('host')?.startsWith('/') === true
 
-/** This machine: what goes there can be listened to by nobody else. */
+/** Whether it is on this machine: then nobody can listen on the way. */
 const isHere = (url: URL): boolean => {
   const host = url.searchParams.get('host') ?? url.hostname.replace(/^\[|\]$/g, '')
   return isSocket(url) || /^(?:localhost|::1|127(?:\.\d+){3})$/i.test(host)
 }
 
-/** An option that nobody reads would leave a connection open to others that its owner believes to be closed. */
+/** Refuses TLS options that would be ignored: their owner believes the connection to be safe, and it would not be. */
 function refuseUnknownTls(options: URLSearchParams): void {
   for (const name of options.keys()) {
     if (tlsNames.includes(name) && options.getAll(name).length > 1)
@@ -69,7 +69,7 @@ function readMode(target: URL): Mode {
   if (ssl !== null && ssl !== 'true' && ssl !== 'false')
     throw new DatabaseError(`DATABASE_URL says ssl=${ssl}; it must be true or false`)
   const given = options.get('sslmode') ?? (ssl === null ? null : ssl === 'true' ? 'require' : 'disable')
-  // libpq would go on without TLS on another host, and with a certificate of anybody: who listens there would get the password.
+  // libpq would also connect to another host without TLS, or accept anybody's certificate: whoever listens would get the password.
   if (given === null)
     return isHere(target) && options.get('sslrootcert') !== 'system' ? 'prefer' : 'verify-full'
   const mode = modes.find((known) => known === given)
@@ -132,9 +132,9 @@ type Options = {
 
 const maxConnections = 40
 const connectTimeoutMs = 15_000
-/** Others may use the pooler between two looks. */
+/** More than one, because other clients may use the pooler between two looks. */
 const sessionLooks = 3
-/** A Postgres whose machine is gone is noticed this soon after its last word; without it after two hours. */
+/** So soon after the last word it is checked whether the machine of Postgres is still there; otherwise it would take two hours. */
 const keepAliveMs = 10_000
 
 export async function openDatabase({
@@ -176,18 +176,18 @@ async function connect(url: string, log: Logger, isReadOnly: boolean): Promise<D
       if (isReadOnly) await client.query('set default_transaction_read_only = on')
     },
   })
-  // One that breaks while somebody holds it fails the next query of whoever holds it; unheard it would end the program.
+  // If a connection breaks while somebody holds it, the next query fails. The error has to be listened to, or it would end the program.
   pool.on('connect', (client) => void client.on('error', () => {}))
-  // A connection that breaks while nobody uses it; the next one who needs one gets a new one.
+  // A connection broke while nobody used it: whoever needs one next gets a new one.
   pool.on('error', (error) => log.debug({ err: error }, 'an idle connection to Postgres broke'))
   const cluster = await clusterOf(pool, describe(url))
   return { pool, connection, url, address: describe(url), cluster, embedded: null, close: () => pool.end() }
 }
 
-/** Every role may ask for it by default; other databases that speak like Postgres have no such thing. */
+/** By default every role may ask for it. A role may have lost that right, and databases that only speak like Postgres do not know it. */
 const keepsItToItself = ['42501', '42883']
 
-/** The same on a standby that becomes the primary. */
+/** The identifier of the cluster. A standby that becomes the primary has the same one. */
 async function clusterOf(pool: pg.Pool, where: string): Promise<string | null> {
   try {
     const { rows } = await pool.query<{ id: string }>(

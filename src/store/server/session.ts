@@ -30,7 +30,7 @@ export async function takeConnection(pool: Pool): Promise<Connection> {
   }
 }
 
-/** For as long as the work takes. After an error nobody knows what state it is in. */
+/** Holds a connection for as long as the work takes. After an error it is closed, because nobody knows what state it is in. */
 export async function withConnection<Result>(
   pool: Pool,
   work: (client: PoolClient) => Promise<Result>,
@@ -46,7 +46,7 @@ export async function withConnection<Result>(
   }
 }
 
-/** For those who only look: each query may take so long, and can change nothing. */
+/** For those who only look: each query may take this long at most, and can change nothing. */
 export function looksWithin(pool: Pool, ms: number): Pick<ClientBase, 'query'> {
   const query = async (text: string, values?: unknown[]) => {
     const connection = await takeConnection(pool)
@@ -70,7 +70,7 @@ export function looksWithin(pool: Pool, ms: number): Pick<ClientBase, 'query'> {
   return { query: query as ClientBase['query'] }
 }
 
-/** Said by each transaction that writes rows of the mirror: those of all others are noted by triggers (P15). */
+/** Each transaction of Tidemark that writes rows of the mirror says this. Triggers note all other transactions (P15). */
 export const writerSql = `set local tidemark.writer = 'on'`
 
 // A transaction on a connection that is held: all of the work, or nothing of it.
@@ -141,7 +141,7 @@ export async function retryOnLockTimeout<Result>(
 /** Unless an administrator chose another time: `alter database … set tidemark.longest_reading = '30 min'`. */
 const longestReadingSql = `coalesce(nullif(current_setting('tidemark.longest_reading', true), ''), '5 min')::interval`
 
-/** Of those who can read the table and not write it: none of them keeps rows from coming. False: none was ended, or none may be. */
+/** Ends transactions that block the table for too long, of roles that can read and not write it. False: none was ended, or none may be. */
 async function endLongReaders(client: ClientBase, table: string): Promise<boolean> {
   try {
     const { rows } = await client.query<{ ended: boolean }>(
@@ -154,12 +154,12 @@ async function endLongReaders(client: ClientBase, table: string): Promise<boolea
     )
     return rows.some(({ ended }) => ended)
   } catch {
-    // This role may not: an administrator can.
+    // This role may not end them; an administrator can.
     return false
   }
 }
 
-/** Whose transaction uses the table, the oldest of them, and how it is ended. What Postgres does not show of others is left out. */
+/** Tells, for an error message, whose transaction is the oldest that uses the table, and how to end it, as far as Postgres shows that. */
 async function holderOf(client: ClientBase, table: string): Promise<string> {
   const { rows } = await client.query<{
     pid: number
@@ -185,11 +185,11 @@ async function holderOf(client: ClientBase, table: string): Promise<string> {
 export const delaySql = ({ firstMs, longestMs }: BackoffPolicy, failures: string): string =>
   `least(interval '${firstMs} ms' * 2 ^ least(${failures} - 1, 30), interval '${longestMs} ms')`
 
-// What only one program does at a time. Everybody who can connect can take any advisory lock, and would hold up all workers with it;
-// these are locks of lines in a table that nobody else may read.
+// Turns: what only one program does at a time. They are locks of lines in a table that nobody else may read. Advisory locks would not
+// do: everybody who can connect can take any of them, and would hold up all workers.
 const turnSql = 'select from tidemark.turn where name = $1 for update'
 
-/** Waits for it. It ends with the transaction. */
+/** Waits for the turn, which ends with the transaction. */
 export async function takeTurn(client: ClientBase, name: string): Promise<void> {
   await client.query('insert into tidemark.turn (name) values ($1) on conflict do nothing', [name])
   await client.query(turnSql, [name])
@@ -217,7 +217,7 @@ export async function inTurn(
   })
 }
 
-// The advisory locks that have a number, all in one place: two of one number would wait for each other. Of programs for trying things only.
+// All advisory locks that have a number, in one place: two with the same number would wait for each other. Only tests and the demo use them.
 export const lockKeys = {
   /** Of the tests, in the database that they are given. */
   testTemplate: 7_405_615,

@@ -32,13 +32,13 @@ import { type Table, tableOf } from './table.ts'
 export type PositionStore = {
   /** Where it was when the run began. */
   readonly start: bigint
-  /** What was left above it then by a reading in ranges. */
+  /** What a reading in ranges had left unread above it then. */
   readonly unread: Unread | null
   /** Proves the lease and keeps it until the transaction ends. */
   hold(client: ClientBase): Promise<void>
   /** The last statement before a commit. Rejects with `RunFenced` when the lease is lost. */
   advance(client: ClientBase, page: PageEnd): Promise<Advanced>
-  /** Moves it back to where it was, in a transaction of its own. Nothing counts as read above it. */
+  /** Moves it back, in a transaction of its own. What was read above it counts no more. */
   retreat(client: ClientBase, reason: string, to: bigint): Promise<void>
   end(client: Pick<ClientBase, 'query'>, end: RunEnd): Promise<void>
 }
@@ -59,7 +59,7 @@ export type PageEnd = {
 export type Advanced = {
   /** Where it is now; null when it was not moved. */
   readonly position: bigint | null
-  /** Of the table that was written: a page that was encoded by another version must not be committed. */
+  /** The version of the table's columns: a page that was encoded for another version must not be committed. */
   readonly columnsVersion: number
 }
 
@@ -83,12 +83,12 @@ export type CommitContext = {
   readonly stream: MirroredStream
   readonly positions: PositionStore
   readonly returns: MergeReturns
-  /** Of date-times without an offset. */
+  /** In which date-times without an offset are read. */
   readonly timeZone: string
   readonly log: Logger
 }
 
-/** The page before has to be tried again, and what this one holds could be in its way. Nothing was kept of the attempt. */
+/** The page before has to be tried again, and locks that this page holds could block it. Nothing was kept of the attempt. */
 export class TurnLost extends Error {
   override readonly name = 'TurnLost'
 }
@@ -103,23 +103,23 @@ export class InsertRefused extends Error {
   override readonly name = 'InsertRefused'
 }
 
-/** Some rows of a page are news, and of the page only hashes are at hand. Nothing was kept of the attempt. */
+/** Some rows of the page have to be written, but only their hashes were made. Nothing was kept of the attempt. */
 export class RowsWanted extends Error {
   override readonly name = 'RowsWanted'
 }
 
 /**
- * A page among those before and behind it. Two are on their way at a time, so that one is copied while the other is committed; what a page
- * holds in Postgres must not make the one before it wait, which in turn it waits for itself.
+ * How a page takes turns with the one before it. Two pages are written at a time: one is copied while the other is committed. A page
+ * must not hold a lock that the page before it needs: it waits for that page to commit, and both would wait for ever.
  */
 export type Turn = {
-  /** The page before is on its quick way: it changes no columns. From then on the table may be read. */
+  /** Waits until it is certain that the page before changes no columns. From then on this page may read the table. */
   mayRead(): Promise<void>
-  /** The page before has copied its rows, and waits for none any more. From then on rows may be locked. */
+  /** Waits until the page before has copied its rows and needs no further locks. From then on this page may lock rows. */
   mayCopy(): Promise<void>
-  /** This page has copied all of its rows straight into the table. */
+  /** Says that this page has copied all of its rows straight into the table. */
   hasCopied(): void
-  /** The page before is committed, and the table is as it was: rejects with `TableChanged` or `TurnLost` otherwise. */
+  /** Waits until the page before is committed. Rejects with `TurnLost` if that failed, and with `TableChanged` if the table is another now. */
   take(): Promise<void>
 }
 
@@ -131,11 +131,11 @@ export async function commitQuickly(
     readonly table: Table
     readonly encoded: EncodedPage
     readonly turn: Turn
-    /** Whether no row of the page is expected to be there, by what the pages before it were. */
+    /** Whether probably no row of the page is in the table yet, judging by the pages before it. */
     readonly isAllNew: () => boolean
-    /** It has another record of a row of the page before. */
+    /** Whether the page has another record of a row that the page before has too. */
     readonly sharesRows: () => boolean
-    /** It was tried to copy it straight into the table. */
+    /** The page must not be copied straight into the table: that was tried and refused. */
     readonly mustMerge: boolean
   },
 ): Promise<Committed> {
@@ -181,7 +181,7 @@ async function writeQuickly(
   }
   await prepareStaging(client, tableSchema)
   if (returns === 'differences') {
-    // What somebody changed here without a trace shows only beside the whole record (P16).
+    // A row that somebody changed here without a trace shows only when it is compared with the whole record (P16).
     await stageRows(client, encoded.all, begin)
     await turn.take()
     return await mergePage(client, tableSchema, { returns, readAtMs: page.readAtMs })
@@ -215,8 +215,8 @@ export async function commitWithoutRows(
 }
 
 /**
- * Changes the table where there is growth, and separates the rows that Postgres refuses from the others. Answers with the page as the
- * table takes it since it has grown.
+ * Changes the table where the page needs that, and separates the rows that Postgres refuses from the others. Returns the page encoded
+ * for the changed table.
  */
 export async function commitCarefully(
   client: ClientBase,
@@ -253,7 +253,7 @@ async function grow(
   await client.query('set local lock_timeout = 0')
   const tableSchema = await readTableSchema(client, table.tableSchema.stream)
   if (!tableSchema) throw new TableChanged()
-  // Still bigint: something depends on the column, and asking again at every page would not change that.
+  // The column could not be changed because something depends on it. Remember that, instead of trying again with every page.
   for (const column of tableSchema.columns)
     if (column.type === 'bigint' && growth.widen.has(column.name)) settledColumns.add(column.name)
     else if (growth.retype?.has(column.name)) settledColumns.add(column.name)
@@ -288,7 +288,7 @@ async function end(
       quarantined,
     },
   })
-  // Another program added a column that this page would have had to clear.
+  // Another program changed the columns meanwhile: this page may lack a column that it would have to fill or clear.
   if (columnsVersion !== null && columnsVersion !== advanced.columnsVersion) throw new TableChanged()
   await client.query('commit')
   return { ...merged, quarantined, newlyQuarantined, position: advanced.position }

@@ -1,5 +1,5 @@
-// What tells a record from the row that is here, in SQL: the record is `page`, in the staging table, the row is `mine`. Volatile fields
-// are left out (P16). Text, and the shape of its answer; runs nothing.
+// SQL that compares a record with its row: the record is `page`, in the staging table, the row is `mine`. Volatile fields are left
+// out (P16). Only makes the text, and says what its answer looks like; runs nothing.
 
 import pg from 'pg'
 import type { Difference } from '../../sync/ports/audits.ts'
@@ -8,7 +8,7 @@ import { type TableSchema, versionSql } from '../schema/table-schema.ts'
 
 // When a row may be replaced by an older version than its own (P3): when it is known to be wrong, or when a rewind or a new epoch
 // said that the upstream itself went back (P14).
-/** Such a row takes whatever comes next. */
+/** The hash of a row that is known to be wrong: whatever record comes next replaces it. */
 export const distrustedHash = `''::bytea`
 
 /** After a rewind: what was mirrored above its target, and not shown again since. */

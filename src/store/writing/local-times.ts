@@ -1,5 +1,5 @@
-// How far local times are ahead of UTC, asked of Postgres itself: then a date-time without an offset can be told in the binary format
-// and is the same moment that Postgres would read from its text, where clocks are put forward or back as well (P4).
+// Asks Postgres how far the local times of a zone are ahead of UTC. With that, this program can write a date-time without an offset in
+// the binary format, as exactly the moment that Postgres would read from its text, also where clocks are put forward or back (P4).
 
 import type { ClientBase, Pool } from 'pg'
 import type { MirroredStream } from '../../streams/catalog.ts'
@@ -8,9 +8,9 @@ import type { OffsetAt } from '../encoding/instant-cell.ts'
 import type { LocalTimes } from '../encoding/plain-row.ts'
 import { inTransaction, withConnection } from '../server/session.ts'
 
-/** Date-times outside of it are read by Postgres. No zone has offsets with seconds within it. */
+/** Date-times outside of this span are left to Postgres. Within it no zone has an offset with seconds. */
 const asked = { from: '1980-01-01', to: '2060-01-01' } as const
-/** Postgres may learn of a new law while this program runs. */
+/** Asked again after this: a new law may change a zone, and Postgres may be updated while this program runs. */
 const lastsMs = 3_600_000
 
 type Known = { readonly until: number; readonly offsets: Promise<LocalTimes> }

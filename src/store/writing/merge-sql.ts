@@ -15,7 +15,7 @@ import {
 
 export const stagingTable = 'pg_temp.tidemark_page'
 
-/** Empty again after every commit. */
+/** The staging table of a connection. Every commit empties it. */
 export const stagingSql = (tableSchema: TableSchema): string => `
   drop table if exists ${stagingTable};
   create temporary table tidemark_page (${[
@@ -27,8 +27,8 @@ export const emptyStagingSql = `delete from ${stagingTable}`
 export const stageSql = `copy ${stagingTable} from stdin`
 
 /**
- * Straight into the table: two thirds of the work, where all rows are new. Where one would replace a row after all, also one that
- * another writer commits meanwhile, the unique key refuses the page (P3).
+ * Copies rows straight into the table, which takes two thirds of the work where all rows are new. If one of them is there after all, or
+ * another writer commits it meanwhile, the unique key refuses the page (P3).
  */
 export const insertSql = (tableSchema: TableSchema): string =>
   `copy ${qualified(tableSchema.stream)} (${[...Object.keys(leadingColumns), ...columnNames(tableSchema)].join(', ')}) from stdin`
@@ -46,8 +46,8 @@ export type MergedArrival = FoundDifference & {
 }
 
 /**
- * What a merge answers with: how many rows it wrote; or what these were before; or also which records are older than their row, and
- * then it mends what somebody changed here without a trace.
+ * What a merge returns. `counts`: how many rows it wrote. `arrivals`: what the written rows were before. `differences`: also which
+ * records are older than their row; and such a merge mends rows that somebody changed here without a trace.
  */
 export type MergeReturns = 'counts' | 'arrivals' | 'differences'
 
@@ -107,8 +107,8 @@ export function mergeSql(tableSchema: TableSchema, returns: MergeReturns): strin
     ${outcome}`
 }
 
-// The record was asked for and gone after the page had come, which says no more about it than that it was there before (P7).
-// Of the two moments this one is taken too late rather than too early.
+// A look found the record gone after this page had been read: the page shows only that the record was there before, so the row stays
+// deleted (P7). The time of the reading is rather taken too late than too early.
 const wentSince = `(mine._deleted_reason = 'absent' and mine._deleted_at > statement_timestamp() - make_interval(secs => $1::float8 / 1000))`
 
 /** In SQL: what is asked of a row that comes. */
@@ -116,7 +116,7 @@ type Incoming = {
   readonly hash: string
   readonly isLiving: string
   readonly version: string | null
-  /** Also what somebody changed here without a trace is mended (P16); empty: it is not. */
+  /** The condition by which rows are mended that somebody changed here without a trace (P16); empty: they are not. */
   readonly isDamaged: string
 }
 
@@ -128,8 +128,8 @@ const incomingRow = (tableSchema: TableSchema, alias: string, mends: boolean): I
 })
 
 /**
- * Which rows would change something, of those whose keys, versions and hashes are the parameters 2 to 4, and 5: whether the source says
- * that they are deleted. The first parameter is that of the merge. Damage without a trace cannot be told by these.
+ * Selects which rows of a page would change something. Parameters: 1 as for the merge, 2 to 4 keys, versions and hashes, 5 whether the
+ * source says that they are deleted. Changes that somebody made here without a trace cannot be seen by these.
  */
 export function probeSql(tableSchema: TableSchema): string {
   const key = pg.escapeIdentifier(tableSchema.key.name)
@@ -152,15 +152,16 @@ export function probeSql(tableSchema: TableSchema): string {
 }
 
 /**
- * A higher version, or the same version (or a stream that has none) with other content, or back from the dead. Of two records with
- * one version the one that was read last wins. What was gone and is there again counts in any version: it may come from a backup.
+ * Whether a record replaces its row: it has a higher version, or other content at the same version (or in a stream without versions), or
+ * its row is marked as deleted. Of two records with one version the one that was read last wins. A record that was gone and is there
+ * again counts in any version: it may come from a backup.
  */
 function isNews(tableSchema: TableSchema, { hash, isLiving, version: theirs, isDamaged }: Incoming): string {
   const isBack = `mine._deleted_at is not null and ${isLiving} and ${wentSince} is not true`
   const isOther = `${hash} <> mine._hash or (${isBack})`
   const ours = versionSql(tableSchema, 'mine')
   if (theirs === null) return `(${isOther}${isDamaged})`
-  // Also when it is as before: it was shown, and from now on is known.
+  // Also when the record is the same as before: writing the row notes that it was shown again, and ends the doubt.
   const isUnguarded = `mine._hash = ${distrustedHash} or ${isRewoundSql(tableSchema, 'mine')}`
   const isThereAgain = `(mine._deleted_reason = 'absent' and ${isBack})`
   return `(${theirs} > ${ours} or (${theirs} = ${ours} and (${isOther})) or ${isThereAgain} or ${isUnguarded}${isDamaged})`

@@ -1,6 +1,6 @@
-// Expects a page of new rows after a page of new rows, as a first reading brings them: such a page can be copied straight into its
-// table. After a page whose rows were all there unchanged it expects another such page: of that only hashes are needed. Where one holds
-// another row after all, it is refused and written once more.
+// Guesses what the next page holds by what the page before held. After a page of new rows another one is expected, as in a first load:
+// it can be copied straight into its table. After a page whose rows were all stored and unchanged another such one is expected: only its
+// hashes are made. Where the guess is wrong, Postgres refuses the page, and it is written once more in the usual way.
 
 import { isDeepStrictEqual } from 'node:util'
 import type { Row } from '../../streams/record.ts'
@@ -9,12 +9,12 @@ export type NewRows = {
   areExpected(): boolean
   /** All rows are expected to be in the table already, just as they are. */
   noneIsExpected(): boolean
-  /** Of the next page. */
+  /** Call it for each page, in order. */
   nextPage(rows: readonly Row[]): NextPage
   wereWritten(page: { readonly areAllNew: boolean; readonly areAllKnown: boolean }): void
   /** False when no new rows were expected. */
   wereRefused(): boolean
-  /** Where none was expected. */
+  /** Some rows had to be written although none was expected to change. */
   wereWanted(): void
 }
 
@@ -23,11 +23,11 @@ export type NextPage = {
   readonly rows: readonly Row[]
   /** How many of these rows the page before it held as well. */
   readonly repeatedCount: number
-  /** It has another record of a row that the page before it held: which of them stays is only known behind that page. */
+  /** It has another record of a row that the page before holds too: which one stays is only known when that page is written. */
   readonly sharesRows: () => boolean
 }
 
-/** A source may go on changing while it is read. */
+/** After so many wrong guesses no more are made: the source is changing while it is read. */
 const mostRefusals = 5
 
 export function expectNewRows(): NewRows {
@@ -45,14 +45,14 @@ export function expectNewRows(): NewRows {
     nextPage(rows) {
       const repeated = repeatedRows(rows, before)
       const others = keysBefore
-      // Not asked of pages of new rows.
+      // Worked out only when asked for: pages of new rows need it not.
       const sharesRows = () => {
         const keys = new Set(others)
         return rows.some((row) => keys.has(row.key) && !repeated.has(row))
       }
       if (rows.length > 0) {
         before = lastRows(rows)
-        // Of the rows only these: a row keeps the bytes of its page.
+        // Only the keys are kept: a row would keep the bytes of its whole page in memory.
         keysBefore = rows.map(({ key }) => key)
       }
       if (repeated.size === 0 || !areExpected()) return { rows, repeatedCount: repeated.size, sharesRows }
@@ -79,7 +79,7 @@ export function expectNewRows(): NewRows {
 function lastRows(rows: readonly Row[]): readonly Row[] {
   const last = rows.at(-1)?.version ?? null
   if (last === null) return []
-  // Parsed: what a row was found in does not outlast its commit.
+  // The records are parsed here, because the bytes of a page are reused once it is committed.
   return rows
     .filter(({ version }) => version === last)
     .map(({ key, version, record }) => ({ key, version, record }))
@@ -92,7 +92,7 @@ function repeatedRows(rows: readonly Row[], before: readonly Row[]): ReadonlySet
   const version = before[0]?.version ?? null
   const isRepeated = (row: Row) => {
     const other = version !== null && row.version === version ? shown.get(row.key) : undefined
-    // The records last: to look at one is to parse it.
+    // Records are compared last, because looking at one parses it.
     return other !== undefined && isDeepStrictEqual(other.record, row.record)
   }
   return new Set(rows.filter(isRepeated))

@@ -60,9 +60,9 @@ type Writer = {
   last: OnItsWay
   beforeLast: Promise<unknown>
 }
-/** What the page behind it waits for. All of these are over when the page is. */
+/** The moments of a page that the page behind it waits for. All of them are over when the page is. */
 type OnItsWay = {
-  /** The table is not going to change by it, or has changed: a page is encoded for the columns that the table has then. */
+  /** The page will not change the columns, or has changed them: now the next page can be encoded for the columns that there are. */
   readonly isEncoded: PromiseWithResolvers<void>
   readonly isQuick: PromiseWithResolvers<void>
   readonly hasCopied: PromiseWithResolvers<void>
@@ -159,7 +159,7 @@ function enqueue(writer: Writer, records: Records, reached: Pick<Page, 'to' | 'u
 async function writeInOrder(writer: Writer, page: Page, rowCount: number, order: Order): Promise<Written> {
   await order.room
   await order.previous.isEncoded.promise
-  // Encoded before its connection is free: this program works while Postgres does.
+  // The page is encoded before its connection is free, so that this program works while Postgres does.
   const onlyHashes = writer.options.returns !== 'differences' && writer.newRows.noneIsExpected()
   const prepared = page.rows.length > 0 ? await prepare(writer, page.rows, onlyHashes) : null
   if (!prepared?.encoded.growth) order.own.isEncoded.resolve()
@@ -195,7 +195,7 @@ async function writeInOrder(writer: Writer, page: Page, rowCount: number, order:
   }
 }
 
-/** One that Postgres or the network ended between two pages held nothing of any. */
+/** Replaces a connection that Postgres or the network ended between two pages: no transaction was open on it, so nothing is lost. */
 async function connectionOf({ options }: Writer, slot: Slot): Promise<Connection> {
   if (slot.connection?.isBroken()) {
     slot.connection.release()
@@ -236,7 +236,7 @@ async function commitRows(writer: Writer, task: Task, first: Prepared): Promise<
     try {
       return await commitOnce(writer, task, prepared, way)
     } catch (error) {
-      // What the page behind has begun is rolled back, and waits until this one is written.
+      // Makes the page behind roll back what it has begun, and wait until this page is written.
       own.isTried.resolve(false)
       if (error instanceof TurnLost) {
         await previous.written
@@ -253,14 +253,14 @@ async function commitRows(writer: Writer, task: Task, first: Prepared): Promise<
         prepared = await prepare(writer, task.page.rows)
         continue
       }
-      // Another writer, that does not lock rows in the order of their keys.
+      // A writer that is not Tidemark has locked rows in another order than that of their keys.
       if (isDeadlock(error) && deadlocksLeft-- > 0) continue
       if (isAboutContent(error) && !way.isApart) {
         way.isApart = true
         continue
       }
       if (!(error instanceof TableChanged)) throw error
-      // By another program, unless it was the page before this one, which knows what the table is like now.
+      // If `writer.table` is another one by now, the page before has changed the table and put it there. If not, another program did.
       if ((await writer.table) === prepared.table) writer.table = null
       prepared = await prepare(writer, task.page.rows)
       way.isApart = false
@@ -299,7 +299,7 @@ async function commitOnce(writer: Writer, task: Task, prepared: Prepared, way: W
 }
 
 function turnOf(writer: Writer, { previous, own }: Order, table: Table, way: Way): Turn {
-  /** Until then, or until it is sure that the page before has to be tried again. */
+  /** Waits for the moment, and rejects as soon as it is certain that the page before has to be tried again. */
   const orLost = async (moment: Promise<unknown>) => {
     const lost = previous.isTried.promise.then((isCommitted) => isCommitted || way.isAlone)
     if (!(await Promise.race([lost, moment.then(() => true)]))) throw new TurnLost()
@@ -328,7 +328,7 @@ async function commitWithCare(
   return { committed: grown.committed, encoded: grown.encoded ?? encoded }
 }
 
-// The page writers of one run, one for each table that it writes, with what each table's dictionary is to be told at the end.
+// The page writers of one run, one for each table that it writes, and the counts for each table's dictionary, which are stored at the end.
 export type Writers = {
   /** Opened when it is first asked for. */
   of(table: MirroredStream, keyField: () => string | null): PageWriter

@@ -1,5 +1,5 @@
-// Asks which rows of a page are news to the table, by key, row version and hash alone: what is there already, unchanged, need not be
-// sent. The merge asks again of what it writes (P3).
+// Asks Postgres which rows of a page would change the table, by key, row version and hash alone: unchanged rows need not be sent. The
+// merge checks the rows that it writes once more (P3).
 
 import { createHash } from 'node:crypto'
 import type { ClientBase } from 'pg'

@@ -96,7 +96,7 @@ const mostEmptyFields = 1_000
 /** In the evidence of a belief. */
 const mostNamed = 5
 
-/** Without a column and a note: they came, and only ever null. Their first value is nothing new then. */
+/** Notes fields that came but were only ever null, and so have no column. When the first value comes, the field is not new any more. */
 async function noteEmptyFields(
   client: Pick<ClientBase, 'query'>,
   stream: string,

@@ -129,7 +129,7 @@ const frozenSql = `set local idle_in_transaction_session_timeout = '60s'`
 export const beginSql = (timeZone: string): string =>
   `begin; ${writerSql}; set local timezone = ${pg.escapeLiteral(timeZone)}; ${frozenSql}; ${mergeSettings}`
 
-/** Within a transaction the staging table goes when the transaction does; then `isLasting` is false. */
+/** `isLasting` false: within a transaction, the staging table goes when that transaction ends. */
 export async function prepareStaging(
   client: ClientBase,
   tableSchema: TableSchema,
@@ -182,8 +182,8 @@ type Into = {
 }
 
 /**
- * Merges rows of which Postgres may refuse some for their content: those are found, and do not take the page with them (P5). Within a
- * transaction that has begun. `encoded`: the rows, if that is at hand.
+ * Merges rows of which Postgres may refuse some for their content. Those are found and set apart, and the rest is written (P5). Within a
+ * transaction that has begun. `encoded`: the rows in that form.
  */
 export async function mergeWhole(
   client: ClientBase,
@@ -220,7 +220,7 @@ type Attempt =
   | { readonly merged: Separated; readonly refusal: null }
   | { readonly merged: null; readonly refusal: pg.DatabaseError }
 
-/** Leaves nothing behind of rows that Postgres refuses. */
+/** Merges the rows, or leaves nothing of them behind if Postgres refuses. */
 async function mergeIfTaken(client: ClientBase, into: Into, page: EncodedPage): Promise<Attempt> {
   const { tableSchema, returns, readAtMs } = into
   await client.query(`savepoint part; ${emptyStagingSql}`)
@@ -243,6 +243,6 @@ export const isAboutContent = (error: unknown): error is pg.DatabaseError =>
 export const isDeadlock = (error: unknown): boolean =>
   error instanceof pg.DatabaseError && error.code === '40P01'
 
-/** A row is there already, two writers waited for each other, or row security takes no COPY: errors that a merge may not meet. */
+/** A row is there already, two writers waited for each other, or row security forbids COPY: a merge may succeed all the same. */
 export const isAboutInserting = (error: unknown): boolean =>
   isAboutContent(error) || (error instanceof pg.DatabaseError && /^(?:0A|40)/.test(error.code ?? ''))

@@ -57,7 +57,7 @@ export async function openTable(
   })
 }
 
-/** A table that was made before its first rows may have another key than they, and an operator may choose another one later. */
+/** Changes the key where it does not suit: a table made before its first rows may have the wrong one, and an operator may name another. */
 async function withSuitingKey(
   client: ClientBase,
   tableSchema: TableSchema,
@@ -87,7 +87,7 @@ function keyColumn({ stream, keyField }: Source, rows: readonly Row[]): KeyColum
   if (keyField === null)
     throw new Error(`The key of ${stream.name} is not known yet, so its table cannot be made.`)
   if (isComposite(keyField)) return { field: keyField, type: 'text' }
-  // Digits in quotes are text: the next key may have letters.
+  // Digits in quotes count as text, because the next key may have letters.
   if (rows.every((row) => fitsInt64(row.key) && typeof fieldOf(row, keyField) !== 'string'))
     return { field: keyField, type: 'bigint' }
   return { field: keyField, type: rows.every((row) => isUuid(row.key)) ? 'uuid' : 'text' }
