@@ -18,9 +18,9 @@ export type BeliefKind = {
   readonly without?: string
   /** What is taken back when it no longer holds. */
   readonly takenBack: string
-  /** What was told on the strength of it, and is taken back: the position; what is settled, and deletions known through; the latter alone. */
+  /** What is taken back with it: the position; or what is settled, and deletions known through; or (`deletions`) the latter alone. */
   readonly rests?: 'position' | 'settled' | 'deletions'
-  /** What changes of it mean is told as another problem, or is no news. */
+  /** A change of it is no problem of its own: another problem tells it, or it is no news. */
   readonly isToldElsewhere?: true
 }
 
@@ -219,7 +219,7 @@ export type BeliefState = {
   readonly expiresAt?: Date | null
 }
 
-/** From then on it is doubted; null: as long as nothing contradicts it. */
+/** From when on it is doubted; null: never, as long as nothing contradicts it. */
 export function expiryOf({ name, testedAt, expiresAt = null }: BeliefState): Date | null {
   const lifetimeMs = beliefKind(name)?.lifetimeMs ?? null
   return expiresAt ?? (lifetimeMs === null ? null : new Date(testedAt.getTime() + lifetimeMs))
@@ -233,9 +233,9 @@ export function verdictOf(belief: BeliefState, now: Date): 'holds' | 'does not h
   return holdsAs === null || holdsAs.includes(belief.value) ? 'holds' : 'does not hold'
 }
 
-/** While nothing changes, what was seen again is written down this often: polls write nothing (P10). */
+/** A belief that was only seen again is written down this often, so that the polls in between write nothing (P10). */
 export const confirmedEveryMs = hourMs
 
-/** The same was seen and written down lately. */
+/** Whether the same value was seen and written down lately. */
 export const isConfirmed = (known: BeliefState | undefined, value: string, now: Date): boolean =>
   known?.value === value && !known.expiresAt && now.getTime() - known.testedAt.getTime() < confirmedEveryMs

@@ -156,7 +156,7 @@ export type FoundOut = {
   readonly kind: Stream['kind']
   readonly keyField: string | null
   readonly hasLookup: boolean
-  /** Of the list that was asked; left out by older programs. */
+  /** The path of the list that was asked; left out by older programs. */
   readonly path?: string
 }
 
@@ -168,7 +168,7 @@ const everyStream: { added: readonly AddedStream[]; found: ReadonlyMap<string, F
 /** All that can be mirrored. */
 export let streams: readonly Stream[] = [...knownStreams]
 
-/** For this process: its settings are read before anything else asks. */
+/** Adds them for this process. Called when the settings are read, before anything else asks for streams. */
 export function addStreams(added: readonly AddedStream[]): void {
   if (JSON.stringify(added) === JSON.stringify(everyStream.added)) return
   everyStream.added = added
@@ -187,7 +187,7 @@ export const unknownStreams = (): readonly AddedStream[] =>
 
 export const addedStreams = (): readonly AddedStream[] => everyStream.added
 
-/** The same stream, as what was found out meanwhile says. */
+/** The same stream, with what was found out about it meanwhile. */
 export const asFoundOut = <Any extends { readonly name: string; readonly isAdded?: true }>(
   stream: Any,
 ): Any =>

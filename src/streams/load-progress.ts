@@ -3,7 +3,7 @@
 
 import { count, formatDuration, plural } from '../util/text.ts'
 
-/** How many rows were read at a time, in seconds since 1970. */
+/** How many rows had been read at a moment, which is in seconds since 1970. */
 export type Mark = readonly [seconds: number, rows: number]
 
 /** As it is recorded. */
@@ -53,7 +53,7 @@ export type Stalled = {
   readonly until: Date | null
 }
 
-/** Rows that are read within this time make the rate. */
+/** The rate is that of the rows which were read within this time. */
 const rateWindowMs = 30_000
 /** The slowest and the fastest window of so long make the range of the time left. */
 const lookMs = 300_000
@@ -81,7 +81,7 @@ export function estimate(progress: ReadingProgress, now: Date): Estimate {
   }
 }
 
-/** Between two marks rows came evenly. */
+/** Assumes that rows came evenly between two marks. */
 function rowsAt({ marks, rows, beganAt, updatedAt }: ReadingProgress): (ms: number) => number {
   const points: Mark[] = [...marks, [updatedAt.getTime() / 1000, rows]]
   return (ms) => {
@@ -121,7 +121,7 @@ function stalledSince(
   return { forMs, why, until: isWaiting && endedAt === null ? waitsUntil : null }
 }
 
-/** What went wrong; what was asked and answered is told where the run is. */
+/** Only what went wrong: the page of the run tells what was asked and answered. */
 const firstSentence = (text: string): string => text.split(/(?<=\.)\s+(?=[A-Z])/)[0] ?? text
 
 // ── words ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -54,7 +54,7 @@ export type Records = {
   readonly rejected: readonly Rejected[]
   /** No two rows have one key. */
   readonly haveOwnKeys?: boolean
-  /** For when they are written: the memory that they were found in is used for others. */
+  /** Call it when they are written: the memory that they were found in is used for others. */
   readonly release?: () => void
   /** When the records were here, by the clock of this process that never jumps; missing: only just now. */
   readonly readAtMs?: number
@@ -136,7 +136,7 @@ function versionFrom(page: RecordPage, place: number): bigint | null {
   return small >= 0 ? BigInt(small) : toVersion(valueAt(page, place))
 }
 
-/** A class, because all of them share one function: of an object that has its own, five thousand a page are dear. */
+/** A class, so that all of them share one getter: five thousand objects a page, each with a function of its own, would be expensive. */
 class FoundRow implements Row, Found {
   readonly key: string
   readonly version: bigint | null
@@ -159,7 +159,7 @@ class FoundRow implements Row, Found {
   }
 }
 
-/** Of each of some names the fields that have it, in any case. */
+/** For each of some names, the fields that are called so, in any case. */
 type NamedFields = readonly (readonly number[])[]
 
 const fieldsNamed = (page: RecordPage, names: readonly string[]): NamedFields =>
@@ -169,7 +169,7 @@ const fieldsNamed = (page: RecordPage, names: readonly string[]): NamedFields =>
     ),
   )
 
-/** Where the value of the first of some fields is that is there and not null; -1 where there is none, or a field is there twice. */
+/** The place of the first of these fields that is there and not null; -1: there is none, or the record has a field twice. */
 function firstPlace(page: RecordPage, index: number, named: NamedFields): number {
   for (let candidate = 0; candidate < named.length; candidate++) {
     const fields = named[candidate] as readonly number[]
@@ -339,8 +339,8 @@ function fieldReader(candidates: readonly string[]): (record: JsonObject) => Jso
 }
 
 /**
- * Of several spellings in one record the first that is not null, as in its row: not the one that the record before had, or what a record
- * becomes would depend on which page it is in (P3).
+ * If a record has several spellings of a field, the first one that is not null counts, as in its row. It must not be the one that the
+ * record before had: then what becomes of a record would depend on the page that it is in (P3).
  */
 function fieldValue(
   record: JsonObject,

@@ -31,7 +31,7 @@ type Step = Writable<Omit<RunStep, 'waits'>> & { readonly waits: Writable<StepWa
 
 const mostSteps = 24
 const mostWaits = 8
-/** Looks that are further apart are not of one wait. */
+/** Looks that are further apart than this count as two waits. */
 const sameWaitMs = 2_500
 
 export function openSteps(): Steps {

@@ -13,7 +13,7 @@ type Seen = {
   readonly firstReadThroughAt: Date | null
   readonly running: readonly string[]
   readonly paused: unknown
-  /** That late commits are waited for. */
+  /** For so long late commits are waited for. */
   readonly lookbackMs: number
   /** Null: not known. */
   readonly nextReconcileAt: Date | null

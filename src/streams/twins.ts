@@ -62,7 +62,7 @@ function areDistinct(numbers: Float64Array): boolean {
 
 /** How the reason of each such record begins in the quarantine. */
 export const sharedKeyReason = 'another record of the same answer has its key'
-/** What differs between two records for other reasons than that they are two. */
+/** Fields that change whenever a record changes: they differ even between two states of one record, so they tell no two records apart. */
 const changing = /version|date|time|updat|modif|delet/i
 
 /** Why a record is kept apart whose key another one has, the row. `usable` are the fields that every record has. */

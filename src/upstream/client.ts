@@ -39,7 +39,7 @@ export type UpstreamOptions = {
   readonly requestsPerSecond: number | null
   readonly requestTimeoutMs: number
   readonly maxResponseBytes?: number
-  /** Frees what is of no use since a moment ago, while a long answer comes in. */
+  /** Called while a long answer comes in, to free memory that is of no more use. */
   readonly freeChunks?: () => void
   readonly log: Logger
   readonly observer?: UpstreamObserver
@@ -67,14 +67,14 @@ export type Upstream = {
     signal: AbortSignal,
     how?: { readonly largestBytes?: number },
   ): Promise<UpstreamAnswer>
-  /** The same; when the answer is a list, its records are found and not parsed. */
+  /** The same, but the records of a list are only found in its bytes, and not parsed. */
   callForRecords<Name extends OperationName>(
     name: Name,
     request: RequestOf<Name>,
     signal: AbortSignal,
     how?: HowToCall,
   ): Promise<UpstreamAnswer<Json | RecordPage>>
-  /** Asks an address that is no operation, such as that of a description: not again when it fails, and whatever the answer is. */
+  /** Asks an address that is no operation, such as that of a description. Never asks twice, and returns any answer. */
   askOnce(
     url: URL,
     how: { readonly isSigned: boolean; readonly mostBytes: number },
@@ -229,7 +229,7 @@ async function ask<Body>(
       await signIn.renew(token, allowance, signal)
       continue
     }
-    // Some upstreams say so of a token that is over, and of many nobody knows when that is.
+    // Some upstreams answer 403 to a token that has ended, and of many tokens nobody knows when they end.
     if (answer.status === 403 && !asked.wasChecked && (await signIn.check(token, signal))) {
       asked.wasChecked = true
       continue
@@ -313,7 +313,7 @@ function unauthorized(service: ServiceName, { method, url }: HttpRequest, answer
   })
 }
 
-/** Without a slash at its end. User and password in it would be sent instead of the token. */
+/** The URL without a slash at its end. One with user and password is refused: they would be sent instead of the token. */
 function plainUrl(text: string): string {
   const url = new URL(text)
   if (url.username || url.password || url.search || url.hash)

@@ -1,11 +1,11 @@
-// What requests to a service wait for at the moment, heard from the client while it works, in words for people.
+// Tells in words what requests to a service wait for at the moment. It learns that by observing the client.
 
 import type { ServiceName } from '../streams/catalog.ts'
 import type { RetryPlanned, UpstreamObserver } from './http/transport.ts'
 
 export type Wait = { readonly what: string; readonly until: Date }
 export type Waits = {
-  /** Hears, and tells the one that was given. */
+  /** For the client. Passes everything on to the observer that was given. */
   readonly observer: UpstreamObserver
   /** Null: it works, or nobody asked. */
   of(service: ServiceName): Wait | null

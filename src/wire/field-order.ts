@@ -18,7 +18,7 @@ export type FieldOrder = {
   end: number
   /** How long a record was in the last list that had some. */
   recordBytes: number
-  /** For the places of the next list. */
+  /** Memory for the places of the next list. */
   readonly spare: SpareBytes
 }
 
@@ -63,7 +63,7 @@ export function numberOf(order: FieldOrder, name: string): number {
 
 /**
  * Whether the name of a field stands at a place of a text, which must go on for a while behind it. Eight bytes at a time are compared as
- * floats, which are the same when their bytes are, unless they are zero or no number: no name holds eight bytes like that.
+ * floats. Floats are equal exactly if their bytes are, except for zeros and NaN, and no eight bytes of a name are one of those.
  */
 export function isNameAt(order: FieldOrder, field: number, text: DataView, at: number): boolean {
   const length = order.lengths[field] as number

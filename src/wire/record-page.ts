@@ -15,7 +15,7 @@ export type RecordPage = {
   readonly places: Places
   /** Parsed anew at every call. */
   record(index: number): Json
-  /** Its memory is used for others: no record of it can be asked for any more. */
+  /** Gives its memory to others: after this no record of it can be asked for. */
   release(): void
   [Symbol.iterator](): Iterator<Json>
 }
@@ -28,8 +28,8 @@ export type Places = {
   readonly recordStarts: Int32Array
   readonly recordEnds: Int32Array
   /**
-   * Of each record and the one behind the last, where its fields are in the next two. None: what stands in it can only be told by
-   * parsing it: it is no object, has a field twice or with escapes in its name, or holds objects or lists.
+   * For each record, and the one behind the last, where its fields begin in the next two arrays. A record without fields there has to be
+   * parsed: it is no object, has a field twice or with escapes in its name, or holds objects or lists.
    */
   readonly firstFields: Int32Array
   /** By the number of the field: where its value begins; 0: it has none. `isNull`: null. */
@@ -52,7 +52,7 @@ export function recordPage(
     record,
     release() {
       if (page.bytes === noBytes) return
-      // Whoever asks all the same meets an error, and not the records of another page.
+      // Whoever asks for a record after this meets an error, and not the records of another page.
       Object.assign(page, { bytes: noBytes, view: noView, places: noPlaces })
       onRelease()
     },
@@ -70,7 +70,7 @@ const noPlaces: Places = {
   ...{ recordStarts: none, recordEnds: none, firstFields: none, valueStarts: none, valueEnds: none },
 }
 
-/** No value of JSON holds a function. */
+/** A page is told from other values by its functions: no value of JSON holds any. */
 export const isRecordPage = (records: Json | RecordList): records is RecordPage =>
   typeof records === 'object' &&
   records !== null &&
@@ -96,7 +96,7 @@ export function placeOf(
   return place < (firstFields[index + 1] as number) && (valueStarts[place] as number) > 0 ? place : -1
 }
 
-/** The value at one of `placeOf`. */
+/** The value at a place that `placeOf` returned. */
 export function valueAt({ bytes, places }: RecordPage, place: number): Json {
   const start = places.valueStarts[place] as number
   const end = places.valueEnds[place] as number

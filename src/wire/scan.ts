@@ -22,9 +22,9 @@ const closeBrace = 0x7d
 /** Where something begins that is not what it should be. */
 const bad = 0
 
-/** Of an answer that holds more, the list of its records alone would take all memory (P10). */
+/** If an answer held more records, the list of them alone would take all memory (P10). */
 const mostRecords = 300_000
-// Places of fields take eight bytes each: no more than twice what they are about. A record for which there are none is parsed.
+// Places of fields take eight bytes each, and together no more than twice the bytes of the answer. A record that gets none is parsed.
 const placesOfByte = 1 / 4
 const enoughPlaces = 100_000
 const mostPlaces = ({ length }: Buffer): number => enoughPlaces + Math.ceil(length * placesOfByte)
@@ -35,7 +35,7 @@ ordinary[backslash] = 0
 /** `null` */
 const nullWord = 0x6e756c6c
 
-/** So far from the end of the bytes a name can be compared without looking whether they end. */
+/** While at least so many bytes are left, a name is compared without looking whether the bytes end. */
 const longestName = 70_000
 
 type Scan = {
@@ -83,7 +83,7 @@ export function scanRecords(
 const fewRecords = 16
 
 function startScan(bytes: Buffer, order: FieldOrder): Scan {
-  // As many as there would be if they were like those of the list before.
+  // Room for as many records as there are if they are as long as those of the list before.
   const likely = fewRecords + Math.ceil((1.1 * bytes.length) / order.recordBytes)
   const records = Math.min(mostRecords, likely)
   const fields = Math.min(records * order.names.length, mostPlaces(bytes))
@@ -126,8 +126,9 @@ function scanList(scan: Scan, start: number): number {
 const someRecords = 50
 
 /**
- * Some records, from the first byte of one on. Answers where the next one begins, or the complement of where the list ends, or of `bad`.
- * Not all in one loop: the engine compiles a function that is called often once, and one that stays in its loop again and again.
+ * Scans some records, from the first byte of one on. Returns where the next one begins, or the complement of where the list ends, or of
+ * `bad`. Not all records in one loop: the engine compiles a function that is called often once, but one that stays in its loop again
+ * and again.
  */
 function scanSome(scan: Scan, start: number, from: number): number {
   const { bytes } = scan
@@ -146,7 +147,7 @@ function scanSome(scan: Scan, start: number, from: number): number {
   return at
 }
 
-/** For one more record. `scanned` bytes held those before it: the rest will be about as many. */
+/** Makes room for one more record, and for the rest, which is estimated by the `scanned` bytes that held those before it. */
 function makeRoom(scan: Scan, scanned: number): void {
   const { recordCount, fieldEnd, order, bytes } = scan
   const share = recordCount === 0 ? 1 : (1.05 * bytes.length) / scanned
@@ -180,7 +181,7 @@ function scanRecord(scan: Scan, start: number): number {
     scan.valueStarts.fill(0, fieldEnd, fieldEnd + scan.order.names.length)
     end = skipValue(scan.bytes, start, 0)
     if (end === bad) return bad
-    // It will be parsed: what is too much for that is refused with the answer, as in one that is no list.
+    // The record will have to be parsed. If it holds too much for that, the whole answer is refused, as one that is no list would be.
     expectBounded(bytes.subarray(start, end))
   } else scan.fieldEnd = fieldEnd + scan.order.names.length
   scan.recordStarts[recordCount] = start
@@ -190,7 +191,7 @@ function scanRecord(scan: Scan, start: number): number {
   return end
 }
 
-/** Notes where the values of an object are; `bad` when it is none of which that is enough. */
+/** Notes where the values of an object are; `bad` when that is not enough to tell what is in it. */
 function scanFields(scan: Scan, start: number): number {
   const { bytes, view, order, fieldEnd } = scan
   const { next, lengths } = order

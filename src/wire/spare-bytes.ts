@@ -1,11 +1,11 @@
-// Memory that pages travel in, used again by the next ones. Taken anew each time, the system would have to clear it, and the engine counts
-// it: after every few pages it would look through all of its memory for what can be thrown away.
+// Reuses the memory that pages travel in for the next ones. If it were taken anew each time, the system would have to clear it, and the
+// engine, which counts it, would run a full garbage collection after every few pages.
 
 /** The next page may be a little longer. What is not written to takes no memory. */
 const slack = 1.25
 
 export type SpareBytes = {
-  /** At least so many. What they hold is left over from before. */
+  /** At least so many bytes. What they hold is left over from before. */
   take(least: number): Buffer
   /** Nobody may look at them any more. */
   giveBack(bytes: Buffer): void
@@ -20,7 +20,7 @@ export function openSpareBytes(most: number): SpareBytes {
       const index = spare.findIndex(({ length }) => length >= least)
       const [found] = index < 0 ? [] : spare.splice(index, 1)
       kept -= found?.length ?? 0
-      // All from the same place: to the engine, other buffers are of another shape, and it compiles what reads them once more.
+      // All buffers are made in the same way: others have another shape for the engine, and it would compile what reads them once more.
       return found ?? Buffer.allocUnsafeSlow(Math.ceil(least * slack))
     },
     giveBack(bytes) {

@@ -77,7 +77,7 @@ const longestLookMs = 5_000
 const relatedEveryMs = 10_000
 const backfillEveryMs = 5_000
 const probeLookMs = 600_000
-/** Before what was seen a day ago is doubted. */
+/** Less than a day, after which beliefs are doubted. */
 const probeEveryMs = 20 * 3_600_000
 
 export function wantedSchedules(
@@ -125,7 +125,10 @@ export async function isRunDue(context: SyncContext, lookbackFloorMs: number, ti
   return state.sinceLastMs === null || state.sinceLastMs >= intervalMs
 }
 
-/** A row that is missing here hides one that vanished there, as their numbers are equal: so when it comes, both are counted again. */
+/**
+ * A late row that a look-back brings may have hidden a record that vanished: one was missing here and one there, so both counts were
+ * equal. So a search for deletions follows.
+ */
 export const whatFollows = (
   { stream, kind }: RunRequest,
   { tally }: Pick<RunOutcome, 'tally'>,
@@ -181,7 +184,7 @@ export async function askForMissed(
     await requestRun({ stream, kind: 'reconcile', cause: 'again' })
 }
 
-/** Asked for again by one worker, and taken by another meanwhile. */
+/** Whether a reconcile that this worker asked for again was done by another one meanwhile. */
 export async function isTaken(reconciles: Reconciles, request: RunRequest, now: Date): Promise<boolean> {
   if (request.kind !== 'reconcile' || request.cause !== 'again') return false
   const slot = lastSlot(reconciles.schedule, now)

@@ -63,7 +63,7 @@ export async function serve(options: {
   const metrics = openMetrics()
   const state: WorkerState = {
     ...{ config, log, metrics, signal: stopping.signal },
-    // Of some it is found out only later what they are like.
+    // Read each time: what some streams are like is found out only later.
     get streams() {
       return configuredStreams(config)
     },
@@ -110,12 +110,12 @@ export async function serve(options: {
   }
 }
 
-/** What is ended together with the program must not keep it: a failure is logged and goes no further. */
+/** Ends something together with the program, and must not hold that up: a failure is logged and goes no further. */
 async function ended(what: string, ms: number, work: PromiseLike<void>, log: Logger): Promise<void> {
   await withTimeout(ms, work).catch((error) => log.warn({ err: error }, `${what} did not end in time`))
 }
 
-/** What is null is not there before Postgres and the queue answer. */
+/** What may be null is there only once Postgres and the queue answer. */
 type WorkerState = {
   readonly config: Config
   readonly log: Logger
@@ -286,7 +286,7 @@ const compareOf =
     return await askUpstream(live.context, stream, key, ended)
   }
 
-/** A queue that went away a moment ago has not been noticed yet, and answers when it is back. */
+/** That a queue went away is noticed only a moment later. Until then it does not answer: pages wait no longer than this. */
 const nextTicksMs = 1_000
 
 /** A page that takes longer helps nobody. */

@@ -1,4 +1,4 @@
-// By what a stream is read, as the page of its settings says it: variables, values and meanings. No secret is among them (P9).
+// The settings of a stream, as its page shows them: variables, values and meanings. No secret is among them (P9).
 
 import type { Config, Schedule } from '../config/load.ts'
 import { variables } from '../config/variables.ts'

@@ -126,7 +126,7 @@ async function startRuns(
     async run(request, hooks) {
       const stream = streams.get(request.stream)
       const read = kinds[request.kind]
-      // Asked for before the stream or the kind of run was switched off.
+      // The request is from before the stream or the kind of run was switched off.
       if (!stream || !read || (await isTaken(reconciles, request, new Date()))) return null
       const line = { stream: request.stream, kind: request.kind, since: new Date() }
       running.add(line)
@@ -176,10 +176,10 @@ function logOutcome(log: Logger, outcome: RunOutcome, durationMs: number): void 
 }
 
 const scheduleCheckMs = 30_000
-/** A description is asked for once a day; who did not answer is asked again sooner. */
+/** A description is asked for once a day. A service that did not answer is asked again sooner. */
 const contractCheckMs = 3_600_000
 const contractAgeMs = 24 * 3_600_000
-/** Then the first rows tell which columns refer to which. */
+/** After this there are first rows, which tell which columns refer to which. */
 const firstRowsMs = 120_000
 const reconcileCheckMs = 10_000
 
@@ -223,7 +223,7 @@ function subscribeAndAlert(
   if (publicUrl !== null && secret !== null && signingSecret !== null)
     void keepSubscribed({ upstream, pool, publicUrl, secret, signingSecret, contract, signal, log })
   else void forgetProblem(pool, webhookNotice).catch(() => {})
-  // Nobody reads them who would find that it is over.
+  // Related records are not read any more, so no run would ever find that this problem is over.
   if (related.length === 0) void forgetProblem(pool, relatedNotice).catch(() => {})
   if (alertWebhookUrl !== null)
     void runAlertLoop({

@@ -1,5 +1,5 @@
-// How the fields of a webhook subscription are called: by what the upstream says of itself, by the complaints of its refusals, and by
-// the subscriptions that are there. Pure.
+// Finds out what the fields of a webhook subscription are called: from the upstream's description, from the complaints of its refusals,
+// and from subscriptions that exist. Pure.
 
 import type { JsonObject } from '../json/json.ts'
 import type { Contract, ContractField } from '../streams/contract.ts'
@@ -35,7 +35,7 @@ const likelierFirst = (one: ContractField, other: ContractField): number =>
   Number(other.isRequired) - Number(one.isRequired) || Number(isUri(other)) - Number(isUri(one))
 const isUri = ({ says }: ContractField): boolean => /ur[il]/i.test(says)
 
-/** As subscriptions spell them that are there; with none to learn from, as the definitions spell theirs. */
+/** Names as existing subscriptions spell them; if there is none, in the style of the definitions. */
 export function seenNames(known: readonly JsonObject[], definitionKey: string): FieldNames {
   const names = [...new Set(known.flatMap((one) => Object.keys(one)))]
   const isCamel = /^[a-z]/.test(definitionKey)

@@ -103,8 +103,8 @@ function fieldsOf(record: Json): string {
     : 'it is not an object'
 }
 
-// Keeps the worker subscribed to the upstream's webhooks: looked at when it starts and every hour, by one worker at a time. When
-// that cannot be, it is a problem, which says why; the schedules go on without.
+// Keeps the worker subscribed to the upstream's webhooks: checked at the start and every hour, by one worker at a time. If it cannot
+// subscribe, a problem says why, and the schedules go on without webhooks.
 type Options = {
   readonly upstream: Upstream
   readonly pool: Pool
@@ -152,7 +152,7 @@ type Outcome = { readonly said: string; readonly isFine: boolean }
 async function subscribeOnce(options: Options): Promise<Outcome> {
   const client = await options.pool.connect()
   try {
-    // It waits for the upstream, but not for ever: the others want to look after their subscription, too.
+    // The transaction waits for the upstream, but not for ever: other workers want to check the subscription, too.
     await client.query(`begin; set local idle_in_transaction_session_timeout = '15min'`)
     // Two workers that subscribe at once would subscribe twice.
     await takeTurn(client, 'subscribe to webhooks')
@@ -205,7 +205,7 @@ async function contractOf({ contract: place, upstream, signal }: Options): Promi
 
 const mostCorrections = 3
 
-/** What the upstream says it misses is tried under the name that it gave. */
+/** Creates a subscription. If the upstream says that a field is missing, it is tried again with the name that the upstream used. */
 async function create(
   { upstream, signingSecret, signal }: Options,
   hookUrl: string,

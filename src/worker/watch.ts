@@ -1,5 +1,5 @@
-// Notes what people watch: that this worker is there and what it does, how each stream stands minute by minute, what requests came to; and
-// says in the log how far long readings have come. What fails here is tried again the next time, and stops nothing else.
+// Notes what people watch: that this worker is there and what it does, how each stream stands minute by minute, and what requests came to.
+// Says in the log how far long readings have come. What fails here is tried again the next time, and stops nothing else.
 
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -118,7 +118,7 @@ async function statesOf(
   )
 }
 
-/** Of readings that last, and of first loads that stand still whoever does them. */
+/** Logs how far long readings of this worker have come, and which first loads stand still, whichever worker does them. */
 async function logProgress({ context, running, log }: Options): Promise<void> {
   const { database, streams } = context
   const now = new Date()

@@ -1,5 +1,5 @@
-// Signing in: one token of one service, shared by all its requests, renewed before it ends or when it is rejected. However many requests wait,
-// the identity provider is asked once; when it refuses or repeats itself, it is left alone for a while.
+// Signing in: one token of one service, shared by all its requests, renewed before it ends or when it is rejected. However many requests
+// wait, the identity provider is asked once. When it refuses, or hands out the same token again, it is left alone for a while.
 
 import { type BackoffPolicy, backoff, delayAfter } from '../../util/backoff.ts'
 import { untilAborted } from '../../util/waiting.ts'
@@ -14,14 +14,14 @@ export type SignIn = {
   token(allowance: SignInAllowance, signal: AbortSignal): Promise<string>
   /** The upstream rejected this token: gets another one, or fails when there is no other. */
   renew(rejected: string, allowance: SignInAllowance, signal: AbortSignal): Promise<void>
-  /** The upstream refused a request with this token, which may be over: whether there is another one now. */
+  /** The upstream refused a request with this token, which may have ended. Signs in again if that is due; true: there is another one now. */
   check(refused: string, signal: AbortSignal): Promise<boolean>
   /** The upstream accepted this token. */
   confirm(token: string): void
 }
 
 const renewBeforeEndMs = 60_000
-/** Mostly a refusal is about rights, and no other token would help. */
+/** Refusals lead to a new sign-in only so often: mostly they are about rights, and no other token would help. */
 const checkEveryMs = 600_000
 
 type Token = { readonly text: string; readonly renewAtMs: number; readonly endsAtMs: number }
@@ -47,7 +47,7 @@ export function openSignIn(options: SignInOptions): SignIn {
         allowance.left--
         return (await untilAborted(signIn(), signal)).text
       }
-      // The old one is still good: nobody has to wait, and a failure shows when it is over.
+      // The old token is still good, so nobody waits for the new one. If renewing fails, that shows when the old one ends.
       if (nowMs >= token.renewAtMs)
         signIn().catch((err) => log.debug({ service, err }, 'could not renew the token before its end'))
       return token.text
@@ -162,7 +162,7 @@ function openAttempts(options: SignInOptions): Attempts {
 function newToken({ token, endsAtMs }: TokenAnswer, isSame: boolean, nowMs: number): Token {
   if (endsAtMs === null)
     return { text: token, renewAtMs: Number.POSITIVE_INFINITY, endsAtMs: Number.POSITIVE_INFINITY }
-  // An identity provider that caches hands out the same one until its end: asking earlier was in vain.
+  // An identity provider with a cache hands out the same token until its end. So it is not asked early again.
   const earlyMs = isSame ? 0 : Math.min(renewBeforeEndMs, (endsAtMs - nowMs) / 10)
   return { text: token, renewAtMs: endsAtMs - earlyMs, endsAtMs }
 }

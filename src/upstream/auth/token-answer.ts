@@ -63,7 +63,7 @@ export function readTokenAnswer(answer: ReceivedAnswer): TokenAnswer | NoToken {
   const objects = isFields(value) ? [value, ...Object.values(value).filter(isFields)] : []
   const token = tokenText(typeof value === 'string' ? value : findToken(objects))
   if (token === null) return { noToken: whatWasSeen(value) }
-  // Times in the answer are by the provider's clock, which its `Date` tells.
+  // Times in the answer are by the provider's clock, and its `Date` header tells how far that is from ours.
   const skewMs = receivedAtMs - (httpDate(answer.date) ?? receivedAtMs)
   const ends = [...objects, claimsOf(token)]
     .flatMap((fields) => endFields.map((name) => endTime(field(fields, name), receivedAtMs, skewMs)))
@@ -95,7 +95,7 @@ function findToken(objects: readonly Fields[]): string | null {
       if (tokenText(value) !== null) return value as string
     }
   }
-  // Under a name nobody thought of, but unmistakable: the only text that is a JWT.
+  // The field has a name that nobody thought of, but only one text of the answer is a JWT: that is the token.
   const tokens = objects.flatMap((fields) => Object.values(fields)).filter(isJwt)
   return tokens.length === 1 ? (tokens[0] ?? null) : null
 }
@@ -126,7 +126,7 @@ function endTime(value: unknown, receivedAtMs: number, skewMs: number): number |
   return inTheFuture((number < 1e11 ? number * 1000 : number) + skewMs, receivedAtMs)
 }
 
-/** A token just handed out is not over yet; whoever says so means something else. */
+/** A token that was just handed out has not ended yet: a time in the past means something else. */
 const inTheFuture = (time: number, nowMs: number): number | null => (time > nowMs ? time : null)
 
 function whatWasSeen(value: unknown): string {

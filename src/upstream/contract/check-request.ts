@@ -22,7 +22,7 @@ export type CheckedRequest = {
 
 const bounds = { uint8: [0, 255], int16: [-32_768, 32_767], int32: [-2_147_483_648, 2_147_483_647] } as const
 
-/** Formats that a mistake shows by; all others are what the upstream says of them. */
+/** Formats that are checked. All others are left to the upstream. */
 const formats = {
   ...Object.fromEntries(
     Object.entries(bounds).map(([name, [least, most]]) => [
@@ -34,7 +34,7 @@ const formats = {
   'date-time': (text: string) => !Number.isNaN(Date.parse(text)),
 }
 
-/** Nothing when all is as described, or nothing is described; what is described so that it cannot be read counts as neither. */
+/** Returns the complaints. None if all is as described, or nothing is described, or the description cannot be read. */
 export function checkRequest(
   document: unknown,
   request: CheckedRequest,
@@ -46,7 +46,7 @@ export function checkRequest(
   const complaintsBy = (coerceTypes: false | 'array') => complaintsOf(document, coerceTypes, onUnreadable)
   return [
     ...bodyComplaints(complaintsBy(false), document, at, request.body),
-    // What is written in an address is text, and meant as what it looks like.
+    // Values in an address are texts: `complaintsBy('array')` takes them for what they look like.
     ...parameterComplaints(complaintsBy('array'), parametersAt(document, at), request),
   ]
 }
@@ -118,7 +118,7 @@ function bodyComplaints(
   const media = type === undefined ? null : content[type]
   if (!described || type === undefined || !isNode(media) || body === undefined) return []
   const $ref = `${described.pointer}/content/${encodeURIComponent(escaped(type))}/schema`
-  // What counts is how the upstream reads it, and that is without regard to case. Exact numbers are told apart by nobody here.
+  // The upstream reads field names without regard to case, so they are respelt first. The checker does not need exact numbers.
   const plain = respelt(document, media.schema, JSON.parse(JSON.stringify(body)))
   return [...complaints({ $ref }, plain), ...unknownFields(plain, fieldNames(document, media.schema))]
 }
@@ -308,7 +308,7 @@ function parameterComplaints(
 const anyCase = (values: Readonly<Record<string, unknown>>): ReadonlyMap<string, unknown> =>
   new Map(Object.entries(values).map(([name, value]) => [name.toLowerCase(), value]))
 
-/** An upstream leaves out what it does not know, and then answers with everything. */
+/** Complains about parameters that are not described: the upstream would ignore them, and perhaps answer with everything. */
 function unknownParameters(names: readonly string[], described: readonly Parameter[]): readonly string[] {
   const known = described.filter((one) => one.in === 'query').map(({ name }) => name)
   const spelt = new Set(known.map((name) => name.toLowerCase()))

@@ -38,7 +38,7 @@ function listedType(contract: Contract, stream: Stream): RecordType | null {
   const listed = [stream.list, ...(stream.kind === 'changes' ? [stream.changes] : [])]
   const found = listed.flatMap((name) => {
     const answers = operationAt(contract, pathOf(name))?.answers
-    // What answers no list that can be seen may wrap its records in some other way: it is no record itself.
+    // An answer without a list that can be seen may wrap its records in some other way. It is not taken for a record.
     return answers?.isList ? [typeIn(contract, answers.type) ?? []].flat() : []
   })
   const [first, ...others] = found
@@ -52,7 +52,7 @@ const pathOf = (name: string): string => operationNamed(name).path
 const typeIn = (contract: Contract, name: string): RecordType | null =>
   Object.hasOwn(contract.types, name) ? (contract.types[name] ?? null) : null
 
-/** Parameters may have other names there, a version may stand between, and the whole may stand below another path. */
+/** Finds a path in the description. There, parameters may have other names, and the path may hold a version or another beginning. */
 export function operationAt(
   contract: Contract,
   path: string,
@@ -90,7 +90,7 @@ const plainName = (name: string): string =>
     .replace(/(?:Dto|DTO|Model|ViewModel|Entity|Record)$/, '')
     .toLowerCase()
 
-/** Two answers that should be the same records: a field is what both say. */
+/** Joins the types of two answers that should hold the same records: a field is what both say. */
 function joined(type: RecordType, other: RecordType): RecordType {
   if (type === other) return type
   const known = new Map(type.fields.map((field) => [field.name.toLowerCase(), field]))

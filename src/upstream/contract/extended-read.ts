@@ -1,5 +1,5 @@
-// The extended read of an assignment: as much of it as is wanted, after what is more urgent, and slower than the budget allows,
-// so that other requests of the service always have their share (P10).
+// The extended read of an assignment: asks for as much as is wanted, lets more urgent requests go first, and is slower than the budget
+// allows, so that other requests of the service always have their share (P10).
 
 import type { RelatedStream } from '../../streams/catalog.ts'
 import { isObject, toInt64 } from '../../streams/record.ts'
@@ -61,7 +61,7 @@ export function openRelatedSource(
   }
 }
 
-/** An answer is in memory whole, as bytes and then as what is made of them: twice that, besides all that the program takes (P10). */
+/** An answer is in memory as a whole, as bytes and also as what is parsed from them: twice this, besides what the program takes (P10). */
 const largestMegabytes = 28
 const largestBytes = largestMegabytes * 1024 * 1024 + 65_536
 const tooLongFiles = {
@@ -82,7 +82,7 @@ function explained(upstream: Upstream, extended: Look): Look {
     if (typeof answer === 'object') lastFound = assignmentId
     if (answer !== 'gone' || (await plainLook(upstream, assignmentId, signal)) !== 'found') return answer
     const other = lastFound === null ? 'gone' : await extended(lastFound, signal)
-    // This one alone cannot be read.
+    // The extended read of another assignment works: only this one cannot be read.
     if (typeof other === 'object') return 'unclear'
     throw new UpstreamError({
       code: 'UPSTREAM_NOT_OFFERED',
@@ -107,7 +107,7 @@ async function plainLook(upstream: Upstream, assignmentId: string, signal: Abort
   }
 }
 
-/** Everything is asked for or declined by name: what the upstream does without a flag is its own affair. */
+/** Every group is asked for or declined by its flag, because nobody knows what the upstream does without one. */
 function flagsFor(streams: readonly RelatedStream[]): Flags {
   const wants = (group: string) => streams.some((stream) => stream.group === group)
   return {
@@ -118,13 +118,13 @@ function flagsFor(streams: readonly RelatedStream[]): Flags {
     IncludeAssignmentQualityControl: wants('AssignmentQualityControl'),
     IncludeAttachment: wants('Attachment'),
     IncludeAttachmentFileData: streams.some(({ bulkField }) => bulkField === 'FileData'),
-    // Streams of their own.
+    // These are streams of their own.
     IncludeAssignmentNote: false,
     IncludeAssignmentObject: false,
   }
 }
 
-/** Where the assignment's own fields stand in the answer is not known; when its key is there, it must be the one asked for. */
+/** It is not known where the assignment's own fields stand in the answer. If its key is there, it has to be the one that was asked for. */
 function extendedRecord({ body, bytes }: UpstreamAnswer, assignmentId: string): Lookup {
   if (!isObject(body)) return 'unclear'
   const name = Object.keys(body).find((field) => field.toLowerCase() === 'assignmentid')

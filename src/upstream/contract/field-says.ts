@@ -22,7 +22,7 @@ const textOf = (value: unknown): string | null => (typeof value === 'string' && 
 /** Compositions inside each other go no deeper in what people write. */
 const mostNesting = 100
 
-/** Each schema is looked at once, whatever refers to it: one that holds itself says nothing more there. */
+/** Looks at each schema once, whatever refers to it. Where a schema holds itself, that says nothing more. */
 export function openFieldReader(follow: Follow): (schema: unknown) => Said {
   const known = new Map<unknown, Said>()
   const says = (given: unknown, nesting: number): Said => {
@@ -37,7 +37,7 @@ export function openFieldReader(follow: Follow): (schema: unknown) => Said {
   return (schema) => says(schema, 0)
 }
 
-/** Equal for all references to one schema. */
+/** The key of a schema: the same for all references to it. */
 export const placeOf = (given: unknown): unknown =>
   isObject(given) && typeof given.$ref === 'string' && Object.keys(given).length === 1 ? given.$ref : given
 
@@ -78,7 +78,7 @@ function compositionOf(
   ] as const) {
     const members = schemasIn(schema[keyword])
     if (members.length === 0) continue
-    // What stands beside it counts like one more of all of them.
+    // What stands beside the keyword counts like one more of its schemas.
     const { [keyword]: _, ...rest } = schema
     const hasType = schema.type !== undefined || schema.properties !== undefined
     return { how, members: how === 'all' && hasType ? [...members, rest] : members }
@@ -162,7 +162,7 @@ export function matchesNumbersOnly(pattern: string | null): boolean {
   return /^[0-9(){}?*+|,]*$/.test(rest)
 }
 
-/** Without null. What has no type is known by its other keywords, or by its values. */
+/** The types, without null. A schema without a type is known by its other keywords, or by its values. */
 function typesOf(schema: Schema): readonly string[] {
   const named = schemasIn(schema.type ?? []).filter((type) => typeof type === 'string')
   const types = typeof schema.type === 'string' ? [schema.type] : named
@@ -267,7 +267,7 @@ function boundsOf(schema: Schema): string | null {
   return parts.length > 0 ? parts.join(', ') : null
 }
 
-/** The bounds of 64 bits are no numbers of this language: one that is read as what lies next to it was meant (P4). */
+/** JavaScript cannot hold the bounds of 64 bits exactly: a number right beside one of them stands for that bound (P4). */
 function boundText(bound: unknown): string | null {
   if (typeof bound !== 'number') return null
   if (bound === 2 ** 63) return `${int64.max}`

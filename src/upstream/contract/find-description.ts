@@ -1,5 +1,5 @@
-// Where an upstream may describe itself, and what is there: a file, an address, or the usual paths of ASP.NET. Read within bounds of time
-// and size. That none is served is no fault.
+// Looks for an upstream's description of itself, in a file, at an address, or at the usual paths of ASP.NET, and reads it within bounds
+// of time and size. It is no fault that none is served.
 
 import { readFile, stat } from 'node:fs/promises'
 import { parse as parseYaml } from 'yaml'
@@ -51,7 +51,7 @@ export async function findContract(
     )
   const [first, ...others] = usualPlaces(upstream.baseUrl)
   const atFirst = first ? await askAt(asking, first, false) : null
-  // Whoever is down, or has enough of questions, is asked no others.
+  // If the first place gave no answer, because the service is down or wants fewer requests, the other places are not asked.
   const isEnough = atFirst?.found === 'contract' || (atFirst?.found === 'no answer' && !atFirst.isOfThisPlace)
   const atOthers = isEnough ? [] : await Promise.all(others.map((url) => askAt(asking, url, false)))
   const found = [atFirst, ...atOthers].filter((finding) => finding !== null)
@@ -70,7 +70,7 @@ function usualPlaces(baseUrl: string): readonly URL[] {
 
 type Asking = { readonly upstream: Upstream; readonly signal: AbortSignal }
 
-/** Null: none is there. With the token first, and without: it may be refused on its way to what is open to everybody. */
+/** Asks with the token first, and then without: a description that is open to everybody may refuse a token. Null: none is there. */
 async function askAt({ upstream, signal }: Asking, url: URL, isNamed: boolean): Promise<Finding | null> {
   let failure: unknown = null
   let refusal: Finding | null = null
@@ -99,7 +99,7 @@ async function askAt({ upstream, signal }: Asking, url: URL, isNamed: boolean): 
 const isTooLarge = (error: unknown): boolean =>
   error instanceof UpstreamError && ['UPSTREAM_TOO_LARGE', 'UPSTREAM_UNPAGED'].includes(error.code)
 
-/** Null: what is there is none, as where a service answers everything with a page of its own. */
+/** Null: the answer is no description, for example where a service answers everything with a page of its own. */
 async function readAnswered(
   { url, basePath }: { readonly url: URL; readonly basePath: string },
   { status, headers, bytes }: HttpAnswer,
@@ -123,7 +123,7 @@ async function readAnswered(
   return { found: 'unusable', at, why: isPage ? 'it is a page for browsers' : `status ${status}${where}` }
 }
 
-/** Where nobody named the place, what does not call itself a description is the service's answer to everything. */
+/** Whether the answer calls itself a description. Where nobody named the place, anything else is the service's answer to everything. */
 const saysDescription = (bytes: Buffer): boolean =>
   /"(?:openapi|swagger)"\s*:|^(?:openapi|swagger)\s*:/m.test(bytes.subarray(0, firstBytes).toString('latin1'))
 const firstBytes = 64 * 1024

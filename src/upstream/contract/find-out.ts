@@ -1,5 +1,5 @@
-// What a list is like that only the settings know, found by asking: whether it has a `neworchanged`, what tells its records apart, and
-// whether one of them can be asked for.
+// Finds out by asking what a list is like that only the settings name: whether it has a `neworchanged`, what tells its records apart,
+// and whether single records can be asked for.
 
 import type { JsonObject } from '../../json/json.ts'
 import { type AddedStream, addedStream, type FoundOut } from '../../streams/catalog.ts'
@@ -28,14 +28,14 @@ export async function findOut(
   if (key === null) return null
   const firstKey = first === undefined ? null : toInt64(first[key])
   const found = (kind: FoundOut['kind'], hasLookup: boolean): FoundOut => ({ kind, keyField: key, hasLookup })
-  // The row of a changes stream is known by a number.
+  // The key of a changes stream has to be a number.
   if (firstKey === null || !(await hasChanges(upstream, added, key, signal))) return found('list', false)
   const { lookup } = openSource(upstream, addedStream(added, found('changes', true)))
   const looked = await lookup?.(firstKey.toString(), signal)
   return found('changes', typeof looked === 'object')
 }
 
-/** A record mostly begins with what it is told by. */
+/** A record often begins with its key: its first field is a candidate if its name ends with `id`. */
 const leadingId = (record: JsonObject | undefined): readonly string[] =>
   Object.keys(record ?? {})
     .slice(0, 1)

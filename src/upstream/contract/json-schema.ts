@@ -20,7 +20,7 @@ const limits: Readonly<Record<string, string>> = { exclusiveMinimum: 'minimum', 
 /** Names that schemas give themselves: references go by places here, and one name may stand twice. */
 const ownNames: readonly string[] = ['$id', '$anchor', '$dynamicAnchor', '$schema']
 
-/** What stands for a keyword; nothing where it means nothing here. A field of such a name holds a schema, and stays. */
+/** Translates a keyword; nothing where it means nothing here. A field of that name holds a schema, and stays. */
 function keywordOf(schema: Node, name: string, given: unknown): readonly (readonly [string, unknown])[] {
   if (typeof given === 'boolean') {
     const limit = limits[name]
@@ -30,7 +30,7 @@ function keywordOf(schema: Node, name: string, given: unknown): readonly (readon
   if (typeof given === 'string') {
     if (ownNames.includes(name) || (name === '$ref' && !given.startsWith('#'))) return []
   }
-  // What the service fills in by itself is nothing that a request must have.
+  // A request need not have fields that the service fills in by itself.
   if (name === 'required' && Array.isArray(given))
     return [[name, given.filter((field) => !isReadOnly(schema, String(field)))]]
   return [[name, given]]
@@ -52,7 +52,7 @@ function orNull(schema: Node): Node {
 }
 
 /**
- * Patterns are written in the dialect of the service. One that means something else here, or nothing, refuses no value.
+ * Patterns are written in the service's dialect of regular expressions. One that means something else here, or nothing, refuses no value.
  */
 export const patternEngine = Object.assign(
   (pattern: string): RegExp => {
@@ -60,7 +60,7 @@ export const patternEngine = Object.assign(
       try {
         return new RegExp(pattern, flags)
       } catch {
-        // The next dialect may know it.
+        // Try the next dialect.
       }
     return /(?:)/
   },

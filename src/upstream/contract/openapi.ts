@@ -100,7 +100,7 @@ type Reader = {
   /** The name of the component that a reference means; null: it means none, or is none. */
   readonly nameOf: (schema: unknown) => string | null
   readonly types: Map<string, RecordType>
-  /** Of each schema that was looked at; null also for one that is being looked at. */
+  /** The fields of each schema that was looked at; null also for one that is being looked at. */
   readonly fields: Map<unknown, readonly ContractField[] | null>
   readonly remarks: Set<string>
   remark(text: string): void
@@ -161,7 +161,7 @@ function targetOf(refs: $RefParser['$refs'], $ref: string, remark: Reader['remar
   }
 }
 
-/** A description that breaks the rules of OpenAPI somewhere is of use all the same. */
+/** Notes where the description breaks the rules of OpenAPI. It is used all the same. */
 async function checkRules(reader: Reader, document: unknown): Promise<void> {
   // Only here: it compiles the rules, and most programs never need them.
   const { Validator } = await import('@seriousme/openapi-schema-validator')
@@ -205,7 +205,7 @@ function parametersOf(reader: Reader, given: readonly unknown[]): readonly Contr
     const { says, bounds } = reader.fieldSays(parameter.schema ?? {})
     return [{ name, in: where, says, bounds, isRequired: parameter.required === true || where === 'path' }]
   })
-  // One of an operation replaces the one of its path.
+  // A parameter of the operation replaces the one of its path.
   return [...new Map(parameters.map((one) => [`${one.in} ${one.name}`, one])).values()]
 }
 

@@ -27,7 +27,7 @@ export function openSource(
 ): Source {
   const list = named(stream.list)
   const lookup = stream.lookup === null ? null : named(stream.lookup)
-  /** A page; with a budget where a name that is not known would bring everything there is. */
+  /** Asks for a page. Its size is limited where an upstream that does not know a name would answer with everything. */
   const askPage = async (
     operation: Named,
     request: AnyRequest,
@@ -97,8 +97,8 @@ export function openSource(
 }
 
 /**
- * One record by its key through its list, where a stream that the settings add has no other look. Gone is only what the list lacks while
- * the same condition the other way round shows something: one that is not heeded, or shows nothing to anybody, proves nothing (P7, P11).
+ * Looks up a record by filtering its list, for an added stream that offers no other look. A record that the list lacks is called gone
+ * only if the opposite condition shows something: a filter that is ignored, or shows nothing to anybody, proves nothing (P7, P11).
  */
 function filteredLookup(upstream: Upstream, stream: Stream, list: Named): Source['lookup'] {
   const [field] = stream.keyFields
@@ -120,7 +120,7 @@ function filteredLookup(upstream: Upstream, stream: Stream, list: Named): Source
       return others.length > 0 && others.every((one) => one.key !== key) ? 'gone' : 'unclear'
     } catch (error) {
       const said = lookupAfter(error)
-      // It is the list that is not there.
+      // Here `gone` means that the list is not there, and not that the record is gone.
       return said === 'gone' ? 'unclear' : said
     }
   }
@@ -145,7 +145,7 @@ const keyQuery = ({ field, after, order }: NonNullable<ListRequest['byKey']>) =>
 const pageSizeName = ({ operation }: Named): string | null =>
   Object.keys(operation.query).find((name) => name.toLowerCase() === 'pagesize') ?? null
 
-/** Not about rights, nor about a passing trouble: the upstream does not like the parameters, or does not know them. */
+/** The upstream refuses the parameters, or does not know them. Errors about rights, or that pass by themselves, do not count. */
 const refusesParameters = (error: unknown): error is UpstreamError =>
   error instanceof UpstreamError &&
   (error.code === 'UPSTREAM_UNPAGED' ||
@@ -168,7 +168,7 @@ function openPageLength() {
   }
 }
 
-/** A list that only STREAMS names: what is wrong is mostly its path. */
+/** Explains an error of a list that only STREAMS names: mostly its path is wrong. */
 function asAdded({ name }: Stream, { operation }: Named, error: unknown): unknown {
   const isOther =
     error instanceof UpstreamError &&
@@ -217,7 +217,7 @@ function tableSchemaOf(body: Json | null): string {
   return fields.length === 0 ? 'an empty object' : `an object with ${fields.slice(0, 20).join(', ')}`
 }
 
-/** Found is only what is that record, and not an explanation why it is not there. */
+/** Found only if the answer is that record: it may be an explanation why the record is not there. */
 function foundRecord(body: Json | null, key: string, stream: Stream): Lookup {
   const { rows } = readRecords([body], stream.keyFields, null)
   const [row] = rows

@@ -13,7 +13,7 @@ import { likelyLimit, readProblem } from './problem-details.ts'
 import type { HttpAnswer, HttpRequest } from './transport.ts'
 
 // Reads `Retry-After`: until when the upstream wants to be left alone (P10).
-// What a date can hold: more is no time at all.
+// The latest time that a Date can hold.
 const latestDateMs = 8_640_000_000_000_000
 
 /** The time in milliseconds before which not to ask again; null when the header says nothing usable. */
@@ -42,8 +42,8 @@ export function httpDate(text: string | undefined): number | null {
 export const readAnswer: ReadAnswer<Json> = (...asked) => readBody(...asked, parsedAlone)
 
 /**
- * Nothing of what was parsed points into the bytes. Of what is refused they are told. Those of long answers, which are rare, are
- * given back to the system: what is made of them needs the room (P10).
+ * Nothing that was parsed points into the bytes, so their memory is reused. The bytes of long answers, which are rare, go back to the
+ * system, because what is made of them needs the room (P10). A refused answer keeps its bytes: the error shows them.
  */
 function parsedAlone(bytes: Buffer, { release, discard }: HttpAnswer): Json {
   const value = parseJson(bytes)
@@ -108,7 +108,7 @@ export function statusError(request: HttpRequest, answer: HttpAnswer): UpstreamE
 
 const longestQuery = 500
 
-/** Which of several parameters it did not like, only the request tells. */
+/** The query of the request: without it nobody could tell which of several parameters the service did not like. */
 function askedWith({ url }: HttpRequest): string | null {
   if (url.search === '') return null
   const query = decodeURIComponent(url.search.replaceAll('+', ' '))
@@ -121,7 +121,7 @@ function slashAdvice({ url }: HttpRequest): string | null {
     /\/api\/(Assignment|AssignmentNote)\/(?:IdExt\/)?([^/]*%2F[^/]*)/i.exec(url.pathname) ?? []
   if (resource === undefined || id === undefined) return null
   const field = `${resource.charAt(0).toLowerCase()}${resource.slice(1)}Idext`
-  // The grammar of filters has its own meaning for these.
+  // These characters have a meaning of their own in filters, so they are escaped.
   const value = decodeURIComponent(id).replaceAll(/[\\,|]/g, String.raw`\$&`)
   const query = new URLSearchParams({ Filters: `${field}==${value}` })
   return `Many services find no external id with a slash in it by its path. Look it up in the list: GET /api/${resource}?${query} and go on with its id.`

@@ -43,7 +43,7 @@ export type UpstreamErrorDetails = {
   readonly problem: string
   /** The answer's first bytes. */
   readonly excerpt?: string | null
-  /** What the answer says itself; then its first bytes are not told. */
+  /** What the answer says went wrong; if it says that, the message leaves out its first bytes. */
   readonly said?: ProblemDetails | null
   /** The whole answer. */
   readonly body?: Buffer | null
@@ -106,7 +106,7 @@ const longest = 200
 export function excerptOf(bytes: Uint8Array): string {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, window)).toString('utf8')
   const clean = redact(text)
-  // So much was secret that the piece of one at the window's end would be shown.
+  // So much was taken out that a secret which the end of the window cuts could show.
   if (bytes.length > window && clean.length < window / 2) return '[secret]'
   const line = clean.replaceAll(/[\s\p{Cc}]+/gu, ' ').trim()
   if (line === '') return '(nothing)'
@@ -140,7 +140,7 @@ export function retryDelay(question: RetryQuestion): number | null {
   if (!failure.retryable || isSettled.has(failure.code) || attempt >= policy.attempts) return null
   if (isWrite && failure.mayHaveArrived) return null
   const askedMs = failure.notBefore ? failure.notBefore.getTime() - nowMs : 0
-  // Whoever called may come back later.
+  // The caller may try again later.
   if (askedMs > policy.deadlineMs) return null
   return Math.max(delayAfter(policy, attempt, random), askedMs)
 }

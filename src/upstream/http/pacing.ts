@@ -9,7 +9,7 @@ import type { HttpRequest, UpstreamObserver } from './transport.ts'
 // The budget of requests a second of one service (P10): a token bucket that holds one token, so that there is always the
 // same time at least from one request to the next.
 export type RateLimit = {
-  /** Waits for a token and comes back with how long that took. Of those that give way one at a time waits beside the others. */
+  /** Waits for a token and returns how long that took. Requests that give way wait one at a time: so at most one is ahead of any other. */
   take(signal: AbortSignal, givesWay?: boolean): Promise<number>
 }
 
@@ -27,13 +27,13 @@ export function openRateLimit(options: {
   async function takeToken(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted()
     const nowMs = clock.now()
-    // Never longer than one interval, whatever was done to the clock meanwhile.
+    // Never longer than one interval, even if the clock was set back meanwhile.
     const waitMs = Math.min(lastMs + intervalMs - nowMs, intervalMs)
     if (waitMs > 0) await clock.waitUntil(nowMs + waitMs, signal)
     lastMs = clock.now()
   }
 
-  // Whoever gives up must not hold up those behind.
+  // A request that gives up must not hold up those behind it.
   function takeTurn(signal: AbortSignal): Promise<void> {
     const mine = queue.then(() => takeToken(signal))
     queue = mine.catch(() => undefined)
@@ -55,14 +55,14 @@ export function openRateLimit(options: {
   }
 }
 
-// How many requests of those that give way are under way at once: fewer when the service says that they are too many, and one more
-// after as many as that went well.
+// Limits how many requests that give way are under way at once. The limit falls when the service says that they are too many, and rises
+// by one after as many as that went well.
 export type Crowd = {
   add<Result>(work: () => Promise<Result>): Promise<Result>
   wereTooMany(): void
 }
 
-/** The answers to requests that were under way together say it once. */
+/** Requests that were under way together may all get that answer: within this time it counts once. */
 const oncePerMs = 1_000
 
 export function openCrowd(clock: Clock): Crowd {
@@ -104,7 +104,7 @@ export function openCrowd(clock: Clock): Crowd {
 export type PacingOptions = {
   readonly service: ServiceName
   readonly requestsPerSecond: number | null
-  /** Whoever would have to wait longer fails instead. */
+  /** A request that would have to wait longer fails instead. */
   readonly longestMs: number
   readonly clock: Clock
   readonly observer: UpstreamObserver

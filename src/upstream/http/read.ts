@@ -23,7 +23,7 @@ export type Reading = {
   /** From the beginning to the last byte. */
   readonly requestMs: number
   readonly signal: AbortSignal
-  /** Told each part of the answer, unpacked, and the length of all where that is announced; 0: it is not. */
+  /** Called with each part of the answer, unpacked. `announced`: the length of the whole; 0: it was not announced. */
   take(chunk: Buffer, announced: number): void
 }
 
@@ -98,7 +98,7 @@ export function readAnswerOf(reading: Reading): Promise<IncomingMessage> {
 
 const packings = { 'accept-encoding': 'gzip, deflate, br' }
 
-/** Without a body nothing is packed, whatever the headers say: the status counts, and what they say of it. */
+/** An answer without a body, although its headers say that it is packed: that is no error, the status counts. */
 const isEmpty = (response: IncomingMessage, unpacked: IncomingMessage | Unpacking): boolean =>
   'bytesWritten' in unpacked && response.complete && unpacked.bytesWritten === 0
 
@@ -121,7 +121,7 @@ function unpack(
   })
 }
 
-/** A kept connection is there at once. */
+/** Fails a request that gets no connection in time. A kept connection is there at once. */
 function limitConnecting(request: ClientRequest, isSecure: boolean, longestMs: number, onLate: () => void) {
   let timer: NodeJS.Timeout | undefined
   const end = () => clearTimeout(timer)

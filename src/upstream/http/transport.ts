@@ -16,7 +16,7 @@ export type HttpRequest = {
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
   readonly body: string | null
-  /** A page as long as that is none; left out: only the size of an answer is bounded. */
+  /** A longer answer is no page, but everything there is; left out: only `largestBytes` bounds it. */
   readonly mostBytes?: number
   /** Left out: an answer may be as large as any. */
   readonly largestBytes?: number
@@ -32,9 +32,9 @@ export type HttpAnswer = {
   }
   readonly bytes: Buffer
   readonly receivedAtMs: number
-  /** Its bytes are used for others from now on. */
+  /** Gives its memory to the next answers. */
   release(): void
-  /** The same, but the system has them: what is done next needs as much, and not for an answer. */
+  /** Gives its memory back to the system: what is done next needs as much, and not for an answer. */
   discard(): void
 }
 export type Transport = {
@@ -52,9 +52,9 @@ type Take = (chunk: Buffer, announced: number) => void
 const longestConnectMs = 15_000
 // Those of a few pages.
 const mostSpareBytes = 24 * 1024 * 1024
-/** For so long after the last page: then it is given back to the system. */
+/** Memory is kept for so long after the last page, and then given back to the system. */
 const spareForMs = 10_000
-/** Shorter answers have their own: most are dropped, and the memory of a whole page would be with them. */
+/** Shorter answers get memory of their own: otherwise each would hold the memory of a whole page until it is dropped. */
 const shortBytes = 131_072
 
 export function openTransport(options: {
@@ -70,7 +70,7 @@ export function openTransport(options: {
   const fresh = agents(false)
   const spare = openSpareForPages(clock)
   const lengths = openLengths()
-  // Shorter than the whole, so that it shows which of them was over: without a connection nothing can have arrived.
+  // Shorter than the limit for the whole request, so that it is clear which one ended: without a connection nothing can have arrived.
   const connectMs = Math.min(longestConnectMs, requestTimeoutMs / 2)
   const headers = {
     'user-agent': 'tidemark',
@@ -140,7 +140,7 @@ export function openTransport(options: {
   }
 }
 
-/** How long the last answer from each place was: the next one is likely to be as long, where it does not say. */
+/** Remembers how long the last answer from each address was: the next one is likely to be as long, if it does not say. */
 function openLengths() {
   const lengths = new Map<string, number>()
   const placeOf = ({ pathname }: URL) => pathname.replaceAll(/\d+/g, '0')
@@ -154,11 +154,11 @@ function openLengths() {
 }
 const mostPlaces = 100
 
-/** From that length on a place is made so large that hardly any is too small: what is not written to takes no memory, and copies do. */
+/** From this length on, so much room is taken that it is hardly ever too small: unused room takes no memory, and copying would. */
 const longBytes = 1024 * 1024
 const roomBytes = 48 * 1024 * 1024
 
-/** What comes is put in its place at once; where it is longer than was expected, that place may have to be a larger one. */
+/** Puts each part of an answer in its place at once. If the answer is longer than expected, the place may have to grow. */
 function openBody(spare: SpareBytes, freeChunks: () => void) {
   let whole: Buffer | null = null
   let size = 0
@@ -180,7 +180,7 @@ function openBody(spare: SpareBytes, freeChunks: () => void) {
       const room = makeRoom(Math.max(size + chunk.length, size === 0 ? expected : 0))
       chunk.copy(room, size)
       size += chunk.length
-      // Each chunk is memory of its own, which the engine hardly counts: of a long answer they would pile up (P10).
+      // Each chunk has memory of its own, which the engine hardly counts: for a long answer it would pile up (P10).
       if (stepsIn(size) > stepsIn(size - chunk.length)) freeChunks()
     },
     bytes: () => (whole ?? Buffer.alloc(0)).subarray(0, size),

@@ -84,6 +84,6 @@ function nearestTo(method: string, path: string, others: readonly Found[]): read
 
 const shown = ({ method, path }: Operation): string => `${method} ${path}`
 
-/** Values and their names in braces alike count as little as possible. */
+/** Shortens values and names in braces to almost nothing, so that they hardly count when paths are compared. */
 const comparable = (line: string): string =>
   line.replaceAll(/\/(?:\{\w+\}|\d+)/g, (part) => (part[1] === '{' ? `/${part[2]}` : '/a'))

@@ -69,7 +69,7 @@ function plainText(name: string, value: unknown, maxLength = Number.POSITIVE_INF
   return value
 }
 
-/** A part of a path. An empty one, or dots, would be another path: that of the whole list, say. */
+/** A part of a path. An empty one, or dots, would lead to another path, for example that of the whole list. */
 function segmentText(name: string, value: unknown): string {
   const text = plainText(name, value)
   if (text === '' || text === '.' || text === '..')

@@ -1,5 +1,6 @@
-// What does not work at the moment: an upstream service, the database, or one stream's runs of a kind. Requests that would meet it
-// wait and are owed. The log tells when an outage begins and when it is over, and nothing in between.
+// Knows what does not work at the moment: an upstream service, the database, or one stream's runs of a kind. Requests that would meet
+// the outage wait; this worker owes them, and asks for them again later. The log tells when an outage begins and when it is over, and
+// nothing in between.
 
 import type { Logger } from '../../log.ts'
 import type { RunRequest } from '../../streams/catalog.ts'
@@ -40,7 +41,7 @@ type Failing = {
   readonly outage: Outage
   readonly level: FailureScope['level']
   readonly owed: Map<string, RunRequest>
-  /** By a timer, and not by the clock, which may be set back. */
+  /** Until a timer ends, and not until a time of the clock, which may be set back. */
   readonly isLeftAlone: boolean
   readonly timer: NodeJS.Timeout
 }
@@ -104,7 +105,7 @@ const keysOf = (state: State, request: RunRequest): readonly string[] => [
 function keyFor(state: State, request: RunRequest, startedMs: number, { scope }: FailureScope): string {
   if (scope === 'database') return databaseKey
   const service = serviceKey(state, request)
-  // While this run failed another one of the service succeeded: the outage is the stream's own.
+  // If another run of the service succeeded while this one failed, the trouble is the stream's own.
   const isServiceFine = (state.lastSuccessMs.get(service) ?? -1) >= startedMs
   return scope === 'service' && !isServiceFine ? service : streamKey(request)
 }
@@ -158,14 +159,14 @@ function noteSuccess(state: State, request: RunRequest, hasAsked: boolean): void
 function tryAgain(state: State, key: string): void {
   const known = state.failing.get(key)
   if (!known) return
-  // Another worker may take what is owed, and this one would never hear that the service works again.
+  // The outage is forgotten after a while: another worker may take what is owed, and this one would never hear that the service works.
   const timer = setTimeout(() => serviceKeyPattern.test(key) && state.failing.delete(key), forgottenAfterMs)
   timer.unref()
   state.failing.set(key, { ...known, isLeftAlone: false, timer })
   askForOwed(state, key)
 }
 
-/** Whoever was made to wait is asked for again; those that still cannot be done come back here. */
+/** Asks again for the requests that were made to wait. Those that still cannot be done come back here. */
 function askForOwed({ failing, requestRun, log }: State, key: string): void {
   const known = failing.get(key)
   if (!known) return

@@ -127,14 +127,14 @@ async function openRedis(redisUrl: string, database: Options['database'], log: L
     maxRetriesPerRequest: null,
     connectTimeout: connectTimeoutMs,
     keepAlive: keepAliveMs,
-    // Of a command that was sent; the longest that BullMQ lets Redis wait is ten seconds.
+    // For the answer to a command. BullMQ has commands that wait in Redis, for ten seconds at most.
     socketTimeout: silenceMs,
     connectionName: 'tidemark',
     lazyConnect: true,
     retryStrategy: (attempt) => delayAfter(backoff.redis, attempt),
   })
   const prefix = prefixOf(database)
-  // Told once, by whoever asks whether the queue answers.
+  // Only noted here: whoever asks whether the queue answers tells people once.
   let outage: unknown = null
   redis.on('error', (error) => {
     outage = error
@@ -142,7 +142,7 @@ async function openRedis(redisUrl: string, database: Options['database'], log: L
   })
   const ping = async () => {
     if (redis.status !== 'ready') throw new Error(`there is no connection to Redis (${redis.status})`)
-    // One that is full, or a replica by now, answers to a PING and takes nothing.
+    // A write and no PING: a Redis that is full, or a replica by now, answers to a PING and takes nothing.
     await redis.set(`${prefix}:written`, '1', 'EX', writtenSeconds)
   }
   try {

@@ -42,7 +42,7 @@ export type JobsOptions = {
 }
 
 const defaultRunsAtOnce = 8
-/** Neither a flush nor a jump of the clock takes them away again and again. */
+/** When schedules were wrong at so many checks in a row, it was no flush and no jump of the clock: another worker sets them otherwise. */
 const contestedChecks = 3
 const contested =
   'for the third time in a row. Another worker of this database has other settings: all need the same STREAMS, SCHEDULE_…, LOOKBACK, RELATED and TRACKING_BASE_URL'
@@ -75,7 +75,7 @@ export async function startJobs(options: JobsOptions): Promise<Jobs> {
     whatFollows: options.whatFollows ?? (() => null),
     onError,
   })
-  /** Whoever works next does what this one still owes: a reconcile comes once a day. */
+  /** Leaves what this worker still owes to the next one: a reconcile would otherwise come only the next day. */
   async function handBack(): Promise<void> {
     await Promise.all(breaker.owed().map((request) => runs.requestRun(again(request))))
   }

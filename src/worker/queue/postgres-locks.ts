@@ -30,7 +30,7 @@ const locksSql = [
   end $$`,
 ].join(';\n')
 
-/** Of the sessions of the queue. Names of Postgres itself come first unless it is said otherwise, as here. */
+/** For the sessions of the queue. Postgres looks up its own names first unless the path says otherwise, as here. */
 export const searchPath = (schema: string): string => `${schema},pg_catalog`
 
 /** After BullMQ has made its functions. Any number of workers may do it at once. */

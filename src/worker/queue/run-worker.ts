@@ -86,11 +86,11 @@ async function doRun(
   if (outcome === null) return breaker.forget(request)
   options.onOutcome(request, outcome, Date.now() - startedMs)
   settle(options, request, outcome, startedMs)
-  // Whoever works next goes on with it.
+  // If this worker is ending, the next one goes on with the run.
   const isCutShort = outcome.status === 'stopped' && signal.aborted
   const next = outcome.yielded || isCutShort ? again(request) : options.whatFollows(request, outcome)
   if (next === null) return
-  // What the queue does not take is owed by this worker.
+  // If the queue does not take it, this worker owes it.
   await options.queue.requestRun(next).catch((error) => breaker.failed(next, startedMs, notTaken(error)))
 }
 
@@ -111,7 +111,7 @@ function settle(
 
 type Places = {
   take(work: () => Promise<void>): Promise<void>
-  /** Counts down: each that waits is given way to once. */
+  /** Counts down, so that each waiting request is given way to once. */
   shouldYield(startedMs: number): boolean
   close(): void
 }
@@ -158,7 +158,7 @@ function watchPlaces({ queue, runsAtOnce }: Pick<Options, 'queue' | 'runsAtOnce'
   }
 }
 
-/** Whoever has it may let go at any moment. */
+/** Another run holds the lease, and may release it at any moment: it is tried again soon. */
 const takenBy = (note: string | null): FailureScope => ({
   scope: 'stream',
   notBefore: null,

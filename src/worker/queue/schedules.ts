@@ -55,7 +55,7 @@ export async function keepSchedules(
   return remove.length + upsert.length
 }
 
-/** Another worker made it at the same moment. When it did not, the next look finds it missing. */
+/** Ignores that another worker made the same schedule at the same moment. If none did, the next look finds it missing. */
 function unlessTaken(error: unknown): void {
   const code = error instanceof Error && 'code' in error ? error.code : null
   if (code !== ErrorCode.SchedulerJobIdCollision && code !== ErrorCode.SchedulerJobSlotsBusy) throw error
