@@ -55,7 +55,7 @@ export function openUpstreams(options: UpstreamNeeds & { readonly config: Pick<C
     assignment: openConfiguredUpstream(options, 'assignment'),
     tracking: openConfiguredUpstream(options, 'tracking'),
   }
-  // One for all runs: it knows how long records are.
+  // One source for all runs of a stream, because it learns how long records are.
   const sources = new Map<string, Source>()
   const open = (stream: Stream): Source => {
     const upstream = upstreams[stream.service]
@@ -78,7 +78,7 @@ export function openUpstreams(options: UpstreamNeeds & { readonly config: Pick<C
   }
 }
 
-/** Whose data the settings ask for, by service. */
+/** Which source (address and account) the settings name for each service. */
 export function sourcesOf(
   config: Pick<UpstreamConfig, 'assignmentBaseUrl' | 'clientGuid' | 'trackingBaseUrl' | 'trackingSubjectId'>,
 ): readonly WantedSource[] {
@@ -117,7 +117,7 @@ export function wantedRelated(
       return {
         ...stream,
         ...(key !== null && { keyFields: [key], isKeyChosen: true as const }),
-        // Asked anew each time: it may be read again meanwhile.
+        // Looked up each time, because the description may be read again meanwhile.
         get fieldKinds() {
           return { ...stream.fieldKinds, ...contracts?.kindsOf(stream.name) }
         },

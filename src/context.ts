@@ -58,7 +58,7 @@ export type ReadStreamContext = {
   readonly kind: ScheduledKind
   readonly pageSize: number
   readonly load?: { readonly readers: number }
-  /** For what runs of all streams hold before it is written. */
+  /** Memory for answers that are not written yet, shared by the runs of all streams. */
   readonly room: Room
   readonly lookbackFloorMs: number
   /** The operator's choice of a list stream's key. */
@@ -68,7 +68,7 @@ export type ReadStreamContext = {
   readonly now: () => Date
   readonly signal: AbortSignal
   readonly shouldYield?: () => boolean
-  /** Of a look-back. */
+  /** How far a look-back reaches. */
   readonly reach?: WantedReach
   /** List streams have no position. */
   readonly onWritten?: (written: Written, progress: Progress | null) => void
@@ -123,11 +123,11 @@ export async function openContext(options: {
   readonly migrates?: boolean
   /** True: also when the rows came from another source than the settings name. */
   readonly anySource?: boolean
-  /** How old what is known of the upstream's description of itself may be. */
+  /** If the upstream's description was looked for longer ago than this, it is looked for again. */
   readonly contractAgeMs?: number
 }): Promise<SyncContext> {
   const { config, log } = options
-  // When the rest cannot be opened, the database is left again: it would keep the program from ending.
+  // If the rest cannot be opened, the database is closed again: it would keep the program from ending.
   await using opened = new AsyncDisposableStack()
   const database = opened.adopt(await openMirrorDatabase(options), ({ close }) => close())
   const waits = openWaits(options.observer)
@@ -150,7 +150,7 @@ export async function openContext(options: {
       isOfAnySource(options) ? Promise.resolve() : expectSources(client, sourcesOf(config)),
   })
   if (options.migrates !== false) await readAgainByKey(database.pool, related)
-  // Incremental runs are short; one that is not still leaves the backlog some reads a second.
+  // Reads of related records wait for incremental runs, which are short. During a long one, some still go through every second.
   const priorityGate = openPriorityGate({ longestMs: 1_000 })
   const relatedSource = openRelatedSource(upstreams.assignment, {
     streams: related,
@@ -196,16 +196,17 @@ export async function openContext(options: {
 }
 
 /**
- * Assignments with all of their related records are long, and those with files take megabytes: old garbage is looked for whenever the heap
- * has grown by so much (P10). A load without them would take 40 % more processor time, and hardly less memory.
+ * Makes the engine collect old garbage more often, whenever the heap has grown by 40 %: assignments with all of their related records are
+ * long, and those with files take megabytes (P10). Not for loads without related records: those would take 40 % more processor time, for
+ * hardly less memory.
  */
 function growLittle(): void {
-  // Compiled code is kept together with the flags, and programs without these could not use it.
+  // The cache of compiled code depends on the flags. It is written before they change, so that other programs can use it.
   flushCompileCache()
   setFlagsFromString('--heap-growing-percent=40')
   setFlagsFromString('--expose-gc')
   const collect: (how?: { readonly type: 'minor' }) => void = runInNewContext('gc')
-  // What is outside the heap is given back by the second one.
+  // Twice: memory outside the heap is given back by the second collection.
   freeMemory = () => {
     collect()
     collect()
@@ -234,14 +235,14 @@ async function readAndNote(
   return outcome
 }
 
-/** At once, and not after some failures: no related record changes here until somebody does something. */
+/** Notes the problem at once, and not after some failures: until somebody does something, no related record changes here. */
 async function noteWhetherOffered(
   { pool }: Database,
   { status, error, tally }: RunOutcome,
   log: Logger,
 ): Promise<void> {
   const isOff = error instanceof UpstreamError && error.code === 'UPSTREAM_NOT_OFFERED'
-  // One that asked for nothing says nothing of the upstream.
+  // A run that asked for nothing tells nothing of the upstream.
   if (!isOff && (status !== 'done' || tally.requests === 0)) return
   const what =
     'Related records cannot be read: the upstream answers extended reads of assignments with 404, though the assignments are there. The rows that are here are kept as they are.'
@@ -271,7 +272,7 @@ function readCounted({ pool }: Database, context: ReadStreamContext, log: Logger
 
 const dayMs = 24 * 3_600_000
 
-/** Before the first row comes, unless a look within that time has shown what there is. */
+/** Reads the descriptions before the first row comes, unless they were looked for within `contractAgeMs`. */
 async function contractsFor(
   { config, log, migrates = true, contractAgeMs = dayMs }: Parameters<typeof openContext>[0],
   { pool }: Database,

@@ -1,5 +1,5 @@
-// What the services of the upstream say about themselves, as the mirror uses it: looked for, kept, and brought into the tables. A belief:
-// without it everything works as well, and nothing that goes wrong here keeps a stream from being read.
+// Looks for the descriptions that the services of the upstream give of themselves, keeps them, and makes tables by them. A description is
+// only a belief: without one everything works as well, and nothing that goes wrong here keeps a stream from being read.
 
 import { type Config, ConfigError, type UpstreamConfig } from './config/load.ts'
 import { addedIn } from './config/parsers.ts'
@@ -58,8 +58,8 @@ export type Contracts = {
   /** Undefined where nothing describes them. */
   kindsOf(stream: string): FieldKinds | undefined
   /**
-   * Asks the services whose description was not looked for within that time, and makes the tables what they say. Returns the streams
-   * whose tables are so.
+   * Asks the services whose description was not looked for within that time, and makes the tables as they say. Returns the streams
+   * whose tables are made so.
    */
   refresh(options: { readonly olderThanMs: number; readonly signal: AbortSignal }): Promise<readonly string[]>
   /** What is known of each stream by the descriptions that were read last. */
@@ -69,10 +69,10 @@ export type Contracts = {
 
 const services = ['assignment', 'tracking'] as const
 
-/** It is read once a day, and may come an hour late. */
+/** A description is read once a day, perhaps an hour late. */
 const believedForMs = 25 * 3_600_000
 
-/** Where a service may describe itself; undefined: what CONTRACT names is that of the other one. Null: it is not looked for. */
+/** Where to look for the description of a service. Undefined: CONTRACT names that of the other service. Null: none is looked for. */
 export const contractPlaceOf = (
   { contract }: Pick<UpstreamConfig, 'contract'>,
   service: ServiceName,
@@ -173,7 +173,7 @@ const problemIn = (finding: Finding): string | null =>
 /** The stream whose records are of a type. */
 function streamOfType(service: ServiceName, contract: Contract | null): (type: string) => string | null {
   const described = contract ? describedStreams(new Map([[service, contract]]), everything()) : new Map()
-  // Of attachments and their data it is the former.
+  // Attachments and their data have the same type: it counts as that of attachments.
   const streamOf = new Map([...described].toReversed().map(([stream, { name }]) => [name, stream]))
   return (type) => streamOf.get(type) ?? null
 }
@@ -191,7 +191,7 @@ function tell(log: Logger, service: ServiceName, finding: Finding, changeCount: 
   )
 }
 
-/** Returns the streams whose tables are what is said of them. */
+/** Makes the tables as the stored descriptions say. Returns the streams for which that worked. */
 async function applyStored(needs: ContractNeeds): Promise<readonly string[]> {
   const { pool, config, mirrored, log } = needs
   const described = await describedHere(pool)
@@ -206,7 +206,7 @@ async function applyStored(needs: ContractNeeds): Promise<readonly string[]> {
       await withConnection(pool, (client) => applyContract(client, [one], log))
       applied.push(one.stream.name)
     } catch (error) {
-      // Somebody reads the table, or a view of theirs is in the way: the rows come all the same.
+      // Somebody reads the table, or a view of theirs is in the way. That does not keep rows from coming.
       log.warn(
         { stream: one.stream.name, why: messageOf(error) },
         'The table could not be made what the upstream says that its records are.',
@@ -229,7 +229,7 @@ async function noteConfirmed({ pool, mirrored, log }: ContractNeeds): Promise<vo
 }
 
 // Lists that the settings add: nobody wrote down what they are like.
-/** What nobody found out yet is asked for. One that does not answer, or has no records, is read as a list until the next start. */
+/** Finds out what added streams are like, if nobody has yet. One that does not answer, or is empty, is read as a list until the next start. */
 export async function knowAddedStreams({
   pool,
   config,
@@ -269,7 +269,7 @@ export async function knowAddedStreams({
       )
 }
 
-/** Rows of two lists in one table would be told apart by nobody. */
+/** Rejects if the name was used for another list: nobody could tell the rows of two lists in one table apart. */
 function expectSameList({ name, path }: AddedStream, found: FoundOut): void {
   if (found.path === undefined || found.path.toLowerCase() === path.toLowerCase()) return
   throw new ConfigError(

@@ -13,7 +13,7 @@ const mask = '[secret]'
 /** Secrets known to this process, with what finds them: those that were configured, and the newest tokens. */
 const secrets = new Map<string, RegExp>()
 const tokens = new Map<string, RegExp>()
-/** A token that ended long ago opens nothing, and a new one every few minutes would fill the memory (P10). */
+/** Older tokens are forgotten: they have ended and open nothing, and all of them together would fill the memory (P10). */
 const mostTokens = 100
 /** Shorter ones are not cut: they would match by chance. */
 const shortest = 4
@@ -34,7 +34,7 @@ export function keepToken(token: string): void {
   if (tokens.size > mostTokens && oldest !== undefined) tokens.delete(oldest)
 }
 
-/** As drivers hold it. One that is a plain word, or the user's name, hides nothing, and would be cut out of what people read. */
+/** The password as drivers hold it. Null for a plain word or the user's name: cutting that out would spoil what people read. */
 function passwordIn({ username, password }: URL): string | null {
   try {
     const plain = decodeURIComponent(password)
@@ -44,12 +44,12 @@ function passwordIn({ username, password }: URL): string | null {
   }
 }
 
-/** As it is, or as JSON, URLs, forms and HTML write its characters, inside each other too: a proxy or an upstream sends it back so. */
+/** Matches a secret as it is, and as JSON, URLs, forms and HTML would write it, also nested: a proxy or an upstream may send it back so. */
 const anySpelling = (secret: string): RegExp =>
   new RegExp((secret.match(/\\+|[^\\]/gu) ?? []).map(spellings).join(''), 'g')
 
-// Bounded repetition, and backslashes that stand together as one: a body of nothing but backslashes must not take its square to look
-// through.
+// Repetition is bounded, and backslashes that stand together are matched as one: otherwise a body of nothing but backslashes would take
+// time that grows with its square.
 function spellings(part: string): string {
   if (/[\w~-]/.test(part)) return part
   const character = String.fromCodePoint(part.codePointAt(0) ?? 0)
@@ -142,7 +142,7 @@ export function openLog(options: {
   )
 }
 
-/** Drivers hang what they were doing on their errors: Redis's commands hold its password, Postgres's clients all that they know (P9). */
+/** Drivers attach what they were doing to their errors: a command to Redis holds its password, a Postgres client everything (P9). */
 function withoutWork(error: Error): SerializedError {
   const seen = stdSerializers.errWithCause(error)
   for (let one: SerializedError | undefined = seen; one; one = one.cause) {

@@ -76,7 +76,7 @@ function say(text: string): ExitCode {
   return exitCodes.done
 }
 
-/** What could not be closed afterwards is seldom what went wrong. */
+/** If closing something failed as well, the first error is the one that tells what went wrong. */
 function causeOf(error: unknown): unknown {
   return error instanceof SuppressedError ? causeOf(error.suppressed) : error
 }
@@ -88,7 +88,7 @@ function end(thrown: unknown, wantsJson: boolean): ExitCode {
   const text = redact(inWords(error))
   stderr.say(fitted(text, stderr))
   if (wantsJson && !stdout.hasWritten()) stdout.json({ error: text, exit_code: code })
-  // Whatever hangs: nothing that it could still do matters.
+  // Ends the program even if something hangs: nothing that could still happen matters.
   if (stopping.signal.aborted) setTimeout(() => process.exit(code), 1_000).unref()
   return code
 }

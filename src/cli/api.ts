@@ -66,12 +66,12 @@ async function whatIsAsked(call: Call): Promise<Asked> {
       'Write the path only, beginning with /api. The base URL comes from the configuration.',
     )
   const [path = '', ...more] = target.split('?')
-  // A value of the query may hold more of them.
+  // A value of the query may hold further question marks.
   const query = more.join('?')
   const whole = path.startsWith('/') ? path : `/${path}`
   const found = findOperation(method.toUpperCase(), whole)
   if ('nearest' in found) {
-    // Nobody wrote it down, and the upstream may name it all the same.
+    // Not in our table of operations, but perhaps in the upstream's description.
     const [described] = (await readDescriptions(call)).flatMap(
       (description) => describedOperation(description, method.toUpperCase(), whole) ?? [],
     )
@@ -115,7 +115,7 @@ const texts = (value: Call['values'][string]): readonly string[] =>
 
 const isOfTable = ({ name }: Found): boolean => operationNames.includes(name)
 
-/** A list where a name is there several times. */
+/** The values of a query by name. A name that is there several times has a list. */
 function valuesOf(query: URLSearchParams, known: readonly string[]): Record<string, string | string[]> {
   const values: Record<string, string | string[]> = {}
   for (const [given, value] of query) {

@@ -39,7 +39,7 @@ export function openQuestions(terminal: Output, signal: AbortSignal): Questions 
     else typed.push(line)
     waiting = null
   })
-  // Ctrl-C is a key like others while a line is typed.
+  // While a line is typed, Ctrl-C is a key like others, and sends no signal.
   lines.on('SIGINT', () => waiting?.reject(new Interrupted('Interrupted. Nothing was written.')))
   lines.on('close', () => {
     isOver = true

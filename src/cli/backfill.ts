@@ -1,5 +1,5 @@
-// `tidemark backfill`: reads a part of a stream's past again, beside the live worker. The request is stored first; whoever
-// gets to it works on it, this program or another one, and this program shows how far it has come.
+// `tidemark backfill`: reads a part of a stream's past again, beside the live worker. The request is stored first. This program or a
+// worker does it, whichever comes first, and this program shows how far it has come.
 
 import { setTimeout as wait } from 'node:timers/promises'
 import { loadConfig } from '../config/load.ts'
@@ -112,7 +112,7 @@ async function begin(call: Call): Promise<ExitCode> {
 
 const pollMs = 500
 
-/** Works on the stream's backfills, the oldest first and those last that failed, until this one is over; waits while another program works. */
+/** Works on the stream's backfills until this one is over: the oldest first, failed ones last. Waits while another program works on them. */
 async function work(
   { values, signal, log, stdout, stderr }: Call,
   context: SyncContext,
@@ -138,7 +138,7 @@ async function work(
       const current = await readBackfill(pool, id)
       if (!current) throw new Error(`Backfill ${id} is no longer in the database.`)
       const isOver = current.status === 'done' || current.status === 'cancelled'
-      // It could not be read completely, and is tried again later.
+      // The span could not be read completely, and is tried again later.
       const waits = current.status === 'waiting' && current.error !== null && outcome?.status !== 'skipped'
       if (isOver || waits || outcome?.status === 'failed' || signal.aborted) {
         progress.end()

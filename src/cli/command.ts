@@ -37,7 +37,7 @@ export type Command = {
   readonly usage: string
   readonly options: Readonly<Record<string, Option>>
   readonly examples: readonly string[]
-  /** It has nothing to do with a demo that runs in the same directory; the others work on its mirror when nothing else is configured. */
+  /** The verb ignores a demo that runs in the same directory. All others work on the demo's mirror if nothing else is configured. */
   readonly ignoresDemo?: boolean
   run(call: Call): Promise<ExitCode>
 }
@@ -65,7 +65,7 @@ export function textOf(values: Values, name: string): string | null {
 
 type Bounds = { readonly least: number; readonly most?: number }
 
-/** Null when the option is not there. Digits alone: what else the language takes for a number, nobody means. */
+/** Null when the option is not there. Takes only digits: JavaScript would also take `1e3` or a blank for a number. */
 export function wholeNumber(
   values: Values,
   name: string,

@@ -1,5 +1,5 @@
-// `tidemark completion`: a script with which a shell completes verbs, their words and options, streams, and paths of the upstream. It holds
-// everything itself: pressing Tab starts no program.
+// `tidemark completion`: prints a script with which a shell completes verbs, their words and options, streams, and paths of the upstream.
+// The script holds all of these, so that pressing Tab starts no program.
 
 import { streams } from '../streams/catalog.ts'
 import { operations } from '../upstream/operations/table.ts'
@@ -48,7 +48,7 @@ export const wordsOf: Readonly<Record<string, readonly string[]>> = {
 /** A verb with further words, such as the paths that the upstream describes. */
 type Completed = Command & { readonly words?: readonly string[] }
 
-/** What the upstream says about itself now: the script asks nobody later. */
+/** Adds the paths that the upstream describes now: the script cannot ask later. */
 async function withDescribed(call: Call, commands: readonly Command[]): Promise<readonly Completed[]> {
   const operations = (await readDescriptions(call)).flatMap(({ contract }) => contract.operations)
   const paths = operations.map(({ path }) => path.replaceAll(/\{.*/g, ''))

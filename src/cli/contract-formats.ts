@@ -65,7 +65,7 @@ function fieldLines(fields: readonly ContractField[]): readonly string[] {
   })
 }
 
-/** Nothing of it is markup. */
+/** Escapes a cell, so that nothing in it is Markdown. */
 const cell = (text: string): string => oneLine(text).replaceAll(/[\\`*{}[\]<>#+!|~&]/g, '\\$&')
 
 const table = (rows: readonly (readonly string[])[]): readonly string[] =>

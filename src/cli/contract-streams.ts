@@ -1,5 +1,5 @@
-// `tidemark contract streams`: the lists that the upstream names, which of them are mirrored, and the line of settings for the others. How
-// many records each has is asked page by page, each time twice as far, so it is a guess.
+// `tidemark contract streams`: the lists that the upstream describes, which of them are mirrored, and the line of settings for the others.
+// The number of records is only estimated: pages are asked for, each time twice as far, until one is empty.
 
 import { type Config, ConfigError, loadConfig } from '../config/load.ts'
 import { openConfiguredUpstream } from '../configured.ts'
@@ -45,7 +45,7 @@ function configOrNull(environment: Call['environment']): Config | null {
   }
 }
 
-/** From, and to below; null for the end: it cannot be told. */
+/** At least `from` and fewer than `below`; `below` null: the end cannot be told. */
 type Size = { readonly from: number; readonly below: number | null } | null
 const mostPages = 2 ** 30
 
@@ -58,7 +58,7 @@ async function guessSize(upstream: Upstream, path: string, signal: AbortSignal):
   try {
     const first = await recordsAt(1)
     if (first === null || first === 0) return first === null ? null : { from: 0, below: 1 }
-    // Pages are not heeded: that is all there is.
+    // The upstream ignores paging, so this answer is all there is.
     if (first > 1) return { from: first, below: first + 1 }
     for (let page = 2; page < mostPages; page *= 2)
       if ((await recordsAt(page)) === 0) return { from: page / 2, below: page }

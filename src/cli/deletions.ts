@@ -77,7 +77,7 @@ async function list(call: Call, names: readonly string[]): Promise<ExitCode> {
 
 async function approve(call: Call, words: readonly string[]): Promise<ExitCode> {
   const { environment, values, log, signal, stdout } = call
-  // As `list` and the pages write it: 3,598.
+  // People copy the number as `list` and the pages write it: 3,598.
   const typed = textOf(values, 'rows')?.replaceAll(/[,\s]/g, '')
   const rows = wholeNumber({ ...values, rows: typed }, 'rows', { least: 1 })
   const config = loadConfig(environment)

@@ -1,5 +1,5 @@
-// What the demo lets go wrong: three incidents that lose rows in most tools that copy data, and a few harder ones, each broken and mended by
-// a button, with what Tidemark did about it read from where it writes that down.
+// What can go wrong in the demo: three incidents that lose rows in most tools that copy data, and a few harder ones. Buttons break and mend
+// them. What Tidemark did about each is read from its own records.
 
 import { setTimeout as wait } from 'node:timers/promises'
 import type { SyncContext } from '../context.ts'
@@ -68,7 +68,7 @@ async function isLoaded({ context }: State): Promise<boolean> {
   return rows[0]?.is_loaded ?? false
 }
 
-/** One that the churn leaves alone for long enough, most likely. */
+/** Some assignment. Most likely the churn of the demo does not change it soon. */
 function someAssignment({ simulator }: State, but?: number): number {
   const ids = simulator.source.ids('assignment').filter((id) => id !== but)
   const id = ids[Math.floor(Math.random() * ids.length)]
@@ -76,7 +76,7 @@ function someAssignment({ simulator }: State, but?: number): number {
   return id
 }
 
-/** The program ends sooner, perhaps. */
+/** Does the work later, unless the program ends before. */
 const later = ({ signal }: State, ms: number, work: () => void) =>
   void wait(ms, undefined, { signal, ref: false }).then(work, () => {})
 
@@ -190,7 +190,7 @@ async function show(state: State): Promise<DemoShown> {
   }
 }
 
-/** Whoever changes the record next waits for the late commit: then both are visible at once. */
+/** Whether the record has been changed once more: such a change waits for the late commit, and then both become visible at once. */
 function hasAnotherVersion({ id, version, shownAt }: Late, { source }: Simulator): boolean {
   const now = source.versionOf('assignment', id)
   return shownAt ? now !== version : now === null || now > version

@@ -26,7 +26,7 @@ const settleMs = 6_000
 
 type Parts = { readonly simulator: Simulator; readonly context: SyncContext }
 
-/** What is upstream for a moment only is on its way: counted is what differs, and still does when everything was read once more. */
+/** Compares twice, and counts what differs both times: a difference that is gone after the next polls was only a change on its way. */
 export async function proveCopy(parts: Parts, signal: AbortSignal): Promise<Proof> {
   const first = await compareAll(parts)
   if (first.told.length === 0) return proofOf(first, first.told)

@@ -1,5 +1,5 @@
-// What the made-up upstream of a demo was when it ended, kept beside the files of its Postgres: the next one can go on with both. It is
-// taken away while a demo runs, so that one that was killed leaves no upstream that is older than its mirror.
+// Keeps the state of the simulated upstream when a demo ends, beside the files of its Postgres, so that the next demo can go on with both.
+// The state is removed while a demo runs: a demo that is killed must not leave an upstream that is older than its mirror.
 
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -15,12 +15,12 @@ import { demoDirectory } from './running-demo.ts'
 export type DemoState = { readonly endedAt: Date; readonly backup: Backup }
 
 const file = () => resolve(demoDirectory, 'upstream.bin')
-/** Of what is written; another one is not read. */
+/** The version of the file's format. A file of another version is not read. */
 const format = 1
 
 export function keepState({ source }: Pick<Simulator, 'source'>): void {
   const { version, rows } = source.takeBackup()
-  // Bytes that were made of a row are made again.
+  // Without the cached bytes of rows, which can be made again.
   const plain = [...rows].map(([name, all]) => [name, all.map((row) => ({ ...row, cached: null }))])
   writeFileSync(file(), serialize({ format, endedAt: new Date(), version, rows: plain }), { mode: 0o600 })
 }
@@ -38,7 +38,7 @@ function readState(): DemoState | null {
   }
 }
 
-/** The state to go on with; null: it begins anew. Who says nothing, and cannot be asked, begins anew. */
+/** The state to go on with; null: the demo begins anew. It does if the person gave no option and cannot be asked. */
 export async function chooseState({
   values,
   stdout,

@@ -52,7 +52,7 @@ async function run(call: Call): Promise<ExitCode> {
     churnPerSecond: wholeNumber(values, 'churn', { least: 0, most: 1_000 }) ?? 5,
   }
   const wantedPort = wholeNumber(values, 'port', { least: 0, most: 65_535 }) ?? loadHttpPort(environment)
-  // What the worker says of itself would only get between the lines.
+  // The worker's log would only get between the lines of the demo.
   const quiet = log.child({}, { level: loadLogLevel(environment) ?? 'warn' })
   stdout.say('Starting a Postgres, a simulated upstream and the worker …')
   const database = await openDatabase({ url: null, directory: resolve(demoDirectory), log: quiet })
@@ -110,7 +110,7 @@ async function mirror({ database, simulator, port, log, signal, stdout }: Mirror
   }
 }
 
-/** What is left of an earlier demo came from an upstream that is gone, or is the one before. Two demos in one directory would fight. */
+/** Clears what an earlier demo left, unless this one goes on with it. Rejects if another demo runs here: the two would fight. */
 async function takeOver(
   { pool }: Database,
   before: DemoState | null,

@@ -21,7 +21,7 @@ type Description = {
   readonly document: unknown
 }
 
-/** None where none was read, none is to be used, or the mirror cannot be asked. */
+/** Empty if no description was read, none is to be used, or the mirror cannot be asked. */
 export async function readDescriptions({
   environment,
   log,
@@ -107,7 +107,7 @@ function expectDescribed(
     ...{ method, path: known.describedPath ?? known.path, body: request.body as never },
     ...{ inPath: renamed(request.path ?? {}, path, known.path), query: request.query ?? {} },
   }
-  // What is merged into a record has the rest from there.
+  // A part that is merged into a record need not have all required fields: the record has the rest.
   const complaints = checkRequest(document, asked, onUnreadable).filter(
     (complaint) => !(isPart && complaint.endsWith(' is required')),
   )

@@ -6,7 +6,7 @@ import { chmodSync, existsSync, readFileSync, renameSync, writeFileSync } from '
 export function writeDotEnv(file: string, values: Readonly<Record<string, string>>): void {
   const before = existsSync(file) ? readFileSync(file, 'utf8').replace(/^\ufeff/, '') : ''
   const draft = `${file}.new`
-  // The mode is that of the file before anything is in it (P9).
+  // The file gets its mode before anything is written to it (P9).
   writeFileSync(draft, '', { mode: 0o600 })
   chmodSync(draft, 0o600)
   writeFileSync(draft, withValues(before, values))

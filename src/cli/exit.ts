@@ -30,7 +30,7 @@ export function exitCodeOf(error: unknown): ExitCode {
   return error instanceof Error && error.cause !== undefined ? exitCodeOf(error.cause) : exitCodes.failed
 }
 
-/** What the drivers of Postgres and Redis throw, by what they have in common: their classes are several. */
+/** Whether Postgres or Redis failed. Their drivers throw several classes, so it is told by what these have in common. */
 function isOfStorage(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const isPostgres = 'severity' in error && 'code' in error
@@ -57,7 +57,7 @@ export const worst = (codes: readonly ExitCode[]): ExitCode =>
 
 type Ended = Pick<RunOutcome, 'status' | 'error'>
 
-/** Of a run: what another program is doing already is as good as done. */
+/** The exit code of a run. A run that was skipped because another program does it already counts as done. */
 export function exitCodeOfRun({ status, error }: Ended): ExitCode {
   if (status === 'stopped') return exitCodes.interrupted
   if (status === 'inconclusive') return exitCodes.upstream

@@ -58,7 +58,7 @@ async function run(call: Call): Promise<ExitCode> {
   return upstream.says === 'unclear' ? exitCodes.upstream : exitCodes.done
 }
 
-/** The newest ones that are told; `bi.<stream>_history` has them all. */
+/** At most so many changes are shown, the newest; `bi.<stream>_history` has all. */
 const mostChanges = 20
 
 type Says = UpstreamSays | RelatedSays | { readonly says: 'never seen' }
@@ -78,7 +78,7 @@ async function askAbout(
     return await askForRelated(context, stream, { key, keyField }, signal)
   }
   const upstream = await askUpstream(context, stream, key, signal)
-  // What neither the upstream nor the mirror knows is not gone.
+  // A record that neither the upstream nor the mirror knows is not gone: it was never there.
   return upstream.says === 'gone' && row === null ? { says: 'never seen' } : upstream
 }
 
@@ -91,7 +91,7 @@ function whatIsAsked({ positionals }: Call): { readonly stream: string; readonly
   return { stream, key }
 }
 
-/** In the text that rows have it in. */
+/** The key in the text that rows have it in, however the person typed it. */
 function meantKey(stream: MirroredStream, table: StoryTable | null, typed: string): string {
   if (!table) return typed
   const { field, type } = table.tableSchema.key
@@ -112,7 +112,7 @@ async function readNotes(
   row: RowStory | null,
 ): Promise<KeyNotes> {
   const notes = await readKeyNotes(database.pool, stream.name, key)
-  // A row that came back is absent no more.
+  // The record came back, so the note that it was missing does not hold any more.
   const livesAgain = row !== null && row.deletedAt === null && notes.evidence !== null
   return livesAgain ? { ...notes, missingSince: null, evidence: null } : notes
 }

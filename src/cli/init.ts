@@ -27,7 +27,7 @@ export const init: Command = {
 
 const file = '.env'
 
-/** What is found out with an answer; all of it has to be fine before the next question. */
+/** Tries out an answer. All checks have to pass before the next question. */
 type Try = (settings: Environment, call: Call) => Promise<readonly Check[]>
 type Step = {
   readonly names: readonly Asked[]
@@ -113,7 +113,7 @@ async function answer(step: Step, asking: Asking): Promise<void> {
   }
 }
 
-/** Answers whether the first was left empty, as it may be. */
+/** Asks all questions of a step. Returns whether the first was left empty, which ends the step. */
 async function askAll({ names, mayBeEmpty = false }: Step, asking: Asking): Promise<boolean> {
   const { call, questions, answers, known } = asking
   for (const { name, text } of names) {

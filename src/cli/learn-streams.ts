@@ -1,4 +1,4 @@
-// Before a verb asks which kind of stream one is that the settings add: what was found out about it, from the mirror.
+// Reads from the mirror what was found out about streams that the settings add, before a verb asks which kind of stream one is.
 
 import { type Environment, loadMirrorConfig } from '../config/load.ts'
 import { hasCluster } from '../embedded-postgres/location.ts'
@@ -6,7 +6,7 @@ import type { Logger } from '../log.ts'
 import { learnAddedStreams } from '../store/queries/found-out.ts'
 import { openDatabase } from '../store/server/connect.ts'
 
-/** Whatever is in the way is told by the verb itself. */
+/** Ignores failures: the verb itself will meet and report them. */
 export async function learnStreams(environment: Environment, log: Logger): Promise<void> {
   try {
     const { databaseUrl: url } = loadMirrorConfig(environment)

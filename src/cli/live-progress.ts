@@ -16,7 +16,7 @@ import type { Output } from './output.ts'
 const drawEveryMs = 125
 const askEveryMs = 1_000
 const lineEveryMs = 10_000
-/** What is over sooner shows nothing. */
+/** A reading that is over sooner shows nothing. */
 const quietMs = 400
 
 export type LiveProgress = { end(): void }
@@ -38,7 +38,7 @@ export function showProgress(options: {
   const ask = async () => {
     if (isAsking) return
     isAsking = true
-    // What cannot be looked up now is looked up the next time.
+    // If the progress cannot be read now, the last one is shown until the next try.
     known = await options.read().catch(() => known)
     isAsking = false
   }

@@ -36,7 +36,7 @@ export const replacesRecord = (name: OperationName): boolean => looks[name] !== 
 export const replaceWarning =
   'This PUT replaces the whole record: what the body leaves out is emptied, and without sysDeleted a deleted record comes back. --merge changes only what is given; --dry-run shows what would change.'
 
-/** The record is another one by now than the one that the change was made for. */
+/** The record was changed since the change was planned. */
 class RecordChanged extends Error {
   override readonly name = 'RecordChanged'
 }
@@ -69,7 +69,7 @@ export async function planWrite(writing: Writing): Promise<Planned> {
   return { body: sent, changes: changesOf(current, sent, name) }
 }
 
-/** Once more, just before it is written: nobody may have changed it meanwhile. */
+/** Reads the record once more, just before the write, and rejects if somebody has changed it meanwhile. */
 export async function checkUnchanged(writing: Writing, { body }: Planned): Promise<void> {
   const [planned, stored] = [versionOf(body), versionOf(await readCurrent(writing))]
   if (planned !== stored)
@@ -97,7 +97,7 @@ async function readCurrent({ upstream, name, body, signal }: Writing): Promise<J
   )
 }
 
-/** In the spelling of the record; what it does not have is added as it was given. */
+/** The record with the given fields, in the record's spelling. Fields that it does not have are added as they were given. */
 function merged(current: JsonObject, given: JsonObject): JsonObject {
   const entries = Object.entries(given).map(([name, value]) => [spelledAs(current, name) ?? name, value])
   return { ...current, ...Object.fromEntries(entries) }

@@ -44,7 +44,7 @@ async function run(call: Call): Promise<ExitCode> {
   }
 }
 
-/** By what the upstream says about itself, where it is configured, or a file says it. Returns the names of the streams. */
+/** Makes tables by the upstream's description, from the upstream if it is configured, or from a file. Returns the names of the streams. */
 async function makeDescribedTables(
   { environment, log, signal }: Call,
   { pool }: Database,
@@ -65,7 +65,7 @@ async function makeDescribedTables(
   }
 }
 
-/** Null where it is not complete: the database can be made ready by somebody who knows no credentials. */
+/** Null if the configuration is not complete: somebody who knows no credentials can prepare the database as well. */
 function upstreamConfig(environment: Call['environment']) {
   try {
     return loadConfig(environment)

@@ -28,7 +28,7 @@ async function withMirror(
     throw new UsageError(
       'There is no mirror in this directory. `tidemark sync` makes one; to use another, set DATABASE_URL.',
     )
-  // That its Postgres is started, and where it is, matters to programs that go on for a while.
+  // Short verbs do not log that an embedded Postgres is started, and where: that matters only to programs that run for a while.
   const quiet = log.isLevelEnabled('debug') ? log : log.child({}, { level: 'warn' })
   const opening = openDatabase({ url: databaseUrl, log: quiet, isReadOnly })
   const database = await untilInterrupted(signal, opening).catch((error) => {
@@ -47,7 +47,7 @@ async function withMirror(
 
 const leaveMs = 2_000
 
-/** A query that goes on does not hold up a person who pressed Ctrl-C. */
+/** Closes the database, but does not wait for a query if a person pressed Ctrl-C. */
 async function leave(database: Database, signal: AbortSignal): Promise<void> {
   const left = database.close()
   if (!signal.aborted) return await left

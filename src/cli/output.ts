@@ -33,7 +33,7 @@ export type Output = {
   /** The one document of `--json`. */
   json(document: unknown): void
   mark(mark: Mark): string
-  /** Text of others, made harmless, with signs that the terminal can show: for what is written as it is. */
+  /** Makes text of others harmless, with signs that the terminal can show. For text that goes to `write`. */
   plain(text: string): string
   style(style: keyof typeof styles, text: string): string
 }
@@ -69,7 +69,7 @@ export function openOutput(stream: Stream, environment: Environment): Output {
 /** https://no-color.org: any value but an empty one. */
 export const hasColour = ({ NO_COLOR, TERM }: Environment): boolean => !NO_COLOR && TERM !== 'dumb'
 
-/** As POSIX has it: the first of the three that is set. Terminals of Windows and macOS show it whatever they say. */
+/** Whether the terminal shows UTF-8: by the first of the three that is set, as in POSIX. Windows and macOS always show it. */
 export function hasUtf8({ LC_ALL, LC_CTYPE, LANG }: Environment, platform = process.platform): boolean {
   const locale = LC_ALL || LC_CTYPE || LANG
   if (locale === undefined || locale === '') return platform === 'win32' || platform === 'darwin'
@@ -107,7 +107,7 @@ export function alignedTable(header: readonly string[], given: readonly (readonl
   return [header, ...rows].map(line).join('\n')
 }
 
-/** A table as the terminal has room for it: the least important column is on the right. */
+/** A table that fits the terminal: columns that do not fit are left out from the right, where the least important one is. */
 export function fittedTable(
   header: readonly string[],
   rows: readonly (readonly string[])[],

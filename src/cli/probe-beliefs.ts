@@ -1,4 +1,4 @@
-// What the probe says of each belief about a stream: the claim, whether it holds, by what that was seen and when, and what it means.
+// What the probe prints for each belief about a stream: the claim, whether it holds, the evidence, when it was seen, and what it means.
 
 import type { Config } from '../config/load.ts'
 import { openContext, type SyncContext } from '../context.ts'
@@ -91,7 +91,7 @@ export async function* probeBeliefs({ mirror, ...asked }: Asked): AsyncGenerator
     yield { name: `${stream.name} ${name}`, isFine: true, says: value }
 }
 
-/** Of the beginning of a first load there is nothing to test; what is described is told of every stream. */
+/** Not `first_top`, which cannot be tested, and not `contract`, which the probe prints for every kind of stream. */
 const told = (Object.keys(beliefs) as BeliefName[]).filter(
   (name) => name !== 'first_top' && name !== 'contract',
 )
@@ -143,7 +143,7 @@ function checkOf(
   const kind: BeliefKind = beliefs[name]
   const known = recorded.find((line) => line.name === name) ?? null
   const seenNow = tested?.value != null ? { ...tested, value: tested.value, testedAt: now } : null
-  // What a run saw lately stands where it cannot be asked.
+  // If the test could not tell now, what a run saw lately counts.
   const seen = seenNow ?? (known && verdictOf(known, now) !== 'unknown' ? known : null)
   const verdict = seen ? verdictOf({ ...seen, expiresAt: null }, now) : 'unknown'
   const report: BeliefReport = {

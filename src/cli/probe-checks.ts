@@ -80,7 +80,7 @@ export async function* probeService(
       const rights = await probeRights(upstream, stream, signal)
       if (index === 0) {
         const first = signIn as Check | null
-        // Its own error came with the first request.
+        // The sign-in failed. The error of the first request says why.
         if (first && !first.isFine) {
           yield { ...first, says: rights.check.says }
           return
@@ -177,7 +177,7 @@ async function probeExtended(upstream: Upstream, stream: Stream, signal: AbortSi
   }
 }
 
-/** The list that came says nothing of the time; a second, equal request does. Null when this one fails. */
+/** The upstream's time, from a second request like the first, because a list does not carry it. Null if that request fails. */
 async function dateOf(upstream: Upstream, stream: Stream, signal: AbortSignal): Promise<Date | null> {
   try {
     return (await upstream.call(stream.list as OperationName, firstPage(stream), signal)).date
@@ -195,7 +195,7 @@ const firstPage = (stream: Stream): RequestOf<OperationName> =>
 const mostSkewMs = 30_000
 
 function clockCheck(service: ServiceName, date: Date): Check {
-  // The header has whole seconds.
+  // The header tells whole seconds: on average it is half a second behind.
   const skewMs = Date.now() - date.getTime() - 500
   const isFine = Math.abs(skewMs) <= mostSkewMs
   const says =
@@ -287,7 +287,7 @@ export async function probePostgres(config: Config, log: Logger): Promise<readon
       },
     ]
   try {
-    // It checks version, encoding and rights, and says what to do about each.
+    // Opening the database checks version, encoding and rights, and says what to do about each.
     const database = await openDatabase({ url, log })
     try {
       const { rows } = await database.pool.query<{
@@ -356,7 +356,7 @@ export async function probeQueue(redisUrl: string | null): Promise<Check> {
     const advice = isFine ? '' : ': Redis may discard jobs; set maxmemory-policy noeviction'
     return { name: 'queue', isFine, says: `Redis ${version}, maxmemory-policy ${policy}${advice}` }
   } catch (error) {
-    // What the connection itself said tells more.
+    // The error of the connection itself tells more.
     const cause = outage ?? error
     const why = cause instanceof Error ? cause.message : String(cause)
     return { name: 'queue', isFine: false, says: `Redis cannot be reached (${why}): check REDIS_URL` }

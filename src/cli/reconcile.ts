@@ -45,7 +45,7 @@ async function run(call: Call): Promise<ExitCode> {
   if (values.acknowledge !== undefined) return await acknowledge(call, String(values.acknowledge))
   const config = loadConfig(environment)
   const known = configuredStreams(config)
-  // A list stream is listed whole by every poll.
+  // List streams only when they are named: every poll lists them whole anyway.
   const wanted = pickStreams(positionals, known).filter(
     ({ kind }) => kind === 'changes' || positionals.length > 0,
   )
@@ -80,7 +80,7 @@ export async function timed(work: () => Promise<ReconcileOnce>): Promise<TimedRe
   return { ...outcome, durationMs: Math.round(performance.now() - startedAt) }
 }
 
-/** What is blocked waits for a person; a list that never held still proved nothing. */
+/** Blocked deletions wait for a person; and a list that kept changing proved nothing. */
 export function reconcileExitCode(result: ReconcileOnce): ExitCode {
   const { status, isComplete, findings, note } = result
   if (status !== 'done' || isComplete) return exitCodeOfRun(result)

@@ -1,4 +1,4 @@
-// What a person does at the terminal is recorded as what they do on the console is: who, from where, why, before and after.
+// Records what a person does at the terminal, just like actions on the console: who, from where, why, before and after.
 
 import { hostname } from 'node:os'
 import type { Pool } from 'pg'
@@ -19,7 +19,7 @@ type Given = {
 }
 type Told = { readonly isFailed?: boolean; readonly told: string }
 
-/** Does it, and keeps what `say` makes of its result. */
+/** Does it, and records what `say` makes of its result. */
 export async function recordedHere<Result>(
   { pool, log }: { readonly pool: Pool; readonly log: Logger },
   { action, target, reason = null, confirmed = null }: Given,

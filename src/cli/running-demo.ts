@@ -8,7 +8,7 @@ import type { Environment } from './output.ts'
 export const demoDirectory = '.tidemark/demo'
 const file = resolve(demoDirectory, 'settings.json')
 
-/** Of the variables that say what is mirrored, and where to. */
+/** Variables that say what is mirrored, and where to: if one is set, the demo is not used. */
 const configured = ['ASSIGNMENT_BASE_URL', 'DATABASE_URL'].flatMap((name) => [name, `${name}_FILE`])
 
 /** The settings hold a password: for this user alone (P9). */
@@ -23,7 +23,7 @@ export function runningDemo(environment: Environment): Environment | null {
   if (configured.some((name) => environment[name]?.trim())) return null
   try {
     const { pid, settings }: { pid: number; settings: Environment } = JSON.parse(readFileSync(file, 'utf8'))
-    // Left by one that was killed, it is of no use.
+    // Throws if that process is gone: a demo that was killed left the file.
     process.kill(pid, 0)
     return { ...environment, ...settings }
   } catch {

@@ -35,7 +35,7 @@ function describeColumn(column: ColumnMap): string {
     .join('; ')
 }
 
-/** Never 100 % of what is not wholly empty, nor 0 % of what is not wholly filled. */
+/** Rounded, but 100 % only for a column that is empty in all rows, and 0 % only for one that is filled in all. */
 function percent(share: number): string {
   const rounded = Math.round(100 * share)
   if (rounded === 0) return 'below 1 %'
@@ -76,7 +76,7 @@ function columnLines(column: ColumnMap): readonly string[] {
   ]
 }
 
-/** Only what holds of every row now: a test that fails on its first day tells nothing. */
+/** Tests only for what is true of every row now: a test that fails on its first day tells nothing. */
 function testLines(
   column: ColumnMap,
   isFilled: boolean,
@@ -125,7 +125,7 @@ export function asMarkdown(views: readonly ViewMap[], references: readonly Refer
     .join('\n')
 }
 
-/** All of its values are there, or which share of them. */
+/** The reference, with the share of the column's values that exist there, unless all do. */
 const referenceText = ({ to, share }: Reference): string =>
   share === 1 ? `→ ${to}` : `→ ${to} (${percent(share)})`
 

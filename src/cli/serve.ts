@@ -19,7 +19,7 @@ export const serveCommand: Command = {
   run,
 }
 
-/** Whatever hangs: a signal ends the program within half a minute. What was not committed is read again. */
+/** After a signal the program ends within half a minute, even if something hangs. What was not committed is read again. */
 const lastResortMs = 28_000
 const lingerMs = 500
 

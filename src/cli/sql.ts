@@ -56,7 +56,7 @@ async function ask(pool: Pool, text: string): Promise<Answer> {
   return await withConnection(pool, async (client) => {
     await client.query(`begin read only; set local statement_timeout = '${longestSeconds}s'`)
     try {
-      // By this protocol Postgres takes no second statement. All values come as text, exactly as Postgres writes them.
+      // With the extended protocol Postgres refuses a second statement. All values come as text, exactly as Postgres writes them.
       const types = { getTypeParser: () => (value: string) => value }
       const config = { text, queryMode: 'extended', rowMode: 'array' as const, types }
       return await client.query<(string | null)[]>(config)
@@ -78,7 +78,7 @@ function explained(error: unknown): unknown {
     return new UsageError(
       'The mirror can only be read here. What you change in it is noticed and read again.',
     )
-  // Of the query: its words, its names, its values.
+  // Only errors about the query itself: its words, its names, its values.
   if (typeof code !== 'string' || !/^(42|22|0A)/.test(code) || !(error instanceof Error)) return error
   if (/multiple commands/.test(error.message)) return new UsageError('Write one query at a time.')
   const hint = 'hint' in error && typeof error.hint === 'string' ? ` ${error.hint}` : ''
@@ -86,7 +86,7 @@ function explained(error: unknown): unknown {
   return new UsageError(`Postgres says: ${error.message}.${hint}${advice}`)
 }
 
-/** Of a schema, a table, a column. */
+/** Error codes for an unknown schema, table or column. */
 const unknownNames: ReadonlySet<string> = new Set(['3F000', '42P01', '42703'])
 
 function show({ values, stdout }: Call, { fields, rows }: Answer): void {
@@ -130,7 +130,7 @@ function table(
   return [line(names), ruler, ...rows.map(line)].join('\n')
 }
 
-/** Of the streams that the query names. */
+/** How current the streams are that the query names. */
 async function currency(pool: Pool, query: string): Promise<string> {
   const named = streams.filter(({ name }) => new RegExp(`\\b${name}\\b`, 'i').test(query))
   if (named.length === 0) return ''

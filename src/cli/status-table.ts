@@ -213,7 +213,7 @@ function columnsThatFit(widths: readonly number[], width: number): readonly numb
 }
 
 function readingLines({ readings, now }: Status, out: Look, width: number): readonly string[] {
-  // What looks for something mostly finds nothing.
+  // Other readings that have no rows yet are not shown: most of them only look for something and find nothing.
   const shown = readings.filter(({ reading, rows }) => reading === 'first load' || rows > 0)
   const lines = shown.flatMap((reading) => {
     const seen = estimate(reading, now)
@@ -229,7 +229,7 @@ function readingLines({ readings, now }: Status, out: Look, width: number): read
   return lines.length === 0 ? [] : ['', ...lines]
 }
 
-/** What an empty cell of SETTLED means. A first load has a line of its own. */
+/** Lines that explain empty cells of SETTLED. A first load has a line of its own. */
 function settlingLines({ lines }: Status, out: Look, width: number): readonly string[] {
   const waiting = lines.filter(({ settling, overview }) => settling && overview.readThroughAt !== null)
   const [first] = waiting

@@ -18,7 +18,7 @@ export async function watchStatus(options: {
   const ended = AbortSignal.any([signal, ending.signal])
   const stopListening = onQuit(() => ending.abort())
   stdout.write(enter)
-  // Whatever ends the program, the terminal is as it was.
+  // Restores the terminal, whatever ends the program.
   const restore = () => stdout.write(leave)
   process.once('exit', restore)
   try {
@@ -39,7 +39,10 @@ export async function watchStatus(options: {
   }
 }
 
-/** Each line over the one before: nothing flickers. Cleared first: behind a line as wide as the terminal that would take its last letter. */
+/**
+ * Writes each line over the old one, so that nothing flickers. A line is cleared before it is written: clearing behind a line that is as
+ * wide as the terminal would take its last letter.
+ */
 function frameOf(found: Status, last: Status | null, out: Call['stdout']): string {
   const lines = [
     ...statusLines(found, out, last),

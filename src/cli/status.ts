@@ -48,7 +48,7 @@ async function run(call: Call): Promise<ExitCode> {
     needsSomebody = found.problems.some((problem) => careOf(problem) === 'needs you')
     if (values.json) return stdout.json(statusJson(found))
     for (const line of statusLines(found, stdout)) stdout.write(`${line}\n`)
-    // Whoever names a stream wants to know more of it.
+    // A person who names a stream wants to know more about it.
     if (call.positionals.length > 0)
       stdout.say(`\n${found.lines.map(({ overview }) => paragraph(overview)).join('\n\n')}`)
   })
@@ -83,7 +83,7 @@ function openGathering({ environment, positionals }: Call): (pool: Pool) => Prom
       streams: configured,
       view: { partsDown: [], servicesDown },
     })
-    // What is not configured is of interest where there are rows of it.
+    // A stream that is not configured is shown if it has rows.
     const isShown = ({ stream, readThroughAt }: StreamOverview) =>
       named !== null || readThroughAt !== null || configured.some(({ name }) => name === stream)
     const shown = overview.filter(isShown)
@@ -121,7 +121,7 @@ function openGathering({ environment, positionals }: Call): (pool: Pool) => Prom
   }
 }
 
-/** What the workers that there are wait for, and which services of the upstream are among that. */
+/** What living workers wait for, and which services of the upstream are among that. */
 function troubleOf(workers: readonly WorkerSeen[]) {
   const waits = workers.filter(({ isGone }) => !isGone).flatMap(({ waits: own }) => own)
   const services = waits.flatMap(({ what }) => /^the (\w+) service$/.exec(what)?.slice(1) ?? [])

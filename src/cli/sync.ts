@@ -106,7 +106,7 @@ async function syncOne(
   }
 }
 
-/** Whoever has just begun would take an upstream that shows nothing for one that was read. */
+/** Explains why nothing came: a newcomer would take an upstream that shows nothing for one that was read. */
 async function whyNothing(
   { database }: SyncContext,
   stream: Stream,
@@ -119,7 +119,7 @@ async function whyNothing(
   return 'the upstream shows no records yet: it has none, or CLIENT_GUID is not yours'
 }
 
-/** A run of related records gives way to others after a while; here there are none. */
+/** Reads until the backlog is empty: a run of related records gives way after a while, but here nobody else waits. */
 async function drainRelated(context: SyncContext, hooks: ReadOptions): Promise<RunOutcome> {
   for (;;) {
     const outcome = await context.readRelated(hooks)

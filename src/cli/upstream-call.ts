@@ -63,7 +63,7 @@ async function requestRun(
 ): Promise<void> {
   const database = await openDatabase({ url, log })
   try {
-    // A write to what an assignment carries may leave its row version as it was.
+    // A write to a related record may leave the assignment's row version as it was, so the worker is told.
     if (relatedOf !== null) await readRelatedAgain(database.pool, relatedOf)
     const queue = await openDriver({ redisUrl, database, log })
     try {
@@ -82,7 +82,7 @@ async function requestRun(
   }
 }
 
-/** Only of a server that is there already: none is started for this. */
+/** The URL of the embedded Postgres if it runs already: none is started for this. */
 export async function embeddedUrl(): Promise<string | null> {
   try {
     return (await readFile(embeddedUrlFile, 'utf8')).trim() || null
@@ -124,7 +124,7 @@ export async function callUpstream(call: Call, name: OperationName, request: Any
   }
 }
 
-/** What was only read before, or was refused, changed nothing. */
+/** Whether a failed request may have changed something: not if it only read, or was refused. */
 const mayHaveWritten = ({ method, status, mayHaveArrived }: UpstreamError): boolean =>
   method !== 'GET' && mayHaveArrived && (status === null || status < 400 || status >= 500)
 
@@ -190,7 +190,7 @@ function print({ log, stdout }: Call, body: Json): void {
   }
 }
 
-/** What the upstream answered, whole: the error tells what it means. */
+/** Prints the whole answer of the upstream. The error message, which comes afterwards, tells what it means. */
 function printRefusal({ stdout }: Call, { body }: UpstreamError): void {
   if (!body?.length) return
   const text = body.toString('utf8')

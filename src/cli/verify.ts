@@ -76,13 +76,13 @@ async function run(call: Call): Promise<ExitCode> {
   return worst(results.length < streams.length ? [...codes, exitCodes.interrupted] : codes)
 }
 
-/** For the book of what people did. */
+/** For the record of what people did. */
 const inShort = ({ stream, status, note }: VerifyOutcome) => ({
   isFailed: status !== 'done',
   told: status === 'done' ? `${stream}: ${note}.` : `${stream}: ${status}.`,
 })
 
-/** What another program is verifying was not looked at. */
+/** A verification that was skipped because another program is at it has looked at nothing. */
 function exitCodeOfVerification(result: Result): ExitCode {
   const { status, findings } = result
   if (status === 'skipped') return exitCodes.failed
@@ -123,7 +123,7 @@ function linePrinter(stdout: Output): Printer {
   }
 }
 
-/** Written as it is found: there may be as many differences as rows (P10). */
+/** Prints each difference when it is found: there may be as many as rows (P10). */
 function jsonPrinter(stdout: Output): Printer {
   const results: Result[] = []
   let before = '{"differences":[\n'
@@ -145,7 +145,7 @@ function jsonPrinter(stdout: Output): Printer {
       results.push(result)
     },
     end(error) {
-      // A document that was not begun is the caller's to write.
+      // If the document was not begun, the caller writes the error.
       if (error !== null && !stdout.hasWritten()) return
       const begun = stdout.hasWritten() ? '' : before
       const tail = { streams: results.map(asJson), ...(error !== null && { error }) }

@@ -1,5 +1,5 @@
-// What a JSON text would take in memory is told by its marks, before it is parsed: a few megabytes of brackets become gigabytes of
-// values (P10).
+// Estimates how much memory a JSON text would take, by counting its brackets and commas before it is parsed: a few megabytes of brackets
+// become gigabytes of values (P10).
 
 export type JsonProblem = 'not UTF-8' | 'not JSON' | 'nested too deep' | 'too large'
 
@@ -18,7 +18,7 @@ export const deepest = 500
 export const nestedTooDeep = (): JsonError =>
   new JsonError('nested too deep', `the JSON is nested deeper than ${deepest} levels`)
 
-/** Shorter texts need no look: whatever they hold is not much. */
+/** Shorter texts are not looked at: they cannot hold much. */
 const shortBytes = 1_048_576
 const mostValues = 2_000_000
 

@@ -8,7 +8,7 @@ declare global {
   }
 }
 
-// An interface: an alias would be taken for one of the objects, which have whatever fields there are.
+// An interface and no alias: TypeScript would take an alias for one of the objects, which may have any fields.
 export interface ExactNumber {
   readonly rawJSON: string
 }

@@ -1,25 +1,25 @@
-// Takes the contents of files out of a JSON text before it is read: as text, as part of the value and on their way between the two they
-// would be in memory three times, and twice as long where anything beside them is no Latin letter (P10).
+// Takes the contents of files out of a JSON text before it is parsed. Otherwise they would be in memory three times: in the text, in the
+// value, and on the way between the two; and each time at double length, if anything in the text is no Latin letter (P10).
 
 import { randomUUID } from 'node:crypto'
 
 export type Cut = {
   /** The same JSON, with a mark in place of each. */
   readonly bytes: Buffer
-  /** What stood there, by its mark. */
+  /** The strings that were taken out, by their marks. */
   readonly strings: ReadonlyMap<string, string>
 }
 
-/** Shorter texts take little whatever is done with them. */
+/** Shorter texts are left as they are: they take little memory anyway. */
 const shortBytes = 1_048_576
 const blockBytes = 65_536
 const quote = 0x22
-// A mark of the byte order is one at the start of a whole text only.
+// Decodes parts of a text, so a byte order mark is an ordinary character: it is a mark only at the start of a whole text.
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
 
 /**
- * Null: there is nothing to take out. Whether a string begins where it seems to is not certain without reading all of the text; where
- * it does not, what is left is no JSON.
+ * Null: there is nothing to take out. Without reading the whole text it is not certain that a string begins where it seems to. If it
+ * does not, what is left is no JSON, and the caller parses the whole text.
  */
 export function cutLongStrings(bytes: Buffer): Cut | null {
   if (bytes.length < shortBytes) return null
@@ -48,7 +48,7 @@ export function cutLongStrings(bytes: Buffer): Cut | null {
   return { bytes: Buffer.concat([...parts, bytes.subarray(kept)]), strings }
 }
 
-/** Behind a name there is a colon. */
+/** Whether the quote ends a value and not a name: no colon follows. */
 function isValueEnd(bytes: Buffer, quoteAt: number): boolean {
   let next = quoteAt + 1
   while ((bytes[next] ?? 0x21) <= 0x20) next++

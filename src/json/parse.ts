@@ -11,9 +11,9 @@ type Repeat = { readonly path: string; readonly value: Json }
 type Reader = {
   readonly bytes: Buffer
   at: number
-  /** Those inside the value that was read last. */
+  /** Repeated fields inside the value that was read last. */
   repeats: readonly Repeat[]
-  /** What all that were told take, about, in bytes: each object tells those of the objects inside it once more. */
+  /** About how many bytes all noted repeats take: each object notes those of the objects inside it once more. */
   repeatBytes: number
 }
 
@@ -172,7 +172,7 @@ function parseCut({ bytes, strings }: Cut): Parsed | null {
   try {
     return parseQuickly(bytes, strings)
   } catch (error) {
-    // What is wrong, and where, is told of the whole.
+    // The whole text is parsed again, so that the error names the right place.
     if (error instanceof JsonError) return null
     throw error
   }

@@ -1,5 +1,5 @@
-// What a person may do, an action a function: the console, the HTTP API and the verbs of the same names do the same. How it is asked
-// for and answered is their business.
+// What a person may do, a function for each action. The console, the HTTP API and the verbs of the same names all call these; how an
+// action is asked for, and how its result is shown, is their business.
 
 import type { Pool, SyncContext } from '../context.ts'
 import type { Logger } from '../log.ts'
@@ -54,12 +54,12 @@ export type Outcome = {
   /** In one line. */
   readonly text: string
   readonly json: object
-  /** What was asked for goes on after the answer. */
+  /** The work goes on after this answer. */
   readonly isUnderWay?: boolean
 }
 type Action = (context: ActionContext, order: Order) => Promise<Outcome>
 
-/** Nothing is wrong with what was asked; it cannot be done at the moment. */
+/** The request was right, but it cannot be done at the moment. */
 export class NotNow extends Error {
   override readonly name = 'NotNow'
 }
@@ -87,7 +87,7 @@ async function pause({ sync: { database, streams } }: ActionContext, order: Orde
 async function resume(context: ActionContext, { target }: Order): Promise<Outcome> {
   const stream = streamIn(context, target).name
   const text = await resumeInWords(context.sync.database.pool, stream)
-  // Its next tick would come as well.
+  // A failure does not matter: the stream's next tick reads it anyway.
   await context.requestRun({ stream, kind: 'incremental', cause: 'operator' }).catch(() => {})
   return { text, json: { stream, paused: false } }
 }
@@ -98,7 +98,7 @@ async function acknowledge(context: ActionContext, { target, by }: Order): Promi
   return { text: acknowledgedSentence(stream, rows), json: { stream, acknowledged: rows } }
 }
 
-/** So often at most: it takes a few dozen requests. */
+/** A person can probe a stream only so often, because it takes a few dozen requests. */
 const probeRestMs = 60_000
 
 async function probe(context: ActionContext, { target }: Order): Promise<Outcome> {
@@ -147,7 +147,7 @@ async function backfill(context: ActionContext, { target, fields, by }: Order): 
   if (fields['dry-run'] !== undefined) return await planBackfill(pool, stream, span, context.pageSize)
   const { id } = await requestBackfill(pool, { stream: stream.name, ...span, by })
   const isPaused = (await pausedStreams(pool)).has(stream.name)
-  // It is looked for every few seconds anyway.
+  // A failure does not matter: workers look for backfills every few seconds anyway.
   if (!isPaused)
     await context.requestRun({ stream: stream.name, kind: 'backfill', cause: 'operator' }).catch(() => {})
   const [from, to] = [span.from.toString(), span.to.toString()]
@@ -216,7 +216,7 @@ async function dropQuarantine({ sync: { database } }: ActionContext, order: Orde
 async function testAlert({ sendTestAlert }: ActionContext): Promise<Outcome> {
   if (sendTestAlert === null)
     throw new UsageError('No receiver of alerts is configured. Set ALERT_WEBHOOK_URL to an incoming webhook.')
-  // It names no address: that is the secret (P9).
+  // The message does not name the address, which is a secret (P9).
   const text = await sendTestAlert().catch((cause) => {
     throw new NotNow(messageOf(cause), { cause })
   })

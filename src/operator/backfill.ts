@@ -15,7 +15,7 @@ type WantedSpan = {
 }
 type Span = { readonly from: bigint; readonly to: bigint }
 
-/** Looks at the words alone. `from` is null when none of its options is there. */
+/** Reads the options without looking at the mirror. `from` is null when none of its options is given. */
 export function readSpanOptions(values: Asked): {
   readonly from: WantedSpan['from'] | null
   readonly to: bigint | null
@@ -89,7 +89,7 @@ export async function planBackfill(
 ): Promise<{ readonly text: string; readonly json: BackfillPlan }> {
   const rows = await countBetween(pool, stream, from, to)
   const { msPerRow, largestAnswer } = await estimateBackfill(pool, stream.name)
-  // A capped page holds no more than the largest answer that was seen.
+  // Where the upstream caps pages, a page holds no more than the largest answer so far.
   const perPage = Math.max(1, largestAnswer === null ? pageSize : Math.min(pageSize, largestAnswer))
   const requests = Math.ceil(rows / perPage) + 1
   const expectedMs = msPerRow === null ? null : Math.round(rows * msPerRow)

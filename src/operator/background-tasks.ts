@@ -1,5 +1,5 @@
-// Work that an operator asks for and that may take long: whoever asks waits a moment for it, and it goes on by itself. Each is done
-// once at a time; stopping ends them all between two pages.
+// Work that an operator asks for and that may take long. Whoever asks waits a moment for it; then it goes on by itself. Each work is
+// done once at a time, and stopping ends all of them between two pages.
 
 import type { Logger } from '../log.ts'
 import { UsageError } from '../util/errors.ts'

@@ -1,5 +1,5 @@
-// A position as an operator names it: by version, by checkpoint or by time. When it is none, one line says what would be right, in
-// words that help at the terminal and on the page.
+// Finds the position that an operator names: by version, by checkpoint or by time. If there is no such position, one line says what
+// would be right, in words that help at the terminal and on the page.
 
 import type { Pool } from '../context.ts'
 import { findCheckpoint, firstCheckpointAt, positionAt } from '../store/queries/positions.ts'
@@ -18,7 +18,7 @@ type Wanted =
 
 const whatItIs = { version: 'a row version', checkpoint: 'a checkpoint', time: 'a time' } as const
 
-/** Looks at the words alone; null when none of the options is there. */
+/** Reads the options without looking at the mirror. Null: none of them is given. */
 export function readPositionOptions(values: Asked, options: PositionOptions): Wanted | null {
   const kinds = ['version', 'checkpoint', 'time'] as const
   const [kind, other] = kinds.filter((one) => values[options[one]] !== undefined)
@@ -53,7 +53,7 @@ const isoTime = /^(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d(?::\d\d(?:\.\d+)?)?)(Z|[+-]\d\
 function timeIn(text: string): Date {
   const [, day, timeOfDay = '00:00', offset = 'Z'] = isoTime.exec(text.toUpperCase()) ?? []
   const time = new Date(`${day}T${timeOfDay}${offset}`)
-  // The language takes the 31st of February for the 3rd of March.
+  // JavaScript takes the 31st of February for the 3rd of March, so the day is compared with what was typed.
   if (!day || Number.isNaN(time.getTime()) || new Date(day).toISOString().slice(0, 10) !== day)
     throw new UsageError(
       `"${text}" is not a time: write it as 2025-01-31T14:30:00Z (without an offset it is UTC).`,

@@ -1,4 +1,4 @@
-// Trying records in quarantine again: after an upgrade or a repair of the upstream, what cannot be a row may have become one.
+// Tries records in quarantine again: after an upgrade, or a repair at the upstream, they may have become fit to be rows.
 
 import type { Pool, SyncContext } from '../context.ts'
 import { type Json, repeatedFields } from '../json/json.ts'
@@ -49,7 +49,7 @@ export async function nothingTried(pool: Pool, selection: QuarantineSelection): 
       : `No record of ${selection.stream} is in quarantine.`
 }
 
-/** A page at a time; what is tried and stays is not met again (P10). */
+/** Reads the entries a page at a time (P10). Those that stay in quarantine are not tried twice. */
 async function* entriesOf(pool: Pool, selection: QuarantineSelection): AsyncGenerator<Quarantined> {
   for (let after = '0'; ; ) {
     const entries = await readQuarantine(pool, selection, { after, limit: entriesAtOnce })
@@ -67,7 +67,7 @@ function recordOf({ text, repeatedText }: QuarantineEntry): Json {
   return isObject(repeated) ? { ...record, [repeatedFields]: repeated } : record
 }
 
-/** What jsonb could not hold was kept as its text. */
+/** A record that jsonb could not hold was kept as its text: this is the record again. */
 function unwrapped(value: Json): Json {
   const text = isObject(value) ? value.$json : undefined
   return typeof text === 'string' ? parseJson(Buffer.from(text)) : value
@@ -109,7 +109,7 @@ export async function expectEntry(pool: Pool, { id }: QuarantineSelection): Prom
   throw new UsageError(`There is no record ${id} in quarantine: \`tidemark quarantine\` lists what is there.`)
 }
 
-/** Whether it is as many as somebody confirmed. */
+/** Rejects unless there are as many records as the person confirmed. */
 export async function expectRecords(
   pool: Pool,
   given: {

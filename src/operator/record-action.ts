@@ -1,5 +1,5 @@
-// Does what a person asks for, and records it: who, by which door, why, and how it stood before and afterwards. The console, HTTP and the
-// verbs of the terminal all do it here.
+// Does what a person asks for, and records it: who asked, from where, why, and how things stood before and afterwards. The console, HTTP
+// and the verbs of the terminal all do it here.
 
 import type { Pool } from '../context.ts'
 import type { Logger } from '../log.ts'
@@ -26,7 +26,7 @@ export async function recorded<Result>(
   const standing = async () => (deed.stream === null ? null : await readStanding(pool, deed.stream))
   const id = await noteAction(pool, { ...deed, before: await standing() })
   const end = async ({ result, told }: { readonly result: string; readonly told: string }) => {
-    // It is done; that its end could not be recorded must not say that it is not.
+    // The action is done. If its end cannot be recorded, the person must not be told that it failed.
     await standing()
       .then((after) => noteResult(pool, id, { result, told, after }))
       .catch((error) =>

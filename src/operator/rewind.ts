@@ -30,7 +30,7 @@ type Wanted = {
   readonly by: string
   /** Forward is allowed too, which skips what was never read. */
   readonly isForced?: boolean
-  /** The position that somebody saw who confirmed this; null: nobody was shown one. */
+  /** The position that the person saw when confirming this; null: none was shown. */
   readonly seen?: bigint | null
 }
 
@@ -46,7 +46,7 @@ export async function moveBack(
     throw new UsageError(
       `${stream.name} is at ${current}. Moving it forward to ${position} would skip everything in between; if you want that: \`tidemark rewind\` with --force.`,
     )
-  // While it waits for commits under way, the position may be taken back further than this.
+  // While the rewind waits for commits under way, the position may go below the target: then rewindStream() moves nothing.
   return await rewindStream(pool, { stream: stream.name, position, seen: seen ?? current, ...order })
 }
 
@@ -62,7 +62,7 @@ export type RewindPlan = {
   readonly to: string
   /** When the target was reached; null where no checkpoint tells. */
   readonly reachedAt: Date | null
-  /** That the mirror holds above the target. */
+  /** How many rows the mirror holds above the target. */
   readonly rows: number
   /** How long reading them again takes, by earlier runs; null: none tells. */
   readonly expectedMs: number | null

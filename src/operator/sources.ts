@@ -1,5 +1,5 @@
-// Whether the source that the settings name is the one whose rows are here, though its address or account is another: some records
-// are compared. Another customer has records of the same ids, and hardly one with the same content.
+// Compares some records, to tell whether the source that the settings name is the one whose rows are here, although its address or account
+// is another. Another customer has records with the same ids, but hardly one with the same content.
 
 import type { SyncContext } from '../context.ts'
 import { readKeyField, readVersionField } from '../store/queries/positions.ts'
@@ -15,7 +15,7 @@ export type Agreement = {
 }
 
 const rowsToCompare = 20
-/** Of so many of the newest rows, evenly: the very newest may have changed meanwhile. */
+/** Rows are chosen evenly from so many of the newest, because the very newest may have changed meanwhile. */
 const rowsToChooseFrom = 2_000
 const highestVersion = 2n ** 63n - 1n
 
@@ -61,7 +61,7 @@ async function compareRows(
   return { stream: stream.name, compared: chosen.length, same: page.rows.length - differences.length }
 }
 
-/** What moves all the time is told apart by its keys: records from there, looked for here. */
+/** For streams whose records change all the time: only keys are compared. Records from there are looked for here. */
 async function compareKeys(
   context: SyncContext,
   stream: ListStream,

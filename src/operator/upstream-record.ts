@@ -22,7 +22,7 @@ export async function askUpstream(
 ): Promise<UpstreamSays> {
   const source: Source = context.sourceOf(stream)
   const keyField = await readKeyField(context.database.pool, stream.name)
-  // The upstream finds records by one field.
+  // The upstream finds a record only by a single field.
   if (!source.lookup || isComposite(keyField ?? '')) return { says: 'cannot be asked for one record' }
   let answer: Lookup
   try {

@@ -1,5 +1,6 @@
-// One message about what began and what is over, in the form that its receiver takes: Slack's, Teams' or plain JSON. Text of the upstream is
-// made harmless: no mentions, no links, no secrets, and never more than fits (P9). Links are made of the settings alone.
+// Makes one message about problems that began and problems that are over, in the form that its receiver takes: Slack's, Teams' or plain
+// JSON. Text of the upstream is made harmless: no mentions, no links, no secrets, and never more than fits (P9). Links are made of the
+// settings alone.
 
 import { redact } from '../log.ts'
 import type { Alert } from '../store/admin/alert-book.ts'
@@ -24,7 +25,7 @@ export type News = { readonly begun: readonly Alert[]; readonly over: readonly A
 const mostAlerts = 10
 const longestText = 500
 
-/** Teams takes cards only, behind these hosts; all else takes what Slack does. */
+/** Receivers on these hosts are Teams, which takes only cards; all others take what Slack takes. */
 const teamsHosts = /(^|\.)(logic\.azure\.(com|us)|api\.powerplatform\.(com|us)|webhook\.office\.com)$/
 
 export const formatOf = ({ url, format = null }: Receiver): AlertFormat =>
@@ -98,7 +99,7 @@ function linksOf(
   return [...page, ...runbook]
 }
 
-/** Where one sees it, and can do something about it. */
+/** The page of the console where people see the problem and can do something about it. */
 function pageOf(consoleUrl: string, { kind, stream }: Pick<Alert, 'kind' | 'stream'>): string {
   if (stream !== null && kind === 'deletions_blocked')
     return `${plain(consoleUrl)}/approve?stream=${encodeURIComponent(stream)}`
@@ -110,7 +111,7 @@ function pageOf(consoleUrl: string, { kind, stream }: Pick<Alert, 'kind' | 'stre
 
 const plain = (url: string): string => url.replace(/\/+$/, '')
 
-/** A character of no width takes apart what a chat would make a mention or a link of. */
+/** A character without width: put between others, it keeps a chat from making a mention or a link of them. */
 const apart = '\u200b'
 
 function harmless(text: string): string {

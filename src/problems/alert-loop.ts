@@ -81,7 +81,7 @@ type Round = Receiver & {
   readonly log: Logger
 }
 
-/** One look: what is news is sent in one message, unless the receiver is to be left alone for a while. */
+/** Looks once, and sends what is new in one message, unless the receiver has to be left alone for a while. */
 export async function sendAlerts({
   problems,
   book,
@@ -119,7 +119,7 @@ type Options = Receiver & {
   readonly quietHours?: QuietHours | null
   readonly problems: () => Promise<readonly Problem[]>
   readonly withBook: (work: (book: AlertBook) => Promise<void>) => Promise<void>
-  /** What keeps the other problems from being looked up: that Postgres is away. Each worker alerts of it by itself. */
+  /** That Postgres is away, which keeps all other problems from being looked up. Each worker sends this alert by itself. */
   readonly ownProblems: () => readonly Problem[]
   readonly everyMs?: number
   readonly now?: () => Date
@@ -138,7 +138,7 @@ export async function runAlertLoop(options: Options): Promise<void> {
       const found = await problems()
       await withBook((book) => send(found, book))
     }),
-    // By itself, because the other one may wait for the book for ever.
+    // In a loop of its own, because the other loop may wait for Postgres for ever.
     keepLooking(options, () => send(ownProblems(), ownBook)),
   ])
 }

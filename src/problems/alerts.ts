@@ -1,4 +1,5 @@
-// Which problems are alerted of, and when: once when one has lasted for a while, once when it has been over for a while. Pure.
+// Decides for which problems an alert is sent, and when: once when a problem has lasted for a while, once when it has been over for a
+// while. Pure.
 
 import type { Alert } from '../store/admin/alert-book.ts'
 import { backoff, delayAfter } from '../util/backoff.ts'
@@ -13,7 +14,7 @@ export type AlertPlan = {
   readonly forgotten: readonly string[]
 }
 
-/** What comes and goes faster than this is not alerted of. */
+/** No alert is sent for a problem that comes and goes faster than this. */
 const standsMs = 60_000
 const goneMs = 120_000
 const forgetUntoldMs = 45_000
@@ -40,7 +41,7 @@ export function planAlerts(before: readonly Alert[], problems: readonly Problem[
   }
 }
 
-/** What came in the course of some time is one event; when its beginning is forgotten, the rest has another key and was told with it. */
+/** The rest of an event that went on for a while. When its beginning is forgotten, the rest gets another key; people know of it already. */
 const isRest = ({ kind, since }: Problem, now: Date): boolean =>
   isNews(kind) && since !== null && now.getTime() - since.getTime() > eventsLastMs / 2
 

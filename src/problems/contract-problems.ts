@@ -25,7 +25,7 @@ const contractUnusable = ({ service, problem, since }: UnusableContract): Proble
       'Set CONTRACT to the address of the description, or to `off`. `tidemark probe` shows what was found.',
   })
 
-/** Those of one look are one problem. What is neither mirrored nor an operation is in the history only. */
+/** All changes that one look found are one problem. Changes of what is neither mirrored nor an operation show only in the history. */
 function contractChanged(changes: readonly ChangeLine[]): readonly Problem[] {
   const groups = new Map<string, ChangeLine[]>()
   for (const change of changes) {
@@ -61,7 +61,7 @@ export function changeText({
   return `${subject} (${change}: ${before} → ${after})`
 }
 
-/** What the records show to be otherwise than the contract says. */
+/** Problems for fields of which records show something else than the description says. */
 export const contractDiffers = ({ stream, drift }: StreamSymptoms): readonly Problem[] =>
   groupedDrift(drift.filter(({ said = null }) => said !== null)).map((group) => {
     const named = group

@@ -42,7 +42,7 @@ type Given = {
   readonly view: WorkerView
   readonly rules: ProblemRules
   readonly contracts?: ContractSymptoms
-  /** What was noted by whoever met it. */
+  /** Problems that were noted when somebody met them. */
   readonly notices?: readonly Notice[]
   readonly now: Date
 }
@@ -106,7 +106,7 @@ const partDown = ({ name, since }: WorkerView['partsDown'][number]): Problem =>
     whatToDo: 'Check that it runs and can be reached: `tidemark probe`.',
   })
 
-/** An outage gets better by itself. One that lasts longer needs somebody who asks. */
+/** Mostly an outage ends by itself. One that lasts longer needs a person who asks the service's owner. */
 const outageMs = 60 * 60_000
 
 function serviceDown(service: string, symptoms: readonly StreamSymptoms[], now: Date): Problem {
@@ -121,7 +121,7 @@ function serviceDown(service: string, symptoms: readonly StreamSymptoms[], now: 
   })
 }
 
-/** What has failed for longer than the service has is another trouble. */
+/** Since when the service is down, by its streams. A stream that has failed for longer has another trouble. */
 function downSince(symptoms: readonly StreamSymptoms[]): Date | null {
   const ascending = (moments: readonly Date[]) => moments.toSorted((a, b) => a.getTime() - b.getTime())
   const worked = ascending(symptoms.flatMap(({ lastSuccessAt }) => lastSuccessAt ?? [])).at(-1) ?? null
@@ -136,7 +136,7 @@ function refusedServices(
   { serviceOf }: ProblemRules,
 ): ReadonlyMap<string, Refusal> {
   const services = new Map<string, Refusal>()
-  // A kind of run that comes once a day may have been refused last, and would be let in by now.
+  // The last run of a kind that comes once a day may have been refused, although it would be let in by now: ask other kinds, too.
   const wasLetIn = (service: string, after: Date) =>
     symptoms.some(
       (one) => serviceOf(one.stream) === service && one.lastSuccessAt && one.lastSuccessAt > after,

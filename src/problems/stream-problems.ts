@@ -63,7 +63,7 @@ export const problemMeanings: Readonly<Record<ProblemKind, string>> = {
     'the description of the upstream cannot be used; types come from the data, and rows are read as usual',
 }
 
-/** What happened, rather than what lasts: worth knowing, and over by itself. */
+/** Kinds that are events: worth knowing, and over by themselves. All others last until something is done. */
 export const isNews = (kind: string): boolean =>
   [
     ...['belief_changed', 'upstream_restored', 'local_damage', 'volatile_field', 'schema_drift'],
@@ -260,7 +260,7 @@ export const beliefsChanged = ({ stream, flippedBeliefs }: StreamSymptoms): Prob
   flippedBeliefs.map(({ name, value, previousValue, evidence, changedAt }) => {
     const kind = beliefKind(name)
     const about = kind === null ? '' : ` (${kind.claim})`
-    // What a fall takes back, and only that: a belief that holds again takes nothing back.
+    // Told only when the belief fell: one that holds again takes nothing back.
     const takenBack = kind?.holdsAs && !kind.holdsAs.includes(value) ? ` ${kind.takenBack}` : ''
     return problemOf('belief_changed', stream, `${stream}:${name}:${value}`, {
       since: changedAt,
@@ -298,7 +298,7 @@ const inWords: Readonly<Record<string, string>> = {
   'drop months': 'months of it dropped',
 }
 
-/** What one run found, or the next will find, is one problem. */
+/** All changes that one run found are one problem, and so are all that the next run will find. */
 export function locallyDamaged({ stream, localChanges }: StreamSymptoms): Problem[] {
   const { ofHistory = [], ofTable = [] } = Object.groupBy(localChanges, ({ isHistory }) =>
     isHistory ? 'ofHistory' : 'ofTable',
@@ -306,7 +306,7 @@ export function locallyDamaged({ stream, localChanges }: StreamSymptoms): Proble
   return [...mendedDamage(stream, ofTable), ...lostHistory(stream, ofHistory)]
 }
 
-/** The upstream does not show what was: what is lost of it comes from a backup or not at all. */
+/** The upstream does not show the past, so a lost history comes back from a backup or not at all. */
 function lostHistory(stream: string, localChanges: StreamSymptoms['localChanges']): Problem[] {
   const groups = Map.groupBy(localChanges, ({ runId }) => runId)
   return [...groups.values()].flatMap((changes): Problem[] => {
@@ -380,7 +380,7 @@ export function groupedDrift(drift: StreamSymptoms['drift']): StreamSymptoms['dr
   return groups
 }
 
-/** What the upstream's description of itself said otherwise is told as a difference from that. */
+/** Only for fields that the upstream does not describe: for the others `contractDiffers` tells the difference. */
 export const schemaDrift = ({ stream, drift }: StreamSymptoms): Problem[] =>
   groupedDrift(drift.filter(({ said = null }) => said === null)).flatMap((group): Problem[] => {
     const [first] = group

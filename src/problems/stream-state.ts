@@ -59,7 +59,7 @@ export function stateOfStream(
   return { tone, words, state: 'loading', reason: null }
 }
 
-/** As the history of minutes has it. */
+/** The state as the history of minutes calls it. */
 export const minuteStateOf = ({ tone }: Pick<StreamState, 'tone'>) =>
   (
     ({

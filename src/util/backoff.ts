@@ -1,4 +1,5 @@
-// How long to leave alone what failed: one formula, and the table of all policies. Pure; time and chance are arguments.
+// How long to wait before something that failed is tried again: one formula, and the table of all policies. Pure; time and chance are
+// arguments.
 
 export type BackoffPolicy = {
   readonly firstMs: number
@@ -6,7 +7,7 @@ export type BackoffPolicy = {
   /** The share of a delay that is random, from 0 to 1, so that many workers do not come back together. */
   readonly jitter: number
 }
-/** For what is tried a few times at once, rather than again and again. */
+/** For something that is tried a few times in a row, rather than for ever. */
 export type RetryPolicy = BackoffPolicy & {
   /** Attempts in all, the first one included. */
   readonly attempts: number
@@ -72,7 +73,7 @@ export async function retry<Result>(
   }
 }
 
-// What fails again and again: since when, how often, and until when it is left alone.
+// An outage: since when something fails, how often it failed, and until when it is left alone.
 export type Outage = {
   readonly sinceMs: number
   readonly failures: number

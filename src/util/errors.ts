@@ -10,7 +10,7 @@ export class DatabaseError extends Error {
   override readonly name = 'DatabaseError'
 }
 
-/** It takes longer than whoever waits for it wants to wait. */
+/** The work takes longer than its caller wants to wait. */
 export class TimedOut extends Error {
   override readonly name = 'TimedOut'
 }
@@ -19,7 +19,7 @@ export class TimedOut extends Error {
 export const errorOf = (thrown: unknown): Error =>
   thrown instanceof Error ? thrown : new Error(String(thrown))
 
-/** An attempt at several addresses at once fails with as many errors, of which the first says as much as all. */
+/** Connecting to several addresses at once fails with as many errors, of which the first says as much as all. */
 export const messageOf = (thrown: unknown): string =>
   thrown instanceof AggregateError && thrown.errors.length > 0
     ? messageOf(thrown.errors[0])

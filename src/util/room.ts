@@ -1,18 +1,18 @@
-// Room for so many bytes that several take at the same time (P10).
+// A memory budget in bytes that several users share (P10).
 
 import { untilAborted } from './waiting.ts'
 
 export type Room = {
-  /** Waits until there is room for as much as is expected. One always has room, however much it takes. */
+  /** Waits until there is room for as much as is expected. If nobody else holds room, it is given however much that is. */
   take(expectedBytes: number, signal: AbortSignal): Promise<Place>
 }
 export type Place = {
-  /** How much it was in the end. */
+  /** Says how many bytes it was in the end. */
   holds(bytes: number): void
   leave(): void
 }
 
-/** JSON of answers that were asked for and are not written: what they become takes a few times as much. Twelve pages of 1,000 long records. */
+/** For the JSON of answers that are not written yet, which takes a few times as much as rows: about twelve pages of 1,000 long records. */
 const mostBytes = 20 * 1024 * 1024
 
 export function openRoom(most = mostBytes): Room {

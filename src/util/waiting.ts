@@ -47,7 +47,7 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   async waitUntil(timeMs, signal) {
     signal.throwIfAborted()
-    // Measured by the clock that nobody sets: one put back an hour must not make this an hour longer.
+    // Measured by a clock that nobody can set: if the usual one is put back an hour, this must not wait an hour longer.
     const endsAtMs = performance.now() + timeMs - Date.now()
     // A timer may fire a millisecond early.
     for (let left = endsAtMs - performance.now(); left > 0; left = endsAtMs - performance.now()) {
@@ -58,7 +58,7 @@ export const systemClock: Clock = {
   },
 }
 
-// What people wait for is read at once; what can wait does so meanwhile, though never for long.
+// A gate for two classes of work: what people wait for goes first, and the rest waits meanwhile, though never for long.
 export type PriorityGate = {
   /** Goes first as long as it takes. */
   first<Result>(work: () => Promise<Result>): Promise<Result>
